@@ -1,0 +1,24 @@
+package inplace
+
+import corev1 "k8s.io/api/core/v1"
+
+// Names Stayput reads or writes. Marks on ReplicaSets are labels: `kubectl rollout undo` and the Deployment controller copy
+// annotations between a Deployment and its ReplicaSets, never labels (kubectl/pkg/polymorphichelpers/rollback.go).
+const (
+	// LabelUpdate, on a namespace or a workload, says how template edits are carried out; see Mode.
+	LabelUpdate = "stayput.dev/update"
+	// LabelSettling marks a ReplicaSet whose pods Stayput is moving: its controller's pod deletions are held.
+	// Its value is the time the update started, in Unix seconds.
+	LabelSettling = "stayput.dev/settling"
+	// LabelReleased marks a target ReplicaSet whose update was given back to the native controller. Its value is the time
+	// of the last touch, in Unix seconds: writing it is what wakes that controller.
+	LabelReleased = "stayput.dev/released"
+	// AnnotationDecision records on a workload what its last template edit does; set by the mutating webhook.
+	AnnotationDecision = "stayput.dev/decision"
+	// AnnotationMove is the mark on a pod patched in place; see Move.
+	AnnotationMove = "stayput.dev/move"
+	// ConditionServing is the readiness gate of pods under a managed workload.
+	ConditionServing corev1.PodConditionType = "stayput.dev/serving"
+	// Lease names the leader's Lease in Stayput's own namespace.
+	Lease = "stayput"
+)
