@@ -25,6 +25,24 @@ test: ## unit tests and the end-to-end suite
 test-unit: ## the tests that need no cluster
 	go test -timeout 10m ./...
 
+# Every Go module of the repository; go.mod of the older Kubernetes releases is tidied by hand.
+MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node
+
 .PHONY: verify
-verify: ## format, vet, lint, generated files, import rule, manifests
-	hack/verify
+verify: verify-go verify-lint verify-manifests ## format, vet, lint, generated files, import rule, manifests
+
+.PHONY: verify-go
+verify-go:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted by gofmt: $$unformatted"; exit 1; }
+	@for module in $(MODULES); do go -C $$module mod tidy -diff || { echo "$$module/go.mod: run go mod tidy"; exit 1; }; done
+	go vet -tags e2e ./...
+	go -C e2e/cluster vet ./...
+
+.PHONY: verify-lint
+verify-lint: ## golangci-lint, which also holds the import rule (.golangci.yml)
+	go -C .ci/lint build -o $(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	$(BIN)/golangci-lint run --build-tags e2e ./...
+
+.PHONY: verify-manifests
+verify-manifests: dist
+	@git diff --exit-code --stat dist || { echo "dist/ was out of date: commit what make dist has written"; exit 1; }
