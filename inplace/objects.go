@@ -1,0 +1,81 @@
+package inplace
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Deployment is apps/v1 Deployment with its template kept raw.
+type Deployment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              DeploymentSpec          `json:"spec"`
+	Status            appsv1.DeploymentStatus `json:"status"`
+}
+
+// DeploymentSpec is appsv1.DeploymentSpec; its Template takes the place of the typed one, which stays empty.
+type DeploymentSpec struct {
+	appsv1.DeploymentSpec `json:",inline"`
+	Template              Template `json:"template"`
+}
+
+// ReplicaSet is apps/v1 ReplicaSet with its template kept raw.
+type ReplicaSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              ReplicaSetSpec          `json:"spec"`
+	Status            appsv1.ReplicaSetStatus `json:"status"`
+}
+
+// ReplicaSetSpec is appsv1.ReplicaSetSpec; its Template takes the place of the typed one, which stays empty.
+type ReplicaSetSpec struct {
+	appsv1.ReplicaSetSpec `json:",inline"`
+	Template              Template `json:"template"`
+}
+
+// DaemonSet is apps/v1 DaemonSet with its template kept raw.
+type DaemonSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              DaemonSetSpec          `json:"spec"`
+	Status            appsv1.DaemonSetStatus `json:"status"`
+}
+
+// DaemonSetSpec is appsv1.DaemonSetSpec; its Template takes the place of the typed one, which stays empty.
+type DaemonSetSpec struct {
+	appsv1.DaemonSetSpec `json:",inline"`
+	Template             Template `json:"template"`
+}
+
+// DeploymentList is a list of Deployments.
+type DeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []Deployment `json:"items"`
+}
+
+// ReplicaSetList is a list of ReplicaSets.
+type ReplicaSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []ReplicaSet `json:"items"`
+}
+
+// DaemonSetList is a list of DaemonSets.
+type DaemonSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []DaemonSet `json:"items"`
+}
+
+// AddToScheme registers these types as the apps/v1 kinds, in the place of those of k8s.io/api/apps/v1: a scheme can hold only
+// one of the two. Clients must ask for JSON (rest.Config.ContentType), since these types have no protobuf form.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(appsv1.SchemeGroupVersion,
+		&Deployment{}, &DeploymentList{},
+		&ReplicaSet{}, &ReplicaSetList{},
+		&DaemonSet{}, &DaemonSetList{})
+	metav1.AddToGroupVersion(scheme, appsv1.SchemeGroupVersion)
+	return nil
+}
