@@ -1,0 +1,43 @@
+package certs
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// Ready is the readiness check of a replica: it has a certificate that is valid now, its webhook socket answers TLS, and
+// every further check passes. The error is the first thing that is missing.
+func Ready(watcher *certwatcher.CertWatcher, server webhook.Server, further ...healthz.Checker) healthz.Checker {
+	checks := append([]healthz.Checker{Loaded(watcher), server.StartedChecker()}, further...)
+	return func(request *http.Request) error {
+		for _, check := range checks {
+			if err := check(request); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Loaded checks that a certificate is loaded and has not expired: API servers refuse one that has.
+func Loaded(watcher *certwatcher.CertWatcher) healthz.Checker {
+	return func(*http.Request) error {
+		certificate, err := watcher.GetCertificate(nil)
+		if err != nil {
+			return err
+		}
+		if certificate == nil || certificate.Leaf == nil {
+			return errors.New("no serving certificate is loaded")
+		}
+		if expiry := certificate.Leaf.NotAfter; time.Now().After(expiry) {
+			return fmt.Errorf("the serving certificate expired at %s; cert-manager should have renewed it", expiry.Format(time.RFC3339))
+		}
+		return nil
+	}
+}

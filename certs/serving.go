@@ -1,0 +1,29 @@
+package certs
+
+import (
+	"crypto/tls"
+	"fmt"
+	"path/filepath"
+
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+)
+
+// Watch loads tls.crt and tls.key out of dir, as mounted from the Secret of a cert-manager Certificate. The watcher must be
+// added to the manager, which then rereads both files whenever they change.
+//
+// The error says which file is missing or does not parse.
+func Watch(dir string) (*certwatcher.CertWatcher, error) {
+	watcher, err := certwatcher.New(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	if err != nil {
+		return nil, fmt.Errorf("serving certificate: %w; expected tls.crt and tls.key in %s, as cert-manager writes them", err, dir)
+	}
+	return watcher, nil
+}
+
+// TLS makes a server present the watched certificate. API servers speak TLS 1.3 since Kubernetes 1.19, nobody else calls.
+func TLS(watcher *certwatcher.CertWatcher) func(*tls.Config) {
+	return func(config *tls.Config) {
+		config.GetCertificate = watcher.GetCertificate
+		config.MinVersion = tls.VersionTLS13
+	}
+}
