@@ -1,0 +1,32 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// indexController is the cache's index of ReplicaSets and pods by the UID of their controller.
+const indexController = "metadata.controller"
+
+// Index registers the index that a Reader with Indexed set lists by. It has to be called before the cache starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, object := range []client.Object{&inplace.ReplicaSet{}, &corev1.Pod{}} {
+		if err := indexer.IndexField(ctx, object, indexController, controllerUID); err != nil {
+			return fmt.Errorf("index %T by controller: %w", object, err)
+		}
+	}
+	return nil
+}
+
+func controllerUID(object client.Object) []string {
+	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+// Package webhook answers admission requests: it tells people what a template edit will do, holds the writes by which the
+// native controllers would replace pods, and gives new pods the readiness gate. It decodes, asks package inplace and answers;
+// it writes nothing.
+//
+// What is not ours is allowed first. A request that cannot be judged (a read fails, an object does not decode) is allowed,
+// with a warning. A handler that panics drops the connection, so that the webhook's failurePolicy decides.
+//
+// # What the configurations must say
+//
+// Every webhook: namespaceSelector on inplace.LabelUpdate without kube-system and Stayput's own namespace, sideEffects None (a
+// dry run is answered in the same way and changes nothing), matchPolicy Equivalent, timeoutSeconds at most 5, failurePolicy Ignore except
+// where noted. The handlers check users and operations themselves; matchConditions spare the calls.
+//
+//	/mutate-workload      CREATE, UPDATE of apps/v1 deployments and daemonsets; reinvocationPolicy IfNeeded, as others may change the
+//	                      template after us. Optional condition: the template or annotation stayput.dev/decision differs from
+//	                      oldObject's (for CREATE: the annotation is there).
+//	/validate-workload    UPDATE of the same. Condition: object.spec.template != oldObject.spec.template. failurePolicy Fail where
+//	                      the namespace says in-place-only.
+//	/mutate-replicaset    CREATE of apps/v1 replicasets. Condition:
+//	                      request.userInfo.username == 'system:serviceaccount:kube-system:deployment-controller'
+//	/validate-replicaset  UPDATE of apps/v1 replicasets and replicasets/scale. Conditions: the same user, and
+//	                      object.spec.?replicas != oldObject.spec.?replicas (a Scale of 0 has no such field).
+//	/mutate-pod           CREATE of v1 pods; reinvocationPolicy Never. Condition:
+//	                      request.userInfo.username == 'system:serviceaccount:kube-system:replicaset-controller'
+//	/validate-pod         DELETE of v1 pods. Condition: the same user.
+package webhook

@@ -1,0 +1,131 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/observe"
+)
+
+// The users whose writes are held. They only exist under kube-controller-manager --use-service-account-credentials;
+// without it no write is ours and every update is native.
+const (
+	deploymentController = "system:serviceaccount:kube-system:deployment-controller"
+	replicaSetController = "system:serviceaccount:kube-system:replicaset-controller"
+)
+
+// Handlers is what the webhooks ask.
+type Handlers struct {
+	// Cached reads from informers. It must fail on kinds without one (a strict cache) instead of starting it.
+	Cached observe.Reader
+	// Live reads from the API server. Its client must not limit its own rate: a native controller waits for each answer.
+	Live observe.Reader
+	Hold observe.Hold
+	// GateReady tells whether this process may give pods the readiness gate: its informers are synced and it has itself
+	// recently written the status of a pod, so that somebody will open the gate.
+	GateReady func() bool
+	Log       logr.Logger
+}
+
+// Register adds the webhooks to the server, each at its path; see the package's documentation for what calls them.
+func Register(server ctrlwebhook.Server, h Handlers) {
+	for path, judge := range map[string]judge{
+		"/mutate-workload":     h.mutateWorkload,
+		"/validate-workload":   h.validateWorkload,
+		"/mutate-replicaset":   h.mutateReplicaSet,
+		"/validate-replicaset": h.validateReplicaSet,
+		"/mutate-pod":          h.mutatePod,
+		"/validate-pod":        h.validatePod,
+	} {
+		server.Register(path, h.webhook(judge))
+	}
+}
+
+// judge answers one kind of request. With an error, the request could not be judged.
+type judge func(context.Context, admission.Request) (answer, error)
+
+// answer is a response and the word it is counted under.
+type answer struct {
+	admission.Response
+	made decision
+}
+
+// webhook does not recover panics: controller-runtime would answer them with a denial, a broken connection is left to failurePolicy.
+func (h Handlers) webhook(judge judge) *admission.Webhook {
+	handle := func(ctx context.Context, req admission.Request) admission.Response { return h.handle(ctx, req, judge) }
+	return (&admission.Webhook{Handler: admission.HandlerFunc(handle)}).WithRecoverPanic(false)
+}
+
+func (h Handlers) handle(ctx context.Context, req admission.Request, judge judge) admission.Response {
+	given, err := judge(ctx, req)
+	if err != nil {
+		given = unjudged(err)
+	}
+	h.record(req, given, err)
+	return given.Response
+}
+
+// record leaves no trace of a dry run.
+func (h Handlers) record(req admission.Request, given answer, err error) {
+	if req.DryRun != nil && *req.DryRun {
+		return
+	}
+	count(req.Kind.Kind, given.made)
+	log := h.Log.WithValues("operation", req.Operation, "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
+	switch {
+	case err != nil:
+		log.Error(err, "Request allowed without a verdict")
+	case given.made != notOurs:
+		log.V(1).Info("Request judged", "decision", given.made)
+	}
+}
+
+func allow() answer { return answer{Response: admission.Allowed("")} }
+
+func unjudged(err error) answer {
+	warning := fmt.Sprintf("stayput: allowed without a verdict: %v", err)
+	return answer{Response: admission.Allowed("").WithWarnings(line(warning)), made: failed}
+}
+
+func patch(made decision, operations []jsonpatch.Operation) answer {
+	return answer{Response: admission.Patched("", operations...), made: made}
+}
+
+// deny answers with the error's own status, which is the one the requesting client gets to see.
+func deny(made decision, why *apierrors.StatusError) answer {
+	response := admissionv1.AdmissionResponse{Allowed: false, Result: &why.ErrStatus}
+	return answer{Response: admission.Response{AdmissionResponse: response}, made: made}
+}
+
+// by tells whether the request is that operation by that user.
+func by(req admission.Request, user string, operation admissionv1.Operation) bool {
+	return req.UserInfo.Username == user && req.Operation == operation
+}
+
+// decode reads an object of a request.
+func decode[T any](raw runtime.RawExtension) (*T, error) {
+	decoded := new(T)
+	if err := json.Unmarshal(raw.Raw, decoded); err != nil {
+		return nil, fmt.Errorf("decode %T of the request: %w", decoded, err)
+	}
+	return decoded, nil
+}
+
+// lineLength keeps a warning within what kubectl and the API server show in full (apiserver/pkg/endpoints/filters/warning.go).
+const lineLength = 256
+
+func line(text string) string {
+	if len(text) <= lineLength {
+		return text
+	}
+	return text[:lineLength-3] + "..."
+}

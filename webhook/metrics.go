@@ -1,0 +1,41 @@
+package webhook
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// decision is the word a judged request is counted under.
+type decision string
+
+const (
+	notOurs   decision = "" // not counted
+	inPlace   decision = "in-place"
+	recreate  decision = "recreate"
+	rejected  decision = "rejected"
+	held      decision = "held"
+	bornEmpty decision = "born-empty"
+	gated     decision = "gated"
+	failed    decision = "error"
+)
+
+var (
+	decisions = counter("stayput_admission_decisions_total", "Admission requests judged, by kind and decision.", "kind", "decision")
+	holds     = counter("stayput_held_writes_total", "Writes of native controllers held, by kind of object.", "kind")
+)
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	vector := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	metrics.Registry.MustRegister(vector)
+	return vector
+}
+
+func count(kind string, made decision) {
+	if made == notOurs {
+		return
+	}
+	decisions.WithLabelValues(kind, string(made)).Inc()
+	if made == held || made == bornEmpty {
+		holds.WithLabelValues(kind).Inc()
+	}
+}

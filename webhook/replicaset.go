@@ -1,0 +1,86 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+// mutateReplicaSet lets a new revision be born empty when live pods can move to it. The Deployment controller carries on:
+// the revision has its native name, number and annotations. Marks that a template label would put on it are taken off.
+func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
+	if !by(req, deploymentController, admissionv1.Create) {
+		return allow(), nil
+	}
+	rs, err := decode[inplace.ReplicaSet](req.Object)
+	if err != nil {
+		return allow(), err
+	}
+	rs.Namespace = req.Namespace
+	towards := func(ctx context.Context, reader observe.Reader) (bool, error) {
+		rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
+		return rollout != nil && verdict(rollout, rs.Spec.Template).Held, err
+	}
+	operations := withoutLabels(rs.Labels, inplace.LabelSettling, inplace.LabelReleased)
+	empty, err := h.held(ctx, towards)
+	if err != nil || !empty {
+		return patch(notOurs, operations), err
+	}
+	return patch(bornEmpty, append(operations, inplace.BornEmpty(rs)...)), nil
+}
+
+// scaled is what a ReplicaSet and its Scale have in common.
+type scaled struct {
+	Spec struct {
+		Replicas int32 `json:"replicas"`
+	} `json:"spec"`
+}
+
+// validateReplicaSet holds the replicas of a Deployment's ReplicaSets while Stayput is the only scaler. A Conflict makes the
+// Deployment controller try again later, without an event (pkg/controller/deployment/deployment_controller.go, handleErr).
+func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
+	if !by(req, deploymentController, admissionv1.Update) {
+		return allow(), nil
+	}
+	if changes, err := scales(req); err != nil || !changes {
+		return allow(), err
+	}
+	moving := func(ctx context.Context, reader observe.Reader) (bool, error) {
+		return moves(ctx, reader, types.NamespacedName{Namespace: req.Namespace, Name: req.Name})
+	}
+	if stay, err := h.held(ctx, moving); err != nil || !stay {
+		return allow(), err
+	}
+	why := errors.New("stayput moves the pods of this Deployment in place; its replicas are held meanwhile")
+	return deny(held, apierrors.NewConflict(appsv1.Resource("replicasets"), req.Name, why)), nil
+}
+
+func scales(req admission.Request) (bool, error) {
+	now, err := decode[scaled](req.Object)
+	if err != nil {
+		return false, err
+	}
+	before, err := decode[scaled](req.OldObject)
+	if err != nil {
+		return false, err
+	}
+	return now.Spec.Replicas != before.Spec.Replicas, nil
+}
+
+// moves tells whether the pods of the ReplicaSet's Deployment are being moved.
+func moves(ctx context.Context, reader observe.Reader, key types.NamespacedName) (bool, error) {
+	rs, err := reader.ReplicaSet(ctx, key)
+	if rs == nil || err != nil {
+		return false, err
+	}
+	rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
+	return rollout != nil && verdict(rollout, rollout.Deployment.Spec.Template).Held, err
+}

@@ -1,0 +1,179 @@
+package webhook
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// workload is what Deployments and DaemonSets have in common.
+type workload struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Template inplace.Template `json:"template"`
+	} `json:"spec"`
+}
+
+// judgement is what a template edit of a managed workload will do.
+type judgement struct {
+	// text is the line for the decision annotation and the warning.
+	text string
+	// reasons are why it is not made in place; none if it is.
+	reasons inplace.Reasons
+	// forbidden says that the policy does not let it be made otherwise.
+	forbidden bool
+}
+
+// mutateWorkload keeps the decision annotation true: it is what the last template edit does, never what a person copied
+// from another workload or `kubectl rollout undo` from an old revision.
+func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (answer, error) {
+	now, before, err := edited(req)
+	if now == nil || err != nil {
+		return allow(), err
+	}
+	decision, warnings := before.Annotations[inplace.AnnotationDecision], []string(nil)
+	if edits(req, now, before) {
+		judged, err := h.judgeEdit(ctx, req, now, before)
+		if err != nil {
+			return allow(), err
+		}
+		decision, warnings = judged.text, judged.warnings()
+	}
+	response := patch(notOurs, setAnnotation(now.Annotations, inplace.AnnotationDecision, decision))
+	response.Warnings = warnings
+	return response, nil
+}
+
+// validateWorkload rejects what the policy in-place-only forbids. It sees the template that other webhooks have left.
+func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (answer, error) {
+	now, before, err := edited(req)
+	if now == nil || err != nil || !edits(req, now, before) {
+		return allow(), err
+	}
+	judged, err := h.judgeEdit(ctx, req, now, before)
+	switch {
+	case err != nil || judged.text == "":
+		return allow(), err
+	case judged.forbidden:
+		return deny(rejected, judged.invalid(req)), nil
+	}
+	response := allow()
+	response.made, response.Warnings = judged.decision(), judged.warnings()
+	return response, nil
+}
+
+// edited decodes the workload after and before the request. It is nil where the request is not ours; before a CREATE there
+// is an empty one.
+func edited(req admission.Request) (now, before *workload, err error) {
+	ours := req.Operation == admissionv1.Create || req.Operation == admissionv1.Update
+	if !ours || req.SubResource != "" {
+		return nil, nil, nil
+	}
+	if now, err = decode[workload](req.Object); err != nil {
+		return nil, nil, err
+	}
+	before = &workload{}
+	if req.Operation == admissionv1.Update {
+		before, err = decode[workload](req.OldObject)
+	}
+	return now, before, err
+}
+
+func edits(req admission.Request, now, before *workload) bool {
+	return req.Operation == admissionv1.Update && !inplace.SameTemplate(before.Spec.Template, now.Spec.Template)
+}
+
+// judgeEdit reads live: template edits are rare, the answer is final, and people label a namespace and edit at once.
+// It has no text if the workload is not managed.
+func (h Handlers) judgeEdit(ctx context.Context, req admission.Request, now, before *workload) (judgement, error) {
+	switch req.Kind.Kind {
+	case "Deployment":
+		return h.judgeDeployment(ctx, req, before)
+	case "DaemonSet":
+		return h.judgeDaemonSet(ctx, req, now)
+	}
+	return judgement{}, nil
+}
+
+func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
+	deployment, err := decode[inplace.Deployment](req.Object)
+	if err != nil {
+		return judgement{}, err
+	}
+	rollout, err := h.Live.WithoutPods().RolloutOf(ctx, deployment)
+	if err != nil || !rollout.Mode.Manages() {
+		return judgement{}, err
+	}
+	change := inplace.Compare(before.Spec.Template, deployment.Spec.Template, rollout.Rules)
+	judged := judgement{text: change.String(), reasons: change.Reasons}
+	if change.InPlace() {
+		judged.reasons = verdict(rollout, deployment.Spec.Template).Reasons
+	}
+	if len(judged.reasons) > 0 {
+		judged.text = "recreate: " + judged.reasons.String()
+		judged.forbidden = rollout.Mode == inplace.ModeInPlaceOnly
+	}
+	return judged, nil
+}
+
+// daemonSets is why no edit of a DaemonSet is made in place. It is no fault of the edit, so nothing forbids it.
+var daemonSets = inplace.Reasons{{Code: "DaemonSet", Message: "DaemonSets are not updated in place yet"}}
+
+func (h Handlers) judgeDaemonSet(ctx context.Context, req admission.Request, now *workload) (judgement, error) {
+	mode, err := h.Live.Mode(ctx, req.Namespace, now.Labels)
+	if err != nil || !mode.Manages() {
+		return judgement{}, err
+	}
+	return judgement{text: "recreate: " + daemonSets.String(), reasons: daemonSets}, nil
+}
+
+func (j judgement) decision() decision {
+	if len(j.reasons) > 0 {
+		return recreate
+	}
+	return inPlace
+}
+
+// warnings are the same from both webhooks: the API server shows equal ones once.
+func (j judgement) warnings() []string {
+	if j.text == "" {
+		return nil
+	}
+	return []string{line("stayput: " + j.text)}
+}
+
+// invalid has the form of the API server's own validation errors, so that kubectl shows a line per field.
+func (j judgement) invalid(req admission.Request) *apierrors.StatusError {
+	var errs field.ErrorList
+	for _, reason := range j.reasons {
+		errs = append(errs, field.Forbidden(fieldPath(reason), reason.Message+", which "+inplace.LabelUpdate+"="+
+			string(inplace.ModeInPlaceOnly)+" does not allow"))
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, errs)
+}
+
+// fieldPath turns the JSON pointer of a reason into the notation of validation errors: spec.template.spec.containers[0].env.
+func fieldPath(reason inplace.Reason) *field.Path {
+	path := field.NewPath("spec", "template")
+	for _, token := range strings.Split(reason.Path, "/")[1:] {
+		index, err := strconv.Atoi(token)
+		switch {
+		case err == nil:
+			path = path.Index(index)
+		case strings.ContainsAny(token, "~./-"): // no field has such a name, but the keys of maps do
+			path = path.Key(unescape.Replace(token))
+		default:
+			path = path.Child(token)
+		}
+	}
+	return path
+}
