@@ -1,0 +1,152 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stayput/stayput/e2e/cluster/internal/component"
+	"github.com/stayput/stayput/e2e/cluster/internal/process"
+)
+
+// grace is how long a component that is stopped may take to end in good order.
+const grace = 10 * time.Second
+
+// launch starts the component unless it runs, and returns when it is ready.
+func (l *launcher) launch(ctx context.Context, c component.Component) error {
+	recorded, err := l.process(c.Name)
+	if err != nil {
+		return err
+	}
+	if !recorded.Alive() {
+		if err := recorded.WaitGone(ctx); err != nil {
+			return err
+		}
+		if err := c.Prepare(); err != nil {
+			return err
+		}
+		if recorded, err = process.Start(c.Argv, l.dir.Log(c.Name)); err != nil {
+			return err
+		}
+		if err := writeJSON(l.processFile(c.Name), recorded); err != nil {
+			return err
+		}
+	}
+	return l.awaitReady(ctx, c, recorded)
+}
+
+func (l *launcher) awaitReady(ctx context.Context, c component.Component, running process.Process) error {
+	for {
+		err := c.Ready(ctx)
+		if err == nil && running.Alive() {
+			return nil
+		}
+		if !running.Alive() {
+			return fmt.Errorf("it exited; the end of %s is:\n%s", l.dir.Log(c.Name), l.lastLines(c.Name))
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: see %s (%w)", context.Cause(ctx), l.dir.Log(c.Name), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (l *launcher) lastLines(name string) string {
+	const count = 5
+	content, err := os.ReadFile(l.dir.Log(name))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return strings.Join(lines[max(0, len(lines)-count):], "\n")
+}
+
+// start starts the components of the given names again.
+func (l *launcher) start(ctx context.Context, names []string) error {
+	return l.withComponents(ctx, names, func(ctx context.Context, c component.Component) error {
+		return l.launch(ctx, c)
+	})
+}
+
+// stop lets the components of the given names end, and kills those that do not.
+func (l *launcher) stop(ctx context.Context, names []string) error {
+	return l.withComponents(ctx, names, func(ctx context.Context, c component.Component) error {
+		ended, err := l.signal(ctx, c.Name, syscall.SIGTERM, grace)
+		if err == nil && !ended {
+			_, err = l.signal(ctx, c.Name, syscall.SIGKILL, patience)
+		}
+		return err
+	})
+}
+
+// kill ends the components of the given names as a crash would.
+func (l *launcher) kill(ctx context.Context, names []string) error {
+	return l.withComponents(ctx, names, func(ctx context.Context, c component.Component) error {
+		_, err := l.signal(ctx, c.Name, syscall.SIGKILL, patience)
+		return err
+	})
+}
+
+// signal sends signal to the component and says whether it has ended before the timeout.
+func (l *launcher) signal(ctx context.Context, name string, signal syscall.Signal, timeout time.Duration) (bool, error) {
+	recorded, err := l.process(name)
+	if err != nil {
+		return false, err
+	}
+	if err := recorded.Signal(signal); err != nil {
+		return false, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := recorded.WaitGone(waiting); err != nil {
+		return false, ctx.Err()
+	}
+	return true, nil
+}
+
+// withComponents does the same to all components of the given names at once.
+func (l *launcher) withComponents(ctx context.Context, names []string, do func(context.Context, component.Component) error) error {
+	unlock, err := l.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	table, err := l.table()
+	if err != nil {
+		return err
+	}
+	byName := map[string]component.Component{}
+	for _, each := range table {
+		byName[each.Name] = each
+	}
+	if err := known(byName, names); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		group.Go(func() error {
+			if err := do(ctx, byName[name]); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// table is the components of the cluster that is up.
+func (l *launcher) table() ([]component.Component, error) {
+	cluster, exists, err := l.recorded()
+	if err == nil && !exists {
+		err = errors.New("no cluster is up: run make cluster")
+	}
+	return component.Table(l.dir, cluster.Nodes, cluster.SimulatedNodes), err
+}

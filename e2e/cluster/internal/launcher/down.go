@@ -1,0 +1,105 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/stayput/stayput/e2e/cluster/internal/machine"
+	"github.com/stayput/stayput/e2e/cluster/internal/process"
+)
+
+// downPatience is how long killed processes may take to end.
+const downPatience = time.Minute
+
+// down ends the cluster and removes all traces of it but what was built. Nothing needs to end in good order, since
+// nothing is kept. It goes on after a failure: the rest should be gone nevertheless.
+func (l *launcher) down(ctx context.Context, _ []string) error {
+	unlock, err := l.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if os.Geteuid() != 0 {
+		return errors.New("taking the cluster down needs root: run this again with sudo")
+	}
+	ctx, cancel := context.WithTimeout(ctx, downPatience)
+	defer cancel()
+	failure := errors.Join(l.killAll(ctx), machine.Unmount(string(l.dir)), l.restoreMachine())
+	if failure != nil {
+		return failure // the records stay for another try
+	}
+	for _, path := range l.dir.Transient() {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	l.progress("no cluster is up")
+	return nil
+}
+
+// killAll kills the components, whatever else runs the cluster's binaries, and all containers.
+func (l *launcher) killAll(ctx context.Context) error {
+	doomed, err := l.remnants()
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, each := range doomed {
+		failures = append(failures, each.Signal(syscall.SIGKILL))
+	}
+	if l.machineChanged() {
+		failures = append(failures, machine.TearDownCgroups(ctx))
+	}
+	for _, each := range doomed {
+		failures = append(failures, each.WaitGone(ctx))
+	}
+	return errors.Join(failures...)
+}
+
+// remnants are the processes that run one of the cluster's binaries: components, recorded or not, and shims, which
+// nobody records. Other launchers are not, they wait for the lock.
+func (l *launcher) remnants() ([]process.Process, error) {
+	pids, err := process.All()
+	if err != nil {
+		return nil, err
+	}
+	var found []process.Process
+	for _, pid := range pids {
+		if !l.isRemnant(pid) || l.isLauncher(pid) {
+			continue
+		}
+		if each, err := process.Of(pid); err == nil { // else it has ended meanwhile
+			found = append(found, each)
+		}
+	}
+	return found, nil
+}
+
+// isLauncher says that pid runs this binary, and not as the registry.
+func (l *launcher) isLauncher(pid int) bool {
+	executable, err := process.Executable(pid)
+	arguments := process.Arguments(pid)
+	return err == nil && executable == l.dir.Bin("cluster") && (len(arguments) < 2 || arguments[1] != "registry")
+}
+
+// restoreMachine undoes what prepare did to the machine.
+func (l *launcher) restoreMachine() error {
+	if !l.machineChanged() {
+		return nil
+	}
+	if err := errors.Join(machine.TearDownNetwork(), machine.Restore(l.snapshotFile())); err != nil {
+		return fmt.Errorf("restore the machine: %w", err)
+	}
+	return nil
+}
+
+// machineChanged says that there was a cluster: bridges and cgroups of these names may otherwise be those of a cluster
+// in another directory.
+func (l *launcher) machineChanged() bool {
+	_, err := os.Stat(l.snapshotFile())
+	return err == nil
+}

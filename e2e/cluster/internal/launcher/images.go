@@ -1,0 +1,60 @@
+package launcher
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/stayput/stayput/e2e/cluster/internal/plan"
+	"github.com/stayput/stayput/e2e/cluster/registry"
+)
+
+// registry is the process that up starts as the component of this name.
+func (l *launcher) registry(ctx context.Context, _ []string) error {
+	images, err := registry.TestImages(l.dir.Bin())
+	if err != nil {
+		return err
+	}
+	return registry.Serve(ctx, plan.RegistryAddress, images)
+}
+
+// push puts an image into the registry.
+func (l *launcher) push(_ context.Context, arguments []string) error {
+	if len(arguments) != 2 {
+		return errors.New("push takes an image's name and tag, such as app:v10, and a static binary or an image archive")
+	}
+	image, err := readImage(arguments[1])
+	if err != nil {
+		return err
+	}
+	return registry.Push(plan.RegistryAddress+"/"+arguments[0], image)
+}
+
+// readImage makes an image of a binary, or takes it out of the archive that docker save writes.
+func readImage(file string) (v1.Image, error) {
+	binary, err := isBinary(file)
+	if err != nil {
+		return nil, err
+	}
+	if binary {
+		return registry.FromBinary(file, nil)
+	}
+	return tarball.ImageFromPath(file, nil)
+}
+
+func isBinary(file string) (bool, error) {
+	content, err := os.Open(file)
+	if err != nil {
+		return false, err
+	}
+	defer content.Close()
+	magic := make([]byte, 4)
+	if _, err := content.Read(magic); err != nil {
+		return false, err
+	}
+	return bytes.Equal(magic, []byte("\x7fELF")), nil
+}

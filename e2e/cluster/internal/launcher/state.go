@@ -1,0 +1,159 @@
+package launcher
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/stayput/stayput/e2e/cluster/internal/process"
+)
+
+// state is which cluster there is; zero values mean that none was asked for.
+type state struct {
+	Version        string `json:"version"`
+	Nodes          int    `json:"nodes"`
+	SimulatedNodes int    `json:"simulatedNodes"`
+	// Complete says that it has been ready for use.
+	Complete bool `json:"complete"`
+}
+
+const defaultNodes = 3
+
+func (l *launcher) stateFile() string    { return l.dir.Run("cluster") }
+func (l *launcher) snapshotFile() string { return l.dir.Run("machine") }
+
+// recorded is the state of the cluster that is up, at least in part; false if none is.
+func (l *launcher) recorded() (state, bool, error) {
+	var current state
+	err := readJSON(l.stateFile(), &current)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{}, false, nil
+	}
+	return current, err == nil, err
+}
+
+// merge is the cluster to have: what is wanted, and for the rest what there is or the default. It can grow, but
+// nothing else about it can change.
+func (l *launcher) merge(wanted state) (state, error) {
+	current, exists, err := l.recorded()
+	if err != nil {
+		return state{}, err
+	}
+	if !exists {
+		return l.withDefaults(wanted)
+	}
+	if wanted.Version != "" && wanted.Version != current.Version {
+		return state{}, fmt.Errorf("the cluster that is up is Kubernetes %s, not %s: run make cluster-down first", current.Version, wanted.Version)
+	}
+	merged := current
+	if merged.Nodes, err = grow("nodes", current.Nodes, wanted.Nodes); err != nil {
+		return state{}, err
+	}
+	if merged.SimulatedNodes, err = grow("simulated nodes", current.SimulatedNodes, wanted.SimulatedNodes); err != nil {
+		return state{}, err
+	}
+	merged.Complete = current == merged && current.Complete
+	return merged, nil
+}
+
+func grow(what string, current, wanted int) (int, error) {
+	if wanted != 0 && wanted < current {
+		return 0, fmt.Errorf("the cluster that is up has %d %s, not %d: run make cluster-down first", current, what, wanted)
+	}
+	return max(current, wanted), nil
+}
+
+func (l *launcher) withDefaults(wanted state) (state, error) {
+	if wanted.Nodes == 0 {
+		wanted.Nodes = defaultNodes
+	}
+	var err error
+	if wanted.Version == "" {
+		wanted.Version, err = l.newestVersion()
+	}
+	return wanted, err
+}
+
+// newestVersion is the newest Kubernetes that was built.
+func (l *launcher) newestVersion() (string, error) {
+	const prefix = "kubernetes-"
+	files, err := filepath.Glob(l.dir.Bin(prefix + "v*"))
+	if err != nil {
+		return "", err
+	}
+	newest := ""
+	for _, file := range files {
+		candidate := strings.TrimPrefix(filepath.Base(file), prefix)
+		parsed, err := version.ParseSemantic(candidate)
+		if err != nil {
+			continue // no release, such as an unfinished build
+		}
+		if newest == "" || version.MustParseSemantic(newest).LessThan(parsed) {
+			newest = candidate
+		}
+	}
+	if newest == "" {
+		return "", fmt.Errorf("there is no %s: run make cluster, which builds it", l.dir.Bin(prefix+"vVERSION"))
+	}
+	return newest, nil
+}
+
+// process is the recorded process of the component name; a zero Process if there is none.
+func (l *launcher) process(name string) (process.Process, error) {
+	var recorded process.Process
+	err := readJSON(l.processFile(name), &recorded)
+	if errors.Is(err, fs.ErrNotExist) {
+		return process.Process{}, nil
+	}
+	return recorded, err
+}
+
+func (l *launcher) processFile(name string) string { return l.dir.Run(name + ".json") }
+
+// processes are all recorded processes by name.
+func (l *launcher) processes() (map[string]process.Process, error) {
+	files, err := filepath.Glob(l.processFile("*"))
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]process.Process{}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		if all[name], err = l.process(name); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func readJSON(file string, into any) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+// writeJSON writes a file so that it is either whole or as before, whenever the launcher is interrupted.
+func writeJSON(file string, content any) error {
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".new", append(encoded, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}

@@ -1,0 +1,111 @@
+package process
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Listener is a socket somebody listens on.
+type Listener struct {
+	Address netip.AddrPort
+	inode   string
+}
+
+// Listeners are the machine's listening TCP sockets and its unconnected UDP sockets.
+func Listeners() ([]Listener, error) {
+	const tcpListen, udpUnconnected = "0A", "07" // include/net/tcp_states.h
+	var all []Listener
+	for table, state := range map[string]string{
+		"tcp": tcpListen, "tcp6": tcpListen, "udp": udpUnconnected, "udp6": udpUnconnected,
+	} {
+		content, err := os.ReadFile("/proc/net/" + table)
+		if os.IsNotExist(err) { // a kernel without IPv6
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found, err := parseSockets(string(content), state)
+		if err != nil {
+			return nil, fmt.Errorf("/proc/net/%s: %w", table, err)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// Blocks says that nobody else can listen on address while this listener is there.
+func (l Listener) Blocks(address netip.AddrPort) bool {
+	own := l.Address.Addr().Unmap()
+	return l.Address.Port() == address.Port() && (own == address.Addr() || own.IsUnspecified())
+}
+
+// Holder is the pid of a process that has the socket open; false if it is none, or one in another pid namespace.
+func (l Listener) Holder() (int, bool) {
+	pids, err := All()
+	if err != nil {
+		return 0, false
+	}
+	link := "socket:[" + l.inode + "]"
+	index := slices.IndexFunc(pids, func(pid int) bool { return hasOpen(pid, link) })
+	if index < 0 {
+		return 0, false
+	}
+	return pids[index], true
+}
+
+// hasOpen takes a process that ends meanwhile for one that does not have it open.
+func hasOpen(pid int, link string) bool {
+	descriptors, err := os.ReadDir(procPath(pid, "fd"))
+	if err != nil {
+		return false
+	}
+	for _, descriptor := range descriptors {
+		if target, err := os.Readlink(procPath(pid, "fd/"+descriptor.Name())); err == nil && target == link {
+			return true
+		}
+	}
+	return false
+}
+
+// parseSockets reads the format of proc_pid_net(5), /proc/net/tcp, for the sockets in state.
+func parseSockets(table, state string) ([]Listener, error) {
+	var found []Listener
+	for _, line := range strings.Split(strings.TrimSpace(table), "\n")[1:] {
+		fields := strings.Fields(line)
+		const local, status, inode = 1, 3, 9
+		if len(fields) <= inode || fields[status] != state {
+			continue
+		}
+		address, err := parseAddress(fields[local])
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, Listener{Address: address, inode: fields[inode]})
+	}
+	return found, nil
+}
+
+// parseAddress reads "0100007F:1388" as 127.0.0.1:5000: words of four bytes in the machine's order, here
+// little-endian.
+func parseAddress(text string) (netip.AddrPort, error) {
+	host, port, _ := strings.Cut(text, ":")
+	bytes, err := hex.DecodeString(host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	for word := range slices.Chunk(bytes, 4) {
+		slices.Reverse(word)
+	}
+	address, ok := netip.AddrFromSlice(bytes)
+	if !ok {
+		return netip.AddrPort{}, fmt.Errorf("address %q has %d bytes, want 4 or 16", text, len(bytes))
+	}
+	number, err := strconv.ParseUint(port, 16, 16)
+	return netip.AddrPortFrom(address, uint16(number)), err
+}
