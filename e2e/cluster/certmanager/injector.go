@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cert-manager/cert-manager/pkg/api"
+	"github.com/cert-manager/cert-manager/pkg/controller/cainjector"
+	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// runInjector fills the caBundle of webhook configurations, APIServices and CRDs that ask for it, until ctx ends.
+func runInjector(ctx context.Context, kubeconfig string) error {
+	manager, err := injectorManager(kubeconfig)
+	if err != nil {
+		return fmt.Errorf("cainjector: %w", err)
+	}
+	err = cainjector.RegisterAllInjectors(ctx, manager, cainjector.SetupOptions{
+		EnableCertificatesDataSource: true,
+		EnabledReconcilersFor: map[string]bool{
+			cainjector.MutatingWebhookConfigurationName:   true,
+			cainjector.ValidatingWebhookConfigurationName: true,
+			cainjector.APIServiceName:                     true,
+			cainjector.CustomResourceDefinitionName:       true,
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("cainjector: %w", err)
+	}
+	return manager.Start(ctx)
+}
+
+// injectorManager is the manager of cert-manager's cmd/cainjector, without leader election: there is one process.
+func injectorManager(kubeconfig string) (ctrl.Manager, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := injectorScheme()
+	if err != nil {
+		return nil, err
+	}
+	return ctrl.NewManager(config, ctrl.Options{
+		Scheme:  scheme,
+		Metrics: metrics.Options{BindAddress: "0"},
+		// Secrets are watched as metadata only; reading one through the cache would start to cache them all.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	})
+}
+
+func injectorScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(
+		clientscheme.AddToScheme, apiextensions.AddToScheme, apiregistration.AddToScheme, api.AddToScheme)
+	return scheme, builder.AddToScheme(scheme)
+}

@@ -1,0 +1,120 @@
+# The test cluster (e2e/cluster): built from Go modules of its own, so that nothing in the product's go.mod changes it.
+# Included by the Makefile, which sets BIN.
+
+CLUSTER := e2e/cluster
+SHARE := $(BIN)/../share
+NODES ?= 3
+SIMULATED_NODES ?= 0
+
+# The releases there is a go.mod for. A cluster that runs keeps its release unless another is asked for.
+KUBERNETES_VERSIONS := $(sort $(shell sed -n 's/.*k8s\.io\/kubernetes \(v[0-9.]*\)$$/\1/p' $(CLUSTER)/kubernetes/*.mod))
+KUBERNETES_RUNNING := $(if $(wildcard $(BIN)/../kubeconfig),$(patsubst kubernetes-%,%,$(notdir $(realpath $(BIN)/kubernetes))))
+KUBERNETES_VERSION ?= $(or $(KUBERNETES_RUNNING),$(lastword $(KUBERNETES_VERSIONS)))
+KUBERNETES_MODFILE := $(or $(wildcard $(CLUSTER)/kubernetes/go-$(KUBERNETES_VERSION).mod),$(CLUSTER)/kubernetes/go.mod)
+KUBERNETES_COMPONENTS := etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubectl kubelet
+
+CLUSTER_ENV := GOWORK=off GOFLAGS= CGO_ENABLED=0
+CLUSTER_BUILD := go build -trimpath -buildvcs=false
+STRIP := -s -w
+
+version_parts := $(subst ., ,$(patsubst v%,%,$(KUBERNETES_VERSION)))
+version_flags = -X $(1).gitVersion=$(KUBERNETES_VERSION) -X $(1).gitMajor=$(word 1,$(version_parts)) \
+	-X $(1).gitMinor=$(word 2,$(version_parts)) -X $(1).gitTreeState=clean
+
+# Everything but the release of Kubernetes, which can be one of several.
+NODE_BINARIES := $(addprefix $(BIN)/,containerd containerd-shim-runc-v2)
+CNI_BINARIES := $(addprefix $(BIN)/cni/,bridge host-local loopback portmap)
+IMAGE_BINARIES := $(addprefix $(BIN)/images/,app pause)
+CLUSTER_BINARIES := $(addprefix $(BIN)/,cluster cert-manager coredns kwok runc) $(NODE_BINARIES) $(CNI_BINARIES) $(IMAGE_BINARIES)
+
+.PHONY: cluster
+cluster: cluster-build ## start the test cluster, or what of it does not run (KUBERNETES_VERSION, NODES, SIMULATED_NODES)
+	@$(BIN)/cluster up --nodes $(NODES) --simulated-nodes $(SIMULATED_NODES)
+
+.PHONY: cluster-down
+cluster-down: ## stop the test cluster and leave nothing behind
+	@[ ! -x $(BIN)/cluster ] || $(BIN)/cluster down
+
+.PHONY: cluster-logs
+cluster-logs: ## the errors in the test cluster's logs
+	@$(BIN)/cluster logs
+
+.PHONY: test-cluster
+test-cluster: cluster-build ## the tests of the test cluster itself
+	cd $(CLUSTER) && $(CLUSTER_ENV) go test -timeout 5m ./internal/... ./registry ./simulated
+	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m ./lifecycle
+	$(BIN)/cluster up --nodes $(NODES) --simulated-nodes $(SIMULATED_NODES)
+	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m ./test
+
+.PHONY: cluster-build
+cluster-build: kubernetes-release cluster-packages $(CLUSTER_BINARIES) $(BIN)/kubernetes-$(KUBERNETES_VERSION) $(SHARE)/cert-manager $(SHARE)/simulated ## build the test cluster into .cluster
+	@ln -sfn kubernetes-$(KUBERNETES_VERSION) $(BIN)/kubernetes
+	@for component in $(KUBERNETES_COMPONENTS); do ln -sfn kubernetes $(BIN)/$$component; done
+
+.PHONY: kubernetes-release
+kubernetes-release:
+ifeq ($(filter $(KUBERNETES_VERSION),$(KUBERNETES_VERSIONS)),)
+	@echo "KUBERNETES_VERSION=$(KUBERNETES_VERSION) is not one of the releases there are: $(KUBERNETES_VERSIONS)" >&2; exit 1
+else ifneq ($(KUBERNETES_VERSION),$(or $(KUBERNETES_RUNNING),$(KUBERNETES_VERSION)))
+	@echo "a cluster of $(KUBERNETES_RUNNING) is running: run make cluster-down before you ask for $(KUBERNETES_VERSION)" >&2; exit 1
+endif
+
+.PHONY: cluster-packages
+cluster-packages: kubernetes-release
+	@$(CLUSTER)/packages.sh
+
+# What is built depends on the module's own files alone: everything else is fixed by its go.mod.
+cluster_module := $(addprefix $(CLUSTER)/,go.mod go.sum)
+node_module := $(addprefix $(CLUSTER)/node/,go.mod go.sum)
+go_files = $(shell find $(1) -name '*.go' -not -name '*_test.go')
+
+$(CLUSTER_BINARIES) $(BIN)/kubernetes-$(KUBERNETES_VERSION): | cluster-packages
+
+$(BIN)/kubernetes-$(KUBERNETES_VERSION): $(KUBERNETES_MODFILE) $(KUBERNETES_MODFILE:.mod=.sum) $(CLUSTER)/kubernetes/main.go
+	@echo "building Kubernetes $(KUBERNETES_VERSION): the first time this takes minutes"
+	@cd $(CLUSTER)/kubernetes && $(CLUSTER_ENV) $(CLUSTER_BUILD) -modfile=$(notdir $<) -o $@ \
+		-ldflags '$(STRIP) $(call version_flags,k8s.io/component-base/version) $(call version_flags,k8s.io/client-go/pkg/version)' .
+
+$(BIN)/cluster: $(cluster_module) $(CLUSTER)/main_linux.go $(call go_files,$(CLUSTER)/internal $(CLUSTER)/registry)
+	@echo building $(@F)
+	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ .
+
+$(BIN)/cert-manager: $(cluster_module) $(call go_files,$(CLUSTER)/certmanager)
+	@echo building $(@F)
+	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ ./certmanager
+
+$(BIN)/coredns: $(cluster_module) $(call go_files,$(CLUSTER)/coredns)
+	@echo building $(@F)
+	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ ./coredns
+
+$(BIN)/kwok: $(cluster_module)
+	@echo building $(@F)
+	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ sigs.k8s.io/kwok/cmd/kwok
+
+$(IMAGE_BINARIES) &: $(cluster_module) $(call go_files,$(CLUSTER)/images)
+	@echo building $(notdir $(IMAGE_BINARIES))
+	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/images/ ./images/app ./images/pause
+
+$(NODE_BINARIES) &: $(node_module)
+	@echo building $(notdir $(NODE_BINARIES))
+	@cd $(CLUSTER)/node && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -tags no_btrfs,no_zfs,no_devmapper -o $(BIN)/ \
+		$(addprefix github.com/containerd/containerd/v2/cmd/,$(notdir $(NODE_BINARIES)))
+
+$(CNI_BINARIES) &: $(node_module)
+	@echo building $(notdir $(CNI_BINARIES))
+	@cd $(CLUSTER)/node && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/cni/ \
+		$(addprefix github.com/containernetworking/plugins/plugins/,main/bridge ipam/host-local main/loopback meta/portmap)
+
+# The seccomp profile RuntimeDefault, which restricted namespaces ask for, needs libseccomp and so cgo.
+$(BIN)/runc: $(node_module)
+	@echo building $(@F)
+	@cd $(CLUSTER)/node && $(CLUSTER_ENV) CGO_ENABLED=1 $(CLUSTER_BUILD) -ldflags '$(STRIP)' -tags seccomp -o $@ github.com/opencontainers/runc
+
+# cert-manager's CRDs come with its module; building it has fetched that.
+$(SHARE)/cert-manager: $(BIN)/cert-manager
+	@rm -rf $@ && mkdir -p $@
+	@cd $(CLUSTER) && cp "$$($(CLUSTER_ENV) go list -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"/deploy/crds/*.yaml $@
+
+$(SHARE)/simulated: $(wildcard $(CLUSTER)/simulated/*.yaml)
+	@rm -rf $@ && mkdir -p $@
+	@cp $^ $@

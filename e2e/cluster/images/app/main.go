@@ -1,0 +1,122 @@
+// Command app is the test application: a server that answers with its version and takes as long as it is told to
+// start, to become ready and to stop. It depends on nothing but the standard library, so that its image stays small.
+//
+//	GET /             its version; ?for=2s keeps the request in flight that long
+//	GET /ready        200 from READY_DELAY after it listens, 503 before
+//	POST /allow /deny admission reviews: allowed, or denied with its version
+//
+// Environment: VERSION (set by its image), PORT (8080), START_DELAY, READY_DELAY, STOP_DELAY (Go durations, 0),
+// TLS_DIR (serve TLS with the tls.crt and tls.key in it), CRASH (exit at once with code 1).
+// "app version" prints the version, for kubectl exec.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetOutput(os.Stdout)
+	if len(os.Args) > 1 && os.Args[1] == "version" {
+		fmt.Println(os.Getenv("VERSION"))
+		return
+	}
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run() error {
+	settings, err := settingsFromEnvironment()
+	if err != nil {
+		return err
+	}
+	if settings.crash {
+		return fmt.Errorf("version %s crashes, as told by CRASH", settings.version)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if !passes(ctx, settings.startDelay) {
+		return nil
+	}
+	return serve(ctx, settings)
+}
+
+// passes waits for delay and says whether it passed before ctx ended.
+func passes(ctx context.Context, delay time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(delay):
+		return true
+	}
+}
+
+// serve answers requests until STOP_DELAY after ctx ends, and then until the last request in flight is answered.
+func serve(ctx context.Context, settings settings) error {
+	listener, err := net.Listen("tcp", ":"+settings.port)
+	if err != nil {
+		return err
+	}
+	log.Printf("version %s listens on :%s", settings.version, settings.port)
+	server := &http.Server{Handler: handler(settings), ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- accept(server, listener, settings.tlsDir) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	log.Printf("version %s stops in %s", settings.version, settings.stopDelay)
+	time.Sleep(settings.stopDelay)
+	return server.Shutdown(context.Background())
+}
+
+func accept(server *http.Server, listener net.Listener, tlsDir string) error {
+	if tlsDir == "" {
+		return server.Serve(listener)
+	}
+	return server.ServeTLS(listener, filepath.Join(tlsDir, "tls.crt"), filepath.Join(tlsDir, "tls.key"))
+}
+
+func handler(settings settings) http.Handler {
+	readyAt := time.Now().Add(settings.readyDelay)
+	logged := http.NewServeMux()
+	logged.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { answer(w, r, settings.version) })
+	logged.HandleFunc("POST /allow", func(w http.ResponseWriter, r *http.Request) { review(w, r, settings.version, true) })
+	logged.HandleFunc("POST /deny", func(w http.ResponseWriter, r *http.Request) { review(w, r, settings.version, false) })
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
+		if time.Now().Before(readyAt) {
+			http.Error(w, "not ready before "+readyAt.Format(time.RFC3339), http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		log.Printf("%s %s", r.Method, r.URL)
+		logged.ServeHTTP(w, r)
+	})
+	return mux
+}
+
+// answer gives the version, after the time the request asks for: that is how a test has a request in flight.
+func answer(w http.ResponseWriter, r *http.Request, version string) {
+	if asked := r.FormValue("for"); asked != "" {
+		delay, err := time.ParseDuration(asked)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		time.Sleep(delay)
+	}
+	fmt.Fprintln(w, version)
+}

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Sees to it that what the cluster needs from the distribution is there: it installs what is missing when it may
+# (root on Debian or Ubuntu), and else says in one sentence what to install.
+set -eu
+
+if [ "$(uname)" != Linux ]; then
+	echo "the test cluster runs real nodes and so needs Linux, and this is $(uname)" >&2
+	exit 1
+fi
+
+missing=""
+need() { # PACKAGE COMMAND...: the package is there if the command succeeds
+	package=$1
+	shift
+	"$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+need nftables command -v nft
+need conntrack command -v conntrack
+need gcc command -v "${CC:-gcc}"
+need pkg-config command -v pkg-config
+need libseccomp-dev pkg-config --exists libseccomp
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+	echo "the test cluster needs these packages, please install them (names as in Debian):$missing" >&2
+	exit 1
+fi
+echo "installing$missing"
+apt-get update -qq
+DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >/dev/null

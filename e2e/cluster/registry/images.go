@@ -1,0 +1,101 @@
+package registry
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// versions is how many versions the test application has: app:v1 and so on.
+const versions = 9
+
+// created is the age of every image, fixed so that the same binary always makes the same digest.
+var created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// TestImages are app:v1 to app:v9 and app:crash, which share a layer and differ in their environment, and
+// pause:latest, made from the binaries images/app and images/pause in binDir.
+func TestImages(binDir string) (map[string]v1.Image, error) {
+	app, err := binaryLayer(filepath.Join(binDir, "images", "app"))
+	if err != nil {
+		return nil, err
+	}
+	environments := map[string][]string{"crash": {"VERSION=crash", "CRASH=true"}}
+	for i := range versions {
+		version := fmt.Sprintf("v%d", i+1)
+		environments[version] = []string{"VERSION=" + version}
+	}
+	images := map[string]v1.Image{}
+	for tag, env := range environments {
+		if images["app:"+tag], err = image(app, env); err != nil {
+			return nil, err
+		}
+	}
+	images["pause:latest"], err = FromBinary(filepath.Join(binDir, "images", "pause"), nil)
+	return images, err
+}
+
+// FromBinary is an image for linux/amd64 with the static binary at path as its entrypoint /app, run as user 65532
+// with the environment env ("NAME=value"). Equal arguments and binaries make equal digests.
+func FromBinary(path string, env []string) (v1.Image, error) {
+	layer, err := binaryLayer(path)
+	if err != nil {
+		return nil, err
+	}
+	return image(layer, env)
+}
+
+func image(layer v1.Layer, env []string) (v1.Image, error) {
+	withLayer, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, err
+	}
+	file, err := withLayer.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture = "linux", "amd64"
+	file.Created = v1.Time{Time: created}
+	file.Config = v1.Config{Entrypoint: []string{"/app"}, User: "65532:65532", Env: env}
+	return mutate.ConfigFile(withLayer, file)
+}
+
+// binaryLayer has one file, /app.
+func binaryLayer(path string) (v1.Layer, error) {
+	archive, err := binaryArchive(path)
+	if err != nil {
+		return nil, err
+	}
+	opener := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil }
+	return tarball.LayerFromOpener(opener, tarball.WithCompressedCaching, tarball.WithCompressionLevel(gzip.BestSpeed))
+}
+
+func binaryArchive(path string) ([]byte, error) {
+	binary, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("image: %w", err)
+	}
+	var archive bytes.Buffer
+	writer := tar.NewWriter(&archive)
+	header := &tar.Header{Name: "app", Mode: 0o755, Size: int64(len(binary)), ModTime: created}
+	if err := writer.WriteHeader(header); err != nil {
+		return nil, err
+	}
+	if _, err := writer.Write(binary); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return archive.Bytes(), nil
+}
