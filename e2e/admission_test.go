@@ -1,0 +1,159 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// admission: what the person at the keyboard reads, and whom the webhooks are called for.
+func admission(t *testing.T) {
+	together(t, map[string]func(*testing.T){
+		"warnings say what an edit does":   warnings,
+		"in-place-only rejects":            onlyInPlace,
+		"a workload may ask for the same":  onlyInPlaceWorkload,
+		"dry run changes nothing":          dryRun,
+		"values that do not parse":         unknownValues,
+		"webhooks are called for few":      webhooksAreNarrow,
+		"in-place-only lets images change": onlyInPlaceAllows,
+	})
+}
+
+func warnings(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(2))
+	s.expectIn(s.setImage("web", "app=v2"), "Warning:", "in place", "app")
+	s.expectIn(s.deployment("web").Annotations[decisionAnnotation], "in place", "app")
+	s.completes("web")
+	s.expectIn(s.setEnv("web", "COLOUR=green"), "Warning:", "recreate", "/spec/containers/0/env")
+	s.expectIn(s.deployment("web").Annotations[decisionAnnotation], "recreate", "/spec/containers/0/env")
+	s.completes("web")
+}
+
+func onlyInPlace(t *testing.T) {
+	s := newStage(t, inPlaceOnly)
+	s.create(web(2))
+	s.begin("rejected", frozenBut("nobody"))
+	before := s.deployment("web")
+	s.expectIn(s.refused("set", "env", "deployment/web", "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
+	s.expectIn(s.refused("rollout", "restart", "deployment/web"), "spec.template.metadata.annotations")
+	if after := s.deployment("web"); after.Generation != before.Generation {
+		t.Errorf("rejected edits took the Deployment from generation %d to %d", before.Generation, after.Generation)
+	}
+}
+
+func onlyInPlaceAllows(t *testing.T) {
+	s := newStage(t, inPlaceOnly)
+	s.create(web(2))
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	s.inPlace("web", once, func() { s.rollout("undo", "web") })
+}
+
+// onlyInPlaceWorkload: the label of a workload overrides the namespace's, both ways.
+func onlyInPlaceWorkload(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(2, workloadLabel(updateLabel, "in-place-only")))
+	s.expectIn(s.refused("set", "env", "deployment/web", "COLOUR=green"), "spec.template.spec.containers[0].env")
+	s.kubectl("", "label", "deployment", "web", updateLabel+"=recreate", "--overwrite")
+	s.recreated("web", func() { s.setEnv("web", "COLOUR=green") })
+}
+
+func dryRun(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(2))
+	s.begin("dry run", frozenBut("nobody"))
+	before := s.deployment("web")
+	output := s.kubectl("", "set", "image", "deployment/web", "app="+appImage("v2"), "--dry-run=server", "-o", "json")
+	s.expectIn(output, appImage("v2"), decisionAnnotation)
+	s.expectIn(s.kubectl("", "set", "env", "deployment/web", "COLOUR=green", "--dry-run=server"), "recreate")
+	if after := s.deployment("web"); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("a dry run changed the Deployment: %s", describeDeployment(after))
+	}
+}
+
+func unknownValues(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(1))
+	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
+		s.expectIn(s.refused("label", of, updateLabel+"=inplace", "--overwrite"), "in-place", "in-place-only")
+	}
+}
+
+// configuration is what mutating and validating webhook configurations have in common.
+type configuration struct {
+	Kind     string            `json:"kind"`
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Webhooks []hook            `json:"webhooks"`
+}
+
+type hook struct {
+	Name              string                          `json:"name"`
+	ClientConfig      admissionv1.WebhookClientConfig `json:"clientConfig"`
+	NamespaceSelector metav1.LabelSelector            `json:"namespaceSelector"`
+	TimeoutSeconds    int32                           `json:"timeoutSeconds"`
+	SideEffects       admissionv1.SideEffectClass     `json:"sideEffects"`
+}
+
+// own says whether the webhook calls Stayput's Service.
+func (h hook) own() bool {
+	return h.ClientConfig.Service != nil && h.ClientConfig.Service.Namespace == ownNamespace
+}
+
+// ownConfigurations are those with webhooks of Stayput's.
+func ownConfigurations(t *testing.T) []configuration {
+	t.Helper()
+	var found struct {
+		Items []configuration `json:"items"`
+	}
+	output, _, err := kubectl(context.Background(), "", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(output), &found); err != nil {
+		t.Fatalf("kubectl get: %v", err)
+	}
+	return slices.DeleteFunc(found.Items, func(c configuration) bool { return !slices.ContainsFunc(c.Webhooks, hook.own) })
+}
+
+// webhooksAreNarrow: outside labelled namespaces no webhook is called, and none can hold up anybody for long.
+func webhooksAreNarrow(t *testing.T) {
+	configurations := ownConfigurations(t)
+	if len(configurations) == 0 {
+		t.Fatal("Stayput has no webhooks")
+	}
+	for _, configuration := range configurations {
+		for _, hook := range configuration.Webhooks {
+			hook.narrow(t)
+		}
+	}
+}
+
+func (h hook) narrow(t *testing.T) {
+	t.Helper()
+	if !onlyLabelled(h.NamespaceSelector) {
+		t.Errorf("%s is called in namespaces without the label: %v", h.Name, h.NamespaceSelector)
+	}
+	if h.TimeoutSeconds > 5 {
+		t.Errorf("%s may take %d seconds", h.Name, h.TimeoutSeconds)
+	}
+	if h.SideEffects != admissionv1.SideEffectClassNone {
+		t.Errorf("%s has side effects %s", h.Name, h.SideEffects)
+	}
+}
+
+// onlyLabelled says whether a selector demands the update label, in whichever way.
+func onlyLabelled(selector metav1.LabelSelector) bool {
+	if selector.MatchLabels[updateLabel] != "" {
+		return true
+	}
+	return slices.ContainsFunc(selector.MatchExpressions, func(demand metav1.LabelSelectorRequirement) bool {
+		asks := demand.Operator == metav1.LabelSelectorOpExists || demand.Operator == metav1.LabelSelectorOpIn
+		return demand.Key == updateLabel && asks
+	})
+}

@@ -1,0 +1,11 @@
+// Package e2e proves Stayput from outside: on a running cluster with Stayput installed it does what users do and judges every
+// watch event on the way. Nothing here imports the product.
+//
+// The scenarios carry the build tag e2e, since they need that cluster: `make e2e RUN=undo` starts it, installs and runs them.
+//
+//	recorder_test.go   records every event of a namespace and waits for states
+//	world_test.go      what the events add up to: who owns which pod, is it ready, is it where it should be
+//	judge_test.go      the promises, judged at every event; judge_check_test.go shows that each can be broken
+//	timeline_test.go   what is printed when a test fails, with diagnosis_test.go
+//	scenario_test.go   what a user does: create, edit, wait
+package e2e

@@ -1,0 +1,244 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// halfway: the update is no longer Stayput's business, from one moment to the next. The native controller finishes it.
+func halfway(t *testing.T) {
+	together(t, map[string]func(*testing.T){
+		"label removed":                  func(t *testing.T) { handOver(t, func(s *stage) { s.label(updateLabel + "-") }) },
+		"opted out":                      func(t *testing.T) { handOver(t, optOut) },
+		"edited beyond what is possible": func(t *testing.T) { handOver(t, func(s *stage) { s.setEnv("web", "COLOUR=green") }) },
+		"deleted":                        deletedHalfway,
+		"set to Recreate":                func(t *testing.T) { handOver(t, toRecreate) },
+	})
+}
+
+func optOut(s *stage) { s.kubectl("", "label", "deployment", "web", updateLabel+"=recreate") }
+
+func toRecreate(s *stage) {
+	s.patch("web", `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`)
+}
+
+// handOver updates half-way in place, lets something happen, and demands that the update ends natively.
+func handOver(t *testing.T, happens func(*stage)) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	s.begin("in place", inPlace)
+	s.setImage("web", "app=v2")
+	s.reaches("web", partly)
+	s.begin("native", recreated)
+	happens(s)
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+func deletedHalfway(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	s.begin("in place", inPlace)
+	s.setImage("web", "app=v2")
+	s.reaches("web", partly)
+	s.begin("deletion", Rules{Created: none, Deleted: exactly(4), Outage: true})
+	s.kubectl("", "delete", "deployment", "web", "--timeout=2m")
+	s.wait("everything to be gone", func(w world) error {
+		if left := len(w.pods) + len(w.sets); left > 0 {
+			return fmt.Errorf("%d pods and %d ReplicaSets are left", len(w.pods), len(w.sets))
+		}
+		return nil
+	})
+}
+
+// disturbances break what everybody shares.
+func disturbances(t *testing.T) {
+	t.Run("manager killed", managerKilled)
+	t.Run("every manager gone", managersGone)
+	t.Run("webhook down while editing", webhookDown)
+	t.Run("every manager gone while editing", goneWhileEditing)
+	t.Run("kube-controller-manager restarted", controllerManagerRestarted)
+	t.Run("uninstalled", uninstalled)
+}
+
+// disturbed is a stage with an update that is partly done.
+func disturbed(t *testing.T, moment moment) *stage {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	s.begin("in place", inPlace)
+	s.setImage("web", "app=v2")
+	s.reaches("web", moment)
+	return s
+}
+
+// managerKilled: the other manager takes over and finishes in place.
+func managerKilled(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	t.Cleanup(func() { mended(t) })
+	s.inPlace("web", once, func() {
+		s.setImage("web", "app=v2")
+		s.reaches("web", partly)
+		s.killLeader()
+	})
+}
+
+func (s *stage) killLeader() {
+	s.Helper()
+	lease, err := clients.CoordinationV1().Leases(ownNamespace).Get(s.Context(), ownName, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		s.Fatalf("nobody leads: %v", err)
+	}
+	pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	s.kubectl("", "-n", ownNamespace, "delete", "pod", pod, "--force", "--grace-period=0")
+}
+
+// managersGone: nobody holds anything any more, so the native controller replaces what is not updated yet.
+func managersGone(t *testing.T) {
+	s := disturbed(t, threeway)
+	t.Cleanup(func() { restoreManagers(t) })
+	s.begin("native", recreated)
+	removeManagers(s)
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+func goneWhileEditing(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	t.Cleanup(func() { restoreManagers(t) })
+	removeManagers(s)
+	s.recreated("web", func() { s.setImage("web", "app=v2") })
+	restoreManagers(t)
+	s.managed("web")
+	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
+}
+
+// removeManagers takes them away without letting them say goodbye.
+func removeManagers(s *stage) {
+	s.Helper()
+	s.kubectl("", "-n", ownNamespace, "scale", "deployment", ownName, "--replicas=0")
+	s.kubectl("", "-n", ownNamespace, "delete", "pods", "-l", "app.kubernetes.io/name="+ownName, "--force", "--grace-period=0")
+	s.eventually("the managers to be gone", func(ctx context.Context) error {
+		left, err := clients.CoreV1().Pods(ownNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + ownName})
+		if err == nil && len(left.Items) > 0 {
+			return fmt.Errorf("%d are left", len(left.Items))
+		}
+		return err
+	})
+}
+
+func restoreManagers(t *testing.T) {
+	t.Helper()
+	if _, _, err := kubectl(context.Background(), "", "-n", ownNamespace, "scale", "deployment", ownName, "--replicas=2"); err != nil {
+		t.Error(err)
+	}
+	mended(t)
+}
+
+// mended waits until as many managers serve as should.
+func mended(t *testing.T) {
+	t.Helper()
+	if err := poll(context.Background(), managersServe); err != nil {
+		t.Errorf("Stayput did not come back: %v", err)
+	}
+}
+
+// webhookDown: the managers live, but the API server cannot reach them.
+func webhookDown(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	t.Cleanup(func() { portWebhooks(t, 443) })
+	portWebhooks(t, 9)
+	s.eventually("the webhooks to be down", func(ctx context.Context) error {
+		if s.decision(ctx, "web") != "" {
+			return errors.New("they answer")
+		}
+		return nil
+	})
+	s.begin("webhook down", Rules{Created: some, Deleted: some})
+	s.setImage("web", "app=v2")
+	s.completes("web")
+	portWebhooks(t, 443)
+	s.managed("web")
+	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
+}
+
+// portWebhooks directs Stayput's webhooks to a port of its Service.
+func portWebhooks(t *testing.T, port int) {
+	t.Helper()
+	for _, configuration := range ownConfigurations(t) {
+		var operations []string
+		for i, hook := range configuration.Webhooks {
+			if hook.own() {
+				operations = append(operations, fmt.Sprintf(
+					`{"op":"add","path":"/webhooks/%d/clientConfig/service/port","value":%d}`, i, port))
+			}
+		}
+		_, _, err := kubectl(context.Background(), "", "patch", configuration.Kind, configuration.Metadata.Name,
+			"--type=json", "-p", "["+strings.Join(operations, ",")+"]")
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// controllerManagerRestarted: the native controllers forget everything they had in mind.
+func controllerManagerRestarted(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	t.Cleanup(func() { component(t, "start", "kube-controller-manager") })
+	s.inPlace("web", once, func() {
+		s.setImage("web", "app=v2")
+		s.reaches("web", threeway)
+		component(t, "stop", "kube-controller-manager")
+		component(t, "start", "kube-controller-manager")
+	})
+}
+
+// component stops or starts a process of the cluster.
+func component(t *testing.T, verb, name string) {
+	t.Helper()
+	if output, err := exec.Command(filepath.Join(binaries, "cluster"), verb, name).CombinedOutput(); err != nil {
+		t.Errorf("cluster %s %s: %v: %s", verb, name, err, output)
+	}
+}
+
+// uninstalled half-way: what is not updated yet is replaced, and nothing of Stayput is left on the pods' way.
+func uninstalled(t *testing.T) {
+	s := disturbed(t, threeway)
+	t.Cleanup(func() { build(t, "install"); mended(t) })
+	s.begin("native", recreated)
+	build(t, "uninstall")
+	s.completes("web")
+	s.runs("web", "v2")
+	s.wait("marks to be gone", on("web", func(w world, d *appsv1.Deployment) error {
+		for _, set := range w.setsOf(d) {
+			if _, marked := set.Labels[settlingLabel]; marked {
+				return fmt.Errorf("ReplicaSet %s is marked", set.Name)
+			}
+		}
+		return nil
+	}))
+}
+
+// build runs a target of the Makefile.
+func build(t *testing.T, target string) {
+	t.Helper()
+	command := exec.Command("make", "-C", repository, target)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Errorf("make %s: %v:\n%s", target, err, output)
+	}
+}

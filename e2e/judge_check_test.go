@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// story is a small update as events: Deployment d, ReplicaSets old and new, pods p1 and p2. Each test spoils one thing.
+type story struct {
+	events []event
+}
+
+func (s *story) tell(what watch.EventType, object metav1.Object) {
+	s.events = append(s.events, event{version: uint64(len(s.events) + 1), at: time.Unix(1000, 0), what: what, object: object})
+}
+
+func template(version string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "d"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: version}}},
+	}
+}
+
+// aDeployment with 2 replicas of which one may be missing. Its status says that this many replicas are updated and available.
+func aDeployment(version string, generation int64, updated int32) *appsv1.Deployment {
+	replicas, one := int32(2), intstr.FromInt32(1)
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "d", UID: "d", Generation: generation},
+		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Template: template(version), Strategy: appsv1.DeploymentStrategy{
+			Type:          appsv1.RollingUpdateDeploymentStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &one},
+		}},
+		Status: appsv1.DeploymentStatus{ObservedGeneration: generation, Replicas: 2, UpdatedReplicas: updated, AvailableReplicas: updated},
+	}
+}
+
+func aSet(name, version string) *appsv1.ReplicaSet {
+	set := &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{hashLabel: name},
+			Annotations: map[string]string{revisionAnnotation: strings.TrimPrefix(version, "v")}, OwnerReferences: ownedBy("d")},
+		Spec: appsv1.ReplicaSetSpec{Template: template(version)},
+	}
+	set.Spec.Template.Labels[hashLabel] = name
+	return set
+}
+
+func aPod(name, set, version string, isReady bool) *corev1.Pod {
+	status := corev1.ConditionFalse
+	if isReady {
+		status = corev1.ConditionTrue
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), OwnerReferences: ownedBy(set),
+			Labels: map[string]string{"app": "d", hashLabel: set}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: version}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: servingGate}}},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}},
+	}
+}
+
+func ownedBy(uid string) []metav1.OwnerReference {
+	yes := true
+	return []metav1.OwnerReference{{UID: types.UID(uid), Name: uid, Controller: &yes}}
+}
+
+// begun is v1 rolled out, then an edit to v2: 9 events.
+func begun() *story {
+	s := &story{}
+	s.tell(watch.Added, aDeployment("v1", 1, 0))
+	s.tell(watch.Added, aSet("old", "v1"))
+	s.tell(watch.Added, aPod("p1", "old", "v1", true))
+	s.tell(watch.Added, aPod("p2", "old", "v1", true))
+	s.tell(watch.Modified, aDeployment("v1", 1, 2))
+	edited := aDeployment("v2", 2, 2)
+	edited.Status.ObservedGeneration = 1
+	s.tell(watch.Modified, edited)
+	s.tell(watch.Added, aSet("new", "v2"))
+	s.tell(watch.Modified, aDeployment("v2", 2, 0))
+	return s
+}
+
+// moves a pod: drained, patched, ready.
+func (s *story) moves(pod string) {
+	s.tell(watch.Modified, aPod(pod, "old", "v1", false))
+	s.tell(watch.Modified, aPod(pod, "new", "v2", false))
+	s.tell(watch.Modified, aPod(pod, "new", "v2", true))
+}
+
+func (s *story) verdict() string {
+	_, violations := judged(s.events, []phase{
+		{name: "creation", rules: Rules{Created: anyNumber, Deleted: anyNumber}},
+		{name: "edit", rules: inPlace, from: 5},
+	})
+	return strings.Join(violations, "\n")
+}
+
+func TestJudgeAcceptsAnUpdateInPlace(t *testing.T) {
+	s := begun()
+	s.moves("p1")
+	s.tell(watch.Modified, aDeployment("v2", 2, 1))
+	s.moves("p2")
+	s.tell(watch.Modified, aDeployment("v2", 2, 2))
+	if verdict := s.verdict(); verdict != "" {
+		t.Error(verdict)
+	}
+}
+
+func TestJudgeFindsWhatIsWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*story)
+		found string
+	}{
+		"created":             {func(s *story) { s.tell(watch.Added, aPod("p3", "new", "v2", true)) }, "created 1 pods"},
+		"deleted":             {func(s *story) { s.tell(watch.Deleted, aPod("p1", "old", "v1", true)) }, "deleted 1 pods"},
+		"image ahead":         {func(s *story) { s.tell(watch.Modified, aPod("p1", "old", "v2", true)) }, "has images"},
+		"image behind":        {func(s *story) { s.tell(watch.Modified, aPod("p1", "new", "v1", true)) }, "has images"},
+		"hash of another":     {func(s *story) { s.tell(watch.Modified, wrongHash()) }, "label pod-template-hash"},
+		"orphan":              {func(s *story) { s.tell(watch.Modified, orphan()) }, "has no owner"},
+		"too many at a time":  {bothDrained, "2 of 2 pods are unavailable, 1 may be"},
+		"early success":       {func(s *story) { s.moves("p1"); s.tell(watch.Modified, aDeployment("v2", 2, 2)) }, "rolled out before pod p2"},
+		"invented count":      {func(s *story) { s.tell(watch.Modified, aDeployment("v2", 2, 1)) }, "which has never been true"},
+		"template rewritten":  {func(s *story) { s.tell(watch.Modified, aSet("old", "v2")) }, "another template"},
+		"revision not native": {func(s *story) { s.tell(watch.Modified, renumbered()) }, "went from revision 1 to 2"},
+		"spec written":        {func(s *story) { s.tell(watch.Modified, written()) }, "stayput wrote its spec"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begun()
+			c.spoil(s)
+			if verdict := s.verdict(); !strings.Contains(verdict, c.found) {
+				t.Errorf("%q is not in the verdict %q", c.found, verdict)
+			}
+		})
+	}
+}
+
+func bothDrained(s *story) {
+	s.tell(watch.Modified, aPod("p1", "old", "v1", false))
+	s.tell(watch.Modified, aPod("p2", "old", "v1", false))
+}
+
+func wrongHash() *corev1.Pod {
+	pod := aPod("p1", "new", "v2", true)
+	pod.Labels[hashLabel] = "old"
+	return pod
+}
+
+func orphan() *corev1.Pod {
+	pod := aPod("p1", "new", "v2", true)
+	pod.OwnerReferences = nil
+	return pod
+}
+
+func renumbered() *appsv1.ReplicaSet {
+	set := aSet("old", "v1")
+	set.Annotations[revisionAnnotation] = "2"
+	return set
+}
+
+func written() *appsv1.Deployment {
+	d := aDeployment("v2", 2, 0)
+	d.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "stayput", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
+	return d
+}

@@ -1,0 +1,285 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Count is how many pods a phase may create or delete.
+type Count struct{ min, max int }
+
+func exactly(n int) Count { return Count{n, n} }
+func atLeast(n int) Count { return Count{n, math.MaxInt} }
+
+var (
+	none      = exactly(0)
+	some      = atLeast(1)
+	anyNumber = atLeast(0)
+)
+
+// Rules are what may differ from phase to phase. Everything else the judge asks is asked always.
+type Rules struct {
+	Created, Deleted Count
+	// FrozenBut: no pod may change its ReplicaSet, but for those of this Deployment.
+	FrozenBut string
+	// Outage: pods may be unavailable beyond maxUnavailable, as the scenario itself makes them so.
+	Outage bool
+}
+
+var (
+	inPlace   = Rules{Created: none, Deleted: none}
+	recreated = Rules{Created: some, Deleted: some}
+)
+
+func frozenBut(name string) Rules { return Rules{Created: none, Deleted: none, FrozenBut: name} }
+
+// phase is a stretch of a test, from a resource version on.
+type phase struct {
+	name             string
+	rules            Rules
+	from             uint64
+	created, deleted []string
+	peak             int // most pods unavailable at a time
+}
+
+// judge takes the events in the order in which they happened.
+type judge struct {
+	world
+	phases     []phase
+	born       map[types.UID]*appsv1.ReplicaSet // as each was first seen
+	counts     map[types.UID]map[int]bool       // how many live pods each ReplicaSet has had
+	owners     map[types.UID]types.UID          // pod → ReplicaSet
+	leaving    map[types.UID]bool
+	floor      map[types.UID]int // available pods each Deployment has had: scaling up does not raise it, available pods do
+	violations []string
+}
+
+// judged replays the events and returns the phases, filled in, and what was wrong.
+func judged(events []event, phases []phase) ([]phase, []string) {
+	j := &judge{
+		world:   newWorld(),
+		phases:  phases,
+		born:    map[types.UID]*appsv1.ReplicaSet{},
+		counts:  map[types.UID]map[int]bool{},
+		owners:  map[types.UID]types.UID{},
+		leaving: map[types.UID]bool{},
+		floor:   map[types.UID]int{},
+	}
+	for _, e := range events {
+		j.observe(e)
+	}
+	for i := range j.phases {
+		j.violations = append(j.violations, j.phases[i].numbers()...)
+	}
+	return j.phases, j.violations
+}
+
+func (j *judge) observe(e event) {
+	before := j.world.sets[e.object.GetUID()]
+	j.apply(e)
+	switch object := e.object.(type) {
+	case *corev1.Pod:
+		j.churn(e, object)
+		j.agreement(e, object)
+		j.count(object)
+		j.outage(e, j.deploymentOf(object))
+	case *appsv1.ReplicaSet:
+		j.untouched(e, before, object)
+	case *appsv1.Deployment:
+		j.spec(e, object)
+		j.status(e, object)
+		j.outage(e, j.deployments[object.UID])
+	}
+}
+
+func (j *judge) phaseAt(version uint64) *phase {
+	for i := len(j.phases) - 1; i > 0; i-- {
+		if version > j.phases[i].from {
+			return &j.phases[i]
+		}
+	}
+	return &j.phases[0]
+}
+
+func (j *judge) violation(e event, format string, arguments ...any) {
+	j.violations = append(j.violations, fmt.Sprintf("%d %s %s: %s",
+		e.version, kindOf(e.object), e.object.GetName(), fmt.Sprintf(format, arguments...)))
+}
+
+// churn counts births and deletions; a pod is deleted from the first moment it is terminating.
+func (j *judge) churn(e event, pod *corev1.Pod) {
+	in := j.phaseAt(e.version)
+	if e.what == watch.Added {
+		in.created = append(in.created, pod.Name)
+	}
+	if gone := e.what == watch.Deleted || pod.DeletionTimestamp != nil; gone && !j.leaving[pod.UID] {
+		j.leaving[pod.UID] = true
+		in.deleted = append(in.deleted, pod.Name)
+	}
+}
+
+// numbers compares what a phase created and deleted with its rules.
+func (p *phase) numbers() []string {
+	var wrong []string
+	if n := len(p.created); n < p.rules.Created.min || n > p.rules.Created.max {
+		wrong = append(wrong, fmt.Sprintf("phase %q created %d pods, not %s: %s", p.name, n, p.rules.Created, names(p.created)))
+	}
+	if n := len(p.deleted); n < p.rules.Deleted.min || n > p.rules.Deleted.max {
+		wrong = append(wrong, fmt.Sprintf("phase %q deleted %d pods, not %s: %s", p.name, n, p.rules.Deleted, names(p.deleted)))
+	}
+	return wrong
+}
+
+func (c Count) String() string {
+	switch {
+	case c.min == c.max:
+		return fmt.Sprint(c.min)
+	case c.max == math.MaxInt:
+		return fmt.Sprintf("at least %d", c.min)
+	}
+	return fmt.Sprintf("%d to %d", c.min, c.max)
+}
+
+func names(all []string) string { return strings.Join(all, " ") }
+
+// agreement: owner, hash label and template say the same of a live pod. A pod born before Stayput is patched first and
+// moved when it is done, so its images may be ahead of its owner's.
+func (j *judge) agreement(e event, pod *corev1.Pod) {
+	if e.what == watch.Deleted || !alive(pod) {
+		return
+	}
+	if metav1.GetControllerOf(pod) == nil {
+		j.violation(e, "has no owner")
+		return
+	}
+	set := j.ownerOf(pod)
+	if set == nil {
+		return // garbage collection goes from the top down
+	}
+	for key, value := range set.Spec.Template.Labels {
+		if pod.Labels[key] != value {
+			j.violation(e, "is under %s, but its label %s is %q instead of %q", set.Name, key, pod.Labels[key], value)
+		}
+	}
+	template := imagesOf(set.Spec.Template.Spec)
+	if gated(pod) && !maps.Equal(imagesOf(pod.Spec), template) {
+		j.violation(e, "is under %s, but has images %v instead of %v", set.Name, imagesOf(pod.Spec), template)
+	}
+	j.frozen(e, pod, set)
+}
+
+func (j *judge) frozen(e event, pod *corev1.Pod, set *appsv1.ReplicaSet) {
+	exempt, before := j.phaseAt(e.version).rules.FrozenBut, j.owners[pod.UID]
+	if exempt == "" || before == "" || before == set.UID {
+		return
+	}
+	if d := j.deploymentOf(pod); d != nil && d.Name != exempt {
+		j.violation(e, "moved to %s, although nothing may move", set.Name)
+	}
+}
+
+// count notes how many live pods the pod's old and new ReplicaSets have now.
+func (j *judge) count(pod *corev1.Pod) {
+	previous := j.owners[pod.UID]
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		j.owners[pod.UID] = owner.UID
+	}
+	for _, set := range []types.UID{previous, j.owners[pod.UID]} {
+		j.note(set)
+	}
+}
+
+func (j *judge) note(set types.UID) {
+	if j.counts[set] == nil {
+		j.counts[set] = map[int]bool{0: true}
+	}
+	j.counts[set][j.livePods(set)] = true
+}
+
+// untouched: a ReplicaSet keeps template, selector and hash for life, and takes a new revision only natively: the highest.
+func (j *judge) untouched(e event, before, set *appsv1.ReplicaSet) {
+	j.note(set.UID)
+	if before == nil {
+		j.born[set.UID] = set
+		return
+	}
+	born := j.born[set.UID]
+	if !equality.Semantic.DeepEqual(born.Spec.Template, set.Spec.Template) {
+		j.violation(e, "has another template than at birth")
+	}
+	if !equality.Semantic.DeepEqual(born.Spec.Selector, set.Spec.Selector) || born.Labels[hashLabel] != set.Labels[hashLabel] {
+		j.violation(e, "has another selector or hash than at birth")
+	}
+	if revisionOf(before) != revisionOf(set) && revisionOf(set) <= j.highestRevision(set) {
+		j.violation(e, "went from revision %d to %d, not to the highest", revisionOf(before), revisionOf(set))
+	}
+}
+
+// highestRevision is that of the other ReplicaSets of the same Deployment.
+func (j *judge) highestRevision(than *appsv1.ReplicaSet) int64 {
+	highest := int64(0)
+	for _, set := range j.sets {
+		if of := metav1.GetControllerOf(than); set.UID != than.UID && of != nil && metav1.IsControlledBy(set, &metav1.ObjectMeta{UID: of.UID}) {
+			highest = max(highest, revisionOf(set))
+		}
+	}
+	return highest
+}
+
+// spec: only users own fields of a Deployment's spec.
+func (j *judge) spec(e event, d *appsv1.Deployment) {
+	for _, entry := range d.ManagedFields {
+		byUser := strings.HasPrefix(entry.Manager, "kubectl") || strings.HasPrefix(entry.Manager, user)
+		if !byUser && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:spec"`)) {
+			j.violation(e, "%s wrote its spec", entry.Manager)
+		}
+	}
+}
+
+// status: `kubectl rollout status` says success only when it is one, and updatedReplicas is a number that has been true.
+func (j *judge) status(e event, d *appsv1.Deployment) {
+	if e.what == watch.Deleted || d.DeletionTimestamp != nil || d.Status.ObservedGeneration < d.Generation {
+		return
+	}
+	target := j.target(d)
+	if updated := int(d.Status.UpdatedReplicas); updated > 0 && (target == nil || !j.counts[target.UID][updated]) {
+		j.violation(e, "says updatedReplicas %d, which has never been true", updated)
+	}
+	done, _ := rolledOut(d)
+	if !done {
+		return
+	}
+	pods := j.podsOf(d)
+	if len(pods) < int(replicasOf(d)) {
+		j.violation(e, "says it is rolled out with %d live pods of %d", len(pods), replicasOf(d))
+	}
+	for _, pod := range pods {
+		if target == nil || !metav1.IsControlledBy(pod, target) || !ready(pod) {
+			j.violation(e, "says it is rolled out before pod %s is (%s)", pod.Name, describePod(pod))
+		}
+	}
+}
+
+// outage: never fewer available pods than maxUnavailable allows, counted from those there have been.
+func (j *judge) outage(e event, d *appsv1.Deployment) {
+	if d == nil || d.DeletionTimestamp != nil {
+		return
+	}
+	serving := j.availablePods(d, e.at)
+	j.floor[d.UID] = min(int(replicasOf(d)), max(j.floor[d.UID], serving))
+	in, missing := j.phaseAt(e.version), j.floor[d.UID]-serving
+	in.peak = max(in.peak, missing)
+	if !in.rules.Outage && missing > mayMiss(d) {
+		j.violation(e, "%d of %d pods are unavailable, %d may be", missing, j.floor[d.UID], mayMiss(d))
+	}
+}

@@ -1,0 +1,110 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// What the manifests call Stayput's own objects.
+const (
+	ownNamespace = "stayput-system"
+	ownName      = "stayput"
+)
+
+// patience bounds every wait. It is no expectation: the machine may be slow and loaded.
+const patience = 3 * time.Minute
+
+var (
+	repository = mustAbs("..")
+	binaries   = filepath.Join(repository, ".cluster", "bin")
+	kubeconfig = kubeconfigPath()
+	clients    kubernetes.Interface
+)
+
+func mustAbs(path string) string {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		panic(err)
+	}
+	return absolute
+}
+
+func kubeconfigPath() string {
+	if path := os.Getenv("KUBECONFIG"); path != "" {
+		return path
+	}
+	return filepath.Join(repository, ".cluster", "kubeconfig")
+}
+
+func TestMain(m *testing.M) {
+	if err := connect(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// connect prepares the clients and says what is missing.
+func connect() error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("no cluster at %s (make cluster starts one): %w", kubeconfig, err)
+	}
+	config.QPS = -1
+	config.UserAgent = user
+	if clients, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return managersServe(ctx)
+}
+
+// managersServe is nil when as many managers are ready as Stayput's Deployment asks for.
+func managersServe(ctx context.Context) error {
+	own, err := clients.AppsV1().Deployments(ownNamespace).Get(ctx, ownName, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("Stayput is not installed (make install does it): %w", err)
+	}
+	if done, why := rolledOut(own); !done {
+		return fmt.Errorf("Stayput is not up: %s", why)
+	}
+	if own.Status.AvailableReplicas == 0 {
+		return errors.New("Stayput is not up: no manager is available")
+	}
+	return nil
+}
+
+// TestTogether runs the scenarios that need nothing but a namespace of their own, side by side.
+func TestTogether(t *testing.T) {
+	themes := map[string]func(*testing.T){
+		"images":    images,
+		"undo":      undo,
+		"pause":     pause,
+		"strategy":  strategy,
+		"scale":     scale,
+		"native":    native,
+		"admission": admission,
+		"halfway":   halfway,
+	}
+	for name, theme := range themes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			theme(t)
+		})
+	}
+}
+
+// TestAlone runs the scenarios that break something everybody shares, one after the other, and mends it after each.
+func TestAlone(t *testing.T) { disturbances(t) }

@@ -1,0 +1,137 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// native: what no running pod can take, or what was not asked for, is an ordinary rollout. It must not be worse than without
+// Stayput, and the next edit is in place again.
+func native(t *testing.T) {
+	scenarios := map[string]func(*testing.T){
+		"no label, no Stayput":             notAsked,
+		"opted out":                        optedOut,
+		"refused by a policy":              refusedByPolicy,
+		"native rollout already under way": underWay,
+	}
+	for name, change := range map[string]func(*stage){
+		"environment":     func(s *stage) { s.setEnv("web", "COLOUR=green") },
+		"rollout restart": func(s *stage) { s.rollout("restart", "web") },
+		"init container image": func(s *stage) {
+			s.kubectl("", "patch", "deployment", "web", "--type=json", "-p", fmt.Sprintf(
+				`[{"op":"replace","path":"/spec/template/spec/initContainers/0/image","value":%q}]`, appImage("v2")))
+		},
+		"image and environment": func(s *stage) {
+			s.kubectl("", "patch", "deployment", "web", "--type=strategic", "-p", fmt.Sprintf(
+				`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q,"env":[{"name":"COLOUR","value":"red"}]}]}}}}`,
+				appImage("v4")))
+		},
+	} {
+		scenarios[name] = func(t *testing.T) {
+			s := newStage(t, labelled)
+			s.create(web(3, prepared))
+			s.recreated("web", func() { change(s) })
+			s.inPlace("web", once, func() { s.setImage("web", "app=v5") })
+		}
+	}
+	together(t, scenarios)
+}
+
+// prepared adds an init container that prints its version and ends.
+func prepared(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.InitContainers = []corev1.Container{
+		{Name: "prepare", Image: appImage("v1"), Args: []string{"version"}},
+	}
+}
+
+func notAsked(t *testing.T) {
+	s := newStage(t, unlabelled)
+	s.create(web(3))
+	s.recreated("web", func() { s.setImage("web", "app=v2") })
+	d := s.deployment("web")
+	if _, recorded := d.Annotations[decisionAnnotation]; recorded {
+		t.Error("a Deployment in an unlabelled namespace carries a decision")
+	}
+	for _, pod := range s.pods("web") {
+		if gated(pod) {
+			t.Errorf("pod %s in an unlabelled namespace has a readiness gate", pod.Name)
+		}
+	}
+}
+
+func optedOut(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, workloadLabel(updateLabel, "recreate")))
+	s.recreated("web", func() { s.setImage("web", "app=v2") })
+	s.kubectl("", "label", "deployment", "web", updateLabel+"-")
+	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
+}
+
+// refusedByPolicy: a cluster that forbids image patches gets its ordinary rollout.
+func refusedByPolicy(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	s.kubectl(fmt.Sprintf(noImagePatches, s.namespace), "apply", "-f", "-")
+	t.Cleanup(func() {
+		if _, _, err := kubectl(context.Background(), fmt.Sprintf(noImagePatches, s.namespace), "delete", "-f", "-"); err != nil {
+			t.Error(err)
+		}
+	})
+	s.eventually("the policy to be in force", func(ctx context.Context) error {
+		_, _, err := kubectl(ctx, "", "-n", s.namespace, "set", "image", "pods", "--all", "app="+appImage("v9"), "--dry-run=server")
+		if err == nil {
+			return errors.New("a pod takes another image")
+		}
+		return nil
+	})
+	s.begin("refused", recreated)
+	s.setImage("web", "app=v2")
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+const noImagePatches = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: %[1]s
+spec:
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods]}
+  validations:
+    - expression: object.spec.containers.all(c, oldObject.spec.containers.exists(o, o.image == c.image))
+      message: images of running pods stay as they are here
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: %[1]s
+spec:
+  policyName: %[1]s
+  validationActions: [Deny]
+  matchResources:
+    namespaceSelector:
+      matchLabels:
+        kubernetes.io/metadata.name: %[1]s
+`
+
+// underWay: a native rollout has begun when the namespace gets its label. How it ends is open, that it ends well is not.
+func underWay(t *testing.T) {
+	s := newStage(t, unlabelled)
+	s.create(web(4, slow))
+	s.begin("native, then labelled", Rules{Created: some, Deleted: some})
+	s.setImage("web", "app=v2")
+	s.reaches("web", partly)
+	s.label("stayput.dev/update=in-place")
+	s.completes("web")
+	s.managed("web")
+	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
+}

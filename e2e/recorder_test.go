@@ -1,0 +1,262 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+// Recorder watches the Deployments, ReplicaSets and Pods of one namespace from its beginning and keeps every event. Tests wait
+// for states it has seen; when the test ends, its events are judged in the order in which they happened.
+type Recorder struct {
+	namespace string
+	lists     map[string]*cache.ListWatch
+	started   time.Time
+	stop      context.CancelFunc
+
+	mutex   sync.Mutex
+	changed chan struct{} // closed and replaced at every event
+	events  []event
+	passed  map[string]uint64 // the newest version each watch has delivered
+	live    world             // what has arrived so far: good for waiting, not for judging
+	phases  []phase
+	broken  error
+}
+
+// record starts a Recorder, which judges everything when the test ends.
+func record(t *testing.T, namespace string) *Recorder {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	r := &Recorder{
+		namespace: namespace,
+		lists:     listsOf(namespace),
+		started:   time.Now(),
+		stop:      stop,
+		changed:   make(chan struct{}),
+		passed:    map[string]uint64{},
+		live:      newWorld(),
+		phases:    []phase{{name: "creation", rules: Rules{Created: anyNumber, Deleted: anyNumber}}},
+	}
+	for kind, list := range r.lists {
+		if err := r.follow(ctx, kind, list); err != nil {
+			t.Fatalf("watching %s: %v", kind, err)
+		}
+	}
+	return r
+}
+
+func listsOf(namespace string) map[string]*cache.ListWatch {
+	apps, core := clients.AppsV1().RESTClient(), clients.CoreV1().RESTClient()
+	return map[string]*cache.ListWatch{
+		"deployments": cache.NewListWatchFromClient(apps, "deployments", namespace, fields.Everything()),
+		"replicasets": cache.NewListWatchFromClient(apps, "replicasets", namespace, fields.Everything()),
+		"pods":        cache.NewListWatchFromClient(core, "pods", namespace, fields.Everything()),
+	}
+}
+
+// follow takes what is there and then every event of a kind.
+func (r *Recorder) follow(ctx context.Context, kind string, list *cache.ListWatch) error {
+	items, version, err := read(ctx, list)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		r.take(kind, watch.Event{Type: watch.Added, Object: item})
+	}
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, version, list)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for e := range watcher.ResultChan() {
+			r.take(kind, e)
+		}
+	}()
+	return nil
+}
+
+// read lists consistently: not from a cache that may lag.
+func read(ctx context.Context, list *cache.ListWatch) ([]runtime.Object, string, error) {
+	found, err := list.ListWithContext(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, "", err
+	}
+	of, err := meta.ListAccessor(found)
+	if err != nil {
+		return nil, "", err
+	}
+	items, err := meta.ExtractList(found)
+	return items, of.GetResourceVersion(), err
+}
+
+func (r *Recorder) take(kind string, received watch.Event) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if received.Type == watch.Bookmark {
+		return
+	}
+	object, ok := received.Object.(metav1.Object)
+	if !ok || received.Type == watch.Error {
+		r.broken = fmt.Errorf("the watch of %s broke: %v", kind, received.Object)
+		return
+	}
+	object.SetManagedFields(ofUsers(object.GetManagedFields()))
+	e := event{version: versionOf(object.GetResourceVersion()), at: time.Now(), what: received.Type, object: object}
+	r.events = append(r.events, e)
+	r.passed[kind] = max(r.passed[kind], e.version)
+	r.live.apply(e)
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// ofUsers keeps only what the judge asks about: who owns fields of the object itself, not of a subresource.
+func ofUsers(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	return slices.DeleteFunc(managed, func(entry metav1.ManagedFieldsEntry) bool { return entry.Subresource != "" })
+}
+
+func versionOf(resourceVersion string) uint64 {
+	version, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("resourceVersion %q is not a number: these tests need etcd underneath", resourceVersion))
+	}
+	return version
+}
+
+// catchUp waits until the watches have delivered everything that has happened before the call.
+func (r *Recorder) catchUp(ctx context.Context) error {
+	for kind, list := range r.lists {
+		items, version, err := read(ctx, list)
+		if err != nil {
+			return err
+		}
+		err = r.until(ctx, func(world) error { return r.delivered(kind, items, versionOf(version)) })
+		if err != nil {
+			return fmt.Errorf("the watch of %s lags behind: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// delivered is nil if every listed object has arrived, and every deletion before the list.
+func (r *Recorder) delivered(kind string, items []runtime.Object, listed uint64) error {
+	there := map[string]bool{}
+	for _, item := range items {
+		object := item.(metav1.Object)
+		there[object.GetName()] = true
+		if version := versionOf(object.GetResourceVersion()); version > r.passed[kind] {
+			return fmt.Errorf("%s has version %d, the watch is at %d", object.GetName(), version, r.passed[kind])
+		}
+	}
+	for _, object := range r.live.objects(kind) {
+		if !there[object.GetName()] && versionOf(object.GetResourceVersion()) <= listed {
+			return fmt.Errorf("the deletion of %s has not arrived", object.GetName())
+		}
+	}
+	return nil
+}
+
+func (w world) objects(kind string) []metav1.Object {
+	var objects []metav1.Object
+	switch kind {
+	case "deployments":
+		objects = values(w.deployments)
+	case "replicasets":
+		objects = values(w.sets)
+	case "pods":
+		objects = values(w.pods)
+	}
+	return objects
+}
+
+func values[K comparable, T metav1.Object](from map[K]T) []metav1.Object {
+	var objects []metav1.Object
+	for _, object := range from {
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// until waits for a condition on what has arrived. It is asked at every event, and twice a second for what depends on time;
+// its last answer is the error.
+func (r *Recorder) until(ctx context.Context, condition func(world) error) error {
+	tick := time.NewTicker(time.Second / 2)
+	defer tick.Stop()
+	for {
+		missing, changed := r.ask(condition)
+		if missing == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return missing
+		case <-tick.C:
+		case <-changed:
+		}
+	}
+}
+
+func (r *Recorder) ask(condition func(world) error) (missing error, changed <-chan struct{}) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.broken != nil {
+		return r.broken, r.changed
+	}
+	return condition(r.live), r.changed
+}
+
+// Begin starts a phase with rules of its own at this moment.
+func (r *Recorder) Begin(ctx context.Context, name string, rules Rules) error {
+	_, version, err := read(ctx, r.lists["pods"])
+	if err != nil {
+		return err
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.phases = append(r.phases, phase{name: name, rules: rules, from: versionOf(version)})
+	return nil
+}
+
+// inOrder are the events so far, in the order in which they happened.
+func (r *Recorder) inOrder() []event {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	events := slices.Clone(r.events)
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.version, b.version) })
+	return events
+}
+
+// before is the namespace just before a Deployment reached a generation: what an edit met.
+func (r *Recorder) before(name string, generation int64) world {
+	met := newWorld()
+	for _, e := range r.inOrder() {
+		if d, ok := e.object.(*appsv1.Deployment); ok && d.Name == name && d.Generation >= generation {
+			break
+		}
+		met.apply(e)
+	}
+	return met
+}
+
+// ever says whether some event so far satisfies the predicate.
+func ever[T metav1.Object](r *Recorder, satisfies func(T) bool) bool {
+	return slices.ContainsFunc(r.inOrder(), func(e event) bool {
+		object, ok := e.object.(T)
+		return ok && satisfies(object)
+	})
+}

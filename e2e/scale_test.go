@@ -1,0 +1,105 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// scale: replicas change while an update is under way. Exactly the pods that scaling asks for come and go.
+func scale(t *testing.T) {
+	together(t, map[string]func(*testing.T){
+		"3 to 6 to 2 half-way":    upAndDown,
+		"as an autoscaler writes": autoscaled,
+		"to 0 half-way":           toZero,
+		"and image in one edit":   scaleAndImage,
+	})
+}
+
+func upAndDown(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, slow))
+	s.begin("scaling", Rules{Created: exactly(3), Deleted: exactly(4)})
+	s.setImage("web", "app=v2")
+	s.reaches("web", partly)
+	s.kubectl("", "scale", "deployment", "web", "--replicas=6")
+	s.has("web", 6)
+	s.kubectl("", "scale", "deployment", "web", "--replicas=2")
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+// has waits for so many live pods.
+func (s *stage) has(name string, pods int) {
+	s.Helper()
+	s.wait(fmt.Sprintf("%d pods", pods), on(name, func(w world, d *appsv1.Deployment) error {
+		if n := len(w.podsOf(d)); n != pods {
+			return fmt.Errorf("%d pods are there", n)
+		}
+		return nil
+	}))
+}
+
+// autoscaled writes the scale subresource, as a HorizontalPodAutoscaler does.
+func autoscaled(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	s.begin("scaling", Rules{Created: exactly(2), Deleted: exactly(1)})
+	s.setImage("web", "app=v2")
+	s.reaches("web", partly)
+	for _, replicas := range []int32{6, 5} {
+		s.writeScale("web", replicas)
+		s.has("web", int(replicas))
+	}
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+func (s *stage) writeScale(name string, replicas int32) {
+	s.Helper()
+	deployments := clients.AppsV1().Deployments(s.namespace)
+	wanted, err := deployments.GetScale(s.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	// Whatever else changed since: an autoscaler tries again.
+	wanted.ResourceVersion, wanted.Spec.Replicas = "", replicas
+	if _, err := deployments.UpdateScale(s.Context(), name, wanted, metav1.UpdateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func toZero(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, slow))
+	s.begin("scaling to 0", Rules{Created: none, Deleted: exactly(3)})
+	s.setImage("web", "app=v2")
+	s.reaches("web", partly)
+	s.kubectl("", "scale", "deployment", "web", "--replicas=0")
+	s.completes("web")
+	s.begin("scaling back", Rules{Created: exactly(2), Deleted: none})
+	s.kubectl("", "scale", "deployment", "web", "--replicas=2")
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+func scaleAndImage(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	before := s.pods("web")
+	s.begin("both", Rules{Created: exactly(2), Deleted: none})
+	s.kubectl("", "patch", "deployment", "web", "--type=strategic", "-p", fmt.Sprintf(
+		`{"spec":{"replicas":5,"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, appImage("v2")))
+	s.completes("web")
+	s.runs("web", "v2")
+	after := s.pods("web")
+	for uid, pod := range before {
+		if after[uid] == nil {
+			s.Errorf("pod %s is gone", pod.Name)
+		}
+	}
+}

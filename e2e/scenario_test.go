@@ -1,0 +1,520 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+var (
+	labelled    = map[string]string{updateLabel: "in-place"}
+	inPlaceOnly = map[string]string{updateLabel: "in-place-only"}
+	unlabelled  map[string]string
+)
+
+// together runs scenarios side by side.
+func together(t *testing.T, scenarios map[string]func(*testing.T)) {
+	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenarios[name](t)
+		})
+	}
+}
+
+// stage is a namespace with a Recorder: where one scenario takes place.
+type stage struct {
+	*testing.T
+	namespace string
+	recorder  *Recorder
+}
+
+// newStage makes a namespace. When the test ends, everything that happened in it is judged and it is deleted.
+func newStage(t *testing.T, labels map[string]string) *stage {
+	t.Helper()
+	ctx := t.Context()
+	created, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + nameOf(t) + "-", Labels: labels},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("creating a namespace: %v", err)
+	}
+	t.Cleanup(func() { deleteNamespace(t, created.Name) })
+	s := &stage{T: t, namespace: created.Name, recorder: record(t, created.Name)}
+	t.Cleanup(s.judge)
+	s.eventually("the namespace's service account", func(ctx context.Context) error {
+		_, err := clients.CoreV1().ServiceAccounts(s.namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+	return s
+}
+
+var unfit = regexp.MustCompile(`[^a-z0-9]+`)
+
+// nameOf makes the last part of the test's name fit for a namespace.
+func nameOf(t *testing.T) string {
+	name := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
+	name = unfit.ReplaceAllString(strings.ToLower(name), "-")
+	return strings.Trim(name[:min(len(name), 40)], "-")
+}
+
+func deleteNamespace(t *testing.T, name string) {
+	if err := clients.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+		t.Errorf("deleting namespace %s: %v", name, err)
+	}
+}
+
+// judge replays what happened; after a failure it prints it.
+func (s *stage) judge() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	defer s.recorder.stop()
+	if err := s.recorder.catchUp(ctx); err != nil {
+		s.Error(err)
+	}
+	events := s.recorder.inOrder()
+	phases, violations := judged(events, slices.Clone(s.recorder.phases))
+	for i, violation := range violations {
+		if i == 10 {
+			s.Errorf("and %d more", len(violations)-i)
+			break
+		}
+		s.Errorf("violation: %s", violation)
+	}
+	if s.Failed() {
+		s.Logf("timeline of %s:\n%s", s.namespace, timeline(events, phases, s.recorder.started))
+		s.Logf("events:\n%s", eventsOf(ctx, s.namespace))
+		s.Logf("managers:\n%s", logsOf(ctx, s.namespace))
+	}
+}
+
+// begin starts a phase: rules hold for everything that happens from now on.
+func (s *stage) begin(name string, rules Rules) {
+	s.Helper()
+	if err := s.recorder.Begin(s.Context(), name, rules); err != nil {
+		s.Fatalf("starting phase %q: %v", name, err)
+	}
+}
+
+// wait waits for a state of the namespace.
+func (s *stage) wait(what string, condition func(world) error) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	err := s.recorder.catchUp(ctx)
+	if err == nil {
+		err = s.recorder.until(ctx, condition)
+	}
+	if err != nil {
+		s.Fatalf("waited in vain for %s: %v", what, err)
+	}
+}
+
+// on is a condition on one Deployment.
+func on(name string, condition func(world, *appsv1.Deployment) error) func(world) error {
+	return func(w world) error {
+		d := w.deployment(name)
+		if d == nil {
+			return fmt.Errorf("there is no Deployment %s", name)
+		}
+		return condition(w, d)
+	}
+}
+
+// eventually waits for something the Recorder does not see.
+func (s *stage) eventually(what string, condition func(context.Context) error) {
+	s.Helper()
+	if err := poll(s.Context(), condition); err != nil {
+		s.Fatalf("waited in vain for %s: %v", what, err)
+	}
+}
+
+// poll asks four times a second, for as long as there is patience.
+func poll(ctx context.Context, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(time.Second / 4)
+	defer tick.Stop()
+	for {
+		err := condition(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// kubectl runs the cluster's kubectl; what it says on standard error is part of the error and of messages.
+func kubectl(ctx context.Context, input string, arguments ...string) (output, messages string, err error) {
+	command := exec.CommandContext(ctx, filepath.Join(binaries, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, arguments...)...)
+	var out, said bytes.Buffer
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(input), &out, &said
+	if err := command.Run(); err != nil {
+		return out.String(), said.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(arguments, " "), err, said.String())
+	}
+	return out.String(), said.String(), nil
+}
+
+// kubectl runs kubectl in the namespace, with a manifest as input where there is one, and returns all it said.
+func (s *stage) kubectl(input string, arguments ...string) string {
+	s.Helper()
+	output, messages, err := kubectl(s.Context(), input, append([]string{"-n", s.namespace}, arguments...)...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return output + messages
+}
+
+// refused runs kubectl, demands that it fails and returns why.
+func (s *stage) refused(arguments ...string) string {
+	s.Helper()
+	output, _, err := kubectl(s.Context(), "", append([]string{"-n", s.namespace}, arguments...)...)
+	if err == nil {
+		s.Fatalf("kubectl %s was not refused: %s", strings.Join(arguments, " "), output)
+	}
+	return err.Error()
+}
+
+// expectIn demands that all parts are in what was said.
+func (s *stage) expectIn(said string, parts ...string) {
+	s.Helper()
+	for _, part := range parts {
+		if !strings.Contains(said, part) {
+			s.Errorf("%q is missing in:\n%s", part, said)
+		}
+	}
+}
+
+// create creates the Deployment and waits until it is rolled out.
+func (s *stage) create(d *appsv1.Deployment) {
+	s.Helper()
+	if _, err := clients.AppsV1().Deployments(s.namespace).Create(s.Context(), d, metav1.CreateOptions{}); err != nil {
+		s.Fatalf("creating Deployment %s: %v", d.Name, err)
+	}
+	s.completes(d.Name)
+}
+
+// setImage gives containers of a Deployment images: "app=v2".
+func (s *stage) setImage(name string, images ...string) string {
+	s.Helper()
+	arguments := []string{"set", "image", "deployment/" + name}
+	for _, image := range images {
+		container, tag, _ := strings.Cut(image, "=")
+		arguments = append(arguments, container+"="+appImage(tag))
+	}
+	return s.kubectl("", arguments...)
+}
+
+// setEnv is the edit that no running pod can take.
+func (s *stage) setEnv(name, variable string) string {
+	s.Helper()
+	return s.kubectl("", "set", "env", "deployment/"+name, variable)
+}
+
+// patch merges JSON into a Deployment.
+func (s *stage) patch(name, patch string) string {
+	s.Helper()
+	return s.kubectl("", "patch", "deployment", name, "--type=merge", "-p", patch)
+}
+
+// rollout runs kubectl rollout.
+func (s *stage) rollout(verb, name string, flags ...string) string {
+	s.Helper()
+	return s.kubectl("", append([]string{"rollout", verb, "deployment/" + name}, flags...)...)
+}
+
+// label sets a label of the namespace; "key-" removes it.
+func (s *stage) label(label string) {
+	s.Helper()
+	s.kubectl("", "label", "namespace", s.namespace, label, "--overwrite")
+}
+
+// managed waits until an edit of the Deployment would meet the webhooks.
+func (s *stage) managed(name string) {
+	s.Helper()
+	s.eventually("webhooks that answer", func(ctx context.Context) error {
+		if s.decision(ctx, name) == "" {
+			return errors.New("a dry run of an edit is not answered")
+		}
+		return nil
+	})
+}
+
+// decision is what the webhooks record on a Deployment in a dry run, empty if nothing.
+func (s *stage) decision(ctx context.Context, name string) string {
+	s.Helper()
+	output, _, err := kubectl(ctx, "", "-n", s.namespace, "patch", "deployment", name, "--dry-run=server", "--type=merge",
+		"-p", `{"spec":{"template":{"metadata":{"labels":{"probe":"webhooks"}}}}}`,
+		"-o", `jsonpath={.metadata.annotations.stayput\.dev/decision}`)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return output
+}
+
+// completes waits until the update is over in every respect, and asks kubectl too.
+func (s *stage) completes(name string) {
+	s.Helper()
+	s.wait(name+" to be rolled out", on(name, world.complete))
+	s.rollout("status", name, "--timeout=1m")
+}
+
+// reaches waits for a moment of an update.
+func (s *stage) reaches(name string, moment moment) {
+	s.Helper()
+	s.wait(name+" to be "+moment.name, on(name, func(w world, d *appsv1.Deployment) error {
+		if now := w.tally(d); !moment.holds(now) {
+			return errors.New(now.String())
+		}
+		return nil
+	}))
+}
+
+// met demands that the last edit of the Deployment's spec fell into the moment.
+func (s *stage) met(name string, moment moment) {
+	s.Helper()
+	w := s.recorder.before(name, s.deployment(name).Generation)
+	if then := w.tally(w.deployment(name)); !moment.holds(then) {
+		s.Errorf("the edit came too late to find %s %s: %s", name, moment.name, then)
+	}
+}
+
+// moment is a half-way state of an update. Tests reach it with pods that take seconds to become ready (readyDelay), so that it
+// lasts longer than the edit that follows.
+type moment struct {
+	name  string
+	holds func(tally) bool
+}
+
+var (
+	partly   = moment{"partly updated", func(t tally) bool { return t.done > 0 && t.untouched > 0 }}
+	threeway = moment{"partly done, partly mid-way, partly untouched", func(t tally) bool {
+		return t.done > 0 && t.midway > 0 && t.untouched > 0
+	}}
+	stuck = moment{"stuck", func(t tally) bool { return t.midway > 0 && t.untouched > 0 }}
+)
+
+// deployment is the Deployment as it is now.
+func (s *stage) deployment(name string) *appsv1.Deployment {
+	s.Helper()
+	d, err := clients.AppsV1().Deployments(s.namespace).Get(s.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return d
+}
+
+// pods are the live pods of a Deployment that is complete.
+func (s *stage) pods(name string) map[types.UID]*corev1.Pod {
+	s.Helper()
+	pods := map[types.UID]*corev1.Pod{}
+	s.wait("the pods of "+name, on(name, func(w world, d *appsv1.Deployment) error {
+		for _, pod := range w.podsOf(d) {
+			pods[pod.UID] = pod
+		}
+		return nil
+	}))
+	return pods
+}
+
+// restarts is how often each container restarts; those not named do not.
+type restarts map[string]Count
+
+// inPlace carries out an edit and demands that every pod lives through it.
+func (s *stage) inPlace(name string, expected restarts, edit func()) {
+	s.Helper()
+	before := s.pods(name)
+	s.begin("in place", inPlace)
+	edit()
+	s.completes(name)
+	s.kept(name, before, expected)
+}
+
+// recreated carries out an edit and demands that it replaces pods, all of them.
+func (s *stage) recreated(name string, edit func()) {
+	s.Helper()
+	before := s.pods(name)
+	s.begin("native", recreated)
+	edit()
+	s.completes(name)
+	for uid, pod := range s.pods(name) {
+		if before[uid] != nil {
+			s.Errorf("pod %s is still there after a native rollout", pod.Name)
+		}
+	}
+}
+
+// kept demands the same pods as before, in their places, with these restarts.
+func (s *stage) kept(name string, before map[types.UID]*corev1.Pod, expected restarts) {
+	s.Helper()
+	after := s.pods(name)
+	if len(after) != len(before) {
+		s.Errorf("%s has %d pods instead of %d", name, len(after), len(before))
+	}
+	for uid, pod := range after {
+		was := before[uid]
+		if was == nil {
+			s.Errorf("pod %s is new", pod.Name)
+			continue
+		}
+		if pod.Status.PodIP != was.Status.PodIP || pod.Spec.NodeName != was.Spec.NodeName {
+			s.Errorf("pod %s moved from %s on %s to %s on %s", pod.Name,
+				was.Status.PodIP, was.Spec.NodeName, pod.Status.PodIP, pod.Spec.NodeName)
+		}
+		s.restarted(was, pod, expected)
+	}
+}
+
+func (s *stage) restarted(was, is *corev1.Pod, expected restarts) {
+	s.Helper()
+	before := restartsOf(was)
+	for container, count := range restartsOf(is) {
+		times, allowed := int(count-before[container]), expected[container]
+		if times < allowed.min || times > allowed.max {
+			s.Errorf("container %s of pod %s restarted %d times instead of %s", container, is.Name, times, allowed)
+		}
+	}
+}
+
+// history demands these revisions of `kubectl rollout history`.
+func (s *stage) history(name string, revisions ...string) {
+	s.Helper()
+	var listed []string
+	for line := range strings.Lines(s.rollout("history", name)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0][0] >= '0' && fields[0][0] <= '9' {
+			listed = append(listed, fields[0])
+		}
+	}
+	if !slices.Equal(listed, revisions) {
+		s.Errorf("rollout history of %s lists revisions %v instead of %v", name, listed, revisions)
+	}
+}
+
+func appImage(tag string) string { return registry + "app:" + tag }
+
+// knob changes a Deployment before it is created.
+type knob func(*appsv1.Deployment)
+
+// web is a Deployment of the test application at v1, with strategy and everything else left to the defaults.
+func web(replicas int32, knobs ...knob) *appsv1.Deployment {
+	labels := map[string]string{"app": "web", "helm.sh/chart": "web-1.0.0"}
+	grace := int64(5)
+	d := &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					Containers:                    []corev1.Container{container("app", 8080)},
+					TerminationGracePeriodSeconds: &grace,
+					AutomountServiceAccountToken:  new(bool),
+				},
+			},
+		},
+	}
+	for _, turn := range knobs {
+		turn(d)
+	}
+	return d
+}
+
+func container(name string, port int) corev1.Container {
+	return corev1.Container{
+		Name:  name,
+		Image: appImage("v1"),
+		Env:   []corev1.EnvVar{{Name: "PORT", Value: fmt.Sprint(port)}},
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt(port)}},
+			PeriodSeconds: 1,
+		},
+	}
+}
+
+// named gives the Deployment, its pods and its selector another name.
+func named(name string) knob {
+	return func(d *appsv1.Deployment) {
+		d.Name, d.Labels["app"] = name, name
+		d.Spec.Selector.MatchLabels["app"], d.Spec.Template.Labels["app"] = name, name
+	}
+}
+
+// withSide adds a second container.
+func withSide(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, container("side", 8081))
+}
+
+// slow lets every pod take seconds to become ready, so that half-way states last.
+func slow(d *appsv1.Deployment) {
+	app := &d.Spec.Template.Spec.Containers[0]
+	app.Env = append(app.Env, corev1.EnvVar{Name: "READY_DELAY", Value: "6s"})
+}
+
+func image(tag string) knob {
+	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = appImage(tag) }
+}
+
+func workloadLabel(key, value string) knob {
+	return func(d *appsv1.Deployment) { d.Labels[key] = value }
+}
+
+// rolling sets maxUnavailable and maxSurge: "1", "50%".
+func rolling(maxUnavailable, maxSurge string) knob {
+	unavailable, surge := intstr.Parse(maxUnavailable), intstr.Parse(maxSurge)
+	return func(d *appsv1.Deployment) {
+		d.Spec.Strategy = appsv1.DeploymentStrategy{
+			Type:          appsv1.RollingUpdateDeploymentStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &unavailable, MaxSurge: &surge},
+		}
+	}
+}
+
+func recreating(d *appsv1.Deployment) {
+	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+}
+
+func minReadySeconds(seconds int32) knob {
+	return func(d *appsv1.Deployment) { d.Spec.MinReadySeconds = seconds }
+}
+
+func progressDeadline(seconds int32) knob {
+	return func(d *appsv1.Deployment) { d.Spec.ProgressDeadlineSeconds = &seconds }
+}
+
+func historyLimit(revisions int32) knob {
+	return func(d *appsv1.Deployment) { d.Spec.RevisionHistoryLimit = &revisions }
+}
+
+// manifest is the object as a file for kubectl.
+func manifest(t *testing.T, object any) string {
+	t.Helper()
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,72 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// strategy: what the Deployment says about pacing is native arithmetic, with or without new pods.
+func strategy(t *testing.T) {
+	toV2 := func(s *stage) { s.setImage("web", "app=v2") }
+	scenarios := map[string]func(*testing.T){
+		"maxUnavailable 50%": halfAtATime,
+		"progress deadline":  deadline,
+	}
+	for name, d := range map[string]*appsv1.Deployment{
+		"Recreate, 1 replica":   web(1, recreating),
+		"maxSurge 0":            web(3, rolling("1", "0")),
+		"maxUnavailable 2 of 5": web(5, rolling("2", "0")),
+		"minReadySeconds":       web(3, minReadySeconds(4)),
+	} {
+		scenarios[name] = func(t *testing.T) {
+			s := newStage(t, labelled)
+			s.create(d)
+			s.inPlace("web", once, func() { toV2(s) })
+		}
+	}
+	for name, d := range map[string]*appsv1.Deployment{
+		"Recreate, 3 replicas":        web(3, recreating),
+		"maxUnavailable 0":            web(3, rolling("0", "1")),
+		"maxUnavailable 0%":           web(3, rolling("0%", "1")),
+		"maxUnavailable 0, 1 replica": web(1, rolling("0", "1")),
+	} {
+		scenarios[name] = func(t *testing.T) {
+			s := newStage(t, labelled)
+			s.create(d)
+			s.recreated("web", func() { toV2(s) })
+		}
+	}
+	together(t, scenarios)
+}
+
+// halfAtATime: half of the pods may be missing, and the budget is used.
+func halfAtATime(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow, rolling("50%", "0")))
+	s.inPlace("web", once, func() {
+		s.setImage("web", "app=v2")
+		s.reaches("web", moment{"updating two pods at a time", func(now tally) bool { return now.midway == 2 }})
+	})
+}
+
+// deadline: a rollout that gets nowhere is reported as natively, and undone as ever.
+func deadline(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, progressDeadline(15)))
+	s.inPlace("web", restarts{"app": {0, 1}}, func() {
+		s.setImage("web", "app=missing")
+		s.wait("the progress deadline", on("web", func(_ world, d *appsv1.Deployment) error {
+			condition := progressing(d)
+			if condition == nil || condition.Status != "False" || condition.Reason != "ProgressDeadlineExceeded" {
+				return errors.New(describeDeployment(d))
+			}
+			return nil
+		}))
+		s.expectIn(s.refused("rollout", "status", "deployment/web", "--timeout=1m"), "exceeded its progress deadline")
+		s.rollout("undo", "web")
+	})
+}

@@ -1,0 +1,246 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// undo: going back and changing course, from every state an update can be in.
+func undo(t *testing.T) {
+	together(t, map[string]func(*testing.T){
+		"after completion":             undoCompleted,
+		"to a revision":                undoToRevision,
+		"half-way":                     undoHalfway,
+		"of an image that is not":      func(t *testing.T) { undoBroken(t, "missing", "ImagePullBackOff") },
+		"of a crashing image":          func(t *testing.T) { undoBroken(t, "crash", "CrashLoopBackOff") },
+		"rollover half-way":            rollover,
+		"forward from a missing image": forward,
+	})
+}
+
+func undoCompleted(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	s.inPlace("web", once, func() { s.rollout("undo", "web") })
+	s.history("web", "2", "3")
+	s.runs("web", "v1")
+}
+
+func undoToRevision(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
+	s.inPlace("web", once, func() { s.rollout("undo", "web", "--to-revision=1") })
+	s.history("web", "2", "3", "4")
+	s.runs("web", "v1")
+}
+
+// undoHalfway: pods that are done and pods under way go back, untouched ones stay untouched.
+func undoHalfway(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	s.inPlace("web", restarts{"app": {0, 2}}, func() {
+		s.setImage("web", "app=v2")
+		s.reaches("web", threeway)
+		s.rollout("undo", "web")
+	})
+	s.met("web", threeway)
+	s.runs("web", "v1")
+	s.someNeverRestarted("web")
+}
+
+// someNeverRestarted demands that an undo half-way has left untouched pods alone.
+func (s *stage) someNeverRestarted(name string) {
+	s.Helper()
+	for _, pod := range s.pods(name) {
+		if restartsOf(pod)["app"] == 0 {
+			return
+		}
+	}
+	s.Errorf("every pod of %s restarted, also those that were untouched", name)
+}
+
+// undoBroken: a bad image takes as many pods as maxUnavailable allows, and not one pod with it for good.
+func undoBroken(t *testing.T, tag, reason string) {
+	s := newStage(t, labelled)
+	s.create(web(4))
+	s.inPlace("web", restarts{"app": anyNumber}, func() {
+		s.setImage("web", "app="+tag)
+		s.fails("web", reason)
+		s.rollout("undo", "web")
+	})
+	s.runs("web", "v1")
+	s.someNeverRestarted("web")
+}
+
+// fails waits until a pod on the target waits for this reason.
+func (s *stage) fails(name, reason string) {
+	s.Helper()
+	s.wait("a pod that waits with "+reason, on(name, func(w world, d *appsv1.Deployment) error {
+		for _, pod := range w.podsOf(d) {
+			if waitsWith(pod, reason) {
+				return nil
+			}
+		}
+		return errors.New(w.tally(d).String())
+	}))
+}
+
+func waitsWith(pod *corev1.Pod, reason string) bool {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.State.Waiting != nil && status.State.Waiting.Reason == reason {
+			return true
+		}
+	}
+	return false
+}
+
+func rollover(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	s.inPlace("web", restarts{"app": {1, 2}}, func() {
+		s.setImage("web", "app=v2")
+		s.reaches("web", threeway)
+		s.setImage("web", "app=v3")
+	})
+	s.met("web", threeway)
+	s.runs("web", "v3")
+	s.history("web", "1", "2", "3")
+}
+
+func forward(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4))
+	s.inPlace("web", restarts{"app": {1, 2}}, func() {
+		s.setImage("web", "app=missing")
+		s.fails("web", "ImagePullBackOff")
+		s.setImage("web", "app=v2")
+	})
+	s.runs("web", "v2")
+}
+
+// runs demands that every pod of a complete Deployment runs this version, by what the kubelet says.
+func (s *stage) runs(name, tag string) {
+	s.Helper()
+	for _, pod := range s.pods(name) {
+		for _, status := range pod.Status.ContainerStatuses {
+			if status.Name == "app" && status.Image != appImage(tag) {
+				s.Errorf("pod %s runs %s instead of %s", pod.Name, status.Image, appImage(tag))
+			}
+		}
+	}
+}
+
+// pause: a paused Deployment starts no further pod, whatever else goes on.
+func pause(t *testing.T) {
+	together(t, map[string]func(*testing.T){
+		"edit while paused":       editPaused,
+		"pause half-way":          pauseHalfway,
+		"undo needs a resume":     undoPaused,
+		"scale while paused":      scalePaused,
+		"paused before the label": pausedBefore,
+	})
+}
+
+func editPaused(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	s.create(web(1, named("clock")))
+	before := s.pods("web")
+	s.rollout("pause", "web")
+	s.begin("paused", frozenBut("clock"))
+	s.setImage("web", "app=v2")
+	s.setImage("web", "app=v3")
+	s.tick("v2")
+	s.begin("resumed", inPlace)
+	s.rollout("resume", "web")
+	s.completes("web")
+	s.kept("web", before, once)
+	s.runs("web", "v3")
+}
+
+// tick updates another Deployment from beginning to end, which shows that Stayput had the time to do something it must not do.
+func (s *stage) tick(tag string) {
+	s.Helper()
+	s.setImage("clock", "app="+tag)
+	s.completes("clock")
+}
+
+func pauseHalfway(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	s.create(web(1, named("clock")))
+	before := s.pods("web")
+	s.begin("half-way", inPlace)
+	s.setImage("web", "app=v2")
+	s.reaches("web", threeway)
+	s.rollout("pause", "web")
+	s.wait("the pods under way to be finished", on("web", func(w world, d *appsv1.Deployment) error {
+		if now := w.tally(d); now.midway+now.moving > 0 || d.Status.ObservedGeneration < d.Generation {
+			return fmt.Errorf("%s, generation %d of %d", now, d.Status.ObservedGeneration, d.Generation)
+		}
+		return nil
+	}))
+	s.begin("paused", frozenBut("clock"))
+	s.tick("v2")
+	s.begin("resumed", inPlace)
+	s.rollout("resume", "web")
+	s.completes("web")
+	s.met("web", partly)
+	s.kept("web", before, once)
+}
+
+// undoPaused: as natively, a paused Deployment refuses an undo; resumed, it goes back.
+func undoPaused(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	s.inPlace("web", restarts{"app": {0, 2}}, func() {
+		s.setImage("web", "app=v2")
+		s.reaches("web", partly)
+		s.rollout("pause", "web")
+		s.expectIn(s.refused("rollout", "undo", "deployment/web"), "paused")
+		s.setImage("web", "app=v1")
+		s.rollout("resume", "web")
+	})
+	s.runs("web", "v1")
+}
+
+func scalePaused(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, slow))
+	s.begin("paused", Rules{Created: exactly(2), Deleted: none})
+	s.setImage("web", "app=v2")
+	s.reaches("web", partly)
+	s.rollout("pause", "web")
+	s.kubectl("", "scale", "deployment", "web", "--replicas=5")
+	s.wait("5 pods", on("web", func(w world, d *appsv1.Deployment) error {
+		if n := w.availablePods(d, time.Now()); n != 5 {
+			return fmt.Errorf("%d pods are available", n)
+		}
+		return nil
+	}))
+	s.begin("resumed", inPlace)
+	s.rollout("resume", "web")
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+// pausedBefore: paused with an edit pending when the namespace gets its label.
+func pausedBefore(t *testing.T) {
+	s := newStage(t, unlabelled)
+	s.create(web(3))
+	s.rollout("pause", "web")
+	s.setImage("web", "app=v2")
+	s.label("stayput.dev/update=in-place")
+	s.managed("web")
+	s.inPlace("web", once, func() { s.rollout("resume", "web") })
+}

@@ -1,0 +1,405 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Names users and pods see; the suite is black-box, so it does not take them from the product.
+const (
+	updateLabel        = "stayput.dev/update"
+	settlingLabel      = "stayput.dev/settling"
+	releasedLabel      = "stayput.dev/released"
+	decisionAnnotation = "stayput.dev/decision"
+	servingGate        = "stayput.dev/serving"
+)
+
+// user is the field manager of the suite's own writes.
+const user = "e2e"
+
+// registry serves every test image.
+const registry = "127.0.0.1:5000/"
+
+const (
+	hashLabel          = appsv1.DefaultDeploymentUniqueLabelKey
+	revisionAnnotation = "deployment.kubernetes.io/revision"
+)
+
+// event is one watch event. The three kinds arrive on three watches, in any order; all live in one etcd, so their resource
+// versions say in which order they happened.
+type event struct {
+	version uint64
+	at      time.Time // of arrival
+	what    watch.EventType
+	object  metav1.Object
+}
+
+// world is one namespace at one moment.
+type world struct {
+	deployments map[types.UID]*appsv1.Deployment
+	sets        map[types.UID]*appsv1.ReplicaSet
+	pods        map[types.UID]*corev1.Pod
+}
+
+func newWorld() world {
+	return world{
+		deployments: map[types.UID]*appsv1.Deployment{},
+		sets:        map[types.UID]*appsv1.ReplicaSet{},
+		pods:        map[types.UID]*corev1.Pod{},
+	}
+}
+
+func (w world) apply(e event) {
+	switch object := e.object.(type) {
+	case *appsv1.Deployment:
+		keep(w.deployments, object.UID, object, e.what)
+	case *appsv1.ReplicaSet:
+		keep(w.sets, object.UID, object, e.what)
+	case *corev1.Pod:
+		keep(w.pods, object.UID, object, e.what)
+	}
+}
+
+func keep[T any](objects map[types.UID]T, uid types.UID, object T, what watch.EventType) {
+	if what == watch.Deleted {
+		delete(objects, uid)
+		return
+	}
+	objects[uid] = object
+}
+
+// deployment finds a Deployment by name, nil if there is none.
+func (w world) deployment(name string) *appsv1.Deployment {
+	for _, d := range w.deployments {
+		if d.Name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// setsOf are the ReplicaSets of d, oldest first, as the Deployment controller sorts them.
+func (w world) setsOf(d *appsv1.Deployment) []*appsv1.ReplicaSet {
+	var owned []*appsv1.ReplicaSet
+	for _, set := range w.sets {
+		if metav1.IsControlledBy(set, d) {
+			owned = append(owned, set)
+		}
+	}
+	slices.SortFunc(owned, func(a, b *appsv1.ReplicaSet) int {
+		if byAge := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); byAge != 0 {
+			return byAge
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return owned
+}
+
+// target is the ReplicaSet with d's template: pkg/controller/deployment/util FindNewReplicaSet. Nil if there is none.
+func (w world) target(d *appsv1.Deployment) *appsv1.ReplicaSet {
+	for _, set := range w.setsOf(d) {
+		if sameTemplate(set.Spec.Template, d.Spec.Template) {
+			return set
+		}
+	}
+	return nil
+}
+
+func sameTemplate(a, b corev1.PodTemplateSpec) bool {
+	a, b = *a.DeepCopy(), *b.DeepCopy()
+	delete(a.Labels, hashLabel)
+	delete(b.Labels, hashLabel)
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// ownerOf is the ReplicaSet that controls the pod, nil if it is gone or is none.
+func (w world) ownerOf(pod *corev1.Pod) *appsv1.ReplicaSet {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return nil
+	}
+	return w.sets[owner.UID]
+}
+
+// deploymentOf is the Deployment whose ReplicaSet controls the pod, nil if it is gone or is none.
+func (w world) deploymentOf(pod *corev1.Pod) *appsv1.Deployment {
+	set := w.ownerOf(pod)
+	if set == nil {
+		return nil
+	}
+	owner := metav1.GetControllerOf(set)
+	if owner == nil {
+		return nil
+	}
+	return w.deployments[owner.UID]
+}
+
+// podsOf are the live pods of d, by name.
+func (w world) podsOf(d *appsv1.Deployment) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, pod := range w.pods {
+		if of := w.deploymentOf(pod); alive(pod) && of != nil && of.UID == d.UID {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods
+}
+
+// livePods counts the live pods of a ReplicaSet as its controller does: controller.FilterActivePods.
+func (w world) livePods(set types.UID) int {
+	count := 0
+	for _, pod := range w.pods {
+		if owner := metav1.GetControllerOf(pod); alive(pod) && owner != nil && owner.UID == set {
+			count++
+		}
+	}
+	return count
+}
+
+func alive(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
+}
+
+func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func ready(pod *corev1.Pod) bool {
+	condition := conditionOf(pod, corev1.PodReady)
+	return condition != nil && condition.Status == corev1.ConditionTrue
+}
+
+// available says whether the pod has been Ready for minReadySeconds at the given time. Transition times are whole seconds, so
+// a second is granted.
+func available(pod *corev1.Pod, minReadySeconds int32, at time.Time) bool {
+	if !ready(pod) || minReadySeconds == 0 {
+		return ready(pod)
+	}
+	since := conditionOf(pod, corev1.PodReady).LastTransitionTime.Time
+	return at.Sub(since) >= time.Duration(minReadySeconds-1)*time.Second
+}
+
+// availablePods counts those of d.
+func (w world) availablePods(d *appsv1.Deployment, at time.Time) int {
+	count := 0
+	for _, pod := range w.podsOf(d) {
+		if available(pod, d.Spec.MinReadySeconds, at) {
+			count++
+		}
+	}
+	return count
+}
+
+// gated says whether the pod was born under Stayput.
+func gated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+		return g.ConditionType == servingGate
+	})
+}
+
+// gateOpen is true of ungated pods too.
+func gateOpen(pod *corev1.Pod) bool {
+	if !gated(pod) {
+		return true
+	}
+	condition := conditionOf(pod, servingGate)
+	return condition != nil && condition.Status == corev1.ConditionTrue
+}
+
+func imagesOf(spec corev1.PodSpec) map[string]string {
+	images := map[string]string{}
+	for _, container := range spec.Containers {
+		images[container.Name] = container.Image
+	}
+	return images
+}
+
+func restartsOf(pod *corev1.Pod) map[string]int32 {
+	restarts := map[string]int32{}
+	for _, status := range pod.Status.ContainerStatuses {
+		restarts[status.Name] = status.RestartCount
+	}
+	return restarts
+}
+
+func revisionOf(object metav1.Object) int64 {
+	revision, err := strconv.ParseInt(object.GetAnnotations()[revisionAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return revision
+}
+
+// rolledOut is what `kubectl rollout status` says: k8s.io/kubectl/pkg/polymorphichelpers/rollout_status.go.
+func rolledOut(d *appsv1.Deployment) (bool, string) {
+	status, replicas := d.Status, replicasOf(d)
+	switch {
+	case d.Generation > status.ObservedGeneration:
+		return false, fmt.Sprintf("generation %d is not observed, but %d", d.Generation, status.ObservedGeneration)
+	case progressing(d) != nil && progressing(d).Reason == "ProgressDeadlineExceeded":
+		return false, "progress deadline exceeded"
+	case status.UpdatedReplicas < replicas:
+		return false, fmt.Sprintf("%d of %d replicas updated", status.UpdatedReplicas, replicas)
+	case status.Replicas > status.UpdatedReplicas:
+		return false, fmt.Sprintf("%d old replicas", status.Replicas-status.UpdatedReplicas)
+	case status.AvailableReplicas < status.UpdatedReplicas:
+		return false, fmt.Sprintf("%d of %d updated replicas available", status.AvailableReplicas, status.UpdatedReplicas)
+	}
+	return true, "rolled out"
+}
+
+func replicasOf(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
+func progressing(d *appsv1.Deployment) *appsv1.DeploymentCondition {
+	for i := range d.Status.Conditions {
+		if d.Status.Conditions[i].Type == appsv1.DeploymentProgressing {
+			return &d.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// mayMiss is how many pods of d may be unavailable at a time. As natively (deployment/util ResolveFenceposts), but that a
+// percentage which rounds to 0 counts as 1: a pod updated in place is not there for a moment.
+func mayMiss(d *appsv1.Deployment) int {
+	replicas := int(replicasOf(d))
+	rolling := d.Spec.Strategy.RollingUpdate
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || rolling == nil || rolling.MaxUnavailable == nil {
+		return replicas
+	}
+	budget := *rolling.MaxUnavailable
+	missing, err := intstr.GetScaledValueFromIntOrPercent(&budget, replicas, false)
+	if err != nil {
+		panic(fmt.Sprintf("maxUnavailable %s got past the API server: %v", budget.String(), err))
+	}
+	if missing == 0 && budget.Type == intstr.String && budget.StrVal != "0%" {
+		return 1
+	}
+	return missing
+}
+
+// tally says how far the pods of d are.
+type tally struct {
+	done      int // on the target and Ready
+	midway    int // on the target, not Ready, gate open: the kubelet's turn
+	moving    int // anything in between, also drained pods still on their old ReplicaSet
+	untouched int // not on the target, Ready
+}
+
+func (w world) tally(d *appsv1.Deployment) tally {
+	var count tally
+	target := w.target(d)
+	for _, pod := range w.podsOf(d) {
+		onTarget := target != nil && metav1.IsControlledBy(pod, target)
+		switch {
+		case onTarget && ready(pod):
+			count.done++
+		case onTarget && gateOpen(pod) && patchSeen(pod):
+			count.midway++
+		case !onTarget && ready(pod):
+			count.untouched++
+		default:
+			count.moving++
+		}
+	}
+	return count
+}
+
+// patchSeen says whether the kubelet has itself reported the changed containers as not ready.
+func patchSeen(pod *corev1.Pod) bool {
+	condition := conditionOf(pod, corev1.ContainersReady)
+	return condition != nil && condition.Status == corev1.ConditionFalse
+}
+
+func (t tally) String() string {
+	return fmt.Sprintf("%d done, %d mid-way, %d moving, %d untouched", t.done, t.midway, t.moving, t.untouched)
+}
+
+// complete is nil once the update of d is over in every respect, else it says what is missing.
+func (w world) complete(d *appsv1.Deployment) error {
+	target := w.target(d)
+	if target == nil {
+		return fmt.Errorf("no ReplicaSet has the template of generation %d", d.Generation)
+	}
+	if done, why := rolledOut(d); !done {
+		return fmt.Errorf("status: %s; pods: %s", why, w.tally(d))
+	}
+	if condition := progressing(d); condition != nil && condition.Reason != "NewReplicaSetAvailable" {
+		return fmt.Errorf("Progressing has reason %s", condition.Reason)
+	}
+	if err := w.podsComplete(d, target); err != nil {
+		return err
+	}
+	return w.setsComplete(d, target)
+}
+
+func (w world) podsComplete(d *appsv1.Deployment, target *appsv1.ReplicaSet) error {
+	for _, pod := range w.pods {
+		if of := w.deploymentOf(pod); of != nil && of.UID == d.UID && !alive(pod) {
+			return fmt.Errorf("pod %s is still terminating", pod.Name)
+		}
+	}
+	pods := w.podsOf(d)
+	if len(pods) != int(replicasOf(d)) {
+		return fmt.Errorf("%d live pods instead of %d", len(pods), replicasOf(d))
+	}
+	for _, pod := range pods {
+		if err := settled(pod, target); err != nil {
+			return fmt.Errorf("pod %s %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+func settled(pod *corev1.Pod, target *appsv1.ReplicaSet) error {
+	switch {
+	case !metav1.IsControlledBy(pod, target):
+		return fmt.Errorf("is not under %s", target.Name)
+	case !maps.Equal(imagesOf(pod.Spec), imagesOf(target.Spec.Template.Spec)):
+		return fmt.Errorf("has images %v", imagesOf(pod.Spec))
+	case !gateOpen(pod):
+		return fmt.Errorf("has its gate closed")
+	case !ready(pod):
+		return fmt.Errorf("is not Ready")
+	}
+	return nil
+}
+
+func (w world) setsComplete(d *appsv1.Deployment, target *appsv1.ReplicaSet) error {
+	for _, set := range w.setsOf(d) {
+		wanted := int32(0)
+		if set.UID == target.UID {
+			wanted = replicasOf(d)
+		}
+		if set.Spec.Replicas == nil || *set.Spec.Replicas != wanted || set.Status.Replicas != wanted {
+			return fmt.Errorf("ReplicaSet %s does not have %d replicas", set.Name, wanted)
+		}
+		if _, marked := set.Labels[settlingLabel]; marked {
+			return fmt.Errorf("ReplicaSet %s is still marked as settling", set.Name)
+		}
+	}
+	return nil
+}
