@@ -81,7 +81,7 @@ func (l *launcher) upCommand(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("cluster up", flag.ContinueOnError)
 	flags.IntVar(&wanted.Nodes, "nodes", 0, "real nodes (default 3, or as many as there are)")
 	flags.IntVar(&wanted.SimulatedNodes, "simulated-nodes", 0, "simulated nodes (default none, or as many as there are)")
-	flags.StringVar(&wanted.Version, "kubernetes-version", "", "Kubernetes version (default the newest built, or the running one)")
+	flags.StringVar(&wanted.Version, "kubernetes-version", "", "Kubernetes version (default the running one, or the built one)")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

@@ -75,14 +75,19 @@ func (l *launcher) withDefaults(wanted state) (state, error) {
 	}
 	var err error
 	if wanted.Version == "" {
-		wanted.Version, err = l.newestVersion()
+		wanted.Version, err = l.chosenVersion()
 	}
 	return wanted, err
 }
 
-// newestVersion is the newest Kubernetes that was built.
-func (l *launcher) newestVersion() (string, error) {
-	const prefix = "kubernetes-"
+// prefix is what the names of the binaries of Kubernetes have before the version.
+const prefix = "kubernetes-"
+
+// chosenVersion is the version that the build has linked, else the newest that was built.
+func (l *launcher) chosenVersion() (string, error) {
+	if target, err := os.Readlink(l.dir.Bin("kubernetes")); err == nil {
+		return strings.TrimPrefix(filepath.Base(target), prefix), nil
+	}
 	files, err := filepath.Glob(l.dir.Bin(prefix + "v*"))
 	if err != nil {
 		return "", err

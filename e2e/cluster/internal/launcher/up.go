@@ -84,7 +84,7 @@ func (l *launcher) prepare(cluster state) error {
 
 // link lets the names of Kubernetes' binaries lead to the wanted version.
 func (l *launcher) link(version string) error {
-	links := map[string]string{"kubernetes": "kubernetes-" + version}
+	links := map[string]string{"kubernetes": prefix + version}
 	for _, name := range component.Kubernetes {
 		links[name] = "kubernetes"
 	}
