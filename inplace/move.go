@@ -1,0 +1,185 @@
+package inplace
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Move is the mark on a pod that was patched in place: what it became, and how to tell when its containers have followed.
+type Move struct {
+	// Hash is the pod-template-hash of the ReplicaSet whose images the pod has.
+	Hash string `json:"hash"`
+	// Generation is that of the pod after the last patch of its images; 0 on clusters that do not count it.
+	Generation int64 `json:"generation,omitempty"`
+	// Containers are those that restart, by name.
+	Containers map[string]MovedContainer `json:"containers,omitempty"`
+}
+
+// MovedContainer is a container before its image was patched.
+type MovedContainer struct {
+	// Image it gets, as the template says.
+	Image string `json:"image"`
+	// ImageID and ContainerID it had.
+	ImageID     string `json:"imageID,omitempty"`
+	ContainerID string `json:"containerID,omitempty"`
+	// At is when it was patched.
+	At metav1.Time `json:"at"`
+	// Unsure: what ran before is not known, since the pod was patched before it had become what it should, or had not started.
+	// Then another ID proves nothing, and the old one nothing to the contrary.
+	Unsure bool `json:"unsure,omitempty"`
+}
+
+const (
+	// stableRetag is how long a restarted container must run if its image has the same digest as before.
+	stableRetag = 3 * time.Second
+	// killMargin is added to the pod's grace period until a container must have been killed if it is ever to be.
+	killMargin = 10 * time.Second
+)
+
+// moveOf returns the pod's mark; the zero Move if it has none. One that does not parse is not ours and counts as none.
+func moveOf(pod *corev1.Pod) Move {
+	var move Move
+	if json.Unmarshal([]byte(pod.Annotations[AnnotationMove]), &move) != nil {
+		return Move{}
+	}
+	return move
+}
+
+// observed tells whether the kubelet has started to act on the patch; unknown counts as not.
+func (m Move) observed(pod *corev1.Pod) bool {
+	return pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration >= m.Generation
+}
+
+// restarted tells whether some container is certainly another one than before.
+func (m Move) restarted(pod *corev1.Pod) bool {
+	for name, before := range m.Containers {
+		status := containerStatus(pod, name)
+		if !before.Unsure && status.ContainerID != "" && status.ContainerID != before.ContainerID {
+			return true
+		}
+	}
+	return false
+}
+
+// arrived tells whether every patched container runs its new image; if not, when to look again although nothing changes
+// (0: the pod will).
+func (m Move) arrived(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+	if pod.Status.ObservedGeneration > 0 && !m.observed(pod) {
+		return false, 0
+	}
+	all, wait := true, time.Duration(0)
+	for name := range m.Containers {
+		one, later := m.containerArrived(pod, name, now)
+		all, wait = all && one, sooner(wait, later)
+	}
+	return all, wait
+}
+
+func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (bool, time.Duration) {
+	before, status := m.Containers[name], containerStatus(pod, name)
+	if status.State.Running == nil {
+		return false, 0
+	}
+	named := sameImage(status.Image, before.Image)
+	switch {
+	case before.Unsure && named && m.observed(pod):
+		return true, 0
+	case before.Unsure:
+		return since(before.At.Time, gracePeriod(pod)+killMargin, now)
+	case status.ContainerID == "" || status.ContainerID == before.ContainerID:
+		return false, 0
+	case named || status.ImageID != before.ImageID:
+		return true, 0
+	case status.State.Running.StartedAt.Before(&before.At):
+		return false, 0
+	}
+	return since(status.State.Running.StartedAt.Time, stableRetag, now)
+}
+
+// next is the mark of the patch that makes the pod what the ReplicaSet with that hash makes. Containers that have not arrived
+// where an earlier patch sent them, and are not patched now, keep their entry.
+func (m Move) next(pod *corev1.Pod, hash string, images []ImageChange, now time.Time) Move {
+	next := Move{Hash: hash, Generation: m.Generation, Containers: map[string]MovedContainer{}}
+	behind := pod.Status.ObservedGeneration > 0 && !m.observed(pod)
+	for name, before := range m.Containers {
+		if arrived, _ := m.containerArrived(pod, name, now); !arrived || behind {
+			next.Containers[name] = before
+		}
+	}
+	if len(images) > 0 && pod.Generation > 0 {
+		next.Generation = pod.Generation + 1
+	}
+	for _, image := range images {
+		status := containerStatus(pod, image.Container)
+		_, pending := next.Containers[image.Container]
+		next.Containers[image.Container] = MovedContainer{Image: image.To, ImageID: status.ImageID, ContainerID: status.ContainerID,
+			At: metav1.NewTime(now.Truncate(time.Second)), Unsure: pending || status.ImageID == ""}
+	}
+	return next
+}
+
+// String is the mark's value.
+func (m Move) String() string {
+	raw, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // strings, numbers and times always encode
+	}
+	return string(raw)
+}
+
+func containerStatus(pod *corev1.Pod, name string) corev1.ContainerStatus {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == name {
+			return status
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
+func gracePeriod(pod *corev1.Pod) time.Duration {
+	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+}
+
+// since tells whether the duration has passed, or how long it still takes.
+func since(start time.Time, duration time.Duration, now time.Time) (bool, time.Duration) {
+	left := start.Add(duration).Sub(now)
+	if left <= 0 {
+		return true, 0
+	}
+	return false, left
+}
+
+// sooner returns the shorter of two waits, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
+}
+
+// sameImage compares the name a container runtime reports with the one a template has, each with what it leaves out:
+// https://github.com/distribution/reference, normalize.go.
+func sameImage(a, b string) bool { return a != "" && normalImage(a) == normalImage(b) }
+
+func normalImage(image string) string {
+	first, rest, found := strings.Cut(image, "/")
+	switch {
+	case !found:
+		image = "docker.io/library/" + image
+	case first == "docker.io" && !strings.Contains(rest, "/"):
+		image = "docker.io/library/" + rest
+	case first != "localhost" && !strings.ContainsAny(first, ".:"):
+		image = "docker.io/" + image
+	}
+	if !strings.Contains(image[strings.LastIndex(image, "/"):], ":") {
+		image += ":latest" // a digest has a colon too
+	}
+	return image
+}

@@ -1,0 +1,179 @@
+package inplace
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// pace decides whose turn it is. Pods whose turn came keep it until they are patched, or the user pauses.
+func (v *view) pace() {
+	if v.target == nil {
+		return
+	}
+	for _, m := range v.members {
+		m.turn = !v.paused() && m.owner != v.target && m.restarts() && closed(m.pod)
+	}
+	// Scaling comes first: until then only what is half done goes on.
+	open := v.total() == v.desired() && (v.settling() || v.still())
+	budget := v.budget()
+	for _, s := range v.sets {
+		if s != v.target {
+			v.leaving(s, open, &budget)
+		}
+	}
+	if open && !v.paused() {
+		v.start(budget)
+	}
+}
+
+// leaving says which pods are on their way out: those drained, those that need no restart for which replicas were lowered
+// already, and more of the latter. While such a pod moves, no ReplicaSet counts it: if we died, it would be deleted. So as
+// many may be under way as may be unavailable.
+func (v *view) leaving(s *replicaSet, open bool, budget *int) {
+	for _, m := range s.pods {
+		if m.drained() {
+			s.leaving = append(s.leaving, m)
+		}
+	}
+	reserved := 0
+	if v.settling() {
+		reserved = s.surplus() - len(s.leaving)
+	}
+	for _, m := range s.light() {
+		switch {
+		case reserved > 0:
+			reserved--
+		case !open || v.paused() && !m.halfway():
+			continue
+		case m.available && *budget <= 0:
+			continue
+		case m.available:
+			*budget--
+		}
+		s.leaving = append(s.leaving, m)
+	}
+}
+
+// light are the pods that could move without a restart: only labels change, or they have the target's images already.
+func (s *replicaSet) light() []*member {
+	var light []*member
+	for _, m := range s.pods {
+		if !m.restarts() && (m.arrived || !m.halfway()) {
+			light = append(light, m)
+		}
+	}
+	return light
+}
+
+// start gives pods that must restart their turn, those that do not serve anyway first.
+func (v *view) start(budget int) {
+	unproven := v.unproven()
+	for _, m := range v.members {
+		if !m.restarts() || m.turn || m.available {
+			continue
+		}
+		// A pod that never came to run what it has now has nothing to lose: an undo must always get through.
+		if !m.arrived || unproven < v.maxUnavailable()+int(v.Deployment.maxSurge()) {
+			unproven++
+			v.startOne(m)
+		}
+	}
+	for _, m := range v.members {
+		if m.restarts() && !m.turn && m.available && budget > 0 {
+			budget--
+			v.startOne(m)
+		}
+	}
+}
+
+// startOne drains a pod with a gate. One without cannot be drained; it keeps its identity until it runs the new images, or
+// it would be counted as updated while its old container serves.
+func (v *view) startOne(m *member) {
+	switch {
+	case gated(m.pod):
+		m.turn = true
+		v.step(closeGate(m.pod, v.Now, m.change.String()))
+	case v.allSettling():
+		v.step(m.become(v.target.rs, m.change, v.Now))
+	}
+}
+
+// budget is how many more available pods may be missed: those that would stay available if we died now, less those that must.
+func (v *view) budget() int {
+	safe := 0
+	for _, s := range v.sets {
+		safe += s.safe()
+	}
+	return safe - (v.desired() - v.maxUnavailable())
+}
+
+// unproven counts the pods on the new revision, or on their way to it, of which nobody knows yet that they work. Natively no
+// more than maxUnavailable + maxSurge are: reconcileOldReplicaSets in pkg/controller/deployment/rolling.go. Without the
+// bound a moment in which all old pods are unready would put all of them on a revision that may be broken.
+func (v *view) unproven() int {
+	unproven := max(0, v.target.size()-len(v.target.pods))
+	for _, m := range v.members {
+		onTarget := m.owner == v.target || m.current == v.target.rs
+		if m.turn || onTarget && !m.available {
+			unproven++
+		}
+	}
+	return unproven
+}
+
+// maxUnavailable is how many pods may be missed: what the native controller allows, but at least one. A percentage that rounds
+// to none is taken for one; an explicit none goes native. Recreate allows its only pod.
+func (v *view) maxUnavailable() int { return max(1, int(v.Deployment.maxUnavailable())) }
+
+// explicitZero tells whether the user wrote that no pod may be missed.
+func explicitZero(d *Deployment) bool {
+	rolling := d.Spec.Strategy.RollingUpdate
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || rolling == nil || rolling.MaxUnavailable == nil {
+		return false
+	}
+	ofHundred, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, 100, true)
+	return err == nil && ofHundred == 0
+}
+
+// maxUnavailable and maxSurge are MaxUnavailable and MaxSurge of pkg/controller/deployment/util/deployment_util.go.
+func (d *Deployment) maxUnavailable() int32 {
+	if !d.rolls() || desired(d) == 0 {
+		return 0
+	}
+	_, unavailable := d.fenceposts()
+	return min(unavailable, desired(d))
+}
+
+func (d *Deployment) maxSurge() int32 {
+	if !d.rolls() {
+		return 0
+	}
+	surge, _ := d.fenceposts()
+	return surge
+}
+
+func (d *Deployment) rolls() bool {
+	return d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType
+}
+
+// fenceposts is ResolveFenceposts there. Values that do not parse were rejected by the API server; they count as 0.
+func (d *Deployment) fenceposts() (surge, unavailable int32) {
+	var rolling appsv1.RollingUpdateDeployment
+	if d.Spec.Strategy.RollingUpdate != nil {
+		rolling = *d.Spec.Strategy.RollingUpdate
+	}
+	surge = scaled(rolling.MaxSurge, desired(d), true)
+	unavailable = scaled(rolling.MaxUnavailable, desired(d), false)
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1
+	}
+	return surge, unavailable
+}
+
+func scaled(value *intstr.IntOrString, of int32, up bool) int32 {
+	n, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(value, intstr.FromInt32(0)), int(of), up)
+	if err != nil {
+		return 0
+	}
+	return int32(n)
+}

@@ -1,0 +1,149 @@
+package inplace
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// Phase is what an update is doing.
+type Phase string
+
+// The phases.
+const (
+	PhaseIdle     Phase = "Idle"     // nothing to update
+	PhaseNative   Phase = "Native"   // the Deployment controller updates
+	PhaseWaiting  Phase = "Waiting"  // for what the native controllers do first
+	PhaseScaling  Phase = "Scaling"  // pods are added or removed
+	PhaseSettling Phase = "Settling" // pods change their ReplicaSet
+	PhaseMoving   Phase = "Moving"   // pods are drained or restart
+	PhasePaused   Phase = "Paused"   // by the user
+	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed
+)
+
+// Plan is what to do now.
+type Plan struct {
+	Verdict Verdict
+	// Steps do not depend on one another: all may be carried out now, in order, whatever becomes of the others.
+	Steps []Step
+	Phase Phase
+	// Message is one clause about the phase.
+	Message string
+	// After: look again then, even if nothing changes; 0 if that is not needed.
+	After    time.Duration
+	Progress Progress
+}
+
+// Progress counts pods.
+type Progress struct {
+	// Replicas are those the Deployment wants, Moved those that run what they should, Moving those being drained or restarting.
+	Replicas, Moved, Moving int32
+	// Started is when the update was, zero if none is under way.
+	Started time.Time
+}
+
+// Plan returns the next steps, derived from nothing but what was observed: it may be asked at any moment, by anyone.
+func (r Rollout) Plan() Plan {
+	v := r.view()
+	if !v.verdict.Held {
+		v.leave()
+		return v.finish()
+	}
+	if reason := v.impossible(); reason != nil {
+		return r.Release(*reason)
+	}
+	v.update()
+	return v.finish()
+}
+
+// impossible is what only the pods tell against an update in place; nil if nothing does.
+func (v *view) impossible() *Reason {
+	for _, m := range v.members {
+		if !m.change.InPlace() {
+			return &m.change.Reasons[0]
+		}
+		if reason := m.rewritten(v.containersOf(m.current)); reason != nil {
+			return reason
+		}
+	}
+	return nil
+}
+
+// update is the whole story of an update in place; each part finds out by itself whether it is its turn.
+func (v *view) update() {
+	v.pace()
+	v.gates()
+	switch {
+	case v.target == nil && v.recreates():
+		v.create()
+	case !v.settling():
+		v.prepare()
+	case !v.allSettling():
+		v.mark()
+	default:
+		v.settle()
+	}
+	v.patchSets()
+	v.patchStatus()
+}
+
+// prepare brings the replicas in order before the first pod moves: a native rollout may be under way.
+func (v *view) prepare() {
+	switch {
+	case v.sum() != v.desired():
+		v.phase(PhaseScaling, "bring the replicas to what the Deployment wants")
+		v.scale()
+	case v.target == nil:
+		v.phase(PhaseWaiting, "the Deployment controller has not created the new ReplicaSet")
+	case !v.still():
+		v.phase(PhaseWaiting, "the ReplicaSet controller has not caught up")
+	case !v.paused() && v.unfinished():
+		v.mark()
+	}
+}
+
+func (v *view) phase(phase Phase, message string) { v.plan.Phase, v.plan.Message = phase, message }
+
+// finish adds what every plan says about itself.
+func (v *view) finish() Plan {
+	v.plan.Verdict = v.verdict
+	v.plan.Progress = v.progress()
+	if v.plan.Phase != "" {
+		return v.plan
+	}
+	p := v.plan.Progress
+	message := fmt.Sprintf("%d of %d pods updated, %d restarting", p.Moved, p.Replicas, p.Moving)
+	switch timedOut := deploymentCondition(v.Deployment.Status, appsv1.DeploymentProgressing); {
+	case !v.verdict.Held && len(v.verdict.Reasons) > 0:
+		v.phase(PhaseNative, v.verdict.Reasons.String())
+	case !v.verdict.Held && p.Moving == 0:
+		v.phase(PhaseIdle, "every pod runs what the Deployment says")
+	case v.paused():
+		v.phase(PhasePaused, message)
+	case timedOut != nil && timedOut.Reason == reasonTimedOut:
+		v.phase(PhaseStalled, message)
+	default:
+		v.phase(PhaseMoving, message)
+	}
+	return v.plan
+}
+
+func (v *view) progress() Progress {
+	progress := Progress{Replicas: desired(v.Deployment)}
+	for _, m := range v.members {
+		switch {
+		case m.turn || !m.arrived || closed(m.pod):
+			progress.Moving++
+		case m.owner == v.target && !m.restarts():
+			progress.Moved++
+		}
+	}
+	for _, s := range v.sets {
+		if started, err := strconv.ParseInt(s.rs.Labels[LabelSettling], 10, 64); err == nil {
+			progress.Started = time.Unix(started, 0)
+		}
+	}
+	return progress
+}

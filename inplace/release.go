@@ -1,0 +1,73 @@
+package inplace
+
+import (
+	"strconv"
+	"time"
+)
+
+// touchEvery is how often a released target is touched: the Deployment controller drops a key after 15 failures, about 164 s,
+// and would look again only after hours.
+const touchEvery = time.Minute
+
+// Release is what gives the update back to the native controller: every gate opened, marks taken off, half-updated pods given
+// the images of their ReplicaSet again, and the target labelled, which ends the hold and wakes that controller.
+func (r Rollout) Release(why Reason) Plan {
+	v := r.view()
+	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
+	for _, m := range v.members {
+		if closed(m.pod) {
+			v.step(openGate(m.pod, v.Now, why.Message))
+		}
+	}
+	v.goBack()
+	v.unmark()
+	if v.target != nil {
+		v.target.wish.released = v.seconds()
+	}
+	v.patchSets()
+	v.phase(PhaseNative, why.Message)
+	return v.finish()
+}
+
+// leave leaves nothing of ours behind where the native controllers update, or have nothing to do.
+func (v *view) leave() {
+	v.gates()
+	v.goBack()
+	if v.settling() && v.target != nil && v.unfinished() && !v.Mode.Manages() {
+		v.target.wish.released = v.seconds() // a label taken off a namespace wakes nobody
+	}
+	v.unmark()
+	v.keepReleased()
+	v.patchSets()
+}
+
+// goBack gives half-updated pods without a gate the images of their ReplicaSet: their labels say no more than that, and if
+// the user undid the update now, nobody else would ever notice.
+func (v *view) goBack() {
+	for _, m := range v.members {
+		if m.halfway() {
+			v.step(m.become(m.owner.rs, Compare(m.current.Spec.Template, m.owner.rs.Spec.Template, v.Rules), v.Now))
+		}
+	}
+}
+
+// keepReleased touches a released target as long as there is something left to do for the native controller, and takes the
+// label off one for which that is over.
+func (v *view) keepReleased() {
+	for _, s := range v.sets {
+		seconds, err := strconv.ParseInt(s.rs.Labels[LabelReleased], 10, 64)
+		switch {
+		case s.rs.Labels[LabelReleased] == "":
+		case s != v.target || !v.unfinished():
+			s.wish.released = ""
+		case err != nil:
+			s.wish.released = v.seconds()
+		default:
+			due, wait := since(time.Unix(seconds, 0), touchEvery, v.Now)
+			v.again(wait)
+			if due {
+				s.wish.released = v.seconds()
+			}
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package inplace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The codes of the reasons for which a whole update goes native, next to those of Compare.
+const (
+	CodeMode            = "Mode"           // the workload is not, or no longer, updated in place
+	CodeDeleting        = "Deleting"       // the Deployment is being deleted
+	CodeReleased        = "Released"       // the update was given back before
+	CodeStrategy        = "Strategy"       // Recreate with several replicas
+	CodeMaxUnavailable  = "MaxUnavailable" // no pod may be missed
+	CodeRewrittenImage  = "RewrittenImage" // a pod's image is not the one of its template
+	CodeCannotCreate    = "CannotCreate"   // the target is missing and must not be written from our types
+	CodeRefused         = "Refused"        // a policy refused a patch; given by the controller
+	CodeUninstalled     = "Uninstalled"    // Stayput is leaving; given by the controller
+	labelTemplateHash   = appsv1.DefaultDeploymentUniqueLabelKey
+	recreateMaxReplicas = 1
+)
+
+// Rollout is one Deployment with everything an update of it depends on.
+type Rollout struct {
+	Deployment *Deployment
+	// ReplicaSets are those the Deployment controls.
+	ReplicaSets []*ReplicaSet
+	// Pods are those the ReplicaSets control, terminating ones too. They should be no older than the caller's own writes.
+	Pods  []*corev1.Pod
+	Mode  Mode
+	Rules Rules
+	Now   time.Time
+}
+
+// Verdict is whether Stayput makes the update.
+type Verdict struct {
+	// Held: Stayput is the only scaler and the native controllers' writes are held.
+	Held bool
+	// Target is the ReplicaSet whose pods all pods are to become; nil while nobody has created it.
+	Target *ReplicaSet
+	// Reasons why the update is native. None, if not Held: there is nothing to update.
+	Reasons Reasons
+}
+
+// Target returns the oldest owned ReplicaSet with the Deployment's template, the one the Deployment controller will choose:
+// FindNewReplicaSet in pkg/controller/deployment/util/deployment_util.go. Nil if there is none.
+func (r Rollout) Target() *ReplicaSet {
+	for _, rs := range r.oldestFirst() {
+		if SameTemplate(rs.Spec.Template, r.Deployment.Spec.Template) {
+			return rs
+		}
+	}
+	return nil
+}
+
+// oldestFirst is ReplicaSetsByCreationTimestamp of pkg/controller/controller_utils.go.
+func (r Rollout) oldestFirst() []*ReplicaSet {
+	return slices.SortedFunc(slices.Values(r.ReplicaSets), func(a, b *ReplicaSet) int {
+		if byAge := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); byAge != 0 {
+			return byAge
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+// Sources returns the owned ReplicaSets, the target aside, that have or want pods; oldest first.
+func (r Rollout) Sources() []*ReplicaSet { return r.sources(r.Target()) }
+
+func (r Rollout) sources(target *ReplicaSet) []*ReplicaSet {
+	var sources []*ReplicaSet
+	for _, rs := range r.oldestFirst() {
+		if rs != target && (replicas(rs) > 0 || rs.Status.Replicas > 0 || r.hasLivePod(rs)) {
+			sources = append(sources, rs)
+		}
+	}
+	return sources
+}
+
+func (r Rollout) hasLivePod(rs *ReplicaSet) bool {
+	return slices.ContainsFunc(r.Pods, func(pod *corev1.Pod) bool { return live(pod) && metav1.IsControlledBy(pod, rs) })
+}
+
+// Verdict needs no Pods: webhooks ask it of every native write.
+func (r Rollout) Verdict() Verdict {
+	target := r.Target()
+	sources := r.sources(target)
+	if len(sources) == 0 && !slices.ContainsFunc(r.ReplicaSets, Settling) {
+		return Verdict{Target: target}
+	}
+	reasons := r.nativeReasons(target, sources)
+	return Verdict{Held: len(reasons) == 0, Target: target, Reasons: reasons}
+}
+
+func (r Rollout) nativeReasons(target *ReplicaSet, sources []*ReplicaSet) Reasons {
+	if reason := r.workloadReason(target); reason != nil {
+		return Reasons{*reason}
+	}
+	to := r.Deployment.Spec.Template
+	if target != nil {
+		to = target.Spec.Template
+	}
+	var reasons Reasons
+	for _, source := range sources {
+		reasons = append(reasons, Compare(source.Spec.Template, to, r.Rules).Reasons...)
+	}
+	return reasons
+}
+
+// workloadReason is what stands against an update in place whatever the templates are; nil if nothing does.
+func (r Rollout) workloadReason(target *ReplicaSet) *Reason {
+	d := r.Deployment
+	recreate := d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
+	switch {
+	case !r.Mode.Manages():
+		return &Reason{Code: CodeMode, Message: "not updated in place: label " + LabelUpdate + " is " + fmt.Sprintf("%q", r.Mode)}
+	case d.DeletionTimestamp != nil:
+		return &Reason{Code: CodeDeleting, Message: "the Deployment is being deleted"}
+	case target != nil && target.Labels[LabelReleased] != "":
+		return &Reason{Code: CodeReleased, Message: "the update was given back to the Deployment controller"}
+	case recreate && desired(d) > recreateMaxReplicas:
+		return &Reason{Code: CodeStrategy, Path: "/spec/strategy/type", Message: "strategy Recreate promises that two versions never run at once"}
+	case recreate && target == nil:
+		_, reason := r.newReplicaSet()
+		return reason
+	case explicitZero(d):
+		return &Reason{Code: CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable", Message: "maxUnavailable 0 means that no pod may be missed"}
+	}
+	return nil
+}
+
+// Settling tells whether the pods of the ReplicaSet are being moved, so that its controller's deletions are held.
+func Settling(rs *ReplicaSet) bool { return rs.Labels[LabelSettling] != "" }
+
+// desired returns spec.replicas of the Deployment, defaulted as the API server does.
+func desired(d *Deployment) int32 { return orOne(d.Spec.Replicas) }
+
+// replicas returns spec.replicas of the ReplicaSet, defaulted as the API server does.
+func replicas(rs *ReplicaSet) int32 { return orOne(rs.Spec.Replicas) }
+
+func orOne(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}

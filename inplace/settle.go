@@ -1,0 +1,140 @@
+package inplace
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// Annotations the Deployment controller keeps on ReplicaSets; pkg/controller/deployment/util/deployment_util.go.
+const (
+	annotationDesired  = "deployment.kubernetes.io/desired-replicas"
+	annotationMax      = "deployment.kubernetes.io/max-replicas"
+	annotationRevision = "deployment.kubernetes.io/revision"
+)
+
+// mark marks the target and all sources before anything else changes; all with the time at which the first one was.
+func (v *view) mark() {
+	started := v.seconds()
+	for _, s := range v.sets {
+		if Settling(s.rs) {
+			started = s.wish.settling
+		}
+	}
+	for _, s := range v.sets {
+		if (s.inUse() || s == v.target) && !Settling(s.rs) {
+			s.wish.settling = started
+		}
+	}
+}
+
+func (v *view) unmark() {
+	for _, s := range v.sets {
+		s.wish.settling = ""
+	}
+}
+
+// settle moves the pods whose turn it is and has everyone count them where they are. Once all is still it scales, or ends.
+func (v *view) settle() {
+	moving := false
+	for _, s := range v.sets {
+		moving = moving || len(s.leaving) > 0
+		v.settleOne(s)
+	}
+	switch {
+	case moving || !v.still():
+		v.phase(PhaseSettling, "pods change their ReplicaSet")
+	case v.sum() > v.desired():
+		v.phase(PhaseScaling, "stop holding deletions, so that pods can be removed")
+		v.unmark()
+	case v.sum() < v.desired():
+		v.phase(PhaseScaling, "add pods")
+		v.grow(v.desired() - v.sum())
+	case v.target != nil && !v.unfinished():
+		v.unmark()
+	default:
+		v.passOnUncreated()
+	}
+}
+
+// settleOne takes the next step for one ReplicaSet. Its controller sees pods and replicas through different watches. So
+// replicas are lowered, and seen to be, before pods leave: else a replacement is created. And pods that came are seen before
+// replicas are raised: else one too many is created. Deletions are held all the while.
+func (v *view) settleOne(s *replicaSet) {
+	stay := len(s.pods) - len(s.leaving)
+	switch {
+	case s.size() > stay && len(s.leaving) > 0:
+		s.wish.replicas = int32(stay)
+	case s.size() < stay && s.seen():
+		s.wish.replicas = int32(stay)
+	case s.size() == stay && s.observed():
+		for _, m := range s.leaving {
+			v.step(m.moveTo(v.target.rs, v.changeFrom(s.rs), v.Now))
+		}
+	}
+}
+
+// passOnUncreated has the target create the pods that a source cannot: natively, too, it is the old ReplicaSet that gives up
+// what a quota keeps from it.
+func (v *view) passOnUncreated() {
+	if v.target == nil || v.paused() {
+		return
+	}
+	for _, s := range v.sets {
+		missing := s.size() - len(s.pods)
+		if s != v.target && missing > 0 && s.failing() {
+			s.wish.replicas -= int32(missing)
+		}
+	}
+}
+
+func (s *replicaSet) failing() bool {
+	for _, c := range s.rs.Status.Conditions {
+		if c.Type == appsv1.ReplicaSetReplicaFailure {
+			return true
+		}
+	}
+	return false
+}
+
+// patchSets writes what became of the ReplicaSets, each with one patch.
+func (v *view) patchSets() {
+	for _, s := range v.sets {
+		operations, why := v.changed(s)
+		if len(operations) > 0 {
+			v.step(PatchReplicaSet{ReplicaSet: s.rs, Operations: guarded(s.rs, operations...), Why: strings.Join(why, ", ")})
+		}
+	}
+}
+
+func (v *view) changed(s *replicaSet) (operations []jsonpatch.Operation, why []string) {
+	resized := s.wish.replicas != replicas(s.rs)
+	if resized {
+		operations = append(operations, jsonpatch.NewOperation("add", "/spec/replicas", s.wish.replicas))
+		why = append(why, fmt.Sprintf("replicas %d → %d", replicas(s.rs), s.wish.replicas))
+	}
+	if annotations := v.replicasAnnotations(s); v.verdict.Held && len(annotations) > 0 && (resized || s.size() > 0) {
+		operations = append(operations, annotations...)
+		why = append(why, "replicas annotations")
+	}
+	if labels := s.marks(); len(labels) > 0 {
+		operations = append(operations, labels...)
+		why = append(why, "marks")
+	}
+	return operations, why
+}
+
+// replicasAnnotations is SetReplicasAnnotations: where they differ, the native controller sees a scaling event and adds pods.
+func (v *view) replicasAnnotations(s *replicaSet) []jsonpatch.Operation {
+	want := desired(v.Deployment)
+	return setEntries("annotations", s.rs.Annotations,
+		[2]string{annotationDesired, strconv.Itoa(int(want))},
+		[2]string{annotationMax, strconv.Itoa(int(want + v.Deployment.maxSurge()))})
+}
+
+func (s *replicaSet) marks() []jsonpatch.Operation {
+	return setEntries("labels", s.rs.Labels, [2]string{LabelSettling, s.wish.settling}, [2]string{LabelReleased, s.wish.released})
+}

@@ -1,0 +1,106 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Step is one write. Its operations are a JSON patch that names only what it changes and begins by replacing
+// /metadata/resourceVersion with the one that was read, so that a step decided on stale data gets 409 Conflict.
+type Step interface {
+	// Describe says what the step does, in one clause.
+	Describe() string
+}
+
+// CreateReplicaSet creates the target where the native controller would do so only after scaling down.
+type CreateReplicaSet struct {
+	Name string
+	// Object is the whole ReplicaSet.
+	Object json.RawMessage
+}
+
+// PatchReplicaSet changes replicas, their annotations and our marks.
+type PatchReplicaSet struct {
+	ReplicaSet *ReplicaSet
+	Operations []jsonpatch.Operation
+	Why        string
+}
+
+// PatchPod gives a pod new images, a new identity, or both.
+type PatchPod struct {
+	Pod        *corev1.Pod
+	Operations []jsonpatch.Operation
+	Why        string
+	// Moves tells whether the pod becomes one of the target.
+	Moves bool
+}
+
+// SetGate opens or closes the readiness gate, in subresource status.
+type SetGate struct {
+	Pod        *corev1.Pod
+	Open       bool
+	Operations []jsonpatch.Operation
+	Why        string
+}
+
+// PatchStatus writes the Deployment's status as the native controller would, in subresource status.
+type PatchStatus struct {
+	Deployment *Deployment
+	Status     appsv1.DeploymentStatus
+	Operations []jsonpatch.Operation
+}
+
+// Describe implements Step.
+func (s CreateReplicaSet) Describe() string { return "create ReplicaSet " + s.Name }
+
+// Describe implements Step.
+func (s PatchReplicaSet) Describe() string { return "ReplicaSet " + s.ReplicaSet.Name + ": " + s.Why }
+
+// Describe implements Step.
+func (s PatchPod) Describe() string { return "Pod " + s.Pod.Name + ": " + s.Why }
+
+// Describe implements Step.
+func (s SetGate) Describe() string {
+	if s.Open {
+		return "Pod " + s.Pod.Name + ": open the gate, " + s.Why
+	}
+	return "Pod " + s.Pod.Name + ": close the gate, " + s.Why
+}
+
+// Describe implements Step.
+func (s PatchStatus) Describe() string {
+	return fmt.Sprintf("Deployment %s: status %d/%d updated, %d available",
+		s.Deployment.Name, s.Status.UpdatedReplicas, s.Status.Replicas, s.Status.AvailableReplicas)
+}
+
+// guarded begins a patch of the object as it was read.
+func guarded(object metav1.Object, operations ...jsonpatch.Operation) []jsonpatch.Operation {
+	guard := jsonpatch.NewOperation("replace", "/metadata/resourceVersion", object.GetResourceVersion())
+	return append([]jsonpatch.Operation{guard}, operations...)
+}
+
+// setEntries sets entries of the map at /metadata/<field>; an empty value removes one.
+func setEntries(field string, have map[string]string, want ...[2]string) []jsonpatch.Operation {
+	var operations []jsonpatch.Operation
+	for _, entry := range want {
+		key, value := entry[0], entry[1]
+		current, has := have[key]
+		switch {
+		case current == value:
+		case value == "" && has:
+			operations = append(operations, jsonpatch.NewOperation("remove", pointer("metadata", field, key), nil))
+		default:
+			operations = append(operations, jsonpatch.NewOperation("add", pointer("metadata", field, key), value))
+		}
+	}
+	if have == nil && len(operations) > 0 {
+		parent := jsonpatch.NewOperation("add", pointer("metadata", field), map[string]string{})
+		return append([]jsonpatch.Operation{parent}, operations...)
+	}
+	return operations
+}

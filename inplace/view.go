@@ -1,0 +1,181 @@
+package inplace
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// view is what one Plan derives from a Rollout, and the plan as it grows.
+type view struct {
+	Rollout
+	verdict Verdict
+	target  *replicaSet   // nil as long as nobody has created it
+	sets    []*replicaSet // oldest first
+	members []*member     // by name: an order that no event changes
+	plan    Plan
+	// What was worked out of templates once.
+	changes    map[*ReplicaSet]Change
+	containers map[*ReplicaSet][]corev1.Container
+}
+
+// replicaSet is an owned ReplicaSet with its live pods, and what shall become of it.
+type replicaSet struct {
+	rs   *ReplicaSet
+	pods []*member
+	// leaving are the pods that move to the target now.
+	leaving []*member
+	wish    wish
+}
+
+// wish is the part of a ReplicaSet that we write.
+type wish struct {
+	replicas           int32
+	settling, released string
+}
+
+func (r Rollout) view() *view {
+	v := &view{Rollout: r, verdict: r.Verdict(), changes: map[*ReplicaSet]Change{}, containers: map[*ReplicaSet][]corev1.Container{}}
+	for _, rs := range r.oldestFirst() {
+		s := &replicaSet{rs: rs}
+		s.wish = wish{replicas: replicas(rs), settling: rs.Labels[LabelSettling], released: rs.Labels[LabelReleased]}
+		if rs == v.verdict.Target {
+			v.target = s
+		}
+		v.sets = append(v.sets, s)
+	}
+	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
+		if owner := v.ownerOf(pod); owner != nil && live(pod) {
+			m := v.member(pod, owner)
+			owner.pods = append(owner.pods, m)
+			v.members = append(v.members, m)
+		}
+	}
+	return v
+}
+
+func (v *view) ownerOf(pod *corev1.Pod) *replicaSet {
+	for _, s := range v.sets {
+		if metav1.IsControlledBy(pod, s.rs) {
+			return s
+		}
+	}
+	return nil
+}
+
+func (v *view) withHash(hash string) *ReplicaSet {
+	for _, s := range v.sets {
+		if hash != "" && s.rs.Labels[labelTemplateHash] == hash {
+			return s.rs
+		}
+	}
+	return nil
+}
+
+// changeFrom is what pods with that ReplicaSet's template need to become the target's; nothing as long as there is no target.
+func (v *view) changeFrom(rs *ReplicaSet) Change {
+	target := v.verdict.Target
+	if target == nil || target == rs {
+		return Change{}
+	}
+	change, known := v.changes[rs]
+	if !known {
+		change = Compare(rs.Spec.Template, target.Spec.Template, v.Rules)
+		v.changes[rs] = change
+	}
+	return change
+}
+
+// size is what its controller works towards.
+func (s *replicaSet) size() int { return int(replicas(s.rs)) }
+
+// surplus is how many pods its controller would delete, were that not held.
+func (s *replicaSet) surplus() int { return max(0, len(s.pods)-s.size()) }
+
+func (s *replicaSet) available() int {
+	available := 0
+	for _, m := range s.pods {
+		if m.available {
+			available++
+		}
+	}
+	return available
+}
+
+// safe is how many available pods its controller would leave.
+func (s *replicaSet) safe() int { return min(s.available(), s.size()) }
+
+// observed: its controller knows its replicas.
+func (s *replicaSet) observed() bool { return s.rs.Status.ObservedGeneration >= s.rs.Generation }
+
+// seen: its controller knows its replicas and its pods.
+func (s *replicaSet) seen() bool {
+	return s.observed() && int(s.rs.Status.Replicas) == len(s.pods)
+}
+
+// inUse: it has or wants pods.
+func (s *replicaSet) inUse() bool { return s.size() > 0 || s.rs.Status.Replicas > 0 || len(s.pods) > 0 }
+
+func (v *view) desired() int { return int(desired(v.Deployment)) }
+
+func (v *view) paused() bool { return v.Deployment.Spec.Paused }
+
+// sum is what all controllers together work towards.
+func (v *view) sum() int {
+	sum := 0
+	for _, s := range v.sets {
+		sum += s.size()
+	}
+	return sum
+}
+
+// total is the sum once the pods that are just moving are counted where they are.
+func (v *view) total() int {
+	total := 0
+	for _, s := range v.sets {
+		total += max(s.size(), len(s.pods))
+	}
+	return total
+}
+
+// still: every controller has seen every pod where it is, and none has one too many.
+func (v *view) still() bool {
+	return !slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return s.inUse() && (s.surplus() > 0 || !s.seen()) })
+}
+
+// settling: some ReplicaSet is marked.
+func (v *view) settling() bool {
+	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return Settling(s.rs) })
+}
+
+// allSettling: all that take part are.
+func (v *view) allSettling() bool {
+	return !slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return (s.inUse() || s == v.target) && !Settling(s.rs) })
+}
+
+// unfinished: some pod is not yet, or will not be, one of the target.
+func (v *view) unfinished() bool {
+	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return s != v.target && s.inUse() }) ||
+		slices.ContainsFunc(v.members, (*member).restarts)
+}
+
+// containersOf the ReplicaSet's template.
+func (v *view) containersOf(rs *ReplicaSet) []corev1.Container {
+	containers, known := v.containers[rs]
+	if !known {
+		containers = rs.Spec.Template.Containers()
+		v.containers[rs] = containers
+	}
+	return containers
+}
+
+func (v *view) step(s Step) { v.plan.Steps = append(v.plan.Steps, s) }
+
+// again asks for another look after that time; 0 for none.
+func (v *view) again(after time.Duration) { v.plan.After = sooner(v.plan.After, after) }
+
+func (v *view) seconds() string { return strconv.FormatInt(v.Now.Unix(), 10) }
