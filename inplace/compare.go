@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"reflect"
 	"strings"
 )
 
@@ -51,11 +52,103 @@ func (c Change) String() string {
 // Compare tells what the edit from one template to the other does to live pods. It puts the old values into every field of
 // the new template that may change in place and demands that nothing else differs. The pod-template-hash label is ignored.
 func Compare(from, to Template, rules Rules) Change {
-	return Change{}
+	old, patched := from.canonical(), to.canonical()
+	labels := revert(old, patched, "labels", func(string) bool { return true })
+	annotations := revert(old, patched, "annotations", rules.allows)
+	images, reasons := revertImages(old, patched)
+	for _, difference := range differences(old, patched) {
+		reasons = append(reasons, fieldReason(difference, to))
+	}
+	change := Change{Images: images, Labels: len(labels) > 0, Annotations: len(annotations) > 0}
+	if !change.None() {
+		reasons = append(reasons, podReasons(to, change, labels, annotations)...)
+	}
+	change.Reasons = reasons
+	return change
 }
 
 // SameTemplate tells whether the Deployment controller takes the templates for the same revision: EqualIgnoreHash in
 // pkg/controller/deployment/util/deployment_util.go, on what the API server sent, so that a field we do not know counts too.
 func SameTemplate(a, b Template) bool {
-	return false
+	return reflect.DeepEqual(a.canonical(), b.canonical())
+}
+
+// revert puts the old values of the allowed keys of the labels or annotations into the new tree, and returns the keys that had
+// changed. Both trees have that map afterwards, so that what still differs is found key by key.
+func revert(old, patched map[string]any, field string, allowed func(string) bool) []string {
+	from, to := metadataMap(old, field), metadataMap(patched, field)
+	var reverted []string
+	for _, difference := range differences(from, to) {
+		key := difference.path[0]
+		if !allowed(key) {
+			continue
+		}
+		reverted = append(reverted, key)
+		delete(to, key)
+		if difference.from != nil {
+			to[key] = difference.from
+		}
+	}
+	return reverted
+}
+
+// metadataMap returns the labels or annotations of a canonical template, which it creates if there are none.
+func metadataMap(template map[string]any, field string) map[string]any {
+	for _, key := range []string{"metadata", field} {
+		child, ok := template[key].(map[string]any)
+		if !ok {
+			child = map[string]any{}
+			template[key] = child
+		}
+		template = child
+	}
+	return template
+}
+
+// revertImages puts the old images into the containers of the new tree and returns what had changed. Containers are matched by
+// name; where they do not match one by one, the new tree gets the old list, and the reasons say what happened to it.
+func revertImages(old, patched map[string]any) ([]ImageChange, Reasons) {
+	from, to := containers(old), containers(patched)
+	if reasons := listReasons(names(from), names(to)); len(reasons) > 0 {
+		if len(from) > 0 && len(to) > 0 {
+			object(patched, "spec")["containers"] = object(old, "spec")["containers"]
+		}
+		return nil, reasons
+	}
+	var images []ImageChange
+	for i := range from {
+		before, _ := from[i]["image"].(string)
+		after, _ := to[i]["image"].(string)
+		// An image that is or was empty stays a difference: what then runs is not for us to say.
+		if before != after && before != "" && after != "" {
+			to[i]["image"] = before
+			images = append(images, ImageChange{Container: name(to[i]), From: before, To: after})
+		}
+	}
+	return images, nil
+}
+
+// containers returns the containers of a canonical template.
+func containers(template map[string]any) []map[string]any {
+	list, _ := object(template, "spec")["containers"].([]any)
+	var all []map[string]any
+	for _, item := range list {
+		if container, ok := item.(map[string]any); ok {
+			all = append(all, container)
+		}
+	}
+	return all
+}
+
+func name(container map[string]any) string {
+	name, _ := container["name"].(string)
+	return name
+}
+
+func names(containers []map[string]any) []string {
+	var all []string
+	for _, container := range containers {
+		all = append(all, name(container))
+	}
+	return all
 }

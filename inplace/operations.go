@@ -1,13 +1,57 @@
 package inplace
 
 import (
+	"strconv"
+
 	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
 // PodOperations returns the operations that bring a live pod of template `from` to template `to`; c is their comparison and
-// must be InPlace. They touch only what differs between the templates, never what admission put into the pod, nor
-// pod-template-hash.
+// must be InPlace, so whatever annotations differ are allowed to. They touch only what differs between the templates, never
+// what admission put into the pod, nor pod-template-hash. Values the pod has already are left out.
 func (c Change) PodOperations(pod *corev1.Pod, from, to Template) []jsonpatch.Operation {
-	return nil
+	old, updated := from.Typed(), to.Typed()
+	operations := c.imageOperations(pod)
+	operations = append(operations, mapOperations("labels", pod.Labels, old.Labels, updated.Labels)...)
+	return append(operations, mapOperations("annotations", pod.Annotations, old.Annotations, updated.Annotations)...)
+}
+
+// imageOperations finds the containers by name: the pod may have more than its template, and in another order.
+func (c Change) imageOperations(pod *corev1.Pod) []jsonpatch.Operation {
+	var operations []jsonpatch.Operation
+	for _, image := range c.Images {
+		for i, container := range pod.Spec.Containers {
+			if container.Name == image.Container && container.Image != image.To {
+				path := pointer("spec", "containers", strconv.Itoa(i), "image")
+				operations = append(operations, jsonpatch.NewOperation("replace", path, image.To))
+			}
+		}
+	}
+	return operations
+}
+
+// mapOperations carries the difference between two templates' labels or annotations over to those of a pod.
+func mapOperations(field string, live, from, to map[string]string) []jsonpatch.Operation {
+	var operations []jsonpatch.Operation
+	for _, key := range changedKeys(from, to) {
+		if key == appsv1.DefaultDeploymentUniqueLabelKey {
+			continue
+		}
+		path := pointer("metadata", field, key)
+		current, has := live[key]
+		value, wanted := to[key]
+		switch {
+		case wanted && (!has || current != value):
+			operations = append(operations, jsonpatch.NewOperation("add", path, value))
+		case !wanted && has:
+			operations = append(operations, jsonpatch.NewOperation("remove", path, nil))
+		}
+	}
+	if live == nil && len(operations) > 0 {
+		parent := jsonpatch.NewOperation("add", pointer("metadata", field), map[string]string{})
+		return append([]jsonpatch.Operation{parent}, operations...)
+	}
+	return operations
 }

@@ -68,3 +68,5 @@ type Rules struct {
 	// Annotations are the template annotation keys that may change in place; a change of any other recreates the pods.
 	Annotations []string
 }
+
+func (r Rules) allows(annotation string) bool { return slices.Contains(r.Annotations, annotation) }

@@ -1,0 +1,175 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// The canonical form of a template is its JSON tree in which everything that native semantic equality takes for equal
+// (k8s.io/apimachinery/pkg/api/equality) is the same: absent and empty where the Go type cannot tell them apart, amounts of
+// a quantity however written. Fields our types do not know stay as they are; only null and [] count as absent there.
+
+// canonical returns the template's canonical form without the pod-template-hash label. Callers may change it.
+func (t Template) canonical() map[string]any {
+	var tree map[string]any
+	t.decode(&tree)
+	delete(object(tree, "metadata", "labels"), appsv1.DefaultDeploymentUniqueLabelKey)
+	return templateShape.canonicalObject(tree)
+}
+
+// shape is what the canonical form needs to know of a Go type. The nil shape is that of unknown fields.
+type shape struct {
+	// zero is the value, in JSON, that a field has when it is absent.
+	zero any
+	// optional fields are pointers: absent differs from zero.
+	optional bool
+	// fields of a struct, by JSON name.
+	fields map[string]*shape
+	// element of a list or map.
+	element *shape
+	// quantity values have many spellings.
+	quantity bool
+}
+
+var templateShape = shapeOf(reflect.TypeFor[corev1.PodTemplateSpec]())
+
+// shapeOf reads the shape from a Go type. Pod templates have no recursive types.
+func shapeOf(t reflect.Type) *shape {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		pointer := *shapeOf(t.Elem())
+		pointer.optional = true
+		return &pointer
+	case t == reflect.TypeFor[resource.Quantity]():
+		return &shape{zero: "0", quantity: true}
+	case t == reflect.TypeFor[intstr.IntOrString]():
+		return &shape{zero: int64(0)}
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
+		return &shape{} // times: null when zero
+	}
+	return shapeOfKind(t)
+}
+
+func shapeOfKind(t reflect.Type) *shape {
+	switch t.Kind() {
+	case reflect.Struct:
+		fields := map[string]*shape{}
+		addFields(fields, t)
+		return &shape{zero: map[string]any{}, fields: fields}
+	case reflect.Map:
+		return &shape{zero: map[string]any{}, element: shapeOf(t.Elem())}
+	case reflect.Slice:
+		return &shape{zero: []any{}, element: shapeOf(t.Elem())}
+	case reflect.String:
+		return &shape{zero: ""}
+	case reflect.Bool:
+		return &shape{zero: false}
+	default:
+		return &shape{zero: int64(0)}
+	}
+}
+
+// addFields adds the fields of a struct as encoding/json sees them: those of embedded structs are its own.
+func addFields(fields map[string]*shape, t reflect.Type) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if field.Anonymous && name == "" {
+			addFields(fields, field.Type)
+			continue
+		}
+		fields[name] = shapeOf(field.Type)
+	}
+}
+
+// canonical returns the canonical form of a value of this shape, a new tree.
+func (s *shape) canonical(value any) any {
+	if value == nil && s != nil && !s.optional {
+		value = s.zero
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		return s.canonicalObject(value)
+	case []any:
+		list := make([]any, len(value))
+		for i := range value {
+			list[i] = s.of("").canonical(value[i])
+		}
+		return list
+	default:
+		return s.canonicalScalar(value)
+	}
+}
+
+// canonicalObject drops the fields that mean no more than their absence. Keys of a map always mean something.
+func (s *shape) canonicalObject(value map[string]any) map[string]any {
+	isMap := s != nil && s.element != nil
+	object := make(map[string]any, len(value))
+	for key := range value {
+		shape := s.of(key)
+		if field := shape.canonical(value[key]); isMap || !shape.absent(field) {
+			object[key] = field
+		}
+	}
+	return object
+}
+
+func (s *shape) canonicalScalar(value any) any {
+	if s == nil || !s.quantity {
+		return value
+	}
+	quantity, err := resource.ParseQuantity(fmt.Sprint(value))
+	if err != nil {
+		return value
+	}
+	amount, ok := new(big.Rat).SetString(quantity.AsDec().String())
+	if !ok {
+		return value
+	}
+	return amount.RatString()
+}
+
+// of returns the shape of a field or element.
+func (s *shape) of(key string) *shape {
+	switch {
+	case s == nil:
+		return nil
+	case s.element != nil:
+		return s.element
+	default:
+		return s.fields[key]
+	}
+}
+
+// absent tells whether a field with this canonical value equals a field that is not there.
+func (s *shape) absent(value any) bool {
+	if s != nil && s.optional {
+		return value == nil
+	}
+	switch value := value.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		return s != nil && len(value) == 0
+	default:
+		return s != nil && value == s.zero
+	}
+}
+
+// object returns the object at a path of object keys, nil if there is none.
+func object(tree map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		tree, _ = tree[key].(map[string]any)
+	}
+	return tree
+}

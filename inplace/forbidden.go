@@ -1,0 +1,145 @@
+package inplace
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// listReasons says what happened to the containers if they are not the same ones in the same order. Natively a new order is
+// a new revision, and a live pod's containers keep theirs.
+func listReasons(from, to []string) Reasons {
+	if slices.Equal(from, to) {
+		return nil
+	}
+	var what []string
+	for _, name := range to {
+		if !slices.Contains(from, name) {
+			what = append(what, fmt.Sprintf("container %s added", name))
+		}
+	}
+	for _, name := range from {
+		if !slices.Contains(to, name) {
+			what = append(what, fmt.Sprintf("container %s removed", name))
+		}
+	}
+	if len(what) == 0 {
+		what = []string{"containers reordered"}
+	}
+	var reasons Reasons
+	for _, message := range what {
+		reasons = append(reasons, Reason{Code: CodeContainers, Path: "/spec/containers", Message: message})
+	}
+	return reasons
+}
+
+// fieldReason puts a difference that cannot be made in place into words.
+func fieldReason(d difference, to Template) Reason {
+	path := d.pointer()
+	reason := Reason{Code: CodeTemplateField, Path: path, Message: path + " " + d.verb()}
+	switch {
+	case len(d.path) == 3 && d.path[1] == "annotations":
+		reason.Code = CodeAnnotation
+		reason.Message = fmt.Sprintf("annotation %s %s", d.path[2], d.verb())
+	case len(d.path) == 4 && d.path[1] == "containers" && d.path[3] == "image":
+		reason.Code = CodeImage
+		reason.Message = path + " is or was empty"
+	case len(d.path) == 4 && d.path[1] == "initContainers" && d.path[3] == "image":
+		reason.Code = CodeInitContainer
+		reason.Message = initImageMessage(to.Typed().Spec.InitContainers, d.path[2])
+	}
+	return reason
+}
+
+func initImageMessage(containers []corev1.Container, index string) string {
+	i, err := strconv.Atoi(index)
+	if err != nil || i >= len(containers) {
+		return "an init container changed"
+	}
+	container := containers[i]
+	if policy := container.RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
+		return fmt.Sprintf("image of sidecar %s changed, which is not done in place yet", container.Name)
+	}
+	return fmt.Sprintf("image of init container %s changed, which would never run in a live pod", container.Name)
+}
+
+// podReasons says why pods of the template cannot take changes of images, labels and annotations that other pods could.
+func podReasons(to Template, change Change, labels, annotations []string) Reasons {
+	pod := to.Typed()
+	var reasons Reasons
+	for i, container := range pod.Spec.Containers {
+		if slices.Contains(change.Restarts(), container.Name) {
+			reasons = append(reasons, restartReasons(container, pointer("spec", "containers", strconv.Itoa(i)))...)
+		}
+	}
+	reasons = append(reasons, downwardReasons(pod.Spec, labels, annotations)...)
+	return append(reasons, schedulingReasons(pod.Spec, labels)...)
+}
+
+// restartReasons says why a container must not be restarted inside its pod.
+func restartReasons(container corev1.Container, path string) Reasons {
+	var reasons Reasons
+	if container.StartupProbe != nil && container.ReadinessProbe == nil {
+		// kubernetes#141155: kubelets 1.35 and 1.36 report it ready before its startup probe has succeeded.
+		reasons = append(reasons, Reason{CodeStartupProbe, path + "/startupProbe",
+			fmt.Sprintf("container %s has a startup probe but no readiness probe", container.Name)})
+	}
+	if policy := container.RestartPolicy; policy != nil && *policy != corev1.ContainerRestartPolicyAlways {
+		reasons = append(reasons, Reason{CodeRestartPolicy, path + "/restartPolicy",
+			fmt.Sprintf("container %s has restart policy %s", container.Name, *policy)})
+	}
+	if len(container.RestartPolicyRules) > 0 {
+		reasons = append(reasons, Reason{CodeRestartPolicy, path + "/restartPolicyRules",
+			fmt.Sprintf("container %s has restart rules", container.Name)})
+	}
+	return reasons
+}
+
+// schedulingReasons says by which changed labels the pod was placed: the API server wrote their old values into the live
+// pod's selectors. (pod-template-hash among them does no harm: pods that move together keep the places they were given.)
+func schedulingReasons(spec corev1.PodSpec, labels []string) Reasons {
+	var reasons Reasons
+	for _, placement := range placements(spec) {
+		for _, key := range placement.labelKeys {
+			if slices.Contains(labels, key) {
+				message := fmt.Sprintf("label %s decides where the pod is placed", key)
+				reasons = append(reasons, Reason{CodeSchedulingLabel, placement.path, message})
+			}
+		}
+	}
+	return reasons
+}
+
+// placement is a rule of the template that places the pod by the values of its own labels.
+type placement struct {
+	path      string
+	labelKeys []string
+}
+
+func placements(spec corev1.PodSpec) []placement {
+	var all []placement
+	for i, constraint := range spec.TopologySpreadConstraints {
+		all = append(all, placement{pointer("spec", "topologySpreadConstraints", strconv.Itoa(i)), constraint.MatchLabelKeys})
+	}
+	if spec.Affinity == nil {
+		return all
+	}
+	if with := spec.Affinity.PodAffinity; with != nil {
+		all = append(all, termPlacements("podAffinity", with.RequiredDuringSchedulingIgnoredDuringExecution)...)
+	}
+	if apart := spec.Affinity.PodAntiAffinity; apart != nil {
+		all = append(all, termPlacements("podAntiAffinity", apart.RequiredDuringSchedulingIgnoredDuringExecution)...)
+	}
+	return all
+}
+
+func termPlacements(field string, terms []corev1.PodAffinityTerm) []placement {
+	var all []placement
+	for i, term := range terms {
+		path := pointer("spec", "affinity", field, "requiredDuringSchedulingIgnoredDuringExecution", strconv.Itoa(i))
+		all = append(all, placement{path, slices.Concat(term.MatchLabelKeys, term.MismatchLabelKeys)})
+	}
+	return all
+}
