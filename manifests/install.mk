@@ -60,10 +60,11 @@ uninstall: ## give every update back to Kubernetes, then remove Stayput
 .PHONY: uninstall-release
 uninstall-release:
 	@image=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].image}'); \
+	args=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].args}' | sed 's/"manager"/"release"/'); \
 	$(STAYPUT) scale deployment stayput --replicas 0; \
 	$(STAYPUT) wait pod -l app.kubernetes.io/component=manager --for=delete --timeout=120s; \
 	$(STAYPUT) delete job stayput-release --ignore-not-found; \
-	sed "s|image: IMAGE$$|image: $$image|" manifests/uninstall/release.yaml | $(STAYPUT) apply -f -; \
+	sed "s|IMAGE$$|$$image|; s|ARGS$$|$$args|" manifests/uninstall/release.yaml | $(STAYPUT) apply -f -; \
 	$(STAYPUT) wait job stayput-release --for=condition=Complete --timeout=300s || \
 		{ $(STAYPUT) logs job/stayput-release >&2; echo "not everything could be given back: see above, then run make uninstall again" >&2; exit 1; }
 

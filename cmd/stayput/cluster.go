@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// connection is how this process talks to the API server. JSON, because inplace's own apps/v1 types keep templates as the
+// raw JSON that was sent and are no protobuf messages. No client-side rate limit: API priority and fairness does that.
+func connection() (*rest.Config, error) {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no way to the API server: %w", err)
+	}
+	config.ContentType = runtime.ContentTypeJSON
+	config.QPS = -1
+	return rest.AddUserAgent(config, "stayput"), nil
+}
+
+// newScheme knows exactly the kinds Stayput reads and writes.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, coordinationv1.AddToScheme, inplace.AddToScheme)
+	return scheme, builder.AddToScheme(scheme)
+}
+
+// cached lists what is watched on every replica, leader or not: the webhooks read all of it.
+func cached() []client.Object {
+	return []client.Object{
+		&corev1.Namespace{},
+		&corev1.Pod{},
+		&inplace.Deployment{},
+		&inplace.ReplicaSet{},
+		&coordinationv1.Lease{},
+	}
+}
+
+// cacheOptions keeps the memory small and makes reading a kind that is not in cached an error, not a new watch.
+func cacheOptions(namespace string) cache.Options {
+	return cache.Options{
+		ReaderFailOnMissingInformer: true,
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&coordinationv1.Lease{}: {
+				Namespaces: map[string]cache.Config{namespace: {}},
+				Field:      fields.OneTermEqualSelector("metadata.name", inplace.Lease),
+			},
+		},
+	}
+}

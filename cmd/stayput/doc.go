@@ -1,0 +1,5 @@
+// Command stayput updates native Kubernetes workloads in place.
+//
+//	stayput [manager] [flags]   serve the webhooks and, as the leader, carry out updates; the default
+//	stayput release [flags]     give every update back to the native controllers and end; part of uninstalling
+package main

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/stayput/stayput/certs"
+	"github.com/stayput/stayput/controller"
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+	admission "github.com/stayput/stayput/webhook"
+)
+
+// manage serves the webhooks and takes part in the election of the leader, which carries out the updates.
+func manage(ctx context.Context, o options) error {
+	certificate, err := certs.Watch(o.certificates)
+	if err != nil {
+		return err
+	}
+	m, err := newManager(o, certificate)
+	if err != nil {
+		return err
+	}
+	if err := m.Add(certificate); err != nil {
+		return err
+	}
+	if err := furnish(ctx, m, o, certificate); err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+func newManager(o options, certificate *certwatcher.CertWatcher) (manager.Manager, error) {
+	config, err := connection()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	return ctrl.NewManager(config, manager.Options{
+		Scheme:                     scheme,
+		Cache:                      cacheOptions(o.namespace),
+		Metrics:                    metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:     o.healthAddress,
+		WebhookServer:              webhook.NewServer(webhook.Options{Port: o.webhookPort, TLSOpts: []func(*tls.Config){certs.TLS(certificate)}}),
+		LeaderElection:             true,
+		LeaderElectionID:           inplace.Lease,
+		LeaderElectionNamespace:    o.namespace,
+		LeaderElectionResourceLock: resourcelock.LeasesResourceLock,
+		// A new leader takes over before observe.HoldPatience has let go of what the old one held.
+		LeaseDuration: ptr.To(10 * time.Second),
+		RenewDeadline: ptr.To(8 * time.Second),
+		RetryPeriod:   ptr.To(2 * time.Second),
+		// Safe, since the process ends as soon as the manager does.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
+	})
+}
+
+// furnish puts controllers, webhooks and checks into the manager. Caches are filled and gates opened on every replica.
+func furnish(ctx context.Context, m manager.Manager, o options, certificate *certwatcher.CertWatcher) error {
+	filled, err := watch(ctx, m.GetCache())
+	if err != nil {
+		return err
+	}
+	if err := observe.Index(ctx, m.GetFieldIndexer()); err != nil {
+		return err
+	}
+	cached := o.reader(m.GetCache())
+	cached.Indexed = true
+	prober, err := controller.Setup(m, cached)
+	if err != nil {
+		return err
+	}
+	admission.Register(m.GetWebhookServer(), admission.Handlers{
+		Cached:    cached,
+		Live:      o.reader(m.GetAPIReader()),
+		Hold:      observe.Hold{Reader: m.GetCache(), Namespace: o.namespace},
+		GateReady: prober.Ready,
+		Log:       m.GetLogger().WithName("admission"),
+	})
+	if err := m.AddHealthzCheck("alive", healthz.Ping); err != nil {
+		return err
+	}
+	return m.AddReadyzCheck("webhooks", certs.Ready(certificate, m.GetWebhookServer(), filled, once(provenBy(prober))))
+}
+
+// reader reads what inplace decides on, by the rules of the command line.
+func (o options) reader(from client.Reader) observe.Reader {
+	return observe.Reader{
+		Reader:             from,
+		Rules:              inplace.Rules{Annotations: o.inPlaceAnnotations},
+		ExcludedNamespaces: o.excludedNamespaces,
+	}
+}

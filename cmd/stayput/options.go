@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// options is what the command line says.
+type options struct {
+	command            func(context.Context, options) error
+	namespace          string
+	inPlaceAnnotations []string
+	excludedNamespaces []string
+	certificates       string
+	webhookPort        int
+	metricsAddress     string
+	healthAddress      string
+	log                zap.Options
+}
+
+var commands = map[string]func(context.Context, options) error{"manager": manage, "release": release}
+
+// parse reads "[command] [flags]". It returns flag.ErrHelp after having printed the usage.
+func parse(arguments []string) (options, error) {
+	name := "manager"
+	if len(arguments) > 0 && !strings.HasPrefix(arguments[0], "-") {
+		name, arguments = arguments[0], arguments[1:]
+	}
+	command, known := commands[name]
+	if !known {
+		return options{}, fmt.Errorf("unknown command %q; it is manager (the default) or release", name)
+	}
+	o := options{command: command}
+	flags := o.flags(name)
+	if err := flags.Parse(arguments); err != nil {
+		return options{}, err
+	}
+	if flags.NArg() > 0 {
+		return options{}, fmt.Errorf("unexpected argument %q: flags only", flags.Arg(0))
+	}
+	return o.complete()
+}
+
+// flags declares the flags of a command, with their defaults.
+func (o *options) flags(command string) *flag.FlagSet {
+	flags := flag.NewFlagSet("stayput "+command, flag.ContinueOnError)
+	flags.StringVar(&o.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"Stayput's own `namespace`, where its Lease lives; by default $POD_NAMESPACE")
+	flags.Var((*list)(&o.inPlaceAnnotations), "in-place-annotations",
+		"comma-separated `keys` of pod template annotations whose change needs no new pod; by default none, since many exist to force a restart")
+	flags.Var((*list)(&o.excludedNamespaces), "excluded-namespaces",
+		"comma-separated `namespaces` that are never managed, whatever their labels; kube-system and Stayput's own never are")
+	flags.StringVar(&o.certificates, "certificates", "/certificates",
+		"`folder` of the webhooks' tls.crt and tls.key")
+	flags.IntVar(&o.webhookPort, "webhook-port", 9443,
+		"`port` the webhooks are served on, over TLS")
+	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080",
+		"`address` of /metrics, plain HTTP; 0 serves none")
+	flags.StringVar(&o.healthAddress, "health-address", ":8081",
+		"`address` of /healthz and /readyz, plain HTTP")
+	o.log.BindFlags(flags)
+	return flags
+}
+
+// complete checks what the flags say and adds what always holds.
+func (o options) complete() (options, error) {
+	if o.namespace == "" {
+		return options{}, fmt.Errorf("--namespace is missing: set it, or $POD_NAMESPACE, to the namespace Stayput runs in")
+	}
+	for _, key := range o.inPlaceAnnotations {
+		if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
+			return options{}, fmt.Errorf("--in-place-annotations: %q is no annotation key: %s", key, strings.Join(problems, "; "))
+		}
+	}
+	for _, namespace := range []string{"kube-system", o.namespace} {
+		if !slices.Contains(o.excludedNamespaces, namespace) {
+			o.excludedNamespaces = append(o.excludedNamespaces, namespace)
+		}
+	}
+	return o, nil
+}
+
+// list is a flag of comma-separated values; giving it again adds to it.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Set(value string) error {
+	for item := range strings.SplitSeq(value, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			*l = append(*l, item)
+		}
+	}
+	return nil
+}

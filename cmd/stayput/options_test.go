@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseDefaults(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "stayput-system")
+	o, err := parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.webhookPort != 9443 || o.namespace != "stayput-system" || len(o.inPlaceAnnotations) != 0 {
+		t.Errorf("parse() = %+v, want port 9443, namespace stayput-system and no annotations", o)
+	}
+	if want := []string{"kube-system", "stayput-system"}; !slices.Equal(o.excludedNamespaces, want) {
+		t.Errorf("excluded namespaces = %v, want %v", o.excludedNamespaces, want)
+	}
+}
+
+func TestParseAddsToExcludedNamespaces(t *testing.T) {
+	o, err := parse([]string{"release", "--namespace=own", "--excluded-namespaces=a, kube-system", "--excluded-namespaces=b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a", "kube-system", "b", "own"}; !slices.Equal(o.excludedNamespaces, want) {
+		t.Errorf("excluded namespaces = %v, want %v", o.excludedNamespaces, want)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+	for name, test := range map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"an unknown command":      {[]string{"update"}, "manager"},
+		"an unknown flag":         {[]string{"--port=1"}, "port"},
+		"an argument after flags": {[]string{"--namespace=own", "release"}, "release"},
+		"no namespace":            {nil, "POD_NAMESPACE"},
+		"an impossible key":       {[]string{"--namespace=own", "--in-place-annotations=a b"}, "a b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := parse(test.arguments); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("parse(%q) = %v, want an error with %q", test.arguments, err, test.want)
+			}
+		})
+	}
+}
+
+func TestParseHelp(t *testing.T) {
+	if _, err := parse([]string{"-h"}); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("parse(-h) = %v, want %v", err, flag.ErrHelp)
+	}
+}

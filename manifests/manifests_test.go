@@ -1,0 +1,198 @@
+// Package manifests holds what is installed, as kustomize. There is no code, only this check that the files agree with the
+// program and with what design and README promise about webhooks.
+package manifests
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/webhook"
+)
+
+// onlyFailing is the one webhook without which nothing goes native: edits of templates in in-place-only namespaces.
+const onlyFailing = "in-place-only.stayput.dev"
+
+// call is what mutating and validating webhooks have in common.
+type call struct {
+	admissionv1.ValidatingWebhook
+	annotations map[string]string
+}
+
+func TestEveryWebhookIsHarmless(t *testing.T) {
+	for _, c := range calls(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			if want := failurePolicy(c.Name); c.FailurePolicy == nil || *c.FailurePolicy != want {
+				t.Errorf("failurePolicy = %v, want %v", c.FailurePolicy, want)
+			}
+			if c.TimeoutSeconds == nil || *c.TimeoutSeconds > 5 {
+				t.Error("timeoutSeconds is more than 5")
+			}
+			if c.SideEffects == nil || *c.SideEffects != admissionv1.SideEffectClassNone {
+				t.Error("sideEffects is not None: dry runs would be refused")
+			}
+			if c.MatchPolicy == nil || *c.MatchPolicy != admissionv1.Equivalent {
+				t.Error("matchPolicy is not Equivalent")
+			}
+			if len(c.MatchConditions) == 0 {
+				t.Error("no matchConditions: every write of the kind would be called for")
+			}
+			if c.annotations["cert-manager.io/inject-ca-from"] != "stayput-system/stayput-webhook" {
+				t.Error("nobody injects the CA")
+			}
+		})
+	}
+}
+
+func failurePolicy(name string) admissionv1.FailurePolicyType {
+	if name == onlyFailing {
+		return admissionv1.Fail
+	}
+	return admissionv1.Ignore
+}
+
+func TestOnlyLabelledNamespacesAreCalledFor(t *testing.T) {
+	for _, c := range calls(t) {
+		selector, err := metav1.LabelSelectorAsSelector(c.NamespaceSelector)
+		if err != nil {
+			t.Fatal(c.Name, err)
+		}
+		for _, test := range []struct {
+			namespace, mode string
+			want            bool
+		}{
+			{"shop", "", false},
+			{"shop", "in-place", c.Name != onlyFailing},
+			{"kube-system", "in-place", false},
+			{"stayput-system", "in-place", false},
+			{"kube-system", "in-place-only", false},
+			{"stayput-system", "in-place-only", false},
+		} {
+			if got := selector.Matches(namespaceLabels(test.namespace, test.mode)); got != test.want {
+				t.Errorf("%s in namespace %s labelled %q: called %t, want %t", c.Name, test.namespace, test.mode, got, test.want)
+			}
+		}
+	}
+}
+
+func TestEditsAreValidatedByExactlyOneWebhook(t *testing.T) {
+	for _, mode := range []string{"in-place", "in-place-only", "misspelt"} {
+		var asked []string
+		for _, c := range calls(t) {
+			selector, err := metav1.LabelSelectorAsSelector(c.NamespaceSelector)
+			if err != nil {
+				t.Fatal(c.Name, err)
+			}
+			if path(c) == "/validate-workload" && selector.Matches(namespaceLabels("shop", mode)) {
+				asked = append(asked, c.Name)
+			}
+		}
+		if len(asked) != 1 {
+			t.Errorf("in a namespace labelled %s edits are validated by %v, want exactly one", mode, asked)
+		}
+	}
+}
+
+func TestEveryPathIsServed(t *testing.T) {
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{})
+	webhook.Register(server, webhook.Handlers{})
+	for _, c := range calls(t) {
+		request := httptest.NewRequest(http.MethodPost, path(c), nil)
+		if _, pattern := server.WebhookMux().Handler(request); pattern != path(c) {
+			t.Errorf("%s calls %s, which nobody serves", c.Name, path(c))
+		}
+	}
+}
+
+func TestNamesAgreeWithTheProgram(t *testing.T) {
+	for file, want := range map[string]string{
+		"base/policy.yaml":   `"` + inplace.LabelUpdate + `"`,
+		"base/webhooks.yaml": "key: " + inplace.LabelUpdate + ",",
+		"base/rbac.yaml":     "resourceNames: [" + inplace.Lease + "]",
+		"install.mk":         "RELEASED := " + image(t),
+	} {
+		if !strings.Contains(read(t, file), want) {
+			t.Errorf("%s does not contain %q", file, want)
+		}
+	}
+}
+
+func TestKustomizationHasEveryFile(t *testing.T) {
+	var kustomization struct{ Resources []string }
+	decode(t, read(t, "base/kustomization.yaml"), &kustomization)
+	files, err := filepath.Glob("base/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if name := filepath.Base(file); name != "kustomization.yaml" && !slices.Contains(kustomization.Resources, name) {
+			t.Errorf("%s is not among the resources", file)
+		}
+	}
+}
+
+// calls reads both webhook configurations.
+func calls(t *testing.T) []call {
+	t.Helper()
+	var found []call
+	for document := range strings.SplitSeq(read(t, "base/webhooks.yaml"), "\n---\n") {
+		var configuration admissionv1.ValidatingWebhookConfiguration
+		decode(t, document, &configuration)
+		for _, hook := range configuration.Webhooks {
+			found = append(found, call{hook, configuration.Annotations})
+		}
+	}
+	if len(found) == 0 {
+		t.Fatal("base/webhooks.yaml has no webhooks")
+	}
+	return found
+}
+
+func path(c call) string { return *c.ClientConfig.Service.Path }
+
+func namespaceLabels(name, mode string) labels.Set {
+	set := labels.Set{"kubernetes.io/metadata.name": name}
+	if mode != "" {
+		set[inplace.LabelUpdate] = mode
+	}
+	return set
+}
+
+// image returns the image that manager.yaml names.
+func image(t *testing.T) string {
+	t.Helper()
+	for line := range strings.Lines(read(t, "base/manager.yaml")) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "image: "); ok {
+			return name
+		}
+	}
+	t.Fatal("base/manager.yaml names no image")
+	return ""
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func decode(t *testing.T, document string, into any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(document), into); err != nil {
+		t.Fatal(err)
+	}
+}
