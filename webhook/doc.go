@@ -12,15 +12,14 @@
 // where noted. The handlers check users and operations themselves; matchConditions spare the calls.
 //
 //	/mutate-workload      CREATE, UPDATE of apps/v1 deployments and daemonsets; reinvocationPolicy IfNeeded, as others may change the
-//	                      template after us. Optional condition: the template or annotation stayput.dev/decision differs from
-//	                      oldObject's (for CREATE: the annotation is there).
+//	                      template after us. Condition: request.operation == "CREATE" || object.spec.template != oldObject.spec.template
 //	/validate-workload    UPDATE of the same. Condition: object.spec.template != oldObject.spec.template. failurePolicy Fail where
 //	                      the namespace says in-place-only.
 //	/mutate-replicaset    CREATE of apps/v1 replicasets. Condition:
-//	                      request.userInfo.username == 'system:serviceaccount:kube-system:deployment-controller'
+//	                      request.userInfo.username == "system:serviceaccount:kube-system:deployment-controller"
 //	/validate-replicaset  UPDATE of apps/v1 replicasets and replicasets/scale. Conditions: the same user, and
 //	                      object.spec.?replicas != oldObject.spec.?replicas (a Scale of 0 has no such field).
-//	/mutate-pod           CREATE of v1 pods; reinvocationPolicy Never. Condition:
-//	                      request.userInfo.username == 'system:serviceaccount:kube-system:replicaset-controller'
+//	/mutate-pod           CREATE of v1 pods. Condition:
+//	                      request.userInfo.username == "system:serviceaccount:kube-system:replicaset-controller"
 //	/validate-pod         DELETE of v1 pods. Condition: the same user.
 package webhook

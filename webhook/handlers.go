@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"gomodules.xyz/jsonpatch/v2"
@@ -127,5 +128,5 @@ func line(text string) string {
 	if len(text) <= lineLength {
 		return text
 	}
-	return text[:lineLength-3] + "..."
+	return strings.ToValidUTF8(text[:lineLength-3], "") + "..."
 }

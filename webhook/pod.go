@@ -74,7 +74,7 @@ func (h Handlers) validatePod(ctx context.Context, req admission.Request) (answe
 }
 
 func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	if alive, _, err := h.Hold.Alive(ctx); err != nil || !alive {
+	if alive, err := h.alive(ctx); err != nil || !alive {
 		return false, err
 	}
 	rs, err := h.Live.ReplicaSetOf(ctx, pod)

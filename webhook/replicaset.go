@@ -25,16 +25,27 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 		return allow(), err
 	}
 	rs.Namespace = req.Namespace
-	towards := func(ctx context.Context, reader observe.Reader) (bool, error) {
-		rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
-		return rollout != nil && verdict(rollout, rs.Spec.Template).Held, err
-	}
 	operations := withoutLabels(rs.Labels, inplace.LabelSettling, inplace.LabelReleased)
-	empty, err := h.held(ctx, towards)
+	empty, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
+		return receives(ctx, reader, rs)
+	})
 	if err != nil || !empty {
 		return patch(notOurs, operations), err
 	}
 	return patch(bornEmpty, append(operations, inplace.BornEmpty(rs)...)), nil
+}
+
+// receives tells whether the pods of the new ReplicaSet's Deployment can move to it. The question is put for the template the
+// controller made it from, which need not be the Deployment's latest one, nor the one that the reader knows.
+func receives(ctx context.Context, reader observe.Reader, rs *inplace.ReplicaSet) (bool, error) {
+	rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
+	if rollout == nil || err != nil {
+		return false, err
+	}
+	deployment := *rollout.Deployment
+	deployment.Spec.Template = rs.Spec.Template
+	rollout.Deployment = &deployment
+	return rollout.Verdict().Held, nil
 }
 
 // scaled is what a ReplicaSet and its Scale have in common.
@@ -53,10 +64,10 @@ func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request)
 	if changes, err := scales(req); err != nil || !changes {
 		return allow(), err
 	}
-	moving := func(ctx context.Context, reader observe.Reader) (bool, error) {
+	stay, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
 		return moves(ctx, reader, types.NamespacedName{Namespace: req.Namespace, Name: req.Name})
-	}
-	if stay, err := h.held(ctx, moving); err != nil || !stay {
+	})
+	if err != nil || !stay {
 		return allow(), err
 	}
 	why := errors.New("stayput moves the pods of this Deployment in place; its replicas are held meanwhile")
@@ -82,5 +93,5 @@ func moves(ctx context.Context, reader observe.Reader, key types.NamespacedName)
 		return false, err
 	}
 	rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
-	return rollout != nil && verdict(rollout, rollout.Deployment.Spec.Template).Held, err
+	return rollout != nil && rollout.Verdict().Held, err
 }

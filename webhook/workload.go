@@ -116,7 +116,7 @@ func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, be
 	change := inplace.Compare(before.Spec.Template, deployment.Spec.Template, rollout.Rules)
 	judged := judgement{text: change.String(), reasons: change.Reasons}
 	if change.InPlace() {
-		judged.reasons = verdict(rollout, deployment.Spec.Template).Reasons
+		judged.reasons = rollout.Verdict().Reasons
 	}
 	if len(judged.reasons) > 0 {
 		judged.text = "recreate: " + judged.reasons.String()
@@ -162,8 +162,12 @@ func (j judgement) invalid(req admission.Request) *apierrors.StatusError {
 }
 
 // fieldPath turns the JSON pointer of a reason into the notation of validation errors: spec.template.spec.containers[0].env.
+// Pointers lead into the template, except those of the codes that are about the Deployment itself.
 func fieldPath(reason inplace.Reason) *field.Path {
-	path := field.NewPath("spec", "template")
+	var path *field.Path
+	if reason.Code != inplace.CodeStrategy && reason.Code != inplace.CodeMaxUnavailable {
+		path = field.NewPath("spec", "template")
+	}
 	for _, token := range strings.Split(reason.Path, "/")[1:] {
 		index, err := strconv.Atoi(token)
 		switch {

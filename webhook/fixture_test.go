@@ -1,0 +1,193 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+const (
+	space = "shop"
+	own   = "stayput-system"
+
+	v1Template  = `{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"web:v1"}]}}`
+	v2Template  = `{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"web:v2"}]}}`
+	envTemplate = `{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"web:v1","env":[{"name":"A","value":"b"}]}]}}`
+)
+
+var errRead = errors.New("the API server is on fire")
+
+// reader serves these objects, and broken serves nothing but errors.
+func reader(t *testing.T, objects ...client.Object) client.Reader {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{inplace.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func broken(t *testing.T) client.Reader {
+	t.Helper()
+	whole, ok := reader(t).(client.WithWatch)
+	if !ok {
+		t.Fatal("the fake client cannot be intercepted")
+	}
+	return interceptor.NewClient(whole, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errRead
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return errRead },
+	})
+}
+
+// handlers are those of a process whose leader is alive.
+func handlers(t *testing.T, cached, live client.Reader) Handlers {
+	t.Helper()
+	excluded := []string{"kube-system", own}
+	return Handlers{
+		Cached:    observe.Reader{Reader: cached, ExcludedNamespaces: excluded},
+		Live:      observe.Reader{Reader: live, ExcludedNamespaces: excluded},
+		Hold:      observe.Hold{Reader: reader(t, lease(0)), Namespace: own},
+		GateReady: func() bool { return true },
+		Log:       testr.New(t),
+	}
+}
+
+func lease(age time.Duration) *coordinationv1.Lease {
+	holder, renewed := "stayput-1", metav1.NewMicroTime(time.Now().Add(-age))
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: inplace.Lease},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed},
+	}
+}
+
+func namespace(mode inplace.Mode) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space, Labels: map[string]string{inplace.LabelUpdate: string(mode)}}}
+}
+
+// parse reads an object from JSON as the API server would send it.
+func parse[T any](t *testing.T, raw string) *T {
+	t.Helper()
+	parsed := new(T)
+	if err := json.Unmarshal([]byte(raw), parsed); err != nil {
+		t.Fatalf("%v in %s", err, raw)
+	}
+	return parsed
+}
+
+func deployment(t *testing.T, template string) *inplace.Deployment {
+	t.Helper()
+	return parse[inplace.Deployment](t, `{"apiVersion":"apps/v1","kind":"Deployment",
+		"metadata":{"namespace":"shop","name":"web","uid":"d","labels":{"app":"web"}},
+		"spec":{"replicas":3,"selector":{"matchLabels":{"app":"web"}},"strategy":{"type":"RollingUpdate"},"template":`+template+`}}`)
+}
+
+// revision is a ReplicaSet of that Deployment.
+func revision(t *testing.T, name, template, replicas string) *inplace.ReplicaSet {
+	t.Helper()
+	rs := parse[inplace.ReplicaSet](t, `{"apiVersion":"apps/v1","kind":"ReplicaSet",
+		"metadata":{"namespace":"shop","name":"`+name+`","uid":"`+name+`","labels":{"app":"web"}},
+		"spec":{"replicas":`+replicas+`,"selector":{"matchLabels":{"app":"web"}},"template":`+template+`}}`)
+	rs.OwnerReferences = controlledBy("Deployment", "web", "d")
+	return rs
+}
+
+// settling marks a ReplicaSet.
+func settling(rs *inplace.ReplicaSet) *inplace.ReplicaSet {
+	rs.Labels[inplace.LabelSettling] = "1700000000"
+	return rs
+}
+
+func pod(owner *inplace.ReplicaSet) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: space, Name: "web-x", UID: "p", Labels: map[string]string{"app": "web"},
+			OwnerReferences: controlledBy("ReplicaSet", owner.Name, owner.UID),
+		},
+	}
+}
+
+func controlledBy(kind, name string, uid types.UID) []metav1.OwnerReference {
+	yes := true
+	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: &yes}}
+}
+
+// request is what the API server would send for that operation on the object, which was what `before` is.
+func request(t *testing.T, user string, operation admissionv1.Operation, object, before client.Object) admission.Request {
+	t.Helper()
+	of := object
+	if of == nil {
+		of = before
+	}
+	gvk := of.GetObjectKind().GroupVersionKind()
+	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		UID: "request", Operation: operation, Namespace: space, Name: of.GetName(),
+		Kind:     metav1.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind},
+		UserInfo: authenticationv1.UserInfo{Username: user},
+		Object:   raw(t, object), OldObject: raw(t, before),
+	}}
+}
+
+func raw(t *testing.T, object client.Object) runtime.RawExtension {
+	t.Helper()
+	if object == nil {
+		return runtime.RawExtension{}
+	}
+	bytes, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: bytes}
+}
+
+// expectPatch compares the operations as the API server gets them; "" is none.
+func expectPatch(t *testing.T, response admission.Response, want string) {
+	t.Helper()
+	if !response.Allowed {
+		t.Errorf("denied: %v", response.Result)
+	}
+	got := ""
+	if len(response.Patches) > 0 {
+		bytes, err := json.Marshal(response.Patches)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = string(bytes)
+	}
+	if got != want {
+		t.Errorf("patch\n got %s\nwant %s", got, want)
+	}
+}
+
+// expectDenied expects this code and reason; code 0 expects the request to be allowed.
+func expectDenied(t *testing.T, response admission.Response, code int32, reason metav1.StatusReason) {
+	t.Helper()
+	switch {
+	case response.Allowed != (code == 0):
+		t.Errorf("allowed is %t: %v", response.Allowed, response.Result)
+	case code != 0 && (response.Result.Code != code || response.Result.Reason != reason):
+		t.Errorf("denied with %d %s, want %d %s", response.Result.Code, response.Result.Reason, code, reason)
+	}
+}

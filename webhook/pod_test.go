@@ -1,0 +1,80 @@
+package webhook
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+func TestPodDeletionHeld(t *testing.T) {
+	marked, unmarked := settling(revision(t, "web-1", v1Template, "2")), revision(t, "web-1", v1Template, "2")
+	copied, reborn := settling(revision(t, "web-1", v1Template, "2")), settling(revision(t, "web-1", v1Template, "2"))
+	copied.OwnerReferences = nil
+	reborn.UID = "another"
+	web := deployment(t, v2Template)
+	for name, test := range map[string]struct {
+		live client.Reader
+		user string
+		age  time.Duration
+		code int32
+	}{
+		"settling":                       {reader(t, web, marked), replicaSetController, 0, 404},
+		"not settling":                   {reader(t, web, unmarked), replicaSetController, 0, 0},
+		"somebody else":                  {broken(t), "jane", 0, 0},
+		"no living leader":               {reader(t, web, marked), replicaSetController, observe.HoldPatience + time.Second, 0},
+		"reading fails":                  {broken(t), replicaSetController, 0, 0},
+		"the ReplicaSet is gone":         {reader(t, web), replicaSetController, 0, 0},
+		"another ReplicaSet of the name": {reader(t, web, reborn), replicaSetController, 0, 0},
+		"a copied mark":                  {reader(t, web, copied), replicaSetController, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, reader(t, web, marked), test.live)
+			h.Hold.Reader = reader(t, lease(test.age))
+			req := request(t, test.user, admissionv1.Delete, nil, pod(unmarked))
+			expectDenied(t, h.handle(context.Background(), req, h.validatePod), test.code, metav1.StatusReasonNotFound)
+		})
+	}
+}
+
+func TestPodGate(t *testing.T) {
+	const gate = `{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"stayput.dev/serving"}]}`
+	rs, bare := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "3")
+	bare.OwnerReferences = nil
+	out := deployment(t, v1Template)
+	out.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
+	managed := editedTo(t, v1Template)
+	stale := reader(t, namespace(inplace.ModeInPlace))
+	for name, test := range map[string]struct {
+		cached, live client.Reader
+		user, patch  string
+		ready        bool
+		annotations  map[string]string
+	}{
+		"managed":               {reader(t, managed...), broken(t), replicaSetController, "[" + gate + "]", true, nil},
+		"too new for the cache": {stale, reader(t, managed...), replicaSetController, "[" + gate + "]", true, nil},
+		"a mark from the template": {reader(t, managed...), broken(t), replicaSetController,
+			`[{"op":"remove","path":"/metadata/annotations/stayput.dev~1move"},` + gate + "]", true, map[string]string{inplace.AnnotationMove: "{}"}},
+		"nobody to open it":    {reader(t, managed...), broken(t), replicaSetController, "", false, nil},
+		"of somebody else":     {broken(t), broken(t), "jane", "", true, nil},
+		"opted out":            {reader(t, namespace(inplace.ModeInPlace), out, rs), broken(t), replicaSetController, "", true, nil},
+		"a bare ReplicaSet":    {reader(t, bare), reader(t, bare), replicaSetController, "", true, nil},
+		"a namespace not ours": {reader(t, append(managed[1:], namespace(""))...), broken(t), replicaSetController, "", true, nil},
+		"reading fails":        {broken(t), reader(t, managed...), replicaSetController, "", true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, test.cached, test.live)
+			h.GateReady = func() bool { return test.ready }
+			born := pod(rs)
+			born.Annotations = test.annotations
+			req := request(t, test.user, admissionv1.Create, born, nil)
+			expectPatch(t, h.handle(context.Background(), req, h.mutatePod), test.patch)
+		})
+	}
+}

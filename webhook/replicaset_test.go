@@ -1,0 +1,141 @@
+package webhook
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+// editedTo serves a Deployment with this template, whose pods are those of web-1 with the v1 template.
+func editedTo(t *testing.T, template string) []client.Object {
+	t.Helper()
+	return []client.Object{namespace(inplace.ModeInPlace), deployment(t, template), revision(t, "web-1", v1Template, "3")}
+}
+
+// moving is one whose pods can move from web-1 to web-2.
+func moving(t *testing.T) []client.Object {
+	t.Helper()
+	return append(editedTo(t, v2Template), revision(t, "web-2", v2Template, "0"))
+}
+
+func TestReplicaSetBornEmpty(t *testing.T) {
+	const empty = `[{"op":"add","path":"/spec/replicas","value":0}]`
+	stale := reader(t, namespace(inplace.ModeInPlace))
+	for name, test := range map[string]struct {
+		cached, live client.Reader
+		user, patch  string
+		template     string
+	}{
+		"the cache suffices to hold":   {reader(t, editedTo(t, v2Template)...), broken(t), deploymentController, empty, v2Template},
+		"the cache is stale":           {stale, reader(t, editedTo(t, v2Template)...), deploymentController, empty, v2Template},
+		"the edit is unknown to both":  {reader(t, editedTo(t, v1Template)...), broken(t), deploymentController, empty, v2Template},
+		"a later edit is not possible": {reader(t, editedTo(t, envTemplate)...), broken(t), deploymentController, empty, v2Template},
+		"not possible in place":        {reader(t, editedTo(t, envTemplate)...), reader(t, editedTo(t, envTemplate)...), deploymentController, "", envTemplate},
+		"the first revision":           {reader(t, editedTo(t, v2Template)[:2]...), reader(t, editedTo(t, v2Template)[:2]...), deploymentController, "", v2Template},
+		"made by a person":             {broken(t), broken(t), "jane", "", v2Template},
+		"the cache fails":              {broken(t), reader(t, editedTo(t, v2Template)...), deploymentController, "", v2Template},
+		"the API server fails":         {stale, broken(t), deploymentController, "", v2Template},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, test.cached, test.live)
+			req := request(t, test.user, admissionv1.Create, revision(t, "web-2", test.template, "1"), nil)
+			expectPatch(t, h.handle(context.Background(), req, h.mutateReplicaSet), test.patch)
+		})
+	}
+}
+
+func TestReplicaSetIsBornWithoutMarks(t *testing.T) {
+	h := handlers(t, reader(t, editedTo(t, v2Template)...), broken(t))
+	req := request(t, deploymentController, admissionv1.Create, settling(revision(t, "web-2", v2Template, "1")), nil)
+	expectPatch(t, h.handle(context.Background(), req, h.mutateReplicaSet),
+		`[{"op":"remove","path":"/metadata/labels/stayput.dev~1settling"},{"op":"add","path":"/spec/replicas","value":0}]`)
+}
+
+func TestReplicasHeld(t *testing.T) {
+	stale, optedOut := reader(t, namespace(inplace.ModeInPlace)), moving(t)
+	optedOut[1].SetLabels(map[string]string{inplace.LabelUpdate: string(inplace.ModeRecreate)})
+	for name, test := range map[string]struct {
+		cached, live client.Reader
+		user, to     string
+		held         bool
+	}{
+		"the cache suffices to hold":   {reader(t, moving(t)...), broken(t), deploymentController, "2", true},
+		"the cache is stale":           {stale, reader(t, moving(t)...), deploymentController, "2", true},
+		"nothing is being updated":     {reader(t, editedTo(t, v1Template)...), reader(t, editedTo(t, v1Template)...), deploymentController, "2", false},
+		"opted out":                    {reader(t, optedOut...), reader(t, optedOut...), deploymentController, "2", false},
+		"other fields, same replicas":  {broken(t), broken(t), deploymentController, "3", false},
+		"somebody else":                {broken(t), broken(t), "system:serviceaccount:kube-system:horizontal-pod-autoscaler", "2", false},
+		"reading fails":                {broken(t), reader(t, moving(t)...), deploymentController, "2", false},
+		"the second reading fails too": {stale, broken(t), deploymentController, "2", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, test.cached, test.live)
+			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, test.to)
+			response := h.handle(context.Background(), request(t, test.user, admissionv1.Update, now, before), h.validateReplicaSet)
+			expectHeld(t, response.Allowed, test.held)
+			if test.held {
+				expectDenied(t, response, 409, metav1.StatusReasonConflict)
+			}
+		})
+	}
+}
+
+func TestScaleHeld(t *testing.T) {
+	h := handlers(t, reader(t, moving(t)...), broken(t))
+	before, now := scale(3), scale(0)
+	req := request(t, deploymentController, admissionv1.Update, now, before)
+	req.SubResource = "scale"
+	expectDenied(t, h.handle(context.Background(), req, h.validateReplicaSet), 409, metav1.StatusReasonConflict)
+}
+
+func TestNothingHeldWithoutLeader(t *testing.T) {
+	for name, lease := range map[string]client.Reader{
+		"no Lease":         reader(t),
+		"an old Lease":     reader(t, lease(observe.HoldPatience+time.Second)),
+		"unreadable Lease": broken(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, reader(t, moving(t)...), reader(t, moving(t)...))
+			h.Hold.Reader = lease
+			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
+			scaling := request(t, deploymentController, admissionv1.Update, now, before)
+			expectDenied(t, h.handle(context.Background(), scaling, h.validateReplicaSet), 0, "")
+			birth := request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil)
+			expectPatch(t, h.handle(context.Background(), birth, h.mutateReplicaSet), "")
+		})
+	}
+}
+
+// A failure is said, so that it is seen before somebody wonders why pods were recreated.
+func TestUnjudgedIsAllowedWithWarning(t *testing.T) {
+	h := handlers(t, broken(t), broken(t))
+	req := request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil)
+	response := h.handle(context.Background(), req, h.mutateReplicaSet)
+	if !response.Allowed || len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], errRead.Error()) {
+		t.Errorf("allowed %t with warnings %q", response.Allowed, response.Warnings)
+	}
+}
+
+func scale(replicas int32) *autoscalingv1.Scale {
+	return &autoscalingv1.Scale{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "web-1", UID: "web-1"},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: replicas},
+	}
+}
+
+func expectHeld(t *testing.T, allowed, held bool) {
+	t.Helper()
+	if allowed == held {
+		t.Errorf("allowed is %t, held should be %t", allowed, held)
+	}
+}

@@ -1,0 +1,203 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+const (
+	annotate = `[{"op":"add","path":"/metadata/annotations","value":{"stayput.dev/decision":`
+	path     = `"path":"/metadata/annotations/stayput.dev~1decision"`
+)
+
+// edit is a template edit by a person.
+func edit(t *testing.T, now, before *inplace.Deployment) admission.Request {
+	t.Helper()
+	return request(t, "jane", admissionv1.Update, now, before)
+}
+
+// annotated is the Deployment with a decision.
+func annotated(d *inplace.Deployment, decision string) *inplace.Deployment {
+	d.Annotations = map[string]string{inplace.AnnotationDecision: decision}
+	return d
+}
+
+// running serves the Deployment's one revision with pods, in a namespace of that mode.
+func running(t *testing.T, mode inplace.Mode) client.Reader {
+	t.Helper()
+	return reader(t, namespace(mode), revision(t, "web-1", v1Template, "3"))
+}
+
+func TestDecisionRecorded(t *testing.T) {
+	v1, v2, env := deployment(t, v1Template), deployment(t, v2Template), deployment(t, envTemplate)
+	copied := annotated(deployment(t, v1Template), "in place: a copy")
+	optedOut := deployment(t, v2Template)
+	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
+	recreated := deployment(t, v2Template)
+	recreated.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	live := running(t, inplace.ModeInPlace)
+	for name, test := range map[string]struct {
+		live    client.Reader
+		request admission.Request
+		patch   string
+		warning string
+	}{
+		"image":  {live, edit(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"env":    {live, edit(t, env, v1), annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
+		"scaled": {broken(t), edit(t, v1, v1), "", ""},
+		"a new decision in place of the old": {live, edit(t, annotated(deployment(t, v2Template), "recreate: x"), annotated(deployment(t, v1Template), "recreate: x")),
+			`[{"op":"add",` + path + `,"value":"in place: restarts app"}]`, "stayput: in place: restarts app"},
+		"kept when something else is edited": {broken(t), edit(t, annotated(deployment(t, v1Template), "x"), annotated(deployment(t, v1Template), "x")), "", ""},
+		"a copy is taken off":                {broken(t), edit(t, copied, v1), `[{"op":"remove",` + path + `}]`, ""},
+		"a copy is taken off at birth":       {broken(t), request(t, "jane", admissionv1.Create, copied, nil), `[{"op":"remove",` + path + `}]`, ""},
+		"opted out":                          {live, edit(t, optedOut, v1), "", ""},
+		"reasons besides the template": {live, edit(t, recreated, v1),
+			annotate + `"recreate: strategy Recreate promises that two versions never run at once"}}]`,
+			"stayput: recreate: strategy Recreate promises that two versions never run at once"},
+		"DaemonSet": {live, request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)),
+			annotate + `"recreate: DaemonSets are not updated in place yet"}}]`, "stayput: recreate: DaemonSets are not updated in place yet"},
+		"deletion":      {broken(t), request(t, "jane", admissionv1.Delete, nil, v1), "", ""},
+		"reading fails": {broken(t), edit(t, v2, v1), "", "stayput: allowed without a verdict"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, broken(t), test.live)
+			response := h.handle(context.Background(), test.request, h.mutateWorkload)
+			expectPatch(t, response, test.patch)
+			expectWarning(t, response, test.warning)
+		})
+	}
+}
+
+func TestInPlaceOnly(t *testing.T) {
+	v1, v2, env := deployment(t, v1Template), deployment(t, v2Template), deployment(t, envTemplate)
+	recreated, optedOut, opted := deployment(t, v2Template), deployment(t, envTemplate), deployment(t, envTemplate)
+	recreated.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
+	opted.Labels[inplace.LabelUpdate] = string(inplace.ModeInPlaceOnly)
+	annotations := deployment(t, strings.Replace(v1Template, `"labels"`, `"annotations":{"example.com/a-b":"c"},"labels"`, 1))
+	only, some := running(t, inplace.ModeInPlaceOnly), running(t, inplace.ModeInPlace)
+	for name, test := range map[string]struct {
+		live    client.Reader
+		request admission.Request
+		fields  []string
+		warning string
+	}{
+		"env":                        {only, edit(t, env, v1), []string{"spec.template.spec.containers[0].env"}, ""},
+		"annotation":                 {only, edit(t, annotations, v1), []string{"spec.template.metadata.annotations[example.com/a-b]"}, ""},
+		"strategy":                   {only, edit(t, recreated, v1), []string{"spec.strategy.type"}, ""},
+		"image":                      {only, edit(t, v2, v1), nil, "stayput: in place: restarts app"},
+		"workload opts out":          {only, edit(t, optedOut, v1), nil, ""},
+		"workload opts in":           {some, edit(t, opted, v1), []string{"spec.template.spec.containers[0].env"}, ""},
+		"in-place allows recreation": {some, edit(t, env, v1), nil, "stayput: recreate: /spec/containers/0/env added"},
+		"DaemonSet": {only, request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)), nil,
+			"stayput: recreate: DaemonSets are not updated in place yet"},
+		"no template edit": {broken(t), edit(t, v1, v1), nil, ""},
+		"creation":         {broken(t), request(t, "jane", admissionv1.Create, v1, nil), nil, ""},
+		"reading fails":    {broken(t), edit(t, env, v1), nil, "stayput: allowed without a verdict"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, broken(t), test.live)
+			response := h.handle(context.Background(), test.request, h.validateWorkload)
+			expectRejected(t, response, test.fields)
+			expectWarning(t, response, test.warning)
+		})
+	}
+}
+
+func TestExcludedNamespaceIsNotOurs(t *testing.T) {
+	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
+	h.Live.ExcludedNamespaces = []string{space}
+	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
+	expectRejected(t, h.handle(context.Background(), req, h.validateWorkload), nil)
+}
+
+func TestDecisionsCounted(t *testing.T) {
+	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
+	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
+	before, dry := counted(t), true
+	h.handle(context.Background(), req, h.validateWorkload)
+	if got := counted(t); got != before+1 {
+		t.Errorf("counted %v decisions, want 1", got-before)
+	}
+	req.DryRun = &dry
+	h.handle(context.Background(), req, h.validateWorkload)
+	if got := counted(t); got != before+1 {
+		t.Error("a dry run was counted")
+	}
+}
+
+// counted sums up the decisions that /metrics shows.
+func counted(t *testing.T) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, family := range families {
+		if family.GetName() == "stayput_admission_decisions_total" {
+			for _, metric := range family.GetMetric() {
+				sum += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// The answer crosses the wire as JSON: only what kubectl reads counts.
+func expectRejected(t *testing.T, response admission.Response, fields []string) {
+	t.Helper()
+	if fields == nil {
+		expectDenied(t, response, 0, "")
+		return
+	}
+	expectDenied(t, response, 422, "Invalid")
+	bytes, err := json.Marshal(response.Result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := parse[struct {
+		Details struct {
+			Name, Kind string
+			Causes     []struct{ Field, Message string }
+		}
+	}](t, string(bytes))
+	var got []string
+	for _, cause := range status.Details.Causes {
+		got = append(got, cause.Field)
+		if !strings.Contains(cause.Message, "stayput.dev/update=in-place-only") {
+			t.Errorf("%q does not name the policy", cause.Message)
+		}
+	}
+	if !slices.Equal(got, fields) || status.Details.Name != "web" || status.Details.Kind != "Deployment" {
+		t.Errorf("rejected with %+v, want fields %v of Deployment web", status.Details, fields)
+	}
+}
+
+// expectWarning expects one warning that begins so; "" expects none.
+func expectWarning(t *testing.T, response admission.Response, want string) {
+	t.Helper()
+	switch got := response.Warnings; {
+	case want == "" && len(got) > 0:
+		t.Errorf("warnings %q, want none", got)
+	case want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)):
+		t.Errorf("warnings %q, want %q", got, want)
+	}
+}
+
+func daemonSet(t *testing.T, template string) *inplace.DaemonSet {
+	t.Helper()
+	return parse[inplace.DaemonSet](t, `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"namespace":"shop","name":"agent"},
+		"spec":{"selector":{"matchLabels":{"app":"web"}},"template":`+template+`}}`)
+}
