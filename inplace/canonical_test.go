@@ -1,0 +1,164 @@
+package inplace
+
+import (
+	"encoding/json"
+	"math/rand"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/randfill"
+)
+
+// nativeEqual is EqualIgnoreHash of pkg/controller/deployment/util/deployment_util.go.
+func nativeEqual(a, b *corev1.PodTemplateSpec) bool {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	delete(a.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	delete(b.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+func templateFiller(seed int64) *randfill.Filler {
+	return randfill.NewWithSeed(seed).NilChance(0.6).NumElements(0, 2).MaxDepth(14).Funcs(
+		func(q *resource.Quantity, c randfill.Continue) {
+			formats := []resource.Format{resource.DecimalSI, resource.BinarySI, resource.DecimalExponent}
+			*q = *resource.NewMilliQuantity(int64(c.Intn(5))*512, formats[c.Intn(3)])
+		},
+		func(f *metav1.FieldsV1, c randfill.Continue) { f.Raw = []byte(`{"f:spec":{}}`) },
+	)
+}
+
+// TestSameTemplateAgreesWithNative changes random JSON trees of templates in random places, and asks both.
+func TestSameTemplateAgreesWithNative(t *testing.T) {
+	equal, different := 0, 0
+	for seed := range int64(100) {
+		var typed corev1.PodTemplateSpec
+		templateFiller(seed).Fill(&typed)
+		raw, err := json.Marshal(typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		random := rand.New(rand.NewSource(seed))
+		for range 60 {
+			tree := decoded(t, string(raw))
+			mutate(tree, random)
+			mutated, err := json.Marshal(tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, errA := ParseTemplate(raw)
+			b, errB := ParseTemplate(mutated)
+			if errA != nil {
+				t.Fatal(errA)
+			}
+			if errB != nil {
+				continue // of a type that no API server would send
+			}
+			typedA, typedB := a.Typed(), b.Typed()
+			want := nativeEqual(&typedA, &typedB)
+			if got := SameTemplate(a, b); got != want {
+				t.Fatalf("seed %d: SameTemplate is %t, native %t: %q", seed, got, want, differences(a.canonical(), b.canonical()))
+			}
+			if want {
+				equal++
+			} else {
+				different++
+			}
+		}
+	}
+	if equal < 500 || different < 500 {
+		t.Errorf("%d equal and %d different templates prove little", equal, different)
+	}
+}
+
+// TestSameTemplateAgreesOnSerialisedTemplates compares templates as the API server would serialise them.
+func TestSameTemplateAgreesOnSerialisedTemplates(t *testing.T) {
+	for seed := range int64(100) {
+		var original corev1.PodTemplateSpec
+		templateFiller(seed).Fill(&original)
+		raw, err := json.Marshal(original)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template, err := ParseTemplate(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := json.Marshal(template.Typed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		reread, err := ParseTemplate(again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !SameTemplate(template, reread) {
+			t.Fatalf("a template differs from itself: %v", differences(template.canonical(), reread.canonical()))
+		}
+	}
+}
+
+// mutate makes one random change, which may or may not mean anything, to a field that is there or could be.
+func mutate(tree any, random *rand.Rand) {
+	var places []place
+	collect(tree, templateShape, &places)
+	place := places[random.Intn(len(places))]
+	if len(place.keys) == 0 {
+		return
+	}
+	key := place.keys[random.Intn(len(place.keys))]
+	empties := []any{nil, []any{}, map[string]any{}, "", 0, false, "1", "1000m", "2", "0"}
+	if choice := random.Intn(len(empties) + 1); choice < len(empties) {
+		place.object[key] = empties[choice]
+	} else {
+		delete(place.object, key)
+	}
+}
+
+// place is an object of a tree and the keys it has or could have.
+type place struct {
+	object map[string]any
+	keys   []string
+}
+
+func collect(tree any, shape *shape, into *[]place) {
+	switch node := tree.(type) {
+	case map[string]any:
+		keys := sortedKeys(node, nil)
+		for _, key := range keys {
+			collect(node[key], shape.of(key), into)
+		}
+		if shape != nil && shape.fields != nil {
+			keys = sortedKeys(shape.fields, nil)
+		}
+		*into = append(*into, place{node, keys})
+	case []any:
+		for _, item := range node {
+			collect(item, shape.of(""), into)
+		}
+	}
+}
+
+func TestSameTemplateKnowsNewerFields(t *testing.T) {
+	for _, path := range []string{"/newer", "/spec/newer", "/spec/containers/0/newer", "/spec/volumes/0/emptyDir/newer", "/metadata/newer"} {
+		if SameTemplate(edited(t), edited(t, edits{path: `{"a": null}`})) {
+			t.Errorf("%s makes no difference", path)
+		}
+		if !SameTemplate(edited(t, edits{path: `{"a": null}`}), edited(t, edits{path: "{}"})) {
+			t.Errorf("a null in %s makes a difference", path)
+		}
+	}
+}
+
+func BenchmarkSameTemplate(b *testing.B) {
+	template, err := ParseTemplate([]byte(baseTemplate))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		SameTemplate(template, template)
+	}
+}
