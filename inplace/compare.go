@@ -106,13 +106,12 @@ func metadataMap(template map[string]any, field string) map[string]any {
 }
 
 // revertImages puts the old images into the containers of the new tree and returns what had changed. Containers are matched by
-// name; where they do not match one by one, the new tree gets the old list, and the reasons say what happened to it.
+// name; where they do not match one by one, the reasons say so and both trees lose them.
 func revertImages(old, patched map[string]any) ([]ImageChange, Reasons) {
 	from, to := containers(old), containers(patched)
 	if reasons := listReasons(names(from), names(to)); len(reasons) > 0 {
-		if len(from) > 0 && len(to) > 0 {
-			object(patched, "spec")["containers"] = object(old, "spec")["containers"]
-		}
+		delete(object(old, "spec"), "containers")
+		delete(object(patched, "spec"), "containers")
 		return nil, reasons
 	}
 	var images []ImageChange
