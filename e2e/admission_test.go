@@ -5,7 +5,9 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -22,6 +24,8 @@ func admission(t *testing.T) {
 		"values that do not parse":         unknownValues,
 		"webhooks are called for few":      webhooksAreNarrow,
 		"in-place-only lets images change": onlyInPlaceAllows,
+		"events":                           eventsTell,
+		"metrics":                          metricsTell,
 	})
 }
 
@@ -83,6 +87,62 @@ func unknownValues(t *testing.T) {
 	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
 		s.expectIn(s.refused("label", of, updateLabel+"=inplace", "--overwrite"), "in-place", "in-place-only")
 	}
+}
+
+func eventsTell(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(2))
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	s.reported("Deployment", "InPlaceUpdateStarted")
+	s.reported("Deployment", "InPlaceUpdateCompleted")
+	s.reported("Pod", "UpdatedInPlace")
+	s.recreated("web", func() { s.setEnv("web", "COLOUR=green") })
+	s.reported("Deployment", "UpdateRecreatesPods")
+}
+
+// metricsTell: after an update every metric has been counted by some manager.
+func metricsTell(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(2))
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	s.eventually("all metrics", func(ctx context.Context) error {
+		text, err := metricsOf(ctx)
+		if err != nil {
+			return err
+		}
+		for _, metric := range []string{
+			`stayput_updates_started_total{mode="in-place"} `,
+			`stayput_updates_completed_total{mode="in-place"} `,
+			`stayput_update_duration_seconds_count `,
+			`stayput_pods_moved_total `,
+			`stayput_pod_unavailable_seconds_count `,
+			`stayput_updates_in_flight `,
+			`stayput_held_writes_total{`,
+			`stayput_admission_decisions_total{`,
+		} {
+			if !strings.Contains(text, metric) {
+				return fmt.Errorf("%s is missing", metric)
+			}
+		}
+		return nil
+	})
+}
+
+// metricsOf are the metrics of all managers, fetched through the API server.
+func metricsOf(ctx context.Context) (string, error) {
+	managers, err := clients.CoreV1().Pods(ownNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + ownName})
+	if err != nil {
+		return "", err
+	}
+	var all strings.Builder
+	for _, manager := range managers.Items {
+		text, _, err := kubectl(ctx, "", "get", "--raw", "/api/v1/namespaces/"+ownNamespace+"/pods/"+manager.Name+":8080/proxy/metrics")
+		if err != nil {
+			return "", err
+		}
+		all.WriteString(text)
+	}
+	return all.String(), nil
 }
 
 // configuration is what mutating and validating webhook configurations have in common.

@@ -9,10 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -64,7 +67,8 @@ func deletedHalfway(t *testing.T) {
 
 // disturbances break what everybody shares.
 func disturbances(t *testing.T) {
-	t.Run("manager killed", managerKilled)
+	t.Run("manager killed", func(t *testing.T) { leaderLost(t, killProcess) })
+	t.Run("manager deleted", func(t *testing.T) { leaderLost(t, deletePod) })
 	t.Run("every manager gone", managersGone)
 	t.Run("webhook down while editing", webhookDown)
 	t.Run("every manager gone while editing", goneWhileEditing)
@@ -82,26 +86,69 @@ func disturbed(t *testing.T, moment moment) *stage {
 	return s
 }
 
-// managerKilled: the other manager takes over and finishes in place.
-func managerKilled(t *testing.T) {
+// leaderLost: another manager takes over and finishes in place.
+func leaderLost(t *testing.T, lose func(*stage, *corev1.Pod)) {
 	s := newStage(t, labelled)
 	s.create(web(4, slow))
 	t.Cleanup(func() { mended(t) })
 	s.inPlace("web", once, func() {
 		s.setImage("web", "app=v2")
 		s.reaches("web", partly)
-		s.killLeader()
+		lose(s, s.leader())
 	})
 }
 
-func (s *stage) killLeader() {
+// leader is the manager's pod that holds the Lease; its identity begins with the pod's name.
+func (s *stage) leader() *corev1.Pod {
 	s.Helper()
 	lease, err := clients.CoordinationV1().Leases(ownNamespace).Get(s.Context(), ownName, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
 		s.Fatalf("nobody leads: %v", err)
 	}
-	pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
-	s.kubectl("", "-n", ownNamespace, "delete", "pod", pod, "--force", "--grace-period=0")
+	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	pod, err := clients.CoreV1().Pods(ownNamespace).Get(s.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.Fatalf("the leader is not there: %v", err)
+	}
+	return pod
+}
+
+// killProcess kills the manager in the pod before it can hand over its Lease. The nodes of the test cluster are this machine.
+func killProcess(s *stage, pod *corev1.Pod) {
+	s.Helper()
+	uid := strings.ReplaceAll(string(pod.UID), "-", "_")
+	for _, pid := range processes(s) {
+		cgroup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		inPod := strings.Contains(strings.ReplaceAll(string(cgroup), "-", "_"), uid)
+		if inPod && strings.Contains(string(command), "manager") {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				s.Fatal(err)
+			}
+			return
+		}
+	}
+	s.Fatalf("no process of pod %s is on this machine", pod.Name)
+}
+
+func processes(s *stage) []int {
+	s.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		s.Fatal(err)
+	}
+	var pids []int
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func deletePod(s *stage, pod *corev1.Pod) {
+	s.Helper()
+	s.kubectl("", "-n", ownNamespace, "delete", "pod", pod.Name, "--wait=false")
 }
 
 // managersGone: nobody holds anything any more, so the native controller replaces what is not updated yet.

@@ -95,6 +95,7 @@ func refusedByPolicy(t *testing.T) {
 	s.setImage("web", "app=v2")
 	s.completes("web")
 	s.runs("web", "v2")
+	s.reported("Deployment", "InPlaceUpdateReleased")
 }
 
 const noImagePatches = `

@@ -398,6 +398,20 @@ func (s *stage) restarted(was, is *corev1.Pod, expected restarts) {
 	}
 }
 
+// reported waits for an event of this reason on an object of this kind.
+func (s *stage) reported(kind, reason string) {
+	s.Helper()
+	s.eventually("event "+reason+" on a "+kind, func(ctx context.Context) error {
+		found, err := clients.CoreV1().Events(s.namespace).List(ctx, metav1.ListOptions{
+			FieldSelector: "reason=" + reason + ",involvedObject.kind=" + kind,
+		})
+		if err == nil && len(found.Items) == 0 {
+			return errors.New("there is none")
+		}
+		return err
+	})
+}
+
 // history demands these revisions of `kubectl rollout history`.
 func (s *stage) history(name string, revisions ...string) {
 	s.Helper()

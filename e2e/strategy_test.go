@@ -66,6 +66,7 @@ func deadline(t *testing.T) {
 			}
 			return nil
 		}))
+		s.reported("Deployment", "InPlaceUpdateStalled")
 		s.expectIn(s.refused("rollout", "status", "deployment/web", "--timeout=1m"), "exceeded its progress deadline")
 		s.rollout("undo", "web")
 	})
