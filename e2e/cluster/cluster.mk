@@ -3,16 +3,15 @@
 
 CLUSTER := e2e/cluster
 SHARE := $(BIN)/../share
-NODES ?= 3
-SIMULATED_NODES ?= 0
 
-# The releases there is a go.mod for. A cluster that runs keeps its release unless another is asked for.
+# The releases there is a go.mod for. A cluster that is up keeps its release unless another is asked for.
 KUBERNETES_VERSIONS := $(sort $(shell sed -n 's/.*k8s\.io\/kubernetes \(v[0-9.]*\)$$/\1/p' $(CLUSTER)/kubernetes/*.mod))
-KUBERNETES_RUNNING := $(if $(wildcard $(BIN)/../kubeconfig),$(patsubst kubernetes-%,%,$(notdir $(realpath $(BIN)/kubernetes))))
-KUBERNETES_VERSION ?= $(or $(KUBERNETES_RUNNING),$(lastword $(KUBERNETES_VERSIONS)))
+KUBERNETES_UP := $(if $(wildcard $(BIN)/../kubeconfig),$(patsubst kubernetes-%,%,$(notdir $(realpath $(BIN)/kubernetes))))
+KUBERNETES_VERSION ?= $(or $(KUBERNETES_UP),$(lastword $(KUBERNETES_VERSIONS)))
 KUBERNETES_MODFILE := $(or $(wildcard $(CLUSTER)/kubernetes/go-$(KUBERNETES_VERSION).mod),$(CLUSTER)/kubernetes/go.mod)
-KUBERNETES_COMPONENTS := etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubectl kubelet
 
+CLUSTER_UP = $(BIN)/cluster up --kubernetes-version $(KUBERNETES_VERSION) \
+	$(if $(NODES),--nodes $(NODES)) $(if $(SIMULATED_NODES),--simulated-nodes $(SIMULATED_NODES))
 CLUSTER_ENV := GOWORK=off GOFLAGS= CGO_ENABLED=0
 CLUSTER_BUILD := go build -trimpath -buildvcs=false
 STRIP := -s -w
@@ -28,8 +27,8 @@ IMAGE_BINARIES := $(addprefix $(BIN)/images/,app pause)
 CLUSTER_BINARIES := $(addprefix $(BIN)/,cluster cert-manager coredns kwok runc) $(NODE_BINARIES) $(CNI_BINARIES) $(IMAGE_BINARIES)
 
 .PHONY: cluster
-cluster: cluster-build ## start the test cluster, or what of it does not run (KUBERNETES_VERSION, NODES, SIMULATED_NODES)
-	@$(BIN)/cluster up --nodes $(NODES) --simulated-nodes $(SIMULATED_NODES)
+cluster: cluster-build ## start the test cluster, or what of it does not run (KUBERNETES_VERSION, NODES=3, SIMULATED_NODES=0)
+	@$(CLUSTER_UP)
 
 .PHONY: cluster-down
 cluster-down: ## stop the test cluster and leave nothing behind
@@ -41,22 +40,18 @@ cluster-logs: ## the errors in the test cluster's logs
 
 .PHONY: test-cluster
 test-cluster: cluster-build ## the tests of the test cluster itself
-	cd $(CLUSTER) && $(CLUSTER_ENV) go test -timeout 5m ./internal/... ./registry ./simulated
+	cd $(CLUSTER) && $(CLUSTER_ENV) go test -timeout 5m ./images/... ./internal/... ./registry ./simulated
 	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m ./lifecycle
-	$(BIN)/cluster up --nodes $(NODES) --simulated-nodes $(SIMULATED_NODES)
+	$(CLUSTER_UP)
 	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m ./test
 
 .PHONY: cluster-build
 cluster-build: kubernetes-release cluster-packages $(CLUSTER_BINARIES) $(BIN)/kubernetes-$(KUBERNETES_VERSION) $(SHARE)/cert-manager $(SHARE)/simulated ## build the test cluster into .cluster
-	@ln -sfn kubernetes-$(KUBERNETES_VERSION) $(BIN)/kubernetes
-	@for component in $(KUBERNETES_COMPONENTS); do ln -sfn kubernetes $(BIN)/$$component; done
 
 .PHONY: kubernetes-release
 kubernetes-release:
 ifeq ($(filter $(KUBERNETES_VERSION),$(KUBERNETES_VERSIONS)),)
 	@echo "KUBERNETES_VERSION=$(KUBERNETES_VERSION) is not one of the releases there are: $(KUBERNETES_VERSIONS)" >&2; exit 1
-else ifneq ($(KUBERNETES_VERSION),$(or $(KUBERNETES_RUNNING),$(KUBERNETES_VERSION)))
-	@echo "a cluster of $(KUBERNETES_RUNNING) is running: run make cluster-down before you ask for $(KUBERNETES_VERSION)" >&2; exit 1
 endif
 
 .PHONY: cluster-packages

@@ -7,7 +7,8 @@
 //
 // Environment: VERSION (set by its image), PORT (8080), START_DELAY, READY_DELAY, STOP_DELAY (Go durations, 0),
 // TLS_DIR (serve TLS with the tls.crt and tls.key in it), CRASH (exit at once with code 1).
-// "app version" prints the version, for kubectl exec.
+//
+// For kubectl exec: "app version" prints the version, "app get URL" what URL answers.
 package main
 
 import (
@@ -26,16 +27,25 @@ import (
 func main() {
 	log.SetFlags(0)
 	log.SetOutput(os.Stdout)
-	if len(os.Args) > 1 && os.Args[1] == "version" {
-		fmt.Println(os.Getenv("VERSION"))
-		return
-	}
-	if err := run(); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run() error {
+func run(arguments []string) error {
+	switch {
+	case len(arguments) == 0:
+		return listen()
+	case len(arguments) == 1 && arguments[0] == "version":
+		fmt.Println(os.Getenv("VERSION"))
+		return nil
+	case len(arguments) == 2 && arguments[0] == "get":
+		return get(os.Stdout, arguments[1])
+	}
+	return fmt.Errorf("arguments %q are neither none, nor version, nor get URL", arguments)
+}
+
+func listen() error {
 	settings, err := settingsFromEnvironment()
 	if err != nil {
 		return err

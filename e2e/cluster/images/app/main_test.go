@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDelaysComeFromTheEnvironment(t *testing.T) {
+	t.Setenv("VERSION", "v1")
+	t.Setenv("START_DELAY", "1s")
+	t.Setenv("READY_DELAY", "2s")
+	t.Setenv("STOP_DELAY", "3s")
+	got, err := settingsFromEnvironment()
+	want := settings{version: "v1", port: "8080", startDelay: time.Second, readyDelay: 2 * time.Second, stopDelay: 3 * time.Second}
+	if err != nil || got != want {
+		t.Errorf("got %+v, error %v; want %+v", got, err, want)
+	}
+	t.Setenv("STOP_DELAY", "soon")
+	if _, err := settingsFromEnvironment(); err == nil || !strings.Contains(err.Error(), "STOP_DELAY=soon") {
+		t.Errorf("error %v, want one that names STOP_DELAY=soon", err)
+	}
+}
+
+func TestReadyOnlyAfterItsDelay(t *testing.T) {
+	for delay, want := range map[time.Duration]int{0: http.StatusOK, time.Hour: http.StatusServiceUnavailable} {
+		recorder := httptest.NewRecorder()
+		handler(settings{readyDelay: delay}).ServeHTTP(recorder, httptest.NewRequest("GET", "/ready", nil))
+		if recorder.Code != want {
+			t.Errorf("GET /ready with a delay of %s answers %d, want %d", delay, recorder.Code, want)
+		}
+	}
+}
+
+func TestRequestInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
+	port := freePort(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx, settings{version: "v1", port: port}) }()
+	waitForPort(t, port)
+
+	// As soon as the request is on its way, the server is told to stop.
+	inFlight := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { stop() },
+	})
+	request, err := http.NewRequestWithContext(inFlight, "GET", "http://127.0.0.1:"+port+"/?for=300ms", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || string(body) != "v1\n" {
+		t.Errorf("body %q, error %v; want v1", body, err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReviewNamesWhoAsks(t *testing.T) {
+	const body = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+		"uid": "1", "operation": "CREATE", "resource": {"resource": "pods"}, "userInfo": {"username": "somebody"}}}`
+	for path, want := range map[string]string{
+		"/deny":  `"allowed":false,"status":{"message":"version v1 denies CREATE pods by somebody"}`,
+		"/allow": `"allowed":true,"status":{"message":"version v1 allows CREATE pods by somebody"}`,
+	} {
+		recorder := httptest.NewRecorder()
+		handler(settings{version: "v1"}).ServeHTTP(recorder, httptest.NewRequest("POST", path, strings.NewReader(body)))
+		if got := recorder.Body.String(); !strings.Contains(got, want) || !strings.Contains(got, `"uid":"1"`) {
+			t.Errorf("POST %s answers %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestGetWritesTheAnswer(t *testing.T) {
+	server := httptest.NewServer(handler(settings{version: "v1"}))
+	defer server.Close()
+	var out bytes.Buffer
+	if err := get(&out, server.URL); err != nil || out.String() != "v1\n" {
+		t.Errorf("got %q, error %v; want v1", out.String(), err)
+	}
+	if err := get(&out, server.URL+"/nothing"); err == nil {
+		t.Error("no error for an address that does not exist")
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func waitForPort(t *testing.T, port string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		connection, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			_ = connection.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
