@@ -7,7 +7,7 @@ started=$(date +%s.%N)
 declare -A seconds created
 
 say()  { printf '\n\033[1m%s\033[0m\n' "$*"; }
-show() { printf '$ %s\n' "$*"; "$@" 2>&1 | fold -s -w 78; }
+show() { printf '$ %s\n' "$*" | fold -w 78; "$@" 2>&1 | fold -s -w 78; }
 now()  { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }'; }
 
