@@ -14,12 +14,13 @@ import (
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // runInjector fills the caBundle of webhook configurations, APIServices and CRDs that ask for it, until ctx ends.
-func runInjector(ctx context.Context, kubeconfig string) error {
-	manager, err := injectorManager(kubeconfig)
+func runInjector(ctx context.Context, kubeconfig, health string) error {
+	manager, err := injectorManager(kubeconfig, health)
 	if err != nil {
 		return fmt.Errorf("cainjector: %w", err)
 	}
@@ -39,7 +40,7 @@ func runInjector(ctx context.Context, kubeconfig string) error {
 }
 
 // injectorManager is the manager of cert-manager's cmd/cainjector, without leader election: there is one process.
-func injectorManager(kubeconfig string) (ctrl.Manager, error) {
+func injectorManager(kubeconfig, health string) (ctrl.Manager, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -48,12 +49,17 @@ func injectorManager(kubeconfig string) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ctrl.NewManager(config, ctrl.Options{
-		Scheme:  scheme,
-		Metrics: metrics.Options{BindAddress: "0"},
+	manager, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                 scheme,
+		Metrics:                metrics.Options{BindAddress: "0"},
+		HealthProbeBindAddress: health,
 		// Secrets are watched as metadata only; reading one through the cache would start to cache them all.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
+	if err != nil {
+		return nil, err
+	}
+	return manager, manager.AddReadyzCheck("ping", healthz.Ping)
 }
 
 func injectorScheme() (*runtime.Scheme, error) {

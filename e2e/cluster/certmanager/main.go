@@ -18,24 +18,26 @@ import (
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "kubeconfig of the cluster (required)")
-	flag.Parse()
+	flags := flag.NewFlagSet("cert-manager", flag.ExitOnError) // controller-runtime has a --kubeconfig among the global ones
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the cluster (required)")
+	health := flags.String("health-address", "127.0.0.1:9403", "where /readyz answers once the process does its work")
+	_ = flags.Parse(os.Args[1:]) // exits if it fails
 	ctrl.SetLogger(klog.Background())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *kubeconfig); err != nil {
+	if err := run(ctx, *kubeconfig, *health); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run keeps the controllers and the injector going until ctx ends or one of them fails.
-func run(ctx context.Context, kubeconfig string) error {
+func run(ctx context.Context, kubeconfig, health string) error {
 	if kubeconfig == "" {
 		return errors.New("--kubeconfig is missing: give the kubeconfig of the cluster to serve")
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return runControllers(ctx, kubeconfig) })
-	group.Go(func() error { return runInjector(ctx, kubeconfig) })
+	group.Go(func() error { return runInjector(ctx, kubeconfig, health) })
 	return group.Wait()
 }

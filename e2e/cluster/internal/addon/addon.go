@@ -56,9 +56,9 @@ func (c Cluster) CreateDefinitions(ctx context.Context, directory string) error 
 	if len(files) == 0 {
 		return fmt.Errorf("no CustomResourceDefinitions in %s: run make cluster, which puts them there", directory)
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, creating := errgroup.WithContext(ctx)
 	for _, file := range files {
-		group.Go(func() error { return c.createFile(ctx, file) })
+		group.Go(func() error { return c.createFile(creating, file) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -95,11 +95,16 @@ func (c Cluster) createAll(ctx context.Context, manifests io.Reader) error {
 	}
 }
 
-// create leaves an object that exists as it is: whoever changed it meant it.
+// create leaves an object that exists as it is: whoever changed it meant it. It looks first, because creating a
+// Service whose fixed address is its own already is refused as invalid.
 func (c Cluster) create(ctx context.Context, object *unstructured.Unstructured) error {
 	resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
-	_, err := c.client.Resource(resource).Namespace(object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	objects := c.client.Resource(resource).Namespace(object.GetNamespace())
+	_, err := objects.Get(ctx, object.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = objects.Create(ctx, object, metav1.CreateOptions{})
+	}
+	if err != nil {
 		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	return nil
@@ -145,18 +150,14 @@ func (c Cluster) AwaitUsable(ctx context.Context, names []string) error {
 
 // await repeats check until it succeeds or ctx ends, and then returns what was wrong last.
 func await(ctx context.Context, check func() error) error {
-	var last error
 	for {
 		err := check()
 		if err == nil {
 			return nil
 		}
-		if ctx.Err() == nil {
-			last = err
-		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

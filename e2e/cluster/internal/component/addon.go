@@ -17,7 +17,7 @@ func coreDNS(dir layout.Dir) Component {
 			"kubeconfig": pki.Kubeconfig(dir, "coredns"),
 		})},
 		Listens: listens(plan.ControlPlaneIP+":53", plan.ControlPlaneIP+":8181"),
-		After:   []string{"kube-apiserver"},
+		After:   []string{"kube-apiserver", Addons},
 		Ready:   answers("http://" + plan.ControlPlaneIP + ":8181/ready"),
 	}
 }
@@ -37,11 +37,17 @@ const corefile = `.:53 {
 `
 
 func certManager(dir layout.Dir) Component {
+	const address = "127.0.0.1:9403"
 	return Component{
-		Name:  "cert-manager",
-		Argv:  []string{dir.Bin("cert-manager"), "--kubeconfig=" + pki.Kubeconfig(dir, "cert-manager")},
-		After: []string{"kube-apiserver", CertManagerResources},
-		Ready: running,
+		Name: "cert-manager",
+		Argv: []string{
+			dir.Bin("cert-manager"),
+			"--kubeconfig=" + pki.Kubeconfig(dir, "cert-manager"),
+			"--health-address=" + address,
+		},
+		Listens: listens(address),
+		After:   []string{"kube-apiserver", Addons, CertManagerResources},
+		Ready:   answers("http://" + address + "/readyz"),
 	}
 }
 
@@ -56,7 +62,7 @@ func kwok(dir layout.Dir) Component {
 			"--server-address=" + address,
 		},
 		Listens: listens(address),
-		After:   []string{"kube-apiserver"},
+		After:   []string{"kube-apiserver", Addons},
 		Ready:   answers("http://" + address + "/readyz"),
 	}
 }

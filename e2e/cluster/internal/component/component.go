@@ -29,8 +29,11 @@ type Component struct {
 	Ready func(context.Context) error
 }
 
-// CertManagerResources is what cert-manager waits for besides components: its CustomResourceDefinitions.
-const CertManagerResources = "cert-manager's resources"
+// Some components wait for objects: Addons has what they may do, CertManagerResources is CustomResourceDefinitions.
+const (
+	Addons               = "addons"
+	CertManagerResources = "cert-manager's resources"
+)
 
 // Table is all components of a cluster with so many real and simulated nodes, those that others need first.
 func Table(dir layout.Dir, nodes, simulatedNodes int) []Component {

@@ -48,6 +48,3 @@ func accepts(path string) func(context.Context) error {
 		return connection.Close()
 	}
 }
-
-// running is for components that have no way to ask them.
-func running(context.Context) error { return nil }

@@ -113,7 +113,7 @@ func (l *launcher) run(ctx context.Context, cluster state, table []component.Com
 	for _, each := range table {
 		steps = append(steps, step{each.Name, each.After, func(ctx context.Context) error { return l.launch(ctx, each) }})
 	}
-	return runSteps(ctx, steps, func(name string) { l.progress(name + " is ready") })
+	return runSteps(ctx, steps, func(name string) { l.progress(name + " ready") })
 }
 
 // objects are the steps that do something through the Kubernetes API.
@@ -127,7 +127,7 @@ func (l *launcher) objects(client addon.Cluster, cluster state) []step {
 	usable.run = func(ctx context.Context) error { return client.AwaitUsable(ctx, names) }
 	steps := []step{
 		usable,
-		{"cluster DNS", []string{"kube-apiserver"}, client.CreateAddons},
+		{component.Addons, []string{"kube-apiserver"}, client.CreateAddons},
 		{component.CertManagerResources, []string{"kube-apiserver"}, func(ctx context.Context) error {
 			return client.CreateDefinitions(ctx, l.dir.Share("cert-manager"))
 		}},
