@@ -1,0 +1,160 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// start reconciles until the first writes: a new process first makes sure that its cache is no older than its predecessor.
+func (c *cluster) start(r *Reconciler) {
+	c.t.Helper()
+	if result := c.reconcile(r); result.RequeueAfter != soon || c.patches != 0 {
+		c.t.Fatalf("first reconcile: %+v and %d patches, want none before the live versions are known", result, c.patches)
+	}
+}
+
+func TestReconcileMarksFirst(t *testing.T) {
+	c := newCluster(t)
+	r := c.reconciler(nil)
+	c.start(r)
+	c.reconcile(r)
+	for _, name := range []string{"web-old", "web-new"} {
+		if !inplace.Settling(c.replicaSet(name)) {
+			t.Errorf("%s is not marked", name)
+		}
+	}
+	wantTold(t, c.recorder, "Normal "+EventStarted+" Moving running pods to ReplicaSet web-new")
+}
+
+func TestReconcileWaitsForItsOwnWrites(t *testing.T) {
+	c := newCluster(t)
+	r := c.reconciler(c.snapshot())
+	c.start(r)
+	c.reconcile(r)
+	before := c.patches
+	if result := c.reconcile(r); result.RequeueAfter != lookAgain {
+		t.Errorf("requeued after %s, want %s", result.RequeueAfter, lookAgain)
+	}
+	if c.patches != before {
+		t.Errorf("%d patches were planned on a cache older than our writes", c.patches-before)
+	}
+	r.cached = r.live
+	c.kubeletSeesGates()
+	c.reconcile(r)
+	if got := *c.replicaSet("web-old").Spec.Replicas; got != 2 {
+		t.Errorf("the cache has caught up and a pod is drained, but the source wants %d replicas, not 2", got)
+	}
+}
+
+// kubeletSeesGates makes the pods whose gate is closed unready.
+func (c *cluster) kubeletSeesGates() {
+	c.t.Helper()
+	for _, pod := range c.snapshot().rollout.Pods {
+		if !isClosed(pod) {
+			continue
+		}
+		for i := range pod.Status.Conditions {
+			if pod.Status.Conditions[i].Type == corev1.PodReady {
+				pod.Status.Conditions[i].Status = corev1.ConditionFalse
+			}
+		}
+		if err := c.Status().Update(c.t.Context(), pod); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func TestReconcileWaitsForThePredecessorsWrites(t *testing.T) {
+	c := newCluster(t)
+	stale := c.snapshot()
+	predecessor := c.reconciler(nil)
+	c.start(predecessor)
+	c.reconcile(predecessor)
+	before := c.patches
+
+	successor := c.reconciler(stale)
+	for range 3 {
+		c.reconcile(successor)
+	}
+	if c.patches != before {
+		t.Errorf("%d patches were planned on a cache older than the predecessor's writes", c.patches-before)
+	}
+}
+
+func TestReconcileTakesOverSilently(t *testing.T) {
+	c := newCluster(t)
+	predecessor := c.reconciler(nil)
+	c.start(predecessor)
+	c.reconcile(predecessor)
+	told(c.recorder)
+
+	successor := c.reconciler(nil)
+	c.reconcile(successor)
+	c.reconcile(successor)
+	wantTold(t, c.recorder)
+}
+
+func TestReconcileConflictIsQuiet(t *testing.T) {
+	c := newCluster(t)
+	c.refuse = func(object client.Object, _ string) error {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "replicasets"}, object.GetName(), nil)
+	}
+	r := c.reconciler(nil)
+	c.start(r)
+	if result := c.reconcile(r); result.RequeueAfter <= 0 || result.RequeueAfter > lookAgain {
+		t.Errorf("requeued after %s, want at most %s", result.RequeueAfter, lookAgain)
+	}
+	wantTold(t, c.recorder)
+}
+
+func TestReconcileReleasesWhatIsRefused(t *testing.T) {
+	c := newCluster(t)
+	c.refuse = func(_ client.Object, patch string) error {
+		if strings.Contains(patch, "settling") {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "replicasets"}, "web-old", errText("policy no-marks"))
+		}
+		return nil
+	}
+	r := c.reconciler(nil)
+	c.start(r)
+	c.reconcile(r)
+	if c.replicaSet("web-new").Labels[inplace.LabelReleased] == "" {
+		t.Error("the target is not marked as released")
+	}
+	wantTold(t, c.recorder, "policy no-marks")
+}
+
+func TestReconcileRetriesWhatFails(t *testing.T) {
+	c := newCluster(t)
+	c.refuse = func(client.Object, string) error { return apierrors.NewInternalError(errText("etcd is away")) }
+	r := c.reconciler(nil)
+	c.start(r)
+	_, err := r.Reconcile(t.Context(), request)
+	if err == nil || !strings.Contains(err.Error(), "etcd is away") {
+		t.Errorf("error %v, want that of the API server", err)
+	}
+	if c.replicaSet("web-new").Labels[inplace.LabelReleased] != "" {
+		t.Error("released although nothing was refused")
+	}
+}
+
+func TestReconcileForgetsWhatIsGone(t *testing.T) {
+	c := newCluster(t)
+	r := c.reconciler(nil)
+	c.start(r)
+	c.reconcile(r)
+	if err := c.Delete(t.Context(), c.snapshot().rollout.Deployment); err != nil {
+		t.Fatal(err)
+	}
+	c.reconcile(r)
+	if r.writer.memory.knows(web) || len(r.reporter.updates) != 0 {
+		t.Error("a deleted Deployment is remembered")
+	}
+}

@@ -1,0 +1,7 @@
+// Package controller carries out in-place updates. Its leader reads a Deployment with its ReplicaSets and pods, asks package
+// inplace for the next steps, writes them one guarded patch at a time and tells people what happened only once it has.
+// Every replica, leader or not, opens the readiness gates of newborn pods.
+//
+// Nothing kept in memory decides anything that a restart would decide otherwise: what was written is remembered only until
+// the cache shows it, and what was announced only so that it is not announced twice.
+package controller

@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// patience is the time since a pod's creation in which its gate is left to the leader, so that not every replica patches it.
+// No container is up sooner than that anyway.
+const patience = time.Second
+
+// gates opens the readiness gates of newborn pods. It runs on every replica: a pod must not depend on one process to serve.
+type gates struct {
+	client  client.Client
+	elected <-chan struct{}
+	prober  *Prober
+}
+
+// Reconcile opens the gate of one pod if nobody ever did. The patch names the pod's resourceVersion, so that a gate which the
+// leader has closed meanwhile stays closed.
+func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	if err := g.client.Get(ctx, request.NamespacedName, pod); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	now := time.Now()
+	if !waitsForGate(pod) {
+		return reconcile.Result{}, nil
+	}
+	if wait := patience - now.Sub(pod.CreationTimestamp.Time); wait > 0 && !g.leads() {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	return reconcile.Result{}, g.open(ctx, pod, now)
+}
+
+// open opens the gate. On a newer version of the pod the event that brings it brings us back.
+func (g *gates) open(ctx context.Context, pod *corev1.Pod, now time.Time) error {
+	body, err := json.Marshal(inplace.OpenGate(pod, now).Operations)
+	if err != nil {
+		return err
+	}
+	target := &corev1.Pod{}
+	target.Namespace, target.Name = pod.Namespace, pod.Name
+	err = g.client.Status().Patch(ctx, target, client.RawPatch(types.JSONPatchType, body), FieldOwner)
+	if isOutdated(err) {
+		return nil
+	}
+	if err == nil {
+		g.prober.wrote(now)
+	}
+	return err
+}
+
+func (g *gates) leads() bool {
+	select {
+	case <-g.elected:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// memory holds, for each Deployment, the versions its objects are known to have reached. A plan made on a cache that is older
+// would count pods that are already on their way as untouched, and take down more than allowed.
+type memory struct {
+	lock        sync.Mutex
+	deployments map[types.NamespacedName]map[types.UID]string
+}
+
+// knows tells whether anything was remembered for this Deployment since the process started.
+func (m *memory) knows(deployment types.NamespacedName) bool {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	return m.deployments[deployment] != nil
+}
+
+// remember notes the versions objects have reached, and that the Deployment is known even if there are none.
+func (m *memory) remember(deployment types.NamespacedName, objects ...client.Object) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.deployments == nil {
+		m.deployments = map[types.NamespacedName]map[types.UID]string{}
+	}
+	if m.deployments[deployment] == nil {
+		m.deployments[deployment] = map[types.UID]string{}
+	}
+	for _, object := range objects {
+		m.deployments[deployment][object.GetUID()] = object.GetResourceVersion()
+	}
+}
+
+// forget drops a Deployment that is gone.
+func (m *memory) forget(deployment types.NamespacedName) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	delete(m.deployments, deployment)
+}
+
+// lagging returns an object which the cache shows older than it is known to be, nil if it shows all of them. What it shows is
+// forgotten, and so is what it no longer has: we only write what it had, so it has seen that deleted.
+func (m *memory) lagging(deployment types.NamespacedName, cached []client.Object) client.Object {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	known := m.deployments[deployment]
+	ahead := map[types.UID]string{}
+	var late client.Object
+	for _, object := range cached {
+		if version, ok := known[object.GetUID()]; ok && older(object.GetResourceVersion(), version) {
+			ahead[object.GetUID()], late = version, object
+		}
+	}
+	if known != nil {
+		m.deployments[deployment] = ahead
+	}
+	return late
+}
+
+// older compares resourceVersions, which are numbers on every conformant cluster since 1.35. Elsewhere the
+// resourceVersion each patch names is what protects.
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}

@@ -1,0 +1,94 @@
+package controller
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+func TestRouter(t *testing.T) {
+	c := newCluster(t)
+	route := router{observe.Reader{Reader: c}}
+	rollout := c.snapshot().rollout
+	source, pod := c.replicaSet("web-old"), rollout.Pods[0]
+	marked := c.replicaSet("web-old")
+	marked.Labels[inplace.LabelSettling] = "1"
+	shut := pod.DeepCopy()
+	for i := range shut.Status.Conditions {
+		shut.Status.Conditions[i].Status = corev1.ConditionFalse
+	}
+	orphan := pod.DeepCopy()
+	orphan.OwnerReferences[0].UID = "another"
+
+	check := func(what string, got []reconcile.Request, want bool) {
+		t.Helper()
+		if len(got) > 1 || (len(got) == 1) != want || want && got[0] != request {
+			t.Errorf("%s: %v, want it to wake %s: %t", what, got, web, want)
+		}
+	}
+	for _, labelled := range []bool{true, false} {
+		if !labelled {
+			c.unlabel()
+		}
+		check("Deployment", route.deployment(t.Context(), rollout.Deployment), labelled)
+		check("ReplicaSet", route.replicaSet(t.Context(), source), labelled)
+		check("marked ReplicaSet", route.replicaSet(t.Context(), marked), true)
+		check("pod", route.pod(t.Context(), pod), labelled)
+		check("closed pod", route.pod(t.Context(), shut), true)
+		check("pod of another ReplicaSet", route.pod(t.Context(), orphan), false)
+		check("namespace", route.namespace(t.Context(), c.namespace()), true)
+	}
+}
+
+func (c *cluster) namespace() *corev1.Namespace {
+	c.t.Helper()
+	namespace := &corev1.Namespace{}
+	if err := c.Get(c.t.Context(), client.ObjectKey{Name: web.Namespace}, namespace); err != nil {
+		c.t.Fatal(err)
+	}
+	return namespace
+}
+
+func (c *cluster) unlabel() {
+	c.t.Helper()
+	namespace := c.namespace()
+	namespace.Labels = nil
+	if err := c.Update(c.t.Context(), namespace); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func TestRelabelled(t *testing.T) {
+	namespace := func(value string) *corev1.Namespace {
+		n := &corev1.Namespace{}
+		if value != "" {
+			n.ObjectMeta = metav1.ObjectMeta{Labels: map[string]string{inplace.LabelUpdate: value}}
+		}
+		return n
+	}
+	for _, test := range []struct {
+		before, after string
+		passes        bool
+	}{
+		{"", "in-place", true},
+		{"in-place", "", true},
+		{"in-place", "in-place-only", true},
+		{"in-place", "in-place", false},
+		{"", "", false},
+	} {
+		update := event.UpdateEvent{ObjectOld: namespace(test.before), ObjectNew: namespace(test.after)}
+		if passes := relabelled.Update(update); passes != test.passes {
+			t.Errorf("%q to %q passes %t, want %t", test.before, test.after, passes, test.passes)
+		}
+		if passes := relabelled.Create(event.CreateEvent{Object: namespace(test.after)}); passes != (test.after != "") {
+			t.Errorf("created with %q passes %t", test.after, passes)
+		}
+	}
+}

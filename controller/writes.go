@@ -1,0 +1,198 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"gomodules.xyz/jsonpatch/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// FieldOwner is the name under which Stayput's writes stand in managedFields.
+const FieldOwner = client.FieldOwner("stayput")
+
+// write is a step that was carried out: the object as it was planned on and as the API server returned it.
+type write struct {
+	step          inplace.Step
+	before, after client.Object // before is nil for an object we created
+}
+
+// refusal is the error of a write that the API server understood, saw on the current object and will not take: admission
+// policy, validation, RBAC. Trying again is no use.
+type refusal struct{ error }
+
+func (r refusal) reason() inplace.Reason {
+	return inplace.Reason{Code: inplace.CodeRefused, Message: r.Error()}
+}
+
+// writer carries steps out.
+type writer struct {
+	client client.Client
+	// live reads the API server itself.
+	live   client.Reader
+	memory *memory
+}
+
+// outcome is what became of steps.
+type outcome struct {
+	writes []write
+	// outdated: a step was made on an object that has changed since. Its newer version wakes us.
+	outdated bool
+	err      error
+}
+
+// carryOut makes the steps in order. They do not build on one another, so outdated ones are passed over; an error ends it.
+func (w writer) carryOut(ctx context.Context, deployment types.NamespacedName, steps []inplace.Step) outcome {
+	var done outcome
+	for _, step := range steps {
+		made, err := w.carry(ctx, step)
+		switch {
+		case err == nil:
+			w.memory.remember(deployment, made.after)
+			done.writes = append(done.writes, made)
+		case isOutdated(err):
+			done.outdated = true
+		default:
+			done.err = fmt.Errorf("%s: %w", step.Describe(), err)
+			return done
+		}
+	}
+	return done
+}
+
+// carryOutAll makes every step, whatever becomes of the others.
+func (w writer) carryOutAll(ctx context.Context, deployment types.NamespacedName, steps []inplace.Step) outcome {
+	var all outcome
+	for _, step := range steps {
+		done := w.carryOut(ctx, deployment, []inplace.Step{step})
+		all.writes = append(all.writes, done.writes...)
+		all.outdated = all.outdated || done.outdated
+		all.err = errors.Join(all.err, done.err)
+	}
+	return all
+}
+
+// carry makes one step. Patches are decoded into empty objects: into a filled one, decoding would keep removed map keys.
+func (w writer) carry(ctx context.Context, step inplace.Step) (write, error) {
+	switch s := step.(type) {
+	case inplace.CreateReplicaSet:
+		return w.create(ctx, s)
+	case inplace.PatchReplicaSet:
+		return w.patch(ctx, s, w.client, s.ReplicaSet, &inplace.ReplicaSet{}, s.Operations)
+	case inplace.PatchPod:
+		return w.patch(ctx, s, w.client, s.Pod, &corev1.Pod{}, s.Operations)
+	case inplace.SetGate:
+		return w.patch(ctx, s, statusPatcher{w.client}, s.Pod, &corev1.Pod{}, s.Operations)
+	case inplace.PatchStatus:
+		return w.patch(ctx, s, statusPatcher{w.client}, s.Deployment, &inplace.Deployment{}, s.Operations)
+	default:
+		return write{}, fmt.Errorf("unknown kind of step %T", step)
+	}
+}
+
+// create makes the object from the raw JSON, so that fields newer than our types are kept. Its name is derived from the
+// template, so a second attempt on a stale cache finds it existing instead of making another.
+func (w writer) create(ctx context.Context, step inplace.CreateReplicaSet) (write, error) {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(step.Object); err != nil {
+		return write{}, fmt.Errorf("decoding ReplicaSet %s: %w", step.Name, err)
+	}
+	if err := w.client.Create(ctx, object, FieldOwner); err != nil {
+		return write{}, err
+	}
+	return write{step: step, after: object}, nil
+}
+
+// patcher patches objects, or their status.
+type patcher interface {
+	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
+}
+
+type statusPatcher struct{ client client.Client }
+
+func (p statusPatcher) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	subresource := &client.SubResourcePatchOptions{PatchOptions: *(&client.PatchOptions{}).ApplyOptions(options)}
+	return p.client.Status().Patch(ctx, object, patch, subresource)
+}
+
+// patch applies the operations to the object, which they guard by its resourceVersion.
+func (w writer) patch(ctx context.Context, step inplace.Step, to patcher, before, after client.Object, operations []jsonpatch.Operation) (write, error) {
+	body, err := json.Marshal(operations)
+	if err != nil {
+		return write{}, fmt.Errorf("encoding the patch: %w", err)
+	}
+	after.SetNamespace(before.GetNamespace())
+	after.SetName(before.GetName())
+	if err := to.Patch(ctx, after, client.RawPatch(types.JSONPatchType, body), FieldOwner); err != nil {
+		return write{}, w.judge(ctx, before, err)
+	}
+	return write{step: step, before: before, after: after}, nil
+}
+
+// judge tells a patch that will never be taken from one that came too late. An operation that no longer fits its object
+// (a label removed meanwhile) is answered 422, like a refusal, before versions are compared
+// (apiserver/pkg/endpoints/handlers/patch.go, applyJSPatch); so refused is only what the object is still the same for.
+func (w writer) judge(ctx context.Context, planned client.Object, err error) error {
+	if !isRefused(err) {
+		return err
+	}
+	same, getErr := w.isCurrent(ctx, planned)
+	switch {
+	case getErr != nil:
+		return errors.Join(err, getErr)
+	case same:
+		return refusal{err}
+	default:
+		return outdatedError{err}
+	}
+}
+
+// isCurrent tells whether the object still is as it was read.
+func (w writer) isCurrent(ctx context.Context, object client.Object) (bool, error) {
+	kind, err := apiutil.GVKForObject(object, w.client.Scheme())
+	if err != nil {
+		return false, err
+	}
+	current := &metav1.PartialObjectMetadata{}
+	current.SetGroupVersionKind(kind)
+	err = w.live.Get(ctx, client.ObjectKeyFromObject(object), current)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return current.GetResourceVersion() == object.GetResourceVersion(), nil
+}
+
+// isRefused tells whether repeating the request as it is could only get the same answer: any 4xx that is not about timing,
+// load or who we are. Admission webhooks choose their code freely.
+func isRefused(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	}
+}
+
+// outdatedError is an error that came of planning on an object which has changed since.
+type outdatedError struct{ error }
+
+// isOutdated tells whether the object was not, or no longer, what the step was planned on.
+func isOutdated(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.As(err, new(outdatedError))
+}
