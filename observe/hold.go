@@ -38,11 +38,11 @@ func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) 
 	return alive, reason, nil
 }
 
-// renewed knows that a leader that steps down leaves a fresh Lease without a holder
-// (client-go/tools/leaderelection: ReleaseOnCancel).
+// renewed looks at the time alone: a leader that steps down leaves a fresh Lease without a holder
+// (client-go/tools/leaderelection: ReleaseOnCancel), which the next one takes within seconds. The hold spans that gap.
 func renewed(lease coordinationv1.LeaseSpec, now time.Time) (bool, string) {
-	if lease.HolderIdentity == nil || *lease.HolderIdentity == "" || lease.RenewTime == nil {
-		return false, "no leader holds the Lease"
+	if lease.RenewTime == nil {
+		return false, "no leader has held the Lease yet"
 	}
 	if age := now.Sub(lease.RenewTime.Time); age > HoldPatience {
 		return false, fmt.Sprintf("the leader renewed its Lease %s ago, more than %s", age.Round(time.Second), HoldPatience)
