@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -46,15 +47,15 @@ func TestRequestInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
 	go func() { ended <- serve(ctx, settings{version: "v1", port: port}) }()
 	waitForPort(t, port)
 
-	// As soon as the request is on its way, the server is told to stop.
-	inFlight := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
-		WroteRequest: func(httptrace.WroteRequestInfo) { stop() },
-	})
-	request, err := http.NewRequestWithContext(inFlight, "GET", "http://127.0.0.1:"+port+"/?for=300ms", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
+	// As soon as the request is in the log, so in its handler, the server is told to stop.
+	log.SetOutput(writerFunc(func(line []byte) (int, error) {
+		if bytes.Contains(line, []byte("for=300ms")) {
+			stop()
+		}
+		return len(line), nil
+	}))
+	defer log.SetOutput(os.Stderr)
+	response, err := http.Get("http://127.0.0.1:" + port + "/?for=300ms")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +67,10 @@ func TestRequestInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+type writerFunc func([]byte) (int, error)
+
+func (write writerFunc) Write(line []byte) (int, error) { return write(line) }
 
 func TestReviewNamesWhoAsks(t *testing.T) {
 	const body = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {

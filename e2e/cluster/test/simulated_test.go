@@ -1,0 +1,185 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	simulatedNodes = 1000
+	simulatedPods  = 5000
+)
+
+// It has a kwok of its own, so that it neither needs nor disturbs the simulated nodes of the cluster. It is not
+// parallel: it would slow down all others.
+func TestThousandSimulatedNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	namespace := newNamespace(t, nil)
+	mine := map[string]string{"test": namespace}
+	kwok := startKwok(t, "kwok.x-k8s.io/node="+namespace)
+
+	began := time.Now()
+	t.Cleanup(func() { removeAll(t, &corev1.Node{}, client.MatchingLabels(mine)) })
+	createMany(t, simulatedNodes, func(i int) client.Object { return simulatedNode(t, namespace, i) })
+	awaitReady(t, simulatedNodes, "nodes", readyNodes, client.MatchingLabels(mine))
+	t.Logf("%d nodes are Ready after %s", simulatedNodes, time.Since(began).Round(time.Second))
+
+	began = time.Now()
+	t.Cleanup(func() { removeAll(t, &corev1.Pod{}, client.InNamespace(namespace), client.GracePeriodSeconds(0)) })
+	createMany(t, simulatedPods, func(i int) client.Object { return simulatedPod(namespace, i) })
+	awaitReady(t, simulatedPods, "pods", readyPods, client.InNamespace(namespace))
+	t.Logf("%d pods are Ready after %s; kwok uses %d MiB", simulatedPods, time.Since(began).Round(time.Second), residentMiB(t, kwok))
+
+	pod := simulatedPod(namespace, 0)
+	if err := fetch(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	restartInPlace(t, pod)
+	if pod.Status.ObservedGeneration != pod.Generation {
+		t.Errorf("observedGeneration is %d, want %d", pod.Status.ObservedGeneration, pod.Generation)
+	}
+}
+
+func simulatedNode(t *testing.T, namespace string, i int) *corev1.Node {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "simulated", "node.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &corev1.Node{}
+	if err := yaml.UnmarshalStrict(content, node); err != nil {
+		t.Fatal(err)
+	}
+	node.Name = fmt.Sprintf("%s-%d", namespace, i)
+	node.Annotations["kwok.x-k8s.io/node"] = namespace
+	node.Labels["test"] = namespace
+	return node
+}
+
+func simulatedPod(namespace string, i int) *corev1.Pod {
+	pod, no := pod(namespace, fmt.Sprintf("pod-%d", i), podSpec("v1")), false
+	pod.Spec.NodeName = fmt.Sprintf("%s-%d", namespace, i%simulatedNodes)
+	pod.Spec.AutomountServiceAccountToken = &no
+	return pod
+}
+
+// startKwok runs a kwok for the nodes with the annotation until the test ends, and returns its process ID.
+func startKwok(t *testing.T, annotation string) int {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "kwok.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kwok := exec.Command(clusterFile("bin", "kwok"),
+		"--kubeconfig", clusterFile("kubeconfig"),
+		"--config", filepath.Join("..", "simulated", "stages.yaml"),
+		"--manage-nodes-with-annotation-selector", annotation,
+		"--cidr", "10.128.0.0/9")
+	kwok.Stdout, kwok.Stderr = log, log
+	if err := kwok.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = kwok.Process.Kill()
+		_ = kwok.Wait()
+		if t.Failed() {
+			t.Logf("the end of kwok's log:\n%s", tail(log.Name(), 4000))
+		}
+	})
+	return kwok.Process.Pid
+}
+
+func tail(file string, length int) string {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	return string(content[max(0, len(content)-length):])
+}
+
+// createMany leaves it to the caller to remove what it makes.
+func createMany(t *testing.T, count int, object func(int) client.Object) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(32)
+	for i := range count {
+		made := object(i)
+		group.Go(func() error { return cluster.Create(ctx, made) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func removeAll(t *testing.T, kind client.Object, options ...client.DeleteAllOfOption) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := cluster.DeleteAllOf(ctx, kind, options...); err != nil {
+		t.Errorf("delete all of %T: %v", kind, err)
+	}
+}
+
+func awaitReady(t *testing.T, want int, what string, count func(context.Context, client.ListOption) (int, error), of client.ListOption) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d %s are Ready", want, what), func(ctx context.Context) (bool, string) {
+		ready, err := count(ctx, of)
+		return err == nil && ready == want, fmt.Sprintf("%d, error %v", ready, err)
+	})
+}
+
+func readyNodes(ctx context.Context, of client.ListOption) (ready int, err error) {
+	var nodes corev1.NodeList
+	err = cluster.List(ctx, &nodes, of)
+	for _, node := range nodes.Items {
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+				ready++
+			}
+		}
+	}
+	return ready, err
+}
+
+func readyPods(ctx context.Context, of client.ListOption) (ready int, err error) {
+	var pods corev1.PodList
+	err = cluster.List(ctx, &pods, of)
+	for i := range pods.Items {
+		if isReady(&pods.Items[i]) {
+			ready++
+		}
+	}
+	return ready, err
+}
+
+var resident = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
+
+func residentMiB(t *testing.T, pid int) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := resident.FindSubmatch(status)
+	if match == nil {
+		t.Fatalf("no VmRSS in %s", status)
+	}
+	kibibytes, err := strconv.Atoi(string(match[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kibibytes / 1024
+}
