@@ -53,7 +53,7 @@ func (r *Reconciler) advance(ctx context.Context, deployment types.NamespacedNam
 	}
 	plan := rollout.Plan()
 	if len(plan.Steps) > 0 && !r.writer.memory.knows(deployment) {
-		return reconcile.Result{RequeueAfter: soon}, r.catchUp(ctx, deployment)
+		return r.catchUp(ctx, deployment)
 	}
 	return r.execute(ctx, deployment, rollout, plan)
 }
@@ -81,16 +81,14 @@ func objectsOf(rollout *inplace.Rollout) []client.Object {
 }
 
 // catchUp remembers the live versions of a Deployment's objects, before this process writes to it for the first time: the
-// leader before us may have written what our cache does not show yet.
-func (r *Reconciler) catchUp(ctx context.Context, deployment types.NamespacedName) error {
+// leader before us may have written what our cache does not show yet. Then it is planned anew, if it still exists.
+func (r *Reconciler) catchUp(ctx context.Context, deployment types.NamespacedName) (reconcile.Result, error) {
 	current, err := r.live.Rollout(ctx, deployment)
-	if err != nil {
-		return err
+	if err != nil || current == nil {
+		return reconcile.Result{RequeueAfter: lookAgain}, err
 	}
-	if current != nil {
-		r.writer.memory.remember(deployment, objectsOf(current)...)
-	}
-	return nil
+	r.writer.memory.remember(deployment, objectsOf(current)...)
+	return reconcile.Result{RequeueAfter: soon}, nil
 }
 
 // execute carries the plan out and reports what was done. If a step of an update is refused, the update is given back. Where

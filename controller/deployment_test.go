@@ -88,6 +88,20 @@ func TestReconcileWaitsForThePredecessorsWrites(t *testing.T) {
 	}
 }
 
+func TestReconcileLeavesADeletedDeploymentAlone(t *testing.T) {
+	c := newCluster(t)
+	stale := c.snapshot()
+	if err := c.Delete(t.Context(), stale.rollout.Deployment.DeepCopyObject().(client.Object)); err != nil {
+		t.Fatal(err)
+	}
+	r := c.reconciler(stale)
+	for range 2 {
+		if result := c.reconcile(r); result.RequeueAfter != lookAgain || c.patches != 0 {
+			t.Errorf("%+v and %d patches, want to wait for the cache to see the deletion", result, c.patches)
+		}
+	}
+}
+
 func TestReconcileTakesOverSilently(t *testing.T) {
 	c := newCluster(t)
 	predecessor := c.reconciler(nil)

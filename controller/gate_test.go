@@ -118,16 +118,14 @@ func TestProberTriesAGatedPod(t *testing.T) {
 	if p.Ready() {
 		t.Fatal("ready before the first proof")
 	}
-	p.probe(t.Context())
-	if !p.Ready() {
-		t.Error("not ready although the status can be written")
+	if again := p.probe(t.Context()); !p.Ready() || again != probeEvery {
+		t.Errorf("ready %t, next probe in %s although the status can be written", p.Ready(), again)
 	}
 	c.refuse = func(client.Object, string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errText("no"))
 	}
-	p.probe(t.Context())
-	if p.Ready() {
-		t.Error("ready although no status can be written")
+	if again := p.probe(t.Context()); p.Ready() || again != probeAgain {
+		t.Errorf("ready %t, next probe in %s although no status can be written", p.Ready(), again)
 	}
 	p.wrote(time.Now().Add(-2 * probeLasts))
 	if p.Ready() {

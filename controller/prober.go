@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -19,6 +18,8 @@ import (
 
 const (
 	probeEvery = 30 * time.Second
+	// probeAgain is sooner: while the proof is missing, new pods get no gate and the replica is not ready.
+	probeAgain = 5 * time.Second
 	// probeLasts leaves room for one probe that takes long, not for one that fails.
 	probeLasts = 75 * time.Second
 	// probePods bounds the pods a probe tries: the policy of one namespace must not speak for the others.
@@ -42,27 +43,33 @@ func (p *Prober) Ready() bool {
 // NeedLeaderElection is false: webhooks run on every replica.
 func (p *Prober) NeedLeaderElection() bool { return false }
 
-// Start waits until pods are watched, then probes every 30 s until the context ends.
+// Start waits until pods are watched, then probes every 30 s, after a failure every 5 s, until the context ends.
 func (p *Prober) Start(ctx context.Context) error {
 	if _, err := p.cache.GetInformer(ctx, &corev1.Pod{}); err != nil {
 		return fmt.Errorf("waiting for the pod informer: %w", err)
 	}
-	wait.UntilWithContext(ctx, p.probe, probeEvery)
-	return nil
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(p.probe(ctx)):
+		}
+	}
 }
 
 // wrote notes that a pod status write succeeded.
 func (p *Prober) wrote(now time.Time) { p.proved.Store(now.UnixNano()) }
 
-// probe tries a write; what it finds out is what Ready answers.
-func (p *Prober) probe(ctx context.Context) {
+// probe tries a write, notes for Ready what came of it, and returns when to probe again.
+func (p *Prober) probe(ctx context.Context) time.Duration {
 	now := time.Now()
 	if err := p.tryWrite(ctx); err != nil {
 		p.proved.Store(0)
 		log.FromContext(ctx).Error(err, "Pod status cannot be written: no readiness gates are added to new pods until it can")
-		return
+		return probeAgain
 	}
 	p.wrote(now)
+	return probeEvery
 }
 
 // tryWrite makes a dry run on a gated pod, which asks everything that a real write asks; without such pods it asks for the

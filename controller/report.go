@@ -46,7 +46,6 @@ type update struct {
 	target  types.UID
 	mode    inplace.Mode
 	started time.Time
-	moved   int
 	stalled bool
 	away    map[types.UID]time.Time // since when a pod has not been Ready
 }
@@ -167,17 +166,10 @@ func (n news) moves() {
 		images := imageChanges(step.Pod, w.after.(*corev1.Pod))
 		if step.Moves {
 			n.metrics.moved.Inc()
-			n.count()
 		}
 		if step.Moves || images != "" {
 			n.event(step.Pod, corev1.EventTypeNormal, EventMoved, cmp.Or(images, step.Why))
 		}
-	}
-}
-
-func (n news) count() {
-	if known := n.current(); known != nil {
-		known.moved++
 	}
 }
 
@@ -276,7 +268,7 @@ func (n news) completed() {
 	took := n.rollout.Now.Sub(known.started)
 	n.metrics.completed.WithLabelValues(string(known.mode)).Inc()
 	n.metrics.duration.Observe(took.Seconds())
-	n.event(n.rollout.Deployment, corev1.EventTypeNormal, EventCompleted, fmt.Sprintf("%d pods updated in place in %s", known.moved, took.Round(100*time.Millisecond)))
+	n.event(n.rollout.Deployment, corev1.EventTypeNormal, EventCompleted, "Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
 	delete(n.updates, n.key)
 }
 

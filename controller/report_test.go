@@ -99,7 +99,7 @@ func TestReportOfAnUpdate(t *testing.T) {
 	s.complete()
 	s.rollout.Now = s.rollout.Now.Add(12 * time.Second)
 	s.report(inplace.Plan{})
-	wantTold(t, s.recorder, EventCompleted+" 1 pods updated in place in 12s")
+	wantTold(t, s.recorder, EventCompleted+" Running pods were updated in place in 12s")
 	s.report(inplace.Plan{})
 	wantTold(t, s.recorder)
 	for name, value := range map[string]float64{

@@ -45,6 +45,24 @@ func TestCarryOutPassesOverWhatIsOutdated(t *testing.T) {
 	}
 }
 
+func TestCarryOutAllGoesOnAfterARefusal(t *testing.T) {
+	c := newCluster(t)
+	pods := c.snapshot().rollout.Pods
+	c.refuse = func(object client.Object, _ string) error {
+		if object.GetName() == pods[0].Name {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, object.GetName(), errText("no"))
+		}
+		return nil
+	}
+	steps := []inplace.Step{label(pods[0]), label(pods[1])}
+	if done := c.writer().carryOut(t.Context(), web, steps); len(done.writes) != 0 || !errors.As(done.err, new(refusal)) {
+		t.Errorf("carryOut went on after a refusal: %+v", done)
+	}
+	if done := c.writer().carryOutAll(t.Context(), web, steps); len(done.writes) != 1 || !errors.As(done.err, new(refusal)) {
+		t.Errorf("carryOutAll stopped or lost the refusal: %+v", done)
+	}
+}
+
 func TestCarryOutReturnsRemovedKeysAsRemoved(t *testing.T) {
 	c := newCluster(t)
 	old := c.replicaSet("web-old")
