@@ -6,6 +6,7 @@ import (
 
 	"github.com/cert-manager/cert-manager/pkg/api"
 	"github.com/cert-manager/cert-manager/pkg/controller/cainjector"
+	"github.com/cert-manager/cert-manager/pkg/util"
 	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,7 +50,8 @@ func injectorManager(kubeconfig, health string) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	manager, err := ctrl.NewManager(config, ctrl.Options{
+	// The user agent is also the field manager of what is applied, and must not be empty.
+	manager, err := ctrl.NewManager(util.RestConfigWithUserAgent(config, "cainjector"), ctrl.Options{
 		Scheme:                 scheme,
 		Metrics:                metrics.Options{BindAddress: "0"},
 		HealthProbeBindAddress: health,

@@ -85,6 +85,7 @@ func controllerManager(dir layout.Dir) Component {
 		"--root-ca-file=" + dir.PKI(pki.CA+".crt"),
 		"--service-account-private-key-file=" + dir.PKI(pki.ServiceAccountKey+".key"),
 		"--service-cluster-ip-range=" + plan.ServiceCIDR,
+		"--flex-volume-plugin-dir=" + dir.Data("kube-controller-manager", "volume-plugins"), // else it makes one in /usr/libexec
 	}, authorities(dir)...))
 }
 

@@ -7,14 +7,37 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // failure is how components write that something failed: klog, logrus and slog, zap, CoreDNS, Go's runtime.
 var failure = regexp.MustCompile(`^[EF]\d{4} |level=(?i:error|fatal|panic)|"level":"(error|fatal|panic)"|^\[(ERROR|FATAL)\]|^panic: |^fatal error: `)
 
-// harmless is written by kwok whenever somebody else was faster to change an object, before it tries again.
-const harmless = "the object has been modified"
+// noise is lines with text in the log of a component.
+type noise struct{ component, text string }
+
+// harmless are lines that every cluster writes, by component or by what its name begins with: while it starts and
+// others are not there yet, for lack of a capability it can do without, when somebody hangs up or something is gone
+// already, or before it tries again.
+var harmless = []noise{
+	{"kwok", "the object has been modified"},
+	{"kube-", "The manifest file is empty, ignoring"},
+	{"kube-apiserver", `namespaces \"kube-system\" not found`},
+	{"kube-proxy", "Failed to list existing nftables objects"},
+	{"kubelet-", "Failed to set rlimit on max file handles"},
+	{"kubelet-", "Failed to ensure process in container with oom score"},
+	{"kubelet-", "Skipping pod synchronization"},
+	{"kubelet-", "checkpoint is not found"},
+	{"kubelet-", "Error getting the current node from lister"}, // until it is registered
+	{"kubelet-", "node is not registered yet"},
+	{"kubelet-", `error getting node \"`},
+	{"kubelet-", "use of closed network connection"},
+	{"kubelet-", "an error occurred when try to find container"},
+	{"containerd-", "an error occurred when try to find container"},
+	{"kube-apiserver", "http2: stream closed"},
+	{"kube-controller-manager", "is not as new as written version"},
+}
 
 // logs prints the lines of all logs that say that something failed.
 func (l *launcher) logs(context.Context, []string) error {
@@ -48,5 +71,7 @@ func (l *launcher) printFailures(file string) error {
 }
 
 func isFailure(component, line string) bool {
-	return failure.MatchString(line) && !(component == "kwok" && strings.Contains(line, harmless))
+	return failure.MatchString(line) && !slices.ContainsFunc(harmless, func(each noise) bool {
+		return strings.HasPrefix(component, each.component) && strings.Contains(line, each.text)
+	})
 }
