@@ -84,8 +84,11 @@ func objectsOf(rollout *inplace.Rollout) []client.Object {
 // leader before us may have written what our cache does not show yet. Then it is planned anew, if it still exists.
 func (r *Reconciler) catchUp(ctx context.Context, deployment types.NamespacedName) (reconcile.Result, error) {
 	current, err := r.live.Rollout(ctx, deployment)
-	if err != nil || current == nil {
-		return reconcile.Result{RequeueAfter: lookAgain}, err
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if current == nil {
+		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
 	r.writer.memory.remember(deployment, objectsOf(current)...)
 	return reconcile.Result{RequeueAfter: soon}, nil
