@@ -92,11 +92,16 @@ func mounts() ([]string, error) {
 	return lines, err
 }
 
-// processes are those that run the cluster's binaries, or are in one of its cgroups: containers.
+// processes are those that run the cluster's binaries, users' kubectl aside, or are in one of its cgroups: containers.
+// A zombie holds nothing; when it vanishes is up to the machine's init.
 func processes() ([]string, error) {
 	pids, err := process.All()
 	var lines []string
 	for _, pid := range pids {
+		each, err := process.Of(pid)
+		if err != nil || !each.Alive() || process.Name(pid) == "kubectl" {
+			continue
+		}
 		executable, _ := process.Executable(pid)
 		cgroup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 		if strings.HasPrefix(executable, dir.Bin()) || strings.Contains(string(cgroup), ":/stayput") {

@@ -59,6 +59,8 @@ func kwok(dir layout.Dir) Component {
 			dir.Bin("kwok"),
 			"--kubeconfig=" + pki.Kubeconfig(dir, "kwok"),
 			"--config=" + dir.Share("simulated", "stages.yaml"),
+			"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+			"--cidr=10.200.0.0/16", // of pods, which nobody can reach
 			"--server-address=" + address,
 		},
 		Listens: listens(address),

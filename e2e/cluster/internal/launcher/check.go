@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"strings"
 
 	"github.com/stayput/stayput/e2e/cluster/internal/component"
 	"github.com/stayput/stayput/e2e/cluster/internal/machine"
@@ -20,6 +19,9 @@ func (l *launcher) check(ctx context.Context, cluster state, table []component.C
 		}
 	}
 	if err := machine.Require(ctx, l.progress); err != nil {
+		return err
+	}
+	if err := l.adopt(table); err != nil {
 		return err
 	}
 	return l.checkPorts(ctx, table)
@@ -89,18 +91,9 @@ func (l *launcher) checkPort(name string, address netip.AddrPort, listeners []pr
 		switch {
 		case !found:
 			return fmt.Errorf("port %d, which %s needs, is taken by a process that cannot be seen from here: stop it first", address.Port(), name)
-		case own[pid]:
-		case l.isRemnant(pid):
-			return fmt.Errorf("port %d, which %s needs, is taken by %s (process %d) of an earlier cluster: run make cluster-down first", address.Port(), name, process.Name(pid), pid)
-		default:
+		case !own[pid]:
 			return fmt.Errorf("port %d, which %s needs, is taken by %s (process %d): stop it first", address.Port(), name, process.Name(pid), pid)
 		}
 	}
 	return nil
-}
-
-// isRemnant says that pid runs one of the cluster's binaries.
-func (l *launcher) isRemnant(pid int) bool {
-	executable, err := process.Executable(pid)
-	return err == nil && strings.HasPrefix(executable, l.dir.Bin()+"/")
 }

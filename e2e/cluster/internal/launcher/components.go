@@ -19,6 +19,26 @@ import (
 // grace is how long a component that is stopped may take to end in good order.
 const grace = 10 * time.Second
 
+// adopt records the components that run without a record: their launcher was killed between the start and the record.
+func (l *launcher) adopt(table []component.Component) error {
+	pids, err := process.All()
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		index := slices.IndexFunc(table, func(c component.Component) bool { return slices.Equal(c.Argv, process.Arguments(pid)) })
+		if index < 0 {
+			continue
+		}
+		if found, err := process.Of(pid); err == nil && found.Alive() { // else it has ended meanwhile
+			if err := writeJSON(l.processFile(table[index].Name), found); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // launch starts the component unless it runs, and returns when it is ready.
 func (l *launcher) launch(ctx context.Context, c component.Component) error {
 	recorded, err := l.process(c.Name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -61,7 +62,7 @@ func (l *launcher) killAll(ctx context.Context) error {
 }
 
 // remnants are the processes that run one of the cluster's binaries: components, recorded or not, and shims, which
-// nobody records. Other launchers are not, they wait for the lock.
+// nobody records.
 func (l *launcher) remnants() ([]process.Process, error) {
 	pids, err := process.All()
 	if err != nil {
@@ -69,7 +70,7 @@ func (l *launcher) remnants() ([]process.Process, error) {
 	}
 	var found []process.Process
 	for _, pid := range pids {
-		if !l.isRemnant(pid) || l.isLauncher(pid) {
+		if !l.isRemnant(pid) || l.isUsers(pid) {
 			continue
 		}
 		if each, err := process.Of(pid); err == nil { // else it has ended meanwhile
@@ -79,11 +80,23 @@ func (l *launcher) remnants() ([]process.Process, error) {
 	return found, nil
 }
 
-// isLauncher says that pid runs this binary, and not as the registry.
-func (l *launcher) isLauncher(pid int) bool {
-	executable, err := process.Executable(pid)
+// isUsers says that pid was called by a user: kubectl, or a launcher, which if not this one waits for the lock. The
+// registry is this binary, too.
+func (l *launcher) isUsers(pid int) bool {
 	arguments := process.Arguments(pid)
-	return err == nil && executable == l.dir.Bin("cluster") && (len(arguments) < 2 || arguments[1] != "registry")
+	switch process.Name(pid) {
+	case "kubectl":
+		return true
+	case "cluster":
+		return len(arguments) < 2 || arguments[1] != "registry"
+	}
+	return false
+}
+
+// isRemnant says that pid runs one of the cluster's binaries.
+func (l *launcher) isRemnant(pid int) bool {
+	executable, err := process.Executable(pid)
+	return err == nil && strings.HasPrefix(executable, l.dir.Bin()+"/")
 }
 
 // restoreMachine undoes what prepare did to the machine.
