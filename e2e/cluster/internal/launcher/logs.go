@@ -12,7 +12,7 @@ import (
 )
 
 // failure is how components write that something failed: klog, logrus and slog, zap, CoreDNS, Go's runtime.
-var failure = regexp.MustCompile(`^[EF]\d{4} |level=(?i:error|fatal|panic)|"level":"(error|fatal|panic)"|^\[(ERROR|FATAL)\]|^panic: |^fatal error: `)
+var failure = regexp.MustCompile(`^[EF]\d{4} |level=(?i:error|fatal|panic)|"level":"(?i:error|fatal|panic)"|^\[(ERROR|FATAL)\]|^panic: |^fatal error: `)
 
 // noise is lines with text in the log of a component.
 type noise struct{ component, text string }
