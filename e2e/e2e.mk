@@ -9,3 +9,8 @@ e2e: cluster install ## the end-to-end suite; RUN=undo/half for some of it
 .PHONY: demo
 demo: cluster install ## what Stayput does, in a minute
 	@PATH="$(BIN):$$PATH" e2e/demo.sh
+
+# In e2e itself and without a package argument: only so does go test print while it runs.
+.PHONY: bench
+bench: cluster install ## what an update costs, in place and natively; SIMULATED_NODES=1000 for thousands of pods too
+	@SIMULATED_NODES='$(SIMULATED_NODES)' go -C e2e test -tags e2e,bench -count=1 -timeout 2h -run '^TestBench$$'

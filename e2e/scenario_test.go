@@ -50,21 +50,32 @@ type stage struct {
 // newStage makes a namespace. When the test ends, everything that happened in it is judged and it is deleted.
 func newStage(t *testing.T, labels map[string]string) *stage {
 	t.Helper()
-	ctx := t.Context()
-	created, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
+	s := &stage{T: t, namespace: createNamespace(t, labels)}
+	t.Cleanup(func() { deleteNamespace(t, s.namespace) })
+	s.recorder = record(t, s.namespace)
+	t.Cleanup(s.judge)
+	s.usable()
+	return s
+}
+
+func createNamespace(t *testing.T, labels map[string]string) string {
+	t.Helper()
+	created, err := clients.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + nameOf(t) + "-", Labels: labels},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("creating a namespace: %v", err)
 	}
-	t.Cleanup(func() { deleteNamespace(t, created.Name) })
-	s := &stage{T: t, namespace: created.Name, recorder: record(t, created.Name)}
-	t.Cleanup(s.judge)
+	return created.Name
+}
+
+// usable waits until pods can be created.
+func (s *stage) usable() {
+	s.Helper()
 	s.eventually("the namespace's service account", func(ctx context.Context) error {
 		_, err := clients.CoreV1().ServiceAccounts(s.namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
-	return s
 }
 
 var unfit = regexp.MustCompile(`[^a-z0-9]+`)
