@@ -128,7 +128,7 @@ func kubelet(dir layout.Dir, node plan.Node) Component {
 }
 
 // kubeletConfig never evicts pods because of the machine's disk, which the nodes share with each other and with
-// whatever else is on it, and never removes images from it.
+// whatever else is on it, never removes images from it, and makes no chains of iptables, which it would leave behind.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: {ip}
@@ -148,6 +148,7 @@ localStorageCapacityIsolation: false
 failSwapOn: false
 oomScoreAdj: 0
 maxPods: 250
+makeIPTablesUtilChains: false
 clusterDNS: [{dns}]
 clusterDomain: {domain}
 containerRuntimeEndpoint: unix://{socket}

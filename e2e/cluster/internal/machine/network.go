@@ -17,7 +17,8 @@ import (
 
 const bridgePrefix = "stayput"
 
-// SetUpNetwork makes the bridges of the control plane and the nodes, the route to the Services and the nftables rules.
+// SetUpNetwork makes the bridges of the control plane and the nodes, the route to the Services and the nftables rules,
+// and opens a firewall that would stop the pods.
 func SetUpNetwork(nodes int) error {
 	controlPlane, err := ensureBridge(plan.ControlPlaneBridge, plan.ControlPlaneIP)
 	if err != nil {
@@ -31,7 +32,10 @@ func SetUpNetwork(nodes int) error {
 	if err := routeServices(controlPlane); err != nil {
 		return err
 	}
-	return nft(hairpin(nodes))
+	if err := nft(hairpin(nodes)); err != nil {
+		return err
+	}
+	return openFirewall()
 }
 
 // ensureBridge makes a bridge with the address ip/24. Its hardware address is fixed: a bridge without its own takes
@@ -114,7 +118,7 @@ func TearDownNetwork() error {
 			failures = append(failures, removeLink(link))
 		}
 	}
-	return errors.Join(append(failures, removeTables())...)
+	return errors.Join(append(failures, removeTables(), closeFirewall())...)
 }
 
 // removeLink takes it as done if the link is gone: a veth goes with its pod's namespace.
