@@ -2,6 +2,7 @@ package inplace
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 // Move is the mark on a pod that was patched in place: what it became, and how to tell when its containers have followed.
 type Move struct {
-	// Hash is the pod-template-hash of the ReplicaSet whose images the pod has.
+	// Hash is the pod-template-hash of the ReplicaSet whose images the pod got.
 	Hash string `json:"hash"`
 	// Generation is that of the pod after the last patch of its images; 0 on clusters that do not count it.
 	Generation int64 `json:"generation,omitempty"`
@@ -100,26 +101,39 @@ func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (boo
 	return since(status.State.Running.StartedAt.Time, stableRetag, now)
 }
 
-// next is the mark of the patch that makes the pod what the ReplicaSet with that hash makes. Containers that have not arrived
-// where an earlier patch sent them, and are not patched now, keep their entry.
-func (m Move) next(pod *corev1.Pod, hash string, images []ImageChange, now time.Time) Move {
-	next := Move{Hash: hash, Generation: m.Generation, Containers: map[string]MovedContainer{}}
-	behind := pod.Status.ObservedGeneration > 0 && !m.observed(pod)
-	for name, before := range m.Containers {
-		if arrived, _ := m.containerArrived(pod, name, now); !arrived || behind {
-			next.Containers[name] = before
-		}
+// next is the mark of a patch with these images, for what the ReplicaSet with that hash makes. The entries are those to keep:
+// all, or those pending.
+func (m Move) next(pod *corev1.Pod, hash string, entries map[string]MovedContainer, images []ImageChange, now time.Time) Move {
+	next := Move{Hash: hash, Generation: m.Generation, Containers: maps.Clone(entries)}
+	if len(images) == 0 {
+		return next
 	}
-	if len(images) > 0 && pod.Generation > 0 {
+	if pod.Generation > 0 {
 		next.Generation = pod.Generation + 1
 	}
+	if next.Containers == nil {
+		next.Containers = map[string]MovedContainer{}
+	}
+	pending := m.pending(pod, now)
 	for _, image := range images {
-		status := containerStatus(pod, image.Container)
-		_, pending := next.Containers[image.Container]
-		next.Containers[image.Container] = MovedContainer{Image: image.To, ImageID: status.ImageID, ContainerID: status.ContainerID,
-			At: metav1.NewTime(now.Truncate(time.Second)), Unsure: pending || status.ImageID == ""}
+		status, before := containerStatus(pod, image.Container), MovedContainer{Image: image.To, At: metav1.NewTime(now.Truncate(time.Second))}
+		_, before.Unsure = pending[image.Container]
+		before.ImageID, before.ContainerID, before.Unsure = status.ImageID, status.ContainerID, before.Unsure || status.ImageID == ""
+		next.Containers[image.Container] = before
 	}
 	return next
+}
+
+// pending are the containers that have not arrived where they were sent.
+func (m Move) pending(pod *corev1.Pod, now time.Time) map[string]MovedContainer {
+	behind := pod.Status.ObservedGeneration > 0 && !m.observed(pod)
+	pending := map[string]MovedContainer{}
+	for name, before := range m.Containers {
+		if arrived, _ := m.containerArrived(pod, name, now); !arrived || behind {
+			pending[name] = before
+		}
+	}
+	return pending
 }
 
 // String is the mark's value.

@@ -43,33 +43,38 @@ func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 		switch {
 		case reserved > 0:
 			reserved--
-		case !open || v.paused() && !m.halfway():
+		case !open || v.paused() && len(m.halfway) == 0:
 			continue
-		case m.available && *budget <= 0:
+		case m.ready() && *budget <= 0:
 			continue
-		case m.available:
+		case m.ready():
 			*budget--
 		}
 		s.leaving = append(s.leaving, m)
 	}
 }
 
-// light are the pods that could move without a restart: only labels change, or they have the target's images already.
+// light are the pods that could move without a restart: only labels change, or they have the target's images already. Those that
+// do not serve come first: replicas lowered for one of them must not be taken for another's.
 func (s *replicaSet) light() []*member {
-	var light []*member
+	var idle, serving []*member
 	for _, m := range s.pods {
-		if !m.restarts() && (m.arrived || !m.halfway()) {
-			light = append(light, m)
+		switch {
+		case m.restarts() || len(m.halfway) > 0 && !m.arrived:
+		case m.ready():
+			serving = append(serving, m)
+		default:
+			idle = append(idle, m)
 		}
 	}
-	return light
+	return append(idle, serving...)
 }
 
 // start gives pods that must restart their turn, those that do not serve anyway first.
 func (v *view) start(budget int) {
 	unproven := v.unproven()
 	for _, m := range v.members {
-		if !m.restarts() || m.turn || m.available {
+		if !m.restarts() || m.turn || m.ready() {
 			continue
 		}
 		// A pod that never came to run what it has now has nothing to lose: an undo must always get through.
@@ -92,9 +97,9 @@ func (v *view) startOne(m *member) {
 	switch {
 	case gated(m.pod):
 		m.turn = true
-		v.step(closeGate(m.pod, v.Now, m.change.String()))
+		v.step(closeGate(m.pod, v.Now, Change{Images: m.images}.String()))
 	case v.allSettling():
-		v.step(m.become(v.target.rs, m.change, v.Now))
+		v.step(m.become(v.target.rs, m.images, v.Now))
 	}
 }
 
@@ -113,7 +118,7 @@ func (v *view) budget() int {
 func (v *view) unproven() int {
 	unproven := max(0, v.target.size()-len(v.target.pods))
 	for _, m := range v.members {
-		onTarget := m.owner == v.target || m.current == v.target.rs
+		onTarget := m.owner == v.target || len(m.halfway) > 0 && !m.restarts()
 		if m.turn || onTarget && !m.available {
 			unproven++
 		}

@@ -61,10 +61,7 @@ func (r Rollout) Plan() Plan {
 // impossible is what only the pods tell against an update in place; nil if nothing does.
 func (v *view) impossible() *Reason {
 	for _, m := range v.members {
-		if !m.change.InPlace() {
-			return &m.change.Reasons[0]
-		}
-		if reason := m.rewritten(v.containersOf(m.current)); reason != nil {
+		if reason := m.rewritten(); reason != nil {
 			return reason
 		}
 	}

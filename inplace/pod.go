@@ -2,8 +2,6 @@ package inplace
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -16,10 +14,10 @@ type member struct {
 	pod   *corev1.Pod
 	owner *replicaSet
 	move  Move
-	// current is the ReplicaSet whose images the pod has: its owner, except half-way through the update of an ungated pod.
-	current *ReplicaSet
-	// change is what the pod needs to become one of the target.
-	change Change
+	// images are those the pod needs to become one of the target.
+	images []ImageChange
+	// halfway: it has other images than its owner's template, as an ungated pod has in the middle of its update.
+	halfway []ImageChange
 	// available as natively (Ready for minReadySeconds), and neither being drained nor still what it was before a patch.
 	available bool
 	// arrived: its containers have followed the last patch.
@@ -34,16 +32,28 @@ func live(pod *corev1.Pod) bool {
 }
 
 func (v *view) member(pod *corev1.Pod, owner *replicaSet) *member {
-	m := &member{pod: pod, owner: owner, move: moveOf(pod), current: owner.rs}
-	if rs := v.withHash(m.move.Hash); rs != nil && !gated(pod) {
-		m.current = rs
+	m := &member{pod: pod, owner: owner, move: moveOf(pod), halfway: differing(pod, v.containersOf(owner.rs))}
+	if v.verdict.Target != nil {
+		m.images = differing(pod, v.containersOf(v.verdict.Target))
 	}
-	m.change = v.changeFrom(m.current)
 	arrived, wait := m.move.arrived(pod, v.Now)
 	available, later := availableAt(pod, v.Deployment.Spec.MinReadySeconds, v.Now)
 	m.arrived, m.available = arrived, available && arrived && !closed(pod)
 	v.again(sooner(wait, later))
 	return m
+}
+
+// differing are the containers of the pod that have another image than those of the template.
+func differing(pod *corev1.Pod, template []corev1.Container) []ImageChange {
+	var images []ImageChange
+	for _, want := range template {
+		for _, have := range pod.Spec.Containers {
+			if have.Name == want.Name && have.Image != want.Image {
+				images = append(images, ImageChange{Container: have.Name, From: have.Image, To: want.Image})
+			}
+		}
+	}
+	return images
 }
 
 // availableAt is IsPodAvailable of pkg/api/v1/pod/util.go; if it is only a matter of time, of how much.
@@ -61,46 +71,44 @@ func availableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, t
 }
 
 // restarts tells whether the pod has to be patched with images.
-func (m *member) restarts() bool { return len(m.change.Images) > 0 }
+func (m *member) restarts() bool { return len(m.images) > 0 }
+
+// ready tells whether the pod serves, even if not yet for minReadySeconds.
+func (m *member) ready() bool { return isTrue(m.pod, corev1.PodReady) }
 
 // drained tells whether the pod, whose turn it is, serves no more.
-func (m *member) drained() bool { return m.turn && !isTrue(m.pod, corev1.PodReady) }
+func (m *member) drained() bool { return m.turn && !m.ready() }
 
-// halfway tells whether the pod has the images of one ReplicaSet and the identity of another.
-func (m *member) halfway() bool { return m.current != m.owner.rs }
-
-// rewritten tells of an image that is not the template's: another webhook changed it at birth, and would have changed the
-// new one too.
-func (m *member) rewritten(templateContainers []corev1.Container) *Reason {
-	for _, want := range templateContainers {
-		for _, have := range m.pod.Spec.Containers {
-			if have.Name == want.Name && have.Image != want.Image {
-				return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf(
-					"container %s of pod %s has image %q although its template says %q", have.Name, m.pod.Name, have.Image, want.Image)}
-			}
+// rewritten tells of an image that is neither the template's nor from us: another webhook changed it at birth, and would have
+// changed the new one too.
+func (m *member) rewritten() *Reason {
+	for _, image := range m.halfway {
+		if m.move.Containers[image.Container].Image != image.From || gated(m.pod) {
+			return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf(
+				"container %s of pod %s has image %q although its template says %q", image.Container, m.pod.Name, image.From, image.To)}
 		}
 	}
 	return nil
 }
 
 // moveTo makes the pod one of the target: images and identity at once, so that at every moment label and owner say what its
-// spec is. The identity is what changes from its owner's template to the target's.
-func (m *member) moveTo(target *ReplicaSet, identity Change, now time.Time) PatchPod {
-	mark := m.move.next(m.pod, target.Labels[labelTemplateHash], m.change.Images, now)
-	marked, patch := m.marked(mark)
-	patch = append(patch, operations(m.change, marked, m.current, target, true)...)
-	patch = append(patch, operations(identity, marked, m.owner.rs, target, false)...)
-	patch = append(patch, setEntries("labels", m.pod.Labels, [2]string{labelTemplateHash, target.Labels[labelTemplateHash]})...)
+// spec is. The change is that from its owner's template to the target's.
+func (m *member) moveTo(target *ReplicaSet, change Change, now time.Time) PatchPod {
+	hash := target.Labels[labelTemplateHash]
+	marked, patch := m.marked(m.move.next(m.pod, hash, m.move.pending(m.pod, now), m.images, now))
+	change.Images = m.images
+	patch = append(patch, change.PodOperations(marked, m.owner.rs.Spec.Template, target.Spec.Template)...)
+	patch = append(patch, setEntries("labels", m.pod.Labels, [2]string{labelTemplateHash, hash})...)
 	patch = append(patch, reown(m.pod, target)...)
 	return PatchPod{Pod: m.pod, Moves: true, Operations: guarded(m.pod, patch...),
-		Why: fmt.Sprintf("move from %s to %s, %s", m.owner.rs.Name, target.Name, m.change)}
+		Why: fmt.Sprintf("move from %s to %s, %s", m.owner.rs.Name, target.Name, change)}
 }
 
-// become gives the pod the images of the ReplicaSet and leaves its identity as it is. The change leads there from the
-// pod's current ReplicaSet.
-func (m *member) become(rs *ReplicaSet, change Change, now time.Time) PatchPod {
-	marked, patch := m.marked(m.move.next(m.pod, rs.Labels[labelTemplateHash], change.Images, now))
-	patch = append(patch, operations(change, marked, m.current, rs, true)...)
+// become gives the pod the images of the ReplicaSet and leaves its identity as it is.
+func (m *member) become(rs *ReplicaSet, images []ImageChange, now time.Time) PatchPod {
+	marked, patch := m.marked(m.move.next(m.pod, rs.Labels[labelTemplateHash], m.move.Containers, images, now))
+	change := Change{Images: images}
+	patch = append(patch, change.PodOperations(marked, Template{}, Template{})...)
 	return PatchPod{Pod: m.pod, Operations: guarded(m.pod, patch...), Why: fmt.Sprintf("images of %s, %s", rs.Name, change)}
 }
 
@@ -109,16 +117,6 @@ func (m *member) marked(mark Move) (*corev1.Pod, []jsonpatch.Operation) {
 	pod := m.pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AnnotationMove, mark.String())
 	return pod, setEntries("annotations", m.pod.Annotations, [2]string{AnnotationMove, mark.String()})
-}
-
-// operations are those of the change that concern the pod's spec, or those that do not.
-func operations(change Change, pod *corev1.Pod, from, to *ReplicaSet, spec bool) []jsonpatch.Operation {
-	if change.None() {
-		return nil
-	}
-	return slices.DeleteFunc(change.PodOperations(pod, from.Spec.Template, to.Spec.Template), func(operation jsonpatch.Operation) bool {
-		return strings.HasPrefix(operation.Path, "/spec/") != spec
-	})
 }
 
 // reown makes the ReplicaSet the pod's controller, in the place of the one it has.

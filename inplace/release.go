@@ -45,8 +45,8 @@ func (v *view) leave() {
 // the user undid the update now, nobody else would ever notice.
 func (v *view) goBack() {
 	for _, m := range v.members {
-		if m.halfway() {
-			v.step(m.become(m.owner.rs, Compare(m.current.Spec.Template, m.owner.rs.Spec.Template, v.Rules), v.Now))
+		if len(m.halfway) > 0 && m.rewritten() == nil {
+			v.step(m.become(m.owner.rs, m.halfway, v.Now))
 		}
 	}
 }

@@ -26,12 +26,13 @@ const (
 	recreateMaxReplicas = 1
 )
 
-// Rollout is one Deployment with everything an update of it depends on.
+// Rollout is one Deployment with everything an update of it depends on. No object may be older than what the caller wrote itself:
+// a step is guarded by the version of its own object only, and depends on several.
 type Rollout struct {
 	Deployment *Deployment
 	// ReplicaSets are those the Deployment controls.
 	ReplicaSets []*ReplicaSet
-	// Pods are those the ReplicaSets control, terminating ones too. They should be no older than the caller's own writes.
+	// Pods are those the ReplicaSets control, terminating ones too.
 	Pods  []*corev1.Pod
 	Mode  Mode
 	Rules Rules

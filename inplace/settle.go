@@ -2,6 +2,7 @@ package inplace
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -127,12 +128,23 @@ func (v *view) changed(s *replicaSet) (operations []jsonpatch.Operation, why []s
 	return operations, why
 }
 
-// replicasAnnotations is SetReplicasAnnotations: where they differ, the native controller sees a scaling event and adds pods.
+// replicasAnnotations is SetReplicasAnnotations: where they differ from what the Deployment wants, the native controller sees a
+// scaling event. One that it must see is that its only active ReplicaSet was lowered for a move which never came: it would
+// restore that. Did the annotation say what the Deployment wants and were the Deployment then scaled to just those replicas, it
+// would take itself for scaling for ever (scale in pkg/controller/deployment/sync.go returns early).
 func (v *view) replicasAnnotations(s *replicaSet) []jsonpatch.Operation {
-	want := desired(v.Deployment)
+	wants := desired(v.Deployment)
+	before := wants
+	if v.onlyActive(s) {
+		before = s.wish.replicas
+	}
 	return setEntries("annotations", s.rs.Annotations,
-		[2]string{annotationDesired, strconv.Itoa(int(want))},
-		[2]string{annotationMax, strconv.Itoa(int(want + v.Deployment.maxSurge()))})
+		[2]string{annotationDesired, strconv.Itoa(int(before))},
+		[2]string{annotationMax, strconv.Itoa(int(wants + v.Deployment.maxSurge()))})
+}
+
+func (v *view) onlyActive(only *replicaSet) bool {
+	return !slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return (s.wish.replicas > 0) != (s == only) })
 }
 
 func (s *replicaSet) marks() []jsonpatch.Operation {

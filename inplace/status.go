@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -39,11 +38,11 @@ func (v *view) patchStatus() {
 	}
 }
 
-// nativeStatus is syncDeploymentStatus (pkg/controller/deployment/sync.go) while paused or scaling, syncRolloutStatus
-// (progress.go) otherwise.
+// nativeStatus is syncDeploymentStatus (pkg/controller/deployment/sync.go) while paused, syncRolloutStatus (progress.go)
+// otherwise.
 func (v *view) nativeStatus() appsv1.DeploymentStatus {
 	status := v.counts()
-	if v.paused() || v.scalingEvent() {
+	if v.paused() {
 		return status
 	}
 	v.setProgress(&status)
@@ -167,14 +166,6 @@ func (v *view) awaitDeadline(status appsv1.DeploymentStatus) {
 	}
 	_, wait := since(progressing.LastUpdateTime.Time, v.deadline(), v.Now)
 	v.again(wait + time.Second)
-}
-
-// scalingEvent is isScalingEvent in sync.go.
-func (v *view) scalingEvent() bool {
-	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool {
-		before, err := strconv.ParseInt(s.rs.Annotations[annotationDesired], 10, 32)
-		return s.size() > 0 && err == nil && int32(before) != desired(v.Deployment)
-	})
 }
 
 // replicaFailure is getReplicaFailures in progress.go: that of the target rather than that of another; nil if there is none.

@@ -67,15 +67,6 @@ func (v *view) ownerOf(pod *corev1.Pod) *replicaSet {
 	return nil
 }
 
-func (v *view) withHash(hash string) *ReplicaSet {
-	for _, s := range v.sets {
-		if hash != "" && s.rs.Labels[labelTemplateHash] == hash {
-			return s.rs
-		}
-	}
-	return nil
-}
-
 // changeFrom is what pods with that ReplicaSet's template need to become the target's; nothing as long as there is no target.
 func (v *view) changeFrom(rs *ReplicaSet) Change {
 	target := v.verdict.Target

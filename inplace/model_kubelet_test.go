@@ -1,0 +1,167 @@
+package inplace
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// kubelet runs all pods. It acts on a cache that lags, and writes observedGeneration before it kills.
+type kubelet struct {
+	*world
+	pods  *informer[*corev1.Pod]
+	state map[string]map[string]*container
+	ids   int
+}
+
+// container is one in the runtime. An image with "bad" in its name cannot be pulled, one with "crash" never gets ready.
+type container struct {
+	id, image string
+	started   time.Time
+	running   bool
+	ready     bool
+	// dying until then, of a kill.
+	dying time.Time
+	// backOff until then, after a crash.
+	backOff time.Time
+}
+
+func newKubelet(w *world) *kubelet {
+	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}}
+}
+
+func (k *kubelet) run(name string) {
+	pod := k.pods.objects[name]
+	if pod == nil {
+		return
+	}
+	if pod.DeletionTimestamp != nil {
+		if _, exists := k.world.pods.objects[name]; exists {
+			remove(k.world, k.world.pods, name)
+		}
+		delete(k.state, name)
+		return
+	}
+	if k.state[name] == nil {
+		k.state[name] = map[string]*container{}
+	}
+	k.writeStatus(pod)
+	for _, want := range pod.Spec.Containers {
+		k.syncContainer(name, want)
+	}
+}
+
+// syncContainer is one step of SyncPod for one container: kill, then pull and start, then readiness.
+func (k *kubelet) syncContainer(pod string, want corev1.Container) {
+	c := k.state[pod][want.Name]
+	if c == nil {
+		c = &container{}
+		k.state[pod][want.Name] = c
+	}
+	switch {
+	case !c.dying.IsZero():
+		if !k.now.Before(c.dying) {
+			c.running, c.ready, c.dying = false, false, time.Time{}
+		}
+	case c.running && c.image != want.Image:
+		k.logf("kubelet: kill %s/%s, which runs %s", pod, want.Name, c.image)
+		c.dying = k.now.Add(time.Duration(k.rng.Intn(300)) * time.Millisecond)
+	case !c.running && !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad"):
+		k.ids++
+		*c = container{id: fmt.Sprintf("id-%d", k.ids), image: want.Image, running: true, started: k.now}
+	case c.running && !c.ready && !strings.Contains(c.image, "crash") && k.now.Sub(c.started) > 300*time.Millisecond:
+		c.ready = true
+	case c.running && strings.Contains(c.image, "crash") && k.rng.Intn(4) == 0:
+		c.running, c.backOff = false, k.now.Add(time.Second)
+	}
+}
+
+func (k *kubelet) crash() {
+	names := slices.Sorted(maps.Keys(k.state))
+	if len(names) == 0 {
+		return
+	}
+	name := names[k.rng.Intn(len(names))]
+	k.logf("%s crashes", name)
+	for _, c := range k.state[name] {
+		if c.running && c.dying.IsZero() {
+			c.running, c.ready = false, false
+		}
+	}
+}
+
+// writeStatus is the status the kubelet generates from its cache and the runtime; it patches only what it owns.
+func (k *kubelet) writeStatus(cached *corev1.Pod) {
+	live, exists := k.world.pods.objects[cached.Name]
+	if !exists {
+		return
+	}
+	status := corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: cached.Generation, Conditions: slices.Clone(live.Status.Conditions)}
+	containersReady := true
+	for _, want := range cached.Spec.Containers {
+		c := k.state[cached.Name][want.Name]
+		if c == nil {
+			c = &container{}
+		}
+		containersReady = containersReady && c.ready
+		status.ContainerStatuses = append(status.ContainerStatuses, c.status(want))
+	}
+	if len(cached.Status.ContainerStatuses) == 0 && !containersReady {
+		status.Phase = corev1.PodPending
+	}
+	ready := containersReady && (!gated(cached) || isTrue(cached, ConditionServing))
+	k.setPodCondition(&status, corev1.ContainersReady, containersReady)
+	k.setPodCondition(&status, corev1.PodReady, ready)
+	if sameStatus(live.Status, status) {
+		return
+	}
+	if _, err := edit(k.world, k.world.pods, cached.Name, "", func(pod *corev1.Pod) { pod.Status = status }); err == nil {
+		k.rules.readySet(k.world, cached.Name, ready)
+		k.logf("kubelet: %s generation %d ready %v/%v %s", cached.Name, cached.Generation, containersReady, ready, status.ContainerStatuses[0].Image)
+	}
+}
+
+func (c *container) status(want corev1.Container) corev1.ContainerStatus {
+	status := corev1.ContainerStatus{Name: want.Name, Image: c.image, ContainerID: c.id, Ready: c.ready}
+	if c.image == "" {
+		status.Image = want.Image
+	} else {
+		status.ImageID = "sha256:" + strings.TrimSuffix(c.image, "-retag")
+	}
+	if c.running {
+		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started.Truncate(time.Second))}
+	} else {
+		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+	}
+	return status
+}
+
+func (k *kubelet) setPodCondition(status *corev1.PodStatus, kind corev1.PodConditionType, value bool) {
+	want := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(k.now.Truncate(time.Second))}
+	if value {
+		want.Status = corev1.ConditionTrue
+	}
+	for i, c := range status.Conditions {
+		if c.Type == kind {
+			if c.Status != want.Status {
+				status.Conditions[i] = want
+			}
+			return
+		}
+	}
+	status.Conditions = append(status.Conditions, want)
+}
+
+func sameStatus(a, b corev1.PodStatus) bool {
+	same := func(a, b corev1.ContainerStatus) bool {
+		return a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready && (a.State.Running == nil) == (b.State.Running == nil)
+	}
+	sameCondition := func(a, b corev1.PodCondition) bool { return a.Type == b.Type && a.Status == b.Status }
+	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
+		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
+}

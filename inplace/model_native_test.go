@@ -1,0 +1,557 @@
+package inplace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"sort"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// deploymentController is pkg/controller/deployment of Kubernetes 1.36, on caches that lag.
+type deploymentController struct {
+	*world
+	deployments *informer[*Deployment]
+	sets        *informer[*ReplicaSet]
+	pods        *informer[*corev1.Pod]
+	// dirty: the key is in the queue, from due on. After 15 failures it is dropped.
+	dirty    bool
+	failures int
+	due      time.Time
+}
+
+func newDeploymentController(w *world) *deploymentController {
+	return &deploymentController{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), dirty: true}
+}
+
+func (c *deploymentController) advance(n int) {
+	switch c.rng.Intn(3) {
+	case 0:
+		c.wake(len(c.deployments.advance(n)))
+	case 1:
+		c.wake(len(c.sets.advance(n)))
+	case 2:
+		for _, event := range c.pods.advance(n) {
+			if event.new == nil {
+				c.wake(1) // deletePod: Recreate waits for it
+			}
+		}
+	}
+}
+
+func (c *deploymentController) wake(events int) {
+	if events > 0 {
+		c.dirty, c.due = true, c.now
+	}
+}
+
+func (c *deploymentController) run() {
+	if !c.dirty || c.now.Before(c.due) {
+		return
+	}
+	c.dirty = false
+	if err := c.sync(); err == nil {
+		c.failures = 0
+	} else if c.failures++; c.failures <= 15 {
+		c.dirty, c.due = true, c.now.Add(5*time.Millisecond<<c.failures)
+	} else {
+		c.logf("the Deployment controller drops the key: %v", err)
+		c.failures = 0
+	}
+}
+
+func (c *deploymentController) sync() error {
+	d := c.deployments.objects["web"]
+	sets := c.sets.list()
+	sort.Slice(sets, func(i, j int) bool { return older(sets[i], sets[j]) })
+	scaling := slices.ContainsFunc(sets, func(rs *ReplicaSet) bool {
+		return replicas(rs) > 0 && rs.Annotations[annotationDesired] != strconv.Itoa(int(desired(d)))
+	})
+	switch {
+	case d.Spec.Paused || scaling:
+		return c.syncScale(d, sets)
+	case !d.rolls():
+		return c.recreate(d, sets)
+	}
+	return c.rolling(d, sets)
+}
+
+func older(a, b *ReplicaSet) bool {
+	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.Name < b.Name
+	}
+	return a.CreationTimestamp.Before(&b.CreationTimestamp)
+}
+
+// split is getAllReplicaSetsAndSyncRevision.
+func (c *deploymentController) split(d *Deployment, sets []*ReplicaSet, create bool) (target *ReplicaSet, old []*ReplicaSet, err error) {
+	latest := int64(0)
+	for _, rs := range sets {
+		if target == nil && sameTemplate(rs.Spec.Template, d.Spec.Template) {
+			target = rs
+			continue
+		}
+		old = append(old, rs)
+		revision, _ := strconv.ParseInt(rs.Annotations[annotationRevision], 10, 64)
+		latest = max(latest, revision)
+	}
+	if target == nil && create {
+		return nil, old, c.create(d, old, latest+1)
+	}
+	if target == nil {
+		return nil, old, nil
+	}
+	if revision, _ := strconv.ParseInt(target.Annotations[annotationRevision], 10, 64); revision <= latest {
+		target, err = c.updateReplicaSet(target, func(rs *ReplicaSet) { rs.Annotations[annotationRevision] = strconv.FormatInt(latest+1, 10) })
+	}
+	return target, old, err
+}
+
+var sameTemplates = map[[2]string]bool{}
+
+// sameTemplate is EqualIgnoreHash, remembered.
+func sameTemplate(a, b Template) bool {
+	key := [2]string{string(a.raw), string(b.raw)}
+	same, known := sameTemplates[key]
+	if !known {
+		same = nativeEqual(new(a.Typed()), new(b.Typed()))
+		sameTemplates[key] = same
+	}
+	return same
+}
+
+func (c *deploymentController) create(d *Deployment, old []*ReplicaSet, revision int64) error {
+	typed := d.Spec.Template.Typed()
+	hasher := fnv.New32a()
+	fmt.Fprint(hasher, string(d.Spec.Template.raw))
+	hash := fmt.Sprintf("%08x", hasher.Sum32())
+	typed.Labels = with(typed.Labels, labelTemplateHash, hash)
+	raw, err := json.Marshal(typed)
+	if err != nil {
+		return err
+	}
+	template, err := ParseTemplate(raw)
+	if err != nil {
+		return err
+	}
+	rs := &ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-" + hash, Namespace: d.Namespace, Labels: typed.Labels,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+		Annotations:     map[string]string{annotationRevision: strconv.FormatInt(revision, 10)}}}
+	rs.Spec.Template, rs.Spec.MinReadySeconds = template, d.Spec.MinReadySeconds
+	setReplicasAnnotations(d, rs)
+	rs.Spec.Replicas = new(int32)
+	rs.Spec.Replicas = new(newReplicas(d, append(old, rs), rs))
+	if err := c.createReplicaSet(rs); err != nil {
+		return err
+	}
+	return c.writeStatus(d, func(status *appsv1.DeploymentStatus) {
+		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, "NewReplicaSetCreated", "", c.now))
+	})
+}
+
+func setReplicasAnnotations(d *Deployment, rs *ReplicaSet) {
+	rs.Annotations[annotationDesired] = strconv.Itoa(int(desired(d)))
+	rs.Annotations[annotationMax] = strconv.Itoa(int(desired(d) + d.maxSurge()))
+}
+
+// newReplicas is NewRSNewReplicas.
+func newReplicas(d *Deployment, all []*ReplicaSet, target *ReplicaSet) int32 {
+	if !d.rolls() {
+		return desired(d)
+	}
+	room := desired(d) + d.maxSurge() - sumReplicas(all)
+	if room <= 0 {
+		return replicas(target)
+	}
+	return replicas(target) + min(room, desired(d)-replicas(target))
+}
+
+func sumReplicas(sets []*ReplicaSet) int32 {
+	sum := int32(0)
+	for _, rs := range sets {
+		sum += replicas(rs)
+	}
+	return sum
+}
+
+func (c *deploymentController) scaleTo(d *Deployment, rs *ReplicaSet, size int32, force bool) (bool, error) {
+	if size == replicas(rs) && !force {
+		return false, nil
+	}
+	_, err := c.updateReplicaSet(rs, func(rs *ReplicaSet) {
+		rs.Spec.Replicas = &size
+		setReplicasAnnotations(d, rs)
+	})
+	return size != replicas(rs), err
+}
+
+// syncScale is sync: while paused, and after scaling.
+func (c *deploymentController) syncScale(d *Deployment, sets []*ReplicaSet) error {
+	target, old, err := c.split(d, sets, false)
+	if err == nil {
+		err = c.scale(d, target, old)
+	}
+	if err == nil && d.Spec.Paused {
+		err = c.cleanup(d, old)
+	}
+	if err != nil {
+		return err
+	}
+	return c.syncStatus(d, sets, target)
+}
+
+func (c *deploymentController) scale(d *Deployment, target *ReplicaSet, old []*ReplicaSet) error {
+	all := old
+	if target != nil {
+		all = append(slices.Clone(old), target)
+	}
+	active := slices.DeleteFunc(slices.Clone(all), func(rs *ReplicaSet) bool { return replicas(rs) == 0 })
+	switch {
+	case len(all) == 0:
+		return nil
+	case len(active) == 0:
+		_, err := c.scaleTo(d, all[len(all)-1], desired(d), false)
+		return err
+	case len(active) == 1 && replicas(active[0]) == desired(d) && !c.stayput.scaled[active[0].Name]:
+		// The real one leaves the annotation as it is and takes itself for scaling for ever, if a conflict came in between before.
+		// That is not for us to judge, unless it comes of our scaling.
+		_, err := c.scaleTo(d, active[0], desired(d), true)
+		return err
+	case len(active) == 1:
+		_, err := c.scaleTo(d, active[0], desired(d), false)
+		return err
+	case !d.rolls():
+		return nil
+	}
+	// Proportional scaling, with the leftovers for the largest.
+	add := desired(d) + d.maxSurge() - sumReplicas(active)
+	if desired(d) == 0 {
+		add = -sumReplicas(active)
+	}
+	sort.SliceStable(active, func(i, j int) bool { return replicas(active[i]) > replicas(active[j]) })
+	added := int32(0)
+	sizes := map[string]int32{}
+	for _, rs := range active {
+		before, _ := strconv.Atoi(rs.Annotations[annotationMax])
+		fraction := int32(float64(replicas(rs)*(desired(d)+d.maxSurge()))/float64(max(1, before))+0.5) - replicas(rs)
+		if add > 0 {
+			fraction = min(fraction, add-added)
+		} else {
+			fraction = max(fraction, add-added)
+		}
+		sizes[rs.Name] = replicas(rs) + fraction
+		added += fraction
+	}
+	sizes[active[0].Name] = max(0, sizes[active[0].Name]+add-added)
+	for _, rs := range active {
+		if _, err := c.scaleTo(d, rs, sizes[rs.Name], true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rolling is rolloutRolling.
+func (c *deploymentController) rolling(d *Deployment, sets []*ReplicaSet) error {
+	target, old, err := c.split(d, sets, true)
+	if err != nil || target == nil {
+		return err
+	}
+	size := replicas(target)
+	if size != desired(d) {
+		size = newReplicas(d, sets, target)
+	}
+	scaled, err := c.scaleTo(d, target, min(size, desired(d)), false)
+	if err == nil && !scaled {
+		scaled, err = c.scaleDownOld(d, sets, old, target)
+	}
+	if err != nil {
+		return err
+	}
+	if !scaled && statusComplete(d, d.Status) {
+		if err := c.cleanup(d, old); err != nil {
+			return err
+		}
+	}
+	return c.syncStatus(d, sets, target)
+}
+
+// scaleDownOld is reconcileOldReplicaSets, with what it calls. Like there, errors of single writes are swallowed.
+func (c *deploymentController) scaleDownOld(d *Deployment, sets, old []*ReplicaSet, target *ReplicaSet) (bool, error) {
+	minimum := desired(d) - d.maxUnavailable()
+	unavailable := replicas(target) - target.Status.AvailableReplicas
+	allowed := sumReplicas(sets) - minimum - unavailable
+	if sumReplicas(old) == 0 || allowed <= 0 {
+		return false, nil
+	}
+	sizes, cleaned := map[string]int32{}, int32(0)
+	available := int32(0)
+	for _, rs := range sets {
+		available += rs.Status.AvailableReplicas
+	}
+	for _, rs := range old {
+		take := min(allowed-cleaned, max(0, replicas(rs)-rs.Status.AvailableReplicas))
+		sizes[rs.Name], cleaned = replicas(rs)-take, cleaned+take
+	}
+	budget := available - minimum
+	for _, rs := range old {
+		take := min(sizes[rs.Name], max(0, budget))
+		sizes[rs.Name], budget = sizes[rs.Name]-take, budget-take
+	}
+	any := false
+	for _, rs := range old {
+		scaled, err := c.scaleTo(d, rs, sizes[rs.Name], false)
+		if err != nil {
+			return any, err // the real one swallows it here, and retries on the next event or resync
+		}
+		any = any || scaled
+	}
+	return any, nil
+}
+
+// recreate is rolloutRecreate.
+func (c *deploymentController) recreate(d *Deployment, sets []*ReplicaSet) error {
+	target, old, err := c.split(d, sets, false)
+	if err != nil {
+		return err
+	}
+	running := false
+	for _, rs := range old {
+		if _, err := c.scaleTo(d, rs, 0, false); err != nil {
+			return err
+		}
+		running = running || replicas(rs) > 0 || rs.Status.Replicas > 0
+	}
+	for _, pod := range c.pods.list() {
+		running = running || target == nil || !metav1.IsControlledBy(pod, target)
+	}
+	if running {
+		return c.syncStatus(d, sets, target)
+	}
+	if target == nil {
+		_, _, err = c.split(d, sets, true)
+		return err
+	}
+	if _, err := c.scaleTo(d, target, desired(d), false); err != nil {
+		return err
+	}
+	if statusComplete(d, d.Status) {
+		if err := c.cleanup(d, old); err != nil {
+			return err
+		}
+	}
+	return c.syncStatus(d, sets, target)
+}
+
+func (c *deploymentController) cleanup(d *Deployment, old []*ReplicaSet) error {
+	excess := len(old) - int(*d.Spec.RevisionHistoryLimit)
+	for _, rs := range old[:max(0, excess)] {
+		live, found := c.world.sets.objects[rs.Name]
+		if found && rs.Status.Replicas == 0 && replicas(rs) == 0 && rs.Generation <= rs.Status.ObservedGeneration && live.ResourceVersion == rs.ResourceVersion {
+			c.logf("native: clean up %s", rs.Name)
+			remove(c.world, c.world.sets, rs.Name)
+			c.collectGarbage(rs)
+		}
+	}
+	return nil
+}
+
+// collectGarbage deletes the pods of a ReplicaSet that is gone.
+func (w *world) collectGarbage(rs *ReplicaSet) {
+	for _, pod := range sorted(w.pods.objects) {
+		if metav1.IsControlledBy(pod, rs) && live(pod) {
+			if err := w.terminate(pod.Name); err != nil {
+				w.violated("collect garbage: %v", err)
+			}
+		}
+	}
+}
+
+func statusComplete(d *Deployment, status appsv1.DeploymentStatus) bool {
+	want := desired(d)
+	return status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want && status.ObservedGeneration >= d.Generation
+}
+
+// syncStatus is syncRolloutStatus; the counts are those of status.go, whose tables prove them.
+func (c *deploymentController) syncStatus(d *Deployment, sets []*ReplicaSet, target *ReplicaSet) error {
+	v := &view{Rollout: Rollout{Deployment: d, Now: c.now}}
+	for _, rs := range sets {
+		s := &replicaSet{rs: rs}
+		if rs == target {
+			v.target = s
+		}
+		v.sets = append(v.sets, s)
+	}
+	status := v.nativeStatus()
+	if statusComplete(d, status) && !d.Spec.Paused {
+		setCondition(&status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonComplete, "", c.now))
+	}
+	if len(statusOperations(d.Status, status)) == 0 {
+		return nil
+	}
+	return c.writeStatus(d, func(into *appsv1.DeploymentStatus) { *into = status })
+}
+
+func (c *deploymentController) writeStatus(d *Deployment, change func(*appsv1.DeploymentStatus)) error {
+	_, err := edit(c.world, c.world.deployments, d.Name, d.ResourceVersion, func(d *Deployment) { change(&d.Status) })
+	return err
+}
+
+// replicaSetController is pkg/controller/replicaset: two watches, expectations, and its own status writes read back.
+type replicaSetController struct {
+	*world
+	sets  *informer[*ReplicaSet]
+	pods  *informer[*corev1.Pod]
+	state map[string]*replicaSetState
+}
+
+type replicaSetState struct {
+	dirty     bool
+	due       time.Time
+	creations int
+	deletions map[string]bool
+	// expired: expectations that are not met are dropped after five minutes.
+	expired time.Time
+	wrote   int64
+}
+
+func newReplicaSetController(w *world) *replicaSetController {
+	c := &replicaSetController{world: w, sets: w.sets.informer(), pods: w.pods.informer(), state: map[string]*replicaSetState{}}
+	for name := range c.sets.objects {
+		c.of(name).dirty = true
+	}
+	return c
+}
+
+func (c *replicaSetController) of(name string) *replicaSetState {
+	if c.state[name] == nil {
+		c.state[name] = &replicaSetState{deletions: map[string]bool{}}
+	}
+	return c.state[name]
+}
+
+func (c *replicaSetController) advance(n int) {
+	if c.rng.Intn(2) == 0 {
+		for _, event := range c.sets.advance(n) {
+			c.of(event.name).dirty = true
+		}
+		return
+	}
+	for _, event := range c.pods.advance(n) {
+		c.seen(event)
+	}
+}
+
+func (c *replicaSetController) seen(event change[*corev1.Pod]) {
+	for _, pod := range []*corev1.Pod{event.old, event.new} {
+		if pod == nil {
+			continue
+		}
+		state := c.of(metav1.GetControllerOf(pod).Name)
+		state.dirty = true
+		if event.old == nil {
+			state.creations = max(0, state.creations-1)
+		}
+		if event.new == nil || event.new.DeletionTimestamp != nil {
+			delete(state.deletions, event.name)
+		}
+	}
+}
+
+func (c *replicaSetController) run() {
+	for _, name := range slices.Sorted(maps.Keys(c.state)) {
+		if state := c.of(name); (state.dirty || !state.due.IsZero() && !c.now.Before(state.due)) && c.rng.Intn(3) > 0 {
+			state.dirty, state.due = false, time.Time{}
+			if err := c.sync(name, state); err != nil {
+				state.dirty = true
+			}
+		}
+	}
+}
+
+func (c *replicaSetController) sync(name string, state *replicaSetState) error {
+	rs := c.sets.objects[name]
+	if rs == nil {
+		return nil
+	}
+	if version, _ := strconv.ParseInt(rs.ResourceVersion, 10, 64); version < state.wrote {
+		return errors.New("cache older than our own write")
+	}
+	var active []*corev1.Pod
+	for _, pod := range c.pods.list() {
+		if metav1.IsControlledBy(pod, rs) && live(pod) {
+			active = append(active, pod)
+		}
+	}
+	if c.now.After(state.expired) || state.creations == 0 && len(state.deletions) == 0 {
+		clear(state.deletions)
+		state.creations, state.expired = 0, c.now.Add(5*time.Minute)
+		c.manage(rs, active, state)
+	}
+	if state.creations > 0 || len(state.deletions) > 0 {
+		state.due = state.expired.Add(time.Second) // a resync, of which the real one has more
+	}
+	return c.writeStatus(rs, active, state)
+}
+
+func (c *replicaSetController) manage(rs *ReplicaSet, active []*corev1.Pod, state *replicaSetState) {
+	excess := len(active) - int(replicas(rs))
+	for range -excess {
+		state.creations++
+		c.createPod(rs)
+	}
+	if excess <= 0 {
+		return
+	}
+	sort.SliceStable(active, func(i, j int) bool { return deletedBefore(active[i], active[j]) })
+	for _, pod := range active[:excess] {
+		state.deletions[pod.Name] = true
+		if c.deletePod(pod.Name) != nil {
+			delete(state.deletions, pod.Name)
+		}
+	}
+}
+
+// deletedBefore is ActivePodsWithRanks.Less as far as pods differ here.
+func deletedBefore(a, b *corev1.Pod) bool {
+	if a.Status.Phase != b.Status.Phase {
+		return a.Status.Phase == corev1.PodPending
+	}
+	if readyA, readyB := isTrue(a, corev1.PodReady), isTrue(b, corev1.PodReady); readyA != readyB {
+		return !readyA
+	}
+	return a.Name > b.Name
+}
+
+func (c *replicaSetController) writeStatus(rs *ReplicaSet, active []*corev1.Pod, state *replicaSetState) error {
+	status := appsv1.ReplicaSetStatus{Replicas: int32(len(active)), ObservedGeneration: rs.Generation}
+	for _, pod := range active {
+		if isTrue(pod, corev1.PodReady) {
+			status.ReadyReplicas++
+		}
+		if available, wait := availableAt(pod, rs.Spec.MinReadySeconds, c.now); available {
+			status.AvailableReplicas++
+		} else if wait > 0 {
+			state.due = c.now.Add(wait)
+		}
+	}
+	if status.Replicas == rs.Status.Replicas && status.ReadyReplicas == rs.Status.ReadyReplicas &&
+		status.AvailableReplicas == rs.Status.AvailableReplicas && status.ObservedGeneration == rs.Status.ObservedGeneration {
+		return nil
+	}
+	// The first UpdateStatus may conflict; the second, after a GET, does not.
+	written, err := edit(c.world, c.world.sets, rs.Name, "", func(rs *ReplicaSet) { rs.Status = status })
+	if err != nil {
+		return nil // it is gone
+	}
+	state.wrote, err = strconv.ParseInt(written.ResourceVersion, 10, 64)
+	return err
+}

@@ -1,0 +1,427 @@
+package inplace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+var (
+	errConflict = errors.New("conflict")
+	errHeld     = errors.New("held")
+	errNotFound = errors.New("not found")
+)
+
+// stored is what the model API server stores; objects are never changed, writes store a changed copy.
+type stored[T any] interface {
+	comparable
+	metav1.Object
+	DeepCopy() T
+}
+
+// store is one resource of the model API server: what is, and every change in order, which watches deliver.
+type store[T stored[T]] struct {
+	objects map[string]T
+	log     []change[T]
+}
+
+type change[T any] struct {
+	name     string
+	old, new T
+}
+
+func newStore[T stored[T]]() *store[T] { return &store[T]{objects: map[string]T{}} }
+
+// informer is a cache of a store that lags behind by its own delay.
+type informer[T stored[T]] struct {
+	store   *store[T]
+	at      int
+	objects map[string]T
+}
+
+func (s *store[T]) informer() *informer[T] {
+	return &informer[T]{store: s, at: len(s.log), objects: maps.Clone(s.objects)}
+}
+
+// advance delivers up to n changes and returns them.
+func (i *informer[T]) advance(n int) []change[T] {
+	delivered := i.store.log[i.at:min(len(i.store.log), i.at+n)]
+	for _, c := range delivered {
+		var none T
+		if c.new == none {
+			delete(i.objects, c.name)
+		} else {
+			i.objects[c.name] = c.new
+		}
+	}
+	i.at += len(delivered)
+	return delivered
+}
+
+func (i *informer[T]) list() []T { return sorted(i.objects) }
+
+func sorted[T any](objects map[string]T) []T {
+	var list []T
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		list = append(list, objects[name])
+	}
+	return list
+}
+
+// world is the cluster: the API server and everybody who writes to it.
+type world struct {
+	t       testing.TB
+	seed    int64
+	rng     *rand.Rand
+	now     time.Time
+	version int64
+	made    int
+	trace   []string
+	tracing bool
+	failed  string
+
+	deployments *store[*Deployment]
+	sets        *store[*ReplicaSet]
+	pods        *store[*corev1.Pod]
+
+	deploymentController *deploymentController
+	replicaSetController *replicaSetController
+	kubelet              *kubelet
+	stayput              *stayput
+
+	mode      Mode
+	gatesBorn bool
+	rules     judge
+}
+
+func (w *world) logf(format string, args ...any) {
+	if w.tracing {
+		w.trace = append(w.trace, w.now.Format("04:05.000 ")+fmt.Sprintf(format, args...))
+	}
+}
+
+// violated records the first violation; the run goes on no further.
+func (w *world) violated(format string, args ...any) {
+	if w.failed == "" {
+		w.failed = fmt.Sprintf(format, args...)
+		w.logf("VIOLATED: %s", w.failed)
+	}
+}
+
+func put[T stored[T]](w *world, s *store[T], next T) T {
+	w.version++
+	next.SetResourceVersion(strconv.FormatInt(w.version, 10))
+	old := s.objects[next.GetName()]
+	s.objects[next.GetName()] = next
+	s.log = append(s.log, change[T]{next.GetName(), old, next})
+	return next
+}
+
+func remove[T stored[T]](w *world, s *store[T], name string) {
+	var none T
+	w.version++
+	s.log = append(s.log, change[T]{name, s.objects[name], none})
+	delete(s.objects, name)
+}
+
+// edit stores a changed copy; the version read must be the stored one, unless it is empty.
+func edit[T stored[T]](w *world, s *store[T], name, version string, change func(T)) (T, error) {
+	current, found := s.objects[name]
+	switch {
+	case !found:
+		return current, errNotFound
+	case version != "" && version != current.GetResourceVersion():
+		return current, errConflict
+	}
+	next := current.DeepCopy()
+	change(next)
+	return put(w, s, next), nil
+}
+
+func (w *world) deployment() *Deployment { return w.deployments.objects["web"] }
+
+// rollout is what is, without any delay.
+func (w *world) rollout() Rollout {
+	return Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Now: w.now}
+}
+
+// held is the verdict of the webhooks, after live reads.
+func (w *world) held() bool { return w.stayput.holdAlive() && w.rollout().Verdict().Held }
+
+// heldFor judges a new ReplicaSet by its own template: the Deployment controller may create it from an old cache.
+func (w *world) heldFor(rs *ReplicaSet) bool {
+	r := w.rollout()
+	r.Deployment = r.Deployment.DeepCopy()
+	r.Deployment.Spec.Template = rs.Spec.Template
+	return w.stayput.holdAlive() && r.Verdict().Held
+}
+
+// updateReplicaSet is an UPDATE by the Deployment controller, which passes our webhook.
+func (w *world) updateReplicaSet(read *ReplicaSet, change func(*ReplicaSet)) (*ReplicaSet, error) {
+	next := read.DeepCopy()
+	change(next)
+	if replicas(next) != replicas(read) && w.held() {
+		w.logf("denied: %s replicas %d → %d", read.Name, replicas(read), replicas(next))
+		return nil, errHeld
+	}
+	if replicas(next) != replicas(read) {
+		w.rules.nativeScaled(w)
+		w.logf("native: %s replicas %d → %d", read.Name, replicas(read), replicas(next))
+	}
+	return edit(w, w.sets, read.Name, read.ResourceVersion, func(rs *ReplicaSet) {
+		if replicas(next) != replicas(rs) {
+			delete(w.stayput.scaled, rs.Name)
+			next.Generation++
+		}
+		*rs = *next
+	})
+}
+
+// createReplicaSet is a CREATE: born empty if the update is held.
+func (w *world) createReplicaSet(rs *ReplicaSet) error {
+	if _, exists := w.sets.objects[rs.Name]; exists {
+		return errConflict
+	}
+	rs.UID, rs.Generation = types.UID("uid-"+rs.Name), 1
+	rs.CreationTimestamp = metav1.NewTime(w.now)
+	if w.heldFor(rs) {
+		rs.Spec.Replicas = new(int32)
+	}
+	w.logf("created %s with %d replicas", rs.Name, replicas(rs))
+	put(w, w.sets, rs)
+	return nil
+}
+
+// createPod is a CREATE by the ReplicaSet controller: born with the gate while our webhook answers.
+func (w *world) createPod(rs *ReplicaSet) {
+	w.made++
+	name := fmt.Sprintf("%s-%03d", rs.Name, w.made)
+	template := rs.Spec.Template.Typed()
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Name, pod.UID, pod.Generation = name, types.UID(name), 1
+	pod.CreationTimestamp = metav1.NewTime(w.now)
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
+	pod.Status.Phase = corev1.PodPending
+	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone {
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: ConditionServing}}
+	}
+	w.rules.podCreated(w, rs)
+	w.logf("%s created", name)
+	put(w, w.pods, pod)
+}
+
+// deletePod is a DELETE by the ReplicaSet controller: held while its ReplicaSet is settling.
+func (w *world) deletePod(name string) error {
+	pod, found := w.pods.objects[name]
+	if !found || pod.DeletionTimestamp != nil {
+		return errNotFound
+	}
+	owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
+	if owner != nil && Settling(owner) && w.held() {
+		w.logf("denied: delete %s", name)
+		return errNotFound
+	}
+	w.rules.podDeleted(w, pod)
+	return w.terminate(name)
+}
+
+func (w *world) terminate(name string) error {
+	w.logf("%s deleted", name)
+	_, err := edit(w, w.pods, name, "", func(pod *corev1.Pod) {
+		pod.DeletionTimestamp = &metav1.Time{Time: w.now}
+	})
+	return err
+}
+
+// carryOut does one of our steps. The patches are applied to JSON, as the API server does.
+func (w *world) carryOut(step Step) error {
+	switch s := step.(type) {
+	case CreateReplicaSet:
+		rs := &ReplicaSet{}
+		if err := json.Unmarshal(s.Object, rs); err != nil {
+			return err
+		}
+		return w.createReplicaSet(rs)
+	case PatchReplicaSet:
+		return patch(w, w.sets, s.ReplicaSet.Name, s.Operations, func(old, new *ReplicaSet) bool {
+			w.stayput.scaled[old.Name] = w.stayput.scaled[old.Name] || replicas(old) != replicas(new)
+			return replicas(old) != replicas(new)
+		})
+	case PatchStatus:
+		return patch(w, w.deployments, s.Deployment.Name, s.Operations, func(_, _ *Deployment) bool { return false })
+	case SetGate:
+		w.rules.gateSet(w, s)
+		return patch(w, w.pods, s.Pod.Name, s.Operations, func(_, _ *corev1.Pod) bool { return false })
+	case PatchPod:
+		w.rules.podPatched(w, s)
+		return patch(w, w.pods, s.Pod.Name, s.Operations, func(old, new *corev1.Pod) bool { return images(old) != images(new) })
+	}
+	return fmt.Errorf("unknown step %T", step)
+}
+
+func images(pod *corev1.Pod) string {
+	var all []string
+	for _, c := range pod.Spec.Containers {
+		all = append(all, c.Name+"="+c.Image)
+	}
+	return strings.Join(all, ",")
+}
+
+func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpatch.Operation, specChanged func(old, new T) bool) error {
+	current, found := s.objects[name]
+	if !found {
+		return errNotFound
+	}
+	if operations[0].Path != "/metadata/resourceVersion" || operations[0].Value != current.GetResourceVersion() {
+		return errConflict
+	}
+	next := current.DeepCopy()
+	if err := apply(next, operations[1:]); err != nil {
+		w.violated("%s does not apply: %v", name, err)
+		return err
+	}
+	if specChanged(current, next) {
+		next.SetGeneration(current.GetGeneration() + 1)
+	}
+	put(w, s, next)
+	return nil
+}
+
+// apply applies a JSON patch to an object.
+func apply(target any, operations []jsonpatch.Operation) error {
+	var tree any = map[string]any{}
+	if err := recode(target, &tree); err != nil {
+		return err
+	}
+	for _, operation := range operations {
+		var value any
+		if err := recode(operation.Value, &value); err != nil {
+			return err
+		}
+		changed, err := at(tree, strings.Split(operation.Path, "/")[1:], operation.Operation, value)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", operation.Operation, operation.Path, err)
+		}
+		tree = changed
+	}
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return err
+	}
+	switch into := target.(type) {
+	case *corev1.Pod:
+		*into = corev1.Pod{}
+	case *ReplicaSet:
+		*into = ReplicaSet{}
+	case *Deployment:
+		*into = Deployment{}
+	}
+	return json.Unmarshal(raw, target)
+}
+
+func recode(from, into any) error {
+	raw, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
+
+// at applies one operation below a node and returns the changed node.
+func at(node any, path []string, operation string, value any) (any, error) {
+	key := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
+	switch node := node.(type) {
+	case map[string]any:
+		return atKey(node, key, path, operation, value)
+	case []any:
+		return atIndex(node, key, path, operation, value)
+	}
+	return nil, fmt.Errorf("nothing at %q", key)
+}
+
+func atKey(node map[string]any, key string, path []string, operation string, value any) (any, error) {
+	_, has := node[key]
+	switch {
+	case operation != "add" && !has, len(path) > 1 && !has:
+		return nil, fmt.Errorf("no %q", key)
+	case len(path) > 1:
+		child, err := at(node[key], path[1:], operation, value)
+		node[key] = child
+		return node, err
+	case operation == "remove":
+		delete(node, key)
+	default:
+		node[key] = value
+	}
+	return node, nil
+}
+
+func atIndex(node []any, key string, path []string, operation string, value any) (any, error) {
+	if key == "-" {
+		return append(node, value), nil
+	}
+	i, err := strconv.Atoi(key)
+	if err != nil || i >= len(node) {
+		return nil, fmt.Errorf("no index %q", key)
+	}
+	if len(path) > 1 {
+		node[i], err = at(node[i], path[1:], operation, value)
+		return node, err
+	}
+	node[i] = value
+	return node, nil
+}
+
+// app is what the users of the simulation edit in a template.
+type app struct{ image, sidecar, chart, env string }
+
+func (a app) template() Template {
+	labels := map[string]string{"app": "web"}
+	if a.chart != "" {
+		labels["chart"] = a.chart
+	}
+	typed := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	typed.Spec.Containers = []corev1.Container{{Name: "app", Image: a.image}}
+	if a.sidecar != "" {
+		typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: "side", Image: a.sidecar})
+	}
+	if a.env != "" {
+		typed.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E", Value: a.env}}
+	}
+	raw, err := json.Marshal(typed)
+	if err != nil {
+		panic(err)
+	}
+	template, err := ParseTemplate(raw)
+	if err != nil {
+		panic(err)
+	}
+	return template
+}
+
+// newDeployment has the defaults of the API server.
+func newDeployment(replicas int32, a app) *Deployment {
+	quarter, deadline, history := intstr.FromString("25%"), int32(600), int32(10)
+	d := &Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "uid-web", Generation: 1,
+		Annotations: map[string]string{annotationRevision: "1"}}}
+	d.Spec.Replicas, d.Spec.Template = &replicas, a.template()
+	d.Spec.ProgressDeadlineSeconds, d.Spec.RevisionHistoryLimit = &deadline, &history
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &quarter, MaxUnavailable: &quarter}}
+	return d
+}

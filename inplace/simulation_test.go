@@ -1,0 +1,548 @@
+package inplace
+
+import (
+	"fmt"
+	"maps"
+	"math/rand"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// stayput is our controller: it plans on caches that lag, and carries steps out one by one while everything else goes on.
+type stayput struct {
+	*world
+	deployments *informer[*Deployment]
+	sets        *informer[*ReplicaSet]
+	pods        *informer[*corev1.Pod]
+	queue       []Step
+	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
+	wrote [3]int
+	// scaled are the ReplicaSets whose replicas we wrote last.
+	scaled map[string]bool
+	stale  bool
+	due    time.Time
+	// lease: until then the webhooks hold. running: the process lives. gone: it never comes back.
+	lease         time.Time
+	running, gone bool
+}
+
+func newStayput(w *world) *stayput {
+	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), stale: true, running: true, scaled: map[string]bool{}}
+}
+
+const leaseDuration = 15 * time.Second
+
+func (s *stayput) holdAlive() bool { return s.now.Before(s.lease) }
+
+func (s *stayput) advance(n int) {
+	events := 0
+	switch s.rng.Intn(3) {
+	case 0:
+		events = len(s.deployments.advance(n))
+	case 1:
+		events = len(s.sets.advance(n))
+	case 2:
+		events = len(s.pods.advance(n))
+	}
+	s.stale = s.stale || events > 0
+}
+
+func (s *stayput) run() {
+	if !s.running {
+		return
+	}
+	s.lease = s.now.Add(leaseDuration)
+	if len(s.queue) > 0 {
+		step := s.queue[0]
+		s.queue = s.queue[1:]
+		if err := s.carryOut(step); err != nil {
+			s.logf("ours: %s: %v", step.Describe(), err)
+			s.stale = true
+		} else {
+			s.logf("ours: %s", step.Describe())
+			s.rememberWrite(step)
+		}
+		return
+	}
+	if !s.readsItsWrites() || !s.stale && (s.due.IsZero() || s.now.Before(s.due)) {
+		return
+	}
+	s.stale, s.due = false, time.Time{}
+	r := Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Now: s.now}
+	plan := r.Plan()
+	s.queue = plan.Steps
+	if plan.After > 0 {
+		s.due = s.now.Add(plan.After)
+	}
+}
+
+// readsItsWrites: no cache is older than what we wrote. Each write is guarded by the version of its own object only, and a plan
+// depends on several.
+func (s *stayput) readsItsWrites() bool {
+	return s.deployments.at >= s.wrote[0] && s.sets.at >= s.wrote[1] && s.pods.at >= s.wrote[2]
+}
+
+func (s *stayput) rememberWrite(step Step) {
+	switch step.(type) {
+	case PatchStatus:
+		s.wrote[0] = len(s.world.deployments.log)
+	case PatchReplicaSet, CreateReplicaSet:
+		s.wrote[1] = len(s.world.sets.log)
+	default:
+		s.wrote[2] = len(s.world.pods.log)
+	}
+}
+
+// judge watches every write.
+type judge struct {
+	// loose: pods may be created and deleted, since the user scaled, the update was native for a while, or we died.
+	loose bool
+	// disturbed: pods failed or were deleted by somebody.
+	disturbed bool
+	// out are the pods that served until we took them out of service.
+	out map[string]bool
+}
+
+func (j *judge) podCreated(w *world, rs *ReplicaSet) {
+	if !j.loose && w.held() && w.living() >= int(desired(w.deployment())) {
+		w.violated("a pod of %s was created while held", rs.Name)
+	}
+}
+
+func (j *judge) podDeleted(w *world, pod *corev1.Pod) {
+	if !j.loose && w.held() {
+		w.violated("%s was deleted while held", pod.Name)
+	}
+}
+
+// nativeScaled: the Deployment controller was let to. It may act on an old cache after an edit and its undo, where nothing is
+// left to update.
+func (j *judge) nativeScaled(w *world) {
+	if reasons := w.rollout().Verdict().Reasons; !j.loose && len(reasons) > 0 {
+		w.violated("native for no reason: %s", reasons)
+	}
+	j.loose = true
+}
+
+func (w *world) living() int {
+	living := 0
+	for _, pod := range w.pods.objects {
+		if live(pod) {
+			living++
+		}
+	}
+	return living
+}
+
+func (j *judge) gateSet(w *world, s SetGate) {
+	if current := w.pods.objects[s.Pod.Name]; !s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion {
+		j.taken(w, current)
+	}
+}
+
+func (j *judge) podPatched(w *world, s PatchPod) {
+	current := w.pods.objects[s.Pod.Name]
+	if current == nil || current.ResourceVersion != s.Pod.ResourceVersion {
+		return
+	}
+	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/") })
+	if restarts && !closed(current) {
+		j.taken(w, current)
+	}
+}
+
+func (j *judge) taken(w *world, pod *corev1.Pod) {
+	if !isTrue(pod, corev1.PodReady) {
+		return
+	}
+	j.out[pod.Name] = true
+	for name := range j.out {
+		if pod := w.pods.objects[name]; pod == nil || !live(pod) {
+			delete(j.out, name)
+		}
+	}
+	if allowed := max(1, int(w.deployment().maxUnavailable())); !j.loose && len(j.out) > allowed {
+		w.violated("%v are out of service at once, %d allowed", slices.Sorted(maps.Keys(j.out)), allowed)
+	}
+}
+
+func (j *judge) readySet(w *world, name string, ready bool) {
+	pod := w.pods.objects[name]
+	if ready && !closed(pod) && w.runsItsSpec(pod) {
+		delete(j.out, name)
+	}
+}
+
+func (w *world) runsItsSpec(pod *corev1.Pod) bool {
+	for _, want := range pod.Spec.Containers {
+		if c := w.kubelet.state[pod.Name][want.Name]; c == nil || c.image != want.Image || !c.ready || !c.dying.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// check is what must be true at every moment: label and owner of every pod agree, and of a gated one the images, too. And no
+// more pods that serve may be uncounted than may be missed, since they would be deleted if we died; save for those that started
+// to serve after they were lowered away.
+func (w *world) check() {
+	w.checkRisk()
+	for _, pod := range w.pods.objects {
+		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
+		if !live(pod) || owner == nil {
+			continue
+		}
+		if pod.Labels[labelTemplateHash] != owner.Labels[labelTemplateHash] {
+			w.violated("%s is labelled %s and owned by %s", pod.Name, pod.Labels[labelTemplateHash], owner.Name)
+		}
+		if gated(pod) && images(pod) != templateImages(owner.Spec.Template) {
+			w.violated("%s has %s and is owned by %s", pod.Name, images(pod), owner.Name)
+		}
+	}
+}
+
+func (w *world) checkRisk() {
+	ready, uncounted := map[string]int{}, 0
+	for _, pod := range w.pods.objects {
+		if live(pod) && isTrue(pod, corev1.PodReady) && !closed(pod) {
+			ready[metav1.GetControllerOf(pod).Name]++
+		}
+	}
+	for name, rs := range w.sets.objects {
+		uncounted += max(0, ready[name]-int(replicas(rs)))
+	}
+	if allowed := max(1, int(w.deployment().maxUnavailable())); !w.rules.loose && !w.rules.disturbed && uncounted > allowed {
+		w.violated("%d pods that serve are uncounted, %d allowed", uncounted, allowed)
+	}
+}
+
+var imagesOf = map[string]string{}
+
+func templateImages(t Template) string {
+	known, found := imagesOf[string(t.raw)]
+	if !found {
+		known = images(&corev1.Pod{Spec: t.Typed().Spec})
+		imagesOf[string(t.raw)] = known
+	}
+	return known
+}
+
+// newWorld is a cluster with a Deployment that has been rolled out natively.
+func newWorld(t testing.TB, seed int64, tracing bool) *world {
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: ModeInPlace,
+		deployments: newStore[*Deployment](), sets: newStore[*ReplicaSet](), pods: newStore[*corev1.Pod]()}
+	w.rules.out = map[string]bool{}
+	w.gatesBorn = w.rng.Intn(4) > 0
+	put(w, w.deployments, w.randomDeployment())
+	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
+	w.kubelet, w.stayput = newKubelet(w), newStayput(w)
+	return w
+}
+
+func (w *world) randomDeployment() *Deployment {
+	d := newDeployment(int32(1+w.rng.Intn(6)), w.randomApp())
+	for strings.Contains(string(d.Spec.Template.raw), "bad") || strings.Contains(string(d.Spec.Template.raw), "crash") {
+		d.Spec.Template = w.randomApp().template()
+	}
+	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]), intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
+	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &unavailable, MaxSurge: &surge}
+	d.Spec.MinReadySeconds = []int32{0, 0, 0, 2}[w.rng.Intn(4)]
+	d.Spec.RevisionHistoryLimit = new([]int32{10, 10, 0, 1}[w.rng.Intn(4)])
+	if w.rng.Intn(10) == 0 {
+		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+		d.Spec.Replicas = new(int32(1))
+	}
+	return d
+}
+
+func (w *world) randomApp() app {
+	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
+	return app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+}
+
+// tick is one random event.
+func (w *world) tick(chaos int) {
+	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
+	switch n := w.rng.Intn(100); {
+	case n < 12:
+		w.deploymentController.advance(1 + w.rng.Intn(3))
+	case n < 18:
+		w.deploymentController.run()
+	case n < 28:
+		w.replicaSetController.advance(1 + w.rng.Intn(3))
+	case n < 36:
+		w.replicaSetController.run()
+	case n < 43:
+		w.kubelet.pods.advance(1 + w.rng.Intn(5))
+	case n < 58:
+		if pods := w.kubelet.pods.list(); len(pods) > 0 {
+			w.kubelet.run(pods[w.rng.Intn(len(pods))].Name)
+		}
+	case n < 78:
+		w.stayput.advance(1 + w.rng.Intn(4))
+	case n < 97:
+		w.stayput.run()
+	case n < 97+chaos:
+		w.disturb()
+	}
+	w.check()
+}
+
+// disturb is what users and failures do.
+func (w *world) disturb() {
+	switch n := w.rng.Intn(24); {
+	case n < 8:
+		w.user("edits the template", func(d *Deployment) { d.Spec.Template = w.randomApp().template() })
+	case n < 12:
+		w.undo()
+	case n < 14:
+		w.user("pauses or resumes", func(d *Deployment) { d.Spec.Paused = !d.Spec.Paused })
+	case n < 16:
+		w.rules.disturbed = true
+		w.kubelet.crash()
+	case n < 17:
+		w.logf("our process restarts")
+		w.stayput = &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(),
+			stale: true, running: true, lease: w.stayput.lease, scaled: w.stayput.scaled}
+	case n < 18:
+		w.logf("the native controllers restart")
+		w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
+	case n < 19:
+		if pods := sorted(w.pods.objects); len(pods) > 0 {
+			w.logf("somebody deletes a pod")
+			w.rules.disturbed = true
+			if err := w.terminate(pods[w.rng.Intn(len(pods))].Name); err != nil {
+				w.violated("delete: %v", err)
+			}
+		}
+	case w.rules.loose:
+		w.disturbLoosely()
+	}
+}
+
+func (w *world) disturbLoosely() {
+	switch n := w.rng.Intn(6); {
+	case n < 3 && w.deployment().rolls():
+		w.user("scales", func(d *Deployment) { d.Spec.Replicas = new(int32(w.rng.Intn(7))) })
+	case n < 4:
+		w.logf("the label is changed")
+		w.mode = map[Mode]Mode{ModeInPlace: ModeNone, ModeNone: ModeInPlace}[w.mode]
+		w.stayput.stale = true
+	case n < 5:
+		w.user("edits the environment", func(d *Deployment) {
+			a := w.randomApp()
+			a.env = strconv.Itoa(w.rng.Intn(3))
+			d.Spec.Template = a.template()
+		})
+	case w.rng.Intn(3) == 0:
+		w.logf("our process dies")
+		w.stayput.running, w.stayput.queue = false, nil
+		w.stayput.gone = w.rng.Intn(2) == 0
+	}
+}
+
+func (w *world) user(does string, change func(*Deployment)) {
+	d, err := edit(w, w.deployments, "web", "", func(d *Deployment) {
+		before := d.DeepCopy()
+		change(d)
+		if string(before.Spec.Template.raw) != string(d.Spec.Template.raw) || desired(before) != desired(d) || before.Spec.Paused != d.Spec.Paused {
+			d.Generation++
+		}
+	})
+	if err != nil {
+		w.violated("the user %s: %v", does, err)
+	}
+	w.logf("the user %s: %d × %s paused %v", does, desired(d), templateImages(d.Spec.Template), d.Spec.Paused)
+}
+
+// undo is `kubectl rollout undo` to some revision.
+func (w *world) undo() {
+	sets := sorted(w.sets.objects)
+	if len(sets) == 0 || w.deployment().Spec.Paused {
+		return
+	}
+	typed := sets[w.rng.Intn(len(sets))].Spec.Template.Typed()
+	delete(typed.Labels, labelTemplateHash)
+	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"]}
+	if len(typed.Spec.Containers) > 1 {
+		a.sidecar = typed.Spec.Containers[1].Image
+	}
+	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
+		a.env = env[0].Value
+	}
+	w.user("undoes", func(d *Deployment) { d.Spec.Template = a.template() })
+}
+
+// calm lets everybody finish, in no particular order, and no news stays undelivered.
+func (w *world) calm() {
+	idle := 0
+	for round := 0; idle < 90 && w.failed == ""; round++ {
+		if round > 6000 {
+			w.violated("it does not come to rest")
+		}
+		before := w.version
+		for range 3 {
+			w.deploymentController.advance(100)
+			w.replicaSetController.advance(100)
+			w.kubelet.pods.advance(100)
+			w.stayput.advance(100)
+		}
+		w.deploymentController.run()
+		w.replicaSetController.run()
+		for _, pod := range w.kubelet.pods.list() {
+			w.kubelet.run(pod.Name)
+		}
+		for range 1 + len(w.stayput.queue) {
+			w.stayput.run()
+		}
+		w.check()
+		w.now = w.now.Add(50 * time.Millisecond)
+		if idle++; w.version != before {
+			idle = 0
+		} else if idle > 20 {
+			w.now = w.now.Add(6 * time.Second)
+		}
+	}
+}
+
+// finish takes all obstacles away and demands the right end.
+func (w *world) finish() {
+	w.user("ends with something that works", func(d *Deployment) {
+		d.Spec.Paused = false
+		if raw := string(d.Spec.Template.raw); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
+			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}.template()
+		}
+	})
+	if !w.stayput.running && !w.stayput.gone {
+		w.logf("our process comes back")
+		w.stayput = newStayput(w)
+	}
+	w.calm()
+	if w.stayput.gone {
+		w.deleteStranded()
+		w.calm()
+	}
+	w.checkEnd()
+}
+
+func (w *world) describe() string {
+	r := w.rollout()
+	plan := r.Plan()
+	text := fmt.Sprintf("desired %d, held %v %s, %s: %s\n", desired(r.Deployment), plan.Verdict.Held, plan.Verdict.Reasons, plan.Phase, plan.Message)
+	for _, rs := range r.ReplicaSets {
+		text += fmt.Sprintf("  %s %s: replicas %d, status %d ready %d, generation %d observed %d, %v %v\n", rs.Name, templateImages(rs.Spec.Template),
+			replicas(rs), rs.Status.Replicas, rs.Status.ReadyReplicas, rs.Generation, rs.Status.ObservedGeneration, rs.Labels, rs.Annotations)
+	}
+	for _, pod := range r.Pods {
+		text += fmt.Sprintf("  %s of %s: %s ready %v gated %v closed %v %s\n", pod.Name, metav1.GetControllerOf(pod).Name, images(pod),
+			isTrue(pod, corev1.PodReady), gated(pod), closed(pod), pod.Annotations[AnnotationMove])
+	}
+	return text
+}
+
+// deleteStranded is what an administrator has to do whose Stayput is gone without having been uninstalled: pods that were just
+// being updated wait for a gate that nobody opens, or have no gate and, the update having been undone since, other images than
+// their ReplicaSet.
+func (w *world) deleteStranded() {
+	for _, pod := range sorted(w.pods.objects) {
+		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
+		waits := gated(pod) && !isTrue(pod, ConditionServing)
+		if live(pod) && (waits || owner != nil && images(pod) != templateImages(owner.Spec.Template)) {
+			if err := w.terminate(pod.Name); err != nil {
+				w.violated("delete: %v", err)
+			}
+		}
+	}
+}
+
+func (w *world) checkEnd() {
+	if w.failed != "" {
+		return
+	}
+	r := w.rollout()
+	target := r.Target()
+	if target == nil {
+		w.violated("no ReplicaSet has the Deployment's template")
+		return
+	}
+	for _, rs := range r.ReplicaSets {
+		marked := Settling(rs) || rs.Labels[LabelReleased] != ""
+		if !w.stayput.gone && marked {
+			w.violated("%s is still marked: %v", rs.Name, rs.Labels)
+		}
+		if want := map[bool]int32{true: desired(r.Deployment), false: 0}[rs == target]; replicas(rs) != want {
+			w.violated("%s has %d replicas instead of %d", rs.Name, replicas(rs), want)
+		}
+	}
+	for _, pod := range r.Pods {
+		switch {
+		case !metav1.IsControlledBy(pod, target) || pod.DeletionTimestamp != nil:
+			w.violated("%s is not one of %s", pod.Name, target.Name)
+		case images(pod) != templateImages(target.Spec.Template) || !w.runsItsSpec(pod):
+			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
+		case !isTrue(pod, corev1.PodReady) || gated(pod) && !isTrue(pod, ConditionServing):
+			w.violated("%s is not ready", pod.Name)
+		}
+	}
+	if len(r.Pods) != int(desired(r.Deployment)) {
+		w.violated("%d pods instead of %d", len(r.Pods), desired(r.Deployment))
+	}
+	if !statusComplete(r.Deployment, r.Deployment.Status) {
+		w.violated("the status does not say complete: %+v", r.Deployment.Status)
+	}
+}
+
+// simulate runs one seed.
+func simulate(t testing.TB, seed int64, tracing bool) *world {
+	w := newWorld(t, seed, tracing)
+	w.calm()
+	w.rules.loose = w.rng.Intn(2) == 0
+	w.trace = append(w.trace, fmt.Sprintf("loose %v, strategy %+v, minReadySeconds %d, gates %v", w.rules.loose, w.deployment().Spec.Strategy, w.deployment().Spec.MinReadySeconds, w.gatesBorn))
+	for range 100 + w.rng.Intn(500) {
+		if w.failed == "" {
+			w.tick(3)
+		}
+	}
+	w.finish()
+	return w
+}
+
+// traced is how many events before a failure are shown.
+const traced = 80
+
+// TestSimulation interleaves everybody who writes to a Deployment's objects at random, on caches with delays of their own, with
+// users and failures in between, and demands what must be true at every moment and in the end. STAYPUT_SEEDS=n runs n seeds,
+// STAYPUT_SEED=n that one.
+func TestSimulation(t *testing.T) {
+	first, seeds := int64(0), int64(150)
+	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEED"), 10, 64); err == nil {
+		first, seeds = n, 1
+	} else if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEEDS"), 10, 64); err == nil {
+		seeds = n
+	}
+	failures := 0
+	for seed := first; seed < first+seeds; seed++ {
+		if failed := simulate(t, seed, false).failed; failed != "" {
+			failures++
+			if failures <= 3 {
+				w := simulate(t, seed, true)
+				t.Errorf("seed %d: %s\n%s%s", seed, failed, w.describe(), strings.Join(w.trace[max(0, len(w.trace)-traced):], "\n"))
+			} else {
+				t.Errorf("seed %d: %s", seed, failed)
+			}
+		}
+	}
+	if failures > 0 {
+		t.Log(fmt.Sprintf("%d of %d seeds failed", failures, seeds))
+	}
+}
