@@ -47,7 +47,13 @@ func connect() (client.Client, error) {
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	return client.New(config, client.Options{Scheme: scheme})
+	connected, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return connected, connected.List(ctx, &corev1.NodeList{}, client.Limit(1))
 }
 
 // clusterFile is a file below .cluster in the repository's root.

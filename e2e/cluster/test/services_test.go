@@ -30,12 +30,13 @@ func TestServicesAnswerFromEverywhere(t *testing.T) {
 func TestClusterNamesResolveInPods(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t, nil)
-	web := pod(namespace, "web", podSpec("v1"))
-	create(t, web, service(namespace, "web", 80))
-	awaitPod(t, web)
-	awaitAnswerInPod(t, web, "http://web", "v1")
-	awaitAnswerInPod(t, web, "http://web."+namespace+".svc.cluster.local", "v1")
-	awaitAnswerInPod(t, web, "https://kubernetes.default/version", "gitVersion")
+	server, client := pod(namespace, "web", podSpec("v1")), pod(namespace, "client", podSpec("v2"))
+	create(t, server, client, service(namespace, "web", 80))
+	awaitPod(t, server)
+	awaitPod(t, client)
+	awaitAnswerInPod(t, client, "http://web", "v1")
+	awaitAnswerInPod(t, client, "http://web."+namespace+".svc.cluster.local", "v1")
+	awaitAnswerInPod(t, client, "https://kubernetes.default/version", "gitVersion")
 }
 
 // podOnEachNode are the pods and the addresses of their Services. A pod's version is its name.
