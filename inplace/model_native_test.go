@@ -33,7 +33,7 @@ func newDeploymentController(w *world) *deploymentController {
 }
 
 func (c *deploymentController) advance(n int) {
-	switch c.rng.Intn(3) {
+	switch c.watch() {
 	case 0:
 		c.wake(len(c.deployments.advance(n)))
 	case 1:
@@ -439,7 +439,7 @@ func (c *replicaSetController) of(name string) *replicaSetState {
 }
 
 func (c *replicaSetController) advance(n int) {
-	if c.rng.Intn(2) == 0 {
+	if c.watch() == 1 {
 		for _, event := range c.sets.advance(n) {
 			c.of(event.name).dirty = true
 		}

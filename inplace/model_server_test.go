@@ -103,9 +103,16 @@ type world struct {
 	kubelet              *kubelet
 	stayput              *stayput
 
-	mode      Mode
+	mode Mode
+	// verdict is that of the live objects at some version, remembered.
+	verdict     Verdict
+	verdictAt   int64
+	verdictMode Mode
+
 	gatesBorn bool
-	rules     judge
+	// slow is the watch that lags behind the others, by so much.
+	slow, slowness int
+	rules          judge
 }
 
 func (w *world) logf(format string, args ...any) {
@@ -160,7 +167,12 @@ func (w *world) rollout() Rollout {
 }
 
 // held is the verdict of the webhooks, after live reads.
-func (w *world) held() bool { return w.stayput.holdAlive() && w.rollout().Verdict().Held }
+func (w *world) held() bool {
+	if w.verdictAt != w.version || w.verdictMode != w.mode {
+		w.verdict, w.verdictAt, w.verdictMode = w.rollout().Verdict(), w.version, w.mode
+	}
+	return w.stayput.holdAlive() && w.verdict.Held
+}
 
 // heldFor judges a new ReplicaSet by its own template: the Deployment controller may create it from an old cache.
 func (w *world) heldFor(rs *ReplicaSet) bool {

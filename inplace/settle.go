@@ -117,25 +117,28 @@ func (v *view) changed(s *replicaSet) (operations []jsonpatch.Operation, why []s
 		operations = append(operations, jsonpatch.NewOperation("add", "/spec/replicas", s.wish.replicas))
 		why = append(why, fmt.Sprintf("replicas %d → %d", replicas(s.rs), s.wish.replicas))
 	}
-	if annotations := v.replicasAnnotations(s); v.verdict.Held && len(annotations) > 0 && (resized || s.size() > 0) {
-		operations = append(operations, annotations...)
-		why = append(why, "replicas annotations")
-	}
-	if labels := s.marks(); len(labels) > 0 {
+	labels := s.marks()
+	if len(labels) > 0 {
 		operations = append(operations, labels...)
 		why = append(why, "marks")
+	}
+	annotations := v.replicasAnnotations(s)
+	if len(annotations) > 0 && (resized || s.size() > 0 && (v.verdict.Held || len(labels) > 0)) {
+		operations = append(operations, annotations...)
+		why = append(why, "replicas annotations")
 	}
 	return operations, why
 }
 
 // replicasAnnotations is SetReplicasAnnotations: where they differ from what the Deployment wants, the native controller sees a
-// scaling event. One that it must see is that its only active ReplicaSet was lowered for a move which never came: it would
-// restore that. Did the annotation say what the Deployment wants and were the Deployment then scaled to just those replicas, it
-// would take itself for scaling for ever (scale in pkg/controller/deployment/sync.go returns early).
+// scaling event, and does not even create a new ReplicaSet. One that it must see, once it is let to: that its only active
+// ReplicaSet was lowered for a move which never came. Did the annotation say what the Deployment wants, and were the Deployment
+// then scaled to just those replicas, it would take itself for scaling for ever (scale in pkg/controller/deployment/sync.go
+// returns before it sets the annotation).
 func (v *view) replicasAnnotations(s *replicaSet) []jsonpatch.Operation {
 	wants := desired(v.Deployment)
 	before := wants
-	if v.onlyActive(s) {
+	if !v.verdict.Held && v.onlyActive(s) {
 		before = s.wish.replicas
 	}
 	return setEntries("annotations", s.rs.Annotations,

@@ -46,7 +46,7 @@ func (s *stayput) holdAlive() bool { return s.now.Before(s.lease) }
 
 func (s *stayput) advance(n int) {
 	events := 0
-	switch s.rng.Intn(3) {
+	switch s.watch() {
 	case 0:
 		events = len(s.deployments.advance(n))
 	case 1:
@@ -107,20 +107,20 @@ func (s *stayput) rememberWrite(step Step) {
 type judge struct {
 	// loose: pods may be created and deleted, since the user scaled, the update was native for a while, or we died.
 	loose bool
-	// disturbed: pods failed or were deleted by somebody.
-	disturbed bool
+	// disturbed: pods failed or were deleted by somebody. deleted: the latter, and one may have been replaced once too often.
+	disturbed, deleted bool
 	// out are the pods that served until we took them out of service.
 	out map[string]bool
 }
 
 func (j *judge) podCreated(w *world, rs *ReplicaSet) {
-	if !j.loose && w.held() && w.living() >= int(desired(w.deployment())) {
+	if !j.loose && !j.deleted && w.held() && w.living() >= int(desired(w.deployment())) {
 		w.violated("a pod of %s was created while held", rs.Name)
 	}
 }
 
 func (j *judge) podDeleted(w *world, pod *corev1.Pod) {
-	if !j.loose && w.held() {
+	if !j.loose && !j.deleted && w.held() {
 		w.violated("%s was deleted while held", pod.Name)
 	}
 }
@@ -156,7 +156,10 @@ func (j *judge) podPatched(w *world, s PatchPod) {
 		return
 	}
 	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/") })
-	if restarts && !closed(current) {
+	switch {
+	case restarts && gated(current) && isTrue(current, corev1.PodReady):
+		w.violated("%s was patched while it serves", current.Name)
+	case restarts && !gated(current):
 		j.taken(w, current)
 	}
 }
@@ -243,6 +246,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 		deployments: newStore[*Deployment](), sets: newStore[*ReplicaSet](), pods: newStore[*corev1.Pod]()}
 	w.rules.out = map[string]bool{}
 	w.gatesBorn = w.rng.Intn(4) > 0
+	w.slow, w.slowness = w.rng.Intn(3), 1+w.rng.Intn(8)
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput = newKubelet(w), newStayput(w)
@@ -268,6 +272,14 @@ func (w *world) randomDeployment() *Deployment {
 func (w *world) randomApp() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
 	return app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+}
+
+// watch picks the watch that delivers next: that of Deployments, ReplicaSets or pods. One of them is slow.
+func (w *world) watch() int {
+	if pick := w.rng.Intn(3); pick != w.slow || w.rng.Intn(w.slowness) == 0 {
+		return pick
+	}
+	return (w.slow + 1 + w.rng.Intn(2)) % 3
 }
 
 // tick is one random event.
@@ -320,7 +332,7 @@ func (w *world) disturb() {
 	case n < 19:
 		if pods := sorted(w.pods.objects); len(pods) > 0 {
 			w.logf("somebody deletes a pod")
-			w.rules.disturbed = true
+			w.rules.disturbed, w.rules.deleted = true, true
 			if err := w.terminate(pods[w.rng.Intn(len(pods))].Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -347,6 +359,7 @@ func (w *world) disturbLoosely() {
 	case w.rng.Intn(3) == 0:
 		w.logf("our process dies")
 		w.stayput.running, w.stayput.queue = false, nil
+		clear(w.stayput.scaled) // a known limit: see replicasAnnotations
 		w.stayput.gone = w.rng.Intn(2) == 0
 	}
 }

@@ -1,0 +1,138 @@
+package inplace
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestArrived(t *testing.T) {
+	at := metav1.NewTime(start)
+	before := MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
+	unsure := before
+	unsure.Unsure = true
+	status := func(id, image, imageID string, since time.Time) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", ContainerID: id, Image: image, ImageID: imageID, State: runningSince(since)}
+		}
+	}
+	observed := func(generation int64) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Status.ObservedGeneration = generation }
+	}
+	waiting := func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
+	}
+	later := start.Add(2 * time.Second)
+	cases := map[string]struct {
+		container MovedContainer
+		changes   []func(*corev1.Pod)
+		now       time.Time
+		arrived   bool
+		wait      time.Duration
+	}{
+		"not observed":                            {before, []func(*corev1.Pod){observed(1)}, later, false, 0},
+		"observed, the old container":             {before, nil, later, false, 0},
+		"new container, new image":                {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later)}, later, true, 0},
+		"new container, new digest, other name":   {before, []func(*corev1.Pod){status("new", "sha256:abc", "sha256:v2", later)}, later, true, 0},
+		"new container, not observed":             {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later), observed(1)}, later, false, 0},
+		"new container, kubelet without observed": {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later), observed(0)}, later, true, 0},
+		"the old image crashed once more":         {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 3 * time.Second},
+		"the same digest, stable":                 {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later.Add(3 * time.Second), true, 0},
+		"the same digest, started before":         {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))}, later.Add(time.Hour), false, 0},
+		"new image that cannot be pulled":         {before, []func(*corev1.Pod){waiting}, later, false, 0},
+		"unsure, named":                           {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, true, 0},
+		"unsure, named in full":                   {unsure, []func(*corev1.Pod){status("p/app", "docker.io/library/v2:latest", "", later)}, later, true, 0},
+		"unsure, another name":                    {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 38 * time.Second},
+		"unsure, after the grace period":          {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, start.Add(40 * time.Second), true, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), append([]func(*corev1.Pod){observed(2)}, c.changes...)...)
+			move := Move{Generation: 2, Containers: map[string]MovedContainer{"app": c.container}}
+			if arrived, wait := move.arrived(pod, c.now); arrived != c.arrived || wait != c.wait {
+				t.Errorf("arrived is %v, wait %s", arrived, wait)
+			}
+		})
+	}
+}
+
+func TestMayReopen(t *testing.T) {
+	containersUnready := conditionIs(corev1.ContainersReady, corev1.ConditionFalse)
+	observed := func(pod *corev1.Pod) { pod.Status.ObservedGeneration = 2 }
+	restarted := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ContainerID = "new" }
+	cases := map[string]struct {
+		mark    bool
+		changes []func(*corev1.Pod)
+		want    bool
+	}{
+		"never patched":                      {false, nil, true},
+		"just patched":                       {true, nil, false},
+		"a probe flake before the patch":     {true, []func(*corev1.Pod){containersUnready}, false},
+		"a crash before the patch":           {true, []func(*corev1.Pod){restarted}, false},
+		"observed before the kill":           {true, []func(*corev1.Pod){observed}, false},
+		"observed, and its containers down":  {true, []func(*corev1.Pod){observed, containersUnready}, true},
+		"observed, and its container is new": {true, []func(*corev1.Pod){observed, restarted}, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			m := &member{pod: r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), append([]func(*corev1.Pod){drained}, c.changes...)...)}
+			if c.mark {
+				m.move = Move{Generation: 2, Containers: map[string]MovedContainer{
+					"app": {Image: "v1", ImageID: "sha256:v1", ContainerID: "p/app", At: metav1.NewTime(start)}}}
+			}
+			if open, _ := m.mayReopen(start); open != c.want {
+				t.Errorf("may reopen is %v", open)
+			}
+		})
+	}
+}
+
+func TestMarkKeepsWhatIsPending(t *testing.T) {
+	r := fixture(1, app{image: "v1", sidecar: "s1"})
+	pod := r.pod("p", r.replicaSet("a", app{image: "v1", sidecar: "s1"}, 1))
+	first := Move{}.next(pod, "b", nil, []ImageChange{{Container: "app", To: "v2"}}, start)
+	if first.Generation != 2 || first.Containers["app"].ContainerID != "p/app" || first.Containers["app"].Unsure {
+		t.Errorf("the first mark is %+v", first)
+	}
+	pod.Generation = 2
+	second := first.next(pod, "c", first.pending(pod, start), []ImageChange{{Container: "side", To: "s2"}}, start)
+	if second.Generation != 3 || second.Containers["app"] != first.Containers["app"] || second.Containers["side"].Unsure {
+		t.Errorf("the second mark is %+v: app is still on its way, side was not", second)
+	}
+	pod.Generation = 3
+	third := second.next(pod, "a", second.pending(pod, start), []ImageChange{{Container: "app", To: "v1"}}, start)
+	if !third.Containers["app"].Unsure {
+		t.Errorf("the third mark is %+v: app may still run v1, and then never restarts", third)
+	}
+	label := third.next(pod, "d", third.pending(pod, start), nil, start)
+	if label.Hash != "d" || label.Generation != third.Generation || len(label.Containers) != 2 {
+		t.Errorf("a change of labels alone made the mark %+v", label)
+	}
+}
+
+func TestSameImage(t *testing.T) {
+	cases := []struct {
+		a, b string
+		want bool
+	}{
+		{"nginx", "docker.io/library/nginx:latest", true},
+		{"nginx:1", "docker.io/library/nginx:1", true},
+		{"docker.io/nginx:1", "nginx:1", true},
+		{"a/b:1", "docker.io/a/b:1", true},
+		{"localhost/b:1", "localhost/b:1", true},
+		{"localhost:5000/b", "localhost:5000/b:latest", true},
+		{"r.io/b@sha256:1", "r.io/b@sha256:1", true},
+		{"nginx:1", "nginx:2", false},
+		{"r.io/b", "b", false},
+		{"", "", false},
+	}
+	for _, c := range cases {
+		if got := sameImage(c.a, c.b); got != c.want {
+			t.Errorf("sameImage(%q, %q) is %v", c.a, c.b, got)
+		}
+	}
+}

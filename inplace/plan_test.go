@@ -1,0 +1,496 @@
+package inplace
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// scene is a cluster whose caches do not lag, and the writes that change it, in order.
+type scene struct {
+	*world
+	names map[string]string
+	steps []string
+}
+
+// newScene is a Deployment of that many pods, natively rolled out and at rest. Its ReplicaSets are called A, B … in the order in
+// which they come, its pods 1, 2 …
+func newScene(t *testing.T, replicas int32, change func(*Deployment), ungated bool) *scene {
+	w := newWorld(t, 1, true)
+	w.rules.loose, w.gatesBorn = true, !ungated
+	d := newDeployment(replicas, app{image: "v1"})
+	if change != nil {
+		change(d)
+	}
+	w.deployments.objects = map[string]*Deployment{}
+	put(w, w.deployments, d)
+	s := &scene{world: w, names: map[string]string{}}
+	s.rest()
+	s.steps = nil
+	return s
+}
+
+// rest lets everybody act, without delay and in the same order, until nothing changes.
+func (s *scene) rest() { s.until(func() bool { return false }) }
+
+func (s *scene) until(done func() bool) {
+	for quiet := 0; quiet < 200 && !done(); s.now = s.now.Add(20 * time.Millisecond) {
+		before := s.version
+		s.round()
+		if quiet++; s.version != before {
+			quiet = 0
+		}
+	}
+	s.check()
+	if s.failed != "" {
+		s.t.Fatal(s.failed)
+	}
+}
+
+func (s *scene) round() {
+	if s.stayput.running {
+		s.stayput.lease = s.now.Add(leaseDuration)
+	}
+	s.deploymentController.deployments.advance(1000)
+	s.deploymentController.sets.advance(1000)
+	s.deploymentController.pods.advance(1000)
+	s.deploymentController.wake(1)
+	s.deploymentController.run()
+	s.replicaSetController.sets.advance(1000)
+	for _, event := range s.replicaSetController.pods.advance(1000) {
+		s.replicaSetController.seen(event)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.sets.objects)) {
+		if err := s.replicaSetController.sync(name, s.replicaSetController.of(name)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.kubelet.pods.advance(1000)
+	for _, pod := range s.kubelet.pods.list() {
+		s.kubelet.run(pod.Name)
+	}
+	s.plan()
+}
+
+// plan carries out one plan and notes its steps, gates of new pods and status aside.
+func (s *scene) plan() {
+	if !s.stayput.running {
+		return
+	}
+	for _, step := range s.rollout().Plan().Steps {
+		s.note(step)
+		if err := s.carryOut(step); err != nil {
+			s.t.Fatalf("%s: %v", step.Describe(), err)
+		}
+	}
+}
+
+func (s *scene) note(step Step) {
+	switch step := step.(type) {
+	case PatchStatus:
+	case SetGate:
+		if !Unopened(step.Pod) {
+			s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "open", false: "close"}[step.Open], s.short(step.Pod)))
+		}
+	case PatchPod:
+		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "move", false: "patch"}[step.Moves], s.short(step.Pod)))
+	case PatchReplicaSet:
+		s.steps = append(s.steps, s.shortSet(step.ReplicaSet.Name)+" "+strings.ReplaceAll(step.Why, "replicas ", ""))
+	case CreateReplicaSet:
+		s.steps = append(s.steps, "create")
+	}
+}
+
+// short is the pod's number.
+func (s *scene) short(pod *corev1.Pod) string {
+	if s.names[pod.Name] == "" {
+		all := sorted(s.pods.objects)
+		slices.SortFunc(all, func(a, b *corev1.Pod) int { return strings.Compare(a.Name[len(a.Name)-3:], b.Name[len(b.Name)-3:]) })
+		for i, each := range all {
+			s.names[each.Name] = fmt.Sprint(i + 1)
+		}
+	}
+	return s.names[pod.Name]
+}
+
+// shortSet is the ReplicaSet's letter.
+func (s *scene) shortSet(name string) string {
+	for i, rs := range s.rollout().oldestFirst() {
+		if rs.Name == name {
+			return string(rune('A' + i))
+		}
+	}
+	return name
+}
+
+func (s *scene) edit(does string, a app) {
+	s.user(does, func(d *Deployment) { d.Spec.Template = a.template() })
+}
+
+// expect compares the steps so far, and begins anew.
+func (s *scene) expect(want ...string) {
+	s.t.Helper()
+	if !slices.Equal(s.steps, want) {
+		s.t.Errorf("steps are\n\t%s\nnot\n\t%s", strings.Join(s.steps, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	s.steps = nil
+}
+
+// moved waits until n pods have been moved since.
+func (s *scene) moved(n int) func() bool {
+	return func() bool {
+		count := 0
+		for _, step := range s.steps {
+			if strings.HasPrefix(step, "move") || strings.HasPrefix(step, "patch") {
+				count++
+			}
+		}
+		return count >= n
+	}
+}
+
+// intact demands that the pods are those there were, all of them updated and serving.
+func (s *scene) intact(before []*corev1.Pod) {
+	s.t.Helper()
+	s.world.rules.loose = true
+	s.checkEnd()
+	if s.failed != "" {
+		s.t.Error(s.failed)
+	}
+	for _, pod := range before {
+		if s.pods.objects[pod.Name] == nil {
+			s.t.Errorf("pod %s is gone", pod.Name)
+		}
+	}
+}
+
+func TestStepsOfAnImage(t *testing.T) {
+	s := newScene(t, 3, nil, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	one := func(pod, lower, raise string) []string {
+		return []string{"A " + lower, "move " + pod, "B " + raise, "open " + pod}
+	}
+	want := []string{"close 1", "A marks", "B marks"}
+	want = append(want, one("1", "3 → 2", "0 → 1")...)
+	want = append(append(want, "close 2"), one("2", "2 → 1", "1 → 2")...)
+	want = append(append(want, "close 3"), "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
+	s.expect(want...)
+	s.intact(before)
+}
+
+func TestStepsOfALabel(t *testing.T) {
+	s := newScene(t, 2, nil, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets a label", app{image: "v1", chart: "c2"})
+	s.rest()
+	s.expect("A marks", "B marks", "A 2 → 1", "move 1", "B 0 → 1", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.intact(before)
+	for _, pod := range before {
+		if c := s.kubelet.state[pod.Name]["app"]; c.id != pod.Status.ContainerStatuses[0].ContainerID {
+			t.Errorf("%s restarted", pod.Name)
+		}
+		if now := s.pods.objects[pod.Name]; now.Labels["chart"] != "c2" {
+			t.Errorf("%s has labels %v", pod.Name, now.Labels)
+		}
+	}
+}
+
+func TestStepsWithoutGates(t *testing.T) {
+	s := newScene(t, 2, nil, true)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.expect("A marks", "B marks",
+		"patch 1", "A 2 → 1", "move 1", "B 0 → 1",
+		"patch 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.intact(before)
+}
+
+func TestStepsOfRecreate(t *testing.T) {
+	s := newScene(t, 1, func(d *Deployment) {
+		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	}, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.expect("create", "close 1", "A marks", "B marks", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.intact(before)
+}
+
+// Half-way means: pod 1 done, pod 2 on its way, pod 3 untouched.
+func halfway(t *testing.T) (*scene, []*corev1.Pod) {
+	s := newScene(t, 3, nil, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(s.moved(2))
+	s.steps = nil
+	return s, before
+}
+
+func TestStepsOfUndoHalfway(t *testing.T) {
+	s, before := halfway(t)
+	s.edit("undoes", app{image: "v1"})
+	s.rest()
+	// Pod 2 goes back before the new ReplicaSet could count it, and pod 1 when pod 2 serves again.
+	s.expect("move 2", "open 2", "A 1 → 2", "close 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks", "open 1")
+	s.intact(before)
+}
+
+func TestStepsOfPauseHalfway(t *testing.T) {
+	s, before := halfway(t)
+	s.user("pauses", func(d *Deployment) { d.Spec.Paused = true })
+	s.rest()
+	s.expect("B 1 → 2", "open 2")
+	if plan := s.rollout().Plan(); plan.Phase != PhasePaused || plan.Progress.Moved != 2 || len(plan.Steps) > 0 {
+		t.Errorf("while paused the plan is %+v", plan)
+	}
+	s.user("resumes", func(d *Deployment) { d.Spec.Paused = false })
+	s.rest()
+	s.expect("close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
+	s.intact(before)
+}
+
+func TestStepsOfPauseBeforeAPodWasPatched(t *testing.T) {
+	s := newScene(t, 3, nil, false)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return slices.Contains(s.steps, "A 3 → 2") })
+	s.user("pauses", func(d *Deployment) { d.Spec.Paused = true })
+	s.steps = nil
+	s.rest()
+	s.expect("open 1", "A 2 → 3")
+}
+
+func TestStepsOfScalingHalfway(t *testing.T) {
+	s, before := halfway(t)
+	s.user("scales up", func(d *Deployment) { d.Spec.Replicas = new(int32(6)) })
+	s.until(func() bool { return len(s.pods.objects) == 6 })
+	s.rest()
+	s.intact(before)
+
+	s.edit("sets the image", app{image: "v3"})
+	s.until(s.moved(4))
+	s.user("scales down", func(d *Deployment) { d.Spec.Replicas = new(int32(2)) })
+	s.rest()
+	s.intact(nil)
+}
+
+func TestStepsOfABadImageAndItsUndo(t *testing.T) {
+	s := newScene(t, 3, func(d *Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(60)) }, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.rest()
+	s.expect("close 1", "A marks", "B marks", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
+	s.now = s.now.Add(2 * time.Minute)
+	s.rest()
+	if plan := s.rollout().Plan(); plan.Phase != PhaseStalled || plan.Progress.Moved != 0 || plan.Progress.Moving != 1 {
+		t.Errorf("after the deadline the plan is %+v", plan)
+	}
+	if progressing := deploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing); progressing.Reason != reasonTimedOut {
+		t.Errorf("Progressing is %+v", progressing)
+	}
+	s.edit("undoes", app{image: "v1"})
+	s.rest()
+	s.expect("close 1", "B 1 → 0", "move 1", "open 1", "A 2 → 3", "A marks", "B marks")
+	s.intact(before)
+}
+
+func TestStepsOfTwoContainers(t *testing.T) {
+	s := newScene(t, 1, func(d *Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets the sidecar's image", app{image: "v1", sidecar: "s2"})
+	s.rest()
+	s.expect("close 1", "A marks", "B marks", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.intact(before)
+	containers := s.kubelet.state[before[0].Name]
+	if was := before[0].Status.ContainerStatuses; containers["app"].id != was[0].ContainerID || containers["side"].id == was[1].ContainerID {
+		t.Errorf("the wrong containers restarted: %+v", containers)
+	}
+}
+
+func TestMinReadySecondsPass(t *testing.T) {
+	s := newScene(t, 2, func(d *Deployment) { d.Spec.MinReadySeconds = 5 }, false)
+	s.now = s.now.Add(10 * time.Second)
+	s.rest()
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return slices.Contains(s.steps, "open 1") })
+	opened := s.now
+	s.until(func() bool { return slices.Contains(s.steps, "close 2") })
+	if waited := s.now.Sub(opened); waited < 4*time.Second { // conditions have whole seconds
+		t.Errorf("the second pod's turn came %s after the first served", waited)
+	}
+	s.rest()
+	s.now = s.now.Add(10 * time.Second)
+	s.rest()
+	s.intact(before)
+}
+
+func TestReleaseGivesBack(t *testing.T) {
+	s, _ := halfway(t)
+	release := s.rollout().Release(Reason{Code: CodeRefused, Message: "a policy says no"})
+	for _, step := range release.Steps {
+		s.note(step)
+		if err := s.carryOut(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.expect("open 2", "A marks", "B marks")
+	if s.rollout().Verdict().Held {
+		t.Error("still held")
+	}
+	s.rest()
+	s.intact(nil)
+	if len(s.pods.objects) != 3 {
+		t.Errorf("the native rollout ended with %d pods", len(s.pods.objects))
+	}
+}
+
+func TestReleasedTargetIsTouchedUntilItIsAlone(t *testing.T) {
+	r := fixture(3, app{image: "v2"})
+	source := r.replicaSet("a", app{image: "v1"}, 3)
+	target := r.replicaSet("b", app{image: "v2"}, 0)
+	target.Labels[LabelReleased] = fmt.Sprint(start.Unix() - 20)
+	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != 40*time.Second || plan.Phase != PhaseNative {
+		t.Errorf("after 20 s the plan is %+v", plan)
+	}
+	r.Now = start.Add(time.Minute)
+	if plan := r.Plan(); len(plan.Steps) != 1 || plan.Steps[0].Describe() != "ReplicaSet web-b: marks" {
+		t.Errorf("after 80 s the plan is %+v", plan)
+	}
+	source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+	plan := r.Plan()
+	if len(plan.Steps) != 1 || plan.Steps[0].(PatchReplicaSet).Operations[1].Operation != "remove" {
+		t.Errorf("once the target is alone the plan is %+v", plan)
+	}
+}
+
+func TestLabelTakenOffHalfway(t *testing.T) {
+	s, _ := halfway(t)
+	s.mode = ModeNone
+	s.plan()
+	if s.sets.objects[s.rollout().Target().Name].Labels[LabelReleased] == "" {
+		t.Error("nobody wakes the native controller")
+	}
+	s.rest()
+	s.intact(nil)
+}
+
+func TestRewrittenImageGoesNative(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"gated":          func(*corev1.Pod) {},
+		"without a gate": ungated,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v2"})
+			source := r.replicaSet("a", app{image: "v1"}, 1)
+			r.replicaSet("b", app{image: "v2"}, 0)
+			pod := r.pod("p", source, change)
+			pod.Spec.Containers[0].Image = "mirror/v1"
+			plan := r.Plan()
+			if plan.Verdict.Held || !slices.Equal(plan.Verdict.Reasons.Codes(), []string{CodeRewrittenImage}) {
+				t.Errorf("the plan is %+v", plan)
+			}
+		})
+	}
+}
+
+// turns returns the names of the pods whose gate the plan closes.
+func turns(plan Plan) []string {
+	var names []string
+	for _, step := range plan.Steps {
+		if gate, ok := step.(SetGate); ok && !gate.Open {
+			names = append(names, gate.Pod.Name)
+		}
+	}
+	return names
+}
+
+func TestTurns(t *testing.T) {
+	percent := func(value string) *intstr.IntOrString { return new(intstr.Parse(value)) }
+	terminating := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: start} }
+	neverRan := func(pod *corev1.Pod) {
+		unready(pod)
+		pod.Annotations = map[string]string{AnnotationMove: Move{Containers: map[string]MovedContainer{"app": {ContainerID: pod.Status.ContainerStatuses[0].ContainerID}}}.String()}
+	}
+	cases := map[string]struct {
+		maxUnavailable string
+		old, new       []func(*corev1.Pod)
+		want           []string
+	}{
+		"one at a time":                             {"1", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
+		"two at a time":                             {"50%", make([]func(*corev1.Pod), 4), nil, []string{"old0", "old1"}},
+		"a percentage that rounds to none":          {"10%", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
+		"one that does not serve, for free":         {"1", []func(*corev1.Pod){nil, nil, unready, nil}, nil, []string{"old2"}},
+		"two that do not serve, with the surge":     {"1", []func(*corev1.Pod){nil, unready, unready, nil}, nil, []string{"old1", "old2"}},
+		"no more of them than native would replace": {"1", []func(*corev1.Pod){unready, unready, unready, unready}, nil, []string{"old0", "old1"}},
+		"all that never came to run":                {"1", []func(*corev1.Pod){neverRan, neverRan, neverRan, nil}, nil, []string{"old0", "old1", "old2"}},
+		"none while a new one is not ready":         {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){unready}, nil},
+		"the next when the new one is":              {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){nil}, []string{"old0"}},
+		"none while one is missing":                 {"1", []func(*corev1.Pod){nil, nil, nil, terminating}, nil, nil},
+		"one that is drained keeps its turn":        {"1", []func(*corev1.Pod){nil, drained, nil, nil}, nil, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(4, app{image: "v2"})
+			r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = percent(c.maxUnavailable)
+			r.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = percent("1")
+			source, target := r.replicaSet("a", app{image: "v1"}, int32(len(c.old))), r.replicaSet("b", app{image: "v2"}, int32(len(c.new)))
+			for i, change := range c.old {
+				r.pod(fmt.Sprintf("old%d", i), source, nonNil(change))
+			}
+			for i, change := range c.new {
+				r.pod(fmt.Sprintf("new%d", i), target, nonNil(change))
+			}
+			for _, rs := range r.ReplicaSets {
+				rs.Labels[LabelSettling] = "1"
+			}
+			if got := turns(r.Plan()); !slices.Equal(got, c.want) {
+				t.Errorf("it is the turn of %v, not %v", got, c.want)
+			}
+		})
+	}
+}
+
+func nonNil(change func(*corev1.Pod)) func(*corev1.Pod) {
+	if change == nil {
+		return func(*corev1.Pod) {}
+	}
+	return change
+}
+
+func TestNativeRolloutUnderWayIsTakenOver(t *testing.T) {
+	s := newScene(t, 4, nil, false)
+	s.mode = ModeNone
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return len(s.pods.objects) > 4 })
+	created := s.made
+	s.mode = ModeInPlace
+	s.rest()
+	s.intact(nil)
+	if s.made != created {
+		t.Errorf("%d more pods were created", s.made-created)
+	}
+}
+
+func TestQuotaDoesNotBlockTheEnd(t *testing.T) {
+	r := fixture(2, app{image: "v2"})
+	source, target := r.replicaSet("a", app{image: "v1"}, 1), r.replicaSet("b", app{image: "v2"}, 1)
+	r.pod("p", target)
+	source.Status.Replicas = 0
+	source.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
+	source.Labels[LabelSettling], target.Labels[LabelSettling] = "1", "1"
+	steps := r.Plan().Steps
+	if !slices.ContainsFunc(steps, func(s Step) bool { return strings.HasPrefix(s.Describe(), "ReplicaSet web-a: replicas 1 → 0") }) {
+		t.Errorf("the source keeps the replicas it cannot create: %v", steps)
+	}
+}
