@@ -90,7 +90,12 @@ func goings(namespace string) string {
 	defer cancel()
 	pods, _ := kubectlCommand(ctx, "-n", namespace, "get", "pods", "-o", "wide").CombinedOutput()
 	events, _ := kubectlCommand(ctx, "-n", namespace, "get", "events", "--sort-by=.lastTimestamp").CombinedOutput()
-	return string(pods) + string(events)
+	return ending(pods) + ending(events)
+}
+
+// ending is the end of text, which may be long.
+func ending(text []byte) string {
+	return string(text[max(0, len(text)-5000):])
 }
 
 // create makes objects that go again when the test ends.

@@ -96,19 +96,11 @@ func startKwok(t *testing.T, annotation string) int {
 	t.Cleanup(func() {
 		_ = kwok.Process.Kill()
 		_ = kwok.Wait()
-		if t.Failed() {
-			t.Logf("the end of kwok's log:\n%s", tail(log.Name(), 4000))
+		if content, err := os.ReadFile(log.Name()); err != nil || t.Failed() {
+			t.Logf("kwok's log, error %v:\n%s", err, ending(content))
 		}
 	})
 	return kwok.Process.Pid
-}
-
-func tail(file string, length int) string {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return err.Error()
-	}
-	return string(content[max(0, len(content)-length):])
 }
 
 // createMany leaves it to the caller to remove what it makes.
