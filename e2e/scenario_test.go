@@ -288,6 +288,13 @@ func (s *stage) decision(ctx context.Context, name string) string {
 // completes waits until the update is over in every respect, and asks kubectl too.
 func (s *stage) completes(name string) {
 	s.Helper()
+	s.rollsOut(name)
+	s.wait(name+" to bear no mark", on(name, world.unmarked))
+}
+
+// rollsOut is completes without a manager: a mark that is left does no harm, and the next manager takes it off.
+func (s *stage) rollsOut(name string) {
+	s.Helper()
 	s.wait(name+" to be rolled out", on(name, world.complete))
 	s.rollout("status", name, "--timeout=1m")
 }

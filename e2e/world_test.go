@@ -397,6 +397,13 @@ func (w world) setsComplete(d *appsv1.Deployment, target *appsv1.ReplicaSet) err
 		if set.Spec.Replicas == nil || *set.Spec.Replicas != wanted || set.Status.Replicas != wanted {
 			return fmt.Errorf("ReplicaSet %s does not have %d replicas", set.Name, wanted)
 		}
+	}
+	return nil
+}
+
+// unmarked: Stayput has left nothing on the ReplicaSets.
+func (w world) unmarked(d *appsv1.Deployment) error {
+	for _, set := range w.setsOf(d) {
 		if _, marked := set.Labels[settlingLabel]; marked {
 			return fmt.Errorf("ReplicaSet %s is still marked as settling", set.Name)
 		}
