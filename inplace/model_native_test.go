@@ -32,8 +32,8 @@ func newDeploymentController(w *world) *deploymentController {
 	return &deploymentController{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), dirty: true}
 }
 
-func (c *deploymentController) advance(n int) {
-	switch c.watch() {
+func (c *deploymentController) deliver(watch, n int) {
+	switch watch {
 	case 0:
 		c.wake(len(c.deployments.advance(n)))
 	case 1:
@@ -438,15 +438,16 @@ func (c *replicaSetController) of(name string) *replicaSetState {
 	return c.state[name]
 }
 
-func (c *replicaSetController) advance(n int) {
-	if c.watch() == 1 {
+func (c *replicaSetController) deliver(watch, n int) {
+	switch watch {
+	case 1:
 		for _, event := range c.sets.advance(n) {
 			c.of(event.name).dirty = true
 		}
-		return
-	}
-	for _, event := range c.pods.advance(n) {
-		c.seen(event)
+	case 2:
+		for _, event := range c.pods.advance(n) {
+			c.seen(event)
+		}
 	}
 }
 

@@ -110,9 +110,9 @@ type world struct {
 	verdictMode Mode
 
 	gatesBorn bool
-	// slow is the watch that lags behind the others, by so much.
-	slow, slowness int
-	rules          judge
+	// lags are those of our controller, the Deployment controller and the ReplicaSet controller.
+	lags  [3]lag
+	rules judge
 }
 
 func (w *world) logf(format string, args ...any) {
@@ -243,7 +243,7 @@ func (w *world) deletePod(name string) error {
 		return errNotFound
 	}
 	owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
-	if owner != nil && Settling(owner) && w.held() {
+	if owner != nil && Settling(owner) && w.stayput.holdAlive() && w.mode.Manages() {
 		w.logf("denied: delete %s", name)
 		return errNotFound
 	}

@@ -44,6 +44,7 @@ func TestArrived(t *testing.T) {
 		"new image that cannot be pulled":         {before, []func(*corev1.Pod){waiting}, later, false, 0},
 		"unsure, named":                           {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, true, 0},
 		"unsure, named in full":                   {unsure, []func(*corev1.Pod){status("p/app", "docker.io/library/v2:latest", "", later)}, later, true, 0},
+		"unsure, named, kubelet without observed": {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later), observed(0)}, later, false, 38 * time.Second},
 		"unsure, another name":                    {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 38 * time.Second},
 		"unsure, after the grace period":          {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, start.Add(40 * time.Second), true, 0},
 	}

@@ -59,15 +59,12 @@ func (s *scene) round() {
 	if s.stayput.running {
 		s.stayput.lease = s.now.Add(leaseDuration)
 	}
-	s.deploymentController.deployments.advance(1000)
-	s.deploymentController.sets.advance(1000)
-	s.deploymentController.pods.advance(1000)
+	for watch := range 3 {
+		s.deploymentController.deliver(watch, 1000)
+		s.replicaSetController.deliver(watch, 1000)
+	}
 	s.deploymentController.wake(1)
 	s.deploymentController.run()
-	s.replicaSetController.sets.advance(1000)
-	for _, event := range s.replicaSetController.pods.advance(1000) {
-		s.replicaSetController.seen(event)
-	}
 	for _, name := range slices.Sorted(maps.Keys(s.sets.objects)) {
 		if err := s.replicaSetController.sync(name, s.replicaSetController.of(name)); err != nil {
 			s.t.Fatal(err)
@@ -438,6 +435,7 @@ func TestTurns(t *testing.T) {
 		"the next when the new one is":              {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){nil}, []string{"old0"}},
 		"none while one is missing":                 {"1", []func(*corev1.Pod){nil, nil, nil, terminating}, nil, nil},
 		"one that is drained keeps its turn":        {"1", []func(*corev1.Pod){nil, drained, nil, nil}, nil, nil},
+		"none while pods are to be added":           {"2", make([]func(*corev1.Pod), 3), nil, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -456,6 +454,77 @@ func TestTurns(t *testing.T) {
 			}
 			if got := turns(r.Plan()); !slices.Equal(got, c.want) {
 				t.Errorf("it is the turn of %v, not %v", got, c.want)
+			}
+		})
+	}
+}
+
+// resized returns what becomes of the ReplicaSets' replicas.
+func resized(plan Plan) []string {
+	var sizes []string
+	for _, step := range plan.Steps {
+		if patch, ok := step.(PatchReplicaSet); ok {
+			sizes = append(sizes, patch.Describe())
+		}
+	}
+	return sizes
+}
+
+func TestSettlingWaits(t *testing.T) {
+	stillReady := conditionIs(corev1.PodReady, corev1.ConditionTrue)
+	cases := map[string]struct {
+		change func(r *Rollout, source, target *ReplicaSet)
+		sizes  []string
+		moves  int
+	}{
+		"for the drain": {func(r *Rollout, source, target *ReplicaSet) {
+			r.pod("p", source, drained, stillReady)
+		}, nil, 0},
+		"not when drained": {func(r *Rollout, source, target *ReplicaSet) {
+			r.pod("p", source, drained)
+		}, []string{"ReplicaSet web-a: replicas 1 → 0"}, 0},
+		"for the lowered replicas to be observed": {func(r *Rollout, source, target *ReplicaSet) {
+			r.pod("p", source, drained)
+			source.Spec.Replicas, source.Generation = new(int32), 2
+		}, nil, 0},
+		"not when they are": {func(r *Rollout, source, target *ReplicaSet) {
+			r.pod("p", source, drained)
+			source.Spec.Replicas = new(int32)
+		}, nil, 1},
+		"for the moved pod to be seen": {func(r *Rollout, source, target *ReplicaSet) {
+			r.pod("p", target, drained)
+			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+		}, nil, 0},
+		"not when it is": {func(r *Rollout, source, target *ReplicaSet) {
+			r.pod("p", target, drained)
+			source.Spec.Replicas, source.Status.Replicas, target.Status.Replicas = new(int32), 0, 1
+		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
+		"for the raised replicas to be observed": {func(r *Rollout, source, target *ReplicaSet) {
+			r.pod("p", target, drained)
+			source.Spec.Replicas, source.Status.Replicas, target.Status.Replicas = new(int32), 0, 1
+			target.Spec.Replicas, target.Generation = new(int32(1)), 2
+		}, nil, 0},
+		"not when all is seen": {func(r *Rollout, source, target *ReplicaSet) {
+			r.pod("p", target, drained)
+			source.Spec.Replicas, source.Status.Replicas, target.Status.Replicas = new(int32), 0, 1
+			target.Spec.Replicas = new(int32(1))
+		}, []string{"ReplicaSet web-a: marks", "ReplicaSet web-b: marks"}, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v2"})
+			source, target := r.replicaSet("a", app{image: "v1"}, 1), r.replicaSet("b", app{image: "v2"}, 0)
+			source.Labels[LabelSettling], target.Labels[LabelSettling] = "1", "1"
+			c.change(r, source, target)
+			plan := r.Plan()
+			moves := 0
+			for _, step := range plan.Steps {
+				if patch, ok := step.(PatchPod); ok && patch.Moves {
+					moves++
+				}
+			}
+			if sizes := resized(plan); !slices.Equal(sizes, c.sizes) || moves != c.moves {
+				t.Errorf("%d moves, ReplicaSets %q", moves, sizes)
 			}
 		})
 	}

@@ -44,9 +44,9 @@ const leaseDuration = 15 * time.Second
 
 func (s *stayput) holdAlive() bool { return s.now.Before(s.lease) }
 
-func (s *stayput) advance(n int) {
+func (s *stayput) deliver(watch, n int) {
 	events := 0
-	switch s.watch() {
+	switch watch {
 	case 0:
 		events = len(s.deployments.advance(n))
 	case 1:
@@ -246,7 +246,9 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 		deployments: newStore[*Deployment](), sets: newStore[*ReplicaSet](), pods: newStore[*corev1.Pod]()}
 	w.rules.out = map[string]bool{}
 	w.gatesBorn = w.rng.Intn(4) > 0
-	w.slow, w.slowness = w.rng.Intn(3), 1+w.rng.Intn(8)
+	for i := range w.lags {
+		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
+	}
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput = newKubelet(w), newStayput(w)
@@ -274,12 +276,16 @@ func (w *world) randomApp() app {
 	return app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
 }
 
-// watch picks the watch that delivers next: that of Deployments, ReplicaSets or pods. One of them is slow.
-func (w *world) watch() int {
-	if pick := w.rng.Intn(3); pick != w.slow || w.rng.Intn(w.slowness) == 0 {
+// lag is how the watches of one process differ: that of Deployments, ReplicaSets or pods is slower than the others.
+type lag struct{ slow, by int }
+
+// watch picks the watch that delivers next.
+func (w *world) watch(process int) int {
+	lag := w.lags[process]
+	if pick := w.rng.Intn(3); pick != lag.slow || w.rng.Intn(lag.by) == 0 {
 		return pick
 	}
-	return (w.slow + 1 + w.rng.Intn(2)) % 3
+	return (lag.slow + 1 + w.rng.Intn(2)) % 3
 }
 
 // tick is one random event.
@@ -287,11 +293,11 @@ func (w *world) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
 	switch n := w.rng.Intn(100); {
 	case n < 12:
-		w.deploymentController.advance(1 + w.rng.Intn(3))
+		w.deploymentController.deliver(w.watch(1), 1+w.rng.Intn(3))
 	case n < 18:
 		w.deploymentController.run()
 	case n < 28:
-		w.replicaSetController.advance(1 + w.rng.Intn(3))
+		w.replicaSetController.deliver(w.watch(2), 1+w.rng.Intn(3))
 	case n < 36:
 		w.replicaSetController.run()
 	case n < 43:
@@ -301,7 +307,7 @@ func (w *world) tick(chaos int) {
 			w.kubelet.run(pods[w.rng.Intn(len(pods))].Name)
 		}
 	case n < 78:
-		w.stayput.advance(1 + w.rng.Intn(4))
+		w.stayput.deliver(w.watch(0), 1+w.rng.Intn(4))
 	case n < 97:
 		w.stayput.run()
 	case n < 97+chaos:
@@ -404,12 +410,12 @@ func (w *world) calm() {
 			w.violated("it does not come to rest")
 		}
 		before := w.version
-		for range 3 {
-			w.deploymentController.advance(100)
-			w.replicaSetController.advance(100)
-			w.kubelet.pods.advance(100)
-			w.stayput.advance(100)
+		for watch := range 3 {
+			w.deploymentController.deliver(watch, 100)
+			w.replicaSetController.deliver(watch, 100)
+			w.stayput.deliver(watch, 100)
 		}
+		w.kubelet.pods.advance(100)
 		w.deploymentController.run()
 		w.replicaSetController.run()
 		for _, pod := range w.kubelet.pods.list() {
@@ -442,6 +448,7 @@ func (w *world) finish() {
 	}
 	w.calm()
 	if w.stayput.gone {
+		w.resync()
 		w.deleteStranded()
 		w.calm()
 	}
@@ -461,6 +468,15 @@ func (w *world) describe() string {
 			isTrue(pod, corev1.PodReady), gated(pod), closed(pod), pod.Annotations[AnnotationMove])
 	}
 	return text
+}
+
+// resync is what happens to ReplicaSets twice a day at the latest. A deletion that was held just before we died is not tried again
+// before, unless the ReplicaSet or one of its pods changes.
+func (w *world) resync() {
+	for _, state := range w.replicaSetController.state {
+		state.dirty = true
+	}
+	w.calm()
 }
 
 // deleteStranded is what an administrator has to do whose Stayput is gone without having been uninstalled: pods that were just
