@@ -33,13 +33,11 @@ func TestThousandSimulatedNodes(t *testing.T) {
 	kwok := startKwok(t, "kwok.x-k8s.io/node="+namespace)
 
 	began := time.Now()
-	t.Cleanup(func() { removeAll(t, &corev1.Node{}, client.MatchingLabels(mine)) })
 	createMany(t, simulatedNodes, func(i int) client.Object { return simulatedNode(t, namespace, i) })
 	awaitReady(t, simulatedNodes, "nodes", readyNodes, client.MatchingLabels(mine))
 	t.Logf("%d nodes are Ready after %s", simulatedNodes, time.Since(began).Round(time.Second))
 
 	began = time.Now()
-	t.Cleanup(func() { removeAll(t, &corev1.Pod{}, client.InNamespace(namespace), client.GracePeriodSeconds(0)) })
 	createMany(t, simulatedPods, func(i int) client.Object { return simulatedPod(namespace, i) })
 	awaitReady(t, simulatedPods, "pods", readyPods, client.InNamespace(namespace))
 	t.Logf("%d pods are Ready after %s; kwok uses %d MiB", simulatedPods, time.Since(began).Round(time.Second), residentMiB(t, kwok))
@@ -103,25 +101,34 @@ func startKwok(t *testing.T, annotation string) int {
 	return kwok.Process.Pid
 }
 
-// createMany leaves it to the caller to remove what it makes.
+// createMany makes count objects that go again, at once, when the test ends. It has them deleted one by one: the API
+// server gives up on deleting a collection after a minute.
 func createMany(t *testing.T, count int, object func(int) client.Object) {
 	t.Helper()
-	group, ctx := errgroup.WithContext(t.Context())
-	group.SetLimit(32)
-	for i := range count {
-		made := object(i)
-		group.Go(func() error { return cluster.Create(ctx, made) })
+	objects := make([]client.Object, count)
+	for i := range objects {
+		objects[i] = object(i)
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		forEach(ctx, t, objects, func(ctx context.Context, object client.Object) error {
+			return client.IgnoreNotFound(cluster.Delete(ctx, object, client.GracePeriodSeconds(0)))
+		})
+	})
+	forEach(t.Context(), t, objects, func(ctx context.Context, object client.Object) error { return cluster.Create(ctx, object) })
 }
 
-func removeAll(t *testing.T, kind client.Object, options ...client.DeleteAllOfOption) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := cluster.DeleteAllOf(ctx, kind, options...); err != nil {
-		t.Errorf("delete all of %T: %v", kind, err)
+// forEach handles the objects, many at a time.
+func forEach(ctx context.Context, t *testing.T, objects []client.Object, handle func(context.Context, client.Object) error) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(32)
+	for _, object := range objects {
+		group.Go(func() error { return handle(ctx, object) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
