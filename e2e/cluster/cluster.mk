@@ -43,7 +43,7 @@ test-cluster: cluster-build ## the tests of the test cluster itself
 	cd $(CLUSTER) && $(CLUSTER_ENV) go test -timeout 5m ./images/... ./internal/... ./registry ./simulated
 	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m ./lifecycle
 	$(CLUSTER_UP)
-	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m ./test
+	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m -parallel 4 ./test
 
 .PHONY: cluster-build
 cluster-build: kubernetes-release cluster-packages $(CLUSTER_BINARIES) $(BIN)/kubernetes-$(KUBERNETES_VERSION) $(SHARE)/cert-manager $(SHARE)/simulated ## build the test cluster into .cluster
