@@ -371,6 +371,16 @@ func TestReleasedTargetIsTouchedUntilItIsAlone(t *testing.T) {
 	}
 }
 
+func TestReleaseLeavesNoLabelWhereNothingIsLeftToDo(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	target := r.replicaSet("b", app{image: "v2"}, 1)
+	pod := r.pod("p", target, drained)
+	plan := r.Release(Reason{Code: CodeUninstalled, Message: "uninstalled"})
+	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != openGate(pod, start, "uninstalled").Describe() {
+		t.Errorf("the plan is %+v", plan)
+	}
+}
+
 func TestLabelTakenOffHalfway(t *testing.T) {
 	s, _ := halfway(t)
 	s.mode = ModeNone

@@ -10,7 +10,8 @@ import (
 const touchEvery = time.Minute
 
 // Release is what gives the update back to the native controller: every gate opened, marks taken off, half-updated pods given
-// the images of their ReplicaSet again, and the target labelled, which ends the hold and wakes that controller.
+// the images of their ReplicaSet again, and, unless it has all pods already, the target labelled, which ends the hold and wakes
+// that controller.
 func (r Rollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
@@ -21,7 +22,7 @@ func (r Rollout) Release(why Reason) Plan {
 	}
 	v.goBack()
 	v.unmark()
-	if v.target != nil {
+	if v.target != nil && v.unfinished() {
 		v.target.wish.released = v.seconds()
 	}
 	v.patchSets()

@@ -536,7 +536,8 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w := newWorld(t, seed, tracing)
 	w.calm()
 	w.rules.loose = w.rng.Intn(2) == 0
-	w.trace = append(w.trace, fmt.Sprintf("loose %v, strategy %+v, minReadySeconds %d, gates %v", w.rules.loose, w.deployment().Spec.Strategy, w.deployment().Spec.MinReadySeconds, w.gatesBorn))
+	w.logf("loose %v, strategy %+v, minReadySeconds %d, gates %v", w.rules.loose, w.deployment().Spec.Strategy,
+		w.deployment().Spec.MinReadySeconds, w.gatesBorn)
 	for range 100 + w.rng.Intn(500) {
 		if w.failed == "" {
 			w.tick(3)
@@ -572,6 +573,6 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	if failures > 0 {
-		t.Log(fmt.Sprintf("%d of %d seeds failed", failures, seeds))
+		t.Logf("%d of %d seeds failed", failures, seeds)
 	}
 }
