@@ -112,8 +112,16 @@ func (s *stage) leader() *corev1.Pod {
 	return pod
 }
 
-// killProcess kills the manager in the pod before it can hand over its Lease. The nodes of the test cluster are this machine.
+// killProcess kills the manager in the pod before it can hand over its Lease.
 func killProcess(s *stage, pod *corev1.Pod) {
+	s.Helper()
+	if killed := killManager(s, pod); !killed {
+		s.Fatalf("no process of pod %s is on this machine", pod.Name)
+	}
+}
+
+// killManager tells whether the pod's manager was running. The nodes of the test cluster are this machine.
+func killManager(s *stage, pod *corev1.Pod) bool {
 	s.Helper()
 	uid := strings.ReplaceAll(string(pod.UID), "-", "_")
 	for _, pid := range processes(s) {
@@ -121,13 +129,13 @@ func killProcess(s *stage, pod *corev1.Pod) {
 		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		inPod := strings.Contains(strings.ReplaceAll(string(cgroup), "-", "_"), uid)
 		if inPod && strings.Contains(string(command), "manager") {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 				s.Fatal(err)
 			}
-			return
+			return true
 		}
 	}
-	s.Fatalf("no process of pod %s is on this machine", pod.Name)
+	return false
 }
 
 func processes(s *stage) []int {
@@ -173,13 +181,23 @@ func goneWhileEditing(t *testing.T) {
 	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
 }
 
-// removeManagers takes them away without letting them say goodbye.
+// removeManagers takes them away without letting them say goodbye. A pod deleted by force is gone before its process is.
 func removeManagers(s *stage) {
 	s.Helper()
+	managers := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + ownName}
+	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
+	if err != nil {
+		s.Fatal(err)
+	}
 	s.kubectl("", "-n", ownNamespace, "scale", "deployment", ownName, "--replicas=0")
-	s.kubectl("", "-n", ownNamespace, "delete", "pods", "-l", "app.kubernetes.io/name="+ownName, "--force", "--grace-period=0")
+	s.kubectl("", "-n", ownNamespace, "delete", "pods", "-l", managers.LabelSelector, "--force", "--grace-period=0")
 	s.eventually("the managers to be gone", func(ctx context.Context) error {
-		left, err := clients.CoreV1().Pods(ownNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + ownName})
+		for i := range pods.Items {
+			if killManager(s, &pods.Items[i]) {
+				return fmt.Errorf("%s was still running", pods.Items[i].Name)
+			}
+		}
+		left, err := clients.CoreV1().Pods(ownNamespace).List(ctx, managers)
 		if err == nil && len(left.Items) > 0 {
 			return fmt.Errorf("%d are left", len(left.Items))
 		}

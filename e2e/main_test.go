@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,22 @@ func managersServe(ctx context.Context) error {
 	}
 	if own.Status.AvailableReplicas == 0 {
 		return errors.New("Stayput is not up: no manager is available")
+	}
+	return someoneLeads(ctx)
+}
+
+// someoneLeads is nil when a manager that is there renews the Lease: until then updates are native.
+func someoneLeads(ctx context.Context) error {
+	lease, err := clients.CoordinationV1().Leases(ownNamespace).Get(ctx, ownName, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("nobody leads: %w", err)
+	}
+	if lease.Spec.HolderIdentity == nil || lease.Spec.RenewTime == nil || time.Since(lease.Spec.RenewTime.Time) > 5*time.Second {
+		return errors.New("nobody leads: the Lease is not renewed")
+	}
+	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	if _, err := clients.CoreV1().Pods(ownNamespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
+		return fmt.Errorf("the leader is not there: %w", err)
 	}
 	return nil
 }

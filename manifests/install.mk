@@ -42,6 +42,8 @@ install: install-check $(if $(IMAGE),,image) ## install Stayput into the cluster
 		| $(KUBECTL) apply -f -
 	@$(STAYPUT) rollout status deployment/stayput --timeout=180s
 	@for i in 0 1 2; do $(KUBECTL) wait $(ADMISSION) --for="jsonpath={.webhooks[$$i].clientConfig.caBundle}" --timeout=60s >/dev/null; done
+	@# Until somebody leads, updates are native.
+	@$(STAYPUT) wait lease/stayput --for="jsonpath={.spec.holderIdentity}" --timeout=60s >/dev/null
 	@echo "Stayput is installed. Label a namespace: $(notdir $(KUBECTL)) label namespace NAME stayput.dev/update=in-place"
 
 .PHONY: install-check
