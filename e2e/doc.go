@@ -8,5 +8,6 @@
 //	judge_test.go      the promises, judged at every event; judge_check_test.go shows that each can be broken
 //	timeline_test.go   what is printed when a test fails, with diagnosis_test.go
 //	scenario_test.go   what a user does: create, edit, wait
+//	daemonset_*.go     the same for DaemonSets, where they differ, and their scenarios
 //	bench_test.go      what an update costs beside a native one (build tag bench, `make bench`)
 package e2e

@@ -30,7 +30,7 @@ var (
 // Rules are what may differ from phase to phase. Everything else the judge asks is asked always.
 type Rules struct {
 	Created, Deleted Count
-	// FrozenBut: no pod may change its ReplicaSet, but for those of this Deployment.
+	// FrozenBut: no pod may change its ReplicaSet or revision, but for those of this Deployment.
 	FrozenBut string
 	// Outage: pods may be unavailable beyond maxUnavailable, as the scenario itself makes them so.
 	Outage bool
@@ -57,10 +57,11 @@ type judge struct {
 	world
 	phases     []phase
 	born       map[types.UID]*appsv1.ReplicaSet // as each was first seen
-	counts     map[types.UID]map[int]bool       // how many live pods each ReplicaSet has had
-	owners     map[types.UID]types.UID          // pod → ReplicaSet
+	written    map[types.UID]*appsv1.ControllerRevision
+	counts     map[types.UID]map[int]bool // how many live pods each place has had
+	owners     map[types.UID]types.UID    // pod → place
 	leaving    map[types.UID]bool
-	floor      map[types.UID]int // available pods each Deployment has had: scaling up does not raise it, available pods do
+	floor      map[types.UID]int // available pods each workload has had: scaling up does not raise it, available pods do
 	violations []string
 }
 
@@ -70,6 +71,7 @@ func judged(events []event, phases []phase) ([]phase, []string) {
 		world:   newWorld(),
 		phases:  phases,
 		born:    map[types.UID]*appsv1.ReplicaSet{},
+		written: map[types.UID]*appsv1.ControllerRevision{},
 		counts:  map[types.UID]map[int]bool{},
 		owners:  map[types.UID]types.UID{},
 		leaving: map[types.UID]bool{},
@@ -85,20 +87,28 @@ func judged(events []event, phases []phase) ([]phase, []string) {
 }
 
 func (j *judge) observe(e event) {
-	before := j.world.sets[e.object.GetUID()]
+	before, revisionBefore := j.sets[e.object.GetUID()], j.revisions[e.object.GetUID()]
 	j.apply(e)
 	switch object := e.object.(type) {
 	case *corev1.Pod:
 		j.churn(e, object)
 		j.agreement(e, object)
+		j.daemonAgreement(e, object)
 		j.count(object)
 		j.outage(e, j.deploymentOf(object))
+		j.daemonOutage(e, j.daemonSetOf(object))
 	case *appsv1.ReplicaSet:
 		j.untouched(e, before, object)
 	case *appsv1.Deployment:
 		j.spec(e, object)
 		j.status(e, object)
 		j.outage(e, j.deployments[object.UID])
+	case *appsv1.ControllerRevision:
+		j.unrevised(e, revisionBefore, object)
+	case *appsv1.DaemonSet:
+		j.spec(e, object)
+		j.daemonStatus(e, object)
+		j.daemonOutage(e, j.daemonSets[object.UID])
 	}
 }
 
@@ -188,22 +198,22 @@ func (j *judge) frozen(e event, pod *corev1.Pod, set *appsv1.ReplicaSet) {
 	}
 }
 
-// count notes how many live pods the pod's old and new ReplicaSets have now.
+// count notes how many live pods the pod's old and new places have now.
 func (j *judge) count(pod *corev1.Pod) {
 	previous := j.owners[pod.UID]
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		j.owners[pod.UID] = owner.UID
+	if place := placeOf(pod); place != "" {
+		j.owners[pod.UID] = place
 	}
-	for _, set := range []types.UID{previous, j.owners[pod.UID]} {
-		j.note(set)
+	for _, place := range []types.UID{previous, j.owners[pod.UID]} {
+		j.note(place)
 	}
 }
 
-func (j *judge) note(set types.UID) {
-	if j.counts[set] == nil {
-		j.counts[set] = map[int]bool{0: true}
+func (j *judge) note(place types.UID) {
+	if j.counts[place] == nil {
+		j.counts[place] = map[int]bool{0: true}
 	}
-	j.counts[set][j.livePods(set)] = true
+	j.counts[place][j.livePods(place)] = true
 }
 
 // untouched: a ReplicaSet keeps template, selector and hash for life, and takes a new revision only natively: the highest.
@@ -236,9 +246,9 @@ func (j *judge) highestRevision(than *appsv1.ReplicaSet) int64 {
 	return highest
 }
 
-// spec: only users own fields of a Deployment's spec.
-func (j *judge) spec(e event, d *appsv1.Deployment) {
-	for _, entry := range d.ManagedFields {
+// spec: only users own fields of a workload's spec.
+func (j *judge) spec(e event, of metav1.Object) {
+	for _, entry := range of.GetManagedFields() {
 		byUser := strings.HasPrefix(entry.Manager, "kubectl") || strings.HasPrefix(entry.Manager, user)
 		if !byUser && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.Raw, []byte(`"f:spec"`)) {
 			j.violation(e, "%s wrote its spec", entry.Manager)
@@ -272,14 +282,17 @@ func (j *judge) status(e event, d *appsv1.Deployment) {
 
 // outage: never fewer available pods than maxUnavailable allows, counted from those there have been.
 func (j *judge) outage(e event, d *appsv1.Deployment) {
-	if d == nil || d.DeletionTimestamp != nil {
-		return
+	if d != nil && d.DeletionTimestamp == nil {
+		j.missing(e, d.UID, int(replicasOf(d)), j.availablePods(d, e.at), mayMiss(d))
 	}
-	serving := j.availablePods(d, e.at)
-	j.floor[d.UID] = min(int(replicasOf(d)), max(j.floor[d.UID], serving))
-	in, missing := j.phaseAt(e.version), j.floor[d.UID]-serving
+}
+
+// missing judges how many of the pods a workload should have are serving.
+func (j *judge) missing(e event, of types.UID, wanted, serving, budget int) {
+	j.floor[of] = min(wanted, max(j.floor[of], serving))
+	in, missing := j.phaseAt(e.version), j.floor[of]-serving
 	in.peak = max(in.peak, missing)
-	if !in.rules.Outage && missing > mayMiss(d) {
-		j.violation(e, "%d of %d pods are unavailable, %d may be", missing, j.floor[d.UID], mayMiss(d))
+	if !in.rules.Outage && missing > budget {
+		j.violation(e, "%d of %d pods are unavailable, %d may be", missing, j.floor[of], budget)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -22,7 +21,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Recorder watches the Deployments, ReplicaSets and Pods of one namespace from its beginning and keeps every event. Tests wait
+// Recorder watches the workloads, their revisions and the Pods of one namespace from its beginning and keeps every event. Tests wait
 // for states it has seen; when the test ends, its events are judged in the order in which they happened.
 type Recorder struct {
 	namespace string
@@ -64,9 +63,11 @@ func record(t *testing.T, namespace string) *Recorder {
 func listsOf(namespace string) map[string]*cache.ListWatch {
 	apps, core := clients.AppsV1().RESTClient(), clients.CoreV1().RESTClient()
 	return map[string]*cache.ListWatch{
-		"deployments": cache.NewListWatchFromClient(apps, "deployments", namespace, fields.Everything()),
-		"replicasets": cache.NewListWatchFromClient(apps, "replicasets", namespace, fields.Everything()),
-		"pods":        cache.NewListWatchFromClient(core, "pods", namespace, fields.Everything()),
+		"deployments":         cache.NewListWatchFromClient(apps, "deployments", namespace, fields.Everything()),
+		"replicasets":         cache.NewListWatchFromClient(apps, "replicasets", namespace, fields.Everything()),
+		"daemonsets":          cache.NewListWatchFromClient(apps, "daemonsets", namespace, fields.Everything()),
+		"controllerrevisions": cache.NewListWatchFromClient(apps, "controllerrevisions", namespace, fields.Everything()),
+		"pods":                cache.NewListWatchFromClient(core, "pods", namespace, fields.Everything()),
 	}
 }
 
@@ -178,6 +179,10 @@ func (w world) objects(kind string) []metav1.Object {
 		objects = values(w.deployments)
 	case "replicasets":
 		objects = values(w.sets)
+	case "daemonsets":
+		objects = values(w.daemonSets)
+	case "controllerrevisions":
+		objects = values(w.revisions)
 	case "pods":
 		objects = values(w.pods)
 	}
@@ -241,11 +246,11 @@ func (r *Recorder) inOrder() []event {
 	return events
 }
 
-// before is the namespace just before a Deployment reached a generation: what an edit met.
+// before is the namespace just before a workload reached a generation: what an edit met.
 func (r *Recorder) before(name string, generation int64) world {
 	met := newWorld()
 	for _, e := range r.inOrder() {
-		if d, ok := e.object.(*appsv1.Deployment); ok && d.Name == name && d.Generation >= generation {
+		if isNamed(e.object, name) && e.object.GetGeneration() >= generation {
 			break
 		}
 		met.apply(e)

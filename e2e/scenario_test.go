@@ -150,6 +150,17 @@ func on(name string, condition func(world, *appsv1.Deployment) error) func(world
 	}
 }
 
+// of is a condition on one workload of either kind.
+func of(name string, condition func(workload) error) func(world) error {
+	return func(w world) error {
+		found, err := w.workload(name)
+		if err != nil {
+			return err
+		}
+		return condition(found)
+	}
+}
+
 // eventually waits for something the Recorder does not see.
 func (s *stage) eventually(what string, condition func(context.Context) error) {
 	s.Helper()
@@ -227,10 +238,10 @@ func (s *stage) create(d *appsv1.Deployment) {
 	s.completes(d.Name)
 }
 
-// setImage gives containers of a Deployment images: "app=v2".
+// setImage gives containers of a workload images: "app=v2".
 func (s *stage) setImage(name string, images ...string) string {
 	s.Helper()
-	arguments := []string{"set", "image", "deployment/" + name}
+	arguments := []string{"set", "image", ref(name)}
 	for _, image := range images {
 		container, tag, _ := strings.Cut(image, "=")
 		arguments = append(arguments, container+"="+appImage(tag))
@@ -241,19 +252,19 @@ func (s *stage) setImage(name string, images ...string) string {
 // setEnv is the edit that no running pod can take.
 func (s *stage) setEnv(name, variable string) string {
 	s.Helper()
-	return s.kubectl("", "set", "env", "deployment/"+name, variable)
+	return s.kubectl("", "set", "env", ref(name), variable)
 }
 
-// patch merges JSON into a Deployment.
+// patch merges JSON into a workload.
 func (s *stage) patch(name, patch string) string {
 	s.Helper()
-	return s.kubectl("", "patch", "deployment", name, "--type=merge", "-p", patch)
+	return s.kubectl("", "patch", ref(name), "--type=merge", "-p", patch)
 }
 
 // rollout runs kubectl rollout.
 func (s *stage) rollout(verb, name string, flags ...string) string {
 	s.Helper()
-	return s.kubectl("", append([]string{"rollout", verb, "deployment/" + name}, flags...)...)
+	return s.kubectl("", append([]string{"rollout", verb, ref(name)}, flags...)...)
 }
 
 // label sets a label of the namespace; "key-" removes it.
@@ -262,7 +273,7 @@ func (s *stage) label(label string) {
 	s.kubectl("", "label", "namespace", s.namespace, label, "--overwrite")
 }
 
-// managed waits until an edit of the Deployment would meet the webhooks.
+// managed waits until an edit of the workload would meet the webhooks.
 func (s *stage) managed(name string) {
 	s.Helper()
 	s.eventually("webhooks that answer", func(ctx context.Context) error {
@@ -273,10 +284,10 @@ func (s *stage) managed(name string) {
 	})
 }
 
-// decision is what the webhooks record on a Deployment in a dry run, empty if nothing.
+// decision is what the webhooks record on a workload in a dry run, empty if nothing.
 func (s *stage) decision(ctx context.Context, name string) string {
 	s.Helper()
-	output, _, err := kubectl(ctx, "", "-n", s.namespace, "patch", "deployment", name, "--dry-run=server", "--type=merge",
+	output, _, err := kubectl(ctx, "", "-n", s.namespace, "patch", ref(name), "--dry-run=server", "--type=merge",
 		"-p", `{"spec":{"template":{"metadata":{"labels":{"probe":"webhooks"}}}}}`,
 		"-o", `jsonpath={.metadata.annotations.stayput\.dev/decision}`)
 	if err != nil {
@@ -289,33 +300,44 @@ func (s *stage) decision(ctx context.Context, name string) string {
 func (s *stage) completes(name string) {
 	s.Helper()
 	s.rollsOut(name)
-	s.wait(name+" to bear no mark", on(name, world.unmarked))
+	if !isDaemonSet(name) {
+		s.wait(name+" to bear no mark", on(name, world.unmarked))
+	}
 }
 
 // rollsOut is completes without a manager: a mark that is left does no harm, and the next manager takes it off.
 func (s *stage) rollsOut(name string) {
 	s.Helper()
-	s.wait(name+" to be rolled out", on(name, world.complete))
+	s.ends(name)
 	s.rollout("status", name, "--timeout=1m")
+}
+
+// ends is rollsOut without asking kubectl.
+func (s *stage) ends(name string) {
+	s.Helper()
+	s.wait(name+" to be rolled out", of(name, func(now workload) error { return now.complete() }))
 }
 
 // reaches waits for a moment of an update.
 func (s *stage) reaches(name string, moment moment) {
 	s.Helper()
-	s.wait(name+" to be "+moment.name, on(name, func(w world, d *appsv1.Deployment) error {
-		if now := w.tally(d); !moment.holds(now) {
-			return errors.New(now.String())
+	s.wait(name+" to be "+moment.name, of(name, func(now workload) error {
+		if tally := now.tally(); !moment.holds(tally) {
+			return errors.New(tally.String())
 		}
 		return nil
 	}))
 }
 
-// met demands that the last edit of the Deployment's spec fell into the moment.
+// met demands that the last edit of the workload's spec fell into the moment.
 func (s *stage) met(name string, moment moment) {
 	s.Helper()
-	w := s.recorder.before(name, s.deployment(name).Generation)
-	if then := w.tally(w.deployment(name)); !moment.holds(then) {
-		s.Errorf("the edit came too late to find %s %s: %s", name, moment.name, then)
+	then, err := s.recorder.before(name, s.workload(name).GetGeneration()).workload(name)
+	if err != nil {
+		s.Fatalf("before the edit: %v", err)
+	}
+	if tally := then.tally(); !moment.holds(tally) {
+		s.Errorf("the edit came too late to find %s %s: %s", name, moment.name, tally)
 	}
 }
 
@@ -344,16 +366,24 @@ func (s *stage) deployment(name string) *appsv1.Deployment {
 	return d
 }
 
-// pods are the live pods of a Deployment that is complete.
+// workload is one of either kind, with its pods, as it is now.
+func (s *stage) workload(name string) workload {
+	s.Helper()
+	var now workload
+	s.wait(name, of(name, func(found workload) error {
+		now = found
+		return nil
+	}))
+	return now
+}
+
+// pods are the live pods of a workload that is complete.
 func (s *stage) pods(name string) map[types.UID]*corev1.Pod {
 	s.Helper()
 	pods := map[types.UID]*corev1.Pod{}
-	s.wait("the pods of "+name, on(name, func(w world, d *appsv1.Deployment) error {
-		for _, pod := range w.podsOf(d) {
-			pods[pod.UID] = pod
-		}
-		return nil
-	}))
+	for _, pod := range s.workload(name).pods {
+		pods[pod.UID] = pod
+	}
 	return pods
 }
 

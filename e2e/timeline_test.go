@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,6 +39,10 @@ func kindOf(object metav1.Object) string {
 		return "deploy"
 	case *appsv1.ReplicaSet:
 		return "rs"
+	case *appsv1.DaemonSet:
+		return "ds"
+	case *appsv1.ControllerRevision:
+		return "revision"
 	}
 	return "pod"
 }
@@ -51,6 +56,10 @@ func describe(e event) string {
 		return describeDeployment(object)
 	case *appsv1.ReplicaSet:
 		return describeSet(object)
+	case *appsv1.DaemonSet:
+		return describeDaemonSet(object)
+	case *appsv1.ControllerRevision:
+		return fmt.Sprintf("rev=%d %s", object.Revision, shortImages(templateIn(object).Spec))
 	case *corev1.Pod:
 		return describePod(object)
 	}
@@ -91,8 +100,8 @@ func describePod(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		ending = " terminating"
 	}
-	return fmt.Sprintf("under=%s hash=%s gen=%d/%d ready=%s containers=%s gate=%s restarts=%v %s%s%s",
-		owner, pod.Labels[hashLabel], pod.Generation, pod.Status.ObservedGeneration, short(pod, corev1.PodReady),
+	return fmt.Sprintf("under=%s hash=%s on=%s gen=%d/%d ready=%s containers=%s gate=%s restarts=%v %s%s%s",
+		owner, cmp.Or(pod.Labels[hashLabel], pod.Labels[daemonHashLabel]), pod.Spec.NodeName, pod.Generation, pod.Status.ObservedGeneration, short(pod, corev1.PodReady),
 		short(pod, corev1.ContainersReady), short(pod, servingGate), restartsOf(pod), shortImages(pod.Spec), waiting(pod), ending)
 }
 

@@ -85,13 +85,13 @@ func undoBroken(t *testing.T, tag, reason string) {
 // fails waits until a pod on the target waits for this reason.
 func (s *stage) fails(name, reason string) {
 	s.Helper()
-	s.wait("a pod that waits with "+reason, on(name, func(w world, d *appsv1.Deployment) error {
-		for _, pod := range w.podsOf(d) {
+	s.wait("a pod that waits with "+reason, of(name, func(now workload) error {
+		for _, pod := range now.pods {
 			if waitsWith(pod, reason) {
 				return nil
 			}
 		}
-		return errors.New(w.tally(d).String())
+		return errors.New(now.tally().String())
 	}))
 }
 

@@ -37,7 +37,7 @@ const (
 	revisionAnnotation = "deployment.kubernetes.io/revision"
 )
 
-// event is one watch event. The three kinds arrive on three watches, in any order; all live in one etcd, so their resource
+// event is one watch event. Each kind arrives on a watch of its own, in any order; all live in one etcd, so their resource
 // versions say in which order they happened.
 type event struct {
 	version uint64
@@ -50,6 +50,8 @@ type event struct {
 type world struct {
 	deployments map[types.UID]*appsv1.Deployment
 	sets        map[types.UID]*appsv1.ReplicaSet
+	daemonSets  map[types.UID]*appsv1.DaemonSet
+	revisions   map[types.UID]*appsv1.ControllerRevision
 	pods        map[types.UID]*corev1.Pod
 }
 
@@ -57,6 +59,8 @@ func newWorld() world {
 	return world{
 		deployments: map[types.UID]*appsv1.Deployment{},
 		sets:        map[types.UID]*appsv1.ReplicaSet{},
+		daemonSets:  map[types.UID]*appsv1.DaemonSet{},
+		revisions:   map[types.UID]*appsv1.ControllerRevision{},
 		pods:        map[types.UID]*corev1.Pod{},
 	}
 }
@@ -67,6 +71,10 @@ func (w world) apply(e event) {
 		keep(w.deployments, object.UID, object, e.what)
 	case *appsv1.ReplicaSet:
 		keep(w.sets, object.UID, object, e.what)
+	case *appsv1.DaemonSet:
+		keep(w.daemonSets, object.UID, object, e.what)
+	case *appsv1.ControllerRevision:
+		keep(w.revisions, object.UID, object, e.what)
 	case *corev1.Pod:
 		keep(w.pods, object.UID, object, e.what)
 	}
@@ -158,15 +166,28 @@ func (w world) podsOf(d *appsv1.Deployment) []*corev1.Pod {
 	return pods
 }
 
-// livePods counts the live pods of a ReplicaSet as its controller does: controller.FilterActivePods.
-func (w world) livePods(set types.UID) int {
+// livePods counts the live pods in a place as the ReplicaSet controller does: controller.FilterActivePods.
+func (w world) livePods(place types.UID) int {
 	count := 0
 	for _, pod := range w.pods {
-		if owner := metav1.GetControllerOf(pod); alive(pod) && owner != nil && owner.UID == set {
+		if alive(pod) && placeOf(pod) == place {
 			count++
 		}
 	}
 	return count
+}
+
+// placeOf is what an update moves a pod between: the ReplicaSet that controls it, or the revision of its DaemonSet. Empty if
+// nobody controls it.
+func placeOf(pod *corev1.Pod) types.UID {
+	owner := metav1.GetControllerOf(pod)
+	switch {
+	case owner == nil:
+		return ""
+	case owner.Kind == "DaemonSet":
+		return daemonPlace(owner.UID, pod.Labels[daemonHashLabel])
+	}
+	return owner.UID
 }
 
 func alive(pod *corev1.Pod) bool {
@@ -305,21 +326,21 @@ func mayMiss(d *appsv1.Deployment) int {
 type tally struct {
 	done      int // on the target and Ready
 	midway    int // on the target, not Ready, gate open: the kubelet's turn
-	moving    int // anything in between, also drained pods still on their old ReplicaSet
+	moving    int // anything in between, also drained pods still on their old ReplicaSet or revision
 	untouched int // not on the target, Ready
 }
 
-func (w world) tally(d *appsv1.Deployment) tally {
+func (w world) tally(d *appsv1.Deployment) tally { return w.ofDeployment(d).tally() }
+
+func (of workload) tally() tally {
 	var count tally
-	target := w.target(d)
-	for _, pod := range w.podsOf(d) {
-		onTarget := target != nil && metav1.IsControlledBy(pod, target)
-		switch {
-		case onTarget && ready(pod):
+	for _, pod := range of.pods {
+		switch updated := of.updated(pod); {
+		case updated && ready(pod):
 			count.done++
-		case onTarget && gateOpen(pod) && patchSeen(pod):
+		case updated && gateOpen(pod) && patchSeen(pod):
 			count.midway++
-		case !onTarget && ready(pod):
+		case !updated && ready(pod):
 			count.untouched++
 		default:
 			count.moving++
@@ -375,10 +396,16 @@ func (w world) podsComplete(d *appsv1.Deployment, target *appsv1.ReplicaSet) err
 }
 
 func settled(pod *corev1.Pod, target *appsv1.ReplicaSet) error {
-	switch {
-	case !metav1.IsControlledBy(pod, target):
+	if !metav1.IsControlledBy(pod, target) {
 		return fmt.Errorf("is not under %s", target.Name)
-	case !maps.Equal(imagesOf(pod.Spec), imagesOf(target.Spec.Template.Spec)):
+	}
+	return follows(pod, target.Spec.Template)
+}
+
+// follows is nil if the pod serves with the template's images.
+func follows(pod *corev1.Pod, template corev1.PodTemplateSpec) error {
+	switch {
+	case !maps.Equal(imagesOf(pod.Spec), imagesOf(template.Spec)):
 		return fmt.Errorf("has images %v", imagesOf(pod.Spec))
 	case !gateOpen(pod):
 		return fmt.Errorf("has its gate closed")

@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// aDaemonSet on 2 nodes, of which one may be without it. Its status says that this many pods are updated and available.
+func aDaemonSet(version string, generation int64, updated int32) *appsv1.DaemonSet {
+	one := intstr.FromInt32(1)
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "d", UID: "d", Generation: generation},
+		Spec: appsv1.DaemonSetSpec{Template: template(version), UpdateStrategy: appsv1.DaemonSetUpdateStrategy{
+			Type:          appsv1.RollingUpdateDaemonSetStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &one},
+		}},
+		Status: appsv1.DaemonSetStatus{ObservedGeneration: generation, DesiredNumberScheduled: 2,
+			UpdatedNumberScheduled: updated, NumberAvailable: updated},
+	}
+}
+
+func aRevision(hash, version string, number int64) *appsv1.ControllerRevision {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": template(version)}})
+	if err != nil {
+		panic(err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: hash, UID: types.UID(hash), Labels: map[string]string{daemonHashLabel: hash},
+			OwnerReferences: ownedByDaemonSet(), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: nativeWriter}}},
+		Data:     runtime.RawExtension{Raw: patch},
+		Revision: number,
+	}
+}
+
+func aDaemon(name, hash, version string, isReady bool) *corev1.Pod {
+	pod := aPod(name, "", version, isReady)
+	pod.OwnerReferences = ownedByDaemonSet()
+	pod.Labels = map[string]string{"app": "d", daemonHashLabel: hash}
+	return pod
+}
+
+func ownedByDaemonSet() []metav1.OwnerReference {
+	owners := ownedBy("d")
+	owners[0].Kind = "DaemonSet"
+	return owners
+}
+
+// daemonsBegun is v1 rolled out, then an edit to v2.
+func daemonsBegun() *story {
+	s := &story{}
+	s.tell(watch.Added, aDaemonSet("v1", 1, 0))
+	s.tell(watch.Added, aRevision("old", "v1", 1))
+	s.tell(watch.Added, aDaemon("p1", "old", "v1", true))
+	s.tell(watch.Added, aDaemon("p2", "old", "v1", true))
+	s.tell(watch.Modified, aDaemonSet("v1", 1, 2))
+	edited := aDaemonSet("v2", 2, 2)
+	edited.Status.ObservedGeneration = 1
+	s.tell(watch.Modified, edited)
+	s.tell(watch.Added, aRevision("new", "v2", 2))
+	s.tell(watch.Modified, aDaemonSet("v2", 2, 0))
+	return s
+}
+
+// movesDaemon: drained, patched, ready.
+func (s *story) movesDaemon(pod string) {
+	s.tell(watch.Modified, aDaemon(pod, "old", "v1", false))
+	s.tell(watch.Modified, aDaemon(pod, "new", "v2", false))
+	s.tell(watch.Modified, aDaemon(pod, "new", "v2", true))
+}
+
+func TestJudgeAcceptsADaemonSetUpdatedInPlace(t *testing.T) {
+	s := daemonsBegun()
+	s.movesDaemon("p1")
+	s.tell(watch.Modified, aDaemonSet("v2", 2, 1))
+	s.movesDaemon("p2")
+	s.tell(watch.Modified, aDaemonSet("v2", 2, 2))
+	if verdict := s.verdict(); verdict != "" {
+		t.Error(verdict)
+	}
+}
+
+func TestJudgeFindsWhatIsWrongWithADaemonSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*story)
+		found string
+	}{
+		"created":             {func(s *story) { s.tell(watch.Added, aDaemon("p3", "new", "v2", true)) }, "created 1 pods"},
+		"deleted":             {func(s *story) { s.tell(watch.Deleted, aDaemon("p1", "old", "v1", true)) }, "deleted 1 pods"},
+		"image ahead":         {func(s *story) { s.tell(watch.Modified, aDaemon("p1", "old", "v2", true)) }, "has images"},
+		"image behind":        {func(s *story) { s.tell(watch.Modified, aDaemon("p1", "new", "v1", true)) }, "has images"},
+		"hash of nothing":     {func(s *story) { s.tell(watch.Modified, aDaemon("p1", "other", "v2", true)) }, "of no revision"},
+		"label of another":    {func(s *story) { s.tell(watch.Modified, mislabelled()) }, "its label app is"},
+		"too many at a time":  {bothDaemonsDrained, "2 of 2 pods are unavailable, 1 may be"},
+		"early success":       {func(s *story) { s.movesDaemon("p1"); s.tell(watch.Modified, aDaemonSet("v2", 2, 2)) }, "rolled out to 2 nodes"},
+		"invented count":      {func(s *story) { s.tell(watch.Modified, aDaemonSet("v2", 2, 1)) }, "which has never been true"},
+		"data rewritten":      {func(s *story) { s.tell(watch.Modified, aRevision("old", "v2", 1)) }, "has other data"},
+		"number not native":   {func(s *story) { s.tell(watch.Modified, aRevision("old", "v1", 2)) }, "went from revision 1 to 2"},
+		"revision by another": {func(s *story) { s.tell(watch.Modified, writtenRevision()) }, "was written by stayput"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := daemonsBegun()
+			c.spoil(s)
+			if verdict := s.verdict(); !strings.Contains(verdict, c.found) {
+				t.Errorf("%q is not in the verdict %q", c.found, verdict)
+			}
+		})
+	}
+}
+
+func bothDaemonsDrained(s *story) {
+	s.tell(watch.Modified, aDaemon("p1", "old", "v1", false))
+	s.tell(watch.Modified, aDaemon("p2", "old", "v1", false))
+}
+
+func mislabelled() *corev1.Pod {
+	pod := aDaemon("p1", "new", "v2", true)
+	pod.Labels["app"] = "other"
+	return pod
+}
+
+func writtenRevision() *appsv1.ControllerRevision {
+	revision := aRevision("new", "v2", 2)
+	revision.ManagedFields[0].Manager = "stayput"
+	return revision
+}

@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"bytes"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// nativeWriter is the field manager of the native controllers.
+const nativeWriter = "kube-controller-manager"
+
+// revisionBy finds a revision of a DaemonSet by its hash, also one that has been cleaned up; nil if there never was one.
+func (j *judge) revisionBy(ds types.UID, hash string) *appsv1.ControllerRevision {
+	for _, revision := range j.written {
+		if revision.Labels[daemonHashLabel] == hash && metav1.IsControlledBy(revision, &metav1.ObjectMeta{UID: ds}) {
+			return revision
+		}
+	}
+	return nil
+}
+
+// daemonAgreement: hash label and template say the same of a DaemonSet's live pod. A pod born before Stayput is patched first, under
+// the hash of no revision, and gets its hash when it is done.
+func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
+	ds := j.daemonSetOf(pod)
+	if e.what == watch.Deleted || !alive(pod) || ds == nil {
+		return
+	}
+	j.daemonFrozen(e, pod)
+	hash := pod.Labels[daemonHashLabel]
+	revision := j.revisionBy(ds.UID, hash)
+	if revision == nil {
+		if gated(pod) {
+			j.violation(e, "has the hash %q of no revision", hash)
+		}
+		return
+	}
+	template := templateIn(revision)
+	for key, value := range template.Labels {
+		if pod.Labels[key] != value {
+			j.violation(e, "is of %s, but its label %s is %q instead of %q", revision.Name, key, pod.Labels[key], value)
+		}
+	}
+	if gated(pod) && !maps.Equal(imagesOf(pod.Spec), imagesOf(template.Spec)) {
+		j.violation(e, "is of %s, but has images %v instead of %v", revision.Name, imagesOf(pod.Spec), imagesOf(template.Spec))
+	}
+}
+
+func (j *judge) daemonFrozen(e event, pod *corev1.Pod) {
+	before, now := j.owners[pod.UID], placeOf(pod)
+	if j.phaseAt(e.version).rules.FrozenBut != "" && before != "" && before != now {
+		j.violation(e, "moved to revision %s, although nothing may move", pod.Labels[daemonHashLabel])
+	}
+}
+
+// unrevised: a ControllerRevision is the native controllers' own. It keeps data and labels for life, and takes a new number only as
+// natively: the highest.
+func (j *judge) unrevised(e event, before, revision *appsv1.ControllerRevision) {
+	for _, entry := range revision.ManagedFields {
+		if entry.Manager != nativeWriter {
+			j.violation(e, "was written by %s", entry.Manager)
+		}
+	}
+	if before == nil {
+		j.written[revision.UID] = revision
+		return
+	}
+	first := j.written[revision.UID]
+	if !bytes.Equal(first.Data.Raw, revision.Data.Raw) {
+		j.violation(e, "has other data than at birth")
+	}
+	if !maps.Equal(first.Labels, revision.Labels) {
+		j.violation(e, "has other labels than at birth")
+	}
+	if before.Revision != revision.Revision && revision.Revision <= j.highestNumber(revision) {
+		j.violation(e, "went from revision %d to %d, not to the highest", before.Revision, revision.Revision)
+	}
+}
+
+// highestNumber is that of the other ControllerRevisions of the same DaemonSet.
+func (j *judge) highestNumber(than *appsv1.ControllerRevision) int64 {
+	highest := int64(0)
+	for _, revision := range j.revisions {
+		of := metav1.GetControllerOf(than)
+		if revision.UID != than.UID && of != nil && metav1.IsControlledBy(revision, &metav1.ObjectMeta{UID: of.UID}) {
+			highest = max(highest, revision.Revision)
+		}
+	}
+	return highest
+}
+
+// daemonStatus: `kubectl rollout status` says success only when it is one, and updatedNumberScheduled is a number that has been true.
+func (j *judge) daemonStatus(e event, ds *appsv1.DaemonSet) {
+	status := ds.Status
+	if e.what == watch.Deleted || ds.DeletionTimestamp != nil || status.ObservedGeneration < ds.Generation {
+		return
+	}
+	if updated := int(status.UpdatedNumberScheduled); updated > 0 && !j.hasBeen(ds, updated) {
+		j.violation(e, "says updatedNumberScheduled %d, which has never been true", updated)
+	}
+	if done, _ := daemonsRolledOut(ds); !done {
+		return
+	}
+	if tally := j.ofDaemonSet(ds).tally(); tally.done < int(status.DesiredNumberScheduled) {
+		j.violation(e, "says it is rolled out to %d nodes with %s", status.DesiredNumberScheduled, tally)
+	}
+}
+
+// hasBeen says whether the newest revision has had so many live pods.
+func (j *judge) hasBeen(ds *appsv1.DaemonSet, pods int) bool {
+	target := j.targetRevision(ds)
+	return target != nil && j.counts[daemonPlace(ds.UID, target.Labels[daemonHashLabel])][pods]
+}
+
+// daemonOutage: as for Deployments, out of as many pods as the native controller counts. Those on nodes that are down count as
+// misscheduled.
+func (j *judge) daemonOutage(e event, ds *appsv1.DaemonSet) {
+	if ds != nil && ds.DeletionTimestamp == nil {
+		counted := int(ds.Status.DesiredNumberScheduled + ds.Status.NumberMisscheduled)
+		j.missing(e, ds.UID, counted, j.availableDaemons(ds, e.at), mayMissDaemons(ds))
+	}
+}

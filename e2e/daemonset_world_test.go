@@ -1,0 +1,229 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const daemonHashLabel = appsv1.DefaultDaemonSetUniqueLabelKey
+
+// daemonSetPrefix begins the names of DaemonSets, as kubectl takes them; a name without a kind is a Deployment's.
+const daemonSetPrefix = "daemonset/"
+
+func isDaemonSet(name string) bool { return strings.HasPrefix(name, daemonSetPrefix) }
+
+// ref is the name with its kind, for kubectl.
+func ref(name string) string {
+	if isDaemonSet(name) {
+		return name
+	}
+	return "deployment/" + name
+}
+
+// isNamed says whether an object is the workload of this name.
+func isNamed(object metav1.Object, name string) bool {
+	if short, ok := strings.CutPrefix(name, daemonSetPrefix); ok {
+		_, is := object.(*appsv1.DaemonSet)
+		return is && object.GetName() == short
+	}
+	_, is := object.(*appsv1.Deployment)
+	return is && object.GetName() == name
+}
+
+// workload is a Deployment or a DaemonSet at one moment, as far as scenarios treat them alike.
+type workload struct {
+	metav1.Object
+	pods     []*corev1.Pod          // live, by name
+	updated  func(*corev1.Pod) bool // whether a pod belongs to the newest template
+	complete func() error           // nil once the update is over in every respect, else what is missing
+}
+
+// workload finds one by its name.
+func (w world) workload(name string) (workload, error) {
+	if short, ok := strings.CutPrefix(name, daemonSetPrefix); ok {
+		if ds := w.daemonSet(short); ds != nil {
+			return w.ofDaemonSet(ds), nil
+		}
+	} else if d := w.deployment(name); d != nil {
+		return w.ofDeployment(d), nil
+	}
+	return workload{}, fmt.Errorf("there is no %s", ref(name))
+}
+
+func (w world) ofDeployment(d *appsv1.Deployment) workload {
+	target := w.target(d)
+	return workload{
+		Object:   d,
+		pods:     w.podsOf(d),
+		updated:  func(pod *corev1.Pod) bool { return target != nil && metav1.IsControlledBy(pod, target) },
+		complete: func() error { return w.complete(d) },
+	}
+}
+
+func (w world) ofDaemonSet(ds *appsv1.DaemonSet) workload {
+	target := w.targetRevision(ds)
+	return workload{
+		Object:   ds,
+		pods:     w.daemonPods(ds),
+		updated:  func(pod *corev1.Pod) bool { return isOf(pod, target) },
+		complete: func() error { return w.daemonComplete(ds) },
+	}
+}
+
+func (w world) daemonSet(name string) *appsv1.DaemonSet {
+	for _, ds := range w.daemonSets {
+		if ds.Name == name {
+			return ds
+		}
+	}
+	return nil
+}
+
+// daemonSetOf is the DaemonSet that controls the pod, nil if it is gone or is none.
+func (w world) daemonSetOf(pod *corev1.Pod) *appsv1.DaemonSet {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return nil
+	}
+	return w.daemonSets[owner.UID]
+}
+
+// daemonPods are the live pods of ds, by name.
+func (w world) daemonPods(ds *appsv1.DaemonSet) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, pod := range w.pods {
+		if alive(pod) && metav1.IsControlledBy(pod, ds) {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods
+}
+
+// daemonPlace is where the pods of one revision are.
+func daemonPlace(ds types.UID, hash string) types.UID { return ds + "/" + types.UID(hash) }
+
+// targetRevision is the newest ControllerRevision with ds's template (pkg/controller/daemon/update.go, Match), nil if there is none.
+func (w world) targetRevision(ds *appsv1.DaemonSet) *appsv1.ControllerRevision {
+	var newest *appsv1.ControllerRevision
+	for _, revision := range w.revisions {
+		owned := metav1.IsControlledBy(revision, ds) && sameTemplate(templateIn(revision), ds.Spec.Template)
+		if owned && (newest == nil || revision.Revision > newest.Revision) {
+			newest = revision
+		}
+	}
+	return newest
+}
+
+// templateIn reads what a ControllerRevision of a DaemonSet holds: a patch of its template.
+func templateIn(revision *appsv1.ControllerRevision) corev1.PodTemplateSpec {
+	var patch struct {
+		Spec struct {
+			Template corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(revision.Data.Raw, &patch); err != nil {
+		panic(fmt.Sprintf("ControllerRevision %s holds no DaemonSet's template: %v", revision.Name, err))
+	}
+	return patch.Spec.Template
+}
+
+// isOf says whether the pod says of itself that it is of the revision.
+func isOf(pod *corev1.Pod, revision *appsv1.ControllerRevision) bool {
+	return revision != nil && pod.Labels[daemonHashLabel] == revision.Labels[daemonHashLabel]
+}
+
+// availableDaemons counts the pods of ds that have been Ready for minReadySeconds.
+func (w world) availableDaemons(ds *appsv1.DaemonSet, at time.Time) int {
+	count := 0
+	for _, pod := range w.daemonPods(ds) {
+		if available(pod, ds.Spec.MinReadySeconds, at) {
+			count++
+		}
+	}
+	return count
+}
+
+// mayMissDaemons is how many pods of ds may be unavailable at a time: pkg/controller/daemon/update.go, updatedDesiredNodeCounts.
+func mayMissDaemons(ds *appsv1.DaemonSet) int {
+	desired, rolling := int(ds.Status.DesiredNumberScheduled), ds.Spec.UpdateStrategy.RollingUpdate
+	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || rolling == nil {
+		return desired
+	}
+	missing, surge := scaledUp(rolling.MaxUnavailable, desired), scaledUp(rolling.MaxSurge, desired)
+	if missing == 0 && surge == 0 {
+		return 1
+	}
+	return missing
+}
+
+func scaledUp(budget *intstr.IntOrString, of int) int {
+	if budget == nil {
+		return 0
+	}
+	scaled, err := intstr.GetScaledValueFromIntOrPercent(budget, of, true)
+	if err != nil {
+		panic(fmt.Sprintf("budget %s got past the API server: %v", budget.String(), err))
+	}
+	return scaled
+}
+
+// daemonsRolledOut is what `kubectl rollout status` says: k8s.io/kubectl/pkg/polymorphichelpers/rollout_status.go.
+func daemonsRolledOut(ds *appsv1.DaemonSet) (bool, string) {
+	status := ds.Status
+	switch {
+	case ds.Generation > status.ObservedGeneration:
+		return false, fmt.Sprintf("generation %d is not observed, but %d", ds.Generation, status.ObservedGeneration)
+	case status.UpdatedNumberScheduled < status.DesiredNumberScheduled:
+		return false, fmt.Sprintf("%d of %d pods updated", status.UpdatedNumberScheduled, status.DesiredNumberScheduled)
+	case status.NumberAvailable < status.DesiredNumberScheduled:
+		return false, fmt.Sprintf("%d of %d pods available", status.NumberAvailable, status.DesiredNumberScheduled)
+	}
+	return true, "rolled out"
+}
+
+// daemonComplete is nil once the update of ds is over in every respect, else it says what is missing.
+func (w world) daemonComplete(ds *appsv1.DaemonSet) error {
+	target := w.targetRevision(ds)
+	if target == nil {
+		return fmt.Errorf("no ControllerRevision has the template of generation %d", ds.Generation)
+	}
+	if done, why := daemonsRolledOut(ds); !done {
+		return fmt.Errorf("status: %s; pods: %s", why, w.ofDaemonSet(ds).tally())
+	}
+	for _, pod := range w.pods {
+		if metav1.IsControlledBy(pod, ds) && !alive(pod) {
+			return fmt.Errorf("pod %s is still leaving", pod.Name)
+		}
+	}
+	pods := w.daemonPods(ds)
+	if len(pods) == 0 || len(pods) != int(ds.Status.DesiredNumberScheduled) {
+		return fmt.Errorf("%d live pods instead of %d", len(pods), ds.Status.DesiredNumberScheduled)
+	}
+	for _, pod := range pods {
+		if !isOf(pod, target) {
+			return fmt.Errorf("pod %s is not of revision %s", pod.Name, target.Name)
+		}
+		if err := follows(pod, ds.Spec.Template); err != nil {
+			return fmt.Errorf("pod %s %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+func describeDaemonSet(ds *appsv1.DaemonSet) string {
+	status := ds.Status
+	return fmt.Sprintf("gen=%d/%d desired=%d current=%d updated=%d ready=%d available=%d misscheduled=%d %s %s",
+		ds.Generation, status.ObservedGeneration, status.DesiredNumberScheduled, status.CurrentNumberScheduled,
+		status.UpdatedNumberScheduled, status.NumberReady, status.NumberAvailable, status.NumberMisscheduled,
+		ds.Spec.UpdateStrategy.Type, shortImages(ds.Spec.Template.Spec))
+}
