@@ -4,7 +4,7 @@ RUN ?= .
 
 .PHONY: e2e
 e2e: cluster install ## the end-to-end suite; RUN=undo/half for some of it
-	go test -tags e2e -count=1 -timeout 30m -parallel 8 ./e2e -run '/$(RUN)'
+	go test -tags e2e -count=1 -timeout 45m -parallel 8 ./e2e -run '/$(RUN)'
 
 .PHONY: demo
 demo: cluster install ## what Stayput does, in a minute

@@ -114,6 +114,7 @@ func TestTogether(t *testing.T) {
 		"native":    native,
 		"admission": admission,
 		"halfway":   halfway,
+		"daemonset": daemonSets,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {
@@ -124,4 +125,7 @@ func TestTogether(t *testing.T) {
 }
 
 // TestAlone runs the scenarios that break something everybody shares, one after the other, and mends it after each.
-func TestAlone(t *testing.T) { disturbances(t) }
+func TestAlone(t *testing.T) {
+	disturbances(t)
+	daemonDisturbances(t)
+}

@@ -1,0 +1,363 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// daemonDisturbances break nodes, managers or kube-controller-manager while a DaemonSet is updated, and mend them.
+func daemonDisturbances(t *testing.T) {
+	t.Run("DaemonSet, kubelet stopped", kubeletStopped)
+	t.Run("DaemonSet, node cordoned", nodeCordoned)
+	t.Run("DaemonSet, node tainted", func(t *testing.T) { leavesAndReturns(t, tainted) })
+	t.Run("DaemonSet, node unlabelled", func(t *testing.T) { leavesAndReturns(t, unlabelledNode) })
+	t.Run("DaemonSet, node removed and added", func(t *testing.T) { leavesAndReturns(t, removed) })
+	t.Run("DaemonSet, manager killed", daemonsLeaderKilled)
+	t.Run("DaemonSet, manager deleted", daemonsLeaderDeleted)
+	t.Run("DaemonSet, every manager gone", daemonsManagersGone)
+	t.Run("DaemonSet, webhook down while editing", daemonsWebhookDown)
+	t.Run("DaemonSet, kube-controller-manager restarted", daemonsControllerManagerRestarted)
+	t.Run("DaemonSet, uninstalled", daemonsUninstalled)
+}
+
+// kubeletStopped: the pod of a node that is down counts as unavailable. Without budget left nothing moves; with budget for one more
+// the others follow, one after the other; the pod itself follows when its node returns.
+func kubeletStopped(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	down := s.spareNode()
+	s.install(agent())
+	s.create(web(1, named("clock"), onNode(s.otherNode(down))))
+	before := s.pods(agents)
+	s.stopKubelet(down)
+	s.wait("the pod to be reported as not Ready", of(agents, func(now workload) error {
+		if unready := now.tally().moving + now.tally().midway; unready != 1 {
+			return errors.New(now.tally().String())
+		}
+		return nil
+	}))
+
+	s.begin("no budget", frozenBut("clock"))
+	s.setImage(agents, "app=v2")
+	s.tick("v2")
+	s.begin("budget for one more", inPlace)
+	s.patch(agents, `{"spec":{"updateStrategy":{"rollingUpdate":{"maxUnavailable":2}}}}`)
+	s.reaches(agents, moment{"updated but for the node that is down", func(t tally) bool { return t == tally{done: 2, moving: 1} }})
+	s.begin("the node is back", inPlace)
+	startKubelet(t, down)
+	s.completes(agents)
+	s.kept(agents, before, once)
+	s.runs(agents, "v2")
+}
+
+// onNode keeps a Deployment's pods on a node.
+func onNode(name string) knob {
+	return func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: name}
+	}
+}
+
+// spareNode is a real node that no manager runs on: what happens to it leaves Stayput alone.
+func (s *stage) spareNode() string {
+	s.Helper()
+	managers, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + ownName})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, node := range s.realNodes() {
+		if !slices.ContainsFunc(managers.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == node }) {
+			return node
+		}
+	}
+	s.Fatal("a manager runs on every node: these tests need three nodes")
+	return ""
+}
+
+func (s *stage) otherNode(than string) string {
+	s.Helper()
+	nodes := s.realNodes()
+	return nodes[slices.IndexFunc(nodes, func(node string) bool { return node != than })]
+}
+
+// realNodes are the names of the nodes that are not simulated.
+func (s *stage) realNodes() []string {
+	s.Helper()
+	found, err := clients.CoreV1().Nodes().List(s.Context(), metav1.ListOptions{LabelSelector: "type!=simulated"})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if len(found.Items) < 3 {
+		s.Fatalf("the cluster has %d nodes: these tests need three", len(found.Items))
+	}
+	var names []string
+	for _, node := range found.Items {
+		names = append(names, node.Name)
+	}
+	return names
+}
+
+// stopKubelet stops it until the test ends, or startKubelet is called.
+func (s *stage) stopKubelet(node string) {
+	s.Helper()
+	s.Cleanup(func() { startKubelet(s.T, node) })
+	component(s.T, "stop", "kubelet-"+node)
+}
+
+// startKubelet returns when the node is Ready.
+func startKubelet(t *testing.T, node string) {
+	t.Helper()
+	component(t, "start", "kubelet-"+node)
+	if err := poll(context.Background(), func(ctx context.Context) error { return nodeReady(ctx, node) }); err != nil {
+		t.Errorf("node %s did not come back: %v", node, err)
+	}
+}
+
+func nodeReady(ctx context.Context, name string) error {
+	node, err := clients.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+			return fmt.Errorf("it is not Ready: %s", condition.Message)
+		}
+	}
+	if len(node.Status.Conditions) == 0 || len(node.Spec.Taints) > 0 {
+		return fmt.Errorf("it still has the taints %v", node.Spec.Taints)
+	}
+	return nil
+}
+
+// badImagePending is a stage in which one pod waits for an image that is not, for as long as nobody undoes it.
+func badImagePending(t *testing.T, knobs ...daemonKnob) *stage {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(knobs...))
+	s.begin("bad image", inPlace)
+	s.setImage(agents, "app=missing")
+	s.fails(agents, "ImagePullBackOff")
+	return s
+}
+
+// nodeCordoned: pods of DaemonSets stay on cordoned nodes and are updated there.
+func nodeCordoned(t *testing.T) {
+	s := badImagePending(t)
+	before, node := s.pods(agents), s.spareNode()
+	t.Cleanup(func() { onCluster(t, "uncordon", node) })
+	onCluster(t, "cordon", node)
+	s.rollout("undo", agents)
+	s.completes(agents)
+	s.kept(agents, before, restarts{"app": anyNumber})
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
+}
+
+// departure is a way in which a node stops being one of the DaemonSet's, and returns.
+type departure struct {
+	knobs  []daemonKnob
+	leave  func(s *stage, node string)
+	rejoin func(s *stage, node string)
+}
+
+const (
+	sickness   = "e2e.stayput.dev/sick"  // key of a taint
+	membership = "e2e.stayput.dev/agent" // label of the nodes that the DaemonSet is for
+)
+
+var (
+	tainted = departure{
+		leave: func(s *stage, node string) {
+			s.Cleanup(func() { cure(s, node) })
+			onCluster(s.T, "taint", "node", node, sickness+"=yes:NoExecute")
+		},
+		rejoin: cure,
+	}
+	removed = departure{
+		leave: func(s *stage, node string) {
+			s.stopKubelet(node)
+			onCluster(s.T, "delete", "node", node)
+		},
+		rejoin: func(s *stage, node string) { startKubelet(s.T, node) }, // which registers the node anew
+	}
+	unlabelledNode = departure{
+		knobs: []daemonKnob{func(ds *appsv1.DaemonSet) {
+			ds.Spec.Template.Spec.NodeSelector = map[string]string{membership: "yes"}
+		}},
+		leave:  func(s *stage, node string) { onCluster(s.T, "label", "node", node, membership+"-") },
+		rejoin: func(s *stage, node string) { onCluster(s.T, "label", "node", node, membership+"=yes") },
+	}
+)
+
+// cure takes the taint off, if it is there.
+func cure(s *stage, name string) {
+	s.Helper()
+	node, err := clients.CoreV1().Nodes().Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		s.Error(err)
+		return
+	}
+	if slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == sickness }) {
+		onCluster(s.T, "taint", "node", name, sickness+"-")
+	}
+}
+
+// onCluster runs kubectl outside any namespace, also when the test has ended.
+func onCluster(t *testing.T, arguments ...string) {
+	t.Helper()
+	if _, _, err := kubectl(context.Background(), "", arguments...); err != nil {
+		t.Error(err)
+	}
+}
+
+// leavesAndReturns: a node goes while a bad image is pending. Its pod is deleted at once, though the update is held; back again
+// the node gets a pod with the bad image, as natively, and the undo takes it along with the others.
+func leavesAndReturns(t *testing.T, of departure) {
+	t.Cleanup(func() { onCluster(t, "label", "nodes", "-l", "type!=simulated", membership+"-") })
+	onCluster(t, "label", "nodes", "-l", "type!=simulated", membership+"=yes", "--overwrite")
+	s := badImagePending(t, of.knobs...)
+	node := s.spareNode()
+	others, lost := s.pods(agents), s.podOn(agents, node)
+	delete(others, lost.UID)
+
+	s.begin("the node leaves", Rules{Created: none, Deleted: exactly(1), Outage: true})
+	of.leave(s, node)
+	s.gone(lost)
+	s.wanted(2)
+	s.begin("the node returns", Rules{Created: exactly(1), Deleted: none, Outage: true})
+	of.rejoin(s, node)
+	s.wanted(3)
+	s.waitsOn(node, "ImagePullBackOff")
+	// Outage: as natively, a pod that was born broken does not take from the budget of the one that was broken before.
+	s.begin("undone", Rules{Created: none, Deleted: none, Outage: true})
+	s.rollout("undo", agents)
+	s.completes(agents)
+	s.runs(agents, "v1")
+	s.survived(agents, others)
+}
+
+// wanted waits until the native controller wants so many pods of the DaemonSet.
+func (s *stage) wanted(pods int32) {
+	s.Helper()
+	s.wait(fmt.Sprintf("%d nodes to be wanted", pods), of(agents, func(now workload) error {
+		if ds := now.Object.(*appsv1.DaemonSet); ds.Status.DesiredNumberScheduled != pods {
+			return errors.New(describeDaemonSet(ds))
+		}
+		return nil
+	}))
+}
+
+// waitsOn waits until the DaemonSet's pod on a node waits for this reason.
+func (s *stage) waitsOn(node, reason string) {
+	s.Helper()
+	s.wait("a pod on "+node+" that waits with "+reason, of(agents, func(now workload) error {
+		for _, pod := range now.pods {
+			if pod.Spec.NodeName == node && waitsWith(pod, reason) {
+				return nil
+			}
+		}
+		return errors.New(now.tally().String())
+	}))
+}
+
+// podOn is the live pod of a workload on a node.
+func (s *stage) podOn(name, node string) *corev1.Pod {
+	s.Helper()
+	for _, pod := range s.workload(name).pods {
+		if pod.Spec.NodeName == node {
+			return pod
+		}
+	}
+	s.Fatalf("no pod of %s is on %s", name, node)
+	return nil
+}
+
+// daemonsDisturbed is a stage with an update that is half-way.
+func daemonsDisturbed(t *testing.T) *stage {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(lasting))
+	s.begin("in place", inPlace)
+	s.setImage(agents, "app=v2")
+	s.reaches(agents, threeway)
+	return s
+}
+
+// daemonsLeaderKilled: see managerKilled. Until the kubelet has noticed, native writes get past the dead webhook.
+func daemonsLeaderKilled(t *testing.T) {
+	s := daemonsDisturbed(t)
+	t.Cleanup(func() { mended(t) })
+	s.begin("killed", Rules{Created: anyNumber, Deleted: anyNumber})
+	killProcess(s, s.leader())
+	s.completes(agents)
+	s.runs(agents, "v2")
+}
+
+func daemonsLeaderDeleted(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(lasting))
+	t.Cleanup(func() { mended(t) })
+	s.inPlace(agents, once, func() {
+		s.setImage(agents, "app=v2")
+		s.reaches(agents, threeway)
+		onCluster(t, "-n", ownNamespace, "delete", "pod", s.leader().Name, "--wait=false")
+	})
+}
+
+func daemonsManagersGone(t *testing.T) {
+	s := daemonsDisturbed(t)
+	t.Cleanup(func() { restoreManagers(t) })
+	s.begin("native", recreated)
+	removeManagers(s)
+	s.completes(agents)
+	s.runs(agents, "v2")
+	restoreManagers(t)
+	s.managed(agents)
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
+}
+
+// daemonsWebhookDown: the managers live and update in place while the native controller, which nobody holds, replaces pods.
+func daemonsWebhookDown(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent())
+	t.Cleanup(func() { portWebhooks(t, 443) })
+	portWebhooks(t, 9)
+	s.eventually("the webhooks to be down", func(ctx context.Context) error {
+		if s.decision(ctx, agents) != "" {
+			return errors.New("they answer")
+		}
+		return nil
+	})
+	// Outage: each of the two may take a pod before it sees that the other has.
+	s.begin("webhook down", Rules{Created: some, Deleted: some, Outage: true})
+	s.setImage(agents, "app=v2")
+	s.completes(agents)
+	portWebhooks(t, 443)
+	s.managed(agents)
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
+}
+
+func daemonsControllerManagerRestarted(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(lasting))
+	t.Cleanup(func() { component(t, "start", "kube-controller-manager") })
+	s.inPlace(agents, once, func() {
+		s.setImage(agents, "app=v2")
+		s.reaches(agents, threeway)
+		component(t, "stop", "kube-controller-manager")
+		component(t, "start", "kube-controller-manager")
+	})
+}
+
+func daemonsUninstalled(t *testing.T) {
+	s := daemonsDisturbed(t)
+	t.Cleanup(func() { build(t, "install"); mended(t) })
+	s.begin("native", recreated)
+	build(t, "uninstall")
+	s.completes(agents)
+	s.runs(agents, "v2")
+}

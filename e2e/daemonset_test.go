@@ -1,0 +1,514 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// agents is the DaemonSet of each scenario: a pod on each of the three nodes.
+const agents = daemonSetPrefix + "agent"
+
+// daemonSets: what users do with DaemonSets and can do side by side.
+func daemonSets(t *testing.T) {
+	scenarios := map[string]func(*testing.T){
+		"pods born before Stayput":           daemonsBornBefore,
+		"undo of pods born before":           daemonsBornBeforeUndone,
+		"undo and undo to a revision":        daemonsUndone,
+		"undo half-way":                      daemonsUndoneHalfway,
+		"undo of an image that is not":       func(t *testing.T) { daemonsUndoBroken(t, "missing", "ImagePullBackOff") },
+		"undo of a crashing image":           func(t *testing.T) { daemonsUndoBroken(t, "crash", "CrashLoopBackOff") },
+		"rollover half-way":                  daemonsRollOver,
+		"image and at once environment":      daemonsOvertaken,
+		"environment":                        daemonsRecreated,
+		"OnDelete":                           daemonsOnDelete,
+		"maxSurge":                           daemonsSurge,
+		"in-place-only":                      daemonsOnlyInPlace,
+		"warnings and events":                daemonsTell,
+		"deleted by hand half-way":           func(t *testing.T) { daemonLost(t, deleteByHand) },
+		"evicted half-way":                   func(t *testing.T) { daemonLost(t, evict) },
+		"failed half-way":                    func(t *testing.T) { daemonLost(t, fail) },
+		"label removed half-way":             func(t *testing.T) { daemonsHandOver(t, func(s *stage) { s.label(updateLabel + "-") }) },
+		"opted out half-way":                 func(t *testing.T) { daemonsHandOver(t, daemonsOptOut) },
+		"edited beyond possibility half-way": func(t *testing.T) { daemonsHandOver(t, func(s *stage) { s.setEnv(agents, "COLOUR=green") }) },
+		"old revision gone half-way":         func(t *testing.T) { daemonsHandOver(t, forgetOldest) },
+		"set to OnDelete half-way":           daemonsToOnDelete,
+		"deleted half-way":                   daemonsDeleted,
+		"revisionHistoryLimit 0":             func(t *testing.T) { daemonHistory(t, 0, "3") },
+		"revisionHistoryLimit 1":             func(t *testing.T) { daemonHistory(t, 1, "2", "3") },
+	}
+	for name, scenario := range daemonEdits() {
+		scenarios[name] = func(t *testing.T) {
+			s := newDaemonStage(t, labelled)
+			s.install(scenario.daemonSet)
+			s.inPlace(agents, scenario.restarts, func() { scenario.edit(s) })
+		}
+	}
+	for budget, atOnce := range map[string]int{"1": 1, "2": 2, "50%": 2, "100%": 3} {
+		scenarios["maxUnavailable "+budget] = func(t *testing.T) { daemonBudget(t, budget, atOnce) }
+	}
+	together(t, scenarios)
+}
+
+type daemonEdit struct {
+	daemonSet *appsv1.DaemonSet
+	restarts  restarts
+	edit      func(*stage)
+}
+
+func daemonEdits() map[string]daemonEdit {
+	toV2 := func(s *stage) { s.setImage(agents, "app=v2") }
+	return map[string]daemonEdit{
+		"set image":             {agent(), once, toV2},
+		"minReadySeconds":       {agent(func(ds *appsv1.DaemonSet) { ds.Spec.MinReadySeconds = 4 }), once, toV2},
+		"one of two containers": {agent(templated(withSide)), restarts{"side": exactly(1)}, func(s *stage) { s.setImage(agents, "side=v2") }},
+		"label only":            {agent(), nil, bumpChart},
+	}
+}
+
+func bumpChart(s *stage) {
+	s.patch(agents, `{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}`)
+}
+
+// newDaemonStage is newStage for DaemonSets: it also demands that the native controller has nothing to complain about.
+func newDaemonStage(t *testing.T, labels map[string]string) *stage {
+	t.Helper()
+	s := newStage(t, labels)
+	t.Cleanup(s.nativeIsCalm)
+	return s
+}
+
+// nativeIsCalm: a held write must look to the DaemonSet controller like nothing out of the ordinary.
+func (s *stage) nativeIsCalm() {
+	found, err := clients.CoreV1().Events(s.namespace).List(context.Background(), metav1.ListOptions{FieldSelector: "type=Warning"})
+	if err != nil {
+		s.Error(err)
+		return
+	}
+	failed := ever(s.recorder, func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodFailed })
+	for _, e := range found.Items {
+		if reporterOf(e) == "daemonset-controller" && !(failed && e.Reason == "FailedDaemonPod") {
+			s.Errorf("the DaemonSet controller warns: %s: %s", e.Reason, e.Message)
+		}
+	}
+	s.nativeLogsNothing()
+}
+
+// usual are what kube-controller-manager logs as errors also without Stayput: it meets a newer version and tries again.
+var usual = []string{"the object has been modified", "is not as new as written version"}
+
+// nativeLogsNothing reads the log of the test cluster's kube-controller-manager for errors about DaemonSets of the namespace.
+func (s *stage) nativeLogsNothing() {
+	log, err := os.Open(filepath.Join(repository, ".cluster", "log", "kube-controller-manager.log"))
+	if errors.Is(err, fs.ErrNotExist) {
+		s.Log("kube-controller-manager's log is not here: this is not the test cluster")
+		return
+	}
+	if err != nil {
+		s.Error(err)
+		return
+	}
+	defer log.Close()
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		if line := lines.Text(); s.isComplaint(line) {
+			s.Errorf("kube-controller-manager logs: %s", line)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		s.Error(err)
+	}
+}
+
+func (s *stage) isComplaint(line string) bool {
+	if !strings.HasPrefix(line, "E") || !strings.Contains(line, s.namespace+"/agent failed with") {
+		return false
+	}
+	for _, text := range usual {
+		if strings.Contains(line, text) {
+			return false
+		}
+	}
+	return true
+}
+
+// install creates the DaemonSet and waits until it is rolled out.
+func (s *stage) install(ds *appsv1.DaemonSet) {
+	s.Helper()
+	if _, err := clients.AppsV1().DaemonSets(s.namespace).Create(s.Context(), ds, metav1.CreateOptions{}); err != nil {
+		s.Fatalf("creating DaemonSet %s: %v", ds.Name, err)
+	}
+	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
+		s.ends(daemonSetPrefix + ds.Name) // kubectl refuses to follow it
+		return
+	}
+	s.completes(daemonSetPrefix + ds.Name)
+}
+
+// daemonKnob changes a DaemonSet before it is created.
+type daemonKnob func(*appsv1.DaemonSet)
+
+// agent is a DaemonSet of the test application at v1, with everything else left to the defaults: maxUnavailable 1.
+func agent(knobs ...daemonKnob) *appsv1.DaemonSet {
+	like := web(1, named("agent"))
+	ds := &appsv1.DaemonSet{
+		ObjectMeta: like.ObjectMeta,
+		Spec:       appsv1.DaemonSetSpec{Selector: like.Spec.Selector, Template: like.Spec.Template},
+	}
+	for _, turn := range knobs {
+		turn(ds)
+	}
+	return ds
+}
+
+// templated does to a DaemonSet's template what the knob does to a Deployment's.
+func templated(turn knob) daemonKnob {
+	return func(ds *appsv1.DaemonSet) {
+		like := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: ds.Spec.Template}}
+		turn(like)
+		ds.Spec.Template = like.Spec.Template
+	}
+}
+
+// lasting lets every pod take seconds to become ready, so that half-way states last.
+var lasting = templated(slow)
+
+func budget(maxUnavailable, maxSurge string) daemonKnob {
+	unavailable, surge := intstr.Parse(maxUnavailable), intstr.Parse(maxSurge)
+	return func(ds *appsv1.DaemonSet) {
+		ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{
+			Type:          appsv1.RollingUpdateDaemonSetStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &unavailable, MaxSurge: &surge},
+		}
+	}
+}
+
+func onDelete(ds *appsv1.DaemonSet) {
+	ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
+}
+
+// daemonBudget: as many pods as may be missing are missing at a time. That it is never more, the judge says.
+func daemonBudget(t *testing.T, maxUnavailable string, atOnce int) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(lasting, budget(maxUnavailable, "0")))
+	s.inPlace(agents, once, func() {
+		s.setImage(agents, "app=v2")
+		s.reaches(agents, moment{fmt.Sprintf("updating %d pods at a time", atOnce), func(now tally) bool {
+			return now.moving+now.midway == atOnce
+		}})
+	})
+}
+
+func daemonsBornBefore(t *testing.T) {
+	s := newDaemonStage(t, unlabelled)
+	s.install(agent())
+	s.label("stayput.dev/update=in-place")
+	s.managed(agents)
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
+	s.inPlace(agents, nil, func() { bumpChart(s) })
+}
+
+func daemonsBornBeforeUndone(t *testing.T) {
+	s := newDaemonStage(t, unlabelled)
+	s.install(agent(lasting))
+	s.label("stayput.dev/update=in-place")
+	s.managed(agents)
+	s.inPlace(agents, restarts{"app": {0, 2}}, func() {
+		s.setImage(agents, "app=v2")
+		s.reaches(agents, partly)
+		s.rollout("undo", agents)
+	})
+	s.met(agents, partly)
+	s.runs(agents, "v1")
+}
+
+func daemonsUndone(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent())
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
+	s.history(agents, "1", "2")
+	s.inPlace(agents, once, func() { s.rollout("undo", agents) })
+	s.history(agents, "2", "3")
+	s.runs(agents, "v1")
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
+	s.inPlace(agents, once, func() { s.rollout("undo", agents, "--to-revision=2") })
+	s.history(agents, "3", "4", "5")
+	s.expectIn(s.rollout("history", agents, "--revision=5"), appImage("v2"))
+	s.runs(agents, "v2")
+}
+
+// daemonsUndoneHalfway: pods that are done and pods under way go back, untouched ones stay untouched.
+func daemonsUndoneHalfway(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(lasting))
+	s.inPlace(agents, restarts{"app": {0, 2}}, func() {
+		s.setImage(agents, "app=v2")
+		s.reaches(agents, threeway)
+		s.rollout("undo", agents)
+	})
+	s.met(agents, threeway)
+	s.runs(agents, "v1")
+	s.someNeverRestarted(agents)
+}
+
+// daemonsUndoBroken: a bad image takes one pod, and not for good.
+func daemonsUndoBroken(t *testing.T, tag, reason string) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent())
+	s.inPlace(agents, restarts{"app": anyNumber}, func() {
+		s.setImage(agents, "app="+tag)
+		s.fails(agents, reason)
+		s.rollout("undo", agents)
+	})
+	s.runs(agents, "v1")
+	s.someNeverRestarted(agents)
+}
+
+func daemonsRollOver(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(lasting))
+	s.inPlace(agents, restarts{"app": {1, 2}}, func() {
+		s.setImage(agents, "app=v2")
+		s.reaches(agents, threeway)
+		s.setImage(agents, "app=v3")
+	})
+	s.met(agents, threeway)
+	s.runs(agents, "v3")
+	s.history(agents, "1", "2", "3")
+}
+
+// daemonsOvertaken: what was possible in place a moment ago no longer is. Nothing stays held.
+func daemonsOvertaken(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent())
+	s.recreated(agents, func() {
+		s.setImage(agents, "app=v2")
+		s.setEnv(agents, "COLOUR=green")
+	})
+	s.runs(agents, "v2")
+}
+
+func daemonsRecreated(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent())
+	s.recreated(agents, func() { s.setEnv(agents, "COLOUR=green") })
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
+}
+
+// daemonsOnDelete: the user deletes the pods, and nobody else touches them.
+func daemonsOnDelete(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(onDelete))
+	s.create(web(1, named("clock")))
+	s.begin("edited", frozenBut("clock"))
+	s.setImage(agents, "app=v2")
+	s.tick("v2")
+	s.begin("deleted by hand", Rules{Created: exactly(3), Deleted: exactly(3)})
+	s.kubectl("", "delete", "pods", "-l", "app=agent", "--timeout=2m")
+	s.ends(agents)
+	s.runs(agents, "v2")
+}
+
+func daemonsSurge(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(budget("0", "1")))
+	s.recreated(agents, func() { s.setImage(agents, "app=v2") })
+}
+
+func daemonsOnlyInPlace(t *testing.T) {
+	s := newDaemonStage(t, inPlaceOnly)
+	s.install(agent())
+	s.begin("rejected", frozenBut("nobody"))
+	before := s.workload(agents).GetGeneration()
+	s.expectIn(s.refused("set", "env", agents, "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
+	s.expectIn(s.refused("rollout", "restart", agents), "spec.template.metadata.annotations")
+	if after := s.workload(agents).GetGeneration(); after != before {
+		t.Errorf("rejected edits took the DaemonSet from generation %d to %d", before, after)
+	}
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
+}
+
+func daemonsTell(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent())
+	s.inPlace(agents, once, func() { s.expectIn(s.setImage(agents, "app=v2"), "Warning:", "in place", "app") })
+	s.reported("DaemonSet", "InPlaceUpdateStarted")
+	s.reported("DaemonSet", "InPlaceUpdateCompleted")
+	s.reported("Pod", "UpdatedInPlace")
+	s.recreated(agents, func() {
+		s.expectIn(s.setEnv(agents, "COLOUR=green"), "Warning:", "recreate", "/spec/containers/0/env")
+	})
+	s.reported("DaemonSet", "UpdateRecreatesPods")
+}
+
+// daemonLost: a pod is lost half-way. The native controller replaces this one, on the newest revision; the others stay.
+func daemonLost(t *testing.T, lose func(*stage, *corev1.Pod)) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(lasting))
+	before := s.pods(agents)
+	s.begin("a pod is lost", Rules{Created: exactly(1), Deleted: exactly(1), Outage: true})
+	s.setImage(agents, "app=v2")
+	s.reaches(agents, threeway)
+	lost := s.untouched(agents)
+	lose(s, lost)
+	s.gone(lost)
+	s.completes(agents)
+	s.runs(agents, "v2")
+	delete(before, lost.UID)
+	s.survived(agents, before)
+}
+
+// untouched is a pod that has not had its turn.
+func (s *stage) untouched(name string) *corev1.Pod {
+	s.Helper()
+	now := s.workload(name)
+	for _, pod := range now.pods {
+		if !now.updated(pod) && ready(pod) {
+			return pod
+		}
+	}
+	s.Fatalf("no pod of %s is untouched: %s", name, now.tally())
+	return nil
+}
+
+// gone waits until the pod is no more.
+func (s *stage) gone(lost *corev1.Pod) {
+	s.Helper()
+	s.wait(lost.Name+" to be gone", func(w world) error {
+		if pod := w.pods[lost.UID]; pod != nil {
+			return errors.New(describePod(pod))
+		}
+		return nil
+	})
+}
+
+func deleteByHand(s *stage, pod *corev1.Pod) {
+	s.Helper()
+	s.kubectl("", "delete", "pod", pod.Name, "--timeout=2m")
+}
+
+func evict(s *stage, pod *corev1.Pod) {
+	s.Helper()
+	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}}
+	if err := clients.PolicyV1().Evictions(pod.Namespace).Evict(s.Context(), eviction); err != nil {
+		s.Fatalf("evicting pod %s: %v", pod.Name, err)
+	}
+}
+
+// fail lets the kubelet find the pod beyond its deadline: its phase becomes Failed.
+func fail(s *stage, pod *corev1.Pod) {
+	s.Helper()
+	s.kubectl("", "patch", "pod", pod.Name, "--type=merge", "-p", `{"spec":{"activeDeadlineSeconds":1}}`)
+}
+
+// daemonsHandOver updates half-way in place, lets something happen, and demands that the update ends natively. Half-way is while a
+// pod is on its way: then the budget is used up, and neither side begins with another.
+func daemonsHandOver(t *testing.T, happens func(*stage)) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(lasting))
+	s.begin("in place", inPlace)
+	s.setImage(agents, "app=v2")
+	s.reaches(agents, threeway)
+	s.begin("native", recreated)
+	happens(s)
+	s.completes(agents)
+	s.runs(agents, "v2")
+}
+
+func daemonsOptOut(s *stage) { s.kubectl("", "label", agents, updateLabel+"=recreate") }
+
+// forgetOldest deletes the revision of the pods that are not updated: what they were made from is no longer known.
+func forgetOldest(s *stage) {
+	s.Helper()
+	var oldest *appsv1.ControllerRevision
+	s.wait("two revisions", func(w world) error {
+		for _, revision := range w.revisions {
+			if oldest == nil || revision.Revision < oldest.Revision {
+				oldest = revision
+			}
+		}
+		if len(w.revisions) != 2 {
+			return fmt.Errorf("there are %d", len(w.revisions))
+		}
+		return nil
+	})
+	s.kubectl("", "delete", "controllerrevision", oldest.Name)
+}
+
+// daemonsToOnDelete: what is on its way is finished, and no further pod starts.
+func daemonsToOnDelete(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(lasting))
+	s.create(web(1, named("clock")))
+	s.begin("in place", inPlace)
+	s.setImage(agents, "app=v2")
+	s.reaches(agents, threeway)
+	s.patch(agents, `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
+	s.reaches(agents, exactlyHalf)
+	s.begin("left alone", frozenBut("clock"))
+	s.tick("v2")
+	s.begin("rolling again", inPlace)
+	s.patch(agents, `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`)
+	s.completes(agents)
+	s.runs(agents, "v2")
+}
+
+var exactlyHalf = moment{"done with two pods, the third untouched", func(t tally) bool { return t == tally{done: 2, untouched: 1} }}
+
+func daemonsDeleted(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(lasting))
+	s.begin("in place", inPlace)
+	s.setImage(agents, "app=v2")
+	s.reaches(agents, threeway)
+	s.begin("deletion", Rules{Created: none, Deleted: exactly(3), Outage: true})
+	s.kubectl("", "delete", agents, "--timeout=2m")
+	s.wait("everything to be gone", func(w world) error {
+		if left := len(w.pods) + len(w.revisions); left > 0 {
+			return fmt.Errorf("%d pods and ControllerRevisions are left", left)
+		}
+		return nil
+	})
+}
+
+// daemonHistory: of three revisions as many are kept as the DaemonSet says, and the newest.
+func daemonHistory(t *testing.T, limit int32, kept ...string) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.RevisionHistoryLimit = &limit }))
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
+	s.wait("the older revisions to be cleaned up", func(w world) error {
+		if len(w.revisions) != len(kept) {
+			return fmt.Errorf("there are %d revisions", len(w.revisions))
+		}
+		return nil
+	})
+	s.history(agents, kept...)
+}
+
+// survived demands that the pods of before are all there.
+func (s *stage) survived(name string, before map[types.UID]*corev1.Pod) {
+	s.Helper()
+	after := s.pods(name)
+	for uid, pod := range before {
+		if after[uid] == nil {
+			s.Errorf("pod %s is gone", pod.Name)
+		}
+	}
+}
