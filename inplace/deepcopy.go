@@ -94,6 +94,28 @@ func (in *DaemonSetList) DeepCopyObject() runtime.Object {
 	return out
 }
 
+// DeepCopyInto copies the ControllerRevision into out. Data never changes once decoded.
+func (in *ControllerRevision) DeepCopyInto(out *ControllerRevision) {
+	*out = *in
+	in.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+}
+
+// DeepCopy returns a copy.
+func (in *ControllerRevision) DeepCopy() *ControllerRevision { return copyOf(in, in.DeepCopyInto) }
+
+// DeepCopyObject implements runtime.Object.
+func (in *ControllerRevision) DeepCopyObject() runtime.Object { return in.DeepCopy() }
+
+// DeepCopyObject implements runtime.Object.
+func (in *ControllerRevisionList) DeepCopyObject() runtime.Object {
+	out := &ControllerRevisionList{TypeMeta: in.TypeMeta, Items: make([]ControllerRevision, len(in.Items))}
+	in.ListMeta.DeepCopyInto(&out.ListMeta)
+	for i := range in.Items {
+		in.Items[i].DeepCopyInto(&out.Items[i])
+	}
+	return out
+}
+
 // copyOf makes the copy of an object that may be nil.
 func copyOf[T any](in *T, copyInto func(*T)) *T {
 	if in == nil {

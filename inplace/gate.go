@@ -2,6 +2,7 @@ package inplace
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -67,35 +68,44 @@ func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// gates opens the gates of pods that have no turn: new ones at once, closed ones as soon as that is safe.
-func (v *view) gates() {
-	for _, m := range v.members {
+// openGates opens the gates of pods that have no turn: new ones at once, closed ones as soon as that is safe.
+func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
+	for s := range pods {
 		switch {
-		case Unopened(m.pod):
-			v.step(openGate(m.pod, v.Now, "born"))
-		case closed(m.pod) && !m.turn:
-			open, wait := m.mayReopen(v.Now)
-			v.again(wait)
+		case Unopened(s.pod):
+			d.step(openGate(s.pod, now, "born"))
+		case closed(s.pod) && !s.turn:
+			open, wait := s.mayReopen(now)
+			d.again(wait)
 			if open {
-				v.step(openGate(m.pod, v.Now, m.whyReopen()))
+				d.step(openGate(s.pod, now, s.whyReopen()))
 			}
+		}
+	}
+}
+
+// openAll opens every closed gate, whatever state the pods are in.
+func (d *draft) openAll(pods iter.Seq[*podState], now time.Time, why string) {
+	for s := range pods {
+		if closed(s.pod) {
+			d.step(openGate(s.pod, now, why))
 		}
 	}
 }
 
 // mayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready.
-func (m *member) mayReopen(now time.Time) (bool, time.Duration) {
-	arrived, wait := m.move.arrived(m.pod, now)
+func (s *podState) mayReopen(now time.Time) (bool, time.Duration) {
+	arrived, wait := s.move.arrived(s.pod, now)
 	if arrived {
 		return true, 0
 	}
-	seen := m.move.observed(m.pod)
-	return seen && (!isTrue(m.pod, corev1.ContainersReady) || m.move.restarted(m.pod)), wait
+	seen := s.move.observed(s.pod)
+	return seen && (!isTrue(s.pod, corev1.ContainersReady) || s.move.restarted(s.pod)), wait
 }
 
-func (m *member) whyReopen() string {
-	if isTrue(m.pod, corev1.ContainersReady) {
+func (s *podState) whyReopen() string {
+	if isTrue(s.pod, corev1.ContainersReady) {
 		return "its containers run what they should"
 	}
 	return "the kubelet keeps it out by itself"

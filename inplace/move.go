@@ -12,7 +12,7 @@ import (
 
 // Move is the mark on a pod that was patched in place: what it became, and how to tell when its containers have followed.
 type Move struct {
-	// Hash is the pod-template-hash of the ReplicaSet whose images the pod got.
+	// Hash is that of the revision whose images the pod got: pod-template-hash or controller-revision-hash.
 	Hash string `json:"hash"`
 	// Generation is that of the pod after the last patch of its images; 0 on clusters that do not count it.
 	Generation int64 `json:"generation,omitempty"`

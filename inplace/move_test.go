@@ -80,7 +80,7 @@ func TestMayReopen(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
-			m := &member{pod: r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), append([]func(*corev1.Pod){drained}, c.changes...)...)}
+			m := &podState{pod: r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), append([]func(*corev1.Pod){drained}, c.changes...)...)}
 			if c.mark {
 				m.move = Move{Generation: 2, Containers: map[string]MovedContainer{
 					"app": {Image: "v1", ImageID: "sha256:v1", ContainerID: "p/app", At: metav1.NewTime(start)}}}

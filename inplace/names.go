@@ -2,15 +2,18 @@ package inplace
 
 import corev1 "k8s.io/api/core/v1"
 
-// Names Stayput reads or writes. Marks on ReplicaSets are labels: `kubectl rollout undo` and the Deployment controller copy
-// annotations between a Deployment and its ReplicaSets, never labels (kubectl/pkg/polymorphichelpers/rollback.go).
+// Names Stayput reads or writes. Marks are labels on the objects that hold a workload's revisions, ReplicaSets or
+// ControllerRevisions: `kubectl rollout undo` and the Deployment controller copy annotations between a Deployment and its
+// ReplicaSets, never labels (kubectl/pkg/polymorphichelpers/rollback.go), and writing one wakes the native controller
+// (updateReplicaSet in pkg/controller/deployment, updateHistory in pkg/controller/daemon).
 const (
 	// LabelUpdate, on a namespace or a workload, says how template edits are carried out; see Mode.
 	LabelUpdate = "stayput.dev/update"
-	// LabelSettling marks a ReplicaSet whose pods Stayput is moving: its controller's pod deletions are held.
+	// LabelSettling marks a ReplicaSet whose pods Stayput is moving: its controller's pod deletions are held. On a
+	// ControllerRevision it marks the target of an update under way.
 	// Its value is the time the update started, in Unix seconds.
 	LabelSettling = "stayput.dev/settling"
-	// LabelReleased marks a target ReplicaSet whose update was given back to the native controller. Its value is the time
+	// LabelReleased marks a target revision whose update was given back to the native controller. Its value is the time
 	// of the last touch, in Unix seconds: writing it is what wakes that controller.
 	LabelReleased = "stayput.dev/released"
 	// AnnotationDecision records on a workload what its last template edit does; set by the mutating webhook.

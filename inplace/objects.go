@@ -1,6 +1,9 @@
 package inplace
 
 import (
+	"encoding/json"
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,6 +51,36 @@ type DaemonSetSpec struct {
 	Template             Template `json:"template"`
 }
 
+// ControllerRevision is apps/v1 ControllerRevision with its data kept raw: other controllers keep there what they like.
+type ControllerRevision struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Data              json.RawMessage `json:"data,omitempty"`
+	Revision          int64           `json:"revision"`
+}
+
+// Template returns the pod template of a DaemonSet's revision: its data is a patch that replaces the template (getPatch in
+// pkg/controller/daemon/update.go). The error says why the data is none.
+func (r *ControllerRevision) Template() (Template, error) {
+	var data struct {
+		Spec struct {
+			Template map[string]json.RawMessage `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(r.Data, &data); err != nil {
+		return Template{}, fmt.Errorf("ControllerRevision %s: %w", r.Name, err)
+	}
+	if data.Spec.Template == nil {
+		return Template{}, fmt.Errorf("ControllerRevision %s: its data has no pod template", r.Name)
+	}
+	delete(data.Spec.Template, "$patch")
+	raw, err := json.Marshal(data.Spec.Template)
+	if err != nil {
+		return Template{}, fmt.Errorf("ControllerRevision %s: %w", r.Name, err)
+	}
+	return ParseTemplate(raw)
+}
+
 // DeploymentList is a list of Deployments.
 type DeploymentList struct {
 	metav1.TypeMeta `json:",inline"`
@@ -69,13 +102,21 @@ type DaemonSetList struct {
 	Items           []DaemonSet `json:"items"`
 }
 
+// ControllerRevisionList is a list of ControllerRevisions.
+type ControllerRevisionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []ControllerRevision `json:"items"`
+}
+
 // AddToScheme registers these types as the apps/v1 kinds, in the place of those of k8s.io/api/apps/v1: a scheme can hold only
 // one of the two. Clients must ask for JSON (rest.Config.ContentType), since these types have no protobuf form.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(appsv1.SchemeGroupVersion,
 		&Deployment{}, &DeploymentList{},
 		&ReplicaSet{}, &ReplicaSetList{},
-		&DaemonSet{}, &DaemonSetList{})
+		&DaemonSet{}, &DaemonSetList{},
+		&ControllerRevision{}, &ControllerRevisionList{})
 	metav1.AddToGroupVersion(scheme, appsv1.SchemeGroupVersion)
 	return nil
 }

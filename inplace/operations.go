@@ -4,13 +4,12 @@ import (
 	"strconv"
 
 	"gomodules.xyz/jsonpatch/v2"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
 // PodOperations returns the operations that bring a live pod of template `from` to template `to`; c is their comparison and
 // must be InPlace, so whatever annotations differ are allowed to. They touch only what differs between the templates, never
-// what admission put into the pod, nor pod-template-hash. Values the pod has already are left out.
+// what admission put into the pod, nor the hash of a revision. Values the pod has already are left out.
 func (c Change) PodOperations(pod *corev1.Pod, from, to Template) []jsonpatch.Operation {
 	old, updated := from.Typed(), to.Typed()
 	operations := c.imageOperations(pod)
@@ -36,7 +35,7 @@ func (c Change) imageOperations(pod *corev1.Pod) []jsonpatch.Operation {
 func mapOperations(field string, live, from, to map[string]string) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
 	for _, key := range changedKeys(from, to) {
-		if key == appsv1.DefaultDeploymentUniqueLabelKey {
+		if key == labelTemplateHash || key == labelRevisionHash {
 			continue
 		}
 		path := pointer("metadata", field, key)

@@ -2,7 +2,6 @@ package inplace
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,7 +13,7 @@ type Phase string
 // The phases.
 const (
 	PhaseIdle     Phase = "Idle"     // nothing to update
-	PhaseNative   Phase = "Native"   // the Deployment controller updates
+	PhaseNative   Phase = "Native"   // the native controller updates
 	PhaseWaiting  Phase = "Waiting"  // for what the native controllers do first
 	PhaseScaling  Phase = "Scaling"  // pods are added or removed
 	PhaseSettling Phase = "Settling" // pods change their ReplicaSet
@@ -38,10 +37,15 @@ type Plan struct {
 
 // Progress counts pods.
 type Progress struct {
-	// Replicas are those the Deployment wants, Moved those that run what they should, Moving those being drained or restarting.
+	// Replicas are those the workload wants, Moved those that run what they should, Moving those being drained or restarting.
 	Replicas, Moved, Moving int32
 	// Started is when the update was, zero if none is under way.
 	Started time.Time
+}
+
+// String is the progress in one clause.
+func (p Progress) String() string {
+	return fmt.Sprintf("%d of %d pods updated, %d restarting", p.Moved, p.Replicas, p.Moving)
 }
 
 // Plan returns the next steps, derived from nothing but what was observed: it may be asked at any moment, by anyone.
@@ -101,8 +105,6 @@ func (v *view) prepare() {
 	}
 }
 
-func (v *view) phase(phase Phase, message string) { v.plan.Phase, v.plan.Message = phase, message }
-
 // finish adds what every plan says about itself.
 func (v *view) finish() Plan {
 	v.plan.Verdict = v.verdict
@@ -111,7 +113,7 @@ func (v *view) finish() Plan {
 		return v.plan
 	}
 	p := v.plan.Progress
-	message := fmt.Sprintf("%d of %d pods updated, %d restarting", p.Moved, p.Replicas, p.Moving)
+	message := p.String()
 	switch timedOut := deploymentCondition(v.Deployment.Status, appsv1.DeploymentProgressing); {
 	case !v.verdict.Held && len(v.verdict.Reasons) > 0:
 		v.phase(PhaseNative, v.verdict.Reasons.String())
@@ -138,8 +140,8 @@ func (v *view) progress() Progress {
 		}
 	}
 	for _, s := range v.sets {
-		if started, err := strconv.ParseInt(s.rs.Labels[LabelSettling], 10, 64); err == nil {
-			progress.Started = time.Unix(started, 0)
+		if Settling(s.rs) {
+			progress.Started = timeOf(s.rs.Labels[LabelSettling])
 		}
 	}
 	return progress

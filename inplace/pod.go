@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// member is a live pod, and what the update needs of it.
-type member struct {
-	pod   *corev1.Pod
-	owner *replicaSet
-	move  Move
+// podState is a live pod, and what an update needs of it, whatever the kind of its workload.
+type podState struct {
+	pod  *corev1.Pod
+	move Move
 	// images are those the pod needs to become one of the target.
 	images []ImageChange
-	// halfway: it has other images than its owner's template, as an ungated pod has in the middle of its update.
+	// halfway: it has other images than its revision's template, as an ungated pod of a Deployment has in the middle of its
+	// update.
 	halfway []ImageChange
 	// available as natively (Ready for minReadySeconds), and neither being drained nor still what it was before a patch.
 	available bool
@@ -26,21 +26,33 @@ type member struct {
 	turn bool
 }
 
+// member is a live pod of a Deployment.
+type member struct {
+	podState
+	owner *replicaSet
+}
+
 // live is IsPodActive of pkg/controller/controller_utils.go, and so what status.replicas of a ReplicaSet counts.
 func live(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
 func (v *view) member(pod *corev1.Pod, owner *replicaSet) *member {
-	m := &member{pod: pod, owner: owner, move: moveOf(pod), halfway: differing(pod, v.containersOf(owner.rs))}
+	var target []corev1.Container
 	if v.verdict.Target != nil {
-		m.images = differing(pod, v.containersOf(v.verdict.Target))
+		target = v.containersOf(v.verdict.Target)
 	}
-	arrived, wait := m.move.arrived(pod, v.Now)
-	available, later := availableAt(pod, v.Deployment.Spec.MinReadySeconds, v.Now)
-	m.arrived, m.available = arrived, available && arrived && !closed(pod)
-	v.again(sooner(wait, later))
-	return m
+	return &member{podState: v.state(pod, v.containersOf(owner.rs), target, v.Deployment.Spec.MinReadySeconds, v.Now), owner: owner}
+}
+
+// state looks at a pod that was made from a template with its own containers and needs those of the target.
+func (d *draft) state(pod *corev1.Pod, own, target []corev1.Container, minReadySeconds int32, now time.Time) podState {
+	s := podState{pod: pod, move: moveOf(pod), halfway: differing(pod, own), images: differing(pod, target)}
+	arrived, wait := s.move.arrived(pod, now)
+	available, later := availableAt(pod, minReadySeconds, now)
+	s.arrived, s.available = arrived, available && arrived && !closed(pod)
+	d.again(sooner(wait, later))
+	return s
 }
 
 // differing are the containers of the pod that have another image than those of the template.
@@ -71,21 +83,21 @@ func availableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, t
 }
 
 // restarts tells whether the pod has to be patched with images.
-func (m *member) restarts() bool { return len(m.images) > 0 }
+func (s *podState) restarts() bool { return len(s.images) > 0 }
 
 // ready tells whether the pod serves, even if not yet for minReadySeconds.
-func (m *member) ready() bool { return isTrue(m.pod, corev1.PodReady) }
+func (s *podState) ready() bool { return isTrue(s.pod, corev1.PodReady) }
 
 // drained tells whether the pod, whose turn it is, serves no more.
-func (m *member) drained() bool { return m.turn && !m.ready() }
+func (s *podState) drained() bool { return s.turn && !s.ready() }
 
 // rewritten tells of an image that is neither the template's nor from us: another webhook changed it at birth, and would have
 // changed the new one too.
-func (m *member) rewritten() *Reason {
-	for _, image := range m.halfway {
-		if m.move.Containers[image.Container].Image != image.From || gated(m.pod) {
+func (s *podState) rewritten() *Reason {
+	for _, image := range s.halfway {
+		if s.move.Containers[image.Container].Image != image.From || gated(s.pod) {
 			return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf(
-				"container %s of pod %s has image %q although its template says %q", image.Container, m.pod.Name, image.From, image.To)}
+				"container %s of pod %s has image %q although its template says %q", image.Container, s.pod.Name, image.From, image.To)}
 		}
 	}
 	return nil
@@ -113,10 +125,10 @@ func (m *member) become(rs *ReplicaSet, images []ImageChange, now time.Time) Pat
 }
 
 // marked returns the pod with the mark, and the operations that put it there.
-func (m *member) marked(mark Move) (*corev1.Pod, []jsonpatch.Operation) {
-	pod := m.pod.DeepCopy()
+func (s *podState) marked(mark Move) (*corev1.Pod, []jsonpatch.Operation) {
+	pod := s.pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AnnotationMove, mark.String())
-	return pod, setEntries("annotations", m.pod.Annotations, [2]string{AnnotationMove, mark.String()})
+	return pod, setEntries("annotations", s.pod.Annotations, [2]string{AnnotationMove, mark.String()})
 }
 
 // reown makes the ReplicaSet the pod's controller, in the place of the one it has.

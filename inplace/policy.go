@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -62,6 +63,11 @@ func ModeOf(namespaceLabels, workloadLabels map[string]string) Mode {
 
 // Manages tells whether Stayput has a say in the workload's updates.
 func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
+
+// reason says that the mode does not manage a workload.
+func (m Mode) reason() *Reason {
+	return &Reason{Code: CodeMode, Message: fmt.Sprintf("not updated in place: label %s is %q", LabelUpdate, m)}
+}
 
 // Rules are what the administrator decided about which edits can be made in place.
 type Rules struct {

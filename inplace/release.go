@@ -1,12 +1,9 @@
 package inplace
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
 // touchEvery is how often a released target is touched: the Deployment controller drops a key after 15 failures, about 164 s,
-// and would look again only after hours.
+// and would look again only after hours; the DaemonSet controller does not even try twice.
 const touchEvery = time.Minute
 
 // Release is what gives the update back to the native controller: every gate opened, marks taken off, half-updated pods given
@@ -15,11 +12,7 @@ const touchEvery = time.Minute
 func (r Rollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
-	for _, m := range v.members {
-		if closed(m.pod) {
-			v.step(openGate(m.pod, v.Now, why.Message))
-		}
-	}
+	v.openAll(v.states(), v.Now, why.Message)
 	v.goBack()
 	v.unmark()
 	if v.target != nil && v.unfinished() {
@@ -56,19 +49,21 @@ func (v *view) goBack() {
 // label off one for which that is over.
 func (v *view) keepReleased() {
 	for _, s := range v.sets {
-		seconds, err := strconv.ParseInt(s.rs.Labels[LabelReleased], 10, 64)
-		switch {
-		case s.rs.Labels[LabelReleased] == "":
-		case s != v.target || !v.unfinished():
-			s.wish.released = ""
-		case err != nil:
-			s.wish.released = v.seconds()
-		default:
-			due, wait := since(time.Unix(seconds, 0), touchEvery, v.Now)
-			v.again(wait)
-			if due {
-				s.wish.released = v.seconds()
-			}
+		if Released(s.rs) {
+			s.wish.released = v.touched(s.rs.Labels[LabelReleased], s == v.target && v.unfinished(), v.Now)
 		}
 	}
+}
+
+// touched is the next value of LabelReleased: none when all is done, another one every minute until then.
+func (d *draft) touched(value string, unfinished bool, now time.Time) string {
+	if !unfinished {
+		return ""
+	}
+	due, wait := since(timeOf(value), touchEvery, now)
+	d.again(wait)
+	if due {
+		return seconds(now)
+	}
+	return value
 }

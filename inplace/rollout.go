@@ -1,7 +1,6 @@
 package inplace
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,10 +13,12 @@ import (
 // The codes of the reasons for which a whole update goes native, next to those of Compare.
 const (
 	CodeMode            = "Mode"           // the workload is not, or no longer, updated in place
-	CodeDeleting        = "Deleting"       // the Deployment is being deleted
+	CodeDeleting        = "Deleting"       // the workload is being deleted
 	CodeReleased        = "Released"       // the update was given back before
-	CodeStrategy        = "Strategy"       // Recreate with several replicas
+	CodeStrategy        = "Strategy"       // Recreate with several replicas, OnDelete, maxSurge of a DaemonSet
 	CodeMaxUnavailable  = "MaxUnavailable" // no pod may be missed
+	CodeRevisionGone    = "RevisionGone"   // nobody knows the template a pod of a DaemonSet was made from
+	CodeHousekeeping    = "Housekeeping"   // the native controller would delete the pod anyway
 	CodeRewrittenImage  = "RewrittenImage" // a pod's image is not the one of its template
 	CodeCannotCreate    = "CannotCreate"   // the target is missing and must not be written from our types
 	CodeRefused         = "Refused"        // a policy refused a patch; given by the controller
@@ -43,9 +44,12 @@ type Rollout struct {
 type Verdict struct {
 	// Held: Stayput is the only scaler and the native controllers' writes are held.
 	Held bool
-	// Target is the ReplicaSet whose pods all pods are to become; nil while nobody has created it.
+	// Target is the ReplicaSet whose pods all pods of a Deployment are to become; nil while nobody has created it.
 	Target *ReplicaSet
-	// Reasons why the update is native. None, if not Held: there is nothing to update.
+	// Revision is what Target is, for a DaemonSet.
+	Revision *ControllerRevision
+	// Reasons why the update is native. None, if not Held: there is nothing to update. A DaemonSet's may be Held with reasons:
+	// some of its pods come in place, and the others natively after them.
 	Reasons Reasons
 }
 
@@ -119,10 +123,10 @@ func (r Rollout) workloadReason(target *ReplicaSet) *Reason {
 	recreate := d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
 	switch {
 	case !r.Mode.Manages():
-		return &Reason{Code: CodeMode, Message: "not updated in place: label " + LabelUpdate + " is " + fmt.Sprintf("%q", r.Mode)}
+		return r.Mode.reason()
 	case d.DeletionTimestamp != nil:
 		return &Reason{Code: CodeDeleting, Message: "the Deployment is being deleted"}
-	case target != nil && target.Labels[LabelReleased] != "":
+	case target != nil && Released(target):
 		return &Reason{Code: CodeReleased, Message: "the update was given back to the Deployment controller"}
 	case recreate && desired(d) > recreateMaxReplicas:
 		return &Reason{Code: CodeStrategy, Path: "/spec/strategy/type", Message: "strategy Recreate promises that two versions never run at once"}
@@ -135,8 +139,12 @@ func (r Rollout) workloadReason(target *ReplicaSet) *Reason {
 	return nil
 }
 
-// Settling tells whether the pods of the ReplicaSet are being moved, so that its controller's deletions are held.
-func Settling(rs *ReplicaSet) bool { return rs.Labels[LabelSettling] != "" }
+// Settling tells whether a revision is marked as part of an update under way. The pods of such a ReplicaSet are being moved, so
+// that its controller's deletions are held.
+func Settling[R metav1.Object](revision R) bool { return revision.GetLabels()[LabelSettling] != "" }
+
+// Released tells whether the update to that revision was given back to the native controller.
+func Released[R metav1.Object](revision R) bool { return revision.GetLabels()[LabelReleased] != "" }
 
 // desired returns spec.replicas of the Deployment, defaulted as the API server does.
 func desired(d *Deployment) int32 { return orOne(d.Spec.Replicas) }

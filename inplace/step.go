@@ -31,6 +31,13 @@ type PatchReplicaSet struct {
 	Why        string
 }
 
+// PatchRevision changes our marks on a revision of a DaemonSet.
+type PatchRevision struct {
+	Revision   *ControllerRevision
+	Operations []jsonpatch.Operation
+	Why        string
+}
+
 // PatchPod gives a pod new images, a new identity, or both.
 type PatchPod struct {
 	Pod        *corev1.Pod
@@ -60,6 +67,11 @@ func (s CreateReplicaSet) Describe() string { return "create ReplicaSet " + s.Na
 
 // Describe implements Step.
 func (s PatchReplicaSet) Describe() string { return "ReplicaSet " + s.ReplicaSet.Name + ": " + s.Why }
+
+// Describe implements Step.
+func (s PatchRevision) Describe() string {
+	return "ControllerRevision " + s.Revision.Name + ": " + s.Why
+}
 
 // Describe implements Step.
 func (s PatchPod) Describe() string { return "Pod " + s.Pod.Name + ": " + s.Why }

@@ -1,10 +1,9 @@
 package inplace
 
 import (
+	"iter"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 // view is what one Plan derives from a Rollout, and the plan as it grows.
 type view struct {
 	Rollout
+	draft
 	verdict Verdict
 	target  *replicaSet   // nil as long as nobody has created it
 	sets    []*replicaSet // oldest first
@@ -151,7 +151,7 @@ func (v *view) allSettling() bool {
 // unfinished: some pod is not yet, or will not be, one of the target.
 func (v *view) unfinished() bool {
 	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return s != v.target && s.inUse() }) ||
-		slices.ContainsFunc(v.members, (*member).restarts)
+		slices.ContainsFunc(v.members, func(m *member) bool { return m.restarts() })
 }
 
 // containersOf the ReplicaSet's template.
@@ -164,9 +164,17 @@ func (v *view) containersOf(rs *ReplicaSet) []corev1.Container {
 	return containers
 }
 
-func (v *view) step(s Step) { v.plan.Steps = append(v.plan.Steps, s) }
+// states are the pods as far as the kind of their workload does not matter.
+func (v *view) states() iter.Seq[*podState] {
+	return func(yield func(*podState) bool) {
+		for _, m := range v.members {
+			if !yield(&m.podState) {
+				return
+			}
+		}
+	}
+}
 
-// again asks for another look after that time; 0 for none.
-func (v *view) again(after time.Duration) { v.plan.After = sooner(v.plan.After, after) }
+func (v *view) gates() { v.openGates(v.states(), v.Now) }
 
-func (v *view) seconds() string { return strconv.FormatInt(v.Now.Unix(), 10) }
+func (v *view) seconds() string { return seconds(v.Now) }

@@ -11,12 +11,12 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// indexController is the cache's index of ReplicaSets and pods by the UID of their controller.
+// indexController is the cache's index of revisions and pods by the UID of their controller.
 const indexController = "metadata.controller"
 
 // Index registers the index that a Reader with Indexed set lists by. It has to be called before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, object := range []client.Object{&inplace.ReplicaSet{}, &corev1.Pod{}} {
+	for _, object := range []client.Object{&inplace.ReplicaSet{}, &inplace.ControllerRevision{}, &corev1.Pod{}} {
 		if err := indexer.IndexField(ctx, object, indexController, controllerUID); err != nil {
 			return fmt.Errorf("index %T by controller: %w", object, err)
 		}

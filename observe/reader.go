@@ -24,7 +24,7 @@ type Reader struct {
 	// ExcludedNamespaces are never managed, whatever their labels say: kube-system and Stayput's own.
 	ExcludedNamespaces []string
 	// Indexed says that the underlying reader is a cache that Index was called for. Any other reader lists by the
-	// Deployment's label selector, as the API server knows no such index.
+	// workload's label selector, as the API server knows no such index.
 	Indexed bool
 
 	podless bool
@@ -102,7 +102,7 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (
 
 func (r Reader) replicaSets(ctx context.Context, deployment *inplace.Deployment) ([]*inplace.ReplicaSet, error) {
 	var list inplace.ReplicaSetList
-	if err := r.listOf(ctx, &list, deployment, deployment.UID); err != nil {
+	if err := r.listOf(ctx, &list, selected{deployment, deployment.Spec.Selector}, deployment.UID); err != nil {
 		return nil, err
 	}
 	return controlled(list.Items, deployment.UID), nil
@@ -112,14 +112,14 @@ func (r Reader) replicaSets(ctx context.Context, deployment *inplace.Deployment)
 func (r Reader) pods(ctx context.Context, deployment *inplace.Deployment, owners []*inplace.ReplicaSet) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if !r.Indexed {
-		if err := r.listOf(ctx, &list, deployment, ""); err != nil {
+		if err := r.listOf(ctx, &list, selected{deployment, deployment.Spec.Selector}, ""); err != nil {
 			return nil, err
 		}
 	}
 	var pods []*corev1.Pod
 	for _, owner := range owners {
 		if r.Indexed {
-			if err := r.listOf(ctx, &list, deployment, owner.UID); err != nil {
+			if err := r.listOf(ctx, &list, selected{deployment, deployment.Spec.Selector}, owner.UID); err != nil {
 				return nil, err
 			}
 		}
@@ -128,18 +128,27 @@ func (r Reader) pods(ctx context.Context, deployment *inplace.Deployment, owners
 	return pods, nil
 }
 
-// listOf reads what the controller with that UID controls, or without an index everything the Deployment selects.
-func (r Reader) listOf(ctx context.Context, list client.ObjectList, deployment *inplace.Deployment, uid types.UID) error {
-	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+// selected is a workload with its selector.
+type selected struct {
+	client.Object
+	selector *metav1.LabelSelector
+}
+
+// listOf reads what the controller with that UID controls, or without an index everything the workload selects, as far as the
+// further options let it.
+func (r Reader) listOf(ctx context.Context, list client.ObjectList, of selected, uid types.UID, options ...client.ListOption) error {
+	selector, err := metav1.LabelSelectorAsSelector(of.selector)
 	if err != nil {
-		return fmt.Errorf("selector of Deployment %s: %w", client.ObjectKeyFromObject(deployment), err)
+		return fmt.Errorf("selector of %T %s: %w", of.Object, client.ObjectKeyFromObject(of.Object), err)
 	}
-	by := client.ListOption(client.MatchingLabelsSelector{Selector: selector})
+	options = append(options, client.InNamespace(of.GetNamespace()))
 	if r.Indexed {
-		by = client.MatchingFields{indexController: string(uid)}
+		options = append(options, client.MatchingFields{indexController: string(uid)})
+	} else {
+		options = append(options, client.MatchingLabelsSelector{Selector: selector})
 	}
-	if err := r.List(ctx, list, client.InNamespace(deployment.Namespace), by); err != nil {
-		return fmt.Errorf("list %T of Deployment %s: %w", list, client.ObjectKeyFromObject(deployment), err)
+	if err := r.List(ctx, list, options...); err != nil {
+		return fmt.Errorf("list %T of %T %s: %w", list, of.Object, client.ObjectKeyFromObject(of.Object), err)
 	}
 	return nil
 }

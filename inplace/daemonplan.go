@@ -1,0 +1,217 @@
+package inplace
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+)
+
+// Plan returns the next steps, derived from nothing but what was observed: it may be asked at any moment, by anyone.
+//
+// There is no step for the status: a denied DELETE is no error to the DaemonSet controller, which goes on to count pods by their
+// hash label and writes the status itself (syncDaemonSet in pkg/controller/daemon/daemon_controller.go).
+func (r DaemonRollout) Plan() Plan {
+	v := r.view()
+	if !v.verdict.Held {
+		v.leave()
+		return v.finish()
+	}
+	if reason := v.impossible(); reason != nil {
+		return r.Release(*reason)
+	}
+	v.update()
+	return v.finish()
+}
+
+// impossible is what only the pods tell against an update in place; nil if nothing does.
+func (v *daemonView) impossible() *Reason {
+	for _, m := range v.members {
+		if reason := m.rewritten(); reason != nil && m.housekeeping == nil {
+			return reason
+		}
+	}
+	return nil
+}
+
+// update is the whole story of an update in place. It is marked first: who finds it later knows that there is somebody to wake.
+func (v *daemonView) update() {
+	switch {
+	case v.target == nil:
+		v.phase(PhaseWaiting, "the DaemonSet controller has not recorded the new revision")
+	case !Settling(v.target):
+		v.mark()
+	default:
+		v.move()
+	}
+	v.gates()
+}
+
+func (v *daemonView) gates() { v.openGates(v.states(), v.Now) }
+
+// move takes each pod one step further. Pods that do not serve anyway go first and cost nothing, as natively, so an undo always
+// gets through.
+func (v *daemonView) move() {
+	budget := v.DaemonSet.maxUnavailable(v.desired()) - v.unavailable()
+	for m := range v.pending() {
+		m.turn = m.restarts() && closed(m.pod)
+		switch {
+		case !m.change.InPlace() || !v.reachable(m.pod):
+		case m.drained(), m.light():
+			v.step(m.moveTo(v.target, v.DaemonSet.Spec.Template, v.Now))
+		case m.turn || !m.restarts():
+		case !m.available:
+			v.start(m)
+		case budget > 0:
+			budget--
+			v.start(m)
+		}
+	}
+}
+
+// light: the pod needs no restart, or has had it. One without gate that restarts must have arrived.
+func (m *daemon) light() bool {
+	return !m.restarts() && (m.pod.Labels[labelRevisionHash] != hashBetween || m.arrived)
+}
+
+// start drains a pod with a gate. One without cannot be drained; it gets its identity when it runs the new images, or it would be
+// counted as updated while its old container serves.
+func (v *daemonView) start(m *daemon) {
+	if !gated(m.pod) {
+		v.step(m.moveTo(v.target, v.DaemonSet.Spec.Template, v.Now))
+		return
+	}
+	m.turn = true
+	v.step(closeGate(m.pod, v.Now, Change{Images: m.images}.String()))
+}
+
+// moveTo makes the pod one of the target: images, labels and identity at once, so that at every moment the hash says what its
+// spec is. The label pod-template-generation goes: the native controller takes it for the hash's equal, and it would be stale.
+func (m *daemon) moveTo(target *ControllerRevision, template Template, now time.Time) PatchPod {
+	hash := target.Labels[labelRevisionHash]
+	identity, why := hash, "move"
+	if m.restarts() && !gated(m.pod) {
+		identity, why = hashBetween, "restart before the move"
+	}
+	marked, patch := m.marked(m.move.next(m.pod, hash, m.move.pending(m.pod, now), m.images, now))
+	change := m.change
+	change.Images = m.images
+	patch = append(patch, change.PodOperations(marked, m.revision.template, template)...)
+	patch = append(patch, m.identify(identity)...)
+	return PatchPod{Pod: m.pod, Moves: identity == hash, Operations: guarded(m.pod, patch...),
+		Why: fmt.Sprintf("%s from %s to %s, %s", why, m.revision.Name, target.Name, change)}
+}
+
+func (m *daemon) identify(hash string) []jsonpatch.Operation {
+	return setEntries("labels", m.pod.Labels, [2]string{labelRevisionHash, hash}, [2]string{labelTemplateGeneration, ""})
+}
+
+// mark marks the target as that of an update under way.
+func (v *daemonView) mark() {
+	v.phase(PhaseMoving, "mark the new revision")
+	v.unmark()
+	v.set(v.target, func(m *marks) { m.settling = seconds(v.Now) })
+	v.patchRevisions()
+}
+
+// unmark ends what other updates, or this one, have left.
+func (v *daemonView) unmark() {
+	for _, each := range v.Revisions {
+		v.set(each, func(m *marks) {
+			m.settling = ""
+			m.released = v.released(each, m.released)
+		})
+	}
+}
+
+// released is touched as long as there is something left to do for the native controller, and taken off when that is over.
+func (v *daemonView) released(each *ControllerRevision, value string) string {
+	if value == "" {
+		return ""
+	}
+	return v.touched(value, each == v.target && v.unfinished(), v.Now)
+}
+
+func (v *daemonView) set(each *ControllerRevision, change func(*marks)) {
+	m := v.marks[each]
+	change(&m)
+	v.marks[each] = m
+}
+
+// patchRevisions writes what became of the marks.
+func (v *daemonView) patchRevisions() {
+	for _, each := range v.Revisions {
+		operations := setEntries("labels", each.Labels,
+			[2]string{LabelSettling, v.marks[each].settling}, [2]string{LabelReleased, v.marks[each].released})
+		if len(operations) > 0 {
+			v.step(PatchRevision{Revision: each, Operations: guarded(each, operations...), Why: "marks"})
+		}
+	}
+}
+
+// Release gives the update back to the native controller: every gate opened, and, unless all pods are the target's already, the
+// target labelled, which ends the hold and wakes that controller (updateHistory in pkg/controller/daemon/daemon_controller.go).
+// A half-updated pod without gate has no revision's hash and is replaced.
+func (r DaemonRollout) Release(why Reason) Plan {
+	v := r.view()
+	v.verdict = Verdict{Revision: v.target, Reasons: Reasons{why}}
+	v.openAll(v.states(), v.Now, why.Message)
+	v.letGo()
+	v.phase(PhaseNative, why.Message)
+	return v.finish()
+}
+
+// letGo takes the marks off. Whatever was held is not tried again by itself: as long as pods are left, somebody has to be woken.
+func (v *daemonView) letGo() {
+	v.unmark()
+	if v.target != nil && v.unfinished() && v.DaemonSet.DeletionTimestamp == nil {
+		v.set(v.target, func(m *marks) { m.released = seconds(v.Now) })
+	}
+	v.patchRevisions()
+}
+
+// leave leaves nothing of ours behind where the native controller updates, or has nothing to do. What we had begun is given back.
+func (v *daemonView) leave() {
+	v.gates()
+	if v.target != nil && Settling(v.target) {
+		v.letGo()
+		return
+	}
+	v.unmark()
+	v.patchRevisions()
+}
+
+// finish adds what every plan says about itself.
+func (v *daemonView) finish() Plan {
+	v.plan.Verdict = v.verdict
+	v.plan.Progress = v.progress()
+	if v.plan.Phase != "" {
+		return v.plan
+	}
+	switch {
+	case !v.verdict.Held && len(v.verdict.Reasons) > 0:
+		v.phase(PhaseNative, v.verdict.Reasons.String())
+	case !v.verdict.Held && v.plan.Progress.Moving == 0:
+		v.phase(PhaseIdle, "every pod runs what the DaemonSet says")
+	default:
+		v.phase(PhaseMoving, v.plan.Progress.String())
+	}
+	return v.plan
+}
+
+func (v *daemonView) progress() Progress {
+	progress := Progress{Replicas: int32(v.desired())}
+	for _, m := range v.members {
+		switch {
+		case m.turn || !m.arrived || closed(m.pod):
+			progress.Moving++
+		case v.updated(m):
+			progress.Moved++
+		}
+	}
+	if at := slices.IndexFunc(v.Revisions, Settling); at >= 0 {
+		progress.Started = timeOf(v.Revisions[at].Labels[LabelSettling])
+	}
+	return progress
+}

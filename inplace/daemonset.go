@@ -1,0 +1,124 @@
+package inplace
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const (
+	labelRevisionHash       = appsv1.DefaultDaemonSetUniqueLabelKey
+	labelTemplateGeneration = "pod-template-generation"
+	// hashBetween stands in place of the hash of a pod without gate while it restarts. It is no revision's: if we died, the pod
+	// would be replaced. With its old hash an undo would make the native controller take it for updated, on the wrong image.
+	hashBetween = "updating-in-place"
+)
+
+// DaemonRollout is one DaemonSet with everything an update of it depends on. As for a Rollout, no object may be older than what
+// the caller wrote itself.
+type DaemonRollout struct {
+	DaemonSet *DaemonSet
+	// Revisions are those the DaemonSet controls.
+	Revisions []*ControllerRevision
+	// Pods are those the DaemonSet controls, terminating ones too.
+	Pods []*corev1.Pod
+	// Nodes are all of the cluster; nil if the caller knows none, so that pods are taken to be where they should.
+	Nodes []*corev1.Node
+	Mode  Mode
+	Rules Rules
+	Now   time.Time
+}
+
+// Target returns the owned ControllerRevision with the DaemonSet's template, the newest if there are several, as natively:
+// constructHistory and dedupCurHistories in pkg/controller/daemon/update.go. Nil as long as that controller has made none.
+func (r DaemonRollout) Target() *ControllerRevision {
+	newestFirst := slices.SortedFunc(slices.Values(r.Revisions), func(a, b *ControllerRevision) int {
+		if a.Revision != b.Revision {
+			return int(b.Revision - a.Revision)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	for _, revision := range newestFirst {
+		template, err := revision.Template()
+		if err == nil && revision.Labels[labelRevisionHash] != "" && SameTemplate(template, r.DaemonSet.Spec.Template) {
+			return revision
+		}
+	}
+	return nil
+}
+
+// Verdict tells whether Stayput makes the update, or as much of it as comes first.
+func (r DaemonRollout) Verdict() Verdict { return r.view().verdict }
+
+// Unfinished tells whether some pod that stays where it is has not the target's identity yet.
+func (r DaemonRollout) Unfinished() bool { return r.view().unfinished() }
+
+// Begun tells whether some pod has the target's identity already.
+func (r DaemonRollout) Begun() bool {
+	v := r.view()
+	return slices.ContainsFunc(v.members, v.updated)
+}
+
+// workloadReason is what stands against an update in place whatever the templates are; nil if nothing does.
+func (r DaemonRollout) workloadReason(target *ControllerRevision) *Reason {
+	strategy := r.DaemonSet.Spec.UpdateStrategy
+	switch {
+	case !r.Mode.Manages():
+		return r.Mode.reason()
+	case r.DaemonSet.DeletionTimestamp != nil:
+		return &Reason{Code: CodeDeleting, Message: "the DaemonSet is being deleted"}
+	case strategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
+		return &Reason{Code: CodeStrategy, Path: "/spec/updateStrategy/type", Message: "strategy OnDelete leaves it to people when a pod is updated"}
+	case r.DaemonSet.surges():
+		return &Reason{Code: CodeStrategy, Path: "/spec/updateStrategy/rollingUpdate/maxSurge", Message: "maxSurge asks for a new pod before the old one goes"}
+	case target != nil && Released(target):
+		return &Reason{Code: CodeReleased, Message: "the update was given back to the DaemonSet controller"}
+	}
+	return nil
+}
+
+// surges is AllowsSurge of pkg/controller/daemon/util/daemonset_util.go.
+func (d *DaemonSet) surges() bool {
+	rolling := d.Spec.UpdateStrategy.RollingUpdate
+	return rolling != nil && scaled(rolling.MaxSurge, 1, true) > 0
+}
+
+// maxUnavailable is that of updatedDesiredNodeCounts in pkg/controller/daemon/update.go: rounded up, and at least one.
+func (d *DaemonSet) maxUnavailable(nodes int) int {
+	one := intstr.FromInt32(1)
+	allowed := &one
+	if rolling := d.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		allowed = intstr.ValueOrDefault(rolling.MaxUnavailable, one)
+	}
+	return max(1, int(scaled(allowed, int32(nodes), true)))
+}
+
+// HoldsDeletion tells whether a DELETE of the pod by the DaemonSet controller is held, and why or why not. The pod must be
+// as it is now, the others on its node and the node too; of pods elsewhere an older state will do.
+//
+// That controller decides on caches: a DELETE can be of a pod that has become one of the target meanwhile, so a pod that needs
+// no change is held as well, even after a release. And it takes a held pod as gone without trying again, so what ends a hold has
+// to wake it: an edit of the DaemonSet does, and so does LabelReleased.
+func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, Reason) {
+	v := r.view()
+	m := v.daemon(pod)
+	if m.housekeeping != nil {
+		return false, *m.housekeeping
+	}
+	reason := r.workloadReason(v.target)
+	switch {
+	case reason != nil && reason.Code == CodeReleased && v.updated(m):
+		return true, Reason{Code: CodeReleased, Message: "the pod is one of the target already"}
+	case reason != nil:
+		return false, *reason
+	case m.change.InPlace():
+		return true, Reason{Message: "the pod is updated in place"}
+	case v.othersFirst():
+		return true, Reason{Message: "other pods of the DaemonSet are updated in place first"}
+	}
+	return false, m.change.Reasons[0]
+}

@@ -1,0 +1,142 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// fieldNode is the one field besides name and namespace by which API servers select pods.
+const fieldNode = "spec.nodeName"
+
+// DaemonRollout reads the DaemonSet and what belongs to it, and all nodes; nil if there is no such DaemonSet.
+func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*inplace.DaemonRollout, error) {
+	daemonSet, err := find[inplace.DaemonSet](ctx, r, key)
+	if daemonSet == nil || err != nil {
+		return nil, err
+	}
+	rollout, err := r.DaemonRolloutOf(ctx, daemonSet)
+	if err != nil {
+		return nil, err
+	}
+	rollout.Nodes, err = r.nodes(ctx)
+	return rollout, err
+}
+
+// DaemonSetOf reads the DaemonSet that controls the pod; nil if there is none with the UID its reference names.
+func (r Reader) DaemonSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.DaemonSet, error) {
+	return findController[inplace.DaemonSet](ctx, r, pod, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
+}
+
+// DaemonRolloutOf reads what belongs to the given DaemonSet, which may be one that is not stored yet, without nodes.
+func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *inplace.DaemonSet) (*inplace.DaemonRollout, error) {
+	mode, err := r.Mode(ctx, daemonSet.Namespace, daemonSet.Labels)
+	if err != nil {
+		return nil, err
+	}
+	rollout := &inplace.DaemonRollout{DaemonSet: daemonSet, Mode: mode, Rules: r.Rules}
+	if rollout.Revisions, err = r.revisions(ctx, daemonSet); err != nil {
+		return nil, err
+	}
+	if !r.podless {
+		if rollout.Pods, err = r.daemons(ctx, daemonSet); err != nil {
+			return nil, err
+		}
+	}
+	rollout.Now = time.Now()
+	return rollout, nil
+}
+
+// Deletion reads what the deletion of a DaemonSet's pod depends on; nil if its DaemonSet is gone. The DaemonSet, its revisions
+// and everything on the pod's node come from r, pods and nodes elsewhere from the cache.
+func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*inplace.DaemonRollout, error) {
+	daemonSet, err := r.DaemonSetOf(ctx, pod)
+	if daemonSet == nil || err != nil {
+		return nil, err
+	}
+	rollout, err := r.WithoutPods().DaemonRolloutOf(ctx, daemonSet)
+	if err != nil || !rollout.Mode.Manages() {
+		return rollout, err
+	}
+	if rollout.Pods, err = cached.daemons(ctx, daemonSet); err != nil {
+		return nil, err
+	}
+	if rollout.Nodes, err = cached.nodes(ctx); err != nil {
+		return nil, err
+	}
+	return rollout, r.refresh(ctx, rollout, pod.Spec.NodeName)
+}
+
+// refresh puts what is on the node now, and the node itself, in the place of what the rollout has of it.
+func (r Reader) refresh(ctx context.Context, rollout *inplace.DaemonRollout, name string) error {
+	var list corev1.PodList
+	of := selected{rollout.DaemonSet, rollout.DaemonSet.Spec.Selector}
+	if err := r.listOf(ctx, &list, of, "", client.MatchingFields{fieldNode: name}); err != nil {
+		return err
+	}
+	node, err := find[corev1.Node](ctx, r, types.NamespacedName{Name: name})
+	if err != nil {
+		return err
+	}
+	pods := controlled(list.Items, rollout.DaemonSet.UID)
+	for _, pod := range rollout.Pods {
+		if pod.Spec.NodeName != name {
+			pods = append(pods, pod)
+		}
+	}
+	nodes := []*corev1.Node{}
+	for _, each := range rollout.Nodes {
+		if each.Name != name {
+			nodes = append(nodes, each)
+		}
+	}
+	if node != nil {
+		nodes = append(nodes, node)
+	}
+	rollout.Pods, rollout.Nodes = pods, nodes
+	return nil
+}
+
+func (r Reader) revisions(ctx context.Context, daemonSet *inplace.DaemonSet) ([]*inplace.ControllerRevision, error) {
+	var list inplace.ControllerRevisionList
+	if err := r.listOf(ctx, &list, selected{daemonSet, daemonSet.Spec.Selector}, daemonSet.UID, r.shared()...); err != nil {
+		return nil, err
+	}
+	return controlled(list.Items, daemonSet.UID), nil
+}
+
+func (r Reader) daemons(ctx context.Context, daemonSet *inplace.DaemonSet) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.listOf(ctx, &list, selected{daemonSet, daemonSet.Spec.Selector}, daemonSet.UID, r.shared()...); err != nil {
+		return nil, err
+	}
+	return controlled(list.Items, daemonSet.UID), nil
+}
+
+// nodes are never nil: a cluster without nodes has none.
+func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
+	var list corev1.NodeList
+	if err := r.List(ctx, &list, r.shared()...); err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	nodes := make([]*corev1.Node, 0, len(list.Items))
+	for i := range list.Items {
+		nodes = append(nodes, &list.Items[i])
+	}
+	return nodes, nil
+}
+
+// shared has a cache hand out its own objects: package inplace changes nothing, and a DaemonSet may have thousands of pods.
+func (r Reader) shared() []client.ListOption {
+	if !r.Indexed {
+		return nil
+	}
+	return []client.ListOption{client.UnsafeDisableDeepCopy}
+}
