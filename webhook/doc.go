@@ -19,7 +19,7 @@
 //	                      request.userInfo.username == "system:serviceaccount:kube-system:deployment-controller"
 //	/validate-replicaset  UPDATE of apps/v1 replicasets and replicasets/scale. Conditions: the same user, and
 //	                      object.spec.?replicas != oldObject.spec.?replicas (a Scale of 0 has no such field).
-//	/mutate-pod           CREATE of v1 pods. Condition:
-//	                      request.userInfo.username == "system:serviceaccount:kube-system:replicaset-controller"
-//	/validate-pod         DELETE of v1 pods. Condition: the same user.
+//	/mutate-pod           CREATE of v1 pods. Condition: request.userInfo.username in
+//	                      ["system:serviceaccount:kube-system:replicaset-controller", "system:serviceaccount:kube-system:daemon-set-controller"]
+//	/validate-pod         DELETE of v1 pods. Condition: the same users.
 package webhook

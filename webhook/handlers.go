@@ -22,6 +22,7 @@ import (
 const (
 	deploymentController = "system:serviceaccount:kube-system:deployment-controller"
 	replicaSetController = "system:serviceaccount:kube-system:replicaset-controller"
+	daemonSetController  = "system:serviceaccount:kube-system:daemon-set-controller"
 )
 
 // Handlers is what the webhooks ask.

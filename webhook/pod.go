@@ -6,6 +6,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -13,10 +14,11 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// mutatePod gives a pod of a managed Deployment the readiness gate at birth: gates cannot be added later. It also takes off
+// mutatePod gives a pod of a managed workload the readiness gate at birth: gates cannot be added later. It also takes off
 // the mark of a move that came with the template, since this pod has not been moved.
 func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
-	if !by(req, replicaSetController, admissionv1.Create) || !h.GateReady() {
+	ours := by(req, replicaSetController, admissionv1.Create) || by(req, daemonSetController, admissionv1.Create)
+	if !ours || !h.GateReady() {
 		return allow(), nil
 	}
 	pod, err := decodePod(req, req.Object)
@@ -33,50 +35,70 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 // managed asks the cache, and the API server only about a workload too new for the cache.
 func (h Handlers) managed(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	for _, reader := range []observe.Reader{h.Cached, h.Live} {
-		rs, err := reader.ReplicaSetOf(ctx, pod)
+		workload, err := workloadOf(ctx, reader, pod)
 		if err != nil {
 			return false, err
 		}
-		if rs == nil {
-			continue
-		}
-		deployment, err := reader.DeploymentOf(ctx, rs)
-		if err != nil {
-			return false, err
-		}
-		if deployment != nil {
-			mode, err := reader.Mode(ctx, pod.Namespace, deployment.Labels)
+		if workload != nil {
+			mode, err := reader.Mode(ctx, pod.Namespace, workload.GetLabels())
 			return mode.Manages(), err
 		}
 	}
 	return false, nil
 }
 
-// validatePod holds the deletion of a pod while its ReplicaSet is settling. NotFound makes the ReplicaSet controller take the
-// pod as gone, without event or back-off (pkg/controller/replicaset/replica_set.go, manageReplicas).
-//
-// Unlike a denied update it does not come again, so the mark is read live before denying too: whoever takes it off
-// wakes the controller by that, and an answer from an older cache would come after the wake-up.
+// workloadOf reads the Deployment or DaemonSet whose pod it is; nil if there is none.
+func workloadOf(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (metav1.Object, error) {
+	daemonSet, err := reader.DaemonSetOf(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	if daemonSet != nil {
+		return daemonSet, nil
+	}
+	rs, err := reader.ReplicaSetOf(ctx, pod)
+	if rs == nil || err != nil {
+		return nil, err
+	}
+	deployment, err := reader.DeploymentOf(ctx, rs)
+	if deployment == nil || err != nil {
+		return nil, err
+	}
+	return deployment, nil
+}
+
+// validatePod holds deletions by which the native controllers would replace pods that are updated in place. NotFound makes both
+// controllers take the pod as gone, without event or back-off (manageReplicas in pkg/controller/replicaset/replica_set.go,
+// syncNodes in pkg/controller/daemon/daemon_controller.go).
 func (h Handlers) validatePod(ctx context.Context, req admission.Request) (answer, error) {
-	if !by(req, replicaSetController, admissionv1.Delete) {
+	var holds func(context.Context, *corev1.Pod) (bool, error)
+	switch {
+	case by(req, replicaSetController, admissionv1.Delete):
+		holds = h.settling
+	case by(req, daemonSetController, admissionv1.Delete):
+		holds = h.daemonStays
+	default:
 		return allow(), nil
 	}
 	pod, err := decodePod(req, req.OldObject)
 	if err != nil {
 		return allow(), err
 	}
-	if stay, err := h.settling(ctx, pod); err != nil || !stay {
+	if alive, err := h.alive(ctx); err != nil || !alive {
+		return allow(), err
+	}
+	if stay, err := holds(ctx, pod); err != nil || !stay {
 		return allow(), err
 	}
 	gone := apierrors.NewNotFound(corev1.Resource("pods"), req.Name)
-	gone.ErrStatus.Message = "held: stayput moves the pods of this ReplicaSet in place"
+	gone.ErrStatus.Message = "held: stayput updates the pods of this workload in place"
 	return deny(held, gone), nil
 }
 
+// settling holds the pods of a ReplicaSet that is. Unlike a denied update a deletion does not come again, so the mark is read
+// live before denying too: whoever takes it off wakes the controller by that, and an answer from an older cache would come after
+// the wake-up.
 func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	if alive, err := h.alive(ctx); err != nil || !alive {
-		return false, err
-	}
 	rs, err := h.Live.ReplicaSetOf(ctx, pod)
 	if rs == nil || err != nil || !inplace.Settling(rs) {
 		return false, err
@@ -84,6 +106,18 @@ func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	// A ReplicaSet that somebody made from another's manifest has the mark, and nobody to take it off.
 	deployment, err := h.Live.DeploymentOf(ctx, rs)
 	return deployment != nil, err
+}
+
+// daemonStays holds the pods of a DaemonSet that is updated in place. It reads live for the same reason, and to allow as well: what
+// is allowed by mistake is a pod lost.
+func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	rollout, err := h.Live.Deletion(ctx, pod, h.Cached)
+	if rollout == nil || err != nil {
+		return false, err
+	}
+	stay, why := rollout.HoldsDeletion(pod)
+	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
+	return stay, nil
 }
 
 func decodePod(req admission.Request, raw runtime.RawExtension) (*corev1.Pod, error) {

@@ -42,7 +42,7 @@ func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (an
 	}
 	decision, warnings := before.Annotations[inplace.AnnotationDecision], []string(nil)
 	if edits(req, now, before) {
-		judged, err := h.judgeEdit(ctx, req, now, before)
+		judged, err := h.judgeEdit(ctx, req, before)
 		if err != nil {
 			return allow(), err
 		}
@@ -59,7 +59,7 @@ func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (
 	if now == nil || err != nil || !edits(req, now, before) {
 		return allow(), err
 	}
-	judged, err := h.judgeEdit(ctx, req, now, before)
+	judged, err := h.judgeEdit(ctx, req, before)
 	switch {
 	case err != nil || judged.text == "":
 		return allow(), err
@@ -94,12 +94,12 @@ func edits(req admission.Request, now, before *workload) bool {
 
 // judgeEdit reads live: template edits are rare, the answer is final, and people label a namespace and edit at once.
 // It has no text if the workload is not managed.
-func (h Handlers) judgeEdit(ctx context.Context, req admission.Request, now, before *workload) (judgement, error) {
+func (h Handlers) judgeEdit(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
 	switch req.Kind.Kind {
 	case "Deployment":
 		return h.judgeDeployment(ctx, req, before)
 	case "DaemonSet":
-		return h.judgeDaemonSet(ctx, req, now)
+		return h.judgeDaemonSet(ctx, req, before)
 	}
 	return judgement{}, nil
 }
@@ -114,26 +114,33 @@ func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, be
 		return judgement{}, err
 	}
 	change := inplace.Compare(before.Spec.Template, deployment.Spec.Template, rollout.Rules)
+	return judgementOf(change, rollout.Mode, rollout.Verdict), nil
+}
+
+func (h Handlers) judgeDaemonSet(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
+	daemonSet, err := decode[inplace.DaemonSet](req.Object)
+	if err != nil {
+		return judgement{}, err
+	}
+	rollout, err := h.Live.DaemonRolloutOf(ctx, daemonSet)
+	if err != nil || !rollout.Mode.Manages() {
+		return judgement{}, err
+	}
+	change := inplace.Compare(before.Spec.Template, daemonSet.Spec.Template, rollout.Rules)
+	return judgementOf(change, rollout.Mode, rollout.Verdict), nil
+}
+
+// judgementOf asks for the verdict on the whole workload where the edit itself forbids nothing.
+func judgementOf(change inplace.Change, mode inplace.Mode, verdict func() inplace.Verdict) judgement {
 	judged := judgement{text: change.String(), reasons: change.Reasons}
 	if change.InPlace() {
-		judged.reasons = rollout.Verdict().Reasons
+		judged.reasons = verdict().Reasons
 	}
 	if len(judged.reasons) > 0 {
 		judged.text = "recreate: " + judged.reasons.String()
-		judged.forbidden = rollout.Mode == inplace.ModeInPlaceOnly
+		judged.forbidden = mode == inplace.ModeInPlaceOnly
 	}
-	return judged, nil
-}
-
-// daemonSets is why no edit of a DaemonSet is made in place. It is no fault of the edit, so nothing forbids it.
-var daemonSets = inplace.Reasons{{Code: "DaemonSet", Message: "DaemonSets are not updated in place yet"}}
-
-func (h Handlers) judgeDaemonSet(ctx context.Context, req admission.Request, now *workload) (judgement, error) {
-	mode, err := h.Live.Mode(ctx, req.Namespace, now.Labels)
-	if err != nil || !mode.Manages() {
-		return judgement{}, err
-	}
-	return judgement{text: "recreate: " + daemonSets.String(), reasons: daemonSets}, nil
+	return judged
 }
 
 func (j judgement) decision() decision {
@@ -162,7 +169,7 @@ func (j judgement) invalid(req admission.Request) *apierrors.StatusError {
 }
 
 // fieldPath turns the JSON pointer of a reason into the notation of validation errors: spec.template.spec.containers[0].env.
-// Pointers lead into the template, except those of the codes that are about the Deployment itself.
+// Pointers lead into the template, except those of the codes that are about the workload itself.
 func fieldPath(reason inplace.Reason) *field.Path {
 	var path *field.Path
 	if reason.Code != inplace.CodeStrategy && reason.Code != inplace.CodeMaxUnavailable {
