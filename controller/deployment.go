@@ -2,128 +2,72 @@ package controller
 
 import (
 	"context"
-	"errors"
-	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stayput/stayput/inplace"
 )
 
-// lookAgain bounds how long an outdated cache keeps a Deployment waiting. Normally the event it waits for comes first.
-const lookAgain = 2 * time.Second
+// deploymentKind is what Deployments have of their own besides their rollouts.
+var deploymentKind = kind{
+	workload: "Deployment", revision: "ReplicaSet",
+	workloads: func() client.ObjectList { return &inplace.DeploymentList{} },
+	revisions: func() client.ObjectList { return &inplace.ReplicaSetList{} },
+	finished: func(object runtime.Object) bool {
+		deployment, ok := object.(*inplace.Deployment)
+		return ok && isComplete(deployment)
+	},
+}
 
-// soon is at once, by way of the queue.
-const soon = time.Millisecond
-
-// rolloutReader reads a Deployment with its ReplicaSets and pods, nil if it is gone; see observe.Reader.
-type rolloutReader interface {
+// deploymentReader reads a Deployment with its ReplicaSets and pods, nil if it is gone; see observe.Reader.
+type deploymentReader interface {
 	Rollout(ctx context.Context, key types.NamespacedName) (*inplace.Rollout, error)
 }
 
-// Reconciler updates Deployments in place. It runs on the leader only.
-type Reconciler struct {
-	// cached reads the cache, live the API server itself.
-	cached, live rolloutReader
-	writer       writer
-	reporter     *reporter
+// deployments is the source of Deployments.
+func deployments(reader deploymentReader) source {
+	return func(ctx context.Context, key types.NamespacedName) (rollout, error) {
+		read, err := reader.Rollout(ctx, key)
+		if read == nil || err != nil {
+			return nil, err
+		}
+		return deployment{read}, nil
+	}
 }
 
-// Reconcile takes the steps that are due for one Deployment.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	rollout, err := r.cached.Rollout(ctx, request.NamespacedName)
-	if err != nil {
-		return reconcile.Result{}, err
+// deployment is the rollout of a Deployment.
+type deployment struct{ *inplace.Rollout }
+
+func (d deployment) scene() scene {
+	s := scene{workload: d.Deployment, pods: d.Pods, mode: d.Mode, now: d.Now}
+	for _, replicaSet := range d.ReplicaSets {
+		s.revisions = append(s.revisions, replicaSet)
 	}
-	if rollout == nil {
-		r.writer.memory.forget(request.NamespacedName)
-		r.reporter.gone(request.NamespacedName)
-		return reconcile.Result{}, nil
-	}
-	return r.advance(ctx, request.NamespacedName, rollout)
+	return s
 }
 
-// advance plans on what was read, unless that is older than what is known to be, and carries the plan out.
-func (r *Reconciler) advance(ctx context.Context, deployment types.NamespacedName, rollout *inplace.Rollout) (reconcile.Result, error) {
-	if r.isStale(ctx, deployment, rollout) {
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
+func (d deployment) done() bool { return len(d.Sources()) == 0 && isComplete(d.Deployment) }
+
+func (d deployment) fresh(plan inplace.Plan) bool { return plan.Verdict.Target.Status.Replicas == 0 }
+
+// overdue tells whether the status says that the rollout has made no progress for too long.
+func (d deployment) overdue() bool {
+	for _, c := range d.Deployment.Status.Conditions {
+		if c.Type == appsv1.DeploymentProgressing {
+			return c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded"
+		}
 	}
-	plan := rollout.Plan()
-	if len(plan.Steps) > 0 && !r.writer.memory.knows(deployment) {
-		return r.catchUp(ctx, deployment)
-	}
-	return r.execute(ctx, deployment, rollout, plan)
+	return false
 }
 
-// isStale tells whether the cache is behind what is known.
-func (r *Reconciler) isStale(ctx context.Context, deployment types.NamespacedName, rollout *inplace.Rollout) bool {
-	late := r.writer.memory.lagging(deployment, objectsOf(rollout))
-	if late == nil {
-		return false
-	}
-	log.FromContext(ctx).V(1).Info("Waiting for the cache", "object", late.GetName(), "resourceVersion", late.GetResourceVersion())
-	return true
-}
-
-// objectsOf returns everything the rollout was read from.
-func objectsOf(rollout *inplace.Rollout) []client.Object {
-	objects := []client.Object{rollout.Deployment}
-	for _, replicaSet := range rollout.ReplicaSets {
-		objects = append(objects, replicaSet)
-	}
-	for _, pod := range rollout.Pods {
-		objects = append(objects, pod)
-	}
-	return objects
-}
-
-// catchUp remembers the live versions of a Deployment's objects, before this process writes to it for the first time: the
-// leader before us may have written what our cache does not show yet. Then it is planned anew, if it still exists.
-func (r *Reconciler) catchUp(ctx context.Context, deployment types.NamespacedName) (reconcile.Result, error) {
-	current, err := r.live.Rollout(ctx, deployment)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if current == nil {
-		return reconcile.Result{RequeueAfter: lookAgain}, nil
-	}
-	r.writer.memory.remember(deployment, objectsOf(current)...)
-	return reconcile.Result{RequeueAfter: soon}, nil
-}
-
-// execute carries the plan out and reports what was done. If a step of an update is refused, the update is given back. Where
-// there is nothing to give back, a refusal is an error like others, and does not keep the other steps waiting.
-func (r *Reconciler) execute(ctx context.Context, deployment types.NamespacedName, rollout *inplace.Rollout, plan inplace.Plan) (reconcile.Result, error) {
-	if !plan.Verdict.Held {
-		return r.finish(ctx, rollout, plan, r.writer.carryOutAll(ctx, deployment, plan.Steps))
-	}
-	done := r.writer.carryOut(ctx, deployment, plan.Steps)
-	var refused refusal
-	if !errors.As(done.err, &refused) {
-		return r.finish(ctx, rollout, plan, done)
-	}
-	r.reporter.report(rollout, plan, done.writes)
-	release := rollout.Release(refused.reason())
-	return r.finish(ctx, rollout, release, r.writer.carryOutAll(ctx, deployment, release.Steps))
-}
-
-// finish reports what was done and says when to look again.
-func (r *Reconciler) finish(ctx context.Context, rollout *inplace.Rollout, plan inplace.Plan, done outcome) (reconcile.Result, error) {
-	r.reporter.report(rollout, plan, done.writes)
-	log.FromContext(ctx).V(1).Info("Reconciled", "phase", plan.Phase, "message", plan.Message, "steps", len(plan.Steps), "done", len(done.writes))
-	if done.err != nil {
-		return reconcile.Result{}, done.err
-	}
-	return reconcile.Result{RequeueAfter: lookAfter(plan, done.outdated)}, nil
-}
-
-// lookAfter returns when to look again even if nothing is seen to change; 0 is never.
-func lookAfter(plan inplace.Plan, outdated bool) time.Duration {
-	if outdated && (plan.After == 0 || plan.After > lookAgain) {
-		return lookAgain
-	}
-	return plan.After
+// isComplete is the native meaning of a finished rollout (pkg/controller/deployment/util, DeploymentComplete).
+func isComplete(deployment *inplace.Deployment) bool {
+	desired, status := ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status
+	return status.ObservedGeneration >= deployment.Generation &&
+		status.UpdatedReplicas == desired && status.Replicas == desired && status.AvailableReplicas == desired
 }

@@ -81,16 +81,16 @@ func (c *cluster) admit(object client.Object, patch client.Patch) error {
 }
 
 // reconciler is a new process: it remembers nothing. It reads through the reader given, else the API server.
-func (c *cluster) reconciler(cached rolloutReader) *Reconciler {
+func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 	live := observe.Reader{Reader: c}
 	if cached == nil {
 		cached = live
 	}
 	return &Reconciler{
-		cached:   cached,
-		live:     live,
+		cached:   deployments(cached),
+		live:     deployments(live),
 		writer:   writer{client: c, live: c, memory: &memory{}},
-		reporter: newReporter(c.recorder, c.metrics),
+		reporter: newReporter(deploymentKind, c.recorder, c.metrics),
 	}
 }
 

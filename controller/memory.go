@@ -8,48 +8,48 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// memory holds, for each Deployment, the versions its objects are known to have reached. A plan made on a cache that is older
+// memory holds, for each workload of one kind, the versions its objects are known to have reached. A plan made on a cache that is older
 // would count pods that are already on their way as untouched, and take down more than allowed.
 type memory struct {
-	lock        sync.Mutex
-	deployments map[types.NamespacedName]map[types.UID]string
+	lock      sync.Mutex
+	workloads map[types.NamespacedName]map[types.UID]string
 }
 
-// knows tells whether anything was remembered for this Deployment since the process started.
-func (m *memory) knows(deployment types.NamespacedName) bool {
+// knows tells whether anything was remembered for this workload since the process started.
+func (m *memory) knows(workload types.NamespacedName) bool {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	return m.deployments[deployment] != nil
+	return m.workloads[workload] != nil
 }
 
-// remember notes the versions objects have reached, and that the Deployment is known even if there are none.
-func (m *memory) remember(deployment types.NamespacedName, objects ...client.Object) {
+// remember notes the versions objects have reached, and that the workload is known even if there are none.
+func (m *memory) remember(workload types.NamespacedName, objects ...client.Object) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	if m.deployments == nil {
-		m.deployments = map[types.NamespacedName]map[types.UID]string{}
+	if m.workloads == nil {
+		m.workloads = map[types.NamespacedName]map[types.UID]string{}
 	}
-	if m.deployments[deployment] == nil {
-		m.deployments[deployment] = map[types.UID]string{}
+	if m.workloads[workload] == nil {
+		m.workloads[workload] = map[types.UID]string{}
 	}
 	for _, object := range objects {
-		m.deployments[deployment][object.GetUID()] = object.GetResourceVersion()
+		m.workloads[workload][object.GetUID()] = object.GetResourceVersion()
 	}
 }
 
-// forget drops a Deployment that is gone.
-func (m *memory) forget(deployment types.NamespacedName) {
+// forget drops a workload that is gone.
+func (m *memory) forget(workload types.NamespacedName) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	delete(m.deployments, deployment)
+	delete(m.workloads, workload)
 }
 
 // lagging returns an object which the cache shows older than it is known to be, nil if it shows all of them. What it shows is
 // forgotten, and so is what it no longer has: we only write what it had, so it has seen that deleted.
-func (m *memory) lagging(deployment types.NamespacedName, cached []client.Object) client.Object {
+func (m *memory) lagging(workload types.NamespacedName, cached []client.Object) client.Object {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	known := m.deployments[deployment]
+	known := m.workloads[workload]
 	ahead := map[types.UID]string{}
 	var late client.Object
 	for _, object := range cached {
@@ -58,7 +58,7 @@ func (m *memory) lagging(deployment types.NamespacedName, cached []client.Object
 		}
 	}
 	if known != nil {
-		m.deployments[deployment] = ahead
+		m.workloads[workload] = ahead
 	}
 	return late
 }

@@ -16,13 +16,13 @@ type metrics struct {
 // newMetrics makes the metrics and registers them.
 func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
-		started:     counter("updates_started_total", "Updates of Deployments begun in place.", "mode"),
-		completed:   counter("updates_completed_total", "Updates of Deployments completed in place.", "mode"),
+		started:     counter("updates_started_total", "Updates of Deployments and DaemonSets begun in place.", "mode"),
+		completed:   counter("updates_completed_total", "Updates of Deployments and DaemonSets completed in place.", "mode"),
 		failed:      counter("updates_failed_total", "Updates begun in place and not completed so: released to the native controller, superseded by another edit, stalled or deleted.", "mode", "reason"),
 		duration:    histogram("update_duration_seconds", "Time from the start of an update in place to every pod available.", prometheus.ExponentialBuckets(1, 2, 12)),
 		moved:       prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pods_moved_total", Help: "Pods moved to another revision."}),
 		unavailable: histogram("pod_unavailable_seconds", "Time a pod was not Ready during its update in place.", prometheus.ExponentialBuckets(0.25, 2, 12)),
-		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_in_flight", Help: "Deployments being updated in place."}),
+		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_in_flight", Help: "Deployments and DaemonSets being updated in place."}),
 	}
 	registry.MustRegister(m.started, m.completed, m.failed, m.duration, m.moved, m.unavailable, m.inFlight)
 	return m

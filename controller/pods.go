@@ -1,9 +1,7 @@
 package controller
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -43,21 +41,4 @@ func isGated(pod *corev1.Pod) bool {
 func waitsForGate(object client.Object) bool {
 	pod, ok := object.(*corev1.Pod)
 	return ok && pod.DeletionTimestamp == nil && inplace.Unopened(pod)
-}
-
-// isComplete is the native meaning of a finished rollout (pkg/controller/deployment/util, DeploymentComplete).
-func isComplete(deployment *inplace.Deployment) bool {
-	desired, status := ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status
-	return status.ObservedGeneration >= deployment.Generation &&
-		status.UpdatedReplicas == desired && status.Replicas == desired && status.AvailableReplicas == desired
-}
-
-// exceededDeadline tells whether the status says that the rollout has made no progress for too long.
-func exceededDeadline(status appsv1.DeploymentStatus) bool {
-	for _, c := range status.Conditions {
-		if c.Type == appsv1.DeploymentProgressing {
-			return c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded"
-		}
-	}
-	return false
 }

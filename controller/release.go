@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,72 +40,83 @@ type releaser struct {
 
 // releaseUpdates releases the updates under way; done unless some object changed under it.
 func (r releaser) releaseUpdates(ctx context.Context) (done bool, err error) {
-	deployments, err := r.underWay(ctx)
+	deployments, deploymentsErr := r.releaseKind(ctx, deploymentKind, deployments(r.reader))
+	daemonSets, daemonSetsErr := r.releaseKind(ctx, daemonSetKind, daemonSets(r.reader))
+	return deployments && daemonSets, errors.Join(deploymentsErr, daemonSetsErr)
+}
+
+func (r releaser) releaseKind(ctx context.Context, kind kind, read source) (done bool, err error) {
+	workloads, err := r.underWay(ctx, kind)
 	if err != nil {
 		return false, err
 	}
 	done = true
 	var failed []error
-	for deployment := range deployments {
-		outdated, err := r.release(ctx, deployment)
+	for workload := range workloads {
+		outdated, err := r.release(ctx, workload, read)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("releasing Deployment %s: %w", deployment, err))
+			failed = append(failed, fmt.Errorf("releasing %s %s: %w", kind.workload, workload, err))
 		}
 		done = done && !outdated
 	}
 	return done, errors.Join(failed...)
 }
 
-// underWay returns the Deployments that may have to be released: those with a marked ReplicaSet, and the incomplete ones of
-// labelled namespaces, whose scaling may be held although nothing is marked yet.
-func (r releaser) underWay(ctx context.Context) (map[types.NamespacedName]bool, error) {
-	deployments := map[types.NamespacedName]bool{}
-	marked := &inplace.ReplicaSetList{}
-	if err := r.reader.List(ctx, marked, client.HasLabels{inplace.LabelSettling}); err != nil {
-		return nil, err
-	}
-	for i := range marked.Items {
-		if name := controllerName(&marked.Items[i], "Deployment"); name != "" {
-			deployments[types.NamespacedName{Namespace: marked.Items[i].Namespace, Name: name}] = true
+// underWay returns the workloads that may have to be released: those with a marked revision, and the unfinished ones of
+// labelled namespaces, of which something may be held although nothing is marked yet.
+func (r releaser) underWay(ctx context.Context, kind kind) (map[types.NamespacedName]bool, error) {
+	workloads := map[types.NamespacedName]bool{}
+	err := r.each(ctx, kind.revisions(), func(revision client.Object) {
+		if name := controllerName(revision, kind.workload); name != "" {
+			workloads[types.NamespacedName{Namespace: revision.GetNamespace(), Name: name}] = true
 		}
+	}, client.HasLabels{inplace.LabelSettling})
+	if err != nil {
+		return nil, err
 	}
 	labelled := &corev1.NamespaceList{}
 	if err := r.reader.List(ctx, labelled, client.HasLabels{inplace.LabelUpdate}); err != nil {
 		return nil, err
 	}
 	for _, namespace := range labelled.Items {
-		if err := r.incomplete(ctx, namespace.Name, deployments); err != nil {
+		err := r.each(ctx, kind.workloads(), func(workload client.Object) {
+			if !kind.finished(workload) {
+				workloads[client.ObjectKeyFromObject(workload)] = true
+			}
+		}, client.InNamespace(namespace.Name))
+		if err != nil {
 			return nil, err
 		}
 	}
-	return deployments, nil
+	return workloads, nil
 }
 
-// incomplete adds the Deployments of a namespace whose rollout has not finished.
-func (r releaser) incomplete(ctx context.Context, namespace string, into map[types.NamespacedName]bool) error {
-	list := &inplace.DeploymentList{}
-	if err := r.reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+// each reads a list and visits its items.
+func (r releaser) each(ctx context.Context, list client.ObjectList, visit func(client.Object), options ...client.ListOption) error {
+	if err := r.reader.List(ctx, list, options...); err != nil {
 		return err
 	}
-	for i := range list.Items {
-		if deployment := &list.Items[i]; !isComplete(deployment) {
-			into[client.ObjectKeyFromObject(deployment)] = true
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		object, ok := item.(client.Object)
+		if !ok {
+			return fmt.Errorf("%T has no metadata", item)
 		}
-	}
-	return nil
+		visit(object)
+		return nil
+	})
 }
 
-// release releases one Deployment, if Stayput holds it or has left a mark on it.
-func (r releaser) release(ctx context.Context, deployment types.NamespacedName) (outdated bool, err error) {
-	rollout, err := r.reader.Rollout(ctx, deployment)
+// release releases one workload, if Stayput holds it or has left a mark on it.
+func (r releaser) release(ctx context.Context, workload types.NamespacedName, read source) (outdated bool, err error) {
+	rollout, err := read(ctx, workload)
 	if err != nil || rollout == nil {
 		return false, err
 	}
-	if !rollout.Verdict().Held && !anySettling(rollout) {
+	if !rollout.Verdict().Held && !rollout.scene().marked() {
 		return false, nil
 	}
 	plan := rollout.Release(inplace.Reason{Code: inplace.CodeUninstalled, Message: "Stayput is being uninstalled"})
-	done := r.writer.carryOutAll(ctx, deployment, plan.Steps)
+	done := r.writer.carryOutAll(ctx, workload, plan.Steps)
 	return done.outdated, done.err
 }
 
@@ -129,13 +142,4 @@ func (r releaser) openGates(ctx context.Context) (done bool, err error) {
 		}
 	}
 	return done, errors.Join(failed...)
-}
-
-func anySettling(rollout *inplace.Rollout) bool {
-	for _, replicaSet := range rollout.ReplicaSets {
-		if inplace.Settling(replicaSet) {
-			return true
-		}
-	}
-	return false
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -16,7 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// The reasons of the events Stayput records: on Deployments, and the last one on pods.
+// The reasons of the events Stayput records: on workloads, and the last one on pods.
 const (
 	EventStarted   = "InPlaceUpdateStarted"
 	EventCompleted = "InPlaceUpdateCompleted"
@@ -33,6 +34,7 @@ const longestNote = 1024
 // in the objects; what it remembers keeps them from being told twice, and is never asked for a decision. A process that finds
 // an update under way takes it over silently.
 type reporter struct {
+	kind     kind
 	recorder events.EventRecorder
 	metrics  *metrics
 
@@ -50,8 +52,9 @@ type update struct {
 	away    map[types.UID]time.Time // since when a pod has not been Ready
 }
 
-func newReporter(recorder events.EventRecorder, metrics *metrics) *reporter {
+func newReporter(kind kind, recorder events.EventRecorder, metrics *metrics) *reporter {
 	return &reporter{
+		kind:      kind,
 		recorder:  recorder,
 		metrics:   metrics,
 		updates:   map[types.NamespacedName]*update{},
@@ -60,10 +63,11 @@ func newReporter(recorder events.EventRecorder, metrics *metrics) *reporter {
 }
 
 // report tells what the writes have changed and what the plan has found out.
-func (r *reporter) report(rollout *inplace.Rollout, plan inplace.Plan, writes []write) {
+func (r *reporter) report(rollout rollout, plan inplace.Plan, writes []write) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	n := news{reporter: r, key: client.ObjectKeyFromObject(rollout.Deployment), rollout: rollout, plan: plan, writes: writes}
+	seen := rollout.scene()
+	n := news{reporter: r, scene: seen, key: client.ObjectKeyFromObject(seen.workload), rollout: rollout, plan: plan, writes: writes}
 	n.begun()
 	n.moves()
 	n.absences()
@@ -71,29 +75,32 @@ func (r *reporter) report(rollout *inplace.Rollout, plan inplace.Plan, writes []
 	n.released()
 	n.recreated()
 	n.completed()
-	r.metrics.inFlight.Set(float64(len(r.updates)))
 }
 
-// gone ends the update of a Deployment that was deleted.
-func (r *reporter) gone(deployment types.NamespacedName) {
+// gone ends the update of a workload that was deleted.
+func (r *reporter) gone(workload types.NamespacedName) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.failed(deployment, "Deleted")
-	delete(r.recreates, deployment)
-	r.metrics.inFlight.Set(float64(len(r.updates)))
+	r.failed(workload, "Deleted")
+	delete(r.recreates, workload)
 }
 
 // failed ends an update that was not completed in place. One that had stalled has failed for that.
-func (r *reporter) failed(deployment types.NamespacedName, reason string) {
-	ended, ok := r.updates[deployment]
+func (r *reporter) failed(workload types.NamespacedName, reason string) {
+	ended, ok := r.updates[workload]
 	if !ok {
 		return
 	}
 	if ended.stalled {
 		reason = "Stalled"
 	}
-	delete(r.updates, deployment)
+	r.end(workload)
 	r.metrics.failed.WithLabelValues(string(ended.mode), reason).Inc()
+}
+
+func (r *reporter) end(workload types.NamespacedName) {
+	delete(r.updates, workload)
+	r.metrics.inFlight.Dec()
 }
 
 func (r *reporter) event(regarding runtime.Object, kind, reason, note string) {
@@ -103,11 +110,12 @@ func (r *reporter) event(regarding runtime.Object, kind, reason, note string) {
 	r.recorder.Eventf(regarding, nil, kind, reason, "Update", "%s", note)
 }
 
-// news is what one reconcile of one Deployment has to tell.
+// news is what one reconcile of one workload has to tell.
 type news struct {
 	*reporter
+	scene
 	key     types.NamespacedName
-	rollout *inplace.Rollout
+	rollout rollout
 	plan    inplace.Plan
 	writes  []write
 }
@@ -117,35 +125,47 @@ func (n news) current() *update { return n.updates[n.key] }
 // begun notices an update whose target is marked: a new one if we just put the mark or the target has changed, else one that
 // another leader began.
 func (n news) begun() {
-	target := n.plan.Verdict.Target
+	target := n.target()
 	if target == nil || !n.plan.Verdict.Held {
 		return
 	}
 	now, settling := n.settling(target)
 	known := n.current()
-	if !settling || known != nil && known.target == target.UID {
+	if !settling || known != nil && known.target == target.GetUID() {
 		return
 	}
 	adopted := known == nil && !now
 	n.failed(n.key, "Superseded")
-	n.updates[n.key] = &update{target: target.UID, mode: n.rollout.Mode, started: n.rollout.Now, away: map[types.UID]time.Time{}}
+	n.updates[n.key] = &update{target: target.GetUID(), mode: n.mode, started: n.now, away: map[types.UID]time.Time{}}
+	n.metrics.inFlight.Inc()
 	delete(n.recreates, n.key)
 	if adopted {
 		n.adopt(n.current())
 		return
 	}
-	n.metrics.started.WithLabelValues(string(n.rollout.Mode)).Inc()
-	n.event(n.rollout.Deployment, corev1.EventTypeNormal, EventStarted, fmt.Sprintf("Moving running pods to ReplicaSet %s", target.Name))
+	n.metrics.started.WithLabelValues(string(n.mode)).Inc()
+	n.event(n.workload, corev1.EventTypeNormal, EventStarted, fmt.Sprintf("Moving running pods to %s %s", n.kind.revision, target.GetName()))
 }
 
-// settling tells whether the ReplicaSet is marked, and whether it is so just now.
-func (n news) settling(replicaSet *inplace.ReplicaSet) (now, settling bool) {
+// target is the revision all pods are to have; nil as long as nobody has made it.
+func (n news) target() metav1.Object {
+	switch verdict := n.plan.Verdict; {
+	case verdict.Target != nil:
+		return verdict.Target
+	case verdict.Revision != nil:
+		return verdict.Revision
+	}
+	return nil
+}
+
+// settling tells whether the revision is marked, and whether it is so just now.
+func (n news) settling(revision metav1.Object) (now, settling bool) {
 	for _, w := range n.writes {
-		if after, ok := w.after.(*inplace.ReplicaSet); ok && after.UID == replicaSet.UID && inplace.Settling(after) {
-			return !inplace.Settling(replicaSet), true
+		if w.after.GetUID() == revision.GetUID() && inplace.Settling(w.after) {
+			return !inplace.Settling(revision), true
 		}
 	}
-	return false, inplace.Settling(replicaSet)
+	return false, inplace.Settling(revision)
 }
 
 // adopt takes over an update as another leader has left it.
@@ -153,10 +173,10 @@ func (n news) adopt(known *update) {
 	if started := n.plan.Progress.Started; !started.IsZero() {
 		known.started = started
 	}
-	known.stalled = exceededDeadline(n.rollout.Deployment.Status)
+	known.stalled = n.rollout.overdue()
 }
 
-// moves tells each pod that was given new images, a new ReplicaSet, or both.
+// moves tells each pod that was given new images, a new revision, or both.
 func (n news) moves() {
 	for _, w := range n.writes {
 		step, ok := w.step.(inplace.PatchPod)
@@ -194,14 +214,14 @@ func (n news) absences() {
 	if known == nil {
 		return
 	}
-	for _, pod := range n.rollout.Pods {
+	for _, pod := range n.pods {
 		ready := isTrue(pod, corev1.PodReady)
 		since, away := known.away[pod.UID]
 		switch {
 		case !ready && !away && n.isOurs(pod):
-			known.away[pod.UID] = n.rollout.Now
+			known.away[pod.UID] = n.now
 		case ready && away:
-			n.metrics.unavailable.Observe(n.rollout.Now.Sub(since).Seconds())
+			n.metrics.unavailable.Observe(n.now.Sub(since).Seconds())
 			delete(known.away, pod.UID)
 		}
 	}
@@ -219,7 +239,7 @@ func (n news) stalled() {
 		return
 	}
 	known.stalled = true
-	n.event(n.rollout.Deployment, corev1.EventTypeWarning, EventStalled, n.plan.Message)
+	n.event(n.workload, corev1.EventTypeWarning, EventStalled, n.plan.Message)
 }
 
 // released tells that an update begun in place was given back.
@@ -230,7 +250,7 @@ func (n news) released() {
 	}
 	reasons := n.plan.Verdict.Reasons
 	note := cmp.Or(n.plan.Message, reasons.String())
-	n.event(n.rollout.Deployment, corev1.EventTypeWarning, EventReleased, "Left to the Deployment controller: "+note)
+	n.event(n.workload, corev1.EventTypeWarning, EventReleased, "Left to the "+n.kind.workload+" controller: "+note)
 	n.failed(n.key, firstCode(reasons, "Released"))
 	n.recreates[n.key] = known.target
 }
@@ -238,38 +258,37 @@ func (n news) released() {
 // justReleased tells whether one of the writes put the mark of a released update.
 func (n news) justReleased() bool {
 	for _, w := range n.writes {
-		before, ok := w.before.(*inplace.ReplicaSet)
-		if ok && before.Labels[inplace.LabelReleased] == "" && w.after.GetLabels()[inplace.LabelReleased] != "" {
+		if w.before != nil && !inplace.Released(w.before) && inplace.Released(w.after) {
 			return true
 		}
 	}
 	return false
 }
 
-// recreated tells why an edit is left to the native controller, when its ReplicaSet has no pods yet: later it is no news.
+// recreated tells why an edit is left to the native controller, when its revision has no pods yet: later it is no news.
 func (n news) recreated() {
-	target, reasons := n.plan.Verdict.Target, n.plan.Verdict.Reasons
-	if target == nil || n.plan.Verdict.Held || len(reasons) == 0 || n.recreates[n.key] == target.UID {
+	target, reasons := n.target(), n.plan.Verdict.Reasons
+	if target == nil || n.plan.Verdict.Held || len(reasons) == 0 || n.recreates[n.key] == target.GetUID() {
 		return
 	}
 	n.failed(n.key, firstCode(reasons, "Superseded"))
-	n.recreates[n.key] = target.UID
-	if target.Status.Replicas == 0 && n.rollout.Mode.Manages() && reasons[0].Code != inplace.CodeReleased {
-		n.event(n.rollout.Deployment, corev1.EventTypeNormal, EventRecreated, "Pods are recreated: "+reasons.String())
+	n.recreates[n.key] = target.GetUID()
+	if n.rollout.fresh(n.plan) && n.mode.Manages() && reasons[0].Code != inplace.CodeReleased {
+		n.event(n.workload, corev1.EventTypeNormal, EventRecreated, "Pods are recreated: "+reasons.String())
 	}
 }
 
 // completed tells that the last pod is where it belongs, available, and nothing of ours is left.
 func (n news) completed() {
-	known, target := n.current(), n.plan.Verdict.Target
-	if known == nil || target == nil || target.UID != known.target || len(n.rollout.Sources()) > 0 || anySettling(n.rollout) || !isComplete(n.rollout.Deployment) {
+	known, target := n.current(), n.target()
+	if known == nil || target == nil || target.GetUID() != known.target || n.marked() || !n.rollout.done() {
 		return
 	}
-	took := n.rollout.Now.Sub(known.started)
+	took := n.now.Sub(known.started)
 	n.metrics.completed.WithLabelValues(string(known.mode)).Inc()
 	n.metrics.duration.Observe(took.Seconds())
-	n.event(n.rollout.Deployment, corev1.EventTypeNormal, EventCompleted, "Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
-	delete(n.updates, n.key)
+	n.event(n.workload, corev1.EventTypeNormal, EventCompleted, "Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
+	n.end(n.key)
 }
 
 func firstCode(reasons inplace.Reasons, otherwise string) string {

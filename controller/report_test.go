@@ -61,7 +61,7 @@ func (s *story) report(plan inplace.Plan, writes ...write) {
 	if plan.Verdict.Target == nil {
 		plan.Verdict.Target = s.rollout.Target()
 	}
-	s.r.reporter.report(s.rollout, plan, writes)
+	s.r.reporter.report(deployment{s.rollout}, plan, writes)
 	s.apply(writes)
 }
 

@@ -15,7 +15,7 @@ import (
 
 func TestRouter(t *testing.T) {
 	c := newCluster(t)
-	route := router{observe.Reader{Reader: c}}
+	route := router{observe.Reader{Reader: c}, deploymentKind}
 	rollout := c.snapshot().rollout
 	source, pod := c.replicaSet("web-old"), rollout.Pods[0]
 	marked := c.replicaSet("web-old")
@@ -37,9 +37,9 @@ func TestRouter(t *testing.T) {
 		if !labelled {
 			c.unlabel()
 		}
-		check("Deployment", route.deployment(t.Context(), rollout.Deployment), labelled)
-		check("ReplicaSet", route.replicaSet(t.Context(), source), labelled)
-		check("marked ReplicaSet", route.replicaSet(t.Context(), marked), true)
+		check("Deployment", route.workload(t.Context(), rollout.Deployment), labelled)
+		check("ReplicaSet", route.revision(t.Context(), source), labelled)
+		check("marked ReplicaSet", route.revision(t.Context(), marked), true)
 		check("pod", route.pod(t.Context(), pod), labelled)
 		check("closed pod", route.pod(t.Context(), shut), true)
 		check("pod of another ReplicaSet", route.pod(t.Context(), orphan), false)

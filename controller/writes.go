@@ -54,13 +54,13 @@ type outcome struct {
 }
 
 // carryOut makes the steps in order. They do not build on one another, so outdated ones are passed over; an error ends it.
-func (w writer) carryOut(ctx context.Context, deployment types.NamespacedName, steps []inplace.Step) outcome {
+func (w writer) carryOut(ctx context.Context, workload types.NamespacedName, steps []inplace.Step) outcome {
 	var done outcome
 	for _, step := range steps {
 		made, err := w.carry(ctx, step)
 		switch {
 		case err == nil:
-			w.memory.remember(deployment, made.after)
+			w.memory.remember(workload, made.after)
 			done.writes = append(done.writes, made)
 		case isOutdated(err):
 			done.outdated = true
@@ -73,10 +73,10 @@ func (w writer) carryOut(ctx context.Context, deployment types.NamespacedName, s
 }
 
 // carryOutAll makes every step, whatever becomes of the others.
-func (w writer) carryOutAll(ctx context.Context, deployment types.NamespacedName, steps []inplace.Step) outcome {
+func (w writer) carryOutAll(ctx context.Context, workload types.NamespacedName, steps []inplace.Step) outcome {
 	var all outcome
 	for _, step := range steps {
-		done := w.carryOut(ctx, deployment, []inplace.Step{step})
+		done := w.carryOut(ctx, workload, []inplace.Step{step})
 		all.writes = append(all.writes, done.writes...)
 		all.outdated = all.outdated || done.outdated
 		all.err = errors.Join(all.err, done.err)
@@ -91,6 +91,8 @@ func (w writer) carry(ctx context.Context, step inplace.Step) (write, error) {
 		return w.create(ctx, s)
 	case inplace.PatchReplicaSet:
 		return w.patch(ctx, s, w.client, s.ReplicaSet, &inplace.ReplicaSet{}, s.Operations)
+	case inplace.PatchRevision:
+		return w.patch(ctx, s, w.client, s.Revision, &inplace.ControllerRevision{}, s.Operations)
 	case inplace.PatchPod:
 		return w.patch(ctx, s, w.client, s.Pod, &corev1.Pod{}, s.Operations)
 	case inplace.SetGate:

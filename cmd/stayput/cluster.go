@@ -5,6 +5,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -41,6 +42,9 @@ func cached() []client.Object {
 		&corev1.Pod{},
 		&inplace.Deployment{},
 		&inplace.ReplicaSet{},
+		&inplace.DaemonSet{},
+		&inplace.ControllerRevision{},
+		&corev1.Node{},
 		&coordinationv1.Lease{},
 	}
 }
@@ -55,6 +59,29 @@ func cacheOptions(namespace string) cache.Options {
 				Namespaces: map[string]cache.Config{namespace: {}},
 				Field:      fields.OneTermEqualSelector("metadata.name", inplace.Lease),
 			},
+			&corev1.Node{}:                {Transform: withoutImages},
+			&inplace.ControllerRevision{}: {Transform: withoutForeignData},
 		},
 	}
+}
+
+// withoutImages drops the largest part of a node, which names every image on it.
+func withoutImages(object any) (any, error) {
+	if node, ok := object.(*corev1.Node); ok {
+		node.ManagedFields, node.Status.Images = nil, nil
+	}
+	return object, nil
+}
+
+// withoutForeignData drops the data of revisions that are not a DaemonSet's.
+func withoutForeignData(object any) (any, error) {
+	revision, ok := object.(*inplace.ControllerRevision)
+	if !ok {
+		return object, nil
+	}
+	revision.ManagedFields = nil
+	if owner := metav1.GetControllerOfNoCopy(revision); owner == nil || owner.Kind != "DaemonSet" {
+		revision.Data = nil
+	}
+	return revision, nil
 }

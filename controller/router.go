@@ -1,0 +1,160 @@
+package controller
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+// relabelled passes namespaces that appear with our label, and those whose label changes. A label that is taken off counts:
+// what is under way there has to be released.
+var relabelled = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetLabels()[inplace.LabelUpdate] != "" },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetLabels()[inplace.LabelUpdate] != e.ObjectNew.GetLabels()[inplace.LabelUpdate]
+	},
+	DeleteFunc:  func(event.DeleteEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// nodeMatters passes what decides whether a node runs pods of a DaemonSet and whether they can be patched. Nodes change otherwise
+// every few seconds.
+var nodeMatters = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, isNode := e.ObjectNew.(*corev1.Node)
+		return ok && isNode && (isReady(before) != isReady(after) || !maps.Equal(before.Labels, after.Labels) ||
+			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints))
+	},
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// router finds the workload of its kind an event concerns. Events of namespaces without our label end here, except those of
+// objects that carry a mark of ours: the label was taken off while nobody led. Reads can only fail where the cache lacks the
+// kind altogether, which no event can repair: that is logged.
+type router struct {
+	reader observe.Reader
+	kind   kind
+}
+
+func (r router) workload(ctx context.Context, object client.Object) []reconcile.Request {
+	if !r.labelled(ctx, object.GetNamespace()) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(object)}}
+}
+
+func (r router) revision(ctx context.Context, object client.Object) []reconcile.Request {
+	if !isMarked(object) && !r.labelled(ctx, object.GetNamespace()) {
+		return nil
+	}
+	return r.controllerOf(object)
+}
+
+// controllerOf is the workload that controls the object.
+func (r router) controllerOf(object client.Object) []reconcile.Request {
+	name := controllerName(object, r.kind.workload)
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// daemon goes to the pod's DaemonSet.
+func (r router) daemon(ctx context.Context, object client.Object) []reconcile.Request {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || !isClosed(pod) && !r.labelled(ctx, pod.Namespace) {
+		return nil
+	}
+	return r.controllerOf(pod)
+}
+
+// node concerns every DaemonSet: only its template says which.
+func (r router) node(ctx context.Context, _ client.Object) []reconcile.Request {
+	return slices.DeleteFunc(r.workloads(ctx, ""), func(request reconcile.Request) bool { return !r.labelled(ctx, request.Namespace) })
+}
+
+// pod goes by way of the pod's ReplicaSet. If the cache does not have that yet, its own arrival does what is due.
+func (r router) pod(ctx context.Context, object client.Object) []reconcile.Request {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || !isClosed(pod) && !r.labelled(ctx, pod.Namespace) {
+		return nil
+	}
+	replicaSet, err := r.reader.ReplicaSetOf(ctx, pod)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Finding the ReplicaSet of a pod", "pod", client.ObjectKeyFromObject(pod))
+		return nil
+	}
+	if replicaSet == nil {
+		return nil
+	}
+	return r.controllerOf(replicaSet)
+}
+
+// namespace concerns every workload in it.
+func (r router) namespace(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.workloads(ctx, object.GetName())
+}
+
+// workloads lists those of a namespace, or of all namespaces.
+func (r router) workloads(ctx context.Context, namespace string) []reconcile.Request {
+	list := r.kind.workloads()
+	if err := r.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the workloads of a namespace", "kind", r.kind.workload, "namespace", namespace)
+		return nil
+	}
+	var requests []reconcile.Request
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		workload, err := meta.Accessor(item)
+		if err == nil {
+			key := types.NamespacedName{Namespace: workload.GetNamespace(), Name: workload.GetName()}
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+		return err
+	})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Reading a list of workloads", "kind", r.kind.workload)
+	}
+	return requests
+}
+
+// labelled tells whether anything in the namespace may be managed. If it cannot be read, yes: reconciling finds out, and
+// tries again.
+func (r router) labelled(ctx context.Context, namespace string) bool {
+	mode, err := r.reader.Mode(ctx, namespace, nil)
+	return err != nil || mode.Manages()
+}
+
+// controllerName returns the name of the object's controller if it is of that apps kind.
+func controllerName(object metav1.Object, kind string) string {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil || owner.Kind != kind || owner.APIVersion != "apps/v1" {
+		return ""
+	}
+	return owner.Name
+}
+
+// isMarked tells whether a revision is part of an update of ours, or of one released.
+func isMarked(object client.Object) bool {
+	return inplace.Settling(object) || inplace.Released(object)
+}
