@@ -35,7 +35,8 @@ func aRevision(hash, version string, number int64) *appsv1.ControllerRevision {
 	}
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: hash, UID: types.UID(hash), Labels: map[string]string{daemonHashLabel: hash},
-			OwnerReferences: ownedByDaemonSet(), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: nativeWriter}}},
+			OwnerReferences: ownedByDaemonSet(), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: nativeWriter,
+				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{},"f:revision":{}}`)}}}},
 		Data:     runtime.RawExtension{Raw: patch},
 		Revision: number,
 	}
@@ -67,6 +68,7 @@ func daemonsBegun() *story {
 	s.tell(watch.Modified, edited)
 	s.tell(watch.Added, aRevision("new", "v2", 2))
 	s.tell(watch.Modified, aDaemonSet("v2", 2, 0))
+	s.tell(watch.Modified, markedRevision())
 	return s
 }
 
@@ -104,7 +106,8 @@ func TestJudgeFindsWhatIsWrongWithADaemonSet(t *testing.T) {
 		"invented count":      {func(s *story) { s.tell(watch.Modified, aDaemonSet("v2", 2, 1)) }, "which has never been true"},
 		"data rewritten":      {func(s *story) { s.tell(watch.Modified, aRevision("old", "v2", 1)) }, "has other data"},
 		"number not native":   {func(s *story) { s.tell(watch.Modified, aRevision("old", "v1", 2)) }, "went from revision 1 to 2"},
-		"revision by another": {func(s *story) { s.tell(watch.Modified, writtenRevision()) }, "was written by stayput"},
+		"revision written":    {func(s *story) { s.tell(watch.Modified, writtenRevision()) }, "stayput wrote its data"},
+		"revision relabelled": {func(s *story) { s.tell(watch.Modified, relabelledRevision()) }, "has other labels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := daemonsBegun()
@@ -121,6 +124,12 @@ func bothDaemonsDrained(s *story) {
 	s.tell(watch.Modified, aDaemon("p2", "old", "v1", false))
 }
 
+func markedRevision() *appsv1.ControllerRevision {
+	revision := aRevision("new", "v2", 2)
+	revision.Labels[settlingLabel] = "1000"
+	return revision
+}
+
 func mislabelled() *corev1.Pod {
 	pod := aDaemon("p1", "new", "v2", true)
 	pod.Labels["app"] = "other"
@@ -130,5 +139,11 @@ func mislabelled() *corev1.Pod {
 func writtenRevision() *appsv1.ControllerRevision {
 	revision := aRevision("new", "v2", 2)
 	revision.ManagedFields[0].Manager = "stayput"
+	return revision
+}
+
+func relabelledRevision() *appsv1.ControllerRevision {
+	revision := aRevision("new", "v2", 2)
+	revision.Labels["app"] = "other"
 	return revision
 }

@@ -58,12 +58,12 @@ func (j *judge) daemonFrozen(e event, pod *corev1.Pod) {
 	}
 }
 
-// unrevised: a ControllerRevision is the native controllers' own. It keeps data and labels for life, and takes a new number only as
-// natively: the highest.
+// unrevised: a ControllerRevision keeps its data and all labels but Stayput's marks for life, only the native controller writes its
+// data and number, and the number changes only as natively: to the highest.
 func (j *judge) unrevised(e event, before, revision *appsv1.ControllerRevision) {
 	for _, entry := range revision.ManagedFields {
-		if entry.Manager != nativeWriter {
-			j.violation(e, "was written by %s", entry.Manager)
+		if entry.Manager != nativeWriter && ownsContent(entry) {
+			j.violation(e, "%s wrote its data or number", entry.Manager)
 		}
 	}
 	if before == nil {
@@ -74,12 +74,23 @@ func (j *judge) unrevised(e event, before, revision *appsv1.ControllerRevision) 
 	if !bytes.Equal(first.Data.Raw, revision.Data.Raw) {
 		j.violation(e, "has other data than at birth")
 	}
-	if !maps.Equal(first.Labels, revision.Labels) {
+	if !maps.Equal(withoutMarks(first.Labels), withoutMarks(revision.Labels)) {
 		j.violation(e, "has other labels than at birth")
 	}
 	if before.Revision != revision.Revision && revision.Revision <= j.highestNumber(revision) {
 		j.violation(e, "went from revision %d to %d, not to the highest", before.Revision, revision.Revision)
 	}
+}
+
+func ownsContent(entry metav1.ManagedFieldsEntry) bool {
+	fields := entry.FieldsV1
+	return fields != nil && (bytes.Contains(fields.Raw, []byte(`"f:data"`)) || bytes.Contains(fields.Raw, []byte(`"f:revision"`)))
+}
+
+func withoutMarks(labels map[string]string) map[string]string {
+	others := maps.Clone(labels)
+	maps.DeleteFunc(others, func(key, _ string) bool { return key == settlingLabel || key == releasedLabel })
+	return others
 }
 
 // highestNumber is that of the other ControllerRevisions of the same DaemonSet.

@@ -313,7 +313,7 @@ func daemonsManagersGone(t *testing.T) {
 	t.Cleanup(func() { restoreManagers(t) })
 	s.begin("native", recreated)
 	removeManagers(s)
-	s.completes(agents)
+	s.rollsOut(agents)
 	s.runs(agents, "v2")
 	restoreManagers(t)
 	s.managed(agents)

@@ -451,7 +451,7 @@ func forgetOldest(s *stage) {
 	s.kubectl("", "delete", "controllerrevision", oldest.Name)
 }
 
-// daemonsToOnDelete: what is on its way is finished, and no further pod starts.
+// daemonsToOnDelete: what is on its way is finished, and no further pod starts. An update that was given back stays native.
 func daemonsToOnDelete(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(lasting))
@@ -463,7 +463,7 @@ func daemonsToOnDelete(t *testing.T) {
 	s.reaches(agents, exactlyHalf)
 	s.begin("left alone", frozenBut("clock"))
 	s.tick("v2")
-	s.begin("rolling again", inPlace)
+	s.begin("rolling again", Rules{Created: exactly(1), Deleted: exactly(1)})
 	s.patch(agents, `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`)
 	s.completes(agents)
 	s.runs(agents, "v2")

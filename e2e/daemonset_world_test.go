@@ -45,6 +45,7 @@ type workload struct {
 	pods     []*corev1.Pod          // live, by name
 	updated  func(*corev1.Pod) bool // whether a pod belongs to the newest template
 	complete func() error           // nil once the update is over in every respect, else what is missing
+	unmarked func() error           // nil if Stayput has left nothing on the revisions
 }
 
 // workload finds one by its name.
@@ -66,6 +67,7 @@ func (w world) ofDeployment(d *appsv1.Deployment) workload {
 		pods:     w.podsOf(d),
 		updated:  func(pod *corev1.Pod) bool { return target != nil && metav1.IsControlledBy(pod, target) },
 		complete: func() error { return w.complete(d) },
+		unmarked: func() error { return w.unmarked(d) },
 	}
 }
 
@@ -76,6 +78,7 @@ func (w world) ofDaemonSet(ds *appsv1.DaemonSet) workload {
 		pods:     w.daemonPods(ds),
 		updated:  func(pod *corev1.Pod) bool { return isOf(pod, target) },
 		complete: func() error { return w.daemonComplete(ds) },
+		unmarked: func() error { return w.daemonUnmarked(ds) },
 	}
 }
 
@@ -215,6 +218,16 @@ func (w world) daemonComplete(ds *appsv1.DaemonSet) error {
 		}
 		if err := follows(pod, ds.Spec.Template); err != nil {
 			return fmt.Errorf("pod %s %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// daemonUnmarked: Stayput has left nothing on the ControllerRevisions.
+func (w world) daemonUnmarked(ds *appsv1.DaemonSet) error {
+	for _, revision := range w.revisions {
+		if _, marked := revision.Labels[settlingLabel]; marked && metav1.IsControlledBy(revision, ds) {
+			return fmt.Errorf("ControllerRevision %s is still marked as settling", revision.Name)
 		}
 	}
 	return nil

@@ -300,9 +300,7 @@ func (s *stage) decision(ctx context.Context, name string) string {
 func (s *stage) completes(name string) {
 	s.Helper()
 	s.rollsOut(name)
-	if !isDaemonSet(name) {
-		s.wait(name+" to bear no mark", on(name, world.unmarked))
-	}
+	s.wait(name+" to bear no mark", of(name, func(now workload) error { return now.unmarked() }))
 }
 
 // rollsOut is completes without a manager: a mark that is left does no harm, and the next manager takes it off.

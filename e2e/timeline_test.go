@@ -59,7 +59,7 @@ func describe(e event) string {
 	case *appsv1.DaemonSet:
 		return describeDaemonSet(object)
 	case *appsv1.ControllerRevision:
-		return fmt.Sprintf("rev=%d %s", object.Revision, shortImages(templateIn(object).Spec))
+		return fmt.Sprintf("rev=%d %s%s", object.Revision, shortImages(templateIn(object).Spec), marksOf(object))
 	case *corev1.Pod:
 		return describePod(object)
 	}
@@ -81,15 +81,19 @@ func describeSet(set *appsv1.ReplicaSet) string {
 	if set.Spec.Replicas != nil {
 		replicas = *set.Spec.Replicas
 	}
+	return fmt.Sprintf("gen=%d/%d want=%d status=%d ready=%d available=%d rev=%d %s%s",
+		set.Generation, set.Status.ObservedGeneration, replicas, set.Status.Replicas, set.Status.ReadyReplicas,
+		set.Status.AvailableReplicas, revisionOf(set), shortImages(set.Spec.Template.Spec), marksOf(set))
+}
+
+func marksOf(revision metav1.Object) string {
 	marks := ""
 	for _, label := range []string{settlingLabel, releasedLabel} {
-		if value, marked := set.Labels[label]; marked {
+		if value, marked := revision.GetLabels()[label]; marked {
 			marks += fmt.Sprintf(" %s=%s", strings.TrimPrefix(label, "stayput.dev/"), value)
 		}
 	}
-	return fmt.Sprintf("gen=%d/%d want=%d status=%d ready=%d available=%d rev=%d %s%s",
-		set.Generation, set.Status.ObservedGeneration, replicas, set.Status.Replicas, set.Status.ReadyReplicas,
-		set.Status.AvailableReplicas, revisionOf(set), shortImages(set.Spec.Template.Spec), marks)
+	return marks
 }
 
 func describePod(pod *corev1.Pod) string {
