@@ -34,6 +34,7 @@ const (
 func TestBench(t *testing.T) {
 	t.Run("pods", benchReal)
 	t.Run("crowd", benchSimulated)
+	t.Run("fleet", benchFleet)
 }
 
 // benchReal takes turns, so that whatever slows the machine down slows both sides.
