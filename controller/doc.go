@@ -1,4 +1,4 @@
-// Package controller carries out in-place updates. Its leader reads a Deployment with its ReplicaSets and pods, asks package
+// Package controller carries out in-place updates. Its leader reads a Deployment or DaemonSet with its revisions and pods, asks package
 // inplace for the next steps, writes them one guarded patch at a time and tells people what happened only once it has.
 // Every replica, leader or not, opens the readiness gates of newborn pods.
 //

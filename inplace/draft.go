@@ -20,9 +20,9 @@ func seconds(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 
 // timeOf reads a time from a label; one that is not ours is long ago.
 func timeOf(label string) time.Time {
-	seconds, err := strconv.ParseInt(label, 10, 64)
+	unix, err := strconv.ParseInt(label, 10, 64)
 	if err != nil {
 		return time.Time{}
 	}
-	return time.Unix(seconds, 0)
+	return time.Unix(unix, 0)
 }

@@ -341,6 +341,8 @@ func apply(target any, operations []jsonpatch.Operation) error {
 		*into = ReplicaSet{}
 	case *Deployment:
 		*into = Deployment{}
+	case *ControllerRevision:
+		*into = ControllerRevision{}
 	}
 	return json.Unmarshal(raw, target)
 }

@@ -17,7 +17,6 @@ type view struct {
 	target  *replicaSet   // nil as long as nobody has created it
 	sets    []*replicaSet // oldest first
 	members []*member     // by name: an order that no event changes
-	plan    Plan
 	// What was worked out of templates once.
 	changes    map[*ReplicaSet]Change
 	containers map[*ReplicaSet][]corev1.Container

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +45,8 @@ func reader(t *testing.T, objects ...client.Object) client.Reader {
 			t.Fatal(err)
 		}
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	byNode := func(pod client.Object) []string { return []string{pod.(*corev1.Pod).Spec.NodeName} }
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&corev1.Pod{}, "spec.nodeName", byNode).Build()
 }
 
 func broken(t *testing.T) client.Reader {
@@ -126,6 +128,34 @@ func pod(owner *inplace.ReplicaSet) *corev1.Pod {
 			Namespace: space, Name: "web-x", UID: "p", Labels: map[string]string{"app": "web"},
 			OwnerReferences: controlledBy("ReplicaSet", owner.Name, owner.UID),
 		},
+	}
+}
+
+func daemonSet(t *testing.T, template string) *inplace.DaemonSet {
+	t.Helper()
+	return parse[inplace.DaemonSet](t, `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"namespace":"shop","name":"agent","uid":"ds"},
+		"spec":{"selector":{"matchLabels":{"app":"web"}},"updateStrategy":{"type":"RollingUpdate"},"template":`+template+`}}`)
+}
+
+// controllerRevision is one of that DaemonSet.
+func controllerRevision(t *testing.T, hash, template string) *inplace.ControllerRevision {
+	t.Helper()
+	revision := parse[inplace.ControllerRevision](t, `{"apiVersion":"apps/v1","kind":"ControllerRevision","revision":1,
+		"metadata":{"namespace":"shop","name":"agent-`+hash+`","uid":"`+hash+`","labels":{"app":"web","controller-revision-hash":"`+hash+`"}},
+		"data":{"spec":{"template":`+strings.Replace(template, "{", `{"$patch":"replace",`, 1)+`}}}`)
+	revision.OwnerReferences = controlledBy("DaemonSet", "agent", "ds")
+	return revision
+}
+
+// daemon is a pod of that DaemonSet on node one.
+func daemon(name, hash string) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: space, Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web", "controller-revision-hash": hash},
+			OwnerReferences: controlledBy("DaemonSet", "agent", "ds"),
+		},
+		Spec: corev1.PodSpec{NodeName: "one"},
 	}
 }
 

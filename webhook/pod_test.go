@@ -6,6 +6,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,6 +75,74 @@ func TestPodGate(t *testing.T) {
 			born := pod(rs)
 			born.Annotations = test.annotations
 			req := request(t, test.user, admissionv1.Create, born, nil)
+			expectPatch(t, h.handle(context.Background(), req, h.mutatePod), test.patch)
+		})
+	}
+}
+
+func TestDaemonDeletionHeld(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	pod, other, elsewhere := daemon("agent-x", "1"), daemon("agent-y", "1"), daemon("agent-z", "1")
+	elsewhere.Spec.NodeName = "two"
+	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
+	released := controllerRevision(t, "2", v2Template)
+	released.Labels[inplace.LabelReleased] = "1700000000"
+	base := func(template string, others ...client.Object) client.Reader {
+		return reader(t, append(others, namespace(inplace.ModeInPlace), daemonSet(t, template), first, pod)...)
+	}
+	failed := daemon("agent-x", "1")
+	failed.Status.Phase = corev1.PodFailed
+	for name, test := range map[string]struct {
+		live client.Reader
+		pod  *corev1.Pod
+		user string
+		age  time.Duration
+		code int32
+	}{
+		"in place":                   {base(v2Template, node, second), pod, daemonSetController, 0, 404},
+		"no revision yet":            {base(v2Template, node), pod, daemonSetController, 0, 404},
+		"a pod elsewhere":            {base(v2Template, node, second, elsewhere), pod, daemonSetController, 0, 404},
+		"moved a moment ago":         {base(v2Template, node, second), daemon("agent-x", "2"), daemonSetController, 0, 404},
+		"moved, and released since":  {base(v2Template, node, released), daemon("agent-x", "2"), daemonSetController, 0, 404},
+		"released":                   {base(v2Template, node, released), pod, daemonSetController, 0, 0},
+		"not in place by now":        {base(envTemplate, node), pod, daemonSetController, 0, 0},
+		"node gone":                  {base(v2Template, second), pod, daemonSetController, 0, 0},
+		"one of several on the node": {base(v2Template, node, second, other), pod, daemonSetController, 0, 0},
+		"failed":                     {base(v2Template, node, second), failed, daemonSetController, 0, 0},
+		"no living leader":           {base(v2Template, node, second), pod, daemonSetController, observe.HoldPatience + time.Second, 0},
+		"somebody else":              {broken(t), pod, "jane", 0, 0},
+		"the ReplicaSet controller":  {base(v2Template, node, second), pod, replicaSetController, 0, 0},
+		"reading fails":              {broken(t), pod, daemonSetController, 0, 0},
+		"the DaemonSet is gone":      {reader(t), pod, daemonSetController, 0, 0},
+		"the namespace is not ours":  {reader(t, namespace(""), node, daemonSet(t, v2Template), first, second, pod), pod, daemonSetController, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stale := reader(t, namespace(inplace.ModeInPlace), daemonSet(t, v1Template), first, node, pod)
+			h := handlers(t, stale, test.live)
+			h.Hold.Reader = reader(t, lease(test.age))
+			req := request(t, test.user, admissionv1.Delete, nil, test.pod)
+			expectDenied(t, h.handle(context.Background(), req, h.validatePod), test.code, metav1.StatusReasonNotFound)
+		})
+	}
+}
+
+func TestDaemonGate(t *testing.T) {
+	const gate = `[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"stayput.dev/serving"}]}]`
+	out := daemonSet(t, v1Template)
+	out.Labels = map[string]string{inplace.LabelUpdate: string(inplace.ModeRecreate)}
+	managed := reader(t, namespace(inplace.ModeInPlace), daemonSet(t, v1Template))
+	for name, test := range map[string]struct {
+		cached, live client.Reader
+		patch        string
+	}{
+		"managed":               {managed, broken(t), gate},
+		"too new for the cache": {reader(t), managed, gate},
+		"opted out":             {reader(t, namespace(inplace.ModeInPlace), out), broken(t), ""},
+		"gone":                  {reader(t), reader(t), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, test.cached, test.live)
+			req := request(t, daemonSetController, admissionv1.Create, daemon("agent-x", "1"), nil)
 			expectPatch(t, h.handle(context.Background(), req, h.mutatePod), test.patch)
 		})
 	}

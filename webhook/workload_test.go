@@ -33,10 +33,10 @@ func annotated(d *inplace.Deployment, decision string) *inplace.Deployment {
 	return d
 }
 
-// running serves the Deployment's one revision with pods, in a namespace of that mode.
+// running serves the Deployment's and the DaemonSet's one revision with pods, in a namespace of that mode.
 func running(t *testing.T, mode inplace.Mode) client.Reader {
 	t.Helper()
-	return reader(t, namespace(mode), revision(t, "web-1", v1Template, "3"))
+	return reader(t, namespace(mode), revision(t, "web-1", v1Template, "3"), controllerRevision(t, "1", v1Template), daemon("agent-x", "1"))
 }
 
 func TestDecisionRecorded(t *testing.T) {
@@ -46,6 +46,8 @@ func TestDecisionRecorded(t *testing.T) {
 	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
 	recreated := deployment(t, v2Template)
 	recreated.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+	onDelete := daemonSet(t, v2Template)
+	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 	live := running(t, inplace.ModeInPlace)
 	for name, test := range map[string]struct {
 		live    client.Reader
@@ -66,7 +68,12 @@ func TestDecisionRecorded(t *testing.T) {
 			annotate + `"recreate: strategy Recreate promises that two versions never run at once"}}]`,
 			"stayput: recreate: strategy Recreate promises that two versions never run at once"},
 		"DaemonSet": {live, request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)),
-			annotate + `"recreate: DaemonSets are not updated in place yet"}}]`, "stayput: recreate: DaemonSets are not updated in place yet"},
+			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"DaemonSet with another env": {live, request(t, "jane", admissionv1.Update, daemonSet(t, envTemplate), daemonSet(t, v1Template)),
+			annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
+		"DaemonSet updated by hand": {live, request(t, "jane", admissionv1.Update, onDelete, daemonSet(t, v1Template)),
+			annotate + `"recreate: strategy OnDelete leaves it to people when a pod is updated"}}]`,
+			"stayput: recreate: strategy OnDelete leaves it to people when a pod is updated"},
 		"deletion":      {broken(t), request(t, "jane", admissionv1.Delete, nil, v1), "", ""},
 		"reading fails": {broken(t), edit(t, v2, v1), "", "stayput: allowed without a verdict"},
 	} {
@@ -101,7 +108,9 @@ func TestInPlaceOnly(t *testing.T) {
 		"workload opts in":           {some, edit(t, opted, v1), []string{"spec.template.spec.containers[0].env"}, ""},
 		"in-place allows recreation": {some, edit(t, env, v1), nil, "stayput: recreate: /spec/containers/0/env added"},
 		"DaemonSet": {only, request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)), nil,
-			"stayput: recreate: DaemonSets are not updated in place yet"},
+			"stayput: in place: restarts app"},
+		"DaemonSet with another env": {only, request(t, "jane", admissionv1.Update, daemonSet(t, envTemplate), daemonSet(t, v1Template)),
+			[]string{"spec.template.spec.containers[0].env"}, ""},
 		"no template edit": {broken(t), edit(t, v1, v1), nil, ""},
 		"creation":         {broken(t), request(t, "jane", admissionv1.Create, v1, nil), nil, ""},
 		"reading fails":    {broken(t), edit(t, env, v1), nil, "stayput: allowed without a verdict"},
@@ -109,7 +118,7 @@ func TestInPlaceOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
 			response := h.handle(context.Background(), test.request, h.validateWorkload)
-			expectRejected(t, response, test.fields)
+			expectRejected(t, test.request, response, test.fields)
 			expectWarning(t, response, test.warning)
 		})
 	}
@@ -119,7 +128,7 @@ func TestExcludedNamespaceIsNotOurs(t *testing.T) {
 	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
 	h.Live.ExcludedNamespaces = []string{space}
 	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
-	expectRejected(t, h.handle(context.Background(), req, h.validateWorkload), nil)
+	expectRejected(t, req, h.handle(context.Background(), req, h.validateWorkload), nil)
 }
 
 func TestDecisionsCounted(t *testing.T) {
@@ -156,7 +165,7 @@ func counted(t *testing.T) float64 {
 }
 
 // The answer crosses the wire as JSON: only what kubectl reads counts.
-func expectRejected(t *testing.T, response admission.Response, fields []string) {
+func expectRejected(t *testing.T, req admission.Request, response admission.Response, fields []string) {
 	t.Helper()
 	if fields == nil {
 		expectDenied(t, response, 0, "")
@@ -180,8 +189,8 @@ func expectRejected(t *testing.T, response admission.Response, fields []string) 
 			t.Errorf("%q does not name the policy", cause.Message)
 		}
 	}
-	if !slices.Equal(got, fields) || status.Details.Name != "web" || status.Details.Kind != "Deployment" {
-		t.Errorf("rejected with %+v, want fields %v of Deployment web", status.Details, fields)
+	if !slices.Equal(got, fields) || status.Details.Name != req.Name || status.Details.Kind != req.Kind.Kind {
+		t.Errorf("rejected with %+v, want fields %v of %s %s", status.Details, fields, req.Kind.Kind, req.Name)
 	}
 }
 
@@ -194,10 +203,4 @@ func expectWarning(t *testing.T, response admission.Response, want string) {
 	case want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)):
 		t.Errorf("warnings %q, want %q", got, want)
 	}
-}
-
-func daemonSet(t *testing.T, template string) *inplace.DaemonSet {
-	t.Helper()
-	return parse[inplace.DaemonSet](t, `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"namespace":"shop","name":"agent"},
-		"spec":{"selector":{"matchLabels":{"app":"web"}},"template":`+template+`}}`)
 }
