@@ -63,6 +63,10 @@ func setupGates(m manager.Manager, prober *Prober) error {
 func setupUpdates(m manager.Manager, cached observe.Reader) error {
 	live := cached
 	live.Reader, live.Indexed = m.GetAPIReader(), false
+	writer := writer{client: m.GetClient(), live: m.GetAPIReader(), memory: &memory{}}
+	if err := m.Add(&farewell{cached: cached, writer: writer}); err != nil {
+		return err
+	}
 	route := router{cached}
 	return builder.ControllerManagedBy(m).Named("updates").
 		Watches(&inplace.Deployment{}, handler.EnqueueRequestsFromMapFunc(route.deployment)).
@@ -73,7 +77,7 @@ func setupUpdates(m manager.Manager, cached observe.Reader) error {
 		Complete(&Reconciler{
 			cached:   cached,
 			live:     live,
-			writer:   writer{client: m.GetClient(), live: m.GetAPIReader(), memory: &memory{}},
+			writer:   writer,
 			reporter: newReporter(m.GetEventRecorder("stayput"), newMetrics(ctrlmetrics.Registry)),
 		})
 }

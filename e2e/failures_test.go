@@ -172,7 +172,7 @@ func managersGone(t *testing.T) {
 	s := disturbed(t, threeway)
 	t.Cleanup(func() { restoreManagers(t) })
 	s.begin("native", recreated)
-	removeManagers(s)
+	dismissManagers(s)
 	s.rollsOut("web")
 	s.runs("web", "v2")
 	restoreManagers(t)
@@ -190,10 +190,19 @@ func goneWhileEditing(t *testing.T) {
 	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
 }
 
+// dismissManagers lets them go in good order.
+func dismissManagers(s *stage) {
+	s.Helper()
+	s.kubectl("", "-n", ownNamespace, "scale", "deployment", ownName, "--replicas=0")
+	s.kubectl("", "-n", ownNamespace, "wait", "pods", "-l", managers.LabelSelector, "--for=delete", "--timeout=2m")
+}
+
+// managers are the manager's pods.
+var managers = metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + ownName}
+
 // removeManagers takes them away without letting them say goodbye. A pod deleted by force is gone before its process is.
 func removeManagers(s *stage) {
 	s.Helper()
-	managers := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + ownName}
 	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
 	if err != nil {
 		s.Fatal(err)

@@ -83,6 +83,13 @@ func (v *view) gates() {
 	}
 }
 
+// Reopen lets a pod whose gate is closed serve again, if that may be now: at once, unless it was patched since.
+func Reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool) {
+	m := &member{pod: pod, move: moveOf(pod)}
+	may, _ = m.mayReopen(now)
+	return openGate(pod, now, m.whyReopen()), may
+}
+
 // mayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready.
 func (m *member) mayReopen(now time.Time) (bool, time.Duration) {
