@@ -42,6 +42,9 @@ func Setup(m manager.Manager, cached observe.Reader) (*Prober, error) {
 	if err := setupGates(m, prober); err != nil {
 		return nil, err
 	}
+	if err := m.Add(&farewell{cached: cached, writer: newWriter(m)}); err != nil {
+		return nil, err
+	}
 	metrics := newMetrics(ctrlmetrics.Registry)
 	if err := setupDeployments(m, cached, metrics); err != nil {
 		return nil, err
@@ -88,11 +91,15 @@ func live(m manager.Manager, cached observe.Reader) observe.Reader {
 	return cached
 }
 
+func newWriter(m manager.Manager) writer {
+	return writer{client: m.GetClient(), live: m.GetAPIReader(), memory: &memory{}}
+}
+
 func newReconciler(m manager.Manager, kind kind, cached, live source, metrics *metrics) *Reconciler {
 	return &Reconciler{
 		cached:   cached,
 		live:     live,
-		writer:   writer{client: m.GetClient(), live: m.GetAPIReader(), memory: &memory{}},
+		writer:   newWriter(m),
 		reporter: newReporter(kind, m.GetEventRecorder("stayput"), metrics),
 	}
 }

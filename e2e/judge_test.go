@@ -24,6 +24,7 @@ func atLeast(n int) Count { return Count{n, math.MaxInt} }
 var (
 	none      = exactly(0)
 	some      = atLeast(1)
+	whatever  = atLeast(0)
 	anyNumber = atLeast(0)
 )
 

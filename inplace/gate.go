@@ -84,6 +84,13 @@ func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
 	}
 }
 
+// Reopen lets a pod whose gate is closed serve again, if that may be now: at once, unless it was patched since.
+func Reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool) {
+	s := &podState{pod: pod, move: moveOf(pod)}
+	may, _ = s.mayReopen(now)
+	return openGate(pod, now, s.whyReopen()), may
+}
+
 // openAll opens every closed gate, whatever state the pods are in.
 func (d *draft) openAll(pods iter.Seq[*podState], now time.Time, why string) {
 	for s := range pods {

@@ -60,10 +60,11 @@ func newManager(o options, certificate *certwatcher.CertWatcher) (manager.Manage
 		LeaderElectionID:           inplace.Lease,
 		LeaderElectionNamespace:    o.namespace,
 		LeaderElectionResourceLock: resourcelock.LeasesResourceLock,
-		// A new leader takes over before observe.HoldPatience has let go of what the old one held.
-		LeaseDuration: ptr.To(10 * time.Second),
-		RenewDeadline: ptr.To(8 * time.Second),
-		RetryPeriod:   ptr.To(2 * time.Second),
+		// A new leader takes over before observe.HoldPatience has let go of what the old one held: 8 s after it saw the last
+		// renewal, which it looks for every 1 to 2.2 s (JitterFactor of client-go/tools/leaderelection).
+		LeaseDuration: ptr.To(8 * time.Second),
+		RenewDeadline: ptr.To(6 * time.Second),
+		RetryPeriod:   ptr.To(time.Second),
 		// Safe, since the process ends as soon as the manager does.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(10 * time.Second),

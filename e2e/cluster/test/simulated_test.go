@@ -17,10 +17,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const (
-	simulatedNodes = 1000
-	simulatedPods  = 5000
-)
+const simulatedNodes = 1000
+
+// simulatedPods is as many as are soon made and removed; SIMULATED_PODS=5000 measures what a cluster of that size costs.
+func simulatedPods(t *testing.T) int {
+	t.Helper()
+	value, set := os.LookupEnv("SIMULATED_PODS")
+	if !set {
+		return 500
+	}
+	pods, err := strconv.Atoi(value)
+	if err != nil {
+		t.Fatalf("SIMULATED_PODS must be a number: %v", err)
+	}
+	return pods
+}
 
 // It has a kwok of its own, so that it neither needs nor disturbs the simulated nodes of the cluster. It is not
 // parallel: it would slow down all others.
@@ -28,7 +39,7 @@ func TestThousandSimulatedNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	namespace := newNamespace(t, nil)
+	namespace, pods := newNamespace(t, nil), simulatedPods(t)
 	mine := map[string]string{"test": namespace}
 	kwok := startKwok(t, "kwok.x-k8s.io/node="+namespace)
 
@@ -38,9 +49,9 @@ func TestThousandSimulatedNodes(t *testing.T) {
 	t.Logf("%d nodes are Ready after %s", simulatedNodes, time.Since(began).Round(time.Second))
 
 	began = time.Now()
-	createMany(t, simulatedPods, func(i int) client.Object { return simulatedPod(namespace, i) })
-	awaitReady(t, simulatedPods, "pods", readyPods, client.InNamespace(namespace))
-	t.Logf("%d pods are Ready after %s; kwok uses %d MiB", simulatedPods, time.Since(began).Round(time.Second), residentMiB(t, kwok))
+	createMany(t, pods, func(i int) client.Object { return simulatedPod(namespace, i) })
+	awaitReady(t, pods, "pods", readyPods, client.InNamespace(namespace))
+	t.Logf("%d pods are Ready after %s; kwok uses %d MiB", pods, time.Since(began).Round(time.Second), residentMiB(t, kwok))
 
 	pod := simulatedPod(namespace, 0)
 	if err := fetch(t.Context(), pod); err != nil {
