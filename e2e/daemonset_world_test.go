@@ -115,6 +115,20 @@ func (w world) daemonPods(ds *appsv1.DaemonSet) []*corev1.Pod {
 // daemonPlace is where the pods of one revision are.
 func daemonPlace(ds types.UID, hash string) types.UID { return ds + "/" + types.UID(hash) }
 
+func isDaemonPlace(place types.UID) bool { return strings.Contains(string(place), "/") }
+
+// scheduledPods counts the pods of a revision as the DaemonSet controller does in updateDaemonSetStatus, which, other than the
+// ReplicaSet controller, goes on counting a pod that terminates.
+func (w world) scheduledPods(place types.UID) int {
+	pods := 0
+	for _, pod := range w.pods {
+		if placeOf(pod) == place && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+			pods++
+		}
+	}
+	return pods
+}
+
 // targetRevision is the newest ControllerRevision with ds's template (pkg/controller/daemon/update.go, Match), nil if there is none.
 func (w world) targetRevision(ds *appsv1.DaemonSet) *appsv1.ControllerRevision {
 	var newest *appsv1.ControllerRevision

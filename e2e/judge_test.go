@@ -215,6 +215,9 @@ func (j *judge) note(place types.UID) {
 		j.counts[place] = map[int]bool{0: true}
 	}
 	j.counts[place][j.livePods(place)] = true
+	if isDaemonPlace(place) {
+		j.counts[place][j.scheduledPods(place)] = true
+	}
 }
 
 // untouched: a ReplicaSet keeps template, selector and hash for life, and takes a new revision only natively: the highest.
