@@ -401,8 +401,13 @@ func (s *stage) inPlace(name string, expected restarts, edit func()) {
 // recreated carries out an edit and demands that it replaces pods, all of them.
 func (s *stage) recreated(name string, edit func()) {
 	s.Helper()
+	s.recreatedUnder(recreated, name, edit)
+}
+
+func (s *stage) recreatedUnder(rules Rules, name string, edit func()) {
+	s.Helper()
 	before := s.pods(name)
-	s.begin("native", recreated)
+	s.begin("native", rules)
 	edit()
 	s.completes(name)
 	for uid, pod := range s.pods(name) {
