@@ -130,7 +130,7 @@ func metricsTell(t *testing.T) {
 
 // metricsOf are the metrics of all managers, fetched through the API server.
 func metricsOf(ctx context.Context) (string, error) {
-	managers, err := clients.CoreV1().Pods(ownNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + ownName})
+	managers, err := clients.CoreV1().Pods(ownNamespace).List(ctx, managers)
 	if err != nil {
 		return "", err
 	}

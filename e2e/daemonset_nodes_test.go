@@ -68,7 +68,7 @@ func onNode(name string) knob {
 // spareNode is a real node that no manager runs on: what happens to it leaves Stayput alone.
 func (s *stage) spareNode() string {
 	s.Helper()
-	managers, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + ownName})
+	managers, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
 	if err != nil {
 		s.Fatal(err)
 	}

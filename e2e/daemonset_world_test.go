@@ -161,13 +161,7 @@ func isOf(pod *corev1.Pod, revision *appsv1.ControllerRevision) bool {
 
 // availableDaemons counts the pods of ds that have been Ready for minReadySeconds.
 func (w world) availableDaemons(ds *appsv1.DaemonSet, at time.Time) int {
-	count := 0
-	for _, pod := range w.daemonPods(ds) {
-		if available(pod, ds.Spec.MinReadySeconds, at) {
-			count++
-		}
-	}
-	return count
+	return countAvailable(w.daemonPods(ds), ds.Spec.MinReadySeconds, at)
 }
 
 // mayMissDaemons is how many pods of ds may be unavailable at a time: pkg/controller/daemon/update.go, updatedDesiredNodeCounts.

@@ -24,7 +24,6 @@ func atLeast(n int) Count { return Count{n, math.MaxInt} }
 var (
 	none      = exactly(0)
 	some      = atLeast(1)
-	whatever  = atLeast(0)
 	anyNumber = atLeast(0)
 )
 

@@ -220,9 +220,13 @@ func available(pod *corev1.Pod, minReadySeconds int32, at time.Time) bool {
 
 // availablePods counts those of d.
 func (w world) availablePods(d *appsv1.Deployment, at time.Time) int {
+	return countAvailable(w.podsOf(d), d.Spec.MinReadySeconds, at)
+}
+
+func countAvailable(pods []*corev1.Pod, minReadySeconds int32, at time.Time) int {
 	count := 0
-	for _, pod := range w.podsOf(d) {
-		if available(pod, d.Spec.MinReadySeconds, at) {
+	for _, pod := range pods {
+		if available(pod, minReadySeconds, at) {
 			count++
 		}
 	}
