@@ -27,10 +27,11 @@ type DaemonRollout struct {
 	// Pods are those the DaemonSet controls, terminating ones too.
 	Pods []*corev1.Pod
 	// Nodes are all of the cluster; nil if the caller knows none, so that pods are taken to be where they should.
-	Nodes []*corev1.Node
-	Mode  Mode
-	Rules Rules
-	Now   time.Time
+	Nodes    []*corev1.Node
+	Mode     Mode
+	Settings Settings
+	Rules    Rules
+	Now      time.Time
 }
 
 // Target returns the owned ControllerRevision with the DaemonSet's template, the newest if there are several, as natively:

@@ -34,10 +34,11 @@ type Rollout struct {
 	// ReplicaSets are those the Deployment controls.
 	ReplicaSets []*ReplicaSet
 	// Pods are those the ReplicaSets control, terminating ones too.
-	Pods  []*corev1.Pod
-	Mode  Mode
-	Rules Rules
-	Now   time.Time
+	Pods     []*corev1.Pod
+	Mode     Mode
+	Settings Settings
+	Rules    Rules
+	Now      time.Time
 }
 
 // Verdict is whether Stayput makes the update.

@@ -16,8 +16,8 @@ KO := KO_DEFAULTBASEIMAGE=gcr.io/distroless/static-debian12:nonroot go run githu
 
 STAYPUT := $(KUBECTL) --namespace stayput-system
 ADMISSION := mutatingwebhookconfiguration/stayput validatingwebhookconfiguration/stayput
-POLICIES := validatingadmissionpolicy/stayput-namespaces validatingadmissionpolicy/stayput-workloads \
-	validatingadmissionpolicybinding/stayput-namespaces validatingadmissionpolicybinding/stayput-workloads
+POLICIES := $(foreach policy,stayput-namespaces stayput-workloads stayput-settings,\
+	validatingadmissionpolicy/$(policy) validatingadmissionpolicybinding/$(policy))
 ISSUING := certificates.cert-manager.io issuers.cert-manager.io
 
 .PHONY: image

@@ -37,11 +37,11 @@ func (r Reader) DaemonSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.Daem
 
 // DaemonRolloutOf reads what belongs to the given DaemonSet, which may be one that is not stored yet, without nodes.
 func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *inplace.DaemonSet) (*inplace.DaemonRollout, error) {
-	mode, err := r.Mode(ctx, daemonSet.Namespace, daemonSet.Labels)
+	mode, settings, err := r.policy(ctx, daemonSet.Namespace, daemonSet.Labels)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &inplace.DaemonRollout{DaemonSet: daemonSet, Mode: mode, Rules: r.Rules}
+	rollout := &inplace.DaemonRollout{DaemonSet: daemonSet, Mode: mode, Settings: settings, Rules: r.Rules}
 	if rollout.Revisions, err = r.revisions(ctx, daemonSet); err != nil {
 		return nil, err
 	}

@@ -38,14 +38,20 @@ func (r Reader) WithoutPods() Reader {
 
 // Mode returns how template edits of a workload with these labels are carried out in the namespace.
 func (r Reader) Mode(ctx context.Context, namespace string, workloadLabels map[string]string) (inplace.Mode, error) {
+	mode, _, err := r.policy(ctx, namespace, workloadLabels)
+	return mode, err
+}
+
+// policy returns what the labels of the namespace and of a workload in it say.
+func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map[string]string) (inplace.Mode, inplace.Settings, error) {
 	if slices.Contains(r.ExcludedNamespaces, namespace) {
-		return inplace.ModeNone, nil
+		return inplace.ModeNone, inplace.Settings{}, nil
 	}
 	var ns corev1.Namespace
 	if err := r.Get(ctx, types.NamespacedName{Name: namespace}, &ns); err != nil {
-		return inplace.ModeNone, fmt.Errorf("read namespace %s: %w", namespace, err)
+		return inplace.ModeNone, inplace.Settings{}, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
-	return inplace.ModeOf(ns.Labels, workloadLabels), nil
+	return inplace.ModeOf(ns.Labels, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
 }
 
 // Rollout reads the Deployment and what belongs to it; nil if there is no such Deployment.
@@ -83,11 +89,11 @@ func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.Rep
 
 // RolloutOf reads what belongs to the given Deployment, which may be one that is not stored yet.
 func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (*inplace.Rollout, error) {
-	mode, err := r.Mode(ctx, deployment.Namespace, deployment.Labels)
+	mode, settings, err := r.policy(ctx, deployment.Namespace, deployment.Labels)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &inplace.Rollout{Deployment: deployment, Mode: mode, Rules: r.Rules}
+	rollout := &inplace.Rollout{Deployment: deployment, Mode: mode, Settings: settings, Rules: r.Rules}
 	if rollout.ReplicaSets, err = r.replicaSets(ctx, deployment); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,85 @@
+package inplace
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// The labels, on a namespace or a workload, that say how an update in place is carried out. The workload's own goes first.
+const (
+	// LabelDrain is how long a pod that no EndpointSlice offers any more goes on serving before its containers restart: a
+	// duration as Go writes it. "0" waits for nothing, not even for the EndpointSlices.
+	LabelDrain = "stayput.dev/drain"
+	// LabelPrePullParallelism is how many nodes at a time pull new images before containers stop; "0" pulls none first.
+	LabelPrePullParallelism = "stayput.dev/pre-pull-parallelism"
+	// LabelBorrow says whether a Deployment that may miss no pod gets extra ones during an update: "true" or "false".
+	LabelBorrow = "stayput.dev/borrow"
+)
+
+const (
+	defaultDrain              = 2 * time.Second
+	defaultPrePullParallelism = 10
+	// maxDrain bounds LabelDrain, maxPrePullParallelism the other.
+	maxDrain              = 10 * time.Minute
+	maxPrePullParallelism = 1000
+)
+
+// Settings are what the labels say.
+type Settings struct {
+	// Drain: see LabelDrain.
+	Drain time.Duration
+	// PrePullParallelism: see LabelPrePullParallelism.
+	PrePullParallelism int
+	// Borrow: see LabelBorrow.
+	Borrow bool
+}
+
+// SettingsOf reads the settings of a workload. A value that does not parse is rejected at admission
+// (manifests/base/policies.yaml); where it gets past that, it counts as absent.
+func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
+	labels := []map[string]string{workloadLabels, namespaceLabels}
+	return Settings{
+		Drain:              setting(labels, LabelDrain, parseDrain, defaultDrain),
+		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, defaultPrePullParallelism),
+		Borrow:             setting(labels, LabelBorrow, parseBorrow, true),
+	}
+}
+
+// setting is the first value of the label that is there and parses.
+func setting[T any](from []map[string]string, label string, parse func(string) (T, error), otherwise T) T {
+	for _, labels := range from {
+		if text, has := labels[label]; has {
+			if value, err := parse(text); err == nil {
+				return value
+			}
+		}
+	}
+	return otherwise
+}
+
+func parseDrain(text string) (time.Duration, error) {
+	drain, err := time.ParseDuration(text)
+	if err == nil && (drain < 0 || drain > maxDrain) {
+		err = fmt.Errorf("%s is not between 0 and %s", drain, maxDrain)
+	}
+	return drain, err
+}
+
+func parseParallelism(text string) (int, error) {
+	nodes, err := strconv.Atoi(text)
+	if err == nil && (nodes < 0 || nodes > maxPrePullParallelism) {
+		err = fmt.Errorf("%d is not between 0 and %d", nodes, maxPrePullParallelism)
+	}
+	return nodes, err
+}
+
+func parseBorrow(text string) (bool, error) {
+	switch text {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is neither true nor false", text)
+}

@@ -1,0 +1,41 @@
+package inplace
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSettingsOf(t *testing.T) {
+	defaults := Settings{Drain: 2 * time.Second, PrePullParallelism: 10, Borrow: true}
+	with := func(change func(*Settings)) Settings {
+		settings := defaults
+		change(&settings)
+		return settings
+	}
+	for name, test := range map[string]struct {
+		namespace, workload map[string]string
+		want                Settings
+	}{
+		"no labels":      {want: defaults},
+		"on a namespace": {namespace: map[string]string{LabelDrain: "500ms"}, want: with(func(s *Settings) { s.Drain = 500 * time.Millisecond })},
+		"on a workload": {
+			namespace: map[string]string{LabelDrain: "5s", LabelBorrow: "true", LabelPrePullParallelism: "3"},
+			workload:  map[string]string{LabelDrain: "0", LabelBorrow: "false", LabelPrePullParallelism: "0"},
+			want:      Settings{},
+		},
+		"what does not parse counts as absent": {
+			namespace: map[string]string{LabelDrain: "1m"},
+			workload:  map[string]string{LabelDrain: "soon", LabelBorrow: "yes", LabelPrePullParallelism: "-1"},
+			want:      with(func(s *Settings) { s.Drain = time.Minute }),
+		},
+		"out of bounds": {
+			namespace: map[string]string{LabelDrain: "1h", LabelPrePullParallelism: "1001"},
+			want:      defaults,
+		},
+		"negative": {namespace: map[string]string{LabelDrain: "-1s"}, want: defaults},
+	} {
+		if got := SettingsOf(test.namespace, test.workload); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
