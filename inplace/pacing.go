@@ -31,7 +31,9 @@ func (v *view) pace() {
 // many may be under way as may be unavailable.
 func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 	for _, m := range s.pods {
-		if m.drained() {
+		drained, wait := m.drained(v.Now)
+		v.again(wait)
+		if drained {
 			s.leaving = append(s.leaving, m)
 		}
 	}

@@ -341,7 +341,7 @@ func TestReleaseGivesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.expect("open 2", "A marks", "B marks")
+	s.expect("B marks") // pod 2 has just moved: neither the kubelet nor the ReplicaSet controller knows
 	if s.rollout().Verdict().Held {
 		t.Error("still held")
 	}
@@ -365,6 +365,10 @@ func TestReleasedTargetIsTouchedUntilItIsAlone(t *testing.T) {
 		t.Errorf("after 80 s the plan is %+v", plan)
 	}
 	source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+	if plan := r.Plan(); len(plan.Steps) != 1 || plan.Steps[0].(PatchReplicaSet).Operations[1].Operation != "add" {
+		t.Errorf("while the target lacks replicas the plan is %+v", plan)
+	}
+	target.Spec.Replicas = new(int32(3))
 	plan := r.Plan()
 	if len(plan.Steps) != 1 || plan.Steps[0].(PatchReplicaSet).Operations[1].Operation != "remove" {
 		t.Errorf("once the target is alone the plan is %+v", plan)
@@ -376,7 +380,7 @@ func TestReleaseLeavesNoLabelWhereNothingIsLeftToDo(t *testing.T) {
 	target := r.replicaSet("b", app{image: "v2"}, 1)
 	pod := r.pod("p", target, drained)
 	plan := r.Release(Reason{Code: CodeUninstalled, Message: "uninstalled"})
-	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != openGate(pod, start, "uninstalled").Describe() {
+	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != openGate(pod, start, "its containers run what they should").Describe() {
 		t.Errorf("the plan is %+v", plan)
 	}
 }
