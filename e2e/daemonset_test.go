@@ -297,9 +297,7 @@ func daemonsRollOver(t *testing.T) {
 func daemonsOvertaken(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent())
-	// Outage: a known limit, see README.md. The native controller may delete one pod while the leader, which has not seen the
-	// second edit yet, closes the gate of another.
-	s.recreatedUnder(Rules{Created: some, Deleted: some, Outage: true}, agents, func() {
+	s.recreated(agents, func() {
 		s.setImage(agents, "app=v2")
 		s.setEnv(agents, "COLOUR=green")
 	})
