@@ -42,6 +42,7 @@ type Rules struct {
 var (
 	inPlace   = Rules{Created: none, Deleted: none}
 	recreated = Rules{Created: some, Deleted: some}
+	anyChurn  = Rules{Created: anyNumber, Deleted: anyNumber}
 )
 
 // of are the same rules for one workload; the others go on under those they had.
