@@ -53,7 +53,7 @@ func meetHalfway(t *testing.T) meeting {
 	return m
 }
 
-// each does for one after the other what does not begin with the call: two waits last as long as the longer one.
+// each takes one after the other. Both go on meanwhile, so that two waits last as long as the longer one.
 func (m meeting) each(do func(name string)) {
 	m.Helper()
 	for _, name := range both {
@@ -167,7 +167,7 @@ func goneWhileEditing(t *testing.T) {
 // webhookDown: the managers live, but the API server cannot reach them. They update in place while the native controllers, which
 // nobody holds, replace pods.
 func webhookDown(t *testing.T) {
-	m := meet(t, web(3), agent())
+	m := meet(t, web(4), agent())
 	t.Cleanup(func() { portWebhooks(t, 443) })
 	portWebhooks(t, 9)
 	m.each(m.unmanaged)
