@@ -49,6 +49,8 @@ func daemonSets(t *testing.T) {
 		"old revision gone half-way":         func(t *testing.T) { daemonsHandOver(t, forgetOldest) },
 		"set to OnDelete half-way":           daemonsToOnDelete,
 		"deleted half-way":                   daemonsDeleted,
+		"node cordoned":                      nodeCordoned,
+		"node unlabelled":                    func(t *testing.T) { leavesAndReturns(t, unlabelledNode) },
 		"revisionHistoryLimit 0":             func(t *testing.T) { daemonHistory(t, 0, "3") },
 		"revisionHistoryLimit 1":             func(t *testing.T) { daemonHistory(t, 1, "2", "3") },
 	}
@@ -151,14 +153,20 @@ func (s *stage) isComplaint(line string) bool {
 // install creates the DaemonSet and waits until it is rolled out.
 func (s *stage) install(ds *appsv1.DaemonSet) {
 	s.Helper()
-	if _, err := clients.AppsV1().DaemonSets(s.namespace).Create(s.Context(), ds, metav1.CreateOptions{}); err != nil {
-		s.Fatalf("creating DaemonSet %s: %v", ds.Name, err)
-	}
+	s.submitDaemonSet(ds)
 	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
 		s.ends(daemonSetPrefix + ds.Name) // kubectl refuses to follow it
 		return
 	}
 	s.completes(daemonSetPrefix + ds.Name)
+}
+
+// submitDaemonSet creates the DaemonSet.
+func (s *stage) submitDaemonSet(ds *appsv1.DaemonSet) {
+	s.Helper()
+	if _, err := clients.AppsV1().DaemonSets(s.namespace).Create(s.Context(), ds, metav1.CreateOptions{}); err != nil {
+		s.Fatalf("creating DaemonSet %s: %v", ds.Name, err)
+	}
 }
 
 // daemonKnob changes a DaemonSet before it is created.

@@ -20,6 +20,7 @@ import (
 // Names users and pods see; the suite is black-box, so it does not take them from the product.
 const (
 	updateLabel        = "stayput.dev/update"
+	drainLabel         = "stayput.dev/drain"
 	settlingLabel      = "stayput.dev/settling"
 	releasedLabel      = "stayput.dev/released"
 	decisionAnnotation = "stayput.dev/decision"
