@@ -58,11 +58,14 @@ func (v *daemonView) move() {
 		m.turn = m.restarts() && closed(m.pod)
 		drained, wait := m.drained(v.Now)
 		v.again(wait)
+		starting, grownIn := m.starting(v.Now)
 		switch {
 		case !m.change.InPlace() || !v.reachable(m.pod):
 		case drained, m.light():
 			v.step(m.moveTo(v.target, v.DaemonSet.Spec.Template, v.Now))
 		case m.turn || !m.restarts():
+		case starting:
+			v.again(grownIn)
 		case !m.available:
 			v.start(m)
 		case budget > 0:

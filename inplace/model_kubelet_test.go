@@ -166,7 +166,9 @@ func sameStatus(a, b corev1.PodStatus) bool {
 	same := func(a, b corev1.ContainerStatus) bool {
 		return a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready && (a.State.Running == nil) == (b.State.Running == nil)
 	}
-	sameCondition := func(a, b corev1.PodCondition) bool { return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason }
+	sameCondition := func(a, b corev1.PodCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+	}
 	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
 		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
 }

@@ -79,6 +79,10 @@ func (v *view) start(budget int) {
 		if !m.restarts() || m.turn || m.ready() {
 			continue
 		}
+		if starting, wait := m.starting(v.Now); starting {
+			v.again(wait)
+			continue
+		}
 		// A pod that never came to run what it has now has nothing to lose: an undo must always get through.
 		if !m.arrived || unproven < v.maxUnavailable()+int(v.Deployment.maxSurge()) {
 			unproven++

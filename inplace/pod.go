@@ -88,6 +88,16 @@ func (s *podState) restarts() bool { return len(s.images) > 0 }
 // ready tells whether the pod serves, even if not yet for minReadySeconds.
 func (s *podState) ready() bool { return isTrue(s.pod, corev1.PodReady) }
 
+// youth is how long a newborn pod is left to start.
+const youth = 10 * time.Second
+
+// starting tells whether the pod was born too recently to be taken for one that does not serve anyway; for how much longer. Its
+// kubelet could report it Ready before it knows that the gate is closed, and then take it down beyond all budgets.
+func (s *podState) starting(now time.Time) (bool, time.Duration) {
+	grown, wait := since(s.pod.CreationTimestamp.Time, youth, now)
+	return !grown && !s.ready(), wait
+}
+
 // drained tells whether the pod, whose turn it is, serves no more; if it is only a matter of time, of how much.
 func (s *podState) drained(now time.Time) (bool, time.Duration) {
 	if !s.turn {
