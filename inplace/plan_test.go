@@ -429,6 +429,10 @@ func turns(plan Plan) []string {
 func TestTurns(t *testing.T) {
 	percent := func(value string) *intstr.IntOrString { return new(intstr.Parse(value)) }
 	terminating := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: start} }
+	newborn := func(pod *corev1.Pod) {
+		unready(pod)
+		pod.CreationTimestamp = metav1.NewTime(start.Add(-youth + time.Second))
+	}
 	neverRan := func(pod *corev1.Pod) {
 		unready(pod)
 		pod.Annotations = map[string]string{AnnotationMove: Move{Containers: map[string]MovedContainer{"app": {ContainerID: pod.Status.ContainerStatuses[0].ContainerID}}}.String()}
@@ -443,6 +447,7 @@ func TestTurns(t *testing.T) {
 		"a percentage that rounds to none":          {"10%", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
 		"one that does not serve, for free":         {"1", []func(*corev1.Pod){nil, nil, unready, nil}, nil, []string{"old2"}},
 		"two that do not serve, with the surge":     {"1", []func(*corev1.Pod){nil, unready, unready, nil}, nil, []string{"old1", "old2"}},
+		"not one that was just born":                {"1", []func(*corev1.Pod){nil, nil, newborn, nil}, nil, nil},
 		"no more of them than native would replace": {"1", []func(*corev1.Pod){unready, unready, unready, unready}, nil, []string{"old0", "old1"}},
 		"all that never came to run":                {"1", []func(*corev1.Pod){neverRan, neverRan, neverRan, nil}, nil, []string{"old0", "old1", "old2"}},
 		"none while a new one is not ready":         {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){unready}, nil},
