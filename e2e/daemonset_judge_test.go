@@ -89,7 +89,7 @@ func ownsContent(entry metav1.ManagedFieldsEntry) bool {
 
 func withoutMarks(labels map[string]string) map[string]string {
 	others := maps.Clone(labels)
-	maps.DeleteFunc(others, func(key, _ string) bool { return key == settlingLabel || key == releasedLabel })
+	maps.DeleteFunc(others, func(key, _ string) bool { return key == settlingLabel || key == releasedLabel || key == wokenLabel })
 	return others
 }
 

@@ -22,6 +22,7 @@ const (
 	updateLabel        = "stayput.dev/update"
 	drainLabel         = "stayput.dev/drain"
 	settlingLabel      = "stayput.dev/settling"
+	wokenLabel         = "stayput.dev/woken"
 	releasedLabel      = "stayput.dev/released"
 	decisionAnnotation = "stayput.dev/decision"
 	servingGate        = "stayput.dev/serving"
