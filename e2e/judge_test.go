@@ -34,12 +34,20 @@ type Rules struct {
 	FrozenBut string
 	// Outage: pods may be unavailable beyond maxUnavailable, as the scenario itself makes them so.
 	Outage bool
+	// Whole: no pod may be unavailable at all, whatever maxUnavailable says, and no more pods may be there than maxSurge allows.
+	// Workloads with borrow "false" are exempt.
+	Whole bool
 }
 
 var (
 	inPlace   = Rules{Created: none, Deleted: none}
 	recreated = Rules{Created: some, Deleted: some}
 )
+
+// borrowed: up to so many pods are lent, and given back. That it is as many, the pods tell that are there in the end.
+func borrowed(pods int) Rules {
+	return Rules{Created: Count{1, pods}, Deleted: Count{1, pods}, Whole: true}
+}
 
 func frozenBut(name string) Rules { return Rules{Created: none, Deleted: none, FrozenBut: name} }
 
@@ -80,6 +88,7 @@ func judged(events []event, phases []phase) ([]phase, []string) {
 	for _, e := range events {
 		j.observe(e)
 	}
+	j.outlived()
 	for i := range j.phases {
 		j.violations = append(j.violations, j.phases[i].numbers()...)
 	}
@@ -91,7 +100,12 @@ func (j *judge) observe(e event) {
 	j.apply(e)
 	switch object := e.object.(type) {
 	case *corev1.Pod:
+		if pulls(object) {
+			j.puller(e, object)
+			return
+		}
 		j.churn(e, object)
+		j.surge(e, object)
 		j.agreement(e, object)
 		j.daemonAgreement(e, object)
 		j.count(object)
@@ -286,16 +300,22 @@ func (j *judge) status(e event, d *appsv1.Deployment) {
 // outage: never fewer available pods than maxUnavailable allows, counted from those there have been.
 func (j *judge) outage(e event, d *appsv1.Deployment) {
 	if d != nil && d.DeletionTimestamp == nil {
-		j.missing(e, d.UID, int(replicasOf(d)), j.availablePods(d, e.at), mayMiss(d))
+		j.missing(e, d, int(replicasOf(d)), j.availablePods(d, e.at), mayMiss(d))
 	}
 }
 
 // missing judges how many of the pods a workload should have are serving.
-func (j *judge) missing(e event, of types.UID, wanted, serving, budget int) {
-	j.floor[of] = min(wanted, max(j.floor[of], serving))
-	in, missing := j.phaseAt(e.version), j.floor[of]-serving
+func (j *judge) missing(e event, of metav1.Object, wanted, serving, budget int) {
+	uid := of.GetUID()
+	j.floor[uid] = min(wanted, max(j.floor[uid], serving))
+	in, missing := j.phaseAt(e.version), j.floor[uid]-serving
+	if in.rules.whole(of) {
+		budget = 0
+	}
 	in.peak = max(in.peak, missing)
 	if !in.rules.Outage && missing > budget {
-		j.violation(e, "%d of %d pods are unavailable, %d may be", missing, j.floor[of], budget)
+		j.violation(e, "%d of %d pods are unavailable, %d may be", missing, j.floor[uid], budget)
 	}
 }
+
+func (r Rules) whole(of metav1.Object) bool { return r.Whole && of.GetLabels()[borrowLabel] != "false" }
