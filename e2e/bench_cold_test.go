@@ -40,31 +40,31 @@ func benchCold(t *testing.T) {
 		{"cold, native", unlabelled, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			image := host + "/app:" + pushCold(t)
+			reference := host + "/app:" + pushCold(t)
 			if c.cached {
-				warm(t, image)
+				warm(t, reference)
 			}
 			fmt.Printf("a DaemonSet is updated to an image that is %s\n", c.name)
-			all = append(all, column{c.name, updateTo(t, c.labels, image)})
+			all = append(all, column{c.name, updateTo(t, c.labels, reference)})
 		})
 	}
 }
 
 // warm runs an image on every node for a moment.
-func warm(t *testing.T, image string) {
+func warm(t *testing.T, reference string) {
 	t.Helper()
 	s := newStage(t, unlabelled)
-	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec.Containers[0].Image = image }))
+	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.Template.Spec.Containers[0].Image = reference }))
 	s.kubectl("", "delete", agents, "--cascade=foreground", "--timeout="+patience.String())
 }
 
 // updateTo updates a DaemonSet to an image.
-func updateTo(t *testing.T, labels map[string]string, image string) []figure {
+func updateTo(t *testing.T, labels map[string]string, reference string) []figure {
 	t.Helper()
 	s := newStage(t, labels)
 	s.install(agent(templated(realistic)))
 	from := time.Now()
-	s.kubectl("", "set", "image", agents, "app="+image)
+	s.kubectl("", "set", "image", agents, "app="+reference)
 	s.completes(agents)
 	took, happened := time.Since(from).Seconds(), s.since(from)
 	missed := notReady(happened)

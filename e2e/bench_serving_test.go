@@ -74,7 +74,7 @@ func benchServing(t *testing.T) {
 	}
 	defer func() {
 		title := fmt.Sprintf("%d updates of %d pods, %d requests/s", servingRounds, servingPods, loadRate)
-		var all []column
+		all := make([]column, 0, len(ways))
 		for _, way := range ways {
 			all = append(all, column{way.name, way.figures()})
 		}

@@ -1,17 +1,14 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
-# SHORT=1 leaves out what is like something else: of the updates under load all but two, of those that borrow all but three.
-SHORT ?=
-e2e_short = $(if $(SHORT),-short)
 
 .PHONY: e2e
-e2e: cluster install ## the end-to-end suite; RUN=undo/half for some of it
-	go test -tags e2e $(e2e_short) -count=1 -timeout 60m -parallel 8 ./e2e -run '/$(RUN)'
+e2e: cluster install ## the end-to-end suite; RUN=undo/half for some of it, SHORT=1 without what takes a minute
+	go test -tags e2e -count=1 -timeout 45m -parallel 8 $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
 
 .PHONY: e2e-serving
 e2e-serving: cluster install ## updates under load, of which none may lose a request; TIMES=3 in a row
-	go test -tags e2e $(e2e_short) -v -count=$(or $(TIMES),1) -timeout 60m ./e2e -run '^TestServing$$/$(RUN)'
+	go test -tags e2e $(if $(SHORT),-short) -v -count=$(or $(TIMES),1) -timeout 60m ./e2e -run '^TestServing$$/$(RUN)'
 
 .PHONY: e2e-daemonsets
 e2e-daemonsets: cluster install ## what disturbs nodes, managers and controllers while a DaemonSet is updated

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,19 +20,14 @@ func pulls(pod *corev1.Pod) bool {
 // pulled is nil if no puller of the workload is left.
 func (w world) pulled(of metav1.Object) error {
 	for _, puller := range w.pullers {
-		if ownedByObject(puller, of) {
+		if puller.Labels[pullerLabel] == string(of.GetUID()) {
 			return fmt.Errorf("puller %s is still there", puller.Name)
 		}
 	}
 	return nil
 }
 
-// ownedByObject is true also of an owner that is no controller.
-func ownedByObject(pod *corev1.Pod, of metav1.Object) bool {
-	return slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == of.GetUID() })
-}
-
-// puller: it goes with its workload, no native controller takes it for a pod of its own, and it never runs the image it pulls.
+// puller: somebody owns it, so that it goes with its workload, no native controller takes it for a pod of its own, and it never runs the image it pulls.
 func (j *judge) puller(e event, pod *corev1.Pod) {
 	if e.what == watch.Deleted {
 		return

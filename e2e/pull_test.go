@@ -217,12 +217,12 @@ func pulledOnce(t *testing.T) {
 		nodes[pod.Spec.NodeName] = 1
 	}
 	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
-	pulls := map[string]int{}
+	pulledOn := map[string]int{}
 	for _, puller := range s.pullers() {
-		pulls[puller.Spec.NodeName]++
+		pulledOn[puller.Spec.NodeName]++
 	}
-	if !maps.Equal(pulls, nodes) {
-		t.Errorf("pullers on nodes %v, pods are on %v", pulls, nodes)
+	if !maps.Equal(pulledOn, nodes) {
+		t.Errorf("pullers on nodes %v, pods are on %v", pulledOn, nodes)
 	}
 }
 
@@ -347,8 +347,8 @@ func immodest(puller *corev1.Pod) []string {
 	check(slices.ContainsFunc(spec.Volumes, func(of corev1.Volume) bool { return of.Image != nil }), "mounts no image")
 	for _, container := range spec.Containers {
 		check(len(container.Resources.Requests) > 0 && len(container.Resources.Limits) > 0, "has resources %v", container.Resources)
-		context := container.SecurityContext
-		check(context != nil && context.AllowPrivilegeEscalation != nil && !*context.AllowPrivilegeEscalation,
+		security := container.SecurityContext
+		check(security != nil && security.AllowPrivilegeEscalation != nil && !*security.AllowPrivilegeEscalation,
 			"may escalate its privileges")
 	}
 	return wrong

@@ -20,14 +20,14 @@ import (
 // Names users and pods see; the suite is black-box, so it does not take them from the product.
 const (
 	updateLabel        = "stayput.dev/update"
+	drainLabel         = "stayput.dev/drain"
 	settlingLabel      = "stayput.dev/settling"
 	releasedLabel      = "stayput.dev/released"
 	decisionAnnotation = "stayput.dev/decision"
 	servingGate        = "stayput.dev/serving"
-	drainLabel         = "stayput.dev/drain"
 	parallelismLabel   = "stayput.dev/pre-pull-parallelism"
 	borrowLabel        = "stayput.dev/borrow"
-	pullerLabel        = "stayput.dev/puller"
+	pullerLabel        = "stayput.dev/puller" // its value is the workload's UID
 )
 
 // user is the field manager of the suite's own writes.
