@@ -103,7 +103,7 @@ func recoverByUndo(s *stage, name, _ string) Count {
 // unique is a tag that no node and no registry has.
 func (s *stage) unique() string { return "e2e-" + strconv.FormatInt(time.Now().UnixNano(), 36) }
 
-// publish gives the test application of one tag another one, as an untold client of the registry's HTTP API
+// publish gives the test application of one tag another one, as any client of the registry's HTTP API does
 // (github.com/opencontainers/distribution-spec).
 func (s *stage) publish(tag, as string) {
 	s.Helper()
