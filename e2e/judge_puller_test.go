@@ -68,6 +68,14 @@ func (j *judge) outlived() {
 	}
 }
 
+// borrowed: up to so many pods are lent, and given back. That it is as many, the pods tell that are there in the end.
+func borrowed(pods int) Rules {
+	return Rules{Created: Count{1, pods}, Deleted: Count{1, pods}, Whole: true}
+}
+
+// whole: those that may not borrow are exempt.
+func (r Rules) whole(of metav1.Object) bool { return r.Whole && of.GetLabels()[borrowLabel] != "false" }
+
 // surge: no pod is created beyond maxSurge where none may be missing.
 func (j *judge) surge(e event, pod *corev1.Pod) {
 	d := j.deploymentOf(pod)

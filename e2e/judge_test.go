@@ -44,11 +44,6 @@ var (
 	recreated = Rules{Created: some, Deleted: some}
 )
 
-// borrowed: up to so many pods are lent, and given back. That it is as many, the pods tell that are there in the end.
-func borrowed(pods int) Rules {
-	return Rules{Created: Count{1, pods}, Deleted: Count{1, pods}, Whole: true}
-}
-
 func frozenBut(name string) Rules { return Rules{Created: none, Deleted: none, FrozenBut: name} }
 
 // phase is a stretch of a test, from a resource version on.
@@ -307,16 +302,14 @@ func (j *judge) outage(e event, d *appsv1.Deployment) {
 
 // missing judges how many of the pods a workload should have are serving.
 func (j *judge) missing(e event, of metav1.Object, wanted, serving, budget int) {
-	uid := of.GetUID()
-	j.floor[uid] = min(wanted, max(j.floor[uid], serving))
-	in, missing := j.phaseAt(e.version), j.floor[uid]-serving
+	floor := min(wanted, max(j.floor[of.GetUID()], serving))
+	j.floor[of.GetUID()] = floor
+	in, missing := j.phaseAt(e.version), floor-serving
 	if in.rules.whole(of) {
 		budget = 0
 	}
 	in.peak = max(in.peak, missing)
 	if !in.rules.Outage && missing > budget {
-		j.violation(e, "%d of %d pods are unavailable, %d may be", missing, j.floor[uid], budget)
+		j.violation(e, "%d of %d pods are unavailable, %d may be", missing, floor, budget)
 	}
 }
-
-func (r Rules) whole(of metav1.Object) bool { return r.Whole && of.GetLabels()[borrowLabel] != "false" }
