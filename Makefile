@@ -15,10 +15,10 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## unit tests and the end-to-end suite
+test: ## unit tests and the end-to-end suite, but for what takes a minute
 	$(MAKE) test-unit
 	$(MAKE) test-cluster
-	$(MAKE) e2e
+	$(MAKE) e2e SHORT=1
 	$(MAKE) cluster-down
 
 .PHONY: test-unit

@@ -62,7 +62,7 @@ func (c *cluster) kubeletSeesGates() {
 		}
 		for i := range pod.Status.Conditions {
 			if pod.Status.Conditions[i].Type == corev1.PodReady {
-				pod.Status.Conditions[i].Status = corev1.ConditionFalse
+				pod.Status.Conditions[i].Status, pod.Status.Conditions[i].Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
 			}
 		}
 		if err := c.Status().Update(c.t.Context(), pod); err != nil {
@@ -170,5 +170,25 @@ func TestReconcileForgetsWhatIsGone(t *testing.T) {
 	c.reconcile(r)
 	if r.writer.memory.knows(web) || len(r.reporter.updates) != 0 {
 		t.Error("a deleted Deployment is remembered")
+	}
+}
+
+func TestReconcileClosesNoGateForAnOvertakenEdit(t *testing.T) {
+	c := newCluster(t)
+	r := c.reconciler(nil)
+	c.start(r)
+	r = c.reconciler(c.snapshot())
+	c.reconcile(r) // remembers what is there
+	edited := decode[inplace.Deployment](t, deploymentJSON)
+	if err := c.Get(t.Context(), web, edited); err != nil {
+		t.Fatal(err)
+	}
+	edited.Generation++
+	if err := c.Update(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	before := c.patches
+	if result := c.reconcile(r); result.RequeueAfter != lookAgain || c.patches != before {
+		t.Errorf("%d patches, requeued after %s", c.patches-before, result.RequeueAfter)
 	}
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,7 +10,47 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
 )
+
+// LastWords is for a manager whose webhooks no longer answer. Managers that are told to go hold writes, and give gates, until then,
+// and it may be that none is left to let go and to open: gates that nobody has opened are opened, and the native controllers are woken
+// wherever an update is under way. The live reader and the client talk to the API server itself; the context bounds it all.
+func LastWords(ctx context.Context, c client.Client, live observe.Reader) error {
+	r := releaser{writer: writer{client: c, live: live, memory: &memory{}}, reader: live}
+	return errors.Join(r.openNewborns(ctx), r.wake(ctx, deploymentKind, deployments(live)), r.wake(ctx, daemonSetKind, daemonSets(live)))
+}
+
+// openNewborns opens the gates that nobody ever did. Another manager may be faster.
+func (r releaser) openNewborns(ctx context.Context) error {
+	var failed []error
+	err := r.eachLabelled(ctx, func(namespace string) error {
+		pods := &corev1.PodList{}
+		err := r.reader.List(ctx, pods, client.InNamespace(namespace))
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; waitsForGate(pod) {
+				if _, err := r.writer.carry(ctx, inplace.OpenGate(pod, time.Now())); err != nil && !isOutdated(err) {
+					failed = append(failed, err)
+				}
+			}
+		}
+		return err
+	})
+	return errors.Join(append(failed, err)...)
+}
+
+// wake wakes the native controller for every update under way. If a revision has changed meanwhile, that has woken it.
+func (r releaser) wake(ctx context.Context, kind kind, read source) error {
+	workloads, err := r.underWay(ctx, kind)
+	for workload := range workloads {
+		rollout, readErr := read(ctx, workload)
+		if rollout != nil {
+			err = errors.Join(err, r.writer.carryOutAll(ctx, workload, rollout.Wake()).err)
+		}
+		err = errors.Join(err, readErr)
+	}
+	return err
+}
 
 const (
 	// farewellPatience is how long a leader that is going waits for kubelets to act on its last patches. Twice what they take.

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
 )
 
 // drained adds a pod whose gate the leader has closed.
@@ -59,4 +60,30 @@ func TestFarewellOpensWhatTheLeaderClosed(t *testing.T) {
 	c.observed(c.pod(patched), 2, corev1.ConditionFalse)
 	pass(false, true, true)
 	pass(true, true, true)
+}
+
+func TestLastWords(t *testing.T) {
+	c := newCluster(t)
+	born := types.NamespacedName{Namespace: web.Namespace, Name: "born"}
+	if err := c.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: born.Namespace, Name: born.Name},
+		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := LastWords(t.Context(), c, observe.Reader{Reader: c}); err != nil {
+		t.Fatal(err)
+	}
+	if !isTrue(c.pod(born), inplace.ConditionServing) {
+		t.Error("a gate that nobody had opened was left")
+	}
+	if c.replicaSet("web-new").Labels[inplace.LabelWoken] == "" {
+		t.Error("the native controller was not woken for the update under way")
+	}
+	r := c.reconciler(nil)
+	c.reconcile(r)
+	c.reconcile(r)
+	if c.replicaSet("web-new").Labels[inplace.LabelWoken] != "" {
+		t.Error("the next manager left the label")
+	}
 }

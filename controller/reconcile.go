@@ -27,6 +27,7 @@ type rollout interface {
 	Verdict() inplace.Verdict
 	Plan() inplace.Plan
 	Release(why inplace.Reason) inplace.Plan
+	Wake() []inplace.Step
 	scene() scene
 	// done tells whether every pod is where it belongs and available, by the native controller's own account.
 	done() bool
@@ -134,6 +135,9 @@ func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName,
 	if !plan.Verdict.Held {
 		return r.finish(ctx, rollout, plan, r.writer.carryOutAll(ctx, workload, plan.Steps))
 	}
+	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
+		return reconcile.Result{RequeueAfter: lookAgain}, err
+	}
 	done := r.writer.carryOut(ctx, workload, plan.Steps)
 	var refused refusal
 	if !errors.As(done.err, &refused) {
@@ -142,6 +146,20 @@ func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName,
 	r.reporter.report(rollout, plan, done.writes)
 	release := rollout.Release(refused.reason())
 	return r.finish(ctx, rollout, release, r.writer.carryOutAll(ctx, workload, release.Steps))
+}
+
+// overtaken tells whether the workload was edited since it was read, if the plan takes pods out of service: the native controller,
+// which may know of the edit already and be at work, counts on them.
+func (r *Reconciler) overtaken(ctx context.Context, rollout rollout, plan inplace.Plan) (bool, error) {
+	if !slices.ContainsFunc(plan.Steps, inplace.Closes) {
+		return false, nil
+	}
+	planned := rollout.scene().workload
+	current, err := r.writer.current(ctx, planned)
+	if err != nil {
+		return true, client.IgnoreNotFound(err)
+	}
+	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration(), nil
 }
 
 // finish reports what was done and says when to look again.

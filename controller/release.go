@@ -25,7 +25,7 @@ const releaseEvery = 200 * time.Millisecond
 // Everything is read from the API server, and again for as long as others write in between; the context bounds that. What
 // the API server refuses does not keep it from the rest, and is returned.
 func ReleaseAll(ctx context.Context, c client.Client, live observe.Reader) error {
-	r := releaser{writer: writer{client: c, live: live, memory: &memory{}}, reader: live}
+	r := releaser{writer: writer{client: c, live: live, memory: &memory{}}, reader: live, patient: time.Now().Add(farewellPatience)}
 	return wait.PollUntilContextCancel(ctx, releaseEvery, true, func(ctx context.Context) (bool, error) {
 		updates, updatesErr := r.releaseUpdates(ctx)
 		gates, gatesErr := r.openGates(ctx)
@@ -36,6 +36,8 @@ func ReleaseAll(ctx context.Context, c client.Client, live observe.Reader) error
 type releaser struct {
 	writer writer
 	reader observe.Reader
+	// patient: until then a pod that was just patched stays out of service, lest its old containers be taken for the new ones.
+	patient time.Time
 }
 
 // releaseUpdates releases the updates under way; done unless some object changed under it.
@@ -74,21 +76,27 @@ func (r releaser) underWay(ctx context.Context, kind kind) (map[types.Namespaced
 	if err != nil {
 		return nil, err
 	}
-	labelled := &corev1.NamespaceList{}
-	if err := r.reader.List(ctx, labelled, client.HasLabels{inplace.LabelUpdate}); err != nil {
-		return nil, err
-	}
-	for _, namespace := range labelled.Items {
-		err := r.each(ctx, kind.workloads(), func(workload client.Object) {
+	return workloads, r.eachLabelled(ctx, func(namespace string) error {
+		return r.each(ctx, kind.workloads(), func(workload client.Object) {
 			if !kind.finished(workload) {
 				workloads[client.ObjectKeyFromObject(workload)] = true
 			}
-		}, client.InNamespace(namespace.Name))
-		if err != nil {
-			return nil, err
+		}, client.InNamespace(namespace))
+	})
+}
+
+// eachLabelled visits the namespaces with our label until one fails.
+func (r releaser) eachLabelled(ctx context.Context, visit func(namespace string) error) error {
+	labelled := &corev1.NamespaceList{}
+	if err := r.reader.List(ctx, labelled, client.HasLabels{inplace.LabelUpdate}); err != nil {
+		return err
+	}
+	for _, namespace := range labelled.Items {
+		if err := visit(namespace.Name); err != nil {
+			return err
 		}
 	}
-	return workloads, nil
+	return nil
 }
 
 // each reads a list and visits its items.
@@ -133,7 +141,12 @@ func (r releaser) openGates(ctx context.Context) (done bool, err error) {
 		if pod.DeletionTimestamp != nil || !isGated(pod) || isTrue(pod, inplace.ConditionServing) {
 			continue
 		}
-		_, err := r.writer.carry(ctx, inplace.OpenGate(pod, time.Now()))
+		step, may := inplace.Reopen(pod, time.Now())
+		if !may && time.Now().Before(r.patient) {
+			done = false
+			continue
+		}
+		_, err := r.writer.carry(ctx, step)
 		switch {
 		case isOutdated(err):
 			done = false

@@ -163,17 +163,22 @@ func (w writer) judge(ctx context.Context, planned client.Object, err error) err
 
 // isCurrent tells whether the object still is as it was read.
 func (w writer) isCurrent(ctx context.Context, object client.Object) (bool, error) {
-	kind, err := apiutil.GVKForObject(object, w.client.Scheme())
-	if err != nil {
-		return false, err
-	}
-	current := &metav1.PartialObjectMetadata{}
-	current.SetGroupVersionKind(kind)
-	err = w.live.Get(ctx, client.ObjectKeyFromObject(object), current)
+	current, err := w.current(ctx, object)
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	return current.GetResourceVersion() == object.GetResourceVersion(), nil
+}
+
+// current reads the metadata an object has now.
+func (w writer) current(ctx context.Context, object client.Object) (*metav1.PartialObjectMetadata, error) {
+	kind, err := apiutil.GVKForObject(object, w.client.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	current := &metav1.PartialObjectMetadata{}
+	current.SetGroupVersionKind(kind)
+	return current, w.live.Get(ctx, client.ObjectKeyFromObject(object), current)
 }
 
 // isRefused tells whether repeating the request as it is could only get the same answer: any 4xx that is not about timing,

@@ -53,7 +53,7 @@ func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 
 func (j *judge) daemonFrozen(e event, pod *corev1.Pod) {
 	before, now := j.owners[pod.UID], placeOf(pod)
-	if j.phaseAt(e.version).rules.FrozenBut != "" && before != "" && before != now {
+	if j.phaseAt(e.version, j.workloadOf(pod)).rules.FrozenBut != "" && before != "" && before != now {
 		j.violation(e, "moved to revision %s, although nothing may move", pod.Labels[daemonHashLabel])
 	}
 }

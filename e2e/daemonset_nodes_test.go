@@ -14,28 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// daemonDisturbances break nodes, managers or kube-controller-manager while a DaemonSet is updated, and mend them.
-func daemonDisturbances(t *testing.T) {
-	t.Run("DaemonSet, kubelet stopped", kubeletStopped)
-	t.Run("DaemonSet, node cordoned", nodeCordoned)
-	t.Run("DaemonSet, node tainted", func(t *testing.T) { leavesAndReturns(t, tainted) })
-	t.Run("DaemonSet, node unlabelled", func(t *testing.T) { leavesAndReturns(t, unlabelledNode) })
-	t.Run("DaemonSet, node removed and added", func(t *testing.T) { leavesAndReturns(t, removed) })
-	t.Run("DaemonSet, manager killed", daemonsLeaderKilled)
-	t.Run("DaemonSet, manager deleted", daemonsLeaderDeleted)
-	t.Run("DaemonSet, every manager gone", daemonsManagersGone)
-	t.Run("DaemonSet, webhook down while editing", daemonsWebhookDown)
-	t.Run("DaemonSet, kube-controller-manager restarted", daemonsControllerManagerRestarted)
-	t.Run("DaemonSet, uninstalled", daemonsUninstalled)
-}
-
 // kubeletStopped: the pod of a node that is down counts as unavailable. Without budget left nothing moves; with budget for one more
 // the others follow, one after the other; the pod itself follows when its node returns.
 func kubeletStopped(t *testing.T) {
+	long(t)
 	s := newDaemonStage(t, labelled)
 	down := s.spareNode()
-	s.install(agent())
+	s.submitDaemonSet(agent())
 	s.create(web(1, named("clock"), onNode(s.otherNode(down))))
+	s.completes(agents)
 	before := s.pods(agents)
 	s.stopKubelet(down)
 	s.wait("the pod to be reported as not Ready", of(agents, func(now workload) error {
@@ -68,17 +55,23 @@ func onNode(name string) knob {
 // spareNode is a real node that no manager runs on: what happens to it leaves Stayput alone.
 func (s *stage) spareNode() string {
 	s.Helper()
-	managers, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
-	if err != nil {
-		s.Fatal(err)
-	}
-	for _, node := range s.realNodes() {
-		if !slices.ContainsFunc(managers.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == node }) {
-			return node
+	var spare string
+	nodes := s.realNodes()
+	s.eventually("a node without a manager", func(ctx context.Context) error {
+		found, err := clients.CoreV1().Pods(ownNamespace).List(ctx, managers)
+		if err != nil {
+			return err
 		}
-	}
-	s.Fatal("a manager runs on every node: these tests need three nodes")
-	return ""
+		free := slices.IndexFunc(nodes, func(node string) bool {
+			return !slices.ContainsFunc(found.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == node })
+		})
+		if free < 0 {
+			return fmt.Errorf("there are %d managers on %d nodes", len(found.Items), len(nodes))
+		}
+		spare = nodes[free]
+		return nil
+	})
+	return spare
 }
 
 func (s *stage) otherNode(than string) string {
@@ -136,19 +129,19 @@ func nodeReady(ctx context.Context, name string) error {
 	return nil
 }
 
-// badImagePending is a stage in which one pod waits for an image that is not, for as long as nobody undoes it.
-func badImagePending(t *testing.T, knobs ...daemonKnob) *stage {
-	s := newDaemonStage(t, labelled)
+// badImagePending installs the DaemonSet and lets one pod wait for an image that is not, for as long as nobody undoes it.
+func (s *stage) badImagePending(knobs ...daemonKnob) {
+	s.Helper()
 	s.install(agent(knobs...))
 	s.begin("bad image", inPlace)
 	s.setImage(agents, "app=missing")
 	s.fails(agents, "ImagePullBackOff")
-	return s
 }
 
 // nodeCordoned: pods of DaemonSets stay on cordoned nodes and are updated there.
 func nodeCordoned(t *testing.T) {
-	s := badImagePending(t)
+	s := newDaemonStage(t, labelled)
+	s.badImagePending()
 	before, node := s.pods(agents), s.spareNode()
 	t.Cleanup(func() { onCluster(t, "uncordon", node) })
 	onCluster(t, "cordon", node)
@@ -160,18 +153,20 @@ func nodeCordoned(t *testing.T) {
 
 // departure is a way in which a node stops being one of the DaemonSet's, and returns.
 type departure struct {
-	knobs  []daemonKnob
-	leave  func(s *stage, node string)
-	rejoin func(s *stage, node string)
+	prepare func(s *stage) daemonKnob
+	leave   func(s *stage, node string)
+	rejoin  func(s *stage, node string)
 }
 
-const (
-	sickness   = "e2e.stayput.dev/sick"  // key of a taint
-	membership = "e2e.stayput.dev/agent" // label of the nodes that the DaemonSet is for
-)
+// sickness is the key of a taint.
+const sickness = "e2e.stayput.dev/sick"
+
+// membership labels the nodes that the scenario's DaemonSet is for, and means nothing to any other.
+func membership(s *stage) string { return "e2e.stayput.dev/" + s.namespace }
 
 var (
 	tainted = departure{
+		prepare: asItIs,
 		leave: func(s *stage, node string) {
 			s.Cleanup(func() { cure(s, node) })
 			onCluster(s.T, "taint", "node", node, sickness+"=yes:NoExecute")
@@ -179,6 +174,7 @@ var (
 		rejoin: cure,
 	}
 	removed = departure{
+		prepare: asItIs,
 		leave: func(s *stage, node string) {
 			s.stopKubelet(node)
 			onCluster(s.T, "delete", "node", node)
@@ -186,13 +182,28 @@ var (
 		rejoin: func(s *stage, node string) { startKubelet(s.T, node) }, // which registers the node anew
 	}
 	unlabelledNode = departure{
-		knobs: []daemonKnob{func(ds *appsv1.DaemonSet) {
-			ds.Spec.Template.Spec.NodeSelector = map[string]string{membership: "yes"}
-		}},
-		leave:  func(s *stage, node string) { onCluster(s.T, "label", "node", node, membership+"-") },
-		rejoin: func(s *stage, node string) { onCluster(s.T, "label", "node", node, membership+"=yes") },
+		prepare: membersOnly,
+		leave:   func(s *stage, node string) { onCluster(s.T, "label", "node", node, membership(s)+"-") },
+		rejoin:  func(s *stage, node string) { onCluster(s.T, "label", "node", node, membership(s)+"=yes") },
 	}
 )
+
+func asItIs(*stage) daemonKnob { return func(*appsv1.DaemonSet) {} }
+
+// membersOnly labels all nodes until the test ends, and keeps the DaemonSet to nodes with this label.
+func membersOnly(s *stage) daemonKnob {
+	s.Cleanup(func() { onCluster(s.T, "label", "nodes", "-l", "type!=simulated", membership(s)+"-") })
+	onCluster(s.T, "label", "nodes", "-l", "type!=simulated", membership(s)+"=yes")
+	return func(ds *appsv1.DaemonSet) {
+		ds.Spec.Template.Spec.NodeSelector = map[string]string{membership(s): "yes"}
+	}
+}
+
+// nodeRemoved: Kubernetes notices only after most of a minute that a kubelet is gone.
+func nodeRemoved(t *testing.T) {
+	long(t)
+	leavesAndReturns(t, removed)
+}
 
 // cure takes the taint off, if it is there.
 func cure(s *stage, name string) {
@@ -218,9 +229,8 @@ func onCluster(t *testing.T, arguments ...string) {
 // leavesAndReturns: a node goes while a bad image is pending. Its pod is deleted at once, though the update is held; back again
 // the node gets a pod with the bad image, as natively, and the undo takes it along with the others.
 func leavesAndReturns(t *testing.T, of departure) {
-	t.Cleanup(func() { onCluster(t, "label", "nodes", "-l", "type!=simulated", membership+"-") })
-	onCluster(t, "label", "nodes", "-l", "type!=simulated", membership+"=yes", "--overwrite")
-	s := badImagePending(t, of.knobs...)
+	s := newDaemonStage(t, labelled)
+	s.badImagePending(of.prepare(s))
 	node := s.spareNode()
 	others, lost := s.pods(agents), s.podOn(agents, node)
 	delete(others, lost.UID)
@@ -275,89 +285,4 @@ func (s *stage) podOn(name, node string) *corev1.Pod {
 	}
 	s.Fatalf("no pod of %s is on %s", name, node)
 	return nil
-}
-
-// daemonsDisturbed is a stage with an update that is half-way.
-func daemonsDisturbed(t *testing.T) *stage {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(lasting))
-	s.begin("in place", inPlace)
-	s.setImage(agents, "app=v2")
-	s.reaches(agents, threeway)
-	return s
-}
-
-// daemonsLeaderKilled: see managerKilled. Until the kubelet has noticed, native writes get past the dead webhook.
-func daemonsLeaderKilled(t *testing.T) {
-	s := daemonsDisturbed(t)
-	t.Cleanup(func() { mended(t) })
-	s.begin("killed", Rules{Created: anyNumber, Deleted: anyNumber})
-	killProcess(s, s.leader())
-	s.completes(agents)
-	s.runs(agents, "v2")
-}
-
-func daemonsLeaderDeleted(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(lasting))
-	t.Cleanup(func() { mended(t) })
-	s.inPlace(agents, once, func() {
-		s.setImage(agents, "app=v2")
-		s.reaches(agents, threeway)
-		onCluster(t, "-n", ownNamespace, "delete", "pod", s.leader().Name, "--wait=false")
-	})
-}
-
-func daemonsManagersGone(t *testing.T) {
-	s := daemonsDisturbed(t)
-	t.Cleanup(func() { restoreManagers(t) })
-	s.begin("native", recreated)
-	removeManagers(s)
-	s.rollsOut(agents)
-	s.runs(agents, "v2")
-	restoreManagers(t)
-	s.managed(agents)
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
-}
-
-// daemonsWebhookDown: the managers live and update in place while the native controller, which nobody holds, replaces pods.
-func daemonsWebhookDown(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent())
-	t.Cleanup(func() { portWebhooks(t, 443) })
-	portWebhooks(t, 9)
-	s.eventually("the webhooks to be down", func(ctx context.Context) error {
-		if s.decision(ctx, agents) != "" {
-			return errors.New("they answer")
-		}
-		return nil
-	})
-	// Outage: each of the two may take a pod before it sees that the other has.
-	s.begin("webhook down", Rules{Created: some, Deleted: some, Outage: true})
-	s.setImage(agents, "app=v2")
-	s.completes(agents)
-	portWebhooks(t, 443)
-	s.managed(agents)
-	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
-}
-
-func daemonsControllerManagerRestarted(t *testing.T) {
-	s := newDaemonStage(t, labelled)
-	s.install(agent(lasting))
-	t.Cleanup(func() { component(t, "start", "kube-controller-manager") })
-	s.inPlace(agents, once, func() {
-		s.setImage(agents, "app=v2")
-		s.reaches(agents, threeway)
-		component(t, "stop", "kube-controller-manager")
-		component(t, "start", "kube-controller-manager")
-	})
-}
-
-func daemonsUninstalled(t *testing.T) {
-	s := daemonsDisturbed(t)
-	t.Cleanup(func() { build(t, "install"); mended(t) })
-	s.begin("native", recreated)
-	build(t, "uninstall")
-	s.completes(agents)
-	s.runs(agents, "v2")
 }

@@ -29,6 +29,25 @@ func ref(name string) string {
 	return "deployment/" + name
 }
 
+// called is the name of a Deployment or DaemonSet.
+func called(workload metav1.Object) string {
+	if _, is := workload.(*appsv1.DaemonSet); is {
+		return daemonSetPrefix + workload.GetName()
+	}
+	return workload.GetName()
+}
+
+// workloadOf names the workload that controls the pod, directly or not; empty if it is gone or is none.
+func (w world) workloadOf(pod *corev1.Pod) string {
+	if d := w.deploymentOf(pod); d != nil {
+		return called(d)
+	}
+	if ds := w.daemonSetOf(pod); ds != nil {
+		return called(ds)
+	}
+	return ""
+}
+
 // isNamed says whether an object is the workload of this name.
 func isNamed(object metav1.Object, name string) bool {
 	if short, ok := strings.CutPrefix(name, daemonSetPrefix); ok {

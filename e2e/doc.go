@@ -11,5 +11,6 @@
 //	timeline_test.go   what is printed when a test fails, with diagnosis_test.go
 //	scenario_test.go   what a user does: create, edit, wait
 //	daemonset_*.go     the same for DaemonSets, where they differ, and their scenarios
+//	meeting_test.go    what disturbs everybody, a Deployment and a DaemonSet at once; leader_test.go, in each phase of a pod's way
 //	bench_test.go      what an update costs beside a native one (build tag bench, `make bench`)
 package e2e

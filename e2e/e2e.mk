@@ -6,10 +6,6 @@ RUN ?= .
 e2e: cluster install ## the end-to-end suite; RUN=undo/half for some of it, SHORT=1 without what takes a minute
 	go test -tags e2e -count=1 -timeout 45m -parallel 8 $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
 
-.PHONY: e2e-daemonsets
-e2e-daemonsets: cluster install ## what disturbs nodes, managers and controllers while a DaemonSet is updated
-	DAEMONSETS_ALONE=1 go test -tags e2e -count=1 -timeout 45m ./e2e -run 'TestDaemonSetsAlone/$(RUN)'
-
 .PHONY: demo
 demo: cluster install ## what Stayput does, in a minute
 	@PATH="$(BIN):$$PATH" e2e/demo.sh

@@ -120,6 +120,30 @@ func TestJudgeAcceptsAnUpdateInPlace(t *testing.T) {
 	}
 }
 
+// A phase about one workload neither counts what happens to another nor ends that one's phase.
+func TestJudgeCountsEachWorkload(t *testing.T) {
+	for name, c := range map[string]struct {
+		edited string
+		found  string
+	}{
+		"the Deployment": {"d", "phase \"edit\" of d created 1 pods, not 0: p3"},
+		"the DaemonSet":  {daemonSetPrefix + "d", ""},
+		"all":            {"", "phase \"edit\" created 1 pods, not 0: p3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begun()
+			s.tell(watch.Added, aPod("p3", "new", "v2", true))
+			_, violations := judged(s.events, []phase{
+				{name: "creation", rules: Rules{Created: anyNumber, Deleted: anyNumber}},
+				{name: "edit", rules: inPlace.of(c.edited), from: 5},
+			})
+			if verdict := strings.Join(violations, "\n"); verdict != c.found {
+				t.Errorf("%q instead of %q", verdict, c.found)
+			}
+		})
+	}
+}
+
 func TestJudgeFindsWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*story)

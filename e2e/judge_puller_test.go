@@ -79,7 +79,7 @@ func (r Rules) whole(of metav1.Object) bool { return r.Whole && of.GetLabels()[b
 // surge: no pod is created beyond maxSurge where none may be missing.
 func (j *judge) surge(e event, pod *corev1.Pod) {
 	d := j.deploymentOf(pod)
-	if e.what != watch.Added || d == nil || !j.phaseAt(e.version).rules.whole(d) {
+	if e.what != watch.Added || d == nil || !j.phaseAt(e.version, called(d)).rules.whole(d) {
 		return
 	}
 	if pods, most := len(j.podsOf(d)), int(replicasOf(d))+maySurge(d); pods > most {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -29,6 +30,8 @@ var (
 
 // Rules are what may differ from phase to phase. Everything else the judge asks is asked always.
 type Rules struct {
+	// Of names the workload they are about. Empty: all that the namespace has, taken together.
+	Of               string
 	Created, Deleted Count
 	// FrozenBut: no pod may change its ReplicaSet or revision, but for those of this Deployment.
 	FrozenBut string
@@ -42,7 +45,14 @@ type Rules struct {
 var (
 	inPlace   = Rules{Created: none, Deleted: none}
 	recreated = Rules{Created: some, Deleted: some}
+	anyChurn  = Rules{Created: anyNumber, Deleted: anyNumber}
 )
+
+// of are the same rules for one workload; the others go on under those they had.
+func (r Rules) of(name string) Rules {
+	r.Of = name
+	return r
+}
 
 func frozenBut(name string) Rules { return Rules{Created: none, Deleted: none, FrozenBut: name} }
 
@@ -53,6 +63,13 @@ type phase struct {
 	from             uint64
 	created, deleted []string
 	peak             int // most pods unavailable at a time
+}
+
+func (p *phase) String() string {
+	if p.rules.Of == "" {
+		return strconv.Quote(p.name)
+	}
+	return fmt.Sprintf("%q of %s", p.name, p.rules.Of)
 }
 
 // judge takes the events in the order in which they happened.
@@ -121,9 +138,10 @@ func (j *judge) observe(e event) {
 	}
 }
 
-func (j *judge) phaseAt(version uint64) *phase {
+// phaseAt is the newest phase at this version that is about the workload.
+func (j *judge) phaseAt(version uint64, workload string) *phase {
 	for i := len(j.phases) - 1; i > 0; i-- {
-		if version > j.phases[i].from {
+		if of := j.phases[i].rules.Of; version > j.phases[i].from && (of == "" || of == workload) {
 			return &j.phases[i]
 		}
 	}
@@ -137,7 +155,7 @@ func (j *judge) violation(e event, format string, arguments ...any) {
 
 // churn counts births and deletions; a pod is deleted from the first moment it is terminating.
 func (j *judge) churn(e event, pod *corev1.Pod) {
-	in := j.phaseAt(e.version)
+	in := j.phaseAt(e.version, j.workloadOf(pod))
 	if e.what == watch.Added {
 		in.created = append(in.created, pod.Name)
 	}
@@ -151,10 +169,10 @@ func (j *judge) churn(e event, pod *corev1.Pod) {
 func (p *phase) numbers() []string {
 	var wrong []string
 	if n := len(p.created); n < p.rules.Created.min || n > p.rules.Created.max {
-		wrong = append(wrong, fmt.Sprintf("phase %q created %d pods, not %s: %s", p.name, n, p.rules.Created, names(p.created)))
+		wrong = append(wrong, fmt.Sprintf("phase %s created %d pods, not %s: %s", p, n, p.rules.Created, names(p.created)))
 	}
 	if n := len(p.deleted); n < p.rules.Deleted.min || n > p.rules.Deleted.max {
-		wrong = append(wrong, fmt.Sprintf("phase %q deleted %d pods, not %s: %s", p.name, n, p.rules.Deleted, names(p.deleted)))
+		wrong = append(wrong, fmt.Sprintf("phase %s deleted %d pods, not %s: %s", p, n, p.rules.Deleted, names(p.deleted)))
 	}
 	return wrong
 }
@@ -198,7 +216,7 @@ func (j *judge) agreement(e event, pod *corev1.Pod) {
 }
 
 func (j *judge) frozen(e event, pod *corev1.Pod, set *appsv1.ReplicaSet) {
-	exempt, before := j.phaseAt(e.version).rules.FrozenBut, j.owners[pod.UID]
+	exempt, before := j.phaseAt(e.version, j.workloadOf(pod)).rules.FrozenBut, j.owners[pod.UID]
 	if exempt == "" || before == "" || before == set.UID {
 		return
 	}
@@ -304,7 +322,7 @@ func (j *judge) outage(e event, d *appsv1.Deployment) {
 func (j *judge) missing(e event, of metav1.Object, wanted, serving, budget int) {
 	floor := min(wanted, max(j.floor[of.GetUID()], serving))
 	j.floor[of.GetUID()] = floor
-	in, missing := j.phaseAt(e.version), floor-serving
+	in, missing := j.phaseAt(e.version, called(of)), floor-serving
 	if in.rules.whole(of) {
 		budget = 0
 	}

@@ -129,10 +129,10 @@ func TestTogether(t *testing.T) {
 // TestAlone runs the scenarios that break something everybody shares, one after the other, and mends it after each.
 func TestAlone(t *testing.T) { disturbances(t) }
 
-// TestDaemonSetsAlone is TestAlone for DaemonSets. It takes six minutes and is run on demand: make e2e-daemonsets.
-func TestDaemonSetsAlone(t *testing.T) {
-	if os.Getenv("DAEMONSETS_ALONE") == "" {
-		t.Skip("set DAEMONSETS_ALONE=1, or run make e2e-daemonsets")
+// long keeps a scenario out of make test, which runs the suite with -short.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes a minute; make e2e runs it")
 	}
-	daemonDisturbances(t)
 }

@@ -30,12 +30,19 @@ type Recorder struct {
 	stop      context.CancelFunc
 
 	mutex   sync.Mutex
-	changed chan struct{} // closed and replaced at every event
+	waiting map[*waiter]bool
 	events  []event
 	passed  map[string]uint64 // the newest version each watch has delivered
 	live    world             // what has arrived so far: good for waiting, not for judging
 	phases  []phase
 	broken  error
+}
+
+// waiter is somebody who waits for a condition.
+type waiter struct {
+	condition func(world) error
+	missing   error         // what the condition said last
+	over      chan struct{} // closed when it is met, or never will be
 }
 
 // record starts a Recorder, which judges everything when the test ends.
@@ -47,7 +54,7 @@ func record(t *testing.T, namespace string) *Recorder {
 		lists:     listsOf(namespace),
 		started:   time.Now(),
 		stop:      stop,
-		changed:   make(chan struct{}),
+		waiting:   map[*waiter]bool{},
 		passed:    map[string]uint64{},
 		live:      newWorld(),
 		phases:    []phase{{name: "creation", rules: Rules{Created: anyNumber, Deleted: anyNumber}}},
@@ -115,6 +122,7 @@ func (r *Recorder) take(kind string, received watch.Event) {
 	object, ok := received.Object.(metav1.Object)
 	if !ok || received.Type == watch.Error {
 		r.broken = fmt.Errorf("the watch of %s broke: %v", kind, received.Object)
+		r.askAll()
 		return
 	}
 	object.SetManagedFields(ofUsers(object.GetManagedFields()))
@@ -122,8 +130,7 @@ func (r *Recorder) take(kind string, received watch.Event) {
 	r.events = append(r.events, e)
 	r.passed[kind] = max(r.passed[kind], e.version)
 	r.live.apply(e)
-	close(r.changed)
-	r.changed = make(chan struct{})
+	r.askAll()
 }
 
 // ofUsers keeps only what the judge asks about: who owns fields of the object itself, not of a subresource.
@@ -197,32 +204,60 @@ func values[K comparable, T metav1.Object](from map[K]T) []metav1.Object {
 	return objects
 }
 
-// until waits for a condition on what has arrived. It is asked at every event, and twice a second for what depends on time;
-// its last answer is the error.
+// until waits for a condition on what has arrived. It is asked as each event arrives, so that no moment is too short to be seen, and
+// twice a second for what depends on time; its last answer is the error.
 func (r *Recorder) until(ctx context.Context, condition func(world) error) error {
+	w := &waiter{condition: condition, over: make(chan struct{})}
 	tick := time.NewTicker(time.Second / 2)
 	defer tick.Stop()
-	for {
-		missing, changed := r.ask(condition)
-		if missing == nil {
-			return nil
-		}
+	for r.ask(w) {
 		select {
 		case <-ctx.Done():
-			return missing
+			return r.giveUp(w)
 		case <-tick.C:
-		case <-changed:
+		case <-w.over:
+			return w.missing
 		}
+	}
+	return w.missing
+}
+
+// ask tells whether there is something left to wait for. From now on the waiter is asked at every event.
+func (r *Recorder) ask(w *waiter) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	select {
+	case <-w.over:
+	default:
+		r.waiting[w] = true
+		r.askNow(w)
+	}
+	return r.waiting[w]
+}
+
+func (r *Recorder) askAll() {
+	for w := range r.waiting {
+		r.askNow(w)
 	}
 }
 
-func (r *Recorder) ask(condition func(world) error) (missing error, changed <-chan struct{}) {
+// askNow asks the waiter's condition, which is not asked again once it is met.
+func (r *Recorder) askNow(w *waiter) {
+	if w.missing = r.broken; r.broken == nil {
+		w.missing = w.condition(r.live)
+	}
+	if r.broken != nil || w.missing == nil {
+		delete(r.waiting, w)
+		close(w.over)
+	}
+}
+
+// giveUp is what is missing.
+func (r *Recorder) giveUp(w *waiter) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.broken != nil {
-		return r.broken, r.changed
-	}
-	return condition(r.live), r.changed
+	delete(r.waiting, w)
+	return w.missing
 }
 
 // Begin starts a phase with rules of its own at this moment.

@@ -91,8 +91,7 @@ func scaleAndImage(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3))
 	before := s.pods("web")
-	// Outage: a known defect, see Limits in README.md. A pod whose gate is closed while it starts may be Ready for a moment.
-	s.begin("both", Rules{Created: exactly(2), Deleted: none, Outage: true})
+	s.begin("both", Rules{Created: exactly(2), Deleted: none})
 	s.kubectl("", "patch", "deployment", "web", "--type=strategic", "-p", fmt.Sprintf(
 		`{"spec":{"replicas":5,"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, appImage("v2")))
 	s.completes("web")

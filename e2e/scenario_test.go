@@ -253,13 +253,23 @@ func (s *stage) expectIn(said string, parts ...string) {
 	}
 }
 
-// create creates the Deployment and waits until it is rolled out.
-func (s *stage) create(d *appsv1.Deployment) {
+// create creates Deployments, all at once, and waits until they are rolled out.
+func (s *stage) create(deployments ...*appsv1.Deployment) {
+	s.Helper()
+	for _, d := range deployments {
+		s.submit(d)
+	}
+	for _, d := range deployments {
+		s.completes(d.Name)
+	}
+}
+
+// submit creates the Deployment.
+func (s *stage) submit(d *appsv1.Deployment) {
 	s.Helper()
 	if _, err := clients.AppsV1().Deployments(s.namespace).Create(s.Context(), d, metav1.CreateOptions{}); err != nil {
 		s.Fatalf("creating Deployment %s: %v", d.Name, err)
 	}
-	s.completes(d.Name)
 }
 
 // setImage gives containers of a workload images: "app=v2".
@@ -301,23 +311,32 @@ func (s *stage) label(label string) {
 func (s *stage) managed(name string) {
 	s.Helper()
 	s.eventually("webhooks that answer", func(ctx context.Context) error {
-		if s.decision(ctx, name) == "" {
+		decision, err := s.decision(ctx, name)
+		if err == nil && decision == "" {
 			return errors.New("a dry run of an edit is not answered")
 		}
-		return nil
+		return err
+	})
+}
+
+// unmanaged waits until an edit of the workload would meet no webhook.
+func (s *stage) unmanaged(name string) {
+	s.Helper()
+	s.eventually("webhooks that do not answer", func(ctx context.Context) error {
+		decision, err := s.decision(ctx, name)
+		if err == nil && decision != "" {
+			return errors.New("a dry run of an edit is answered: " + decision)
+		}
+		return err
 	})
 }
 
 // decision is what the webhooks record on a workload in a dry run, empty if nothing.
-func (s *stage) decision(ctx context.Context, name string) string {
-	s.Helper()
+func (s *stage) decision(ctx context.Context, name string) (string, error) {
 	output, _, err := kubectl(ctx, "", "-n", s.namespace, "patch", ref(name), "--dry-run=server", "--type=merge",
 		"-p", `{"spec":{"template":{"metadata":{"labels":{"probe":"webhooks"}}}}}`,
 		"-o", `jsonpath={.metadata.annotations.stayput\.dev/decision}`)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return output
+	return output, err
 }
 
 // completes waits until the update is over in every respect, and asks kubectl too.
@@ -343,12 +362,17 @@ func (s *stage) ends(name string) {
 // reaches waits for a moment of an update.
 func (s *stage) reaches(name string, moment moment) {
 	s.Helper()
-	s.wait(name+" to be "+moment.name, of(name, func(now workload) error {
+	s.wait(name+" to be "+moment.name, at(name, moment))
+}
+
+// at is the condition that a workload's update is at this moment.
+func at(name string, moment moment) func(world) error {
+	return of(name, func(now workload) error {
 		if tally := now.tally(); !moment.holds(tally) {
 			return errors.New(tally.String())
 		}
 		return nil
-	}))
+	})
 }
 
 // met demands that the last edit of the workload's spec fell into the moment.
@@ -439,6 +463,12 @@ func (s *stage) recreatedUnder(rules Rules, name string, edit func()) {
 	s.begin("native", rules)
 	edit()
 	s.completes(name)
+	s.replaced(name, before)
+}
+
+// replaced demands that none of the pods of before is left.
+func (s *stage) replaced(name string, before map[types.UID]*corev1.Pod) {
+	s.Helper()
 	for uid, pod := range s.pods(name) {
 		if before[uid] != nil {
 			s.Errorf("pod %s is still there after a native rollout", pod.Name)

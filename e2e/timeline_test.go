@@ -21,7 +21,7 @@ func timeline(events []event, phases []phase, started time.Time) string {
 	last, next := map[types.UID]string{}, 0
 	for _, e := range events {
 		for ; next < len(phases) && e.version > phases[next].from; next++ {
-			lines = append(lines, fmt.Sprintf("---- %s", phases[next].name))
+			lines = append(lines, fmt.Sprintf("---- %s", &phases[next]))
 		}
 		line := fmt.Sprintf("%s/%s %s", kindOf(e.object), e.object.GetName(), describe(e))
 		if last[e.object.GetUID()] == line {

@@ -154,8 +154,7 @@ func pause(t *testing.T) {
 
 func editPaused(t *testing.T) {
 	s := newStage(t, labelled)
-	s.create(web(3))
-	s.create(web(1, named("clock")))
+	s.create(web(3), web(1, named("clock")))
 	before := s.pods("web")
 	s.rollout("pause", "web")
 	s.begin("paused", frozenBut("clock"))
@@ -178,8 +177,7 @@ func (s *stage) tick(tag string) {
 
 func pauseHalfway(t *testing.T) {
 	s := newStage(t, labelled)
-	s.create(web(4, slow))
-	s.create(web(1, named("clock")))
+	s.create(web(4, slow), web(1, named("clock")))
 	before := s.pods("web")
 	s.begin("half-way", inPlace)
 	s.setImage("web", "app=v2")

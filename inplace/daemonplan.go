@@ -56,11 +56,16 @@ func (v *daemonView) move() {
 	budget := v.DaemonSet.maxUnavailable(v.desired()) - v.unavailable()
 	for m := range v.pending() {
 		m.turn = m.restarts() && closed(m.pod)
+		drained, wait := m.drained(v.Now)
+		v.again(wait)
+		starting, grownIn := m.starting(v.Now)
 		switch {
 		case !m.change.InPlace() || !v.reachable(m.pod):
-		case m.drained(), m.light():
+		case drained, m.light():
 			v.step(m.moveTo(v.target, v.DaemonSet.Spec.Template, v.Now))
 		case m.turn || !m.restarts():
+		case starting:
+			v.again(grownIn)
 		case !m.available:
 			v.start(m)
 		case budget > 0:
@@ -130,7 +135,7 @@ func (v *daemonView) released(each *ControllerRevision, value string) string {
 	if value == "" {
 		return ""
 	}
-	return v.touched(value, each == v.target && v.unfinished(), v.Now)
+	return v.touched(value, each == v.target && v.unfinished(), touchDaemonEvery, v.Now)
 }
 
 func (v *daemonView) set(each *ControllerRevision, change func(*marks)) {
@@ -143,20 +148,20 @@ func (v *daemonView) set(each *ControllerRevision, change func(*marks)) {
 func (v *daemonView) patchRevisions() {
 	for _, each := range v.Revisions {
 		operations := setEntries("labels", each.Labels,
-			[2]string{LabelSettling, v.marks[each].settling}, [2]string{LabelReleased, v.marks[each].released})
+			[2]string{LabelSettling, v.marks[each].settling}, [2]string{LabelReleased, v.marks[each].released}, [2]string{LabelWoken, ""})
 		if len(operations) > 0 {
 			v.step(PatchRevision{Revision: each, Operations: guarded(each, operations...), Why: "marks"})
 		}
 	}
 }
 
-// Release gives the update back to the native controller: every gate opened, and, unless all pods are the target's already, the
+// Release gives the update back to the native controller: gates opened as soon as that is safe, and, unless all pods are the target's already, the
 // target labelled, which ends the hold and wakes that controller (updateHistory in pkg/controller/daemon/daemon_controller.go).
 // A half-updated pod without gate has no revision's hash and is replaced.
 func (r DaemonRollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Revision: v.target, Reasons: Reasons{why}}
-	v.openAll(v.states(), v.Now, why.Message)
+	v.gates()
 	v.letGo()
 	v.phase(PhaseNative, why.Message)
 	return v.finish()

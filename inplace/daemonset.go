@@ -120,6 +120,16 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, Reason) {
 		return true, Reason{Message: "the pod is updated in place"}
 	case v.othersFirst():
 		return true, Reason{Message: "other pods of the DaemonSet are updated in place first"}
+	case v.gateMoved(m):
+		return true, Reason{Message: "the gate of another pod of the DaemonSet has just moved"}
 	}
 	return false, m.change.Reasons[0]
+}
+
+// gateMoved: another pod may count as available although its gate is or was closed. The kubelet's report of that wakes the native
+// controller, and so does every touch of a released target.
+func (v *daemonView) gateMoved(but *daemon) bool {
+	return slices.ContainsFunc(v.members, func(m *daemon) bool {
+		return m.pod.UID != but.pod.UID && unsettledGate(m.pod, v.Now)
+	})
 }

@@ -95,7 +95,12 @@ func (f *fleet) once() Plan {
 func (f *fleet) rest() {
 	f.t.Helper()
 	for range 100 {
-		if plan := f.once(); len(plan.Steps) == 0 {
+		plan := f.once()
+		switch {
+		case len(plan.Steps) > 0:
+		case plan.After > 0 && plan.After <= gateSeenAfter:
+			f.Now = f.Now.Add(plan.After)
+		default:
 			return
 		}
 	}
@@ -162,6 +167,9 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 	}
 	if isTrue(pod, corev1.PodReady) != ready {
 		conditionIs(corev1.PodReady, is(ready))(pod)
+		if running && !ready {
+			condition(pod, corev1.PodReady).Reason = reasonGatesNotReady
+		}
 	}
 }
 
@@ -327,7 +335,7 @@ func TestDaemonsOfSeveralRevisions(t *testing.T) {
 	f.expect("mark 3 true false", "close p1", "p1 is 3 app=v2", "open p1", "mark 3 false true")
 	held(0, true) // decided before it moved
 	held(1, false)
-	f.Now = f.Now.Add(touchEvery)
+	f.Now = f.Now.Add(touchDaemonEvery)
 	f.once()
 	f.expect("mark 3 false true")
 	f.Pods = f.Pods[:1]

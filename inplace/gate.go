@@ -20,6 +20,44 @@ func gated(pod *corev1.Pod) bool {
 // False was closed by the leader and is the leader's.
 func Unopened(pod *corev1.Pod) bool { return gated(pod) && condition(pod, ConditionServing) == nil }
 
+// gateSeenAfter is how long after its transition a gate is taken to be known to the kubelet; several times what that takes.
+const gateSeenAfter = 3 * time.Second
+
+// keptOut tells whether the kubelet itself keeps the pod out of service because its gate is closed; if it is only a matter of time, of
+// how much. A pod that was not Ready anyway shows no sign of it: GeneratePodReadyCondition in pkg/kubelet/status/generate.go looks
+// at the containers first. Patched before the kubelet knows, it could be reported Ready with its old containers.
+func keptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+	gate, ready := condition(pod, ConditionServing), condition(pod, corev1.PodReady)
+	switch {
+	case !closed(pod) || ready != nil && ready.Status == corev1.ConditionTrue:
+		return false, 0
+	case ready != nil && ready.Reason == reasonGatesNotReady:
+		return true, 0
+	}
+	return since(gate.LastTransitionTime.Time, gateSeenAfter, now)
+}
+
+// reasonGatesNotReady is ReadinessGatesNotReady there.
+const reasonGatesNotReady = "ReadinessGatesNotReady"
+
+// unsettledGate tells whether the kubelet may be about to report the pod as not Ready for a gate that is or was closed: native
+// controllers count it as available until then.
+func unsettledGate(pod *corev1.Pod, now time.Time) bool {
+	gate := condition(pod, ConditionServing)
+	if !gated(pod) || gate == nil || gate.Reason == reasonBorn {
+		return false
+	}
+	known, _ := since(gate.LastTransitionTime.Time, gateSeenAfter, now)
+	return isTrue(pod, corev1.PodReady) && closed(pod) || !closed(pod) && !known
+}
+
+// The reasons of ConditionServing.
+const (
+	reasonBorn     = "Serving"         // opened for the first time
+	reasonReopened = "ServingAgain"    // opened after an update
+	reasonUpdating = "UpdatingInPlace" // closed
+)
+
 // closed tells whether the leader keeps the pod out of service.
 func closed(pod *corev1.Pod) bool {
 	gate := condition(pod, ConditionServing)
@@ -32,12 +70,16 @@ func OpenGate(pod *corev1.Pod, now time.Time) SetGate {
 }
 
 func openGate(pod *corev1.Pod, now time.Time, why string) SetGate {
-	return SetGate{Pod: pod, Open: true, Why: why, Operations: setServing(pod, corev1.ConditionTrue, "Serving", now)}
+	reason := reasonReopened
+	if Unopened(pod) {
+		reason = reasonBorn
+	}
+	return SetGate{Pod: pod, Open: true, Why: why, Operations: setServing(pod, corev1.ConditionTrue, reason, now)}
 }
 
 // closeGate takes the pod out of service before its containers restart.
 func closeGate(pod *corev1.Pod, now time.Time, why string) SetGate {
-	return SetGate{Pod: pod, Why: why, Operations: setServing(pod, corev1.ConditionFalse, "UpdatingInPlace", now)}
+	return SetGate{Pod: pod, Why: why, Operations: setServing(pod, corev1.ConditionFalse, reasonUpdating, now)}
 }
 
 func setServing(pod *corev1.Pod, status corev1.ConditionStatus, reason string, now time.Time) []jsonpatch.Operation {
@@ -89,15 +131,6 @@ func Reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool) {
 	s := &podState{pod: pod, move: moveOf(pod)}
 	may, _ = s.mayReopen(now)
 	return openGate(pod, now, s.whyReopen()), may
-}
-
-// openAll opens every closed gate, whatever state the pods are in.
-func (d *draft) openAll(pods iter.Seq[*podState], now time.Time, why string) {
-	for s := range pods {
-		if closed(s.pod) {
-			d.step(openGate(s.pod, now, why))
-		}
-	}
 }
 
 // mayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its

@@ -2,8 +2,10 @@ package inplace
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestOpenGate(t *testing.T) {
@@ -47,6 +49,69 @@ func TestUnopened(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			if got := Unopened(r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), c.change)); got != c.want {
 				t.Errorf("unopened is %v", got)
+			}
+		})
+	}
+}
+
+func TestKeptOut(t *testing.T) {
+	closedAt := func(ago time.Duration, ready corev1.ConditionStatus, why string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			conditionIs(ConditionServing, corev1.ConditionFalse)(pod)
+			condition(pod, ConditionServing).LastTransitionTime = metav1.NewTime(start.Add(-ago))
+			conditionIs(corev1.PodReady, ready)(pod)
+			condition(pod, corev1.PodReady).Reason = why
+		}
+	}
+	cases := map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+		wait   time.Duration
+	}{
+		"open":                               {func(*corev1.Pod) {}, false, 0},
+		"open, containers not ready":         {unready, false, 0},
+		"closed, still Ready":                {closedAt(time.Hour, corev1.ConditionTrue, ""), false, 0},
+		"closed, not Ready for that":         {closedAt(0, corev1.ConditionFalse, reasonGatesNotReady), true, 0},
+		"closed just now, not Ready before":  {closedAt(time.Second, corev1.ConditionFalse, "ContainersNotReady"), false, 2 * time.Second},
+		"closed long ago, not Ready all the": {closedAt(3*time.Second, corev1.ConditionFalse, "ContainersNotReady"), true, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			got, wait := keptOut(r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), c.change), start)
+			if got != c.want || wait != c.wait {
+				t.Errorf("kept out is %v, to be looked at again in %s", got, wait)
+			}
+		})
+	}
+}
+
+func TestUnsettledGate(t *testing.T) {
+	moved := func(status corev1.ConditionStatus, why string, ago time.Duration, ready corev1.ConditionStatus) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			conditionIs(ConditionServing, status)(pod)
+			gate := condition(pod, ConditionServing)
+			gate.Reason, gate.LastTransitionTime = why, metav1.NewTime(start.Add(-ago))
+			conditionIs(corev1.PodReady, ready)(pod)
+		}
+	}
+	cases := map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"born just now":               {moved(corev1.ConditionTrue, reasonBorn, 0, corev1.ConditionTrue), false},
+		"closed, still Ready":         {moved(corev1.ConditionFalse, reasonUpdating, time.Minute, corev1.ConditionTrue), true},
+		"closed, no longer Ready":     {moved(corev1.ConditionFalse, reasonUpdating, time.Minute, corev1.ConditionFalse), false},
+		"opened again just now":       {moved(corev1.ConditionTrue, reasonReopened, time.Second, corev1.ConditionTrue), true},
+		"opened again some while ago": {moved(corev1.ConditionTrue, reasonReopened, 3*time.Second, corev1.ConditionTrue), false},
+		"not ours to close: no gate":  {ungated, false},
+		"nobody has opened it so far": {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			if got := unsettledGate(r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), c.change), start); got != c.want {
+				t.Errorf("unsettled is %v", got)
 			}
 		})
 	}

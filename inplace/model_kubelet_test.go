@@ -115,8 +115,12 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 		status.Phase = corev1.PodPending
 	}
 	ready := containersReady && (!gated(cached) || isTrue(cached, ConditionServing))
-	k.setPodCondition(&status, corev1.ContainersReady, containersReady)
-	k.setPodCondition(&status, corev1.PodReady, ready)
+	k.setPodCondition(&status, corev1.ContainersReady, containersReady, "ContainersNotReady")
+	why := "ContainersNotReady"
+	if containersReady {
+		why = reasonGatesNotReady
+	}
+	k.setPodCondition(&status, corev1.PodReady, ready, why)
 	if sameStatus(live.Status, status) {
 		return
 	}
@@ -141,16 +145,17 @@ func (c *container) status(want corev1.Container) corev1.ContainerStatus {
 	return status
 }
 
-func (k *kubelet) setPodCondition(status *corev1.PodStatus, kind corev1.PodConditionType, value bool) {
-	want := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(k.now.Truncate(time.Second))}
+func (k *kubelet) setPodCondition(status *corev1.PodStatus, kind corev1.PodConditionType, value bool, why string) {
+	want := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: why, LastTransitionTime: metav1.NewTime(k.now.Truncate(time.Second))}
 	if value {
-		want.Status = corev1.ConditionTrue
+		want.Status, want.Reason = corev1.ConditionTrue, ""
 	}
 	for i, c := range status.Conditions {
 		if c.Type == kind {
-			if c.Status != want.Status {
-				status.Conditions[i] = want
+			if c.Status == want.Status {
+				want.LastTransitionTime = c.LastTransitionTime
 			}
+			status.Conditions[i] = want
 			return
 		}
 	}
@@ -161,7 +166,9 @@ func sameStatus(a, b corev1.PodStatus) bool {
 	same := func(a, b corev1.ContainerStatus) bool {
 		return a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready && (a.State.Running == nil) == (b.State.Running == nil)
 	}
-	sameCondition := func(a, b corev1.PodCondition) bool { return a.Type == b.Type && a.Status == b.Status }
+	sameCondition := func(a, b corev1.PodCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+	}
 	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
 		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
 }

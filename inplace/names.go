@@ -16,6 +16,9 @@ const (
 	// LabelReleased marks a target revision whose update was given back to the native controller. Its value is the time
 	// of the last touch, in Unix seconds: writing it is what wakes that controller.
 	LabelReleased = "stayput.dev/released"
+	// LabelWoken, on a revision, is written to wake the native controller when the last manager may be going. Its value is the
+	// time, in Unix seconds; the next manager takes it off.
+	LabelWoken = "stayput.dev/woken"
 	// AnnotationDecision records on a workload what its last template edit does; set by the mutating webhook.
 	AnnotationDecision = "stayput.dev/decision"
 	// AnnotationMove is the mark on a pod patched in place; see Move.

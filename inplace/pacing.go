@@ -31,7 +31,9 @@ func (v *view) pace() {
 // many may be under way as may be unavailable.
 func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 	for _, m := range s.pods {
-		if m.drained() {
+		drained, wait := m.drained(v.Now)
+		v.again(wait)
+		if drained {
 			s.leaving = append(s.leaving, m)
 		}
 	}
@@ -75,6 +77,10 @@ func (v *view) start(budget int) {
 	unproven := v.unproven()
 	for _, m := range v.members {
 		if !m.restarts() || m.turn || m.ready() {
+			continue
+		}
+		if starting, wait := m.starting(v.Now); starting {
+			v.again(wait)
 			continue
 		}
 		// A pod that never came to run what it has now has nothing to lose: an undo must always get through.

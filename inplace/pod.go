@@ -88,8 +88,23 @@ func (s *podState) restarts() bool { return len(s.images) > 0 }
 // ready tells whether the pod serves, even if not yet for minReadySeconds.
 func (s *podState) ready() bool { return isTrue(s.pod, corev1.PodReady) }
 
-// drained tells whether the pod, whose turn it is, serves no more.
-func (s *podState) drained() bool { return s.turn && !s.ready() }
+// youth is how long a newborn pod is left to start.
+const youth = 10 * time.Second
+
+// starting tells whether the pod was born too recently to be taken for one that does not serve anyway; for how much longer. Its
+// kubelet could report it Ready before it knows that the gate is closed, and then take it down beyond all budgets.
+func (s *podState) starting(now time.Time) (bool, time.Duration) {
+	grown, wait := since(s.pod.CreationTimestamp.Time, youth, now)
+	return !grown && !s.ready(), wait
+}
+
+// drained tells whether the pod, whose turn it is, serves no more; if it is only a matter of time, of how much.
+func (s *podState) drained(now time.Time) (bool, time.Duration) {
+	if !s.turn {
+		return false, 0
+	}
+	return keptOut(s.pod, now)
+}
 
 // rewritten tells of an image that is neither the template's nor from us: another webhook changed it at birth, and would have
 // changed the new one too.

@@ -1,26 +1,61 @@
 package inplace
 
-import "time"
+import (
+	"time"
 
-// touchEvery is how often a released target is touched: the Deployment controller drops a key after 15 failures, about 164 s,
-// and would look again only after hours; the DaemonSet controller does not even try twice.
-const touchEvery = time.Minute
+	"gomodules.xyz/jsonpatch/v2"
+)
 
-// Release is what gives the update back to the native controller: every gate opened, marks taken off, half-updated pods given
+// How often a released target is touched. The Deployment controller drops a key after 15 failures, about 164 s, and would look again
+// only after hours; the DaemonSet controller does not even try twice.
+const (
+	touchEvery       = time.Minute
+	touchDaemonEvery = 10 * time.Second
+)
+
+// Release is what gives the update back to the native controller: gates opened as soon as that is safe, marks taken off, half-updated pods given
 // the images of their ReplicaSet again, and, unless it has all pods already, the target labelled, which ends the hold and wakes
 // that controller.
 func (r Rollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
-	v.openAll(v.states(), v.Now, why.Message)
+	v.gates()
 	v.goBack()
-	v.unmark()
+	v.unmarkSeen(why)
 	if v.target != nil && v.unfinished() {
 		v.target.wish.released = v.seconds()
 	}
 	v.patchSets()
 	v.phase(PhaseNative, why.Message)
 	return v.finish()
+}
+
+// Wake is the step that has the Deployment controller look again at an update under way: it follows its ReplicaSets
+// (updateReplicaSet in pkg/controller/deployment/deployment_controller.go). None if there is nothing to update.
+func (r Rollout) Wake() []Step {
+	v := r.view()
+	if !v.unfinished() && !v.settling() {
+		return nil
+	}
+	newest := v.sets[len(v.sets)-1].rs
+	return []Step{PatchReplicaSet{ReplicaSet: newest, Operations: guarded(newest, woken(newest.Labels, v.Now)...), Why: whyWake}}
+}
+
+// Wake is the step that has the DaemonSet controller look again at an update under way: it follows its ControllerRevisions
+// (updateHistory in pkg/controller/daemon/daemon_controller.go). None if there is nothing to update.
+func (r DaemonRollout) Wake() []Step {
+	v := r.view()
+	if !v.unfinished() || len(v.Revisions) == 0 {
+		return nil
+	}
+	first := v.Revisions[0]
+	return []Step{PatchRevision{Revision: first, Operations: guarded(first, woken(first.Labels, v.Now)...), Why: whyWake}}
+}
+
+const whyWake = "wake the native controller"
+
+func woken(labels map[string]string, now time.Time) []jsonpatch.Operation {
+	return setEntries("labels", labels, [2]string{LabelWoken, seconds(now)})
 }
 
 // leave leaves nothing of ours behind where the native controllers update, or have nothing to do.
@@ -30,9 +65,20 @@ func (v *view) leave() {
 	if v.settling() && v.target != nil && v.unfinished() && !v.Mode.Manages() {
 		v.target.wish.released = v.seconds() // a label taken off a namespace wakes nobody
 	}
-	v.unmark()
+	v.unmarkSeen(Reason{Code: CodeMode})
 	v.keepReleased()
 	v.patchSets()
+}
+
+// unmarkSeen takes the marks off the ReplicaSets whose controllers know their pods. A DELETE of a pod that has just moved away would
+// pass without the mark and be reported to the other ReplicaSet; the controller that sent it would wait five minutes for that
+// (ExpectationsTimeout in pkg/controller/controller_utils.go). At uninstall nothing is held any more, and nobody comes back.
+func (v *view) unmarkSeen(why Reason) {
+	for _, s := range v.sets {
+		if s.seen() || !s.inUse() || why.Code == CodeUninstalled {
+			s.wish.settling = ""
+		}
+	}
 }
 
 // goBack gives half-updated pods without a gate the images of their ReplicaSet: their labels say no more than that, and if
@@ -46,21 +92,23 @@ func (v *view) goBack() {
 }
 
 // keepReleased touches a released target as long as there is something left to do for the native controller, and takes the
-// label off one for which that is over.
+// label off one for which that is over. Replicas that are missing count: with strategy Recreate the end of the last old pod does not
+// wake that controller if there are new ones already (deletePod in pkg/controller/deployment/deployment_controller.go).
 func (v *view) keepReleased() {
 	for _, s := range v.sets {
 		if Released(s.rs) {
-			s.wish.released = v.touched(s.rs.Labels[LabelReleased], s == v.target && v.unfinished(), v.Now)
+			unfinished := s == v.target && (v.unfinished() || s.size() < v.desired())
+			s.wish.released = v.touched(s.rs.Labels[LabelReleased], unfinished, touchEvery, v.Now)
 		}
 	}
 }
 
-// touched is the next value of LabelReleased: none when all is done, another one every minute until then.
-func (d *draft) touched(value string, unfinished bool, now time.Time) string {
+// touched is the next value of LabelReleased: none when all is done, another one every now and then until that.
+func (d *draft) touched(value string, unfinished bool, every time.Duration, now time.Time) string {
 	if !unfinished {
 		return ""
 	}
-	due, wait := since(timeOf(value), touchEvery, now)
+	due, wait := since(timeOf(value), every, now)
 	d.again(wait)
 	if due {
 		return seconds(now)

@@ -73,6 +73,7 @@ func unready(pod *corev1.Pod) {
 func drained(pod *corev1.Pod) {
 	conditionIs(ConditionServing, corev1.ConditionFalse)(pod)
 	conditionIs(corev1.PodReady, corev1.ConditionFalse)(pod)
+	condition(pod, corev1.PodReady).Reason = reasonGatesNotReady
 }
 
 func ungated(pod *corev1.Pod) {

@@ -151,5 +151,6 @@ func (v *view) onlyActive(only *replicaSet) bool {
 }
 
 func (s *replicaSet) marks() []jsonpatch.Operation {
-	return setEntries("labels", s.rs.Labels, [2]string{LabelSettling, s.wish.settling}, [2]string{LabelReleased, s.wish.released})
+	return setEntries("labels", s.rs.Labels, [2]string{LabelSettling, s.wish.settling}, [2]string{LabelReleased, s.wish.released},
+		[2]string{LabelWoken, ""})
 }

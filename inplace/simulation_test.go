@@ -181,8 +181,12 @@ func (j *judge) taken(w *world, pod *corev1.Pod) {
 
 func (j *judge) readySet(w *world, name string, ready bool) {
 	pod := w.pods.objects[name]
-	if ready && !closed(pod) && w.runsItsSpec(pod) {
+	runs := w.runsItsSpec(pod)
+	if ready && !closed(pod) && runs {
 		delete(j.out, name)
+	}
+	if ready && gated(pod) && !runs && w.dated(pod) {
+		w.violated("%s was reported Ready with the containers it had before its patch", name)
 	}
 }
 
@@ -193,6 +197,14 @@ func (w *world) runsItsSpec(pod *corev1.Pod) bool {
 		}
 	}
 	return true
+}
+
+// dated: some container still runs another image than it should.
+func (w *world) dated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(want corev1.Container) bool {
+		c := w.kubelet.state[pod.Name][want.Name]
+		return c != nil && c.running && c.image != want.Image
+	})
 }
 
 // check is what must be true at every moment: label and owner of every pod agree, and of a gated one the images, too. And no

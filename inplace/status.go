@@ -16,6 +16,7 @@ import (
 // Reasons of Deployment conditions; pkg/controller/deployment/util/deployment_util.go. Kubectl and other tools know them.
 const (
 	reasonUpdated          = "ReplicaSetUpdated"
+	reasonFound            = "FoundNewReplicaSet"
 	reasonComplete         = "NewReplicaSetAvailable"
 	reasonTimedOut         = "ProgressDeadlineExceeded"
 	reasonMinimumAvailable = "MinimumReplicasAvailable"
@@ -113,6 +114,12 @@ func (v *view) setProgress(status *appsv1.DeploymentStatus) {
 		}
 		removeCondition(status, appsv1.DeploymentProgressing)
 		setCondition(status, updated)
+	case v.target != nil && current != nil && current.Reason == reasonComplete:
+		// Natively the condition stops speaking of the last update when the new ReplicaSet is created (getNewReplicaSet in sync.go) or
+		// gets its first pod. Our status can go before the former, and the latter may be long in coming; a condition that is complete
+		// never times out.
+		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonFound,
+			fmt.Sprintf("Found new replica set %q", v.target.rs.Name), v.Now))
 	case v.timedOut(current):
 		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonTimedOut,
 			v.subject()+" has timed out progressing.", v.Now))

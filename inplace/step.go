@@ -55,6 +55,12 @@ type SetGate struct {
 	Why        string
 }
 
+// Closes tells whether the step takes a pod out of service.
+func Closes(step Step) bool {
+	gate, is := step.(SetGate)
+	return is && !gate.Open
+}
+
 // PatchStatus writes the Deployment's status as the native controller would, in subresource status.
 type PatchStatus struct {
 	Deployment *Deployment

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"time"
 
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -38,7 +39,16 @@ func manage(ctx context.Context, o options) error {
 	if err := furnish(ctx, m, o, certificate); err != nil {
 		return err
 	}
-	return m.Start(ctx)
+	return errors.Join(m.Start(ctx), lastWords(ctx, o, m))
+}
+
+// lastWordsPatience bounds what is still done once the webhooks no longer answer.
+const lastWordsPatience = 8 * time.Second
+
+func lastWords(ctx context.Context, o options, m manager.Manager) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWordsPatience)
+	defer cancel()
+	return controller.LastWords(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
 }
 
 func newManager(o options, certificate *certwatcher.CertWatcher) (manager.Manager, error) {
@@ -87,10 +97,11 @@ func furnish(ctx context.Context, m manager.Manager, o options, certificate *cer
 		return err
 	}
 	admission.Register(m.GetWebhookServer(), admission.Handlers{
-		Cached:    cached,
-		Live:      o.reader(m.GetAPIReader()),
-		Hold:      observe.Hold{Reader: m.GetCache(), Namespace: o.namespace},
-		GateReady: prober.Ready,
+		Cached: cached,
+		Live:   o.reader(m.GetAPIReader()),
+		Hold:   observe.Hold{Reader: m.GetCache(), Namespace: o.namespace},
+		// Who is told to go opens no gate of pods born later.
+		GateReady: func() bool { return ctx.Err() == nil && prober.Ready() },
 		Log:       m.GetLogger().WithName("admission"),
 	})
 	if err := m.AddHealthzCheck("alive", healthz.Ping); err != nil {
