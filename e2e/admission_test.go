@@ -86,6 +86,9 @@ func unknownValues(t *testing.T) {
 	s.create(web(1))
 	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
 		s.expectIn(s.refused("label", of, updateLabel+"=inplace", "--overwrite"), "in-place", "in-place-only")
+		for label, value := range map[string]string{drainLabel: "soon", parallelismLabel: "many", borrowLabel: "maybe"} {
+			s.expectIn(s.refused("label", of, label+"="+value, "--overwrite"), label, value)
+		}
 	}
 }
 

@@ -35,6 +35,9 @@ func TestBench(t *testing.T) {
 	t.Run("pods", benchReal)
 	t.Run("crowd", benchSimulated)
 	t.Run("fleet", benchFleet)
+	t.Run("serving", benchServing)
+	t.Run("gate", benchGate)
+	t.Run("cold image", benchCold)
 }
 
 // benchReal takes turns, so that whatever slows the machine down slows both sides.
@@ -82,9 +85,12 @@ func (s *side) end() {
 	s.kubectl("", "delete", "deployment", "web", "--cascade=foreground", "--timeout="+patience.String())
 }
 
-// since are the events that have arrived from a moment on.
-func (s *side) since(moment time.Time) []event {
-	return slices.DeleteFunc(s.recorder.inOrder(), func(e event) bool { return e.at.Before(moment) })
+// since are the events that have arrived from a moment on, but for those of pullers.
+func (s *stage) since(moment time.Time) []event {
+	return slices.DeleteFunc(s.recorder.inOrder(), func(e event) bool {
+		pod, ok := e.object.(*corev1.Pod)
+		return e.at.Before(moment) || ok && pulls(pod)
+	})
 }
 
 // cost is what one update cost.
@@ -289,7 +295,7 @@ func (s *stage) takes(edit func()) float64 {
 
 func (s *stage) uids() map[types.UID]bool {
 	s.Helper()
-	pods, err := clients.CoreV1().Pods(s.namespace).List(s.Context(), metav1.ListOptions{})
+	pods, err := clients.CoreV1().Pods(s.namespace).List(s.Context(), metav1.ListOptions{LabelSelector: "!" + pullerLabel})
 	if err != nil {
 		s.Fatal(err)
 	}

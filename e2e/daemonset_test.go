@@ -276,9 +276,9 @@ func daemonsUndoneHalfway(t *testing.T) {
 	s.someNeverRestarted(agents)
 }
 
-// daemonsUndoBroken: a bad image takes one pod, and not for good.
+// daemonsUndoBroken: a bad image that no node has tried to pull before takes one pod, and not for good.
 func daemonsUndoBroken(t *testing.T, tag, reason string) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonStage(t, unpulled)
 	s.install(agent())
 	s.inPlace(agents, restarts{"app": anyNumber}, func() {
 		s.setImage(agents, "app="+tag)
@@ -489,7 +489,7 @@ func daemonsDeleted(t *testing.T) {
 	s.begin("deletion", Rules{Created: none, Deleted: exactly(3), Outage: true})
 	s.kubectl("", "delete", agents, "--timeout=2m")
 	s.wait("everything to be gone", func(w world) error {
-		if left := len(w.pods) + len(w.revisions); left > 0 {
+		if left := len(w.pods) + len(w.pullers) + len(w.revisions); left > 0 {
 			return fmt.Errorf("%d pods and ControllerRevisions are left", left)
 		}
 		return nil

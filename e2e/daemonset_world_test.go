@@ -61,6 +61,7 @@ func isNamed(object metav1.Object, name string) bool {
 // workload is a Deployment or a DaemonSet at one moment, as far as scenarios treat them alike.
 type workload struct {
 	metav1.Object
+	selector *metav1.LabelSelector
 	pods     []*corev1.Pod          // live, by name
 	updated  func(*corev1.Pod) bool // whether a pod belongs to the newest template
 	complete func() error           // nil once the update is over in every respect, else what is missing
@@ -79,10 +80,23 @@ func (w world) workload(name string) (workload, error) {
 	return workload{}, fmt.Errorf("there is no %s", ref(name))
 }
 
+// workloads are all of either kind.
+func (w world) workloads() []workload {
+	all := make([]workload, 0, len(w.deployments)+len(w.daemonSets))
+	for _, d := range w.deployments {
+		all = append(all, w.ofDeployment(d))
+	}
+	for _, ds := range w.daemonSets {
+		all = append(all, w.ofDaemonSet(ds))
+	}
+	return all
+}
+
 func (w world) ofDeployment(d *appsv1.Deployment) workload {
 	target := w.target(d)
 	return workload{
 		Object:   d,
+		selector: d.Spec.Selector,
 		pods:     w.podsOf(d),
 		updated:  func(pod *corev1.Pod) bool { return target != nil && metav1.IsControlledBy(pod, target) },
 		complete: func() error { return w.complete(d) },
@@ -94,6 +108,7 @@ func (w world) ofDaemonSet(ds *appsv1.DaemonSet) workload {
 	target := w.targetRevision(ds)
 	return workload{
 		Object:   ds,
+		selector: ds.Spec.Selector,
 		pods:     w.daemonPods(ds),
 		updated:  func(pod *corev1.Pod) bool { return isOf(pod, target) },
 		complete: func() error { return w.daemonComplete(ds) },
@@ -250,8 +265,11 @@ func (w world) daemonComplete(ds *appsv1.DaemonSet) error {
 	return nil
 }
 
-// daemonUnmarked: Stayput has left nothing on the ControllerRevisions.
+// daemonUnmarked: Stayput has left nothing on the ControllerRevisions, and none of its own pods.
 func (w world) daemonUnmarked(ds *appsv1.DaemonSet) error {
+	if err := w.pulled(ds); err != nil {
+		return err
+	}
 	for _, revision := range w.revisions {
 		if _, marked := revision.Labels[settlingLabel]; marked && metav1.IsControlledBy(revision, ds) {
 			return fmt.Errorf("ControllerRevision %s is still marked as settling", revision.Name)

@@ -20,7 +20,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
 spec:
-  replicas: 3
+  replicas: 4
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web, helm.sh/chart: web-1.0.0}}
@@ -121,7 +121,7 @@ closing() {
 }
 declare -A names=([image]='set image' [undo]='rollout undo' [chart]='chart label')
 
-say 'Two namespaces with the same Deployment of 3 pods; one has the label'
+say 'Two namespaces with the same Deployment of 4 pods; one has the label'
 tidy true
 kubectl create namespace shop-native >/dev/null
 kubectl create namespace shop-in-place >/dev/null

@@ -6,6 +6,8 @@
 //	recorder_test.go   records every event of a namespace and waits for states
 //	world_test.go      what the events add up to: who owns which pod, is it ready, is it where it should be
 //	judge_test.go      the promises, judged at every event; judge_check_test.go shows that each can be broken
+//	judge_puller_*.go  the same for pods that pull images and pods that are borrowed
+//	load_test.go       requests at a fixed rate, for serving_test.go: no update in place loses one
 //	timeline_test.go   what is printed when a test fails, with diagnosis_test.go
 //	scenario_test.go   what a user does: create, edit, wait
 //	daemonset_*.go     the same for DaemonSets, where they differ, and their scenarios

@@ -10,7 +10,11 @@ e2e: cluster install ## the end-to-end suite; RUN=undo/half for some of it, SHOR
 demo: cluster install ## what Stayput does, in a minute
 	@PATH="$(BIN):$$PATH" e2e/demo.sh
 
+.PHONY: e2e-serving
+e2e-serving: cluster install ## updates under load, of which none may lose a request; TIMES=3 in a row
+	go test -tags e2e $(if $(SHORT),-short) -v -count=$(or $(TIMES),1) -timeout 60m ./e2e -run '^TestServing$$/$(RUN)'
+
 # In e2e itself and without a package argument: only so does go test print while it runs.
 .PHONY: bench
-bench: cluster install ## what an update costs, in place and natively; SIMULATED_NODES=1000 for thousands of pods too
-	@SIMULATED_NODES='$(SIMULATED_NODES)' go -C e2e test -tags e2e,bench -count=1 -timeout 2h -run '^TestBench$$'
+bench: cluster install ## what an update costs, in place and natively; RUN=serving for some of it; SIMULATED_NODES=1000 for thousands of pods too
+	@SIMULATED_NODES='$(SIMULATED_NODES)' go -C e2e test -tags e2e,bench -count=1 -timeout 2h -run '^TestBench$$/$(RUN)'

@@ -34,12 +34,17 @@ func aDeployment(version string, generation int64, updated int32) *appsv1.Deploy
 	replicas, one := int32(2), intstr.FromInt32(1)
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "d", UID: "d", Generation: generation},
-		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Template: template(version), Strategy: appsv1.DeploymentStrategy{
-			Type:          appsv1.RollingUpdateDeploymentStrategyType,
-			RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &one},
-		}},
+		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Template: template(version), Selector: selecting("d"),
+			Strategy: appsv1.DeploymentStrategy{
+				Type:          appsv1.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &one},
+			}},
 		Status: appsv1.DeploymentStatus{ObservedGeneration: generation, Replicas: 2, UpdatedReplicas: updated, AvailableReplicas: updated},
 	}
+}
+
+func selecting(app string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 }
 
 func aSet(name, version string) *appsv1.ReplicaSet {
@@ -94,10 +99,12 @@ func (s *story) moves(pod string) {
 	s.tell(watch.Modified, aPod(pod, "new", "v2", true))
 }
 
-func (s *story) verdict() string {
+func (s *story) verdict() string { return s.verdictUnder(inPlace) }
+
+func (s *story) verdictUnder(rules Rules) string {
 	_, violations := judged(s.events, []phase{
 		{name: "creation", rules: Rules{Created: anyNumber, Deleted: anyNumber}},
-		{name: "edit", rules: inPlace, from: 5},
+		{name: "edit", rules: rules, from: 5},
 	})
 	return strings.Join(violations, "\n")
 }

@@ -37,6 +37,9 @@ type Rules struct {
 	FrozenBut string
 	// Outage: pods may be unavailable beyond maxUnavailable, as the scenario itself makes them so.
 	Outage bool
+	// Whole: no pod may be unavailable at all, whatever maxUnavailable says, and no more pods may be there than maxSurge allows.
+	// Workloads with borrow "false" are exempt.
+	Whole bool
 }
 
 var (
@@ -97,6 +100,7 @@ func judged(events []event, phases []phase) ([]phase, []string) {
 	for _, e := range events {
 		j.observe(e)
 	}
+	j.outlived()
 	for i := range j.phases {
 		j.violations = append(j.violations, j.phases[i].numbers()...)
 	}
@@ -108,7 +112,12 @@ func (j *judge) observe(e event) {
 	j.apply(e)
 	switch object := e.object.(type) {
 	case *corev1.Pod:
+		if pulls(object) {
+			j.puller(e, object)
+			return
+		}
 		j.churn(e, object)
+		j.surge(e, object)
 		j.agreement(e, object)
 		j.daemonAgreement(e, object)
 		j.count(object)
@@ -290,12 +299,13 @@ func (j *judge) status(e event, d *appsv1.Deployment) {
 	if !done {
 		return
 	}
-	pods := j.podsOf(d)
+	pods, serving := j.podsOf(d), j.tally(d).done
 	if len(pods) < int(replicasOf(d)) {
 		j.violation(e, "says it is rolled out with %d live pods of %d", len(pods), replicasOf(d))
 	}
 	for _, pod := range pods {
-		if target == nil || !metav1.IsControlledBy(pod, target) || !ready(pod) {
+		surplus := serving >= int(replicasOf(d)) // a borrowed pod may be on its way out
+		if target == nil || !metav1.IsControlledBy(pod, target) || !ready(pod) && !surplus {
 			j.violation(e, "says it is rolled out before pod %s is (%s)", pod.Name, describePod(pod))
 		}
 	}
@@ -313,6 +323,9 @@ func (j *judge) missing(e event, of metav1.Object, wanted, serving, budget int) 
 	floor := min(wanted, max(j.floor[of.GetUID()], serving))
 	j.floor[of.GetUID()] = floor
 	in, missing := j.phaseAt(e.version, called(of)), floor-serving
+	if in.rules.whole(of) {
+		budget = 0
+	}
 	in.peak = max(in.peak, missing)
 	if !in.rules.Outage && missing > budget {
 		j.violation(e, "%d of %d pods are unavailable, %d may be", missing, floor, budget)

@@ -115,6 +115,8 @@ func TestTogether(t *testing.T) {
 		"admission": admission,
 		"halfway":   halfway,
 		"daemonset": daemonSets,
+		"pulled":    pulled,
+		"borrow":    borrow,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

@@ -191,7 +191,7 @@ func (w world) objects(kind string) []metav1.Object {
 	case "controllerrevisions":
 		objects = values(w.revisions)
 	case "pods":
-		objects = values(w.pods)
+		objects = append(values(w.pods), values(w.pullers)...)
 	}
 	return objects
 }

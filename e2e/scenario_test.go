@@ -28,7 +28,26 @@ var (
 	labelled    = map[string]string{updateLabel: "in-place"}
 	inPlaceOnly = map[string]string{updateLabel: "in-place-only"}
 	unlabelled  map[string]string
+	// borrowing lets Deployments that may miss no pod have extra ones for the time of an update.
+	borrowing = with(labelled, borrowLabel, "true")
+	// unpulled lets images get past that no node can pull.
+	unpulled = with(labelled, parallelismLabel, "0")
 )
+
+// with adds a label.
+func with(labels map[string]string, key, value string) map[string]string {
+	more := map[string]string{key: value}
+	maps.Copy(more, labels)
+	return more
+}
+
+// selected are these scenarios where time is short, and otherwise all.
+func selected(scenarios map[string]func(*testing.T), names ...string) map[string]func(*testing.T) {
+	if testing.Short() {
+		maps.DeleteFunc(scenarios, func(name string, _ func(*testing.T)) bool { return !slices.Contains(names, name) })
+	}
+	return scenarios
+}
 
 // together runs scenarios side by side.
 func together(t *testing.T, scenarios map[string]func(*testing.T)) {
@@ -58,8 +77,13 @@ func newStage(t *testing.T, labels map[string]string) *stage {
 	return s
 }
 
+// createNamespace makes a namespace in which nothing is borrowed unless its labels say so: most scenarios demand that no pod is
+// created, also where none may be missed.
 func createNamespace(t *testing.T, labels map[string]string) string {
 	t.Helper()
+	if _, says := labels[borrowLabel]; !says {
+		labels = with(labels, borrowLabel, "false")
+	}
 	created, err := clients.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + nameOf(t) + "-", Labels: labels},
 	}, metav1.CreateOptions{})
@@ -415,8 +439,13 @@ type restarts map[string]Count
 // inPlace carries out an edit and demands that every pod lives through it.
 func (s *stage) inPlace(name string, expected restarts, edit func()) {
 	s.Helper()
+	s.inPlaceUnder(inPlace, name, expected, edit)
+}
+
+func (s *stage) inPlaceUnder(rules Rules, name string, expected restarts, edit func()) {
+	s.Helper()
 	before := s.pods(name)
-	s.begin("in place", inPlace)
+	s.begin("in place", rules)
 	edit()
 	s.completes(name)
 	s.kept(name, before, expected)

@@ -55,19 +55,25 @@ func halfAtATime(t *testing.T) {
 
 // deadline: a rollout that gets nowhere is reported as natively, and undone as ever.
 func deadline(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newStage(t, unpulled)
 	s.create(web(3, progressDeadline(15)))
 	s.inPlace("web", restarts{"app": {0, 1}}, func() {
 		s.setImage("web", "app=missing")
-		s.wait("the progress deadline", on("web", func(_ world, d *appsv1.Deployment) error {
-			condition := progressing(d)
-			if condition == nil || condition.Status != "False" || condition.Reason != "ProgressDeadlineExceeded" {
-				return errors.New(describeDeployment(d))
-			}
-			return nil
-		}))
-		s.reported("Deployment", "InPlaceUpdateStalled")
-		s.expectIn(s.refused("rollout", "status", "deployment/web", "--timeout=1m"), "exceeded its progress deadline")
+		s.stalls("web")
 		s.rollout("undo", "web")
 	})
+}
+
+// stalls waits for the progress deadline, and demands that everybody is told.
+func (s *stage) stalls(name string) {
+	s.Helper()
+	s.wait("the progress deadline", on(name, func(_ world, d *appsv1.Deployment) error {
+		condition := progressing(d)
+		if condition == nil || condition.Status != "False" || condition.Reason != "ProgressDeadlineExceeded" {
+			return errors.New(describeDeployment(d))
+		}
+		return nil
+	}))
+	s.reported("Deployment", "InPlaceUpdateStalled")
+	s.expectIn(s.refused("rollout", "status", ref(name), "--timeout=1m"), "exceeded its progress deadline")
 }

@@ -34,7 +34,7 @@ func timeline(events []event, phases []phase, started time.Time) string {
 }
 
 func kindOf(object metav1.Object) string {
-	switch object.(type) {
+	switch object := object.(type) {
 	case *appsv1.Deployment:
 		return "deploy"
 	case *appsv1.ReplicaSet:
@@ -43,6 +43,10 @@ func kindOf(object metav1.Object) string {
 		return "ds"
 	case *appsv1.ControllerRevision:
 		return "revision"
+	case *corev1.Pod:
+		if pulls(object) {
+			return "puller"
+		}
 	}
 	return "pod"
 }

@@ -69,9 +69,10 @@ func (s *stage) someNeverRestarted(name string) {
 	s.Errorf("every pod of %s restarted, also those that were untouched", name)
 }
 
-// undoBroken: a bad image takes as many pods as maxUnavailable allows, and not one pod with it for good.
+// undoBroken: a bad image that no node has tried to pull before takes as many pods as maxUnavailable allows, and not one pod with it
+// for good.
 func undoBroken(t *testing.T, tag, reason string) {
-	s := newStage(t, labelled)
+	s := newStage(t, unpulled)
 	s.create(web(4))
 	s.inPlace("web", restarts{"app": anyNumber}, func() {
 		s.setImage("web", "app="+tag)
@@ -118,7 +119,7 @@ func rollover(t *testing.T) {
 }
 
 func forward(t *testing.T) {
-	s := newStage(t, labelled)
+	s := newStage(t, unpulled)
 	s.create(web(4))
 	s.inPlace("web", restarts{"app": {1, 2}}, func() {
 		s.setImage("web", "app=missing")
@@ -182,12 +183,7 @@ func pauseHalfway(t *testing.T) {
 	s.setImage("web", "app=v2")
 	s.reaches("web", threeway)
 	s.rollout("pause", "web")
-	s.wait("the pods under way to be finished", on("web", func(w world, d *appsv1.Deployment) error {
-		if now := w.tally(d); now.midway+now.moving > 0 || d.Status.ObservedGeneration < d.Generation {
-			return fmt.Errorf("%s, generation %d of %d", now, d.Status.ObservedGeneration, d.Generation)
-		}
-		return nil
-	}))
+	s.rests("web")
 	s.begin("paused", frozenBut("clock"))
 	s.tick("v2")
 	s.begin("resumed", inPlace)
@@ -195,6 +191,17 @@ func pauseHalfway(t *testing.T) {
 	s.completes("web")
 	s.met("web", partly)
 	s.kept("web", before, once)
+}
+
+// rests waits until no pod of a paused Deployment is under way any more.
+func (s *stage) rests(name string) {
+	s.Helper()
+	s.wait("the pods under way to be finished", on(name, func(w world, d *appsv1.Deployment) error {
+		if now := w.tally(d); now.midway+now.moving > 0 || d.Status.ObservedGeneration < d.Generation {
+			return fmt.Errorf("%s, generation %d of %d", now, d.Status.ObservedGeneration, d.Generation)
+		}
+		return nil
+	}))
 }
 
 // undoPaused: as natively, a paused Deployment refuses an undo; resumed, it goes back.

@@ -26,6 +26,9 @@ const (
 	releasedLabel      = "stayput.dev/released"
 	decisionAnnotation = "stayput.dev/decision"
 	servingGate        = "stayput.dev/serving"
+	parallelismLabel   = "stayput.dev/pre-pull-parallelism"
+	borrowLabel        = "stayput.dev/borrow"
+	pullerLabel        = "stayput.dev/puller" // its value is the workload's UID
 )
 
 // user is the field manager of the suite's own writes.
@@ -48,13 +51,15 @@ type event struct {
 	object  metav1.Object
 }
 
-// world is one namespace at one moment.
+// world is one namespace at one moment. Pullers, which only fetch images, are no pods of any workload: they are kept apart, so that
+// nothing counts them.
 type world struct {
 	deployments map[types.UID]*appsv1.Deployment
 	sets        map[types.UID]*appsv1.ReplicaSet
 	daemonSets  map[types.UID]*appsv1.DaemonSet
 	revisions   map[types.UID]*appsv1.ControllerRevision
 	pods        map[types.UID]*corev1.Pod
+	pullers     map[types.UID]*corev1.Pod
 }
 
 func newWorld() world {
@@ -64,6 +69,7 @@ func newWorld() world {
 		daemonSets:  map[types.UID]*appsv1.DaemonSet{},
 		revisions:   map[types.UID]*appsv1.ControllerRevision{},
 		pods:        map[types.UID]*corev1.Pod{},
+		pullers:     map[types.UID]*corev1.Pod{},
 	}
 }
 
@@ -78,6 +84,10 @@ func (w world) apply(e event) {
 	case *appsv1.ControllerRevision:
 		keep(w.revisions, object.UID, object, e.what)
 	case *corev1.Pod:
+		if pulls(object) {
+			keep(w.pullers, object.UID, object, e.what)
+			return
+		}
 		keep(w.pods, object.UID, object, e.what)
 	}
 }
@@ -434,8 +444,16 @@ func (w world) setsComplete(d *appsv1.Deployment, target *appsv1.ReplicaSet) err
 	return nil
 }
 
-// unmarked: Stayput has left nothing on the ReplicaSets.
+// unmarked: Stayput has left nothing on the ReplicaSets and the pods, and none of its own pods.
 func (w world) unmarked(d *appsv1.Deployment) error {
+	if err := w.pulled(d); err != nil {
+		return err
+	}
+	for _, pod := range w.podsOf(d) {
+		if cost, marked := pod.Annotations[corev1.PodDeletionCost]; marked {
+			return fmt.Errorf("pod %s still has deletion cost %s", pod.Name, cost)
+		}
+	}
 	for _, set := range w.setsOf(d) {
 		if _, marked := set.Labels[settlingLabel]; marked {
 			return fmt.Errorf("ReplicaSet %s is still marked as settling", set.Name)

@@ -1,0 +1,355 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// spared: nothing happens to any pod.
+var spared = Rules{Created: none, Deleted: none, Whole: true}
+
+// pulled: images are on the nodes before containers stop. That no puller outlives its update, runs what it pulls or is counted
+// anywhere, the judge says.
+func pulled(t *testing.T) {
+	if minor := serverMinor(t); minor < 35 {
+		t.Skipf("Kubernetes 1.%d has no image volumes (1.35 has): images are not pulled before containers stop", minor)
+	}
+	scenarios := map[string]func(*testing.T){
+		"once on each node":           pulledOnce,
+		"none at a time":              pulledNever,
+		"quota without room":          pulledWithoutRoom,
+		"the pullers themselves":      pullersAreModest,
+		"undo half-way":               pulledUndone,
+		"another image while missing": pulledForward,
+	}
+	recoveries := map[string]func(*stage, string, string) Count{"push": recoverByPush, "undo": recoverByUndo}
+	for by, recovers := range recoveries {
+		scenarios["missing image, "+by] = func(t *testing.T) {
+			s := newStage(t, labelled)
+			s.create(web(4, progressDeadline(15)))
+			s.missing("web", recovers)
+		}
+		scenarios["missing image of a DaemonSet, "+by] = func(t *testing.T) {
+			s := newDaemonStage(t, labelled)
+			s.install(agent())
+			s.missing(agents, recovers)
+		}
+	}
+	together(t, scenarios)
+}
+
+func serverMinor(t *testing.T) int {
+	t.Helper()
+	version, err := clients.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
+	if err != nil {
+		t.Fatalf("the API server's minor version is %q", version.Minor)
+	}
+	return minor
+}
+
+// missing updates to an image that is not there, and demands that nothing happens but that everybody is told; and then that the
+// update goes on by itself.
+func (s *stage) missing(name string, recovers func(s *stage, name, tag string) Count) {
+	s.Helper()
+	before, tag := s.pods(name), s.unique()
+	s.begin("missing", spared)
+	s.setImage(name, "app="+tag)
+	s.tells(name, appImage(tag), "not found")
+	if !isDaemonSet(name) {
+		s.stalls(name)
+		s.expectIn(progressing(s.deployment(name)).Message, "not found")
+	} else {
+		s.refused("rollout", "status", name, "--timeout=5s")
+	}
+	s.kept(name, before, nil)
+	s.statusIsWhole(name)
+	expected := recovers(s, name, tag)
+	s.completes(name)
+	s.kept(name, before, restarts{"app": expected})
+}
+
+// recoverByPush returns how often containers restart after it.
+func recoverByPush(s *stage, _, tag string) Count {
+	s.begin("pushed", inPlace)
+	s.publish("v2", tag)
+	return exactly(1)
+}
+
+func recoverByUndo(s *stage, name, _ string) Count {
+	s.rollout("undo", name)
+	return none
+}
+
+// unique is a tag that no node and no registry has.
+func (s *stage) unique() string { return "e2e-" + strconv.FormatInt(time.Now().UnixNano(), 36) }
+
+// publish gives the test application of one tag another one, as any client of the registry's HTTP API does
+// (github.com/opencontainers/distribution-spec).
+func (s *stage) publish(tag, as string) {
+	s.Helper()
+	manifests := "http://" + registry + "v2/app/manifests/"
+	content, kind := s.exchange(http.MethodGet, manifests+tag, nil, "")
+	s.exchange(http.MethodPut, manifests+as, content, kind)
+}
+
+// exchange sends something of a media type to the registry, and returns what it answers.
+func (s *stage) exchange(method, url string, content []byte, kind string) (body []byte, contentType string) {
+	s.Helper()
+	request, err := http.NewRequestWithContext(s.Context(), method, url, bytes.NewReader(content))
+	if err != nil {
+		s.Fatal(err)
+	}
+	if kind != "" {
+		request.Header.Set("Content-Type", kind)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(response.Body)
+	if err != nil || response.StatusCode >= http.StatusBadRequest {
+		s.Fatalf("%s %s: %s: %s (%v)", method, url, response.Status, body, err)
+	}
+	return body, response.Header.Get("Content-Type")
+}
+
+// newImage is the tag of a version of the test application that no node has under this name.
+func (s *stage) newImage() string {
+	s.Helper()
+	tag := s.unique()
+	s.publish("v2", tag)
+	return tag
+}
+
+// tells waits for an event on the workload whose message has all these parts.
+func (s *stage) tells(name string, parts ...string) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("an event on %s with %q", name, parts), func(ctx context.Context) error {
+		events, err := s.eventsOn(ctx, name)
+		if err != nil {
+			return err
+		}
+		var messages []string
+		for _, e := range events {
+			if containsAll(e.Message, parts) {
+				return nil
+			}
+			messages = append(messages, e.Message)
+		}
+		return fmt.Errorf("there are only %q", messages)
+	})
+}
+
+func containsAll(text string, parts []string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+}
+
+// eventsOn are the Kubernetes events about a workload.
+func (s *stage) eventsOn(ctx context.Context, name string) ([]corev1.Event, error) {
+	kind, short := "Deployment", name
+	if isDaemonSet(name) {
+		kind, short = "DaemonSet", strings.TrimPrefix(name, daemonSetPrefix)
+	}
+	found, err := clients.CoreV1().Events(s.namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + short,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.Items, nil
+}
+
+// statusIsWhole demands that the native status counts every pod as available, now and ever since the update began.
+func (s *stage) statusIsWhole(name string) {
+	s.Helper()
+	generation := s.workload(name).GetGeneration()
+	if ever(s.recorder, func(d *appsv1.Deployment) bool {
+		return isNamed(d, name) && d.Status.ObservedGeneration >= generation && d.Status.UnavailableReplicas > 0
+	}) {
+		s.Errorf("the status of %s has said that pods are unavailable", name)
+	}
+	if ever(s.recorder, func(ds *appsv1.DaemonSet) bool {
+		return isNamed(ds, name) && ds.Status.ObservedGeneration >= generation && ds.Status.NumberUnavailable > 0
+	}) {
+		s.Errorf("the status of %s has said that pods are unavailable", name)
+	}
+}
+
+// pulledForward: who waits for an image that is not there need not wait to be given another one.
+func pulledForward(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4))
+	s.inPlace("web", once, func() {
+		s.setImage("web", "app="+s.unique())
+		s.tells("web", "not found")
+		s.setImage("web", "app=v2")
+	})
+	s.runs("web", "v2")
+}
+
+// pulledOnce: one puller for each node of the pods, however many pods there are on it.
+func pulledOnce(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(6))
+	nodes := map[string]int{}
+	for _, pod := range s.pods("web") {
+		nodes[pod.Spec.NodeName] = 1
+	}
+	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
+	pulledOn := map[string]int{}
+	for _, puller := range s.pullers() {
+		pulledOn[puller.Spec.NodeName]++
+	}
+	if !maps.Equal(pulledOn, nodes) {
+		t.Errorf("pullers on nodes %v, pods are on %v", pulledOn, nodes)
+	}
+}
+
+// pullers are all there have been, as they were last.
+func (s *stage) pullers() map[types.UID]*corev1.Pod {
+	all := map[types.UID]*corev1.Pod{}
+	for _, e := range s.recorder.inOrder() {
+		if pod, ok := e.object.(*corev1.Pod); ok && pulls(pod) {
+			all[pod.UID] = pod
+		}
+	}
+	return all
+}
+
+func pulledNever(t *testing.T) {
+	s := newStage(t, unpulled)
+	s.create(web(3))
+	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
+	if pullers := s.pullers(); len(pullers) > 0 {
+		t.Errorf("%d pullers where none was asked for", len(pullers))
+	}
+}
+
+// pulledUndone: half-way back needs no image that is not there, and no puller stays for what nobody wants any more.
+func pulledUndone(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	s.inPlace("web", restarts{"app": {0, 2}}, func() {
+		s.setImage("web", "app="+s.newImage())
+		s.reaches("web", partly)
+		s.rollout("undo", "web")
+	})
+	s.met("web", partly)
+	s.runs("web", "v1")
+}
+
+// pulledWithoutRoom: a quota that has no room for pullers costs the precaution, not the update.
+func pulledWithoutRoom(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	s.limitPods(3)
+	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
+	if pullers := s.pullers(); len(pullers) > 0 {
+		t.Errorf("%d pullers got past the quota", len(pullers))
+	}
+	s.reported("Deployment", "PrePullSkipped")
+	events, err := s.eventsOn(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if times := timesOf(events, "PrePullSkipped"); times != 1 {
+		t.Errorf("PrePullSkipped was said %d times", times)
+	}
+}
+
+// timesOf counts what was said, also what the event recorder has put together.
+func timesOf(events []corev1.Event, reason string) int {
+	times := 0
+	for _, e := range events {
+		switch {
+		case e.Reason != reason:
+		case e.Series != nil:
+			times += int(e.Series.Count)
+		default:
+			times += max(1, int(e.Count))
+		}
+	}
+	return times
+}
+
+// pullersAreModest: a puller may pull what the pods may, and nothing else that they may.
+func pullersAreModest(t *testing.T) {
+	s := newStage(t, labelled)
+	s.kubectl(pullerAccount, "apply", "-f", "-")
+	s.create(web(2, func(d *appsv1.Deployment) {
+		spec := &d.Spec.Template.Spec
+		spec.ServiceAccountName, spec.ImagePullSecrets = "web", []corev1.LocalObjectReference{{Name: "registry"}}
+		spec.Tolerations = []corev1.Toleration{{Key: "e2e", Operator: corev1.TolerationOpExists}}
+		spec.PriorityClassName = "system-cluster-critical"
+	}))
+	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
+	pullers := s.pullers()
+	if len(pullers) == 0 {
+		t.Fatal("there was no puller")
+	}
+	for _, puller := range pullers {
+		for _, wrong := range immodest(puller) {
+			t.Errorf("puller %s %s", puller.Name, wrong)
+		}
+	}
+}
+
+const pullerAccount = `
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: web
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: registry
+type: kubernetes.io/dockerconfigjson
+stringData:
+  .dockerconfigjson: '{"auths":{"registry.example":{"username":"e2e","password":"e2e"}}}'
+`
+
+// immodest lists what is wrong with a puller of pullersAreModest.
+func immodest(puller *corev1.Pod) []string {
+	var wrong []string
+	check := func(right bool, format string, arguments ...any) {
+		if !right {
+			wrong = append(wrong, fmt.Sprintf(format, arguments...))
+		}
+	}
+	spec := puller.Spec
+	check(spec.ServiceAccountName == "web", "has service account %q", spec.ServiceAccountName)
+	check(slices.Contains(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "registry"}), "has pull secrets %v", spec.ImagePullSecrets)
+	check(slices.ContainsFunc(spec.Tolerations, func(of corev1.Toleration) bool { return of.Key == "e2e" }), "tolerates %v", spec.Tolerations)
+	check(spec.AutomountServiceAccountToken != nil && !*spec.AutomountServiceAccountToken, "may have a token")
+	check(spec.Priority == nil || *spec.Priority <= 0, "has priority class %q", spec.PriorityClassName)
+	check(slices.ContainsFunc(spec.Volumes, func(of corev1.Volume) bool { return of.Image != nil }), "mounts no image")
+	for _, container := range spec.Containers {
+		check(len(container.Resources.Requests) > 0 && len(container.Resources.Limits) > 0, "has resources %v", container.Resources)
+		security := container.SecurityContext
+		check(security != nil && security.AllowPrivilegeEscalation != nil && !*security.AllowPrivilegeEscalation,
+			"may escalate its privileges")
+	}
+	return wrong
+}

@@ -1,0 +1,166 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// serving is an update under load: what is updated, under which labels, and which pods may come and go.
+type serving struct {
+	name     string
+	strategy string // for the table
+	labels   map[string]string
+	rules    Rules
+	workload any // *appsv1.Deployment or *appsv1.DaemonSet
+	brief    bool
+}
+
+func servings() []serving {
+	half, zeroTwo := rolling("50%", "25%"), rolling("0", "2")
+	return []serving{
+		{"6 replicas", "default", labelled, inPlace, web(6, realistic), true},
+		{"6 replicas, preStop", "default, preStop 1s", labelled, inPlace, web(6, realistic, preStop), false},
+		{"6 replicas, half at a time", "maxUnavailable 50%", labelled, inPlace, web(6, realistic, half), false},
+		{"6 replicas, half at a time, preStop", "maxUnavailable 50%, preStop 1s", labelled, inPlace,
+			web(6, realistic, preStop, half), false},
+		{"6 replicas, half at a time, slow", "maxUnavailable 50%, start 2s, stop 1s", labelled, inPlace,
+			web(6, takes("2s", "1s"), half), false},
+		{"1 replica, borrowing", "default", borrowing, borrowed(1), web(1, realistic), true},
+		{"2 replicas, borrowing", "default", borrowing, borrowed(1), web(2, realistic), false},
+		{"3 replicas, borrowing", "default", borrowing, borrowed(1), web(3, realistic), false},
+		{"4 replicas, borrowing 2", "maxUnavailable 0, maxSurge 2", borrowing, borrowed(2), web(4, realistic, zeroTwo), false},
+		{"DaemonSet", "maxUnavailable 1", labelled, inPlace, agent(templated(realistic)), false},
+	}
+}
+
+// realistic is a start as of an application that loads something first.
+func realistic(d *appsv1.Deployment) { takes("700ms", "")(d) }
+
+// takes sets how long the application needs to listen, and how long it serves on after it is told to stop.
+func takes(start, stop string) knob {
+	return func(d *appsv1.Deployment) {
+		app := &d.Spec.Template.Spec.Containers[0]
+		app.Env = append(app.Env, corev1.EnvVar{Name: "START_DELAY", Value: start}, corev1.EnvVar{Name: "STOP_DELAY", Value: stop})
+	}
+}
+
+// preStop lets the container serve on for a second before it is told to stop, as is usual natively.
+func preStop(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+		PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}},
+	}
+}
+
+// TestServing updates under load, one scenario after the other, since the load needs the machine: no request may be lost. With
+// -short it is one in place and one that borrows.
+func TestServing(t *testing.T) {
+	var rows []string
+	for _, scenario := range servings() {
+		t.Run(scenario.name, func(t *testing.T) {
+			if testing.Short() && !scenario.brief {
+				t.Skip("time is short")
+			}
+			rows = append(rows, scenario.run(t))
+		})
+	}
+	if len(rows) > 0 {
+		t.Logf("updates under load:\n%-36s %-38s %8s %6s %8s\n%s", "replicas", "strategy", "sent", "lost", "seconds",
+			strings.Join(rows, "\n"))
+	}
+}
+
+// run returns the row of the table.
+func (of serving) run(t *testing.T) string {
+	s := newStage(t, of.labels)
+	name := s.deploy(of.workload)
+	before := s.pods(name)
+	l := s.load(s.expose(name))
+	s.begin("under load", of.rules)
+	from := time.Now()
+	s.setImage(name, "app=v2")
+	s.completes(name)
+	seconds := time.Since(from).Seconds()
+	count := s.unload(l)
+	s.kept(name, before, once)
+	if count.lost > 0 {
+		t.Errorf("requests were lost: the update began %.2fs after the load: %s", from.Sub(l.started).Seconds(), count)
+	}
+	if count.versions["v1"]+count.versions["v2"] != count.ok || count.versions["v2"] == 0 {
+		t.Errorf("not answered by v1 and then v2: %s", count)
+	}
+	row := fmt.Sprintf("%-36s %-38s %8d %6d %8.1f", of.name, of.strategy, count.sent, count.lost, seconds)
+	t.Log(row)
+	return row
+}
+
+// deploy creates a workload of either kind, waits until it is rolled out and returns its name.
+func (s *stage) deploy(object any) string {
+	s.Helper()
+	switch of := object.(type) {
+	case *appsv1.Deployment:
+		s.create(of)
+		return of.Name
+	case *appsv1.DaemonSet:
+		s.install(of)
+		return daemonSetPrefix + of.Name
+	}
+	s.Fatalf("%T is no workload", object)
+	return ""
+}
+
+// expose gives a workload a Service and returns its URL, once it answers. The nodes of the test cluster are this machine, so its
+// Services can be reached from here.
+func (s *stage) expose(name string) string {
+	s.Helper()
+	app := strings.TrimPrefix(name, daemonSetPrefix)
+	created, err := clients.CoreV1().Services(s.namespace).Create(s.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": app},
+			Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		s.Fatalf("creating Service %s: %v", app, err)
+	}
+	url := "http://" + created.Spec.ClusterIP
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	s.eventually("an answer of "+url, func(context.Context) error {
+		_, err := ask(client, url)
+		return err
+	})
+	return url
+}
+
+// load starts requests and returns when they are in full swing.
+func (s *stage) load(url string) *load {
+	s.Helper()
+	l := startLoad(s.Context(), url)
+	s.Cleanup(func() { l.end() })
+	s.eventually("a second of load", func(context.Context) error {
+		if count := l.soFar(); count.sent < loadRate {
+			return errors.New(count.String())
+		}
+		return nil
+	})
+	return l
+}
+
+// unload goes on for as long as proxies may need to follow, and then stops.
+func (s *stage) unload(l *load) traffic {
+	s.Helper()
+	time.Sleep(2 * time.Second)
+	return l.end()
+}
