@@ -88,9 +88,6 @@ func (s *podState) restarts() bool { return len(s.images) > 0 }
 // ready tells whether the pod serves, even if not yet for minReadySeconds.
 func (s *podState) ready() bool { return isTrue(s.pod, corev1.PodReady) }
 
-// drained tells whether the pod, whose turn it is, serves no more.
-func (s *podState) drained() bool { return s.turn && !s.ready() }
-
 // rewritten tells of an image that is neither the template's nor from us: another webhook changed it at birth, and would have
 // changed the new one too.
 func (s *podState) rewritten() *Reason {
@@ -112,7 +109,7 @@ func (m *member) moveTo(target *ReplicaSet, change Change, now time.Time) PatchP
 	patch = append(patch, change.PodOperations(marked, m.owner.rs.Spec.Template, target.Spec.Template)...)
 	patch = append(patch, setEntries("labels", m.pod.Labels, [2]string{labelTemplateHash, hash})...)
 	patch = append(patch, reown(m.pod, target)...)
-	return PatchPod{Pod: m.pod, Moves: true, Operations: guarded(m.pod, patch...),
+	return PatchPod{Pod: m.pod, Moves: true, Drained: m.turn, Operations: guarded(m.pod, patch...),
 		Why: fmt.Sprintf("move from %s to %s, %s", m.owner.rs.Name, target.Name, change)}
 }
 
