@@ -25,7 +25,7 @@ type scene struct {
 // which they come, its pods 1, 2 …
 func newScene(t *testing.T, replicas int32, change func(*Deployment), ungated bool) *scene {
 	w := newWorld(t, 1, true)
-	w.rules.loose, w.gatesBorn = true, !ungated
+	w.rules.loose, w.gatesBorn, w.drain = true, !ungated, 0
 	d := newDeployment(replicas, app{image: "v1"})
 	if change != nil {
 		change(d)
@@ -74,6 +74,8 @@ func (s *scene) round() {
 	for _, pod := range s.kubelet.pods.list() {
 		s.kubelet.run(pod.Name)
 	}
+	s.endpointsController.pods.advance(1000)
+	s.endpointsController.run()
 	s.plan()
 }
 
@@ -82,7 +84,9 @@ func (s *scene) plan() {
 	if !s.stayput.running {
 		return
 	}
-	for _, step := range s.rollout().Plan().Steps {
+	r := s.rollout()
+	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
+	for _, step := range r.Plan().Steps {
 		s.note(step)
 		if err := s.carryOut(step); err != nil {
 			s.t.Fatalf("%s: %v", step.Describe(), err)

@@ -180,8 +180,10 @@ func (e Endpoint) Drained(pod *corev1.Pod, drain time.Duration, now time.Time) (
 	case e.OutSince.IsZero():
 		return false, sooner(patience, unseenAgain)
 	}
-	over, left := since(e.OutSince, drain, now)
-	return over, sooner(patience, left)
+	if over, left := since(e.OutSince, drain, now); !over {
+		return false, sooner(patience, left)
+	}
+	return true, 0
 }
 
 // drained tells whether the pod may be patched with new images now, whatever the kind of its workload. This is later than when it
