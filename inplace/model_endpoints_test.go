@@ -136,3 +136,22 @@ func (j *judge) stopping(w *world, pod *corev1.Pod) {
 		w.violated("%s is restarted although it may still be called (out %v, since %s)", pod.Name, known, w.now.Sub(out))
 	}
 }
+
+// reopened: a gate that was closed opens. No container may be left that was told to stop and has not been: the pod would be
+// reported Ready with it, taken for updated, and then restart while it serves.
+func (j *judge) reopened(w *world, pod *corev1.Pod) {
+	for _, want := range pod.Spec.Containers {
+		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.dying.IsZero() && c.image != want.Image {
+			w.violated("the gate of %s opens while it still runs %s", pod.Name, c.image)
+		}
+	}
+}
+
+// killed: the kubelet stops a container for its image.
+func (j *judge) killed(w *world, name string) {
+	pod := w.pods.objects[name]
+	if pod == nil || !gated(pod) || w.drain == 0 || j.last[name] || !j.gone[name].IsZero() {
+		return
+	}
+	w.violated("%s is restarted while it is offered", name)
+}

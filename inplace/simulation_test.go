@@ -158,6 +158,9 @@ func (j *judge) gateSet(w *world, s SetGate) {
 	if current := w.pods.objects[s.Pod.Name]; !s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion {
 		j.taken(w, current)
 	}
+	if current := w.pods.objects[s.Pod.Name]; s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion && closed(current) {
+		j.reopened(w, current)
+	}
 }
 
 func (j *judge) podPatched(w *world, s PatchPod) {
