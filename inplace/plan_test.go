@@ -338,6 +338,7 @@ func TestMinReadySecondsPass(t *testing.T) {
 
 func TestReleaseGivesBack(t *testing.T) {
 	s, _ := halfway(t)
+	s.world.rules.released = true
 	release := s.rollout().Release(Reason{Code: CodeRefused, Message: "a policy says no"})
 	for _, step := range release.Steps {
 		s.note(step)

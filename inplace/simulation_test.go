@@ -121,6 +121,8 @@ type judge struct {
 	// gone is since when pods are really out of the slice; last are those that were found to be the last when they were patched.
 	gone map[string]time.Time
 	last map[string]bool
+	// released: gates open whatever pods run.
+	released bool
 }
 
 func (j *judge) podCreated(w *world, rs *ReplicaSet) {
