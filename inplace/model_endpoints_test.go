@@ -14,6 +14,8 @@ import (
 type endpointsController struct {
 	*world
 	pods *informer[*corev1.Pod]
+	// away: it does not run.
+	away bool
 }
 
 func newEndpointsController(w *world) *endpointsController {
@@ -21,6 +23,9 @@ func newEndpointsController(w *world) *endpointsController {
 }
 
 func (c *endpointsController) run() {
+	if c.away {
+		return
+	}
 	next := slice("web")
 	for _, pod := range c.pods.list() {
 		if len(pod.Status.ContainerStatuses) == 0 {

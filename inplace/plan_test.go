@@ -19,6 +19,8 @@ type scene struct {
 	*world
 	names map[string]string
 	steps []string
+	// times are those of the steps.
+	times []time.Time
 }
 
 // newScene is a Deployment of that many pods, natively rolled out and at rest. Its ReplicaSets are called A, B … in the order in
@@ -34,7 +36,7 @@ func newScene(t *testing.T, replicas int32, change func(*Deployment), ungated bo
 	put(w, w.deployments, d)
 	s := &scene{world: w, names: map[string]string{}}
 	s.rest()
-	s.steps = nil
+	s.steps, s.times = nil, nil
 	return s
 }
 
@@ -88,6 +90,9 @@ func (s *scene) plan() {
 	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
 	for _, step := range r.Plan().Steps {
 		s.note(step)
+		for len(s.times) < len(s.steps) {
+			s.times = append(s.times, s.now)
+		}
 		if err := s.carryOut(step); err != nil {
 			s.t.Fatalf("%s: %v", step.Describe(), err)
 		}
@@ -142,7 +147,7 @@ func (s *scene) expect(want ...string) {
 	if !slices.Equal(s.steps, want) {
 		s.t.Errorf("steps are\n\t%s\nnot\n\t%s", strings.Join(s.steps, "\n\t"), strings.Join(want, "\n\t"))
 	}
-	s.steps = nil
+	s.steps, s.times = nil, nil
 }
 
 // moved waits until n pods have been moved since.

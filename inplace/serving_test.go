@@ -2,6 +2,7 @@ package inplace
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func TestEndpointsOf(t *testing.T) {
 	}
 	type all = []discoveryv1.EndpointSlice
 	for name, c := range map[string]struct {
-		slices   all
+		shown    all
 		services []corev1.Service
 		want     Endpoint
 	}{
@@ -100,7 +101,7 @@ func TestEndpointsOf(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			pod := r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), drained)
 			pod.Spec.NodeName = "n1"
-			if got := EndpointsOf(r.Pods, c.slices, c.services)[pod.UID]; got != c.want {
+			if got := EndpointsOf(r.Pods, c.shown, c.services)[pod.UID]; got != c.want {
 				t.Errorf("it is %+v, not %+v", got, c.want)
 			}
 		})
@@ -156,4 +157,152 @@ func TestDrained(t *testing.T) {
 			}
 		})
 	}
+}
+
+// draining is a Deployment with a drain whose pods have served for long.
+func draining(t *testing.T, replicas int32) *scene {
+	s := newScene(t, replicas, nil, false)
+	s.drain = 2 * time.Second
+	return s
+}
+
+// waited says when a step came, after the one before it.
+func (s *scene) waited(step string) time.Duration {
+	s.t.Helper()
+	i := slices.Index(s.steps, step)
+	if i < 1 {
+		s.t.Fatalf("%q is not among %q", step, s.steps)
+	}
+	return s.times[i].Sub(s.times[i-1])
+}
+
+// about is what a scene, which takes 20 ms for each round, can tell.
+func about(got, want time.Duration) bool { return got >= want && got < want+200*time.Millisecond }
+
+func TestStepsOfADrain(t *testing.T) {
+	s := draining(t, 3)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	// Replicas are lowered only when the pod may be patched: until then it is counted where it is.
+	if !about(s.waited("A 3 → 2"), 2*time.Second) || !about(s.waited("A 2 → 1"), 2*time.Second) {
+		t.Errorf("the drains took %s and %s: %q", s.waited("A 3 → 2"), s.waited("A 2 → 1"), s.steps)
+	}
+	s.expect("close 1", "A marks", "B marks", "A 3 → 2", "move 1", "B 0 → 1", "open 1",
+		"close 2", "A 2 → 1", "move 2", "B 1 → 2", "open 2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
+	s.intact(before)
+}
+
+func TestStepsOfTheLastEndpoint(t *testing.T) {
+	s := draining(t, 1)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	if waited := s.waited("A 1 → 0"); waited > 200*time.Millisecond {
+		t.Errorf("the only pod was out of service for %s before it restarted", waited)
+	}
+	s.expect("close 1", "A marks", "B marks", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+}
+
+func TestStepsOfASliceThatDoesNotFollow(t *testing.T) {
+	s := draining(t, 2)
+	s.endpointsController.away = true
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return slices.Contains(s.steps, "A 2 → 1") })
+	if waited := s.waited("A 2 → 1"); !about(waited+time.Second, 33*time.Second) && !about(waited, 32*time.Second) { // conditions have whole seconds
+		t.Errorf("waited %s for a slice that nobody writes", waited)
+	}
+}
+
+func TestStepsOfPauseWhileDraining(t *testing.T) {
+	s := draining(t, 3)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return slices.Contains(s.steps, "B marks") })
+	s.user("pauses", func(d *Deployment) { d.Spec.Paused = true })
+	s.rest()
+	s.expect("close 1", "A marks", "B marks", "open 1")
+	s.user("resumes", func(d *Deployment) { d.Spec.Paused = false })
+	s.until(func() bool { return slices.Contains(s.steps, "A 3 → 2") })
+	if !about(s.waited("A 3 → 2"), 2*time.Second) {
+		t.Errorf("the second drain took %s", s.waited("A 3 → 2"))
+	}
+}
+
+func TestStepsOfALabelDoNotDrain(t *testing.T) {
+	s := draining(t, 2)
+	s.edit("sets a label", app{image: "v1", chart: "c2"})
+	s.rest()
+	s.expect("A marks", "B marks", "A 2 → 1", "move 1", "B 0 → 1", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	if took := s.times[len(s.times)-1].Sub(s.times[0]); took > time.Second {
+		t.Errorf("an edit of labels took %s", took)
+	}
+}
+
+func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
+	r := fixture(2, app{image: "v2"})
+	source, target := r.replicaSet("a", app{image: "v1"}, 2), r.replicaSet("b", app{image: "v2"}, 0)
+	source.Labels[LabelSettling], target.Labels[LabelSettling] = "1", "1"
+	r.Settings.Drain = 2 * time.Second
+	pod := r.pod("p", source, drained)
+	r.pod("q", source)
+	condition(pod, ConditionServing).LastTransitionTime = metav1.NewTime(start.Add(-time.Second))
+	for name, c := range map[string]struct {
+		endpoint Endpoint
+		after    time.Duration
+	}{
+		"when the drain ends":  {Endpoint{OutSince: start.Add(-500 * time.Millisecond)}, 1500 * time.Millisecond},
+		"when the bound ends":  {Endpoint{Listed: true}, 31 * time.Second},
+		"to see whether it is": {Endpoint{}, unseenAgain},
+	} {
+		r.Endpoints = Endpoints{pod.UID: c.endpoint}
+		if plan := r.Plan(); plan.After != c.after || len(resized(plan)) > 0 {
+			t.Errorf("%s: looks again after %s, and %v", name, plan.After, plan.Steps)
+		}
+	}
+}
+
+func TestDaemonStepsOfADrain(t *testing.T) {
+	f := newFleet(t, 2)
+	f.Settings.Drain = 2 * time.Second
+	f.edit(app{image: "v2"})
+	f.once()
+	f.once()
+	f.expect("mark 2 true false", "close p1")
+	closedAt := f.Now
+	out := func(e Endpoint) Endpoints { return Endpoints{f.Pods[0].UID: e} }
+	for _, step := range []struct {
+		endpoint Endpoint
+		after    time.Duration
+		want     []string
+	}{
+		{Endpoint{Listed: true}, 31 * time.Second, nil},
+		{Endpoint{}, unseenAgain, nil},
+		{Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 2 * time.Second, nil},
+		{Endpoint{OutSince: closedAt.Add(3 * time.Second)}, time.Second, nil},
+		{Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 0, []string{"p1 is 2 app=v2"}},
+	} {
+		f.Endpoints = out(step.endpoint)
+		if plan := f.once(); plan.After != step.after {
+			t.Errorf("%+v: looks again after %s, want %s", step.endpoint, plan.After, step.after)
+		}
+		f.expect(step.want...)
+	}
+	f.once()
+	f.once()
+	f.expect("open p1", "close p2")
+	f.Endpoints = Endpoints{f.Pods[1].UID: {Listed: true, LastOf: "agent"}}
+	f.once()
+	f.expect("p2 is 2 app=v2")
+}
+
+func TestDaemonLabelsAndPodsWithoutGateDoNotDrain(t *testing.T) {
+	f := newFleet(t, 1)
+	f.Settings.Drain = 2 * time.Second
+	f.edit(app{image: "v1", chart: "c2"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is 2 app=v1", "mark 2 false false")
+	f = newFleet(t, 1, func(f *fleet) { ungated(f.Pods[0]) })
+	f.Settings.Drain = 2 * time.Second
+	f.edit(app{image: "v2"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "mark 2 false false")
 }
