@@ -41,12 +41,14 @@ func daemonSets(reader daemonSetReader) source {
 type daemonSet struct{ *inplace.DaemonRollout }
 
 func (d daemonSet) scene() scene {
-	s := scene{workload: d.DaemonSet, pods: d.Pods, mode: d.Mode, now: d.Now}
+	s := scene{workload: d.DaemonSet, pods: d.Pods, mode: d.Mode, settings: d.Settings, now: d.Now}
 	for _, revision := range d.Revisions {
 		s.revisions = append(s.revisions, revision)
 	}
 	return s
 }
+
+func (d daemonSet) setEndpoints(endpoints inplace.Endpoints) { d.Endpoints = endpoints }
 
 func (d daemonSet) done() bool { return !d.Unfinished() && isRolledOut(d.DaemonSet) }
 

@@ -3,5 +3,6 @@
 // Every replica, leader or not, opens the readiness gates of newborn pods.
 //
 // Nothing kept in memory decides anything that a restart would decide otherwise: what was written is remembered only until
-// the cache shows it, and what was announced only so that it is not announced twice.
+// the cache shows it, what was announced only so that it is not announced twice, and since when a pod is out of service only so
+// that the wait of a drain, which a restart begins anew, comes to its end.
 package controller

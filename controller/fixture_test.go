@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,7 +51,7 @@ func newCluster(t *testing.T) *cluster {
 func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, inplace.AddToScheme)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, inplace.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +90,7 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 	return &Reconciler{
 		cached:   deployments(cached),
 		live:     deployments(live),
+		drains:   &drains{cached: live, live: live},
 		writer:   writer{client: c, live: c, memory: &memory{}},
 		reporter: newReporter(deploymentKind, c.recorder, c.metrics),
 	}
@@ -153,7 +155,7 @@ func wantTold(t *testing.T, recorder *events.FakeRecorder, want ...string) {
 func newObjects(t *testing.T) []client.Object {
 	t.Helper()
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: web.Namespace, Labels: map[string]string{inplace.LabelUpdate: "in-place"}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: web.Namespace, Labels: map[string]string{inplace.LabelUpdate: "in-place", inplace.LabelDrain: "0"}}},
 		decode[inplace.Deployment](t, deploymentJSON),
 		decode[inplace.ReplicaSet](t, fmt.Sprintf(replicaSetJSON, "web-old", "old", "10:00", 3, "app:1", "old", 3)),
 		decode[inplace.ReplicaSet](t, fmt.Sprintf(replicaSetJSON, "web-new", "new", "11:00", 0, "app:2", "new", 0)),

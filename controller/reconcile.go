@@ -29,6 +29,8 @@ type rollout interface {
 	Release(why inplace.Reason) inplace.Plan
 	Wake() []inplace.Step
 	scene() scene
+	// setEndpoints adds what Plan needs to know about pods whose gates are closed.
+	setEndpoints(endpoints inplace.Endpoints)
 	// done tells whether every pod is where it belongs and available, by the native controller's own account.
 	done() bool
 	// overdue tells whether the native controller says that there has been no progress for too long.
@@ -43,6 +45,7 @@ type scene struct {
 	revisions []client.Object
 	pods      []*corev1.Pod
 	mode      inplace.Mode
+	settings  inplace.Settings
 	now       time.Time
 }
 
@@ -75,6 +78,7 @@ type source func(ctx context.Context, key types.NamespacedName) (rollout, error)
 type Reconciler struct {
 	// cached reads the cache, live the API server itself.
 	cached, live source
+	drains       *drains
 	writer       writer
 	reporter     *reporter
 }
@@ -87,6 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if rollout == nil {
 		r.writer.memory.forget(request.NamespacedName)
+		r.drains.forget(request.NamespacedName)
 		r.reporter.gone(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
@@ -98,6 +103,11 @@ func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName,
 	if r.isStale(ctx, workload, rollout) {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
+	endpoints, err := r.drains.endpoints(ctx, workload, rollout.scene())
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	rollout.setEndpoints(endpoints)
 	plan := rollout.Plan()
 	if len(plan.Steps) > 0 && !r.writer.memory.knows(workload) {
 		return r.catchUp(ctx, workload)
@@ -138,7 +148,9 @@ func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName,
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
 		return reconcile.Result{RequeueAfter: lookAgain}, err
 	}
-	done := r.writer.carryOut(ctx, workload, plan.Steps)
+	steps, confirmed := r.drains.confirm(ctx, workload, rollout.scene(), plan.Steps)
+	done := r.writer.carryOut(ctx, workload, steps)
+	done.outdated = done.outdated || !confirmed
 	var refused refusal
 	if !errors.As(done.err, &refused) {
 		return r.finish(ctx, rollout, plan, done)

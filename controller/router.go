@@ -6,13 +6,16 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -109,6 +112,41 @@ func (r router) pod(ctx context.Context, object client.Object) []reconcile.Reque
 		return nil
 	}
 	return r.controllerOf(replicaSet)
+}
+
+// endpoints goes to the workloads of those endpoints whose pods wait to be out of service, by the way pods go. What somebody else
+// maintains is not waited for.
+func (r router) endpoints(way handler.MapFunc) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []reconcile.Request {
+		slice, ok := object.(*discoveryv1.EndpointSlice)
+		if !ok || !inplace.SliceFollowsPods(slice) || !r.labelled(ctx, slice.Namespace) {
+			return nil
+		}
+		var requests []reconcile.Request
+		for _, endpoint := range slice.Endpoints {
+			if pod := r.target(ctx, slice.Namespace, endpoint); pod != nil && isClosed(pod) {
+				requests = append(requests, way(ctx, pod)...)
+			}
+		}
+		return requests
+	}
+}
+
+// target is the pod behind an endpoint; nil if there is none in the cache.
+func (r router) target(ctx context.Context, namespace string, endpoint discoveryv1.Endpoint) *corev1.Pod {
+	if endpoint.TargetRef == nil || endpoint.TargetRef.Kind != "Pod" {
+		return nil
+	}
+	pod := &corev1.Pod{}
+	key := types.NamespacedName{Namespace: namespace, Name: endpoint.TargetRef.Name}
+	switch err := r.reader.Get(ctx, key, pod, client.UnsafeDisableDeepCopy); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		log.FromContext(ctx).Error(err, "Finding the pod of an endpoint", "pod", key)
+		return nil
+	}
+	return pod
 }
 
 // namespace concerns every workload in it.

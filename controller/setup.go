@@ -5,6 +5,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,7 +31,7 @@ const workers = 4
 
 // Setup adds the controllers to the manager: updates on the leader, gates and the returned Prober on every replica. The reader
 // reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, Deployments,
-// ReplicaSets, DaemonSets, ControllerRevisions and Nodes in its cache.
+// ReplicaSets, DaemonSets, ControllerRevisions, Nodes, EndpointSlices and Services in its cache.
 func Setup(m manager.Manager, cached observe.Reader) (*Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
 		return nil, err
@@ -67,9 +68,10 @@ func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics
 		Watches(&inplace.Deployment{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
 		Watches(&inplace.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(route.pod)).
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints(route.pod))).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached)), metrics))
+		Complete(newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached)), newDrains(m, cached), metrics))
 }
 
 // setupDaemonSets reconciles DaemonSets on the leader.
@@ -79,10 +81,11 @@ func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics)
 		Watches(&inplace.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
 		Watches(&inplace.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(route.daemon)).
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints(route.daemon))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeMatters)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached)), metrics))
+		Complete(newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached)), newDrains(m, cached), metrics))
 }
 
 // live reads the API server by the rules of the cached reader.
@@ -95,10 +98,15 @@ func newWriter(m manager.Manager) writer {
 	return writer{client: m.GetClient(), live: m.GetAPIReader(), memory: &memory{}}
 }
 
-func newReconciler(m manager.Manager, kind kind, cached, live source, metrics *metrics) *Reconciler {
+func newDrains(m manager.Manager, cached observe.Reader) *drains {
+	return &drains{cached: cached, live: live(m, cached)}
+}
+
+func newReconciler(m manager.Manager, kind kind, cached, live source, drains *drains, metrics *metrics) *Reconciler {
 	return &Reconciler{
 		cached:   cached,
 		live:     live,
+		drains:   drains,
 		writer:   newWriter(m),
 		reporter: newReporter(kind, m.GetEventRecorder("stayput"), metrics),
 	}

@@ -56,12 +56,10 @@ func (v *daemonView) move() {
 	budget := v.DaemonSet.maxUnavailable(v.desired()) - v.unavailable()
 	for m := range v.pending() {
 		m.turn = m.restarts() && closed(m.pod)
-		drained, wait := m.drained(v.Now)
-		v.again(wait)
 		starting, grownIn := m.starting(v.Now)
 		switch {
 		case !m.change.InPlace() || !v.reachable(m.pod):
-		case drained, m.light():
+		case v.drained(m), m.light():
 			v.step(m.moveTo(v.target, v.DaemonSet.Spec.Template, v.Now))
 		case m.turn || !m.restarts():
 		case starting:
@@ -73,6 +71,10 @@ func (v *daemonView) move() {
 			v.start(m)
 		}
 	}
+}
+
+func (v *daemonView) drained(m *daemon) bool {
+	return v.draft.drained(&m.podState, v.Endpoints, v.Settings.Drain, v.Now)
 }
 
 // light: the pod needs no restart, or has had it. One without gate that restarts must have arrived.
@@ -104,7 +106,7 @@ func (m *daemon) moveTo(target *ControllerRevision, template Template, now time.
 	change.Images = m.images
 	patch = append(patch, change.PodOperations(marked, m.revision.template, template)...)
 	patch = append(patch, m.identify(identity)...)
-	return PatchPod{Pod: m.pod, Moves: identity == hash, Operations: guarded(m.pod, patch...),
+	return PatchPod{Pod: m.pod, Moves: identity == hash, Drained: m.turn, Operations: guarded(m.pod, patch...),
 		Why: fmt.Sprintf("%s from %s to %s, %s", why, m.revision.Name, target.Name, change)}
 }
 

@@ -32,6 +32,8 @@ type DaemonRollout struct {
 	Settings Settings
 	Rules    Rules
 	Now      time.Time
+	// Endpoints: as for a Rollout.
+	Endpoints Endpoints
 }
 
 // Target returns the owned ControllerRevision with the DaemonSet's template, the newest if there are several, as natively:

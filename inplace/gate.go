@@ -134,14 +134,15 @@ func Reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool) {
 }
 
 // mayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
-// observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready.
+// observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
+// so before the patch: it could get ready yet.
 func (s *podState) mayReopen(now time.Time) (bool, time.Duration) {
 	arrived, wait := s.move.arrived(s.pod, now)
 	if arrived {
 		return true, 0
 	}
 	seen := s.move.observed(s.pod)
-	return seen && (!isTrue(s.pod, corev1.ContainersReady) || s.move.restarted(s.pod)), wait
+	return seen && (s.move.stopped(s.pod) || s.move.restarted(s.pod)), wait
 }
 
 func (s *podState) whyReopen() string {

@@ -51,6 +51,9 @@ func (k *kubelet) run(name string) {
 		k.state[name] = map[string]*container{}
 	}
 	k.writeStatus(pod)
+	if k.rng.Intn(3) == 0 {
+		return // others get a turn between the status and what it announces
+	}
 	for _, want := range pod.Spec.Containers {
 		k.syncContainer(name, want)
 	}
@@ -70,6 +73,7 @@ func (k *kubelet) syncContainer(pod string, want corev1.Container) {
 		}
 	case c.running && c.image != want.Image:
 		k.logf("kubelet: kill %s/%s, which runs %s", pod, want.Name, c.image)
+		k.rules.killed(k.world, pod)
 		c.dying = k.now.Add(time.Duration(k.rng.Intn(300)) * time.Millisecond)
 	case !c.running && !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad"):
 		k.ids++

@@ -15,6 +15,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -97,13 +98,16 @@ type world struct {
 	deployments *store[*Deployment]
 	sets        *store[*ReplicaSet]
 	pods        *store[*corev1.Pod]
+	slices      *store[*discoveryv1.EndpointSlice]
 
 	deploymentController *deploymentController
 	replicaSetController *replicaSetController
+	endpointsController  *endpointsController
 	kubelet              *kubelet
 	stayput              *stayput
 
-	mode Mode
+	mode  Mode
+	drain time.Duration
 	// verdict is that of the live objects at some version, remembered.
 	verdict     Verdict
 	verdictAt   int64
@@ -163,7 +167,7 @@ func (w *world) deployment() *Deployment { return w.deployments.objects["web"] }
 
 // rollout is what is, without any delay.
 func (w *world) rollout() Rollout {
-	return Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Now: w.now}
+	return Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: Settings{Drain: w.drain}, Now: w.now}
 }
 
 // held is the verdict of the webhooks, after live reads.

@@ -55,15 +55,31 @@ func (m Move) observed(pod *corev1.Pod) bool {
 	return pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration >= m.Generation
 }
 
-// restarted tells whether some container is certainly another one than before.
+// stopped tells whether the containers have become unready since the patch, or none that was patched runs. Of a pod that was on
+// its way already, the former may come of an earlier patch.
+func (m Move) stopped(pod *corev1.Pod) bool {
+	ready := condition(pod, corev1.ContainersReady)
+	if ready == nil || ready.Status == corev1.ConditionTrue {
+		return false
+	}
+	since, running := true, false
+	for name, before := range m.Containers {
+		since = since && !before.Unsure && !ready.LastTransitionTime.Before(&before.At)
+		running = running || containerStatus(pod, name).State.Running != nil
+	}
+	return since || !running
+}
+
+// restarted tells whether every patched container is certainly another one than before. One would not do: it may have followed
+// an earlier patch, and the others wait for the last.
 func (m Move) restarted(pod *corev1.Pod) bool {
 	for name, before := range m.Containers {
 		status := containerStatus(pod, name)
-		if !before.Unsure && status.ContainerID != "" && status.ContainerID != before.ContainerID {
-			return true
+		if before.Unsure || status.ContainerID == "" || status.ContainerID == before.ContainerID {
+			return false
 		}
 	}
-	return false
+	return len(m.Containers) > 0
 }
 
 // arrived tells whether every patched container runs its new image; if not, when to look again although nothing changes

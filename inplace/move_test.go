@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -61,7 +62,12 @@ func TestArrived(t *testing.T) {
 }
 
 func TestMayReopen(t *testing.T) {
-	containersUnready := conditionIs(corev1.ContainersReady, corev1.ConditionFalse)
+	unreadyBefore := conditionIs(corev1.ContainersReady, corev1.ConditionFalse)
+	containersUnready := func(pod *corev1.Pod) {
+		unreadyBefore(pod)
+		condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(start)
+	}
+	down := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].State = corev1.ContainerState{} }
 	observed := func(pod *corev1.Pod) { pod.Status.ObservedGeneration = 2 }
 	restarted := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ContainerID = "new" }
 	cases := map[string]struct {
@@ -69,6 +75,8 @@ func TestMayReopen(t *testing.T) {
 		changes []func(*corev1.Pod)
 		want    bool
 	}{
+		"observed, and unready as before":            {true, []func(*corev1.Pod){observed, unreadyBefore}, false},
+		"observed, unready as before, and none runs": {true, []func(*corev1.Pod){observed, unreadyBefore, down}, true},
 		"never patched":                      {false, nil, true},
 		"just patched":                       {true, nil, false},
 		"a probe flake before the patch":     {true, []func(*corev1.Pod){containersUnready}, false},
@@ -86,6 +94,48 @@ func TestMayReopen(t *testing.T) {
 					"app": {Image: "v1", ImageID: "sha256:v1", ContainerID: "p/app", At: metav1.NewTime(start)}}}
 			}
 			if open, _ := m.mayReopen(start); open != c.want {
+				t.Errorf("may reopen is %v", open)
+			}
+		})
+	}
+}
+
+// TestMayReopenAfterASecondEdit has a pod of which app was sent on its way first, and side, or app again, after it.
+func TestMayReopenAfterASecondEdit(t *testing.T) {
+	at := metav1.NewTime(start)
+	app2 := MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
+	side2 := MovedContainer{Image: "s2", ImageID: "sha256:s1", ContainerID: "p/side", At: at}
+	again := MovedContainer{Image: "v3", ContainerID: "p/app", At: at, Unsure: true}
+	cases := map[string]struct {
+		moved         map[string]MovedContainer
+		ids, statuses map[string]string
+		running       bool
+		want          bool
+	}{
+		"only the first has restarted": {map[string]MovedContainer{"app": app2, "side": side2}, map[string]string{"app": "new"}, nil, true, false},
+		"both have":                    {map[string]MovedContainer{"app": app2, "side": side2}, map[string]string{"app": "new", "side": "new"}, nil, true, true},
+		"one in between runs, unready": {map[string]MovedContainer{"app": again}, map[string]string{"app": "new"}, map[string]string{"app": "v2"}, true, false},
+		"none runs":                    {map[string]MovedContainer{"app": again}, map[string]string{"app": "new"}, map[string]string{"app": "v2"}, false, true},
+		"the last runs":                {map[string]MovedContainer{"app": again}, map[string]string{"app": "new"}, map[string]string{"app": "v3"}, true, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1", sidecar: "s1"})
+			pod := r.pod("p", r.replicaSet("a", app{image: "v1", sidecar: "s1"}, 1), drained)
+			pod.Status.ObservedGeneration = 2
+			if c.statuses != nil {
+				conditionIs(corev1.ContainersReady, corev1.ConditionFalse)(pod)
+				condition(pod, corev1.ContainersReady).LastTransitionTime = at
+			}
+			for i := range pod.Status.ContainerStatuses {
+				status := &pod.Status.ContainerStatuses[i]
+				status.ContainerID, status.Image = cmp.Or(c.ids[status.Name], status.ContainerID), cmp.Or(c.statuses[status.Name], status.Image)
+				if !c.running {
+					status.State = corev1.ContainerState{}
+				}
+			}
+			s := &podState{pod: pod, move: Move{Generation: 2, Containers: c.moved}}
+			if open, _ := s.mayReopen(start); open != c.want {
 				t.Errorf("may reopen is %v", open)
 			}
 		})

@@ -31,9 +31,7 @@ func (v *view) pace() {
 // many may be under way as may be unavailable.
 func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 	for _, m := range s.pods {
-		drained, wait := m.drained(v.Now)
-		v.again(wait)
-		if drained {
+		if v.drained(m) {
 			s.leaving = append(s.leaving, m)
 		}
 	}

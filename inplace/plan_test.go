@@ -19,13 +19,15 @@ type scene struct {
 	*world
 	names map[string]string
 	steps []string
+	// times are those of the steps.
+	times []time.Time
 }
 
 // newScene is a Deployment of that many pods, natively rolled out and at rest. Its ReplicaSets are called A, B … in the order in
 // which they come, its pods 1, 2 …
 func newScene(t *testing.T, replicas int32, change func(*Deployment), ungated bool) *scene {
 	w := newWorld(t, 1, true)
-	w.rules.loose, w.gatesBorn = true, !ungated
+	w.rules.loose, w.gatesBorn, w.drain = true, !ungated, 0
 	d := newDeployment(replicas, app{image: "v1"})
 	if change != nil {
 		change(d)
@@ -34,7 +36,7 @@ func newScene(t *testing.T, replicas int32, change func(*Deployment), ungated bo
 	put(w, w.deployments, d)
 	s := &scene{world: w, names: map[string]string{}}
 	s.rest()
-	s.steps = nil
+	s.steps, s.times = nil, nil
 	return s
 }
 
@@ -74,6 +76,8 @@ func (s *scene) round() {
 	for _, pod := range s.kubelet.pods.list() {
 		s.kubelet.run(pod.Name)
 	}
+	s.endpointsController.pods.advance(1000)
+	s.endpointsController.run()
 	s.plan()
 }
 
@@ -82,8 +86,13 @@ func (s *scene) plan() {
 	if !s.stayput.running {
 		return
 	}
-	for _, step := range s.rollout().Plan().Steps {
+	r := s.rollout()
+	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
+	for _, step := range r.Plan().Steps {
 		s.note(step)
+		for len(s.times) < len(s.steps) {
+			s.times = append(s.times, s.now)
+		}
 		if err := s.carryOut(step); err != nil {
 			s.t.Fatalf("%s: %v", step.Describe(), err)
 		}
@@ -138,7 +147,7 @@ func (s *scene) expect(want ...string) {
 	if !slices.Equal(s.steps, want) {
 		s.t.Errorf("steps are\n\t%s\nnot\n\t%s", strings.Join(s.steps, "\n\t"), strings.Join(want, "\n\t"))
 	}
-	s.steps = nil
+	s.steps, s.times = nil, nil
 }
 
 // moved waits until n pods have been moved since.
@@ -334,6 +343,7 @@ func TestMinReadySecondsPass(t *testing.T) {
 
 func TestReleaseGivesBack(t *testing.T) {
 	s, _ := halfway(t)
+	s.world.rules.released = true
 	release := s.rollout().Release(Reason{Code: CodeRefused, Message: "a policy says no"})
 	for _, step := range release.Steps {
 		s.note(step)

@@ -98,14 +98,6 @@ func (s *podState) starting(now time.Time) (bool, time.Duration) {
 	return !grown && !s.ready(), wait
 }
 
-// drained tells whether the pod, whose turn it is, serves no more; if it is only a matter of time, of how much.
-func (s *podState) drained(now time.Time) (bool, time.Duration) {
-	if !s.turn {
-		return false, 0
-	}
-	return keptOut(s.pod, now)
-}
-
 // rewritten tells of an image that is neither the template's nor from us: another webhook changed it at birth, and would have
 // changed the new one too.
 func (s *podState) rewritten() *Reason {
@@ -127,7 +119,7 @@ func (m *member) moveTo(target *ReplicaSet, change Change, now time.Time) PatchP
 	patch = append(patch, change.PodOperations(marked, m.owner.rs.Spec.Template, target.Spec.Template)...)
 	patch = append(patch, setEntries("labels", m.pod.Labels, [2]string{labelTemplateHash, hash})...)
 	patch = append(patch, reown(m.pod, target)...)
-	return PatchPod{Pod: m.pod, Moves: true, Operations: guarded(m.pod, patch...),
+	return PatchPod{Pod: m.pod, Moves: true, Drained: m.turn, Operations: guarded(m.pod, patch...),
 		Why: fmt.Sprintf("move from %s to %s, %s", m.owner.rs.Name, target.Name, change)}
 }
 

@@ -39,6 +39,9 @@ type Rollout struct {
 	Settings Settings
 	Rules    Rules
 	Now      time.Time
+	// Endpoints are those of the pods whose gates are closed, with the time since when they have been seen to be out. Nobody needs
+	// them but the one who takes the steps of a Plan.
+	Endpoints Endpoints
 }
 
 // Verdict is whether Stayput makes the update.

@@ -14,7 +14,9 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -24,6 +26,8 @@ type stayput struct {
 	deployments *informer[*Deployment]
 	sets        *informer[*ReplicaSet]
 	pods        *informer[*corev1.Pod]
+	slices      *informer[*discoveryv1.EndpointSlice]
+	drains      drains
 	queue       []Step
 	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
 	wrote [3]int
@@ -37,7 +41,8 @@ type stayput struct {
 }
 
 func newStayput(w *world) *stayput {
-	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), stale: true, running: true, scaled: map[string]bool{}}
+	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), slices: w.slices.informer(),
+		drains: drains{out: map[types.UID]time.Time{}}, stale: true, running: true, scaled: map[string]bool{}}
 }
 
 const leaseDuration = 15 * time.Second
@@ -53,6 +58,8 @@ func (s *stayput) deliver(watch, n int) {
 		events = len(s.sets.advance(n))
 	case 2:
 		events = len(s.pods.advance(n))
+	case 3:
+		events = len(s.slices.advance(n))
 	}
 	s.stale = s.stale || events > 0
 }
@@ -78,9 +85,9 @@ func (s *stayput) run() {
 		return
 	}
 	s.stale, s.due = false, time.Time{}
-	r := Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Now: s.now}
+	r := Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: Settings{Drain: s.drain}, Endpoints: s.endpoints(), Now: s.now}
 	plan := r.Plan()
-	s.queue = plan.Steps
+	s.queue = s.confirmed(plan.Steps)
 	if plan.After > 0 {
 		s.due = s.now.Add(plan.After)
 	}
@@ -111,6 +118,11 @@ type judge struct {
 	disturbed, deleted bool
 	// out are the pods that served until we took them out of service.
 	out map[string]bool
+	// gone is since when pods are really out of the slice; last are those that were found to be the last when they were patched.
+	gone map[string]time.Time
+	last map[string]bool
+	// released: gates open whatever pods run.
+	released bool
 }
 
 func (j *judge) podCreated(w *world, rs *ReplicaSet) {
@@ -148,6 +160,9 @@ func (j *judge) gateSet(w *world, s SetGate) {
 	if current := w.pods.objects[s.Pod.Name]; !s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion {
 		j.taken(w, current)
 	}
+	if current := w.pods.objects[s.Pod.Name]; s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion && closed(current) {
+		j.reopened(w, current)
+	}
 }
 
 func (j *judge) podPatched(w *world, s PatchPod) {
@@ -159,6 +174,8 @@ func (j *judge) podPatched(w *world, s PatchPod) {
 	switch {
 	case restarts && gated(current) && isTrue(current, corev1.PodReady):
 		w.violated("%s was patched while it serves", current.Name)
+	case restarts && s.Drained:
+		j.stopping(w, current)
 	case restarts && !gated(current):
 		j.taken(w, current)
 	}
@@ -255,15 +272,16 @@ func templateImages(t Template) string {
 // newWorld is a cluster with a Deployment that has been rolled out natively.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: ModeInPlace,
-		deployments: newStore[*Deployment](), sets: newStore[*ReplicaSet](), pods: newStore[*corev1.Pod]()}
-	w.rules.out = map[string]bool{}
+		deployments: newStore[*Deployment](), sets: newStore[*ReplicaSet](), pods: newStore[*corev1.Pod](), slices: newStore[*discoveryv1.EndpointSlice]()}
+	w.rules.out, w.rules.gone, w.rules.last = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
 	w.gatesBorn = w.rng.Intn(4) > 0
+	w.drain = []time.Duration{0, 500 * time.Millisecond, 2 * time.Second}[w.rng.Intn(3)]
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
-	w.kubelet, w.stayput = newKubelet(w), newStayput(w)
+	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
 	return w
 }
 
@@ -303,6 +321,14 @@ func (w *world) watch(process int) int {
 // tick is one random event.
 func (w *world) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
+	switch w.rng.Intn(12) {
+	case 0, 1:
+		w.endpointsController.pods.advance(1 + w.rng.Intn(4))
+	case 2, 3:
+		w.endpointsController.run()
+	case 4, 5:
+		w.stayput.deliver(3, 1+w.rng.Intn(2))
+	}
 	switch n := w.rng.Intn(100); {
 	case n < 12:
 		w.deploymentController.deliver(w.watch(1), 1+w.rng.Intn(3))
@@ -342,8 +368,9 @@ func (w *world) disturb() {
 		w.kubelet.crash()
 	case n < 17:
 		w.logf("our process restarts")
-		w.stayput = &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(),
-			stale: true, running: true, lease: w.stayput.lease, scaled: w.stayput.scaled}
+		before := w.stayput
+		w.stayput = newStayput(w)
+		w.stayput.lease, w.stayput.scaled = before.lease, before.scaled
 	case n < 18:
 		w.logf("the native controllers restart")
 		w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
@@ -422,12 +449,14 @@ func (w *world) calm() {
 			w.violated("it does not come to rest")
 		}
 		before := w.version
-		for watch := range 3 {
+		for watch := range 4 {
 			w.deploymentController.deliver(watch, 100)
 			w.replicaSetController.deliver(watch, 100)
 			w.stayput.deliver(watch, 100)
 		}
 		w.kubelet.pods.advance(100)
+		w.endpointsController.pods.advance(100)
+		w.endpointsController.run()
 		w.deploymentController.run()
 		w.replicaSetController.run()
 		for _, pod := range w.kubelet.pods.list() {

@@ -45,6 +45,8 @@ type PatchPod struct {
 	Why        string
 	// Moves tells whether the pod becomes one of the target.
 	Moves bool
+	// Drained: containers of a pod with a gate stop. Endpoint.Drained has to hold at the API server as well, just before.
+	Drained bool
 }
 
 // SetGate opens or closes the readiness gate, in subresource status.

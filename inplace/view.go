@@ -174,6 +174,10 @@ func (v *view) states() iter.Seq[*podState] {
 	}
 }
 
+func (v *view) drained(m *member) bool {
+	return v.draft.drained(&m.podState, v.Endpoints, v.Settings.Drain, v.Now)
+}
+
 func (v *view) gates() { v.openGates(v.states(), v.Now) }
 
 func (v *view) seconds() string { return seconds(v.Now) }

@@ -5,6 +5,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,11 +32,12 @@ func connection() (*rest.Config, error) {
 // newScheme knows exactly the kinds Stayput reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, coordinationv1.AddToScheme, inplace.AddToScheme)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, inplace.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// cached lists what is watched on every replica, leader or not: the webhooks read all of it.
+// cached lists what is watched on every replica, leader or not: the webhooks read all of it but the last two, which
+// whoever leads next needs at once.
 func cached() []client.Object {
 	return []client.Object{
 		&corev1.Namespace{},
@@ -46,6 +48,8 @@ func cached() []client.Object {
 		&inplace.ControllerRevision{},
 		&corev1.Node{},
 		&coordinationv1.Lease{},
+		&discoveryv1.EndpointSlice{},
+		&corev1.Service{},
 	}
 }
 
@@ -61,6 +65,8 @@ func cacheOptions(namespace string) cache.Options {
 			},
 			&corev1.Node{}:                {Transform: withoutImages},
 			&inplace.ControllerRevision{}: {Transform: withoutForeignData},
+			&discoveryv1.EndpointSlice{}:  {Transform: withoutAddresses},
+			&corev1.Service{}:             {Transform: withoutPorts},
 		},
 	}
 }
@@ -84,4 +90,39 @@ func withoutForeignData(object any) (any, error) {
 		revision.Data = nil
 	}
 	return revision, nil
+}
+
+// withoutAddresses keeps of endpoints which pods they are, where, and in what condition; of slices that do not follow pods, nothing.
+func withoutAddresses(object any) (any, error) {
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return object, nil
+	}
+	slice.ManagedFields, slice.Annotations, slice.OwnerReferences, slice.Ports = nil, nil, nil, nil
+	if !inplace.SliceFollowsPods(slice) {
+		slice.Endpoints = nil
+	}
+	for i := range slice.Endpoints {
+		endpoint := &slice.Endpoints[i]
+		if endpoint.TargetRef != nil {
+			endpoint.Addresses = nil
+		}
+		endpoint.Zone, endpoint.Hints = nil, nil
+	}
+	return slice, nil
+}
+
+// withoutPorts keeps of Services what says how they treat endpoints.
+func withoutPorts(object any) (any, error) {
+	service, ok := object.(*corev1.Service)
+	if !ok {
+		return object, nil
+	}
+	service.ManagedFields, service.Annotations, service.Status = nil, nil, corev1.ServiceStatus{}
+	service.Spec = corev1.ServiceSpec{
+		PublishNotReadyAddresses: service.Spec.PublishNotReadyAddresses,
+		ExternalTrafficPolicy:    service.Spec.ExternalTrafficPolicy,
+		InternalTrafficPolicy:    service.Spec.InternalTrafficPolicy,
+	}
+	return service, nil
 }

@@ -1,0 +1,133 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// endpointsReader reads what EndpointSlices say about pods whose gates are closed; see observe.Reader.
+type endpointsReader interface {
+	Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (inplace.Endpoints, error)
+}
+
+// drains knows since when pods that wait for their restart are out of service. The cache only says when it is worth while to ask:
+// it may not even show yet that a pod was ever offered. The API server is asked twice, when the wait begins and when it ends. After
+// a restart the wait begins anew, which is the safe side.
+type drains struct {
+	cached, live endpointsReader
+
+	lock sync.Mutex
+	// out is since when no EndpointSlice offers the pods of a workload, by UID.
+	out map[types.NamespacedName]map[types.UID]time.Time
+}
+
+// endpoints returns what a plan has to know. Where no gate is closed, or nothing is waited for, that is nothing.
+func (d *drains) endpoints(ctx context.Context, workload types.NamespacedName, seen scene) (inplace.Endpoints, error) {
+	if seen.settings.Drain == 0 || !slices.ContainsFunc(seen.pods, isClosed) {
+		d.forget(workload)
+		return nil, nil
+	}
+	endpoints, err := d.cached.Endpoints(ctx, workload.Namespace, seen.pods)
+	if err != nil {
+		return nil, err
+	}
+	if known := d.compare(workload, endpoints); known {
+		return endpoints, nil
+	}
+	if current := d.ask(ctx, workload, seen); current != nil {
+		return current, nil
+	}
+	return endpoints, nil
+}
+
+// confirm asks once more, right before containers stop, and leaves out the steps for which that would be too early; if there are
+// such, it is not confirmed.
+func (d *drains) confirm(ctx context.Context, workload types.NamespacedName, seen scene, steps []inplace.Step) (kept []inplace.Step, confirmed bool) {
+	if seen.settings.Drain == 0 || !slices.ContainsFunc(steps, restartsDrained) {
+		return steps, true
+	}
+	current := d.ask(ctx, workload, seen)
+	now := time.Now()
+	for _, step := range steps {
+		if patch, ok := step.(inplace.PatchPod); ok && patch.Drained {
+			if drained, _ := current[patch.Pod.UID].Drained(patch.Pod, seen.settings.Drain, now); !drained {
+				log.FromContext(ctx).V(1).Info("Not out of service after all", "pod", patch.Pod.Name)
+				continue
+			}
+		}
+		kept = append(kept, step)
+	}
+	return kept, len(kept) == len(steps)
+}
+
+func restartsDrained(step inplace.Step) bool {
+	patch, ok := step.(inplace.PatchPod)
+	return ok && patch.Drained
+}
+
+// ask reads the API server and remembers what is out. An error is no reason to end here: nothing is known then, and that may be so
+// for only as long as the wait may take altogether.
+func (d *drains) ask(ctx context.Context, workload types.NamespacedName, seen scene) inplace.Endpoints {
+	current, err := d.live.Endpoints(ctx, workload.Namespace, seen.pods)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart late", "workload", workload)
+		return nil
+	}
+	d.remember(workload, current, time.Now())
+	d.compare(workload, current)
+	return current
+}
+
+// remember notes which pods are out now, and forgets all others.
+func (d *drains) remember(workload types.NamespacedName, current inplace.Endpoints, now time.Time) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	before, out := d.out[workload], map[types.UID]time.Time{}
+	for uid, endpoint := range current {
+		if since, known := before[uid]; known && !endpoint.Listed {
+			out[uid] = since
+		} else if !endpoint.Listed {
+			out[uid] = now
+		}
+	}
+	if d.out == nil {
+		d.out = map[types.NamespacedName]map[types.UID]time.Time{}
+	}
+	d.out[workload] = out
+}
+
+// compare completes the endpoints by since when they are out, and forgets those that are offered again; known, unless one is out
+// of which that is not known.
+func (d *drains) compare(workload types.NamespacedName, endpoints inplace.Endpoints) (known bool) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	known = true
+	for uid, since := range d.out[workload] {
+		endpoint, closed := endpoints[uid]
+		if !closed || endpoint.Listed {
+			delete(d.out[workload], uid)
+			continue
+		}
+		endpoint.OutSince = since
+		endpoints[uid] = endpoint
+	}
+	for _, endpoint := range endpoints {
+		known = known && (endpoint.Listed || !endpoint.OutSince.IsZero())
+	}
+	return known
+}
+
+// forget drops a workload of which no pod waits.
+func (d *drains) forget(workload types.NamespacedName) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	delete(d.out, workload)
+}

@@ -1,0 +1,308 @@
+package inplace
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// slice is an EndpointSlice of a Service as the native controller writes it.
+func slice(service string, endpoints ...discoveryv1.Endpoint) discoveryv1.EndpointSlice {
+	return discoveryv1.EndpointSlice{Endpoints: endpoints, ObjectMeta: metav1.ObjectMeta{Name: service + "-1", Namespace: "shop",
+		Labels: map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: sliceController}}}
+}
+
+// foreign is the same by somebody else.
+func foreign(service string, endpoints ...discoveryv1.Endpoint) discoveryv1.EndpointSlice {
+	foreign := slice(service, endpoints...)
+	foreign.Labels[discoveryv1.LabelManagedBy] = "mesh.example"
+	return foreign
+}
+
+// endpoint is a pod on node n1, whose UID is its name.
+func endpoint(pod string, ready bool) discoveryv1.Endpoint {
+	return discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
+		NodeName: new("n1"), TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: pod, UID: types.UID(pod)}}
+}
+
+func changed(e discoveryv1.Endpoint, change func(*discoveryv1.Endpoint)) discoveryv1.Endpoint {
+	change(&e)
+	return e
+}
+
+func service(name string, changes ...func(*corev1.ServiceSpec)) corev1.Service {
+	service := corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"}}
+	for _, change := range changes {
+		change(&service.Spec)
+	}
+	return service
+}
+
+func publishing(spec *corev1.ServiceSpec) { spec.PublishNotReadyAddresses = true }
+func localOutside(spec *corev1.ServiceSpec) {
+	spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+}
+func localInside(spec *corev1.ServiceSpec) {
+	spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal)
+}
+
+// TestEndpointsOf asks about pod p on node n1, whose gate is closed.
+func TestEndpointsOf(t *testing.T) {
+	elsewhere := func(e *discoveryv1.Endpoint) { e.NodeName = new("n2") }
+	nilReady := func(e *discoveryv1.Endpoint) { e.Conditions.Ready = nil }
+	byName := func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "" }
+	terminating := func(e *discoveryv1.Endpoint) { // podToEndpoint: never ready, perhaps serving
+		e.Conditions = discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
+	}
+	type all = []discoveryv1.EndpointSlice
+	for name, c := range map[string]struct {
+		shown    all
+		services []corev1.Service
+		want     Endpoint
+	}{
+		"no slice":                        {nil, nil, Endpoint{}},
+		"slice of others":                 {all{slice("a", endpoint("q", true))}, nil, Endpoint{}},
+		"offered":                         {all{slice("a", endpoint("p", true), endpoint("q", true))}, nil, Endpoint{Listed: true}},
+		"out":                             {all{slice("a", endpoint("p", false), endpoint("q", true))}, nil, Endpoint{}},
+		"nil counts as ready":             {all{slice("a", changed(endpoint("p", true), nilReady), endpoint("q", true))}, nil, Endpoint{Listed: true}},
+		"nil of another, too":             {all{slice("a", endpoint("p", false), changed(endpoint("q", true), nilReady))}, nil, Endpoint{}},
+		"by name, without UID":            {all{slice("a", changed(endpoint("p", true), byName), endpoint("q", true))}, nil, Endpoint{Listed: true}},
+		"a namesake":                      {all{slice("a", changed(endpoint("p", true), func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "earlier" }))}, nil, Endpoint{}},
+		"a foreign slice":                 {all{foreign("a", endpoint("p", true)), slice("a", endpoint("p", false), endpoint("q", true))}, nil, Endpoint{}},
+		"only a foreign slice":            {all{foreign("a", endpoint("p", true))}, nil, Endpoint{}},
+		"published anyway":                {all{slice("a", endpoint("p", true))}, []corev1.Service{service("a", publishing)}, Endpoint{}},
+		"a Service not read":              {all{slice("a", endpoint("p", true), endpoint("q", true))}, []corev1.Service{service("b", publishing)}, Endpoint{Listed: true}},
+		"one of two Services":             {all{slice("a", endpoint("p", false), endpoint("q", true)), slice("b", endpoint("p", true), endpoint("q", true))}, nil, Endpoint{Listed: true}},
+		"out of two Services":             {all{slice("a", endpoint("p", false), endpoint("q", true)), slice("b", endpoint("p", false), endpoint("q", true))}, nil, Endpoint{}},
+		"one of two slices":               {all{slice("a", endpoint("p", false), endpoint("q", true)), slice("a", endpoint("p", true), endpoint("q", true))}, nil, Endpoint{Listed: true}},
+		"last and offered":                {all{slice("a", endpoint("p", true), endpoint("q", false))}, nil, Endpoint{Listed: true, LastOf: "a"}},
+		"last and out":                    {all{slice("a", endpoint("p", false), endpoint("q", false))}, nil, Endpoint{LastOf: "a"}},
+		"last but for one gone":           {all{slice("a", endpoint("p", false), changed(endpoint("q", false), terminating))}, nil, Endpoint{LastOf: "a"}},
+		"last in two slices":              {all{slice("a", endpoint("p", true)), slice("a", endpoint("p", true))}, nil, Endpoint{Listed: true, LastOf: "a"}},
+		"others in another slice":         {all{slice("a", endpoint("p", false)), slice("a", endpoint("q", true))}, nil, Endpoint{}},
+		"last of one of two":              {all{slice("b", endpoint("p", false)), slice("a", endpoint("p", false), endpoint("q", true))}, nil, Endpoint{LastOf: "b"}},
+		"last of a foreign one's Service": {all{slice("a", endpoint("p", false)), foreign("a", endpoint("q", true))}, nil, Endpoint{LastOf: "a"}},
+		"last of one that publishes": {all{slice("a", endpoint("p", true)), slice("b", endpoint("p", false), endpoint("q", true))},
+			[]corev1.Service{service("a", publishing), service("b")}, Endpoint{}},
+		"last on its node from outside": {all{slice("a", endpoint("p", false), changed(endpoint("q", true), elsewhere))},
+			[]corev1.Service{service("a", localOutside)}, Endpoint{LastOf: "a"}},
+		"last on its node inside": {all{slice("a", endpoint("p", false), changed(endpoint("q", true), elsewhere))},
+			[]corev1.Service{service("a", localInside)}, Endpoint{LastOf: "a"}},
+		"not last on its node":       {all{slice("a", endpoint("p", false), endpoint("q", true))}, []corev1.Service{service("a", localInside)}, Endpoint{}},
+		"last on its node, anywhere": {all{slice("a", endpoint("p", false), changed(endpoint("q", true), elsewhere))}, []corev1.Service{service("a")}, Endpoint{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), drained)
+			pod.Spec.NodeName = "n1"
+			if got := EndpointsOf(r.Pods, c.shown, c.services)[pod.UID]; got != c.want {
+				t.Errorf("it is %+v, not %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestEndpointsOfPodsWithAnOpenGate(t *testing.T) {
+	r := fixture(3, app{image: "v1"})
+	rs := r.replicaSet("a", app{image: "v1"}, 3)
+	r.pod("open", rs)
+	r.pod("without", rs, ungated)
+	r.pod("closed", rs, drained, conditionIs(corev1.PodReady, corev1.ConditionTrue))
+	got := EndpointsOf(r.Pods, []discoveryv1.EndpointSlice{slice("a", endpoint("open", true))}, nil)
+	if want := (Endpoints{"closed": {Listed: true}}); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("endpoints are %v, not %v: a pod that is Ready may be offered at any moment", got, want)
+	}
+}
+
+func TestDrained(t *testing.T) {
+	ready := conditionIs(corev1.PodReady, corev1.ConditionTrue)
+	ago := func(d time.Duration) time.Time { return start.Add(-d) }
+	for name, c := range map[string]struct {
+		endpoint Endpoint
+		drain    time.Duration
+		closed   time.Duration // since when the gate is
+		change   func(*corev1.Pod)
+		want     bool
+		again    time.Duration
+	}{
+		"Ready":                         {Endpoint{OutSince: ago(5 * time.Second)}, 2 * time.Second, 5 * time.Second, ready, false, 0},
+		"Ready without drain":           {Endpoint{}, 0, 5 * time.Second, ready, false, 0},
+		"Ready and overdue":             {Endpoint{}, 2 * time.Second, time.Minute, ready, false, 0},
+		"open":                          {Endpoint{}, 0, 0, conditionIs(ConditionServing, corev1.ConditionTrue), false, 0},
+		"without drain":                 {Endpoint{Listed: true}, 0, 0, nil, true, 0},
+		"offered":                       {Endpoint{Listed: true}, 2 * time.Second, time.Second, nil, false, 31 * time.Second},
+		"offered, almost too long":      {Endpoint{Listed: true}, 2 * time.Second, 31 * time.Second, nil, false, time.Second},
+		"offered for too long":          {Endpoint{Listed: true}, 2 * time.Second, 32 * time.Second, nil, true, 0},
+		"offered after having been out": {Endpoint{Listed: true, OutSince: ago(time.Minute)}, 2 * time.Second, 0, nil, false, 32 * time.Second},
+		"not seen to be out":            {Endpoint{}, 2 * time.Second, time.Second, nil, false, unseenAgain},
+		"out just now":                  {Endpoint{OutSince: start}, 2 * time.Second, time.Second, nil, false, 2 * time.Second},
+		"out not long enough":           {Endpoint{OutSince: ago(1500 * time.Millisecond)}, 2 * time.Second, 3 * time.Second, nil, false, 500 * time.Millisecond},
+		"out long enough":               {Endpoint{OutSince: ago(2 * time.Second)}, 2 * time.Second, 3 * time.Second, nil, true, 0},
+		"out late":                      {Endpoint{OutSince: ago(time.Second)}, 2 * time.Second, 31500 * time.Millisecond, nil, false, 500 * time.Millisecond},
+		"last":                          {Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, nil, true, 0},
+		"last and Ready":                {Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, ready, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), drained, nonNil(c.change))
+			condition(pod, ConditionServing).LastTransitionTime = metav1.NewTime(ago(c.closed))
+			if got, again := c.endpoint.Drained(pod, c.drain, start); got != c.want || again != c.again {
+				t.Errorf("drained is %t, again in %s; want %t, %s", got, again, c.want, c.again)
+			}
+		})
+	}
+}
+
+// draining is a Deployment with a drain whose pods have served for long.
+func draining(t *testing.T, replicas int32) *scene {
+	s := newScene(t, replicas, nil, false)
+	s.drain = 2 * time.Second
+	return s
+}
+
+// waited says when a step came, after the one before it.
+func (s *scene) waited(step string) time.Duration {
+	s.t.Helper()
+	i := slices.Index(s.steps, step)
+	if i < 1 {
+		s.t.Fatalf("%q is not among %q", step, s.steps)
+	}
+	return s.times[i].Sub(s.times[i-1])
+}
+
+// about is what a scene, which takes 20 ms for each round, can tell.
+func about(got, want time.Duration) bool { return got >= want && got < want+200*time.Millisecond }
+
+func TestStepsOfADrain(t *testing.T) {
+	s := draining(t, 3)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	// Replicas are lowered only when the pod may be patched: until then it is counted where it is.
+	if !about(s.waited("A 3 → 2"), 2*time.Second) || !about(s.waited("A 2 → 1"), 2*time.Second) {
+		t.Errorf("the drains took %s and %s: %q", s.waited("A 3 → 2"), s.waited("A 2 → 1"), s.steps)
+	}
+	s.expect("close 1", "A marks", "B marks", "A 3 → 2", "move 1", "B 0 → 1", "open 1",
+		"close 2", "A 2 → 1", "move 2", "B 1 → 2", "open 2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
+	s.intact(before)
+}
+
+func TestStepsOfTheLastEndpoint(t *testing.T) {
+	s := draining(t, 1)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	if waited := s.waited("A 1 → 0"); waited > 200*time.Millisecond {
+		t.Errorf("the only pod was out of service for %s before it restarted", waited)
+	}
+	s.expect("close 1", "A marks", "B marks", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+}
+
+func TestStepsOfASliceThatDoesNotFollow(t *testing.T) {
+	s := draining(t, 2)
+	s.endpointsController.away = true
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return slices.Contains(s.steps, "A 2 → 1") })
+	if waited := s.waited("A 2 → 1"); !about(waited+time.Second, 33*time.Second) && !about(waited, 32*time.Second) { // conditions have whole seconds
+		t.Errorf("waited %s for a slice that nobody writes", waited)
+	}
+}
+
+func TestStepsOfPauseWhileDraining(t *testing.T) {
+	s := draining(t, 3)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return slices.Contains(s.steps, "B marks") })
+	s.user("pauses", func(d *Deployment) { d.Spec.Paused = true })
+	s.rest()
+	s.expect("close 1", "A marks", "B marks", "open 1")
+	s.user("resumes", func(d *Deployment) { d.Spec.Paused = false })
+	s.until(func() bool { return slices.Contains(s.steps, "A 3 → 2") })
+	if !about(s.waited("A 3 → 2"), 2*time.Second) {
+		t.Errorf("the second drain took %s", s.waited("A 3 → 2"))
+	}
+}
+
+func TestStepsOfALabelDoNotDrain(t *testing.T) {
+	s := draining(t, 2)
+	s.edit("sets a label", app{image: "v1", chart: "c2"})
+	s.rest()
+	s.expect("A marks", "B marks", "A 2 → 1", "move 1", "B 0 → 1", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	if took := s.times[len(s.times)-1].Sub(s.times[0]); took > time.Second {
+		t.Errorf("an edit of labels took %s", took)
+	}
+}
+
+func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
+	r := fixture(2, app{image: "v2"})
+	source, target := r.replicaSet("a", app{image: "v1"}, 2), r.replicaSet("b", app{image: "v2"}, 0)
+	source.Labels[LabelSettling], target.Labels[LabelSettling] = "1", "1"
+	r.Settings.Drain = 2 * time.Second
+	pod := r.pod("p", source, drained)
+	r.pod("q", source)
+	condition(pod, ConditionServing).LastTransitionTime = metav1.NewTime(start.Add(-time.Second))
+	for name, c := range map[string]struct {
+		endpoint Endpoint
+		after    time.Duration
+	}{
+		"when the drain ends":  {Endpoint{OutSince: start.Add(-500 * time.Millisecond)}, 1500 * time.Millisecond},
+		"when the bound ends":  {Endpoint{Listed: true}, 31 * time.Second},
+		"to see whether it is": {Endpoint{}, unseenAgain},
+	} {
+		r.Endpoints = Endpoints{pod.UID: c.endpoint}
+		if plan := r.Plan(); plan.After != c.after || len(resized(plan)) > 0 {
+			t.Errorf("%s: looks again after %s, and %v", name, plan.After, plan.Steps)
+		}
+	}
+}
+
+func TestDaemonStepsOfADrain(t *testing.T) {
+	f := newFleet(t, 2)
+	f.Settings.Drain = 2 * time.Second
+	f.edit(app{image: "v2"})
+	f.once()
+	f.once()
+	f.expect("mark 2 true false", "close p1")
+	closedAt := f.Now
+	out := func(e Endpoint) Endpoints { return Endpoints{f.Pods[0].UID: e} }
+	for _, step := range []struct {
+		endpoint Endpoint
+		after    time.Duration
+		want     []string
+	}{
+		{Endpoint{Listed: true}, 31 * time.Second, nil},
+		{Endpoint{}, unseenAgain, nil},
+		{Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 2 * time.Second, nil},
+		{Endpoint{OutSince: closedAt.Add(3 * time.Second)}, time.Second, nil},
+		{Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 0, []string{"p1 is 2 app=v2"}},
+	} {
+		f.Endpoints = out(step.endpoint)
+		if plan := f.once(); plan.After != step.after {
+			t.Errorf("%+v: looks again after %s, want %s", step.endpoint, plan.After, step.after)
+		}
+		f.expect(step.want...)
+	}
+	f.once()
+	f.once()
+	f.expect("open p1", "close p2")
+	f.Endpoints = Endpoints{f.Pods[1].UID: {Listed: true, LastOf: "agent"}}
+	f.once()
+	f.expect("p2 is 2 app=v2")
+}
+
+func TestDaemonLabelsAndPodsWithoutGateDoNotDrain(t *testing.T) {
+	f := newFleet(t, 1)
+	f.Settings.Drain = 2 * time.Second
+	f.edit(app{image: "v1", chart: "c2"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is 2 app=v1", "mark 2 false false")
+	f = newFleet(t, 1, func(f *fleet) { ungated(f.Pods[0]) })
+	f.Settings.Drain = 2 * time.Second
+	f.edit(app{image: "v2"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "mark 2 false false")
+}
