@@ -102,7 +102,7 @@ func (d *draft) openAll(pods iter.Seq[*podState], now time.Time, why string) {
 
 // mayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
-// so before the patch: it could get ready yet.
+// so before the patch and could get ready yet.
 func (s *podState) mayReopen(now time.Time) (bool, time.Duration) {
 	arrived, wait := s.move.arrived(s.pod, now)
 	if arrived {
