@@ -135,7 +135,7 @@ func Reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool) {
 
 // mayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
-// so before the patch: it could get ready yet.
+// so before the patch and could get ready yet.
 func (s *podState) mayReopen(now time.Time) (bool, time.Duration) {
 	arrived, wait := s.move.arrived(s.pod, now)
 	if arrived {

@@ -18,6 +18,8 @@ type Move struct {
 	Generation int64 `json:"generation,omitempty"`
 	// Containers are those that restart, by name.
 	Containers map[string]MovedContainer `json:"containers,omitempty"`
+	// Unready: its containers were not ready at that patch. Then that they are not ready is no sign of its having been seen.
+	Unready bool `json:"unready,omitempty"`
 }
 
 // MovedContainer is a container before its image was patched.
@@ -55,19 +57,16 @@ func (m Move) observed(pod *corev1.Pod) bool {
 	return pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration >= m.Generation
 }
 
-// stopped tells whether the containers have become unready since the patch, or none that was patched runs. Of a pod that was on
-// its way already, the former may come of an earlier patch.
+// stopped tells whether the containers have become unready since the patch, or none that was patched runs.
 func (m Move) stopped(pod *corev1.Pod) bool {
-	ready := condition(pod, corev1.ContainersReady)
-	if ready == nil || ready.Status == corev1.ConditionTrue {
+	if isTrue(pod, corev1.ContainersReady) {
 		return false
 	}
-	since, running := true, false
-	for name, before := range m.Containers {
-		since = since && !before.Unsure && !ready.LastTransitionTime.Before(&before.At)
+	running := false
+	for name := range m.Containers {
 		running = running || containerStatus(pod, name).State.Running != nil
 	}
-	return since || !running
+	return !m.Unready || !running
 }
 
 // restarted tells whether every patched container is certainly another one than before. One would not do: it may have followed
@@ -120,10 +119,11 @@ func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (boo
 // next is the mark of a patch with these images, for what the ReplicaSet with that hash makes. The entries are those to keep:
 // all, or those pending.
 func (m Move) next(pod *corev1.Pod, hash string, entries map[string]MovedContainer, images []ImageChange, now time.Time) Move {
-	next := Move{Hash: hash, Generation: m.Generation, Containers: maps.Clone(entries)}
+	next := Move{Hash: hash, Generation: m.Generation, Containers: maps.Clone(entries), Unready: m.Unready}
 	if len(images) == 0 {
 		return next
 	}
+	next.Unready = !isTrue(pod, corev1.ContainersReady)
 	if pod.Generation > 0 {
 		next.Generation = pod.Generation + 1
 	}

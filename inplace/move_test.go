@@ -62,12 +62,7 @@ func TestArrived(t *testing.T) {
 }
 
 func TestMayReopen(t *testing.T) {
-	unreadyBefore := conditionIs(corev1.ContainersReady, corev1.ConditionFalse)
-	containersUnready := func(pod *corev1.Pod) {
-		unreadyBefore(pod)
-		condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(start)
-	}
-	down := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].State = corev1.ContainerState{} }
+	containersUnready := conditionIs(corev1.ContainersReady, corev1.ConditionFalse)
 	observed := func(pod *corev1.Pod) { pod.Status.ObservedGeneration = 2 }
 	restarted := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ContainerID = "new" }
 	cases := map[string]struct {
@@ -75,8 +70,6 @@ func TestMayReopen(t *testing.T) {
 		changes []func(*corev1.Pod)
 		want    bool
 	}{
-		"observed, and unready as before":            {true, []func(*corev1.Pod){observed, unreadyBefore}, false},
-		"observed, unready as before, and none runs": {true, []func(*corev1.Pod){observed, unreadyBefore, down}, true},
 		"never patched":                      {false, nil, true},
 		"just patched":                       {true, nil, false},
 		"a probe flake before the patch":     {true, []func(*corev1.Pod){containersUnready}, false},
@@ -107,6 +100,7 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 	side2 := MovedContainer{Image: "s2", ImageID: "sha256:s1", ContainerID: "p/side", At: at}
 	again := MovedContainer{Image: "v3", ContainerID: "p/app", At: at, Unsure: true}
 	cases := map[string]struct {
+		// with statuses the pod has been unready since before the last patch
 		moved         map[string]MovedContainer
 		ids, statuses map[string]string
 		running       bool
@@ -125,7 +119,6 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 			pod.Status.ObservedGeneration = 2
 			if c.statuses != nil {
 				conditionIs(corev1.ContainersReady, corev1.ConditionFalse)(pod)
-				condition(pod, corev1.ContainersReady).LastTransitionTime = at
 			}
 			for i := range pod.Status.ContainerStatuses {
 				status := &pod.Status.ContainerStatuses[i]
@@ -134,7 +127,7 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 					status.State = corev1.ContainerState{}
 				}
 			}
-			s := &podState{pod: pod, move: Move{Generation: 2, Containers: c.moved}}
+			s := &podState{pod: pod, move: Move{Generation: 2, Containers: c.moved, Unready: c.statuses != nil}}
 			if open, _ := s.mayReopen(start); open != c.want {
 				t.Errorf("may reopen is %v", open)
 			}

@@ -90,6 +90,9 @@ func (s *scene) plan() {
 	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
 	for _, step := range r.Plan().Steps {
 		s.note(step)
+		if patch, ok := step.(PatchPod); ok {
+			s.rules.last[patch.Pod.Name] = r.Endpoints[patch.Pod.UID].LastOf != ""
+		}
 		for len(s.times) < len(s.steps) {
 			s.times = append(s.times, s.now)
 		}
