@@ -54,13 +54,15 @@ func (v *daemonView) gates() { v.openGates(v.states(), v.Now) }
 // gets through.
 func (v *daemonView) move() {
 	budget := v.DaemonSet.maxUnavailable(v.desired()) - v.unavailable()
+	v.pulls().pull(false)
 	for m := range v.pending() {
-		m.turn = m.restarts() && closed(m.pod)
+		mayStart, _ := m.mayStart()
+		m.turn = mayStart && m.restarts() && closed(m.pod)
 		switch {
 		case !m.change.InPlace() || !v.reachable(m.pod):
 		case m.drained(), m.light():
 			v.step(m.moveTo(v.target, v.DaemonSet.Spec.Template, v.Now))
-		case m.turn || !m.restarts():
+		case m.turn || !m.restarts() || !mayStart:
 		case !m.available:
 			v.start(m)
 		case budget > 0:
@@ -157,6 +159,7 @@ func (r DaemonRollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Revision: v.target, Reasons: Reasons{why}}
 	v.openAll(v.states(), v.Now, why.Message)
+	v.dismissAll(v.Pull.Pullers, why.Message)
 	v.letGo()
 	v.phase(PhaseNative, why.Message)
 	return v.finish()
@@ -174,6 +177,7 @@ func (v *daemonView) letGo() {
 // leave leaves nothing of ours behind where the native controller updates, or has nothing to do. What we had begun is given back.
 func (v *daemonView) leave() {
 	v.gates()
+	v.pulls().leave(v.verdict.Reasons)
 	if v.target != nil && Settling(v.target) {
 		v.letGo()
 		return
@@ -195,7 +199,7 @@ func (v *daemonView) finish() Plan {
 	case !v.verdict.Held && v.plan.Progress.Moving == 0:
 		v.phase(PhaseIdle, "every pod runs what the DaemonSet says")
 	default:
-		v.phase(PhaseMoving, v.plan.Progress.String())
+		v.phase(PhaseMoving, v.draft.progress())
 	}
 	return v.plan
 }

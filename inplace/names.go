@@ -16,6 +16,8 @@ const (
 	// LabelReleased marks a target revision whose update was given back to the native controller. Its value is the time
 	// of the last touch, in Unix seconds: writing it is what wakes that controller.
 	LabelReleased = "stayput.dev/released"
+	// LabelPuller marks the pods that have nodes pull new images before containers stop. Its value is the workload's UID.
+	LabelPuller = "stayput.dev/puller"
 	// AnnotationDecision records on a workload what its last template edit does; set by the mutating webhook.
 	AnnotationDecision = "stayput.dev/decision"
 	// AnnotationMove is the mark on a pod patched in place; see Move.

@@ -113,10 +113,23 @@ func (v *view) setProgress(status *appsv1.DeploymentStatus) {
 		}
 		removeCondition(status, appsv1.DeploymentProgressing)
 		setCondition(status, updated)
+	case current != nil && current.Reason == reasonComplete && v.settling():
+		// Natively the first pod that comes or goes ends this reason, which never times out (DeploymentTimedOut). Here none moves
+		// before its image is pulled, and the native controller is held: from now on the deadline runs.
+		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonUpdated, v.subject()+" is progressing.", v.Now))
 	case v.timedOut(current):
-		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonTimedOut,
-			v.subject()+" has timed out progressing.", v.Now))
+		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonTimedOut, v.overdue(), v.Now))
 	}
+}
+
+// overdue is the native message, with what the update waits for. The native controller leaves it as it is, since it writes a
+// condition only when status or reason change.
+func (v *view) overdue() string {
+	message := v.subject() + " has timed out progressing."
+	if v.waiting != "" {
+		message += " It is " + v.waiting + "."
+	}
+	return message
 }
 
 func (v *view) subject() string {
