@@ -41,12 +41,14 @@ func daemonSets(reader daemonSetReader) source {
 type daemonSet struct{ *inplace.DaemonRollout }
 
 func (d daemonSet) scene() scene {
-	s := scene{workload: d.DaemonSet, pods: d.Pods, mode: d.Mode, now: d.Now}
+	s := scene{workload: d.DaemonSet, pods: d.Pods, pullers: d.Pull.Pullers, mode: d.Mode, now: d.Now}
 	for _, revision := range d.Revisions {
 		s.revisions = append(s.revisions, revision)
 	}
 	return s
 }
+
+func (d daemonSet) pulling() *inplace.Pulling { return &d.Pull }
 
 func (d daemonSet) done() bool { return !d.Unfinished() && isRolledOut(d.DaemonSet) }
 

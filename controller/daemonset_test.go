@@ -65,6 +65,7 @@ func (c *cluster) daemonReconciler() *Reconciler {
 	live := observe.Reader{Reader: c}
 	return &Reconciler{
 		cached: daemonSets(live), live: daemonSets(live),
+		quotas:   live,
 		writer:   writer{client: c, live: c, memory: &memory{}},
 		reporter: newReporter(daemonSetKind, c.recorder, c.metrics),
 	}

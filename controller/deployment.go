@@ -44,12 +44,14 @@ func deployments(reader deploymentReader) source {
 type deployment struct{ *inplace.Rollout }
 
 func (d deployment) scene() scene {
-	s := scene{workload: d.Deployment, pods: d.Pods, mode: d.Mode, now: d.Now}
+	s := scene{workload: d.Deployment, pods: d.Pods, pullers: d.Pull.Pullers, mode: d.Mode, now: d.Now}
 	for _, replicaSet := range d.ReplicaSets {
 		s.revisions = append(s.revisions, replicaSet)
 	}
 	return s
 }
+
+func (d deployment) pulling() *inplace.Pulling { return &d.Pull }
 
 func (d deployment) done() bool { return len(d.Sources()) == 0 && isComplete(d.Deployment) }
 

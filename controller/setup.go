@@ -99,6 +99,7 @@ func newReconciler(m manager.Manager, kind kind, cached, live source, metrics *m
 	return &Reconciler{
 		cached:   cached,
 		live:     live,
+		quotas:   observe.Reader{Reader: m.GetAPIReader()},
 		writer:   newWriter(m),
 		reporter: newReporter(kind, m.GetEventRecorder("stayput"), metrics),
 	}

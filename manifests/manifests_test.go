@@ -118,6 +118,7 @@ func TestEveryPathIsServed(t *testing.T) {
 func TestNamesAgreeWithTheProgram(t *testing.T) {
 	for file, want := range map[string]string{
 		"base/policy.yaml":   `"` + inplace.LabelUpdate + `"`,
+		"base/policies.yaml": `"` + inplace.LabelPuller + `"`,
 		"base/webhooks.yaml": "key: " + inplace.LabelUpdate + ",",
 		"base/rbac.yaml":     "resourceNames: [" + inplace.Lease + "]",
 		"install.mk":         "RELEASED := " + image(t),
