@@ -27,7 +27,7 @@ const (
 	// EventPullFailed tells of an image for which nothing restarts, EventNotPulled why containers stop before images are pulled.
 	EventPullFailed = "ImagePullFailed"
 	EventNotPulled  = "PrePullSkipped"
-	EventMoved     = "UpdatedInPlace"
+	EventMoved      = "UpdatedInPlace"
 )
 
 // longestNote is what events.k8s.io takes (pkg/apis/core/validation/events.go).
@@ -52,7 +52,7 @@ type update struct {
 	mode    inplace.Mode
 	started time.Time
 	stalled bool
-	pulls   map[string]bool // what was told of them
+	pulls   map[string]bool         // what was told of them
 	away    map[types.UID]time.Time // since when a pod has not been Ready
 }
 

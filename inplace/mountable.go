@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/version"
+	versions "k8s.io/apimachinery/pkg/util/version"
 )
 
 // Image volumes are on by default from Kubernetes 1.35 (ImageVolume in pkg/features/kube_features.go); these runtimes mount
 // them.
 var (
-	mountingKubelet  = version.MustParseGeneric("1.35")
-	mountingRuntimes = map[string]*version.Version{"containerd": version.MustParseGeneric("2.1"), "cri-o": version.MustParseGeneric("1.31")}
+	mountingKubelet  = versions.MustParseGeneric("1.35")
+	mountingRuntimes = map[string]*versions.Version{"containerd": versions.MustParseGeneric("2.1"), "cri-o": versions.MustParseGeneric("1.31")}
 )
 
 // cannotMount is why pods on the node cannot have images for volumes; empty if they can.
@@ -22,13 +22,13 @@ func cannotMount(node *corev1.Node) string {
 	if info.OperatingSystem == string(corev1.Windows) {
 		return "Windows"
 	}
-	kubelet, err := version.ParseGeneric(info.KubeletVersion)
+	kubelet, err := versions.ParseGeneric(info.KubeletVersion)
 	if err != nil || kubelet.LessThan(mountingKubelet) {
 		return fmt.Sprintf("kubelet %q is not %s or newer", info.KubeletVersion, mountingKubelet)
 	}
 	name, number, _ := strings.Cut(info.ContainerRuntimeVersion, "://")
 	least, known := mountingRuntimes[name]
-	runtime, err := version.ParseGeneric(number)
+	runtime, err := versions.ParseGeneric(number)
 	if !known || err != nil || runtime.LessThan(least) {
 		return fmt.Sprintf("container runtime %q is neither containerd 2.1 nor cri-o 1.31 or newer", info.ContainerRuntimeVersion)
 	}

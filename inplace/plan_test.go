@@ -74,6 +74,7 @@ func (s *scene) round() {
 	for _, pod := range s.kubelet.pods.list() {
 		s.kubelet.run(pod.Name)
 	}
+	s.runPullers()
 	s.plan()
 }
 
@@ -101,6 +102,10 @@ func (s *scene) note(step Step) {
 		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "move", false: "patch"}[step.Moves], s.short(step.Pod)))
 	case PatchReplicaSet:
 		s.steps = append(s.steps, s.shortSet(step.ReplicaSet.Name)+" "+strings.ReplaceAll(step.Why, "replicas ", ""))
+	case CreatePuller:
+		s.steps = append(s.steps, "pull "+step.Pod.Spec.NodeName)
+	case DeletePuller:
+		s.steps = append(s.steps, "drop "+step.Pod.Spec.NodeName)
 	case CreateReplicaSet:
 		s.steps = append(s.steps, "create")
 	}

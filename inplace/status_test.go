@@ -97,10 +97,9 @@ func TestStatusConditions(t *testing.T) {
 			progressing(r).Status, progressing(r).Reason = corev1.ConditionFalse, reasonTimedOut
 			r.Deployment.Status.UpdatedReplicas = 1
 		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonUpdated, start},
-		"the last rollout was complete": {func(r *Rollout) {
+		"the last rollout was complete: from now on the deadline runs": {func(r *Rollout) {
 			progressing(r).Reason, progressing(r).LastUpdateTime = reasonComplete, metav1.NewTime(start.Add(-time.Hour))
-			fewer(r)
-		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonComplete, start.Add(-time.Hour)},
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonUpdated, start},
 		"paused: nothing is estimated": {func(r *Rollout) {
 			r.Deployment.Spec.Paused = true
 			r.Deployment.Status.UpdatedReplicas = 1
