@@ -198,7 +198,7 @@ func (c *cluster) age() {
 	c.do(c.List(c.t.Context(), nodes))
 	for i := range nodes.Items {
 		nodes.Items[i].Status.NodeInfo.KubeletVersion = "v1.34.0"
-		c.do(c.Update(c.t.Context(), &nodes.Items[i]))
+		c.do(c.Status().Update(c.t.Context(), &nodes.Items[i]))
 	}
 }
 
@@ -220,6 +220,9 @@ func TestAPullerThatFailsForNowIsTriedAgain(t *testing.T) {
 
 func TestDaemonSetPullsFirst(t *testing.T) {
 	c := newCluster(t).withDaemons().pulling()
+	for _, pod := range c.snapshot().rollout.Pods { // whose nodes should run a pod of the DaemonSet
+		c.do(c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}))
+	}
 	r := c.pullingDaemonReconciler()
 	c.reconcileTimes(r, 4)
 	c.wantPullers(2, 0)
