@@ -43,8 +43,8 @@ type pulls struct {
 	pods, next []*podState
 	// current are the target's pullers, by node.
 	current map[string]*corev1.Pod
-	// present are the images each node is known to have.
-	present map[string]map[string]bool
+	// running are the images that pods of the workload run, by node.
+	running map[string][]string
 	failed  bool
 }
 
@@ -67,7 +67,10 @@ func (p *pulls) pull(paused bool) {
 
 // look sorts what is there.
 func (p *pulls) look() {
-	p.current, p.present = map[string]*corev1.Pod{}, map[string]map[string]bool{}
+	p.current, p.running = map[string]*corev1.Pod{}, map[string][]string{}
+	for _, s := range p.pods {
+		p.running[s.pod.Spec.NodeName] = append(p.running[s.pod.Spec.NodeName], running(s.pod)...)
+	}
 	for _, puller := range p.Pullers {
 		if puller.DeletionTimestamp == nil && puller.Name == p.workload.name(puller.Spec.NodeName) {
 			p.current[puller.Spec.NodeName] = puller
@@ -106,9 +109,9 @@ func (p *pulls) lacks(s *podState) string {
 		return ""
 	case pullFailed:
 		return p.fail(about(missing, message), s.pod.Spec.NodeName, message)
-	default:
-		return p.waitFor(missing[0], s.pod.Spec.NodeName, "")
+	case pulling, pullerRejected:
 	}
+	return p.waitFor(missing[0], s.pod.Spec.NodeName, "")
 }
 
 // stuck: the containers that are to change cannot pull what they have now. An undo always gets through to them.
@@ -125,10 +128,9 @@ func (p *pulls) missing(s *podState) []string {
 	if s.pod.Spec.NodeName == "" {
 		return nil // it serves nobody, and pulls when it is scheduled
 	}
-	present := p.presentOn(s.pod.Spec.NodeName)
 	var missing []string
 	for _, image := range s.images {
-		if pullPolicy(s.pod, image) == corev1.PullAlways || !present[normalImage(image.To)] {
+		if pullPolicy(s.pod, image) == corev1.PullAlways || !p.present(s.pod.Spec.NodeName, image.To) {
 			missing = append(missing, image.To)
 		}
 	}
@@ -149,28 +151,22 @@ func pullPolicy(pod *corev1.Pod, image ImageChange) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// presentOn are the images the node lists, and those that pods of the workload run there.
-func (p *pulls) presentOn(node string) map[string]bool {
-	if present, known := p.present[node]; known {
-		return present
+// present tells whether the node lists the image, or a pod of the workload runs it there.
+func (p *pulls) present(node, image string) bool {
+	if slices.ContainsFunc(p.running[node], func(name string) bool { return sameImage(name, image) }) {
+		return true
 	}
-	present := map[string]bool{}
-	if at := p.nodes[node]; at != nil {
-		for _, image := range at.Status.Images {
-			for _, name := range image.Names {
-				present[normalImage(name)] = true
-			}
-		}
+	at := p.nodes[node]
+	if at == nil {
+		return false
 	}
-	for _, s := range p.pods {
-		if s.pod.Spec.NodeName == node {
-			for _, image := range running(s.pod) {
-				present[normalImage(image)] = true
-			}
-		}
-	}
-	p.present[node] = present
-	return present
+	normal := normalImage(image)
+	last := normal[strings.LastIndex(normal, "/")+1:]
+	return slices.ContainsFunc(at.Status.Images, func(listed corev1.ContainerImage) bool {
+		return slices.ContainsFunc(listed.Names, func(name string) bool {
+			return strings.HasSuffix(name, last) && normalImage(name) == normal // the former is quick, there being many
+		})
+	})
 }
 
 // running are the images that certainly run in the pod: told by both its spec and its status.
