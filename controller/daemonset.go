@@ -41,7 +41,7 @@ func daemonSets(reader daemonSetReader) source {
 type daemonSet struct{ *inplace.DaemonRollout }
 
 func (d daemonSet) scene() scene {
-	s := scene{workload: d.DaemonSet, pods: d.Pods, mode: d.Mode, settings: d.Settings, now: d.Now}
+	s := scene{workload: d.DaemonSet, pods: d.Pods, pullers: d.Pull.Pullers, mode: d.Mode, settings: d.Settings, now: d.Now}
 	for _, revision := range d.Revisions {
 		s.revisions = append(s.revisions, revision)
 	}
@@ -49,6 +49,8 @@ func (d daemonSet) scene() scene {
 }
 
 func (d daemonSet) setEndpoints(endpoints inplace.Endpoints) { d.Endpoints = endpoints }
+
+func (d daemonSet) pulling() *inplace.Pulling { return &d.Pull }
 
 func (d daemonSet) done() bool { return !d.Unfinished() && isRolledOut(d.DaemonSet) }
 

@@ -66,6 +66,7 @@ func (c *cluster) daemonReconciler() *Reconciler {
 	return &Reconciler{
 		cached: daemonSets(live), live: daemonSets(live),
 		drains:   &drains{cached: live, live: live},
+		quotas:   live,
 		writer:   writer{client: c, live: c, memory: &memory{}},
 		reporter: newReporter(daemonSetKind, c.recorder, c.metrics),
 	}

@@ -44,7 +44,7 @@ func deployments(reader deploymentReader) source {
 type deployment struct{ *inplace.Rollout }
 
 func (d deployment) scene() scene {
-	s := scene{workload: d.Deployment, pods: d.Pods, mode: d.Mode, settings: d.Settings, now: d.Now}
+	s := scene{workload: d.Deployment, pods: d.Pods, pullers: d.Pull.Pullers, mode: d.Mode, settings: d.Settings, now: d.Now}
 	for _, replicaSet := range d.ReplicaSets {
 		s.revisions = append(s.revisions, replicaSet)
 	}
@@ -52,6 +52,8 @@ func (d deployment) scene() scene {
 }
 
 func (d deployment) setEndpoints(endpoints inplace.Endpoints) { d.Endpoints = endpoints }
+
+func (d deployment) pulling() *inplace.Pulling { return &d.Pull }
 
 func (d deployment) done() bool { return len(d.Sources()) == 0 && isComplete(d.Deployment) }
 

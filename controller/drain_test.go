@@ -62,7 +62,7 @@ func (c *cluster) shut(name string, at time.Time) {
 	}
 	for i := range pod.Status.Conditions {
 		if condition := &pod.Status.Conditions[i]; condition.Type != corev1.ContainersReady {
-			condition.Status, condition.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(at)
+			condition.Status, condition.Reason, condition.LastTransitionTime = corev1.ConditionFalse, "ReadinessGatesNotReady", metav1.NewTime(at)
 		}
 	}
 	if err := c.Status().Update(c.t.Context(), pod); err != nil {

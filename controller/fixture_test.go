@@ -91,6 +91,7 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 		cached:   deployments(cached),
 		live:     deployments(live),
 		drains:   &drains{cached: live, live: live},
+		quotas:   live,
 		writer:   writer{client: c, live: c, memory: &memory{}},
 		reporter: newReporter(deploymentKind, c.recorder, c.metrics),
 	}
@@ -155,7 +156,8 @@ func wantTold(t *testing.T, recorder *events.FakeRecorder, want ...string) {
 func newObjects(t *testing.T) []client.Object {
 	t.Helper()
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: web.Namespace, Labels: map[string]string{inplace.LabelUpdate: "in-place", inplace.LabelDrain: "0"}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: web.Namespace, Labels: map[string]string{
+			inplace.LabelUpdate: "in-place", inplace.LabelDrain: "0", inplace.LabelPrePullParallelism: "0"}}},
 		decode[inplace.Deployment](t, deploymentJSON),
 		decode[inplace.ReplicaSet](t, fmt.Sprintf(replicaSetJSON, "web-old", "old", "10:00", 3, "app:1", "old", 3)),
 		decode[inplace.ReplicaSet](t, fmt.Sprintf(replicaSetJSON, "web-new", "new", "11:00", 0, "app:2", "new", 0)),

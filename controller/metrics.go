@@ -11,6 +11,8 @@ type metrics struct {
 	moved       prometheus.Counter
 	unavailable prometheus.Histogram
 	inFlight    prometheus.Gauge
+	pullers     prometheus.Counter
+	pullsFailed prometheus.Counter
 }
 
 // newMetrics makes the metrics and registers them.
@@ -23,8 +25,10 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		moved:       prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pods_moved_total", Help: "Pods moved to another revision."}),
 		unavailable: histogram("pod_unavailable_seconds", "Time a pod was not Ready during its update in place.", prometheus.ExponentialBuckets(0.25, 2, 12)),
 		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_in_flight", Help: "Deployments and DaemonSets being updated in place."}),
+		pullers:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pullers_created_total", Help: "Pods created to have a node pull images before containers stop."}),
+		pullsFailed: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "image_pulls_failed_total", Help: "Images that could not be pulled, each once per update and message."}),
 	}
-	registry.MustRegister(m.started, m.completed, m.failed, m.duration, m.moved, m.unavailable, m.inFlight)
+	registry.MustRegister(m.started, m.completed, m.failed, m.duration, m.moved, m.unavailable, m.inFlight, m.pullers, m.pullsFailed)
 	return m
 }
 

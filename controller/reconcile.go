@@ -31,6 +31,8 @@ type rollout interface {
 	scene() scene
 	// setEndpoints adds what Plan needs to know about pods whose gates are closed.
 	setEndpoints(endpoints inplace.Endpoints)
+	// pulling is what is known of images on nodes, to be completed before Plan.
+	pulling() *inplace.Pulling
 	// done tells whether every pod is where it belongs and available, by the native controller's own account.
 	done() bool
 	// overdue tells whether the native controller says that there has been no progress for too long.
@@ -44,6 +46,7 @@ type scene struct {
 	workload  client.Object
 	revisions []client.Object
 	pods      []*corev1.Pod
+	pullers   []*corev1.Pod
 	mode      inplace.Mode
 	settings  inplace.Settings
 	now       time.Time
@@ -52,7 +55,7 @@ type scene struct {
 // objects returns everything the rollout was read from that anybody here writes to.
 func (s scene) objects() []client.Object {
 	objects := append([]client.Object{s.workload}, s.revisions...)
-	for _, pod := range s.pods {
+	for _, pod := range slices.Concat(s.pods, s.pullers) {
 		objects = append(objects, pod)
 	}
 	return objects
@@ -79,6 +82,8 @@ type Reconciler struct {
 	// cached reads the cache, live the API server itself.
 	cached, live source
 	drains       *drains
+	quotas       quotaReader
+	refusals     refusals
 	writer       writer
 	reporter     *reporter
 }
@@ -92,6 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if rollout == nil {
 		r.writer.memory.forget(request.NamespacedName)
 		r.drains.forget(request.NamespacedName)
+		r.refusals.forget(request.NamespacedName)
 		r.reporter.gone(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
@@ -103,12 +109,10 @@ func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName,
 	if r.isStale(ctx, workload, rollout) {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
-	endpoints, err := r.drains.endpoints(ctx, workload, rollout.scene())
+	plan, err := r.plan(ctx, workload, rollout)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	rollout.setEndpoints(endpoints)
-	plan := rollout.Plan()
 	if len(plan.Steps) > 0 && !r.writer.memory.knows(workload) {
 		return r.catchUp(ctx, workload)
 	}
@@ -143,7 +147,7 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 // there is nothing to give back, a refusal is an error like others, and does not keep the other steps waiting.
 func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName, rollout rollout, plan inplace.Plan) (reconcile.Result, error) {
 	if !plan.Verdict.Held {
-		return r.finish(ctx, rollout, plan, r.writer.carryOutAll(ctx, workload, plan.Steps))
+		return r.finish(ctx, workload, rollout, plan, r.writer.carryOutAll(ctx, workload, plan.Steps))
 	}
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
 		return reconcile.Result{RequeueAfter: lookAgain}, err
@@ -153,11 +157,11 @@ func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName,
 	done.outdated = done.outdated || !confirmed
 	var refused refusal
 	if !errors.As(done.err, &refused) {
-		return r.finish(ctx, rollout, plan, done)
+		return r.finish(ctx, workload, rollout, plan, done)
 	}
 	r.reporter.report(rollout, plan, done.writes)
 	release := rollout.Release(refused.reason())
-	return r.finish(ctx, rollout, release, r.writer.carryOutAll(ctx, workload, release.Steps))
+	return r.finish(ctx, workload, rollout, release, r.writer.carryOutAll(ctx, workload, release.Steps))
 }
 
 // overtaken tells whether the workload was edited since it was read, if the plan takes pods out of service: the native controller,
@@ -175,11 +179,16 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout rollout, plan inplac
 }
 
 // finish reports what was done and says when to look again.
-func (r *Reconciler) finish(ctx context.Context, rollout rollout, plan inplace.Plan, done outcome) (reconcile.Result, error) {
+func (r *Reconciler) finish(
+	ctx context.Context, workload types.NamespacedName, rollout rollout, plan inplace.Plan, done outcome,
+) (reconcile.Result, error) {
 	r.reporter.report(rollout, plan, done.writes)
 	log.FromContext(ctx).V(1).Info("Reconciled", "phase", plan.Phase, "message", plan.Message, "steps", len(plan.Steps), "done", len(done.writes))
 	if done.err != nil {
 		return reconcile.Result{}, done.err
+	}
+	if r.noteRefusal(workload, rollout, done) {
+		return reconcile.Result{RequeueAfter: soon}, nil
 	}
 	return reconcile.Result{RequeueAfter: lookAfter(plan, done.outdated)}, nil
 }

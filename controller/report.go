@@ -24,7 +24,10 @@ const (
 	EventStalled   = "InPlaceUpdateStalled"
 	EventReleased  = "InPlaceUpdateReleased"
 	EventRecreated = "UpdateRecreatesPods"
-	EventMoved     = "UpdatedInPlace"
+	// EventPullFailed tells of an image for which nothing restarts, EventNotPulled why containers stop before images are pulled.
+	EventPullFailed = "ImagePullFailed"
+	EventNotPulled  = "PrePullSkipped"
+	EventMoved      = "UpdatedInPlace"
 )
 
 // longestNote is what events.k8s.io takes (pkg/apis/core/validation/events.go).
@@ -49,6 +52,7 @@ type update struct {
 	mode    inplace.Mode
 	started time.Time
 	stalled bool
+	pulls   map[string]bool         // what was told of them
 	away    map[types.UID]time.Time // since when a pod has not been Ready
 }
 
@@ -70,6 +74,7 @@ func (r *reporter) report(rollout rollout, plan inplace.Plan, writes []write) {
 	n := news{reporter: r, scene: seen, key: client.ObjectKeyFromObject(seen.workload), rollout: rollout, plan: plan, writes: writes}
 	n.begun()
 	n.moves()
+	n.pulls()
 	n.absences()
 	n.stalled()
 	n.released()
@@ -136,7 +141,8 @@ func (n news) begun() {
 	}
 	adopted := known == nil && !now
 	n.failed(n.key, "Superseded")
-	n.updates[n.key] = &update{target: target.GetUID(), mode: n.mode, started: n.now, away: map[types.UID]time.Time{}}
+	n.updates[n.key] = &update{target: target.GetUID(), mode: n.mode, started: n.now,
+		pulls: map[string]bool{}, away: map[types.UID]time.Time{}}
 	n.metrics.inFlight.Inc()
 	delete(n.recreates, n.key)
 	if adopted {
@@ -174,6 +180,7 @@ func (n news) adopt(known *update) {
 		known.started = started
 	}
 	known.stalled = n.rollout.overdue()
+	known.pulls[EventNotPulled] = n.plan.NotPulled != ""
 }
 
 // moves tells each pod that was given new images, a new revision, or both.
@@ -206,6 +213,30 @@ func imageChanges(before, after *corev1.Pod) string {
 		}
 	}
 	return strings.Join(changes, ", ")
+}
+
+// pulls tells once of each image that cannot be pulled, and once that some are not pulled before containers stop.
+func (n news) pulls() {
+	for _, w := range n.writes {
+		if createsPuller(w.step) {
+			n.metrics.pullers.Inc()
+		}
+	}
+	known := n.current()
+	if known == nil {
+		return
+	}
+	if why := n.plan.NotPulled; why != "" && !known.pulls[EventNotPulled] {
+		known.pulls[EventNotPulled] = true
+		n.event(n.workload, corev1.EventTypeNormal, EventNotPulled, "Images are not pulled before containers stop: "+why)
+	}
+	for _, failure := range n.plan.PullFailures {
+		if !known.pulls[failure] {
+			known.pulls[failure] = true
+			n.metrics.pullsFailed.Inc()
+			n.event(n.workload, corev1.EventTypeWarning, EventPullFailed, failure)
+		}
+	}
 }
 
 // absences measures how long pods of an update are not Ready.

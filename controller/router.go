@@ -86,6 +86,9 @@ func (r router) controllerOf(object client.Object) []reconcile.Request {
 // daemon goes to the pod's DaemonSet.
 func (r router) daemon(ctx context.Context, object client.Object) []reconcile.Request {
 	pod, ok := object.(*corev1.Pod)
+	if ok && isPuller(pod) {
+		return r.puller(ctx, pod)
+	}
 	if !ok || !isClosed(pod) && !r.labelled(ctx, pod.Namespace) {
 		return nil
 	}
@@ -100,6 +103,9 @@ func (r router) node(ctx context.Context, _ client.Object) []reconcile.Request {
 // pod goes by way of the pod's ReplicaSet. If the cache does not have that yet, its own arrival does what is due.
 func (r router) pod(ctx context.Context, object client.Object) []reconcile.Request {
 	pod, ok := object.(*corev1.Pod)
+	if ok && isPuller(pod) {
+		return r.puller(ctx, pod)
+	}
 	if !ok || !isClosed(pod) && !r.labelled(ctx, pod.Namespace) {
 		return nil
 	}

@@ -107,6 +107,7 @@ func newReconciler(m manager.Manager, kind kind, cached, live source, drains *dr
 		cached:   cached,
 		live:     live,
 		drains:   drains,
+		quotas:   observe.Reader{Reader: m.GetAPIReader()},
 		writer:   newWriter(m),
 		reporter: newReporter(kind, m.GetEventRecorder("stayput"), metrics),
 	}

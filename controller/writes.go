@@ -50,10 +50,13 @@ type outcome struct {
 	writes []write
 	// outdated: a step was made on an object that has changed since. Its newer version wakes us.
 	outdated bool
+	// unpulled: the API server refused a puller.
+	unpulled inplace.Refused
 	err      error
 }
 
-// carryOut makes the steps in order. They do not build on one another, so outdated ones are passed over; an error ends it.
+// carryOut makes the steps in order. They do not build on one another, so outdated ones are passed over; an error ends it, unless
+// it is about a puller.
 func (w writer) carryOut(ctx context.Context, workload types.NamespacedName, steps []inplace.Step) outcome {
 	var done outcome
 	for _, step := range steps {
@@ -64,12 +67,24 @@ func (w writer) carryOut(ctx context.Context, workload types.NamespacedName, ste
 			done.writes = append(done.writes, made)
 		case isOutdated(err):
 			done.outdated = true
+		case isOfPuller(step):
+			done.unpull(step, err)
 		default:
-			done.err = fmt.Errorf("%s: %w", step.Describe(), err)
+			done.err = errors.Join(done.err, fmt.Errorf("%s: %w", step.Describe(), err))
 			return done
 		}
 	}
 	return done
+}
+
+// unpull notes what went wrong with a puller. One that is refused is no error: the update goes on without.
+func (o *outcome) unpull(step inplace.Step, err error) {
+	creates, ok := step.(inplace.CreatePuller)
+	if ok && errors.As(err, new(refusal)) {
+		o.unpulled = inplace.Refused{Target: creates.Target, Why: err.Error()}
+		return
+	}
+	o.err = errors.Join(o.err, fmt.Errorf("%s: %w", step.Describe(), err))
 }
 
 // carryOutAll makes every step, whatever becomes of the others.
@@ -97,6 +112,10 @@ func (w writer) carry(ctx context.Context, step inplace.Step) (write, error) {
 		return w.patch(ctx, s, w.client, s.Pod, &corev1.Pod{}, s.Operations)
 	case inplace.SetGate:
 		return w.patch(ctx, s, statusPatcher{w.client}, s.Pod, &corev1.Pod{}, s.Operations)
+	case inplace.CreatePuller:
+		return w.createPuller(ctx, s)
+	case inplace.DeletePuller:
+		return w.deletePuller(ctx, s)
 	case inplace.PatchStatus:
 		return w.patch(ctx, s, statusPatcher{w.client}, s.Deployment, &inplace.Deployment{}, s.Operations)
 	default:

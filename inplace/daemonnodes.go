@@ -111,12 +111,7 @@ func (v *daemonView) reachable(pod *corev1.Pod) bool {
 	if !known {
 		return v.Nodes == nil
 	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return nodeReady(node)
 }
 
 // desired is desiredNumberScheduled.

@@ -54,14 +54,16 @@ func (v *daemonView) gates() { v.openGates(v.states(), v.Now) }
 // gets through.
 func (v *daemonView) move() {
 	budget := v.DaemonSet.maxUnavailable(v.desired()) - v.unavailable()
+	v.pulls().pull(false)
 	for m := range v.pending() {
-		m.turn = m.restarts() && closed(m.pod)
+		mayStart, _ := m.mayStart()
+		m.turn = mayStart && m.restarts() && closed(m.pod)
 		starting, grownIn := m.starting(v.Now)
 		switch {
 		case !m.change.InPlace() || !v.reachable(m.pod):
 		case v.drained(m), m.light():
 			v.step(m.moveTo(v.target, v.DaemonSet.Spec.Template, v.Now))
-		case m.turn || !m.restarts():
+		case m.turn || !m.restarts() || !mayStart:
 		case starting:
 			v.again(grownIn)
 		case !m.available:
@@ -164,6 +166,7 @@ func (r DaemonRollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Revision: v.target, Reasons: Reasons{why}}
 	v.gates()
+	v.dismissAll(v.Pull.Pullers, why.Message)
 	v.letGo()
 	v.phase(PhaseNative, why.Message)
 	return v.finish()
@@ -181,6 +184,7 @@ func (v *daemonView) letGo() {
 // leave leaves nothing of ours behind where the native controller updates, or has nothing to do. What we had begun is given back.
 func (v *daemonView) leave() {
 	v.gates()
+	v.pulls().leave(v.verdict.Reasons)
 	if v.target != nil && Settling(v.target) {
 		v.letGo()
 		return
@@ -202,7 +206,7 @@ func (v *daemonView) finish() Plan {
 	case !v.verdict.Held && v.plan.Progress.Moving == 0:
 		v.phase(PhaseIdle, "every pod runs what the DaemonSet says")
 	default:
-		v.phase(PhaseMoving, v.plan.Progress.String())
+		v.phase(PhaseMoving, v.draft.progress())
 	}
 	return v.plan
 }

@@ -28,6 +28,7 @@ type DaemonRollout struct {
 	Pods []*corev1.Pod
 	// Nodes are all of the cluster; nil if the caller knows none, so that pods are taken to be where they should.
 	Nodes    []*corev1.Node
+	Pull     Pulling
 	Mode     Mode
 	Settings Settings
 	Rules    Rules

@@ -24,6 +24,7 @@ type fleet struct {
 	steps []string
 	// sick is the pod whose container never gets ready.
 	sick string
+	pull pullModel
 }
 
 func newFleet(t *testing.T, nodes int, changes ...func(*fleet)) *fleet {
@@ -80,10 +81,14 @@ func (f *fleet) addPod(name, node string) *corev1.Pod {
 func (f *fleet) once() Plan {
 	f.t.Helper()
 	f.Now = f.Now.Add(time.Second)
+	if f.pull.parallel > 0 {
+		f.pull.observe(&f.Settings, &f.Nodes, &f.Pull)
+	}
 	plan := f.Plan()
 	for _, step := range plan.Steps {
 		f.carryOut(step)
 	}
+	f.pull.run()
 	for _, pod := range f.Pods {
 		if node := f.node(pod.Spec.NodeName); node != nil && node.Status.Conditions[0].Status == corev1.ConditionTrue {
 			f.kubelet(pod)
@@ -133,6 +138,14 @@ func (f *fleet) carryOut(step Step) {
 			s.Pod.Generation++
 		}
 		f.steps = append(f.steps, fmt.Sprintf("%s is %s %s", s.Pod.Name, s.Pod.Labels[labelRevisionHash], images(s.Pod)))
+	case CreatePuller:
+		f.steps = append(f.steps, "pull "+s.Pod.Spec.NodeName)
+		if err := f.pull.create(s); err != nil {
+			f.t.Fatal(err)
+		}
+	case DeletePuller:
+		f.steps = append(f.steps, "drop "+s.Pod.Spec.NodeName)
+		f.pull.delete(s)
 	default:
 		f.t.Fatalf("unexpected step %s", step.Describe())
 	}

@@ -51,11 +51,8 @@ type marks struct{ settling, released string }
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{
 		DaemonRollout: r, target: r.Target(), wanted: r.DaemonSet.Spec.Template.Containers(),
-		places: r.DaemonSet.places(), nodes: map[string]*corev1.Node{}, placed: map[string][]types.UID{},
+		places: r.DaemonSet.places(), nodes: byName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*ControllerRevision]marks{}, revisions: map[string]*revision{},
-	}
-	for _, node := range r.Nodes {
-		v.nodes[node.Name] = node
 	}
 	for _, pod := range r.Pods {
 		if live(pod) {

@@ -6,12 +6,24 @@ import (
 )
 
 // draft is a plan as it grows.
-type draft struct{ plan Plan }
+type draft struct {
+	plan Plan
+	// waiting is for which image nothing restarts, one clause; empty if for none.
+	waiting string
+}
 
 func (d *draft) step(s Step) { d.plan.Steps = append(d.plan.Steps, s) }
 
 // again asks for another look after that time; 0 for none.
 func (d *draft) again(after time.Duration) { d.plan.After = sooner(d.plan.After, after) }
+
+// progress is how far the update is, and what it waits for.
+func (d *draft) progress() string {
+	if d.waiting == "" {
+		return d.plan.Progress.String()
+	}
+	return d.plan.Progress.String() + "; " + d.waiting
+}
 
 func (d *draft) phase(phase Phase, message string) { d.plan.Phase, d.plan.Message = phase, message }
 

@@ -114,6 +114,7 @@ type world struct {
 	verdictMode Mode
 
 	gatesBorn bool
+	pull      pullModel
 	// lags are those of our controller, the Deployment controller and the ReplicaSet controller.
 	lags  [3]lag
 	rules judge
@@ -167,7 +168,9 @@ func (w *world) deployment() *Deployment { return w.deployments.objects["web"] }
 
 // rollout is what is, without any delay.
 func (w *world) rollout() Rollout {
-	return Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: Settings{Drain: w.drain}, Now: w.now}
+	r := Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: Settings{Drain: w.drain}, Now: w.now}
+	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
+	return r
 }
 
 // held is the verdict of the webhooks, after live reads.
@@ -235,6 +238,7 @@ func (w *world) createPod(rs *ReplicaSet) {
 	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: ConditionServing}}
 	}
+	w.pull.place(pod, 3)
 	w.rules.podCreated(w, rs)
 	w.logf("%s created", name)
 	put(w, w.pods, pod)
@@ -279,6 +283,13 @@ func (w *world) carryOut(step Step) error {
 		})
 	case PatchStatus:
 		return patch(w, w.deployments, s.Deployment.Name, s.Operations, func(_, _ *Deployment) bool { return false })
+	case CreatePuller:
+		w.version++
+		return w.pull.create(s)
+	case DeletePuller:
+		w.version++
+		w.pull.delete(s)
+		return nil
 	case SetGate:
 		w.rules.gateSet(w, s)
 		return patch(w, w.pods, s.Pod.Name, s.Operations, func(_, _ *corev1.Pod) bool { return false })

@@ -19,6 +19,8 @@ const (
 	// LabelWoken, on a revision, is written to wake the native controller when the last manager may be going. Its value is the
 	// time, in Unix seconds; the next manager takes it off.
 	LabelWoken = "stayput.dev/woken"
+	// LabelPuller marks the pods that have nodes pull new images before containers stop. Its value is the workload's UID.
+	LabelPuller = "stayput.dev/puller"
 	// AnnotationDecision records on a workload what its last template edit does; set by the mutating webhook.
 	AnnotationDecision = "stayput.dev/decision"
 	// AnnotationMove is the mark on a pod patched in place; see Move.

@@ -5,13 +5,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// pace decides whose turn it is. Pods whose turn came keep it until they are patched, or the user pauses.
+// pace decides whose turn it is. Pods whose turn came keep it until they are patched, or the user pauses, or wants an image that
+// is not on their node yet.
 func (v *view) pace() {
 	if v.target == nil {
 		return
 	}
 	for _, m := range v.members {
-		m.turn = !v.paused() && m.owner != v.target && m.restarts() && closed(m.pod)
+		ready, _ := m.mayStart()
+		m.turn = ready && !v.paused() && m.owner != v.target && m.restarts() && closed(m.pod)
 	}
 	// Scaling comes first: until then only what is half done goes on.
 	open := v.total() == v.desired() && (v.settling() || v.still())
@@ -74,7 +76,7 @@ func (s *replicaSet) light() []*member {
 func (v *view) start(budget int) {
 	unproven := v.unproven()
 	for _, m := range v.members {
-		if !m.restarts() || m.turn || m.ready() {
+		if may, _ := m.mayStart(); !may || !m.restarts() || m.turn || m.ready() {
 			continue
 		}
 		if starting, wait := m.starting(v.Now); starting {
@@ -88,7 +90,7 @@ func (v *view) start(budget int) {
 		}
 	}
 	for _, m := range v.members {
-		if m.restarts() && !m.turn && m.available && budget > 0 {
+		if may, _ := m.mayStart(); may && m.restarts() && !m.turn && m.available && budget > 0 {
 			budget--
 			v.startOne(m)
 		}

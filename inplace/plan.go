@@ -33,6 +33,10 @@ type Plan struct {
 	// After: look again then, even if nothing changes; 0 if that is not needed.
 	After    time.Duration
 	Progress Progress
+	// NotPulled is why images are not pulled before containers stop, on one node at least; empty where they are.
+	NotPulled string
+	// PullFailures tell of images that cannot be pulled, each in a sentence that stays the same while it is tried again.
+	PullFailures []string
 }
 
 // Progress counts pods.
@@ -74,6 +78,7 @@ func (v *view) impossible() *Reason {
 
 // update is the whole story of an update in place; each part finds out by itself whether it is its turn.
 func (v *view) update() {
+	v.pulls().pull(v.paused())
 	v.pace()
 	v.gates()
 	switch {
@@ -113,7 +118,7 @@ func (v *view) finish() Plan {
 		return v.plan
 	}
 	p := v.plan.Progress
-	message := p.String()
+	message := v.draft.progress()
 	switch timedOut := deploymentCondition(v.Deployment.Status, appsv1.DeploymentProgressing); {
 	case !v.verdict.Held && len(v.verdict.Reasons) > 0:
 		v.phase(PhaseNative, v.verdict.Reasons.String())

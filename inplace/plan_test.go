@@ -78,6 +78,7 @@ func (s *scene) round() {
 	}
 	s.endpointsController.pods.advance(1000)
 	s.endpointsController.run()
+	s.runPullers()
 	s.plan()
 }
 
@@ -113,6 +114,10 @@ func (s *scene) note(step Step) {
 		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "move", false: "patch"}[step.Moves], s.short(step.Pod)))
 	case PatchReplicaSet:
 		s.steps = append(s.steps, s.shortSet(step.ReplicaSet.Name)+" "+strings.ReplaceAll(step.Why, "replicas ", ""))
+	case CreatePuller:
+		s.steps = append(s.steps, "pull "+step.Pod.Spec.NodeName)
+	case DeletePuller:
+		s.steps = append(s.steps, "drop "+step.Pod.Spec.NodeName)
 	case CreateReplicaSet:
 		s.steps = append(s.steps, "create")
 	}

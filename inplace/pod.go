@@ -22,6 +22,8 @@ type podState struct {
 	available bool
 	// arrived: its containers have followed the last patch.
 	arrived bool
+	// lacks is what it waits for before it may restart: see pulls; empty if for nothing.
+	lacks string
 	// turn: its gate is closed because it is to be patched next.
 	turn bool
 }

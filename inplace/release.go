@@ -20,6 +20,7 @@ func (r Rollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
 	v.gates()
+	v.dismissAll(v.Pull.Pullers, why.Message)
 	v.goBack()
 	v.unmarkSeen(why)
 	if v.target != nil && v.unfinished() {
@@ -61,6 +62,7 @@ func woken(labels map[string]string, now time.Time) []jsonpatch.Operation {
 // leave leaves nothing of ours behind where the native controllers update, or have nothing to do.
 func (v *view) leave() {
 	v.gates()
+	v.pulls().leave(v.verdict.Reasons)
 	v.goBack()
 	if v.settling() && v.target != nil && v.unfinished() && !v.Mode.Manages() {
 		v.target.wish.released = v.seconds() // a label taken off a namespace wakes nobody

@@ -34,7 +34,10 @@ type Rollout struct {
 	// ReplicaSets are those the Deployment controls.
 	ReplicaSets []*ReplicaSet
 	// Pods are those the ReplicaSets control, terminating ones too.
-	Pods     []*corev1.Pod
+	Pods []*corev1.Pod
+	// Nodes are those the pods are on, as far as they are known.
+	Nodes    []*corev1.Node
+	Pull     Pulling
 	Mode     Mode
 	Settings Settings
 	Rules    Rules

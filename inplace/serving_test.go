@@ -176,8 +176,8 @@ func (s *scene) waited(step string) time.Duration {
 	return s.times[i].Sub(s.times[i-1])
 }
 
-// about is what a scene, which takes 20 ms for each round, can tell.
-func about(got, want time.Duration) bool { return got >= want && got < want+200*time.Millisecond }
+// roughly is what a scene, which takes 20 ms for each round, can tell.
+func roughly(got, want time.Duration) bool { return got >= want && got < want+200*time.Millisecond }
 
 func TestStepsOfADrain(t *testing.T) {
 	s := draining(t, 3)
@@ -185,7 +185,7 @@ func TestStepsOfADrain(t *testing.T) {
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	// Replicas are lowered only when the pod may be patched: until then it is counted where it is.
-	if !about(s.waited("A 3 → 2"), 2*time.Second) || !about(s.waited("A 2 → 1"), 2*time.Second) {
+	if !roughly(s.waited("A 3 → 2"), 2*time.Second) || !roughly(s.waited("A 2 → 1"), 2*time.Second) {
 		t.Errorf("the drains took %s and %s: %q", s.waited("A 3 → 2"), s.waited("A 2 → 1"), s.steps)
 	}
 	s.expect("close 1", "A marks", "B marks", "A 3 → 2", "move 1", "B 0 → 1", "open 1",
@@ -223,7 +223,7 @@ func TestStepsOfPauseWhileDraining(t *testing.T) {
 	s.expect("close 1", "A marks", "B marks", "open 1")
 	s.user("resumes", func(d *Deployment) { d.Spec.Paused = false })
 	s.until(func() bool { return slices.Contains(s.steps, "A 3 → 2") })
-	if !about(s.waited("A 3 → 2"), 2*time.Second) {
+	if !roughly(s.waited("A 3 → 2"), 2*time.Second) {
 		t.Errorf("the second drain took %s", s.waited("A 3 → 2"))
 	}
 }

@@ -36,7 +36,7 @@ type Settings struct {
 }
 
 // SettingsOf reads the settings of a workload. A value that does not parse is rejected at admission
-// (manifests/base/policies.yaml); where it gets past that, it counts as absent.
+// (manifests/base/policy.yaml); where it gets past that, it counts as absent.
 func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 	labels := []map[string]string{workloadLabels, namespaceLabels}
 	return Settings{

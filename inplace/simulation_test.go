@@ -86,7 +86,9 @@ func (s *stayput) run() {
 	}
 	s.stale, s.due = false, time.Time{}
 	r := Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: Settings{Drain: s.drain}, Endpoints: s.endpoints(), Now: s.now}
+	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	plan := r.Plan()
+	s.stopsForNothing(r, plan)
 	s.queue = s.confirmed(plan.Steps)
 	if plan.After > 0 {
 		s.due = s.now.Add(plan.After)
@@ -344,6 +346,7 @@ func (w *world) tick(chaos int) {
 		if pods := w.kubelet.pods.list(); len(pods) > 0 {
 			w.kubelet.run(pods[w.rng.Intn(len(pods))].Name)
 		}
+		w.runPullers()
 	case n < 78:
 		w.stayput.deliver(w.watch(0), 1+w.rng.Intn(4))
 	case n < 97:
@@ -462,6 +465,7 @@ func (w *world) calm() {
 		for _, pod := range w.kubelet.pods.list() {
 			w.kubelet.run(pod.Name)
 		}
+		w.runPullers()
 		for range 1 + len(w.stayput.queue) {
 			w.stayput.run()
 		}
@@ -564,6 +568,9 @@ func (w *world) checkEnd() {
 			w.violated("%s is not ready", pod.Name)
 		}
 	}
+	if len(w.pull.pullers) > 0 && !w.stayput.gone {
+		w.violated("%d pullers are left", len(w.pull.pullers))
+	}
 	if len(r.Pods) != int(desired(r.Deployment)) {
 		w.violated("%d pods instead of %d", len(r.Pods), desired(r.Deployment))
 	}
@@ -575,6 +582,7 @@ func (w *world) checkEnd() {
 // simulate runs one seed.
 func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w := newWorld(t, seed, tracing)
+	w.pull.parallel = int(seed % 3)
 	w.calm()
 	w.rules.loose = w.rng.Intn(2) == 0
 	w.logf("loose %v, strategy %+v, minReadySeconds %d, gates %v", w.rules.loose, w.deployment().Spec.Strategy,

@@ -121,9 +121,18 @@ func (v *view) setProgress(status *appsv1.DeploymentStatus) {
 		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonFound,
 			fmt.Sprintf("Found new replica set %q", v.target.rs.Name), v.Now))
 	case v.timedOut(current):
-		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonTimedOut,
-			v.subject()+" has timed out progressing.", v.Now))
+		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonTimedOut, v.overdue(), v.Now))
 	}
+}
+
+// overdue is the native message, with what the update waits for. The native controller leaves it as it is, since it writes a
+// condition only when status or reason change.
+func (v *view) overdue() string {
+	message := v.subject() + " has timed out progressing."
+	if v.waiting != "" {
+		message += " It is " + v.waiting + "."
+	}
+	return message
 }
 
 func (v *view) subject() string {

@@ -3,11 +3,13 @@ package inplace
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Step is one write. Its operations are a JSON patch that names only what it changes and begins by replacing
@@ -63,6 +65,19 @@ func Closes(step Step) bool {
 	return is && !gate.Open
 }
 
+// CreatePuller has a node pull images before containers there stop.
+type CreatePuller struct {
+	Pod *corev1.Pod
+	// Target is the UID of the revision that needs them.
+	Target types.UID
+}
+
+// DeletePuller deletes a puller as it was read.
+type DeletePuller struct {
+	Pod *corev1.Pod
+	Why string
+}
+
 // PatchStatus writes the Deployment's status as the native controller would, in subresource status.
 type PatchStatus struct {
 	Deployment *Deployment
@@ -91,6 +106,14 @@ func (s SetGate) Describe() string {
 	}
 	return "Pod " + s.Pod.Name + ": close the gate, " + s.Why
 }
+
+// Describe implements Step.
+func (s CreatePuller) Describe() string {
+	return fmt.Sprintf("Node %s: pull %s", s.Pod.Spec.NodeName, strings.Join(references(s.Pod), ", "))
+}
+
+// Describe implements Step.
+func (s DeletePuller) Describe() string { return "Pod " + s.Pod.Name + ": delete, " + s.Why }
 
 // Describe implements Step.
 func (s PatchStatus) Describe() string {

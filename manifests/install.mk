@@ -16,7 +16,7 @@ KO := KO_DEFAULTBASEIMAGE=gcr.io/distroless/static-debian12:nonroot go run githu
 
 STAYPUT := $(KUBECTL) --namespace stayput-system
 ADMISSION := mutatingwebhookconfiguration/stayput validatingwebhookconfiguration/stayput
-POLICIES := $(foreach policy,stayput-namespaces stayput-workloads stayput-settings,\
+POLICIES := $(foreach policy,stayput-namespaces stayput-workloads stayput-settings stayput-own-pods,\
 	validatingadmissionpolicy/$(policy) validatingadmissionpolicybinding/$(policy))
 ISSUING := certificates.cert-manager.io issuers.cert-manager.io
 

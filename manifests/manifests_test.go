@@ -116,14 +116,17 @@ func TestEveryPathIsServed(t *testing.T) {
 }
 
 func TestNamesAgreeWithTheProgram(t *testing.T) {
-	for file, want := range map[string]string{
-		"base/policy.yaml":   `"` + inplace.LabelUpdate + `"`,
-		"base/webhooks.yaml": "key: " + inplace.LabelUpdate + ",",
-		"base/rbac.yaml":     "resourceNames: [" + inplace.Lease + "]",
-		"install.mk":         "RELEASED := " + image(t),
+	for file, names := range map[string][]string{
+		"base/policy.yaml": {`"` + inplace.LabelUpdate + `"`, `"` + inplace.LabelDrain + `"`, `"` + inplace.LabelPrePullParallelism + `"`,
+			`"` + inplace.LabelBorrow + `"`, `"` + inplace.LabelPuller + `"`},
+		"base/webhooks.yaml": {"key: " + inplace.LabelUpdate + ","},
+		"base/rbac.yaml":     {"resourceNames: [" + inplace.Lease + "]"},
+		"install.mk":         {"RELEASED := " + image(t)},
 	} {
-		if !strings.Contains(read(t, file), want) {
-			t.Errorf("%s does not contain %q", file, want)
+		for _, want := range names {
+			if !strings.Contains(read(t, file), want) {
+				t.Errorf("%s does not contain %q", file, want)
+			}
 		}
 	}
 }

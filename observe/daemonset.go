@@ -16,7 +16,7 @@ import (
 // fieldNode is the one field besides name and namespace by which API servers select pods.
 const fieldNode = "spec.nodeName"
 
-// DaemonRollout reads the DaemonSet and what belongs to it, and all nodes; nil if there is no such DaemonSet.
+// DaemonRollout reads the DaemonSet and what belongs to it, all nodes and its pullers; nil if there is no such DaemonSet.
 func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*inplace.DaemonRollout, error) {
 	daemonSet, err := find[inplace.DaemonSet](ctx, r, key)
 	if daemonSet == nil || err != nil {
@@ -26,7 +26,14 @@ func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*i
 	if err != nil {
 		return nil, err
 	}
-	rollout.Nodes, err = r.nodes(ctx)
+	if rollout.Nodes, err = r.nodes(ctx); err != nil {
+		return nil, err
+	}
+	var revisions []types.UID
+	for _, revision := range rollout.Revisions {
+		revisions = append(revisions, revision.UID)
+	}
+	rollout.Pull, err = r.pulling(ctx, daemonSet, revisions...)
 	return rollout, err
 }
 

@@ -26,6 +26,8 @@ type Reader struct {
 	// Indexed says that the underlying reader is a cache that Index was called for. Any other reader lists by the
 	// workload's label selector, as the API server knows no such index.
 	Indexed bool
+	// Waiter is what pullers run.
+	Waiter inplace.Waiter
 
 	podless bool
 }
@@ -54,13 +56,21 @@ func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map
 	return inplace.ModeOf(ns.Labels, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
 }
 
-// Rollout reads the Deployment and what belongs to it; nil if there is no such Deployment.
+// Rollout reads the Deployment and what belongs to it, its nodes and pullers too; nil if there is no such Deployment.
 func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*inplace.Rollout, error) {
 	deployment, err := find[inplace.Deployment](ctx, r, key)
 	if deployment == nil || err != nil {
 		return nil, err
 	}
-	return r.RolloutOf(ctx, deployment)
+	rollout, err := r.RolloutOf(ctx, deployment)
+	if err != nil {
+		return nil, err
+	}
+	if rollout.Nodes, err = r.nodesOf(ctx, rollout.Pods); err != nil {
+		return nil, err
+	}
+	rollout.Pull, err = r.pulling(ctx, deployment, deployment.UID)
+	return rollout, err
 }
 
 // RolloutOfReplicaSet is Rollout for the Deployment that controls the ReplicaSet; nil if there is none.

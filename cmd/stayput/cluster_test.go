@@ -10,10 +10,11 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-func TestCachedNodesHaveNoImages(t *testing.T) {
-	node := &corev1.Node{Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{SizeBytes: 1}}}}
-	if _, err := withoutImages(node); err != nil || node.Status.Images != nil {
-		t.Errorf("images %v are kept: %v", node.Status.Images, err)
+func TestCachedNodesNameTheirImages(t *testing.T) {
+	node := &corev1.Node{Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"app:1"}, SizeBytes: 1}}}}
+	_, err := withImageNames(node)
+	if images := node.Status.Images; err != nil || len(images) != 1 || images[0].Names[0] != "app:1" || images[0].SizeBytes != 0 {
+		t.Errorf("images %v are kept: %v", images, err)
 	}
 }
 

@@ -92,6 +92,9 @@ func furnish(ctx context.Context, m manager.Manager, o options, certificate *cer
 	}
 	cached := o.reader(m.GetCache())
 	cached.Indexed = true
+	if cached.Waiter, err = waiter(ctx, m.GetAPIReader(), o.namespace); err != nil {
+		return err
+	}
 	prober, err := controller.Setup(m, cached)
 	if err != nil {
 		return err

@@ -32,6 +32,16 @@ func TestParseAddsToExcludedNamespaces(t *testing.T) {
 	}
 }
 
+func TestWaitNeedsNothing(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+	if _, err := parse([]string{"wait"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := parse([]string{"wait", "--namespace=own"}); err == nil {
+		t.Error("wait takes flags")
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
 	for name, test := range map[string]struct {

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// wait does nothing, until it is told to end.
+func wait(ctx context.Context, _ options) error {
+	<-ctx.Done()
+	return nil
+}
+
+func waitsForNothing(arguments []string) error {
+	if len(arguments) > 0 {
+		return fmt.Errorf("unexpected argument %q: wait takes none", arguments[0])
+	}
+	return nil
+}
+
+// waiter reads the pod this process runs in: pullers run the same image. Outside of a cluster there is none, and nothing is
+// pulled first.
+func waiter(ctx context.Context, live client.Reader, namespace string) (inplace.Waiter, error) {
+	name := os.Getenv("POD_NAME")
+	if name == "" {
+		return inplace.Waiter{}, nil
+	}
+	own := &corev1.Pod{}
+	err := live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, own)
+	if apierrors.IsNotFound(err) {
+		return inplace.Waiter{}, nil
+	}
+	if err != nil {
+		return inplace.Waiter{}, fmt.Errorf("read our own pod %s/%s: %w", namespace, name, err)
+	}
+	return inplace.WaiterOf(own, "manager"), nil
+}

@@ -1,0 +1,271 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+// pulling has the cluster pull first, each pod being on a node of its own.
+func (c *cluster) pulling() *cluster {
+	c.t.Helper()
+	namespace := c.namespace()
+	namespace.Labels[inplace.LabelPrePullParallelism] = "2"
+	c.do(c.Update(c.t.Context(), namespace))
+	pods := &corev1.PodList{}
+	c.do(c.List(c.t.Context(), pods))
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Spec.NodeName == "" {
+			pod.Spec.NodeName = "node-of-" + pod.Name
+			c.do(c.Update(c.t.Context(), pod))
+		}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
+		c.do(client.IgnoreNotFound(c.Delete(c.t.Context(), node)))
+		node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}, Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "containerd://2.4.2"}}}
+		c.do(c.Create(c.t.Context(), node))
+	}
+	return c
+}
+
+func (c *cluster) do(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// reader pulls with an image of ours.
+func (c *cluster) reader() observe.Reader {
+	return observe.Reader{Reader: c, Waiter: inplace.Waiter{Image: "stayput:1", Args: []string{"wait"}}}
+}
+
+func (c *cluster) pullingReconciler() *Reconciler { return c.reconciler(c.reader()) }
+
+func (c *cluster) pullingDaemonReconciler() *Reconciler {
+	r := c.daemonReconciler()
+	r.cached, r.live = daemonSets(c.reader()), daemonSets(c.reader())
+	return r
+}
+
+func (c *cluster) reconcileTimes(r *Reconciler, times int) {
+	c.t.Helper()
+	for range times {
+		c.reconcile(r)
+	}
+}
+
+func (c *cluster) pullers() []*corev1.Pod {
+	c.t.Helper()
+	list := &corev1.PodList{}
+	c.do(c.List(c.t.Context(), list, client.HasLabels{inplace.LabelPuller}))
+	var pullers []*corev1.Pod
+	for i := range list.Items {
+		pullers = append(pullers, &list.Items[i])
+	}
+	return pullers
+}
+
+// tell has the container of every puller be in that state.
+func (c *cluster) tell(state corev1.ContainerState) {
+	c.t.Helper()
+	for _, puller := range c.pullers() {
+		puller.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "wait", State: state}}
+		c.do(c.Status().Update(c.t.Context(), puller))
+	}
+}
+
+// closed counts the pods taken out of service.
+func (c *cluster) closed() int {
+	c.t.Helper()
+	list := &corev1.PodList{}
+	c.do(c.List(c.t.Context(), list))
+	closed := 0
+	for i := range list.Items {
+		if isClosed(&list.Items[i]) {
+			closed++
+		}
+	}
+	return closed
+}
+
+func (c *cluster) wantPullers(pullers, closed int) {
+	c.t.Helper()
+	if got := len(c.pullers()); got != pullers || c.closed() != closed {
+		c.t.Fatalf("%d pullers and %d pods out of service, want %d and %d", got, c.closed(), pullers, closed)
+	}
+}
+
+func TestPullsFirst(t *testing.T) {
+	c := newCluster(t).pulling()
+	r := c.pullingReconciler()
+	c.reconcileTimes(r, 4)
+	c.wantPullers(2, 0)
+	if created := testutil.ToFloat64(c.metrics.pullers); created != 2 {
+		t.Errorf("%v pullers are counted", created)
+	}
+	c.tell(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
+	c.reconcile(r)
+	c.wantPullers(2, 1)
+	c.reconcile(r)
+	c.wantPullers(3, 1) // while the first pod has its turn, the last node pulls
+}
+
+func TestBadImageIsToldOnce(t *testing.T) {
+	c := newCluster(t).pulling()
+	r := c.pullingReconciler()
+	c.reconcileTimes(r, 4)
+	told(c.recorder)
+	c.tell(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "app:2: not found"}})
+	c.reconcileTimes(r, 2)
+	c.tell(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff",
+		Message: `Back-off pulling image "app:2": ErrImagePull: app:2: not found`}})
+	c.reconcileTimes(r, 2)
+	c.wantPullers(2, 0)
+	wantTold(t, c.recorder, "Warning ImagePullFailed Image app:2 cannot be pulled: app:2: not found")
+}
+
+func TestUndoDeletesPullers(t *testing.T) {
+	c := newCluster(t).pulling()
+	r := c.pullingReconciler()
+	c.reconcileTimes(r, 4)
+	deployment := c.snapshot().rollout.Deployment
+	deployment.Spec.Template = c.replicaSet("web-old").Spec.Template
+	c.do(c.Update(t.Context(), deployment))
+	c.reconcileTimes(r, 2)
+	c.wantPullers(0, 0)
+}
+
+// refusing fails the creation of pods.
+func (c *cluster) refusing(with error) *cluster {
+	c.Client = interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if _, ok := object.(*corev1.Pod); ok {
+				return with
+			}
+			return to.Create(ctx, object, options...)
+		}})
+	return c
+}
+
+func TestGoesOnWithoutPullers(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errText("exceeded quota: q"))
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "full"}}
+	quota.Status.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("4")}
+	quota.Status.Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")}
+	for name, test := range map[string]struct {
+		change func(*cluster)
+		note   string
+	}{
+		"refused":   {func(c *cluster) { c.refusing(forbidden) }, "exceeded quota: q"},
+		"no room":   {func(c *cluster) { c.do(c.Create(c.t.Context(), quota.DeepCopy())) }, "ResourceQuota full has no room"},
+		"old nodes": {func(c *cluster) { c.age() }, `kubelet "v1.34.0"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t).pulling()
+			test.change(c)
+			r := c.pullingReconciler()
+			c.reconcileTimes(r, 6)
+			c.wantPullers(0, 1)
+			told := strings.Join(told(c.recorder), "\n")
+			if strings.Count(told, "PrePullSkipped") != 1 || !strings.Contains(told, test.note) {
+				t.Errorf("events are %q", told)
+			}
+		})
+	}
+}
+
+// age makes the nodes too old to mount images.
+func (c *cluster) age() {
+	nodes := &corev1.NodeList{}
+	c.do(c.List(c.t.Context(), nodes))
+	for i := range nodes.Items {
+		nodes.Items[i].Status.NodeInfo.KubeletVersion = "v1.34.0"
+		c.do(c.Status().Update(c.t.Context(), &nodes.Items[i]))
+	}
+}
+
+func TestAPullerThatFailsForNowIsTriedAgain(t *testing.T) {
+	c := newCluster(t).pulling().refusing(apierrors.NewInternalError(errText("webhook")))
+	r := c.pullingReconciler()
+	var err error
+	for range 4 {
+		_, err = r.Reconcile(t.Context(), request)
+	}
+	if err == nil || !strings.Contains(err.Error(), "webhook") {
+		t.Errorf("error %v, want that of the puller", err)
+	}
+	c.wantPullers(0, 0)
+	if !inplace.Settling(c.replicaSet("web-new")) {
+		t.Error("the other steps were not made")
+	}
+}
+
+func TestDaemonSetPullsFirst(t *testing.T) {
+	c := newCluster(t).withDaemons().pulling()
+	for _, pod := range c.snapshot().rollout.Pods { // whose nodes should run a pod of the DaemonSet
+		c.do(c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}))
+	}
+	r := c.pullingDaemonReconciler()
+	c.reconcileTimes(r, 4)
+	c.wantPullers(2, 0)
+	for _, puller := range c.pullers() {
+		if owner := metav1.GetControllerOf(puller); owner.Kind != "ControllerRevision" || owner.Name != "web-new" {
+			t.Errorf("%s is controlled by %+v", puller.Name, owner)
+		}
+		woken := router{c.reader(), daemonSetKind}.daemon(t.Context(), puller)
+		if len(woken) != 1 || woken[0] != (reconcile.Request{NamespacedName: web}) {
+			t.Errorf("the puller wakes %v", woken)
+		}
+		if woken := (router{c.reader(), deploymentKind}).pod(t.Context(), puller); len(woken) > 0 {
+			t.Errorf("the puller of a DaemonSet wakes Deployments %v", woken)
+		}
+	}
+	rollout, err := c.reader().DaemonRollout(t.Context(), web)
+	if err != nil || len(rollout.Pods) != 2 || len(rollout.Pull.Pullers) != 2 {
+		t.Fatalf("pods %v, pullers %v, %v", rollout.Pods, rollout.Pull.Pullers, err)
+	}
+	c.tell(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
+	c.reconcile(r)
+	c.wantPullers(2, 1)
+}
+
+func TestPullersWakeTheirDeploymentAnywhere(t *testing.T) {
+	c := newCluster(t).pulling()
+	c.reconcileTimes(c.pullingReconciler(), 4)
+	c.unlabel()
+	for _, puller := range c.pullers() {
+		if woken := (router{c.reader(), deploymentKind}).pod(t.Context(), puller); len(woken) != 1 || woken[0] != request {
+			t.Errorf("the puller wakes %v", woken)
+		}
+	}
+}
+
+func TestReleaseAllDeletesPullers(t *testing.T) {
+	c := newCluster(t).pulling()
+	c.reconcileTimes(c.pullingReconciler(), 4)
+	c.wantPullers(2, 0)
+	// One whose workload nobody knows of any more.
+	stray := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "stray", UID: types.UID("stray"),
+		Labels: map[string]string{inplace.LabelPuller: "gone"}}}
+	c.do(c.Create(t.Context(), stray))
+	c.do(ReleaseAll(t.Context(), c, c.reader()))
+	c.wantPullers(0, 0)
+}

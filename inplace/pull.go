@@ -1,0 +1,395 @@
+package inplace
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Pulling is what there is to see of images that are to be on a node before a container there stops.
+type Pulling struct {
+	// Pullers are the workload's, terminating ones too.
+	Pullers []*corev1.Pod
+	// Waiter is what they run.
+	Waiter Waiter
+	// Refused tells of a target for which the API server takes no pullers.
+	Refused Refused
+	// Quotas are the ResourceQuotas of the namespace, nil as long as nobody has read them: only a plan that creates pullers is
+	// worth it, and has to be made again with them.
+	Quotas []corev1.ResourceQuota
+}
+
+// Refused is why no puller is created for a target.
+type Refused struct {
+	Target types.UID
+	Why    string
+}
+
+// pulls finds out, for one plan, which pods may restart now, since their node has what they need.
+type pulls struct {
+	*draft
+	Pulling
+	workload pulledFor
+	atATime  int
+	nodes    map[string]*corev1.Node
+	// reserve is how many pods a quota must leave room for, besides pullers.
+	reserve int
+	// pods are all of the workload that live, next those that are to restart, in the order in which their turns come.
+	pods, next []*podState
+	// current are the target's pullers, by node.
+	current map[string]*corev1.Pod
+	// running are the images that pods of the workload run, by node.
+	running map[string][]string
+	failed  bool
+}
+
+// pull says of every pod whether its images are on its node, and has them pulled where they are not. It comes before anybody's
+// turn.
+func (p *pulls) pull(paused bool) {
+	p.look()
+	if p.atATime == 0 {
+		p.dismissAll(p.Pullers, "images are not pulled first")
+		return
+	}
+	for _, s := range p.next {
+		s.lacks = p.lacks(s)
+	}
+	p.dismissDone()
+	if !paused {
+		p.create()
+	}
+}
+
+// look sorts what is there.
+func (p *pulls) look() {
+	p.current, p.running = map[string]*corev1.Pod{}, map[string][]string{}
+	for _, s := range p.pods {
+		p.running[s.pod.Spec.NodeName] = append(p.running[s.pod.Spec.NodeName], running(s.pod)...)
+	}
+	for _, puller := range p.Pullers {
+		if puller.DeletionTimestamp == nil && puller.Name == p.workload.name(puller.Spec.NodeName) {
+			p.current[puller.Spec.NodeName] = puller
+		}
+	}
+	slices.SortStableFunc(p.next, func(a, b *podState) int { return cmp.Compare(rank(a), rank(b)) })
+}
+
+// rank is how pods come to their turns: those that do not serve anyway go first.
+func rank(s *podState) int {
+	if s.available {
+		return 1
+	}
+	return 0
+}
+
+// mayStart tells whether the pod's new images are on its node, as far as that can be had; if not, what it waits for.
+func (s *podState) mayStart() (bool, string) { return s.lacks == "", s.lacks }
+
+// lacks is what the pod has to wait for; empty if its containers may restart.
+func (p *pulls) lacks(s *podState) string {
+	missing := p.missing(s)
+	if len(missing) == 0 || s.stuck() {
+		return ""
+	}
+	if why, skipped := p.without(s); skipped {
+		p.skip(why)
+		return ""
+	}
+	puller := p.current[s.pod.Spec.NodeName]
+	if !holds(puller, missing) {
+		return p.waitFor(missing[0], s.pod.Spec.NodeName, "")
+	}
+	switch state, message := p.Waiter.tells(puller); state {
+	case pulled:
+		return ""
+	case pullFailed:
+		return p.fail(about(missing, message), s.pod.Spec.NodeName, message)
+	case pulling, pullerRejected:
+	}
+	return p.waitFor(missing[0], s.pod.Spec.NodeName, "")
+}
+
+// stuck: the containers that are to change cannot pull what they have now. An undo always gets through to them.
+func (s *podState) stuck() bool {
+	return !slices.ContainsFunc(s.images, func(image ImageChange) bool {
+		waiting := containerStatus(s.pod, image.Container).State.Waiting
+		return waiting == nil || !cannotPull[waiting.Reason]
+	})
+}
+
+// missing are the images of which nobody knows whether the node has them, or that the kubelet asks the registry for anyway. A
+// node lists only some of its images (--node-status-max-images), so that one which is not listed may be there all the same.
+func (p *pulls) missing(s *podState) []string {
+	if s.pod.Spec.NodeName == "" {
+		return nil // it serves nobody, and pulls when it is scheduled
+	}
+	var missing []string
+	for _, image := range s.images {
+		if pullPolicy(s.pod, image) == corev1.PullAlways || !p.present(s.pod.Spec.NodeName, image.To) {
+			missing = append(missing, image.To)
+		}
+	}
+	return missing
+}
+
+// pullPolicy is that of the pod, which no patch changes and for which admission may have chosen another than the template's.
+// Defaulted as SetDefaults_Container in pkg/apis/core/v1/defaults.go does.
+func pullPolicy(pod *corev1.Pod, image ImageChange) corev1.PullPolicy {
+	for _, c := range pod.Spec.Containers {
+		if c.Name == image.Container && c.ImagePullPolicy != "" {
+			return c.ImagePullPolicy
+		}
+	}
+	if strings.HasSuffix(normalImage(image.To), ":latest") {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}
+
+// present tells whether the node lists the image, or a pod of the workload runs it there.
+func (p *pulls) present(node, image string) bool {
+	if slices.ContainsFunc(p.running[node], func(name string) bool { return sameImage(name, image) }) {
+		return true
+	}
+	at := p.nodes[node]
+	if at == nil {
+		return false
+	}
+	normal := normalImage(image)
+	last := normal[strings.LastIndex(normal, "/")+1:]
+	return slices.ContainsFunc(at.Status.Images, func(listed corev1.ContainerImage) bool {
+		return slices.ContainsFunc(listed.Names, func(name string) bool {
+			return strings.HasSuffix(name, last) && normalImage(name) == normal // the former is quick, there being many
+		})
+	})
+}
+
+// running are the images that certainly run in the pod: told by both its spec and its status.
+func running(pod *corev1.Pod) []string {
+	var images []string
+	for _, c := range pod.Spec.Containers {
+		status := containerStatus(pod, c.Name)
+		if status.State.Running != nil && status.Ready && sameImage(status.Image, c.Image) {
+			images = append(images, c.Image)
+		}
+	}
+	return images
+}
+
+// without tells whether nothing can be pulled first on the pod's node, and why; no words where that is no news.
+func (p *pulls) without(s *podState) (why string, skipped bool) {
+	name := s.pod.Spec.NodeName
+	node := p.nodes[name]
+	switch room, quota := p.room(); {
+	case p.Waiter.Image == "":
+		return "Stayput does not know its own image", true
+	case p.Refused.Target == p.workload.target && p.Refused.Why != "":
+		return p.Refused.Why, true
+	case room == 0 && len(p.Pullers) == 0:
+		return quota, true
+	case node == nil:
+		return "", true // it is gone, and its pods go
+	case !nodeReady(node) && !s.ready():
+		return "", true // the kubelet pulls when it is back; until then the pod is down anyway
+	}
+	if why := cannotMount(node); why != "" {
+		return fmt.Sprintf("node %s: %s", name, why), true
+	}
+	if puller := p.current[name]; puller != nil {
+		if state, message := p.Waiter.tells(puller); state == pullerRejected {
+			return fmt.Sprintf("node %s: %s", name, message), true
+		}
+	}
+	return "", false
+}
+
+// dismissDone deletes the pullers whose work is done: their node's turn is over, or the target is another. Until then they
+// keep the images from the kubelet's garbage collection.
+func (p *pulls) dismissDone() {
+	needed := map[string]bool{}
+	for _, s := range p.pods {
+		if s.restarts() || !s.arrived && !s.move.restarted(s.pod) {
+			needed[s.pod.Spec.NodeName] = true
+		}
+	}
+	missing := map[string][]string{}
+	for _, s := range p.next {
+		if s.lacks != "" {
+			missing[s.pod.Spec.NodeName] = append(missing[s.pod.Spec.NodeName], p.missing(s)...)
+		}
+	}
+	for _, puller := range p.Pullers {
+		node := puller.Spec.NodeName
+		switch {
+		case p.current[node] != puller:
+			p.delete(puller, "another target")
+		case !needed[node]:
+			p.delete(puller, "its node's turn is over")
+		case !holds(puller, missing[node]):
+			p.delete(puller, "it lacks an image")
+		}
+	}
+}
+
+// leave deletes the pullers of an update that is over: as soon as the last containers have started, at once if it went native.
+func (p *pulls) leave(native Reasons) {
+	if len(native) > 0 {
+		p.dismissAll(p.Pullers, native.String())
+		return
+	}
+	p.look()
+	p.dismissDone()
+}
+
+// dismissAll deletes all pullers.
+func (d *draft) dismissAll(pullers []*corev1.Pod, why string) {
+	for _, puller := range pullers {
+		d.delete(puller, why)
+	}
+}
+
+func (d *draft) delete(puller *corev1.Pod, why string) {
+	if puller.DeletionTimestamp == nil {
+		d.step(DeletePuller{Pod: puller, Why: why})
+	}
+}
+
+// create has the images pulled for the pods whose turns come next. While a node's pods have their turn its puller does not
+// count, so that pulling goes on ahead of the restarts.
+func (p *pulls) create() {
+	room, _ := p.room()
+	free := min(p.atATime-p.busy(), room)
+	begun := map[string]bool{}
+	for _, s := range p.next {
+		node := s.pod.Spec.NodeName
+		if s.lacks == "" || begun[node] || p.exists(node) {
+			continue
+		}
+		if free <= 0 {
+			return
+		}
+		free, begun[node] = free-1, true
+		p.step(CreatePuller{Pod: p.puller(s.pod), Target: p.workload.target})
+	}
+}
+
+// exists: there is one of that name, though it may be about to go.
+func (p *pulls) exists(node string) bool {
+	name := p.workload.name(node)
+	return slices.ContainsFunc(p.Pullers, func(puller *corev1.Pod) bool { return puller.Name == name })
+}
+
+// busy counts the nodes with a puller on which some pod still waits for its turn. Those that did not take it, or whose kubelet
+// says nothing, do not count: nothing is pulled there.
+func (p *pulls) busy() int {
+	waiting := map[string]bool{}
+	for _, s := range p.next {
+		if name := s.pod.Spec.NodeName; !closed(s.pod) && p.works(name) {
+			waiting[name] = true
+		}
+	}
+	return len(waiting)
+}
+
+// works: the node has a puller, and does something about it.
+func (p *pulls) works(name string) bool {
+	puller, node := p.current[name], p.nodes[name]
+	if puller == nil || node == nil || !nodeReady(node) {
+		return false
+	}
+	state, _ := p.Waiter.tells(puller)
+	return state != pullerRejected
+}
+
+// puller is the one for the pod's node, with all the images that the pods there will need.
+func (p *pulls) puller(of *corev1.Pod) *corev1.Pod {
+	var images []pulledImage
+	for _, s := range p.next {
+		for _, change := range s.images {
+			image := pulledImage{change.To, pullPolicy(s.pod, change)}
+			if s.pod.Spec.NodeName == of.Spec.NodeName && !slices.Contains(images, image) {
+				images = append(images, image)
+			}
+		}
+	}
+	return newPuller(p.workload, of, images, p.Waiter)
+}
+
+func (p *pulls) waitFor(image, node, message string) string {
+	text := fmt.Sprintf("waiting for image %s on node %s", image, node)
+	if message != "" {
+		text += ": " + message
+	}
+	if p.waiting == "" {
+		p.waiting = text
+	}
+	return text
+}
+
+// fail tells of an image that cannot be pulled; that goes before whatever else is waited for.
+func (p *pulls) fail(image, node, message string) string {
+	if !p.failed {
+		p.failed, p.waiting = true, ""
+	}
+	if failure := fmt.Sprintf("Image %s cannot be pulled: %s", image, message); !slices.Contains(p.plan.PullFailures, failure) {
+		p.plan.PullFailures = append(p.plan.PullFailures, failure)
+	}
+	return p.waitFor(image, node, message)
+}
+
+func (p *pulls) skip(why string) {
+	if p.plan.NotPulled == "" {
+		p.plan.NotPulled = why
+	}
+}
+
+// pulls of a Deployment. Its own controller is the Deployment, which takes only ReplicaSets for its own.
+func (v *view) pulls() *pulls {
+	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: byName(v.Nodes),
+		pods: slices.Collect(v.states()), reserve: 1 + int(v.Deployment.maxSurge())}
+	if v.target != nil {
+		p.workload = pulledForDeployment(v.Deployment, v.target.rs)
+		p.next = restarting(v.states())
+	}
+	return p
+}
+
+// pulls of a DaemonSet. Pods that go natively, or on nodes that are down, need nothing.
+func (v *daemonView) pulls() *pulls {
+	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodes,
+		pods: slices.Collect(v.states()), reserve: 1}
+	if v.target != nil {
+		p.workload = pulledForDaemonSet(v.DaemonSet, v.target)
+		p.next = restarting(func(yield func(*podState) bool) {
+			for m := range v.pending() {
+				if m.change.InPlace() && v.reachable(m.pod) && !yield(&m.podState) {
+					return
+				}
+			}
+		})
+	}
+	return p
+}
+
+func restarting(pods iter.Seq[*podState]) []*podState {
+	var restarting []*podState
+	for s := range pods {
+		if s.restarts() {
+			restarting = append(restarting, s)
+		}
+	}
+	return restarting
+}
+
+func byName(nodes []*corev1.Node) map[string]*corev1.Node {
+	named := map[string]*corev1.Node{}
+	for _, node := range nodes {
+		named[node.Name] = node
+	}
+	return named
+}

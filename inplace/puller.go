@@ -1,0 +1,215 @@
+package inplace
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A puller is a pod that does nothing. The images it is there for are its volumes, so that the kubelet pulls them before it
+// starts, keeps them from garbage collection as long as it runs, and never runs any of them.
+
+// Waiter is what pullers run: our own image, with the command that does nothing.
+type Waiter struct {
+	Image         string
+	Command, Args []string
+}
+
+// WaiterOf is the waiter of the process that runs in that pod, in the container of that name or else the first.
+func WaiterOf(pod *corev1.Pod, container string) Waiter {
+	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
+	own := pod.Spec.Containers[max(0, at)]
+	return Waiter{Image: own.Image, Command: own.Command[:min(1, len(own.Command))], Args: []string{"wait"}}
+}
+
+// pulledFor is the workload a puller belongs to, and its target.
+type pulledFor struct {
+	metav1.Object
+	target types.UID
+	// controller goes, and takes the puller along.
+	controller metav1.OwnerReference
+}
+
+func pulledForDeployment(d *Deployment, target *ReplicaSet) pulledFor {
+	return pulledFor{d, target.UID, controlledBy("Deployment", d)}
+}
+
+// pulledForDaemonSet has the revision for controller: the DaemonSet controller takes every pod it controls for one of its own
+// (claimPods by ControllerRef in pkg/controller/controller_ref_manager.go), and deletes it.
+func pulledForDaemonSet(ds *DaemonSet, target *ControllerRevision) pulledFor {
+	return pulledFor{ds, target.UID, controlledBy("ControllerRevision", target)}
+}
+
+func controlledBy(kind string, owner metav1.Object) metav1.OwnerReference {
+	reference := metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))
+	reference.BlockOwnerDeletion = nil // nobody has to wait for a puller
+	return *reference
+}
+
+// name is the same for every attempt, so that one made on a cache that lags finds the puller existing. It says which target a
+// puller is for.
+func (w pulledFor) name(node string) string {
+	if w.Object == nil {
+		return ""
+	}
+	hasher := fnv.New64a()
+	fmt.Fprintf(hasher, "%s/%s", w.target, node)
+	suffix := "-pull-" + strconv.FormatUint(hasher.Sum64(), 36)
+	name := w.GetName()
+	return strings.TrimRight(name[:min(len(name), 63-len(suffix))], "-.") + suffix
+}
+
+// pulledImage is an image as a kubelet is asked for it.
+type pulledImage struct {
+	reference string
+	policy    corev1.PullPolicy
+}
+
+// pullerContainer is the one container of a puller.
+const pullerContainer = "wait"
+
+// newPuller pulls as the pod would: with its secrets and service account, by its runtime, despite the taints it tolerates. It
+// is bound to the node without a scheduler, since no other node will do, and has no label by which anybody would take it for one
+// of the workload's pods.
+func newPuller(workload pulledFor, pod *corev1.Pod, images []pulledImage, waiter Waiter) *corev1.Pod {
+	no, grace := false, int64(1)
+	puller := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: workload.name(pod.Spec.NodeName), Namespace: workload.GetNamespace(),
+			// Meshes: nothing is sent or served, and a sidecar would be pulled too.
+			Labels: map[string]string{LabelPuller: string(workload.GetUID()), "sidecar.istio.io/inject": "false"},
+			Annotations: map[string]string{"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled",
+				"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
+			OwnerReferences: []metav1.OwnerReference{workload.controller},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: pod.Spec.NodeName, Tolerations: pod.Spec.Tolerations, RuntimeClassName: pod.Spec.RuntimeClassName,
+			ServiceAccountName: pod.Spec.ServiceAccountName, ImagePullSecrets: pod.Spec.ImagePullSecrets,
+			AutomountServiceAccountToken: &no, EnableServiceLinks: &no, RestartPolicy: corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: &grace, SecurityContext: restrictedPod(),
+			Containers: []corev1.Container{{Name: pullerContainer, Image: waiter.Image, ImagePullPolicy: corev1.PullIfNotPresent,
+				Command: waiter.Command, Args: waiter.Args, Resources: smallResources(), SecurityContext: restrictedContainer()}},
+		},
+	}
+	mount(&puller.Spec, images)
+	return puller
+}
+
+// mount adds the images as volumes. One that is not mounted would not be pulled.
+func mount(spec *corev1.PodSpec, images []pulledImage) {
+	for i, image := range images {
+		name := fmt.Sprintf("image-%d", i)
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			Image: &corev1.ImageVolumeSource{Reference: image.reference, PullPolicy: image.policy}}})
+		spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts,
+			corev1.VolumeMount{Name: name, MountPath: "/images/" + strconv.Itoa(i), ReadOnly: true})
+	}
+}
+
+// restrictedPod and restrictedContainer meet Pod Security Standard "restricted".
+func restrictedPod() *corev1.PodSecurityContext {
+	yes, nobody := true, int64(65532)
+	return &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &nobody, RunAsGroup: &nobody,
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+}
+
+func restrictedContainer() *corev1.SecurityContext {
+	yes, no := true, false
+	return &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+}
+
+func smallResources() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+	}
+}
+
+// holds tells whether the puller has these images.
+func holds(puller *corev1.Pod, images []string) bool {
+	return puller != nil && !slices.ContainsFunc(images, func(image string) bool { return !slices.Contains(references(puller), image) })
+}
+
+func references(puller *corev1.Pod) []string {
+	var references []string
+	for _, volume := range puller.Spec.Volumes {
+		if volume.Image != nil {
+			references = append(references, volume.Image.Reference)
+		}
+	}
+	return references
+}
+
+// pullState is what a puller tells of its images.
+type pullState int
+
+const (
+	pulling pullState = iota
+	pulled
+	pullFailed
+	// pullerRejected: its node did not take the puller, or threw it out.
+	pullerRejected
+)
+
+// cannotPull are the reasons for which a container waits when an image of it cannot be pulled: pkg/kubelet/images/types.go, and
+// errors of k8s.io/cri-api.
+var cannotPull = map[string]bool{
+	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "ImageInspectError": true,
+	"RegistryUnavailable": true, "SignatureValidationFailed": true,
+}
+
+// tells reads the puller's status. The kubelet pulls image volumes before the image of the container that mounts them
+// (SyncPod, getImageVolumes and toKubeContainerImageVolumes in pkg/kubelet/kuberuntime/kuberuntime_manager.go), so whatever
+// goes wrong with that container after they were pulled is no matter, our own image included.
+func (w Waiter) tells(puller *corev1.Pod) (pullState, string) {
+	state := containerStatus(puller, pullerContainer).State
+	switch {
+	case state.Running != nil, state.Terminated != nil && !state.Terminated.StartedAt.IsZero():
+		return pulled, ""
+	case terminal(puller):
+		return pullerRejected, strings.TrimSuffix(puller.Status.Reason+": "+puller.Status.Message, ": ")
+	case state.Waiting == nil || state.Waiting.Reason == "" || state.Waiting.Reason == "ContainerCreating" || state.Waiting.Reason == "PodInitializing":
+		return pulling, ""
+	case cannotPull[state.Waiting.Reason] && !w.isMeant(state.Waiting.Message, references(puller)):
+		return pullFailed, cause(state.Waiting)
+	}
+	return pulled, ""
+}
+
+// isMeant tells whether a message is about our own image and no other.
+func (w Waiter) isMeant(message string, others []string) bool {
+	return mentions(message, w.Image) && !slices.ContainsFunc(others, func(image string) bool { return mentions(message, image) })
+}
+
+// about is the image that the message is about, the first if none is.
+func about(images []string, message string) string {
+	return images[max(0, slices.IndexFunc(images, func(image string) bool { return mentions(message, image) }))]
+}
+
+func mentions(message, image string) bool {
+	return strings.Contains(message, image) || strings.Contains(message, normalImage(image))
+}
+
+// cause is the registry's word without what the kubelet puts before it while it backs off, so that it stays the same.
+func cause(waiting *corev1.ContainerStateWaiting) string {
+	message := waiting.Message
+	if rest, backOff := strings.CutPrefix(message, "Back-off pulling image "); backOff {
+		_, message, _ = strings.Cut(rest, `": `)
+	}
+	if reason, rest, found := strings.Cut(message, ": "); found && cannotPull[reason] {
+		message = rest
+	}
+	if message == "" {
+		return waiting.Reason
+	}
+	return message
+}

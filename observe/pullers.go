@@ -1,0 +1,87 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// pulling reads the pullers of a workload, which the objects with those UIDs control: the workload itself, or its revisions.
+func (r Reader) pulling(ctx context.Context, workload client.Object, controllers ...types.UID) (inplace.Pulling, error) {
+	found := inplace.Pulling{Waiter: r.Waiter}
+	selections := []client.ListOption{client.MatchingLabels{inplace.LabelPuller: string(workload.GetUID())}}
+	if r.Indexed {
+		selections = nil
+		for _, controller := range controllers {
+			selections = append(selections, client.MatchingFields{indexController: string(controller)})
+		}
+	}
+	for _, selection := range selections {
+		var list corev1.PodList
+		if err := r.List(ctx, &list, client.InNamespace(workload.GetNamespace()), selection); err != nil {
+			return found, fmt.Errorf("list pullers of %T %s: %w", workload, client.ObjectKeyFromObject(workload), err)
+		}
+		for i := range list.Items {
+			if isPullerOf(&list.Items[i], workload, controllers) {
+				found.Pullers = append(found.Pullers, &list.Items[i])
+			}
+		}
+	}
+	return found, nil
+}
+
+func isPullerOf(pod *corev1.Pod, workload client.Object, controllers []types.UID) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return pod.Labels[inplace.LabelPuller] == string(workload.GetUID()) && owner != nil && slices.Contains(controllers, owner.UID)
+}
+
+// nodesOf reads the nodes the pods are on, those that exist.
+func (r Reader) nodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node, error) {
+	var options []client.GetOption
+	if r.Indexed {
+		options = append(options, client.UnsafeDisableDeepCopy) // as in shared
+	}
+	asked := map[string]bool{"": true}
+	var nodes []*corev1.Node
+	for _, pod := range pods {
+		name := pod.Spec.NodeName
+		if asked[name] {
+			continue
+		}
+		asked[name] = true
+		node := &corev1.Node{}
+		err := r.Get(ctx, types.NamespacedName{Name: name}, node, options...)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read node %s: %w", name, err)
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes, nil
+}
+
+// RevisionOf reads the ControllerRevision that controls the pod, as that of a DaemonSet controls its pullers; nil if there is
+// none with the UID its reference names.
+func (r Reader) RevisionOf(ctx context.Context, pod *corev1.Pod) (*inplace.ControllerRevision, error) {
+	return findController[inplace.ControllerRevision](ctx, r, pod, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+}
+
+// Quotas reads the ResourceQuotas of a namespace; never nil. No cache has them.
+func (r Reader) Quotas(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error) {
+	var list corev1.ResourceQuotaList
+	if err := r.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list ResourceQuotas of namespace %s: %w", namespace, err)
+	}
+	return append([]corev1.ResourceQuota{}, list.Items...), nil
+}

@@ -1,0 +1,61 @@
+package observe
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// pullers are one of Deployment web, one of an earlier life, and a pod that only claims to be one.
+func pullers() []client.Object {
+	named := func(name string, labels map[string]string, owner metav1.OwnerReference) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: labels, OwnerReferences: []metav1.OwnerReference{owner}}}
+	}
+	return []client.Object{
+		named("puller", map[string]string{inplace.LabelPuller: "d"}, controlledBy("Deployment", "web", "d")),
+		named("earlier", map[string]string{inplace.LabelPuller: "earlier"}, controlledBy("Deployment", "web", "earlier")),
+		named("claims", map[string]string{inplace.LabelPuller: "d"}, controlledBy("Job", "job", "j")),
+		named("unlabelled", nil, controlledBy("Deployment", "web", "d")),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}},
+	}
+}
+
+func TestPullersAreNoPodsOfTheWorkload(t *testing.T) {
+	objects := append(shop(), pullers()...)
+	for _, object := range objects {
+		if pod, ok := object.(*corev1.Pod); ok && pod.Name == "web-1-a" {
+			pod.Spec.NodeName = "n1"
+		}
+	}
+	indexed := builder(t, objects...)
+	if err := Index(context.Background(), indexes{indexed}); err != nil {
+		t.Fatal(err)
+	}
+	for name, reader := range map[string]Reader{
+		"live":    {Reader: builder(t, objects...).Build()},
+		"indexed": {Reader: indexed.Build(), Indexed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rollout, err := reader.Rollout(context.Background(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectNames(t, rollout.Pull.Pullers, "puller")
+			expectNames(t, rollout.Pods, "web-1-a", "web-2-a")
+			expectNames(t, rollout.Nodes, "n1")
+		})
+	}
+}
+
+func TestQuotasAreNeverNil(t *testing.T) {
+	quotas, err := Reader{Reader: builder(t).Build()}.Quotas(context.Background(), "shop")
+	if err != nil || quotas == nil {
+		t.Errorf("quotas %v, %v", quotas, err)
+	}
+}
