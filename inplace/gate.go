@@ -74,7 +74,7 @@ func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
 		switch {
 		case Unopened(s.pod):
 			d.step(openGate(s.pod, now, "born"))
-		case closed(s.pod) && !s.turn:
+		case closed(s.pod) && !s.turn && !s.goes:
 			open, wait := s.mayReopen(now)
 			d.again(wait)
 			if open {
@@ -88,13 +88,14 @@ func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
 func Reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool) {
 	s := &podState{pod: pod, move: moveOf(pod)}
 	may, _ = s.mayReopen(now)
+	may = may && !goes(pod)
 	return openGate(pod, now, s.whyReopen()), may
 }
 
 // openAll opens every closed gate, whatever state the pods are in.
 func (d *draft) openAll(pods iter.Seq[*podState], now time.Time, why string) {
 	for s := range pods {
-		if closed(s.pod) {
+		if closed(s.pod) && !s.goes { // one that goes must be kept from going first
 			d.step(openGate(s.pod, now, why))
 		}
 	}

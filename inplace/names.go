@@ -16,10 +16,14 @@ const (
 	// LabelReleased marks a target revision whose update was given back to the native controller. Its value is the time
 	// of the last touch, in Unix seconds: writing it is what wakes that controller.
 	LabelReleased = "stayput.dev/released"
+	// LabelBorrowed on a target says how many of its replicas are borrowed, "0" that the update goes on without: see borrow.go.
+	LabelBorrowed = "stayput.dev/borrowed"
 	// AnnotationDecision records on a workload what its last template edit does; set by the mutating webhook.
 	AnnotationDecision = "stayput.dev/decision"
 	// AnnotationMove is the mark on a pod patched in place; see Move.
 	AnnotationMove = "stayput.dev/move"
+	// AnnotationBorrowed marks a pod that exists only while others are updated.
+	AnnotationBorrowed = LabelBorrowed
 	// ConditionServing is the readiness gate of pods under a managed workload.
 	ConditionServing corev1.PodConditionType = "stayput.dev/serving"
 	// Lease names the leader's Lease in Stayput's own namespace.

@@ -11,10 +11,10 @@ func (v *view) pace() {
 		return
 	}
 	for _, m := range v.members {
-		m.turn = !v.paused() && m.owner != v.target && m.restarts() && closed(m.pod)
+		m.turn = closed(m.pod) && (m.goes || !v.paused() && m.owner != v.target && m.restarts())
 	}
 	// Scaling comes first: until then only what is half done goes on.
-	open := v.total() == v.desired() && (v.settling() || v.still())
+	open := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.someoneGoes()
 	budget := v.budget()
 	for _, s := range v.sets {
 		if s != v.target {
@@ -31,7 +31,7 @@ func (v *view) pace() {
 // many may be under way as may be unavailable.
 func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 	for _, m := range s.pods {
-		if m.drained() {
+		if m.drained() && !m.goes {
 			s.leaving = append(s.leaving, m)
 		}
 	}
@@ -45,7 +45,7 @@ func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 			reserved--
 		case !open || v.paused() && len(m.halfway) == 0:
 			continue
-		case m.ready() && *budget <= 0:
+		case m.ready() && *budget <= v.maxUnavailable()-max(1, v.maxUnavailable()):
 			continue
 		case m.ready():
 			*budget--
@@ -60,7 +60,7 @@ func (s *replicaSet) light() []*member {
 	var idle, serving []*member
 	for _, m := range s.pods {
 		switch {
-		case m.restarts() || len(m.halfway) > 0 && !m.arrived:
+		case m.borrowed || m.restarts() || len(m.halfway) > 0 && !m.arrived:
 		case m.ready():
 			serving = append(serving, m)
 		default:
@@ -74,7 +74,7 @@ func (s *replicaSet) light() []*member {
 func (v *view) start(budget int) {
 	unproven := v.unproven()
 	for _, m := range v.members {
-		if !m.restarts() || m.turn || m.ready() {
+		if m.borrowed || !m.restarts() || m.turn || m.ready() {
 			continue
 		}
 		// A pod that never came to run what it has now has nothing to lose: an undo must always get through.
@@ -84,7 +84,7 @@ func (v *view) start(budget int) {
 		}
 	}
 	for _, m := range v.members {
-		if m.restarts() && !m.turn && m.available && budget > 0 {
+		if m.restarts() && !m.borrowed && !m.turn && m.available && budget > 0 {
 			budget--
 			v.startOne(m)
 		}
@@ -126,9 +126,14 @@ func (v *view) unproven() int {
 	return unproven
 }
 
-// maxUnavailable is how many pods may be missed: what the native controller allows, but at least one. A percentage that rounds
-// to none is taken for one; an explicit none goes native. Recreate allows its only pod.
-func (v *view) maxUnavailable() int { return max(1, int(v.Deployment.maxUnavailable())) }
+// maxUnavailable is how many pods may be missed: what the native controller allows. A percentage that rounds to none is taken for
+// one, unless the update borrows; an explicit none borrows, or goes native. Recreate allows its only pod.
+func (v *view) maxUnavailable() int {
+	if v.borrowing() {
+		return 0
+	}
+	return max(1, int(v.Deployment.maxUnavailable()))
+}
 
 // explicitZero tells whether the user wrote that no pod may be missed.
 func explicitZero(d *Deployment) bool {

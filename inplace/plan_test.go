@@ -98,6 +98,10 @@ func (s *scene) note(step Step) {
 			s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "open", false: "close"}[step.Open], s.short(step.Pod)))
 		}
 	case PatchPod:
+		if slices.Contains([]string{"borrowed", "given back", "stays"}, step.Why) {
+			s.steps = append(s.steps, s.short(step.Pod)+" "+step.Why)
+			return
+		}
 		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "move", false: "patch"}[step.Moves], s.short(step.Pod)))
 	case PatchReplicaSet:
 		s.steps = append(s.steps, s.shortSet(step.ReplicaSet.Name)+" "+strings.ReplaceAll(step.Why, "replicas ", ""))

@@ -15,6 +15,7 @@ func (r Rollout) Release(why Reason) Plan {
 	v.openAll(v.states(), v.Now, why.Message)
 	v.goBack()
 	v.unmark()
+	v.forget()
 	if v.target != nil && v.unfinished() {
 		v.target.wish.released = v.seconds()
 	}
@@ -31,6 +32,7 @@ func (v *view) leave() {
 		v.target.wish.released = v.seconds() // a label taken off a namespace wakes nobody
 	}
 	v.unmark()
+	v.forget()
 	v.keepReleased()
 	v.patchSets()
 }

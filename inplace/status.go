@@ -17,6 +17,7 @@ import (
 const (
 	reasonUpdated          = "ReplicaSetUpdated"
 	reasonComplete         = "NewReplicaSetAvailable"
+	reasonCreated          = "NewReplicaSetCreated"
 	reasonTimedOut         = "ProgressDeadlineExceeded"
 	reasonMinimumAvailable = "MinimumReplicasAvailable"
 	reasonMinimumMissing   = "MinimumReplicasUnavailable"
@@ -113,6 +114,10 @@ func (v *view) setProgress(status *appsv1.DeploymentStatus) {
 		}
 		removeCondition(status, appsv1.DeploymentProgressing)
 		setCondition(status, updated)
+	case v.verdict.Held && v.target != nil && current != nil && current.Reason == reasonComplete && status.UpdatedReplicas < desired(v.Deployment):
+		// The native controller says so when it creates the target, by a write that can be lost. Without it no deadline would run.
+		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonCreated,
+			fmt.Sprintf("Created new replica set %q", v.target.rs.Name), v.Now))
 	case v.timedOut(current):
 		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonTimedOut,
 			v.subject()+" has timed out progressing.", v.Now))
