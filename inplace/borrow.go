@@ -62,7 +62,7 @@ func (v *view) gaveUp() bool {
 func (v *view) loans() {
 	left := max(0, v.total()-v.desired())
 	take := func(s *replicaSet) {
-		s.loan = min(noted(s.rs), left)
+		s.loan = min(noted(s.rs), left, max(s.size(), len(s.pods)))
 		left -= s.loan
 	}
 	for _, s := range v.sets {
@@ -124,6 +124,17 @@ func (v *view) markBorrowed(s *replicaSet) {
 			v.step(m.lend())
 		}
 	}
+}
+
+// unmarked: some pod is borrowed and nobody knows yet which. Until then it must not be moved as one of the others.
+func (v *view) unmarked() bool {
+	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool {
+		unmarked := s.loan - len(s.borrowed())
+		if s == v.target {
+			unmarked -= s.missing()
+		}
+		return unmarked > 0
+	})
 }
 
 // borrowed are the pods marked: those that go already first, then those that do not serve.
@@ -218,6 +229,9 @@ func (v *view) giveBack() bool {
 	given, budget := false, v.budget()
 	for _, s := range v.sets {
 		left := max(s.loan-v.kept(s), s.going())
+		if s != v.target {
+			left = max(left, min(s.loan-len(s.borrowed()), s.missing()))
+		}
 		given = given || left > 0
 		v.lowerMissing(s, &left)
 		for _, m := range s.borrowed()[:min(left, len(s.borrowed()))] {

@@ -14,7 +14,7 @@ func (v *view) pace() {
 		m.turn = closed(m.pod) && (m.goes || !v.paused() && m.owner != v.target && m.restarts())
 	}
 	// Scaling comes first: until then only what is half done goes on.
-	open := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.someoneGoes()
+	open := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.someoneGoes() && !v.unmarked()
 	budget := v.budget()
 	for _, s := range v.sets {
 		if s != v.target {

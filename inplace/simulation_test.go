@@ -148,12 +148,16 @@ func (j *judge) podCreated(w *world, rs *ReplicaSet) {
 }
 
 func (j *judge) podDeleted(w *world, pod *corev1.Pod) {
-	if !j.loose && !j.deleted && w.held() && !MayGo(pod) {
+	if !j.loose && !j.deleted && w.held() && !MayGo(pod) && (j.original(pod) || isTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
 	if MayGo(pod) && gated(pod) && isTrue(pod, corev1.PodReady) {
 		w.violated("%s was given back while it served", pod.Name)
 	}
+}
+
+func (j *judge) original(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(j.originals, func(original *corev1.Pod) bool { return original.Name == pod.Name })
 }
 
 // nativeScaled: the Deployment controller was let to. It may act on an old cache after an edit and its undo, where nothing is
