@@ -89,11 +89,24 @@ func (v *view) excess() int { return v.sum() - v.loan() - v.desired() }
 // account keeps the notes true and the pods marked.
 func (v *view) account() {
 	for _, s := range v.sets {
-		if s != v.target || !v.gaveUp() {
+		switch {
+		case s == v.target && v.gaveUp():
+		case s.unsettled() && !s.seen(): // what was lowered may have been created in that moment
+		case s == v.target && s.unsettled() && s.loan == 0 && v.inVain():
+			s.wish.borrowed = unobtainable
+		default:
 			s.wish.borrowed = note(s.loan)
 		}
 		v.markBorrowed(s)
 	}
+}
+
+// unsettled: more is noted than is borrowed by now.
+func (s *replicaSet) unsettled() bool { return noted(s.rs) > s.loan }
+
+// inVain: the deadline passed before anything could be borrowed, and the user has not said outright that no pod may be missed.
+func (v *view) inVain() bool {
+	return v.borrowing() && v.restarting() && v.overdue() && !explicitZero(v.Deployment)
 }
 
 func note(loan int) string {
@@ -175,7 +188,7 @@ func (s *replicaSet) missing() int { return max(0, s.size()-len(s.pods)) }
 
 // borrow raises the target by what the update may have more and has use for.
 func (v *view) borrow() bool {
-	if v.target == nil || v.paused() || !v.borrowing() {
+	if v.target == nil || v.paused() || !v.borrowing() || slices.ContainsFunc(v.sets, (*replicaSet).unsettled) {
 		return false
 	}
 	more := min(int(v.Deployment.maxSurge()), v.needy()) - v.loan()
@@ -245,7 +258,9 @@ func (v *view) giveBack() bool {
 			}
 		}
 	}
-	v.giveUp()
+	if v.givesUp() {
+		v.plan.Phase, v.plan.Message = PhaseStalled, v.lack()+"; pods restart one at a time"
+	}
 	return given
 }
 
@@ -254,8 +269,11 @@ func (v *view) someoneRestarts() bool {
 	return slices.ContainsFunc(v.members, func(m *member) bool { return m.turn && !m.goes })
 }
 
-// lowerMissing gives back what never came.
+// lowerMissing gives back what cannot be created. What just has not been yet comes first.
 func (v *view) lowerMissing(s *replicaSet, left *int) {
+	if !s.failing() {
+		return
+	}
 	gone := max(0, min(*left, s.loan-len(s.borrowed()), s.missing()))
 	s.wish.replicas -= int32(gone)
 	*left -= gone
@@ -295,21 +313,7 @@ func (s *replicaSet) staying() int {
 	return len(s.pods) - len(s.leaving) - min(s.going(), s.surplus())
 }
 
-// giveUp notes that nothing can be borrowed, with the patch that lowers the last replica of the loan.
-func (v *view) giveUp() {
-	if !v.givesUp() {
-		return
-	}
-	v.plan.Phase, v.plan.Message = PhaseStalled, v.lack()+"; pods restart one at a time"
-	if int(replicas(v.target.rs)-v.target.wish.replicas) == v.target.loan {
-		v.target.wish.borrowed = unobtainable
-	}
-}
-
-// givesUp: the deadline has passed, no pod could be had, and the user has not said outright that none may be missed.
-func (v *view) givesUp() bool {
-	return v.borrowing() && !explicitZero(v.Deployment) && v.overdue() && v.lack() != ""
-}
+func (v *view) givesUp() bool { return v.inVain() && v.lack() != "" }
 
 func (v *view) overdue() bool {
 	progressing := deploymentCondition(v.Deployment.Status, appsv1.DeploymentProgressing)

@@ -212,8 +212,8 @@ func (w *world) updateReplicaSet(read *ReplicaSet, change func(*ReplicaSet)) (*R
 func (w *world) updateStatus(read *Deployment, change func(*appsv1.DeploymentStatus)) error {
 	next := read.DeepCopy()
 	change(&next.Status)
-	if statusComplete(read, next.Status) && w.deployment().Generation == read.Generation && w.held() {
-		w.logf("denied: status complete")
+	if w.rollout().Announces(next.Status) && w.held() {
+		w.logf("denied: status says done")
 		return errHeld
 	}
 	if read.ResourceVersion == w.deployment().ResourceVersion {

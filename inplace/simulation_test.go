@@ -119,7 +119,7 @@ type judge struct {
 // statusWritten: whoever reads the status takes it for the end as soon as it says so: kubectl/pkg/polymorphichelpers/rollout_status.go.
 func (j *judge) statusWritten(w *world, d *Deployment) {
 	status := d.Status
-	if j.loose || j.disturbed || !statusSucceeds(d) || !w.held() {
+	if j.loose || j.disturbed || !w.rollout().Announces(status) || !w.held() {
 		return
 	}
 	r := w.rollout()
@@ -129,12 +129,6 @@ func (j *judge) statusWritten(w *world, d *Deployment) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
 	}
-}
-
-func statusSucceeds(d *Deployment) bool {
-	status := d.Status
-	return status.ObservedGeneration >= d.Generation && status.UpdatedReplicas >= desired(d) && status.Replicas <= status.UpdatedReplicas &&
-		status.AvailableReplicas >= status.UpdatedReplicas
 }
 
 func (j *judge) podCreated(w *world, rs *ReplicaSet) {
