@@ -45,13 +45,21 @@ func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 			reserved--
 		case !open || v.paused() && len(m.halfway) == 0:
 			continue
-		case m.ready() && *budget <= v.maxUnavailable()-max(1, v.maxUnavailable()):
+		case m.ready() && *budget <= -v.spare():
 			continue
 		case m.ready():
 			*budget--
 		}
 		s.leaving = append(s.leaving, m)
 	}
+}
+
+// spare is how many pods may move without a restart although none may be missed: one, as nothing is borrowed for that.
+func (v *view) spare() int {
+	if v.maxUnavailable() == 0 && v.loan() == 0 {
+		return 1
+	}
+	return 0
 }
 
 // light are the pods that could move without a restart: only labels change, or they have the target's images already. Those that

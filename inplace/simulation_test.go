@@ -203,13 +203,17 @@ func (j *judge) taken(w *world, pod *corev1.Pod) {
 			delete(j.out, name)
 		}
 	}
-	allowed := max(1, int(w.deployment().maxUnavailable()))
-	if w.rollout().borrows() {
-		allowed = max(1, int(w.deployment().maxSurge()))
-	}
-	if !j.loose && len(j.out) > allowed {
+	if allowed := w.mayBeOut(); !j.loose && len(j.out) > allowed {
 		w.violated("%v are out of service at once, %d allowed", slices.Sorted(maps.Keys(j.out)), allowed)
 	}
+}
+
+// mayBeOut is how many pods may be out of service at a time: in the place of those there can be others.
+func (w *world) mayBeOut() int {
+	if w.rollout().borrows() {
+		return max(1, int(w.deployment().maxSurge()))
+	}
+	return max(1, int(w.deployment().maxUnavailable()))
 }
 
 func (j *judge) readySet(w *world, name string, ready bool) {
@@ -278,7 +282,7 @@ func (w *world) checkRisk() {
 	for name, rs := range w.sets.objects {
 		uncounted += max(0, ready[name]-int(replicas(rs)))
 	}
-	if allowed := max(1, int(w.deployment().maxUnavailable())); !w.rules.loose && !w.rules.disturbed && uncounted > allowed {
+	if allowed := w.mayBeOut(); !w.rules.loose && !w.rules.disturbed && uncounted > allowed {
 		w.violated("%d pods that serve are uncounted, %d allowed", uncounted, allowed)
 	}
 }
