@@ -43,7 +43,7 @@ func end(replicas int, pods ...int) []string {
 			steps = append(steps, fmt.Sprintf(does, pod))
 		}
 	}
-	return append(steps, fmt.Sprintf("B %d → %d", replicas+len(pods), replicas), "B marks", "A marks", "B marks")
+	return append(steps, fmt.Sprintf("B %d → %d", replicas+len(pods), replicas), "A marks", "B marks")
 }
 
 func TestStepsOfBorrowing(t *testing.T) {
@@ -59,8 +59,8 @@ func TestStepsOfBorrowing(t *testing.T) {
 		"two replicas":   {2, nil, [][]string{begin(3), one("1", "2 → 1", "1 → 2"), one("2", "1 → 0", "2 → 3"), end(2, 3)}},
 		"three replicas": {3, nil, [][]string{begin(4), one("1", "3 → 2", "1 → 2"), one("2", "2 → 1", "2 → 3"), one("3", "1 → 0", "3 → 4"), end(3, 4)}},
 		"two at a time": {4, surge("0", "2"), [][]string{begin(5, 6),
-			{"close 1", "close 2", "A 4 → 2", "move 1", "move 2", "B 2 → 4", "open 1", "open 2"},
-			{"close 3", "close 4", "A 2 → 0", "move 3", "move 4", "B 4 → 6", "open 3", "open 4"}, end(4, 5, 6)}},
+			{"close 1", "close 2", "A 4 → 2", "move 1", "move 2", "B 2 → 4", "open 2", "open 1",
+				"close 3", "A 2 → 1", "move 3", "B 4 → 5", "close 4", "A 1 → 0", "move 4", "B 5 → 6", "open 3", "open 4"}, end(4, 5, 6)}},
 		"no more than restart": {1, surge("0", "3"), [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestBrokenVersionTouchesNoPod(t *testing.T) {
 			}
 			s.edit("undoes", app{image: "v1"})
 			s.rest()
-			s.expect("4 given back", "close 4", "B 1 → 0", "B marks", "A marks", "B marks")
+			s.expect("4 given back", "close 4", "B 1 → 0", "A marks", "B marks")
 			s.intact(before)
 		})
 	}
@@ -140,16 +140,9 @@ func TestNothingCanBeBorrowed(t *testing.T) {
 			if s.moved(1)() {
 				t.Fatalf("a pod was updated before the deadline: %q", s.steps)
 			}
-			said := ""
-			for range 3000 {
-				if plan := s.rollout().Plan(); plan.Phase == PhaseStalled && said == "" {
-					said = plan.Message
-				}
-				s.round()
-				s.now = s.now.Add(50 * time.Millisecond)
-			}
-			if !strings.HasPrefix(said, "no pod could be borrowed") || !strings.HasSuffix(said, "; pods restart one at a time") {
-				t.Errorf("after the deadline it says %q", said)
+			s.wait(2 * time.Minute)
+			if !strings.HasPrefix(s.stalled, "no pod could be borrowed") || !strings.HasSuffix(s.stalled, "; pods restart one at a time") {
+				t.Errorf("after the deadline it says %q", s.stalled)
 			}
 			s.intact(before)
 		})
@@ -171,7 +164,6 @@ func TestNothingCanBeBorrowed(t *testing.T) {
 // borrowedHalfway is an update of which pod 1 is done and pod 2 on its way.
 func borrowedHalfway(t *testing.T, replicas int32, change func(*Deployment)) (*scene, []*corev1.Pod) {
 	s, before := borrowing(t, replicas, change)
-	s.rules.originals, s.rules.loose = before, false
 	s.edit("sets the image", app{image: "v2"})
 	s.until(s.moved(2))
 	s.steps = nil
@@ -184,7 +176,7 @@ func TestUndoWhileBorrowed(t *testing.T) {
 	s.rest()
 	// The borrowed pod serves on while pods 2 and 1 go back, and goes from where it is.
 	s.expect("move 2", "open 2", "A 1 → 2", "close 1", "B 2 → 1", "move 1", "A 2 → 3", "open 1",
-		"4 given back", "close 4", "B 1 → 0", "B marks", "A marks", "B marks")
+		"4 given back", "close 4", "B 1 → 0", "A marks", "B marks")
 	s.intact(before)
 }
 
@@ -193,8 +185,8 @@ func TestEditWhileBorrowed(t *testing.T) {
 	s.edit("sets another image", app{image: "v3"})
 	s.rest()
 	s.intact(before)
-	if s.made != 5 {
-		t.Errorf("%d pods were borrowed, not one for each edit", s.made-3)
+	if s.made != 4 { // pod 2, which does not serve anyway, proves that the new version works
+		t.Errorf("%d pods were borrowed", s.made-3)
 	}
 }
 
@@ -202,7 +194,6 @@ func TestScaleWhileBorrowed(t *testing.T) {
 	for _, replicas := range []int32{0, 1, 2, 4, 9} {
 		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
 			s, before := borrowedHalfway(t, 3, nil)
-			s.rules.originals = nil
 			s.user("scales", func(d *Deployment) { d.Spec.Replicas = &replicas })
 			s.rest()
 			if replicas < 3 {
@@ -225,7 +216,6 @@ func TestPauseWhileBorrowed(t *testing.T) {
 
 func TestReleaseWhileBorrowed(t *testing.T) {
 	s, _ := borrowedHalfway(t, 3, nil)
-	s.rules.loose = true
 	s.mode = ModeNone
 	s.rest()
 	s.intact(nil)
@@ -242,8 +232,10 @@ func TestLastBorrowedPodIsNotReopened(t *testing.T) {
 	going := r.pod("borrowed", target, drained, func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{AnnotationBorrowed: "true", corev1.PodDeletionCost: firstToGo}
 	})
-	if plan := r.Plan(); len(plan.Steps) > 0 {
-		t.Errorf("between the lowering of its ReplicaSet and its deletion the plan is %+v", plan.Steps)
+	for _, step := range r.Plan().Steps {
+		if _, status := step.(PatchStatus); !status {
+			t.Errorf("between the lowering of its ReplicaSet and its deletion: %s", step.Describe())
+		}
 	}
 	if _, may := Reopen(going, start); may {
 		t.Error("a leader that goes would reopen it")

@@ -183,7 +183,9 @@ func sumReplicas(sets []*ReplicaSet) int32 {
 }
 
 func (c *deploymentController) scaleTo(d *Deployment, rs *ReplicaSet, size int32, force bool) (bool, error) {
-	if size == replicas(rs) && !force {
+	wants := rs.DeepCopy()
+	setReplicasAnnotations(d, wants)
+	if size == replicas(rs) && (!force || maps.Equal(wants.Annotations, rs.Annotations)) {
 		return false, nil
 	}
 	_, err := c.updateReplicaSet(rs, func(rs *ReplicaSet) {

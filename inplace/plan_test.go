@@ -19,6 +19,8 @@ type scene struct {
 	*world
 	names map[string]string
 	steps []string
+	// stalled is what was said when the deadline had passed.
+	stalled string
 }
 
 // newScene is a Deployment of that many pods, natively rolled out and at rest. Its ReplicaSets are called A, B … in the order in
@@ -82,7 +84,11 @@ func (s *scene) plan() {
 	if !s.stayput.running {
 		return
 	}
-	for _, step := range s.rollout().Plan().Steps {
+	plan := s.rollout().Plan()
+	if plan.Phase == PhaseStalled && s.stalled == "" {
+		s.stalled = plan.Message
+	}
+	for _, step := range plan.Steps {
 		s.note(step)
 		if err := s.carryOut(step); err != nil {
 			s.t.Fatalf("%s: %v", step.Describe(), err)
