@@ -116,7 +116,7 @@ func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
 		switch {
 		case Unopened(s.pod):
 			d.step(openGate(s.pod, now, "born"))
-		case closed(s.pod) && !s.turn:
+		case closed(s.pod) && !s.turn && !s.goes:
 			open, wait := s.mayReopen(now)
 			d.again(wait)
 			if open {
@@ -130,6 +130,7 @@ func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
 func Reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool) {
 	s := &podState{pod: pod, move: moveOf(pod)}
 	may, _ = s.mayReopen(now)
+	may = may && !goes(pod)
 	return openGate(pod, now, s.whyReopen()), may
 }
 

@@ -89,7 +89,7 @@ func (w *world) ask(d *drains, pods []*corev1.Pod) Endpoints {
 // endpoints are those to plan on.
 func (s *stayput) endpoints() Endpoints {
 	endpoints := endpointsOf(s.pods.list(), s.slices.objects)
-	if s.drain == 0 || s.drains.known(endpoints) {
+	if s.settings.Drain == 0 || s.drains.known(endpoints) {
 		return endpoints
 	}
 	return s.ask(&s.drains, s.pods.list())
@@ -97,7 +97,7 @@ func (s *stayput) endpoints() Endpoints {
 
 // confirmed leaves out what may not be stopped yet.
 func (s *stayput) confirmed(steps []Step) []Step {
-	if s.drain == 0 {
+	if s.settings.Drain == 0 {
 		return steps
 	}
 	current := s.ask(&s.drains, s.pods.list())
@@ -108,7 +108,7 @@ func (s *stayput) confirmed(steps []Step) []Step {
 		}
 		e := current[patch.Pod.UID]
 		s.rules.last[patch.Pod.Name] = e.LastOf != ""
-		drained, _ := e.Drained(patch.Pod, s.drain, s.now)
+		drained, _ := e.Drained(patch.Pod, s.settings.Drain, s.now)
 		s.stale = s.stale || !drained
 		return !drained
 	})
@@ -134,10 +134,10 @@ func (j *judge) sliceWritten(w *world) {
 // unless it was the last or had waited too long.
 func (j *judge) stopping(w *world, pod *corev1.Pod) {
 	gate := condition(pod, ConditionServing)
-	if w.drain == 0 || j.last[pod.Name] || gate == nil || w.now.Sub(gate.LastTransitionTime.Time) >= drainPatience+w.drain {
+	if w.settings.Drain == 0 || j.last[pod.Name] || gate == nil || w.now.Sub(gate.LastTransitionTime.Time) >= drainPatience+w.settings.Drain {
 		return
 	}
-	if out, known := j.gone[pod.Name]; !known || w.now.Sub(out) < w.drain {
+	if out, known := j.gone[pod.Name]; !known || w.now.Sub(out) < w.settings.Drain {
 		w.violated("%s is restarted although it may still be called (out %v, since %s)", pod.Name, known, w.now.Sub(out))
 	}
 }
@@ -155,7 +155,7 @@ func (j *judge) reopened(w *world, pod *corev1.Pod) {
 // killed: the kubelet stops a container for its image.
 func (j *judge) killed(w *world, name string) {
 	pod := w.pods.objects[name]
-	if pod == nil || !gated(pod) || w.drain == 0 || j.last[name] || !j.gone[name].IsZero() {
+	if pod == nil || !gated(pod) || w.settings.Drain == 0 || j.last[name] || !j.gone[name].IsZero() {
 		return
 	}
 	w.violated("%s is restarted while it is offered", name)

@@ -47,6 +47,15 @@ func (k *kubelet) run(name string) {
 		delete(k.state, name)
 		return
 	}
+	if pod.Spec.NodeName == "" {
+		if !k.full { // the scheduler
+			_, err := edit(k.world, k.world.pods, name, "", func(pod *corev1.Pod) { pod.Spec.NodeName = "node" })
+			if err != nil {
+				k.violated("schedule: %v", err)
+			}
+		}
+		return
+	}
 	if k.state[name] == nil {
 		k.state[name] = map[string]*container{}
 	}

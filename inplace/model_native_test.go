@@ -183,7 +183,9 @@ func sumReplicas(sets []*ReplicaSet) int32 {
 }
 
 func (c *deploymentController) scaleTo(d *Deployment, rs *ReplicaSet, size int32, force bool) (bool, error) {
-	if size == replicas(rs) && !force {
+	wants := rs.DeepCopy()
+	setReplicasAnnotations(d, wants)
+	if size == replicas(rs) && (!force || maps.Equal(wants.Annotations, rs.Annotations)) {
 		return false, nil
 	}
 	_, err := c.updateReplicaSet(rs, func(rs *ReplicaSet) {
@@ -401,8 +403,7 @@ func (c *deploymentController) syncStatus(d *Deployment, sets []*ReplicaSet, tar
 }
 
 func (c *deploymentController) writeStatus(d *Deployment, change func(*appsv1.DeploymentStatus)) error {
-	_, err := edit(c.world, c.world.deployments, d.Name, d.ResourceVersion, func(d *Deployment) { change(&d.Status) })
-	return err
+	return c.updateStatus(d, change)
 }
 
 // replicaSetController is pkg/controller/replicaset: two watches, expectations, and its own status writes read back.
@@ -417,6 +418,8 @@ type replicaSetState struct {
 	dirty     bool
 	due       time.Time
 	creations int
+	// refused are creations that failed.
+	refused   bool
 	deletions map[string]bool
 	// expired: expectations that are not met are dropped after five minutes.
 	expired time.Time
@@ -505,9 +508,13 @@ func (c *replicaSetController) sync(name string, state *replicaSetState) error {
 
 func (c *replicaSetController) manage(rs *ReplicaSet, active []*corev1.Pod, state *replicaSetState) {
 	excess := len(active) - int(replicas(rs))
+	state.refused = false
 	for range -excess {
+		if c.createPod(rs) != nil {
+			state.refused, state.due = true, c.now.Add(time.Second)
+			break
+		}
 		state.creations++
-		c.createPod(rs)
 	}
 	if excess <= 0 {
 		return
@@ -523,17 +530,31 @@ func (c *replicaSetController) manage(rs *ReplicaSet, active []*corev1.Pod, stat
 
 // deletedBefore is ActivePodsWithRanks.Less as far as pods differ here.
 func deletedBefore(a, b *corev1.Pod) bool {
+	if noneA, noneB := a.Spec.NodeName == "", b.Spec.NodeName == ""; noneA != noneB {
+		return noneA
+	}
 	if a.Status.Phase != b.Status.Phase {
 		return a.Status.Phase == corev1.PodPending
 	}
 	if readyA, readyB := isTrue(a, corev1.PodReady), isTrue(b, corev1.PodReady); readyA != readyB {
 		return !readyA
 	}
+	cost := func(pod *corev1.Pod) int {
+		cost, _ := strconv.Atoi(pod.Annotations[corev1.PodDeletionCost])
+		return cost
+	}
+	if cost(a) != cost(b) {
+		return cost(a) < cost(b)
+	}
 	return a.Name > b.Name
 }
 
 func (c *replicaSetController) writeStatus(rs *ReplicaSet, active []*corev1.Pod, state *replicaSetState) error {
 	status := appsv1.ReplicaSetStatus{Replicas: int32(len(active)), ObservedGeneration: rs.Generation}
+	if state.refused {
+		status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue,
+			Reason: "FailedCreate", Message: errQuota.Error()}}
+	}
 	for _, pod := range active {
 		if isTrue(pod, corev1.PodReady) {
 			status.ReadyReplicas++
@@ -545,7 +566,7 @@ func (c *replicaSetController) writeStatus(rs *ReplicaSet, active []*corev1.Pod,
 		}
 	}
 	if status.Replicas == rs.Status.Replicas && status.ReadyReplicas == rs.Status.ReadyReplicas &&
-		status.AvailableReplicas == rs.Status.AvailableReplicas && status.ObservedGeneration == rs.Status.ObservedGeneration {
+		status.AvailableReplicas == rs.Status.AvailableReplicas && len(status.Conditions) == len(rs.Status.Conditions) && status.ObservedGeneration == rs.Status.ObservedGeneration {
 		return nil
 	}
 	// The first UpdateStatus may conflict; the second, after a GET, does not.

@@ -25,6 +25,7 @@ var (
 	errConflict = errors.New("conflict")
 	errHeld     = errors.New("held")
 	errNotFound = errors.New("not found")
+	errQuota    = errors.New("exceeded quota")
 )
 
 // stored is what the model API server stores; objects are never changed, writes store a changed copy.
@@ -106,8 +107,11 @@ type world struct {
 	kubelet              *kubelet
 	stayput              *stayput
 
-	mode  Mode
-	drain time.Duration
+	mode     Mode
+	settings Settings
+	// quota is how many pods there may be, full that new ones find no node.
+	quota int
+	full  bool
 	// verdict is that of the live objects at some version, remembered.
 	verdict     Verdict
 	verdictAt   int64
@@ -168,7 +172,7 @@ func (w *world) deployment() *Deployment { return w.deployments.objects["web"] }
 
 // rollout is what is, without any delay.
 func (w *world) rollout() Rollout {
-	r := Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: Settings{Drain: w.drain}, Now: w.now}
+	r := Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings, Now: w.now}
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	return r
 }
@@ -210,6 +214,21 @@ func (w *world) updateReplicaSet(read *ReplicaSet, change func(*ReplicaSet)) (*R
 	})
 }
 
+// updateStatus is an UPDATE of the status by the Deployment controller: that all is done is denied as long as it is not.
+func (w *world) updateStatus(read *Deployment, change func(*appsv1.DeploymentStatus)) error {
+	next := read.DeepCopy()
+	change(&next.Status)
+	if w.rollout().Announces(next.Status) && w.held() {
+		w.logf("denied: status says done")
+		return errHeld
+	}
+	if read.ResourceVersion == w.deployment().ResourceVersion {
+		w.rules.statusWritten(w, next)
+	}
+	_, err := edit(w, w.deployments, read.Name, read.ResourceVersion, func(d *Deployment) { change(&d.Status) })
+	return err
+}
+
 // createReplicaSet is a CREATE: born empty if the update is held.
 func (w *world) createReplicaSet(rs *ReplicaSet) error {
 	if _, exists := w.sets.objects[rs.Name]; exists {
@@ -226,7 +245,10 @@ func (w *world) createReplicaSet(rs *ReplicaSet) error {
 }
 
 // createPod is a CREATE by the ReplicaSet controller: born with the gate while our webhook answers.
-func (w *world) createPod(rs *ReplicaSet) {
+func (w *world) createPod(rs *ReplicaSet) error {
+	if len(w.pods.objects) >= w.quota {
+		return errQuota
+	}
 	w.made++
 	name := fmt.Sprintf("%s-%03d", rs.Name, w.made)
 	template := rs.Spec.Template.Typed()
@@ -235,6 +257,9 @@ func (w *world) createPod(rs *ReplicaSet) {
 	pod.CreationTimestamp = metav1.NewTime(w.now)
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	pod.Status.Phase = corev1.PodPending
+	if !w.full {
+		pod.Spec.NodeName = "node"
+	}
 	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: ConditionServing}}
 	}
@@ -242,6 +267,7 @@ func (w *world) createPod(rs *ReplicaSet) {
 	w.rules.podCreated(w, rs)
 	w.logf("%s created", name)
 	put(w, w.pods, pod)
+	return nil
 }
 
 // deletePod is a DELETE by the ReplicaSet controller: held while its ReplicaSet is settling.
@@ -251,7 +277,7 @@ func (w *world) deletePod(name string) error {
 		return errNotFound
 	}
 	owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
-	if owner != nil && Settling(owner) && w.stayput.holdAlive() && w.mode.Manages() {
+	if owner != nil && Settling(owner) && !MayGo(pod) && w.stayput.holdAlive() && w.mode.Manages() {
 		w.logf("denied: delete %s", name)
 		return errNotFound
 	}
@@ -282,6 +308,11 @@ func (w *world) carryOut(step Step) error {
 			return replicas(old) != replicas(new)
 		})
 	case PatchStatus:
+		if s.Deployment.ResourceVersion == w.deployment().ResourceVersion {
+			next := w.deployment().DeepCopy()
+			next.Status = s.Status
+			w.rules.statusWritten(w, next)
+		}
 		return patch(w, w.deployments, s.Deployment.Name, s.Operations, func(_, _ *Deployment) bool { return false })
 	case CreatePuller:
 		w.version++

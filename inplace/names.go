@@ -21,10 +21,14 @@ const (
 	LabelWoken = "stayput.dev/woken"
 	// LabelPuller marks the pods that have nodes pull new images before containers stop. Its value is the workload's UID.
 	LabelPuller = "stayput.dev/puller"
+	// LabelBorrowed on a target says how many of its replicas are borrowed, "0" that the update goes on without: see borrow.go.
+	LabelBorrowed = "stayput.dev/borrowed"
 	// AnnotationDecision records on a workload what its last template edit does; set by the mutating webhook.
 	AnnotationDecision = "stayput.dev/decision"
 	// AnnotationMove is the mark on a pod patched in place; see Move.
 	AnnotationMove = "stayput.dev/move"
+	// AnnotationBorrowed marks a pod that exists only while others are updated.
+	AnnotationBorrowed = LabelBorrowed
 	// ConditionServing is the readiness gate of pods under a managed workload.
 	ConditionServing corev1.PodConditionType = "stayput.dev/serving"
 	// Lease names the leader's Lease in Stayput's own namespace.

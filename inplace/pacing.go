@@ -13,10 +13,10 @@ func (v *view) pace() {
 	}
 	for _, m := range v.members {
 		ready, _ := m.mayStart()
-		m.turn = ready && !v.paused() && m.owner != v.target && m.restarts() && closed(m.pod)
+		m.turn = closed(m.pod) && (m.goes || ready && !v.paused() && m.owner != v.target && m.restarts())
 	}
 	// Scaling comes first: until then only what is half done goes on.
-	open := v.total() == v.desired() && (v.settling() || v.still())
+	open := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.someoneGoes() && !v.unmarked()
 	budget := v.budget()
 	for _, s := range v.sets {
 		if s != v.target {
@@ -33,7 +33,7 @@ func (v *view) pace() {
 // many may be under way as may be unavailable.
 func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 	for _, m := range s.pods {
-		if v.drained(m) {
+		if v.drained(m) && !m.goes {
 			s.leaving = append(s.leaving, m)
 		}
 	}
@@ -47,7 +47,7 @@ func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 			reserved--
 		case !open || v.paused() && len(m.halfway) == 0:
 			continue
-		case m.ready() && *budget <= 0:
+		case m.ready() && *budget <= -v.spare():
 			continue
 		case m.ready():
 			*budget--
@@ -56,13 +56,21 @@ func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 	}
 }
 
+// spare is how many pods may move without a restart although none may be missed: one, as nothing is borrowed for that.
+func (v *view) spare() int {
+	if v.maxUnavailable() == 0 && v.loan() == 0 {
+		return 1
+	}
+	return 0
+}
+
 // light are the pods that could move without a restart: only labels change, or they have the target's images already. Those that
 // do not serve come first: replicas lowered for one of them must not be taken for another's.
 func (s *replicaSet) light() []*member {
 	var idle, serving []*member
 	for _, m := range s.pods {
 		switch {
-		case m.restarts() || len(m.halfway) > 0 && !m.arrived:
+		case m.borrowed || m.restarts() || len(m.halfway) > 0 && !m.arrived:
 		case m.ready():
 			serving = append(serving, m)
 		default:
@@ -76,7 +84,7 @@ func (s *replicaSet) light() []*member {
 func (v *view) start(budget int) {
 	unproven := v.unproven()
 	for _, m := range v.members {
-		if may, _ := m.mayStart(); !may || !m.restarts() || m.turn || m.ready() {
+		if may, _ := m.mayStart(); !may || m.borrowed || !m.restarts() || m.turn || m.ready() {
 			continue
 		}
 		if starting, wait := m.starting(v.Now); starting {
@@ -90,7 +98,7 @@ func (v *view) start(budget int) {
 		}
 	}
 	for _, m := range v.members {
-		if may, _ := m.mayStart(); may && m.restarts() && !m.turn && m.available && budget > 0 {
+		if may, _ := m.mayStart(); may && m.restarts() && !m.borrowed && !m.turn && m.available && budget > 0 {
 			budget--
 			v.startOne(m)
 		}
@@ -132,9 +140,14 @@ func (v *view) unproven() int {
 	return unproven
 }
 
-// maxUnavailable is how many pods may be missed: what the native controller allows, but at least one. A percentage that rounds
-// to none is taken for one; an explicit none goes native. Recreate allows its only pod.
-func (v *view) maxUnavailable() int { return max(1, int(v.Deployment.maxUnavailable())) }
+// maxUnavailable is how many pods may be missed: what the native controller allows. A percentage that rounds to none is taken for
+// one, unless the update borrows; an explicit none borrows, or goes native. Recreate allows its only pod.
+func (v *view) maxUnavailable() int {
+	if v.borrowing() {
+		return 0
+	}
+	return max(1, int(v.Deployment.maxUnavailable()))
+}
 
 // explicitZero tells whether the user wrote that no pod may be missed.
 func explicitZero(d *Deployment) bool {

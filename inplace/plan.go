@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -81,6 +82,7 @@ func (v *view) update() {
 	v.pulls().pull(v.paused())
 	v.pace()
 	v.gates()
+	v.account()
 	switch {
 	case v.target == nil && v.recreates():
 		v.create()
@@ -98,7 +100,7 @@ func (v *view) update() {
 // prepare brings the replicas in order before the first pod moves: a native rollout may be under way.
 func (v *view) prepare() {
 	switch {
-	case v.sum() != v.desired():
+	case v.excess() != 0:
 		v.phase(PhaseScaling, "bring the replicas to what the Deployment wants")
 		v.scale()
 	case v.target == nil:
@@ -127,7 +129,7 @@ func (v *view) finish() Plan {
 	case v.paused():
 		v.phase(PhasePaused, message)
 	case timedOut != nil && timedOut.Reason == reasonTimedOut:
-		v.phase(PhaseStalled, message)
+		v.phase(PhaseStalled, cmp.Or(v.lack(), message))
 	default:
 		v.phase(PhaseMoving, message)
 	}
@@ -138,6 +140,7 @@ func (v *view) progress() Progress {
 	progress := Progress{Replicas: desired(v.Deployment)}
 	for _, m := range v.members {
 		switch {
+		case m.borrowed:
 		case m.turn || !m.arrived || closed(m.pod):
 			progress.Moving++
 		case m.owner == v.target && !m.restarts():

@@ -21,13 +21,15 @@ type scene struct {
 	steps []string
 	// times are those of the steps.
 	times []time.Time
+	// stalled is what was said when the deadline had passed.
+	stalled string
 }
 
 // newScene is a Deployment of that many pods, natively rolled out and at rest. Its ReplicaSets are called A, B … in the order in
 // which they come, its pods 1, 2 …
 func newScene(t *testing.T, replicas int32, change func(*Deployment), ungated bool) *scene {
 	w := newWorld(t, 1, true)
-	w.rules.loose, w.gatesBorn, w.drain = true, !ungated, 0
+	w.rules.loose, w.gatesBorn, w.settings = true, !ungated, Settings{}
 	d := newDeployment(replicas, app{image: "v1"})
 	if change != nil {
 		change(d)
@@ -89,7 +91,11 @@ func (s *scene) plan() {
 	}
 	r := s.rollout()
 	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
-	for _, step := range r.Plan().Steps {
+	plan := r.Plan()
+	if plan.Phase == PhaseStalled && s.stalled == "" {
+		s.stalled = plan.Message
+	}
+	for _, step := range plan.Steps {
 		s.note(step)
 		if patch, ok := step.(PatchPod); ok {
 			s.rules.last[patch.Pod.Name] = r.Endpoints[patch.Pod.UID].LastOf != ""
@@ -111,6 +117,10 @@ func (s *scene) note(step Step) {
 			s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "open", false: "close"}[step.Open], s.short(step.Pod)))
 		}
 	case PatchPod:
+		if slices.Contains([]string{"borrowed", "given back", "stays"}, step.Why) {
+			s.steps = append(s.steps, s.short(step.Pod)+" "+step.Why)
+			return
+		}
 		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "move", false: "patch"}[step.Moves], s.short(step.Pod)))
 	case PatchReplicaSet:
 		s.steps = append(s.steps, s.shortSet(step.ReplicaSet.Name)+" "+strings.ReplaceAll(step.Why, "replicas ", ""))

@@ -24,8 +24,10 @@ type podState struct {
 	arrived bool
 	// lacks is what it waits for before it may restart: see pulls; empty if for nothing.
 	lacks string
-	// turn: its gate is closed because it is to be patched next.
+	// turn: its gate is closed because it is to be patched next, or to go.
 	turn bool
+	// borrowed: it exists only while others are updated. goes: it is given back.
+	borrowed, goes bool
 }
 
 // member is a live pod of a Deployment.
@@ -49,7 +51,8 @@ func (v *view) member(pod *corev1.Pod, owner *replicaSet) *member {
 
 // state looks at a pod that was made from a template with its own containers and needs those of the target.
 func (d *draft) state(pod *corev1.Pod, own, target []corev1.Container, minReadySeconds int32, now time.Time) podState {
-	s := podState{pod: pod, move: moveOf(pod), halfway: differing(pod, own), images: differing(pod, target)}
+	s := podState{pod: pod, move: moveOf(pod), halfway: differing(pod, own), images: differing(pod, target),
+		borrowed: pod.Annotations[AnnotationBorrowed] != "", goes: goes(pod)}
 	arrived, wait := s.move.arrived(pod, now)
 	available, later := availableAt(pod, minReadySeconds, now)
 	s.arrived, s.available = arrived, available && arrived && !closed(pod)

@@ -23,6 +23,7 @@ func (r Rollout) Release(why Reason) Plan {
 	v.dismissAll(v.Pull.Pullers, why.Message)
 	v.goBack()
 	v.unmarkSeen(why)
+	v.forget()
 	if v.target != nil && v.unfinished() {
 		v.target.wish.released = v.seconds()
 	}
@@ -68,6 +69,7 @@ func (v *view) leave() {
 		v.target.wish.released = v.seconds() // a label taken off a namespace wakes nobody
 	}
 	v.unmarkSeen(Reason{Code: CodeMode})
+	v.forget()
 	v.keepReleased()
 	v.patchSets()
 }

@@ -102,7 +102,8 @@ func (r Rollout) hasLivePod(rs *ReplicaSet) bool {
 func (r Rollout) Verdict() Verdict {
 	target := r.Target()
 	sources := r.sources(target)
-	if len(sources) == 0 && !slices.ContainsFunc(r.ReplicaSets, Settling) {
+	marked := func(rs *ReplicaSet) bool { return Settling(rs) || Borrowed(rs) }
+	if len(sources) == 0 && !slices.ContainsFunc(r.ReplicaSets, marked) {
 		return Verdict{Target: target}
 	}
 	reasons := r.nativeReasons(target, sources)
@@ -140,7 +141,7 @@ func (r Rollout) workloadReason(target *ReplicaSet) *Reason {
 	case recreate && target == nil:
 		_, reason := r.newReplicaSet()
 		return reason
-	case explicitZero(d):
+	case explicitZero(d) && !r.Settings.Borrow:
 		return &Reason{Code: CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable", Message: "maxUnavailable 0 means that no pod may be missed"}
 	}
 	return nil

@@ -1,12 +1,12 @@
 package inplace
 
-// scale brings the sum of all replicas to what the Deployment wants. Nobody is settling now: deletions go through.
+// scale brings the sum of all replicas, borrowed ones aside, to what the Deployment wants. Nobody is settling now: deletions go through.
 func (v *view) scale() {
-	if excess := v.sum() - v.desired(); excess > 0 {
+	if excess := v.excess(); excess > 0 {
 		v.shrink(excess)
 		return
 	}
-	if need := v.cover(v.desired() - v.sum()); need > 0 && v.still() {
+	if need := v.cover(-v.excess()); need > 0 && v.still() {
 		v.grow(need)
 	}
 }

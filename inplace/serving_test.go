@@ -162,7 +162,7 @@ func TestDrained(t *testing.T) {
 // draining is a Deployment with a drain whose pods have served for long.
 func draining(t *testing.T, replicas int32) *scene {
 	s := newScene(t, replicas, nil, false)
-	s.drain = 2 * time.Second
+	s.settings.Drain = 2 * time.Second
 	return s
 }
 
@@ -209,7 +209,7 @@ func TestStepsOfASliceThatDoesNotFollow(t *testing.T) {
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.expect("close 1", "A marks", "B marks")
-	s.now = s.now.Add(drainPatience + s.drain)
+	s.now = s.now.Add(drainPatience + s.settings.Drain)
 	s.until(func() bool { return slices.Contains(s.steps, "move 1") })
 	s.expect("A 2 → 1", "move 1")
 }

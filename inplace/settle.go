@@ -48,14 +48,16 @@ func (v *view) settle() {
 	switch {
 	case moving || !v.still():
 		v.phase(PhaseSettling, "pods change their ReplicaSet")
-	case v.sum() > v.desired():
+	case v.excess() > 0:
 		v.phase(PhaseScaling, "stop holding deletions, so that pods can be removed")
 		v.unmark()
-	case v.sum() < v.desired():
+	case v.excess() < 0:
 		v.phase(PhaseScaling, "add pods")
-		v.grow(v.desired() - v.sum())
+		v.grow(-v.excess())
+	case v.borrow(), v.giveBack():
 	case v.target != nil && !v.unfinished():
 		v.unmark()
+		v.closeAccount()
 	default:
 		v.passOnUncreated()
 	}
@@ -65,7 +67,7 @@ func (v *view) settle() {
 // replicas are lowered, and seen to be, before pods leave: else a replacement is created. And pods that came are seen before
 // replicas are raised: else one too many is created. Deletions are held all the while.
 func (v *view) settleOne(s *replicaSet) {
-	stay := len(s.pods) - len(s.leaving)
+	stay := s.staying()
 	switch {
 	case s.size() > stay && len(s.leaving) > 0:
 		s.wish.replicas = int32(stay)
@@ -152,5 +154,5 @@ func (v *view) onlyActive(only *replicaSet) bool {
 
 func (s *replicaSet) marks() []jsonpatch.Operation {
 	return setEntries("labels", s.rs.Labels, [2]string{LabelSettling, s.wish.settling}, [2]string{LabelReleased, s.wish.released},
-		[2]string{LabelWoken, ""})
+		[2]string{LabelWoken, ""}, [2]string{LabelBorrowed, s.wish.borrowed})
 }

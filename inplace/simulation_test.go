@@ -85,7 +85,7 @@ func (s *stayput) run() {
 		return
 	}
 	s.stale, s.due = false, time.Time{}
-	r := Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: Settings{Drain: s.drain}, Endpoints: s.endpoints(), Now: s.now}
+	r := Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(), Now: s.now}
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	plan := r.Plan()
 	s.stopsForNothing(r, plan)
@@ -118,6 +118,9 @@ type judge struct {
 	loose bool
 	// disturbed: pods failed or were deleted by somebody. deleted: the latter, and one may have been replaced once too often.
 	disturbed, deleted bool
+	// originals are the pods there were before anything was borrowed. missed: nothing could be, so one may be missed.
+	originals []*corev1.Pod
+	missed    bool
 	// out are the pods that served until we took them out of service.
 	out map[string]bool
 	// gone is since when pods are really out of the slice; last are those that were found to be the last when they were patched.
@@ -127,16 +130,42 @@ type judge struct {
 	released bool
 }
 
+// statusWritten: whoever reads the status takes it for the end as soon as it says so: kubectl/pkg/polymorphichelpers/rollout_status.go.
+func (j *judge) statusWritten(w *world, d *Deployment) {
+	status := d.Status
+	if j.loose || j.disturbed || !w.rollout().Announces(status) || !w.held() {
+		return
+	}
+	r := w.rollout()
+	for _, pod := range r.Pods {
+		borrowed := pod.Annotations[AnnotationBorrowed] != ""
+		if live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !isTrue(pod, corev1.PodReady) || closed(pod)) {
+			w.violated("success was reported before %s was done: %+v", pod.Name, status)
+		}
+	}
+}
+
 func (j *judge) podCreated(w *world, rs *ReplicaSet) {
-	if !j.loose && !j.deleted && w.held() && w.living() >= int(desired(w.deployment())) {
+	allowed := desired(w.deployment())
+	if w.rollout().borrows() {
+		allowed += w.deployment().maxSurge()
+	}
+	if !j.loose && !j.deleted && w.held() && w.living() >= int(allowed) {
 		w.violated("a pod of %s was created while held", rs.Name)
 	}
 }
 
 func (j *judge) podDeleted(w *world, pod *corev1.Pod) {
-	if !j.loose && !j.deleted && w.held() {
+	if !j.loose && !j.deleted && w.held() && !MayGo(pod) && (j.original(pod) || isTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
+	if MayGo(pod) && gated(pod) && isTrue(pod, corev1.PodReady) {
+		w.violated("%s was given back while it served", pod.Name)
+	}
+}
+
+func (j *judge) original(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(j.originals, func(original *corev1.Pod) bool { return original.Name == pod.Name })
 }
 
 // nativeScaled: the Deployment controller was let to. It may act on an old cache after an edit and its undo, where nothing is
@@ -193,9 +222,17 @@ func (j *judge) taken(w *world, pod *corev1.Pod) {
 			delete(j.out, name)
 		}
 	}
-	if allowed := max(1, int(w.deployment().maxUnavailable())); !j.loose && len(j.out) > allowed {
+	if allowed := w.mayBeOut(); !j.loose && len(j.out) > allowed {
 		w.violated("%v are out of service at once, %d allowed", slices.Sorted(maps.Keys(j.out)), allowed)
 	}
+}
+
+// mayBeOut is how many pods may be out of service at a time: in the place of those there can be others.
+func (w *world) mayBeOut() int {
+	if w.rollout().borrows() {
+		return max(1, int(w.deployment().maxSurge()))
+	}
+	return max(1, int(w.deployment().maxUnavailable()))
 }
 
 func (j *judge) readySet(w *world, name string, ready bool) {
@@ -231,6 +268,7 @@ func (w *world) dated(pod *corev1.Pod) bool {
 // to serve after they were lowered away.
 func (w *world) check() {
 	w.checkRisk()
+	w.checkBorrowing()
 	for _, pod := range w.pods.objects {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 		if !live(pod) || owner == nil {
@@ -245,6 +283,26 @@ func (w *world) check() {
 	}
 }
 
+// checkBorrowing: where no pod may be missed, none ever is, unless one failed by itself or none could be borrowed.
+func (w *world) checkBorrowing() {
+	available, none := 0, false
+	for _, rs := range w.sets.objects {
+		none = none || rs.Labels[LabelBorrowed] == unobtainable
+	}
+	for _, pod := range w.pods.objects {
+		if is, _ := availableAt(pod, w.deployment().Spec.MinReadySeconds, w.now); is && live(pod) && !closed(pod) {
+			available++
+		}
+	}
+	if w.rules.missed = w.rules.missed || none; none && explicitZero(w.deployment()) {
+		w.violated("nothing was borrowed although no pod may be missed at all")
+	}
+	want := int(desired(w.deployment()))
+	if w.rules.originals != nil && w.rollout().borrows() && !w.rules.loose && !w.rules.disturbed && !w.rules.missed && available < want {
+		w.violated("%d pods are available instead of %d", available, want)
+	}
+}
+
 func (w *world) checkRisk() {
 	ready, uncounted := map[string]int{}, 0
 	for _, pod := range w.pods.objects {
@@ -255,7 +313,7 @@ func (w *world) checkRisk() {
 	for name, rs := range w.sets.objects {
 		uncounted += max(0, ready[name]-int(replicas(rs)))
 	}
-	if allowed := max(1, int(w.deployment().maxUnavailable())); !w.rules.loose && !w.rules.disturbed && uncounted > allowed {
+	if allowed := w.mayBeOut(); !w.rules.loose && !w.rules.disturbed && uncounted > allowed {
 		w.violated("%d pods that serve are uncounted, %d allowed", uncounted, allowed)
 	}
 }
@@ -273,11 +331,12 @@ func templateImages(t Template) string {
 
 // newWorld is a cluster with a Deployment that has been rolled out natively.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: ModeInPlace,
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: ModeInPlace, quota: 100,
 		deployments: newStore[*Deployment](), sets: newStore[*ReplicaSet](), pods: newStore[*corev1.Pod](), slices: newStore[*discoveryv1.EndpointSlice]()}
 	w.rules.out, w.rules.gone, w.rules.last = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
 	w.gatesBorn = w.rng.Intn(4) > 0
-	w.drain = []time.Duration{0, 500 * time.Millisecond, 2 * time.Second}[w.rng.Intn(3)]
+	w.settings.Drain = []time.Duration{0, 500 * time.Millisecond, 2 * time.Second}[w.rng.Intn(3)]
+	w.settings.Borrow = w.rng.Intn(3) > 0
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
@@ -293,6 +352,10 @@ func (w *world) randomDeployment() *Deployment {
 		d.Spec.Template = w.randomApp().template()
 	}
 	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]), intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
+	if w.settings.Borrow && w.rng.Intn(2) == 0 {
+		unavailable, surge = intstr.Parse([]string{"0", "10%"}[w.rng.Intn(2)]), intstr.Parse([]string{"25%", "1", "2"}[w.rng.Intn(3)])
+		d.Spec.ProgressDeadlineSeconds = new([]int32{600, 5}[w.rng.Intn(2)])
+	}
 	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &unavailable, MaxSurge: &surge}
 	d.Spec.MinReadySeconds = []int32{0, 0, 0, 2}[w.rng.Intn(4)]
 	d.Spec.RevisionHistoryLimit = new([]int32{10, 10, 0, 1}[w.rng.Intn(4)])
@@ -359,7 +422,7 @@ func (w *world) tick(chaos int) {
 
 // disturb is what users and failures do.
 func (w *world) disturb() {
-	switch n := w.rng.Intn(24); {
+	switch n := w.rng.Intn(26); {
 	case n < 8:
 		w.user("edits the template", func(d *Deployment) { d.Spec.Template = w.randomApp().template() })
 	case n < 12:
@@ -385,6 +448,12 @@ func (w *world) disturb() {
 				w.violated("delete: %v", err)
 			}
 		}
+	case n == 24:
+		w.quota = map[bool]int{true: len(w.pods.objects), false: 100}[w.quota == 100]
+		w.logf("the quota is %d", w.quota)
+	case n == 25:
+		w.full = !w.full
+		w.logf("the nodes are full: %v", w.full)
 	case w.rules.loose:
 		w.disturbLoosely()
 	}
@@ -481,6 +550,7 @@ func (w *world) calm() {
 
 // finish takes all obstacles away and demands the right end.
 func (w *world) finish() {
+	w.quota, w.full = 100, false
 	w.user("ends with something that works", func(d *Deployment) {
 		d.Spec.Paused = false
 		if raw := string(d.Spec.Template.raw); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
@@ -550,7 +620,7 @@ func (w *world) checkEnd() {
 		return
 	}
 	for _, rs := range r.ReplicaSets {
-		marked := Settling(rs) || rs.Labels[LabelReleased] != ""
+		marked := Settling(rs) || rs.Labels[LabelReleased] != "" || rs.Labels[LabelBorrowed] != ""
 		if !w.stayput.gone && marked {
 			w.violated("%s is still marked: %v", rs.Name, rs.Labels)
 		}
@@ -558,8 +628,15 @@ func (w *world) checkEnd() {
 			w.violated("%s has %d replicas instead of %d", rs.Name, replicas(rs), want)
 		}
 	}
+	for _, pod := range w.rules.originals {
+		if !w.rules.loose && !w.rules.deleted && w.pods.objects[pod.Name] == nil {
+			w.violated("%s was there before, and is gone", pod.Name)
+		}
+	}
 	for _, pod := range r.Pods {
 		switch {
+		case !w.stayput.gone && (pod.Annotations[AnnotationBorrowed] != "" || pod.Annotations[corev1.PodDeletionCost] != ""):
+			w.violated("%s is still marked: %v", pod.Name, pod.Annotations)
 		case !metav1.IsControlledBy(pod, target) || pod.DeletionTimestamp != nil:
 			w.violated("%s is not one of %s", pod.Name, target.Name)
 		case images(pod) != templateImages(target.Spec.Template) || !w.runsItsSpec(pod):
@@ -585,6 +662,7 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w.pull.parallel = int(seed % 3)
 	w.calm()
 	w.rules.loose = w.rng.Intn(2) == 0
+	w.rules.originals = sorted(w.pods.objects)
 	w.logf("loose %v, strategy %+v, minReadySeconds %d, gates %v", w.rules.loose, w.deployment().Spec.Strategy,
 		w.deployment().Spec.MinReadySeconds, w.gatesBorn)
 	for range 100 + w.rng.Intn(500) {

@@ -24,13 +24,13 @@ const (
 )
 
 // patchStatus writes the status while the native controller is denied before it does: by its own formula, so that both
-// always write the same. Completion is left to it.
+// always write the same. That all is done is left to it.
 func (v *view) patchStatus() {
 	if v.target == nil && !v.paused() {
 		return // it creates the target and writes the status next
 	}
 	status := v.nativeStatus()
-	if v.complete(status) {
+	if v.Announces(status) {
 		return
 	}
 	v.awaitDeadline(status)
@@ -121,13 +121,13 @@ func (v *view) setProgress(status *appsv1.DeploymentStatus) {
 		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonFound,
 			fmt.Sprintf("Found new replica set %q", v.target.rs.Name), v.Now))
 	case v.timedOut(current):
-		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonTimedOut, v.overdue(), v.Now))
+		setCondition(status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonTimedOut, v.timeoutMessage(), v.Now))
 	}
 }
 
-// overdue is the native message, with what the update waits for. The native controller leaves it as it is, since it writes a
+// timeoutMessage is the native message, with what the update waits for. The native controller leaves it as it is, since it writes a
 // condition only when status or reason change.
-func (v *view) overdue() string {
+func (v *view) timeoutMessage() string {
 	message := v.subject() + " has timed out progressing."
 	if v.waiting != "" {
 		message += " It is " + v.waiting + "."
@@ -147,6 +147,14 @@ func (v *view) complete(status appsv1.DeploymentStatus) bool {
 	want := desired(v.Deployment)
 	return status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want &&
 		status.ObservedGeneration >= v.Deployment.Generation
+}
+
+// Announces tells whether people would take the status for the end of the rollout: rollout_status.go in
+// kubectl/pkg/polymorphichelpers. The native DeploymentComplete is stricter, but with borrowed pods even that can hold in a moment
+// in which a pod is on its way between two ReplicaSets, where nobody counts it.
+func (r Rollout) Announces(status appsv1.DeploymentStatus) bool {
+	return status.ObservedGeneration >= r.Deployment.Generation && status.UpdatedReplicas >= desired(r.Deployment) &&
+		status.Replicas <= status.UpdatedReplicas && status.AvailableReplicas >= status.UpdatedReplicas
 }
 
 // progressed is DeploymentProgressing.

@@ -101,6 +101,11 @@ func TestStatusConditions(t *testing.T) {
 			progressing(r).Reason, progressing(r).LastUpdateTime = reasonComplete, metav1.NewTime(start.Add(-time.Hour))
 			fewer(r)
 		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonFound, start},
+		"the last rollout was complete, and so is this one": {func(r *Rollout) {
+			progressing(r).Reason, progressing(r).LastUpdateTime = reasonComplete, metav1.NewTime(start.Add(-time.Hour))
+			r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status = new(int32), appsv1.ReplicaSetStatus{ObservedGeneration: 1}
+			r.ReplicaSets[1].Spec.Replicas, r.ReplicaSets[1].Status.Replicas = new(int32(4)), 4
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonComplete, start.Add(-time.Hour)},
 		"paused: nothing is estimated": {func(r *Rollout) {
 			r.Deployment.Spec.Paused = true
 			r.Deployment.Status.UpdatedReplicas = 1

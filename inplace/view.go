@@ -29,19 +29,23 @@ type replicaSet struct {
 	// leaving are the pods that move to the target now.
 	leaving []*member
 	wish    wish
+	// loan is how many of its replicas are borrowed.
+	loan int
 }
 
 // wish is the part of a ReplicaSet that we write.
 type wish struct {
-	replicas           int32
-	settling, released string
+	replicas int32
+	// The values of our labels; empty for none.
+	settling, released, borrowed string
 }
 
 func (r Rollout) view() *view {
 	v := &view{Rollout: r, verdict: r.Verdict(), changes: map[*ReplicaSet]Change{}, containers: map[*ReplicaSet][]corev1.Container{}}
 	for _, rs := range r.oldestFirst() {
 		s := &replicaSet{rs: rs}
-		s.wish = wish{replicas: replicas(rs), settling: rs.Labels[LabelSettling], released: rs.Labels[LabelReleased]}
+		s.wish = wish{replicas: replicas(rs), settling: rs.Labels[LabelSettling], released: rs.Labels[LabelReleased],
+			borrowed: rs.Labels[LabelBorrowed]}
 		if rs == v.verdict.Target {
 			v.target = s
 		}
@@ -54,6 +58,7 @@ func (r Rollout) view() *view {
 			v.members = append(v.members, m)
 		}
 	}
+	v.loans()
 	return v
 }
 
@@ -147,10 +152,11 @@ func (v *view) allSettling() bool {
 	return !slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return (s.inUse() || s == v.target) && !Settling(s.rs) })
 }
 
-// unfinished: some pod is not yet, or will not be, one of the target.
+// unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long.
 func (v *view) unfinished() bool {
 	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return s != v.target && s.inUse() }) ||
-		slices.ContainsFunc(v.members, func(m *member) bool { return m.restarts() })
+		slices.ContainsFunc(v.members, func(m *member) bool { return m.restarts() }) ||
+		v.loan() > 0
 }
 
 // containersOf the ReplicaSet's template.

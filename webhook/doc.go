@@ -19,6 +19,8 @@
 //	                      request.userInfo.username == "system:serviceaccount:kube-system:deployment-controller"
 //	/validate-replicaset  UPDATE of apps/v1 replicasets and replicasets/scale. Conditions: the same user, and
 //	                      object.spec.?replicas != oldObject.spec.?replicas (a Scale of 0 has no such field).
+//	/validate-status      UPDATE of apps/v1 deployments/status. Conditions: the same user, and a status of the latest generation that
+//	                      says that all is done.
 //	/mutate-pod           CREATE of v1 pods. Condition: request.userInfo.username in
 //	                      ["system:serviceaccount:kube-system:replicaset-controller", "system:serviceaccount:kube-system:daemon-set-controller"]
 //	/validate-pod         DELETE of v1 pods. Condition: the same users.

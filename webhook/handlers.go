@@ -45,6 +45,7 @@ func Register(server ctrlwebhook.Server, h Handlers) {
 		"/validate-workload":   h.validateWorkload,
 		"/mutate-replicaset":   h.mutateReplicaSet,
 		"/validate-replicaset": h.validateReplicaSet,
+		"/validate-status":     h.validateStatus,
 		"/mutate-pod":          h.mutatePod,
 		"/validate-pod":        h.validatePod,
 	} {

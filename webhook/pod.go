@@ -15,7 +15,7 @@ import (
 )
 
 // mutatePod gives a pod of a managed workload the readiness gate at birth: gates cannot be added later. It also takes off
-// the mark of a move that came with the template, since this pod has not been moved.
+// the marks that came with the template, since this pod has neither been moved nor borrowed.
 func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
 	ours := by(req, replicaSetController, admissionv1.Create) || by(req, daemonSetController, admissionv1.Create)
 	if !ours || !h.GateReady() {
@@ -29,6 +29,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 		return allow(), err
 	}
 	operations := setAnnotation(pod.Annotations, inplace.AnnotationMove, "")
+	operations = append(operations, setAnnotation(pod.Annotations, inplace.AnnotationBorrowed, "")...)
 	return patch(gated, append(operations, inplace.AddGate(pod)...)), nil
 }
 
@@ -95,10 +96,13 @@ func (h Handlers) validatePod(ctx context.Context, req admission.Request) (answe
 	return deny(held, gone), nil
 }
 
-// settling holds the pods of a ReplicaSet that is. Unlike a denied update a deletion does not come again, so the mark is read
+// settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come again, so the mark is read
 // live before denying too: whoever takes it off wakes the controller by that, and an answer from an older cache would come after
 // the wake-up.
 func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if inplace.MayGo(pod) {
+		return false, nil
+	}
 	rs, err := h.Live.ReplicaSetOf(ctx, pod)
 	if rs == nil || err != nil || !inplace.Settling(rs) {
 		return false, err

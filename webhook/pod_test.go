@@ -20,25 +20,32 @@ func TestPodDeletionHeld(t *testing.T) {
 	copied.OwnerReferences = nil
 	reborn.UID = "another"
 	web := deployment(t, v2Template)
+	borrowed := map[string]string{inplace.AnnotationBorrowed: "true"}
+	going := map[string]string{inplace.AnnotationBorrowed: "true", corev1.PodDeletionCost: "-2147483648"}
 	for name, test := range map[string]struct {
-		live client.Reader
-		user string
-		age  time.Duration
-		code int32
+		live        client.Reader
+		user        string
+		age         time.Duration
+		code        int32
+		annotations map[string]string
 	}{
-		"settling":                       {reader(t, web, marked), replicaSetController, 0, 404},
-		"not settling":                   {reader(t, web, unmarked), replicaSetController, 0, 0},
-		"somebody else":                  {broken(t), "jane", 0, 0},
-		"no living leader":               {reader(t, web, marked), replicaSetController, observe.HoldPatience + time.Second, 0},
-		"reading fails":                  {broken(t), replicaSetController, 0, 0},
-		"the ReplicaSet is gone":         {reader(t, web), replicaSetController, 0, 0},
-		"another ReplicaSet of the name": {reader(t, web, reborn), replicaSetController, 0, 0},
-		"a copied mark":                  {reader(t, web, copied), replicaSetController, 0, 0},
+		"settling, and the pod is borrowed": {reader(t, web, marked), replicaSetController, 0, 404, borrowed},
+		"settling, and it is given back":    {broken(t), replicaSetController, 0, 0, going},
+		"settling":                          {reader(t, web, marked), replicaSetController, 0, 404, nil},
+		"not settling":                      {reader(t, web, unmarked), replicaSetController, 0, 0, nil},
+		"somebody else":                     {broken(t), "jane", 0, 0, nil},
+		"no living leader":                  {reader(t, web, marked), replicaSetController, observe.HoldPatience + time.Second, 0, nil},
+		"reading fails":                     {broken(t), replicaSetController, 0, 0, nil},
+		"the ReplicaSet is gone":            {reader(t, web), replicaSetController, 0, 0, nil},
+		"another ReplicaSet of the name":    {reader(t, web, reborn), replicaSetController, 0, 0, nil},
+		"a copied mark":                     {reader(t, web, copied), replicaSetController, 0, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, web, marked), test.live)
 			h.Hold.Reader = reader(t, lease(test.age))
-			req := request(t, test.user, admissionv1.Delete, nil, pod(unmarked))
+			deleted := pod(unmarked)
+			deleted.Annotations = test.annotations
+			req := request(t, test.user, admissionv1.Delete, nil, deleted)
 			expectDenied(t, h.handle(context.Background(), req, h.validatePod), test.code, metav1.StatusReasonNotFound)
 		})
 	}

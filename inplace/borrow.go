@@ -1,0 +1,389 @@
+package inplace
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Where no pod may be missed, an update borrows: the target gets up to maxSurge replicas more, really created, and once they are
+// available as many pods at a time as were borrowed are updated in place. Then the borrowed ones are given back. So a new version
+// that does not work costs no old pod anything.
+//
+// How many replicas of a ReplicaSet are borrowed is noted on it by the patch that raises it: nothing else tells them from those that
+// the user wants. Which pods they are is marked on the pods once they are there, for the others shall stay.
+
+const (
+	// firstToGo is the lowest pod-deletion-cost: of pods equally ready their controller deletes that one first (ActivePodsWithRanks
+	// in pkg/controller/controller_utils.go; GetDeletionCostFromPodAnnotations in pkg/apis/core/helper says what parses).
+	firstToGo = "-2147483648"
+	// unobtainable, noted on a target, says that nothing could be borrowed and the update goes on without.
+	unobtainable = "0"
+)
+
+// Borrowed tells whether replicas of the ReplicaSet are borrowed.
+func Borrowed(rs *ReplicaSet) bool { return noted(rs) > 0 }
+
+func noted(rs *ReplicaSet) int {
+	n, err := strconv.Atoi(rs.Labels[LabelBorrowed])
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
+}
+
+// MayGo tells whether a pod whose ReplicaSet is settling may be deleted all the same: it was borrowed, is given back, and clients
+// have been told to leave it, if it could tell them.
+func MayGo(pod *corev1.Pod) bool { return goes(pod) && (!gated(pod) || closed(pod)) }
+
+func goes(pod *corev1.Pod) bool {
+	return pod.Annotations[AnnotationBorrowed] != "" && pod.Annotations[corev1.PodDeletionCost] == firstToGo
+}
+
+// borrows tells whether an update may borrow: no pod may be missed.
+func (r Rollout) borrows() bool {
+	d := r.Deployment
+	return r.Settings.Borrow && d.rolls() && desired(d) > 0 && d.maxUnavailable() == 0
+}
+
+// borrowing: it may, and it was not in vain.
+func (v *view) borrowing() bool { return v.borrows() && !v.gaveUp() }
+
+func (v *view) gaveUp() bool {
+	return v.target != nil && v.target.rs.Labels[LabelBorrowed] == unobtainable
+}
+
+// loans finds out how many replicas of each ReplicaSet are borrowed: what is noted, unless the native controller has lowered the sum
+// since, or the user wants as many pods by now. Then those are pods like others; on the target first, where they are to be anyway.
+func (v *view) loans() {
+	left := max(0, v.total()-v.desired())
+	take := func(s *replicaSet) {
+		s.loan = min(noted(s.rs), left, max(s.size(), len(s.pods)))
+		left -= s.loan
+	}
+	for _, s := range v.sets {
+		if s != v.target {
+			take(s)
+		}
+	}
+	if v.target != nil {
+		take(v.target)
+	}
+}
+
+func (v *view) loan() int {
+	loan := 0
+	for _, s := range v.sets {
+		loan += s.loan
+	}
+	return loan
+}
+
+// excess is how many replicas there are more than the Deployment wants, borrowed ones aside; negative if too few.
+func (v *view) excess() int { return v.sum() - v.loan() - v.desired() }
+
+// account keeps the notes true and the pods marked.
+func (v *view) account() {
+	for _, s := range v.sets {
+		switch {
+		case s == v.target && v.gaveUp():
+		case s.unsettled() && !s.seen(): // what was lowered may have been created in that moment
+		case s == v.target && s.unsettled() && s.loan == 0 && v.inVain():
+			s.wish.borrowed = unobtainable
+		default:
+			s.wish.borrowed = note(s.loan)
+		}
+		v.markBorrowed(s)
+	}
+}
+
+// unsettled: more is noted than is borrowed by now.
+func (s *replicaSet) unsettled() bool { return noted(s.rs) > s.loan }
+
+// inVain: the deadline passed before anything could be borrowed, and the user has not said outright that no pod may be missed.
+func (v *view) inVain() bool {
+	return v.borrowing() && v.restarting() && v.overdue() && !explicitZero(v.Deployment)
+}
+
+func note(loan int) string {
+	if loan == 0 {
+		return ""
+	}
+	return strconv.Itoa(loan)
+}
+
+// markBorrowed marks as many pods as are borrowed and have come. Among the pods that a controller created meanwhile nobody can tell
+// the borrowed ones, and nobody needs to: all of them are younger than the update.
+func (v *view) markBorrowed(s *replicaSet) {
+	unmarked := s.loan
+	for _, m := range s.borrowed() {
+		switch {
+		case unmarked > 0:
+			unmarked--
+		case s.surplus() == 0:
+			v.step(m.stay())
+		}
+	}
+	if !s.seen() {
+		return
+	}
+	young := s.youngest()
+	for _, m := range young[:min(len(young), max(0, unmarked-s.missing()))] {
+		if !Unopened(m.pod) { // its gate comes first
+			v.step(m.lend())
+		}
+	}
+}
+
+// unmarked: some pod is borrowed and nobody knows yet which. Until then it must not be moved as one of the others.
+func (v *view) unmarked() bool {
+	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool {
+		unmarked := s.loan - len(s.borrowed())
+		if s == v.target {
+			unmarked -= s.missing()
+		}
+		return unmarked > 0
+	})
+}
+
+// borrowed are the pods marked: those that go already first, then those that do not serve.
+func (s *replicaSet) borrowed() []*member {
+	var marked []*member
+	for _, m := range s.pods {
+		if m.borrowed {
+			marked = append(marked, m)
+		}
+	}
+	rank := func(m *member) int {
+		switch {
+		case m.goes:
+			return 0
+		case !m.available:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(marked, func(a, b *member) int { return rank(a) - rank(b) })
+	return marked
+}
+
+// youngest are its pods that are not marked, and were not moved: those were there before anything was borrowed.
+func (s *replicaSet) youngest() []*member {
+	var pods []*member
+	for _, m := range s.pods {
+		if !m.borrowed && m.pod.Annotations[AnnotationMove] == "" {
+			pods = append(pods, m)
+		}
+	}
+	slices.SortStableFunc(pods, func(a, b *member) int { return b.pod.CreationTimestamp.Compare(a.pod.CreationTimestamp.Time) })
+	return pods
+}
+
+// missing is how many pods its controller has yet to create, or cannot.
+func (s *replicaSet) missing() int { return max(0, s.size()-len(s.pods)) }
+
+// borrow raises the target by what the update may have more and has use for.
+func (v *view) borrow() bool {
+	if v.target == nil || v.paused() || !v.borrowing() || slices.ContainsFunc(v.sets, (*replicaSet).unsettled) {
+		return false
+	}
+	more := min(int(v.Deployment.maxSurge()), v.needy()) - v.loan()
+	if more <= 0 {
+		return false
+	}
+	v.target.wish.replicas += int32(more)
+	v.target.wish.borrowed = note(v.target.loan + more)
+	v.phase(PhaseScaling, "borrow pods")
+	return true
+}
+
+// needy counts the pods that serve and must restart.
+func (v *view) needy() int {
+	needy := 0
+	for _, m := range v.members {
+		if m.restarts() && !m.borrowed && m.ready() {
+			needy++
+		}
+	}
+	return needy
+}
+
+// restarting: some pod is still to restart, those borrowed aside.
+func (v *view) restarting() bool {
+	return slices.ContainsFunc(v.members, func(m *member) bool { return m.restarts() && !m.borrowed })
+}
+
+// kept is how many borrowed pods of the ReplicaSet the update has use for. Those an edit has left on a source prove nothing about the
+// target: unless it is known to work, they make room for others. Borrowed pods are never moved themselves.
+func (v *view) kept(s *replicaSet) int {
+	if !v.borrowing() || !v.restarting() || s == v.target && v.givesUp() || v.target == nil {
+		return 0
+	}
+	most := int(v.Deployment.maxSurge())
+	switch {
+	case s == v.target:
+		return min(s.loan, most)
+	case v.target.available() == 0:
+		return 0
+	}
+	return min(s.loan, max(0, most-v.target.loan))
+}
+
+// giveBack lowers replicas by borrowed pods that are no longer of use. Their controller must choose just them, so they are made the
+// first to go; and they are drained, as one that restarts is. Who has begun to go, goes.
+func (v *view) giveBack() bool {
+	if v.someoneRestarts() {
+		return false
+	}
+	given, budget := false, v.budget()
+	for _, s := range v.sets {
+		left := max(s.loan-v.kept(s), s.going())
+		if s != v.target {
+			left = max(left, min(s.loan-len(s.borrowed()), s.missing()))
+		}
+		given = given || left > 0
+		v.lowerMissing(s, &left)
+		for _, m := range s.borrowed()[:min(left, len(s.borrowed()))] {
+			switch {
+			case m.available && budget <= 0: // it serves until another does
+			case m.available:
+				budget--
+				v.dismiss(m)
+			default:
+				v.dismiss(m)
+			}
+		}
+	}
+	if v.givesUp() {
+		v.plan.Phase, v.plan.Message = PhaseStalled, v.lack()+"; pods restart one at a time"
+	}
+	return given
+}
+
+// someoneRestarts, or is drained for it. That comes to its end before anything is given back.
+func (v *view) someoneRestarts() bool {
+	return slices.ContainsFunc(v.members, func(m *member) bool { return m.turn && !m.goes })
+}
+
+// lowerMissing gives back what cannot be created. What just has not been yet comes first.
+func (v *view) lowerMissing(s *replicaSet, left *int) {
+	if !s.failing() {
+		return
+	}
+	gone := max(0, min(*left, s.loan-len(s.borrowed()), s.missing()))
+	s.wish.replicas -= int32(gone)
+	*left -= gone
+}
+
+// dismiss takes a borrowed pod one step closer to its end.
+func (v *view) dismiss(m *member) {
+	switch {
+	case !m.goes:
+		v.step(m.dismissed())
+	case gated(m.pod) && !closed(m.pod):
+		v.step(closeGate(m.pod, v.Now, "it is given back"))
+	case (v.drained(m) || !gated(m.pod)) && m.owner.missing() == 0:
+		v.phase(PhaseScaling, "give borrowed pods back")
+		m.owner.wish.replicas--
+	}
+}
+
+// going counts its pods that are given back.
+func (s *replicaSet) going() int {
+	going := 0
+	for _, m := range s.pods {
+		if m.goes {
+			going++
+		}
+	}
+	return going
+}
+
+// someoneGoes: until that is over, nobody else has a turn.
+func (v *view) someoneGoes() bool {
+	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return s.going() > 0 })
+}
+
+// staying is how many of its pods are to be counted: those leaving are on their way to the target, and those given back to their end.
+func (s *replicaSet) staying() int {
+	return len(s.pods) - len(s.leaving) - min(s.going(), s.surplus())
+}
+
+func (v *view) givesUp() bool { return v.inVain() && v.lack() != "" }
+
+func (v *view) overdue() bool {
+	progressing := deploymentCondition(v.Deployment.Status, appsv1.DeploymentProgressing)
+	return progressing != nil && progressing.Reason == reasonTimedOut
+}
+
+// lack says why no borrowed pod can be had; empty if one can. One that has a node but does not work is another matter: the new
+// version may be broken.
+func (v *view) lack() string {
+	if v.target == nil || v.target.loan == 0 {
+		return ""
+	}
+	why, absent := "", v.target.missing()
+	for _, m := range v.target.borrowed() {
+		if m.pod.Spec.NodeName == "" {
+			absent++
+			why = conditionMessage(m.pod, corev1.PodScheduled)
+		}
+	}
+	if absent < v.target.loan {
+		return ""
+	}
+	if failure := v.replicaFailure(); failure != nil {
+		why = cmp.Or(why, failure.Message)
+	}
+	return strings.TrimSuffix("no pod could be borrowed: "+why, ": ")
+}
+
+func conditionMessage(pod *corev1.Pod, kind corev1.PodConditionType) string {
+	if c := condition(pod, kind); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+// forget leaves nothing of a loan where the native controllers go on: what is too much is its surge.
+func (v *view) forget() {
+	v.closeAccount()
+	for _, s := range v.sets {
+		for _, m := range s.borrowed() {
+			v.step(m.stay())
+		}
+	}
+}
+
+func (v *view) closeAccount() {
+	for _, s := range v.sets {
+		s.wish.borrowed = ""
+	}
+}
+
+// lend marks the pod as borrowed.
+func (m *member) lend() PatchPod {
+	return m.annotated("borrowed", [2]string{AnnotationBorrowed, "true"})
+}
+
+// dismissed makes the pod the first that its controller deletes.
+func (m *member) dismissed() PatchPod {
+	return m.annotated("given back", [2]string{corev1.PodDeletionCost, firstToGo})
+}
+
+// stay makes the pod one like the others, with the deletion cost its template gave it.
+func (m *member) stay() PatchPod {
+	entries := [][2]string{{AnnotationBorrowed, ""}}
+	if m.goes {
+		entries = append(entries, [2]string{corev1.PodDeletionCost, m.owner.rs.Spec.Template.Typed().Annotations[corev1.PodDeletionCost]})
+	}
+	return m.annotated("stays", entries...)
+}
+
+func (m *member) annotated(why string, entries ...[2]string) PatchPod {
+	return PatchPod{Pod: m.pod, Operations: guarded(m.pod, setEntries("annotations", m.pod.Annotations, entries...)...), Why: why}
+}

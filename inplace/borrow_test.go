@@ -1,0 +1,295 @@
+package inplace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// borrowing is a scene whose updates may borrow.
+func borrowing(t *testing.T, replicas int32, change func(*Deployment)) (*scene, []*corev1.Pod) {
+	s := newScene(t, replicas, change, false)
+	s.settings.Borrow = true
+	return s, sorted(s.pods.objects)
+}
+
+func surge(unavailable, surge string) func(*Deployment) {
+	return func(d *Deployment) {
+		d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.Parse(unavailable))
+		d.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.Parse(surge))
+		d.Spec.ProgressDeadlineSeconds = new(int32(60))
+	}
+}
+
+// The steps of an update that borrows: it begins with the borrowed pods, which have the highest numbers, and ends with them.
+func begin(pods ...int) []string {
+	steps := []string{"A marks", "B marks", fmt.Sprintf("B 0 → %d, marks", len(pods))}
+	for _, pod := range pods {
+		steps = append(steps, fmt.Sprintf("%d borrowed", pod))
+	}
+	return steps
+}
+
+func end(replicas int, pods ...int) []string {
+	var steps []string
+	for _, does := range []string{"%d given back", "close %d"} {
+		for _, pod := range pods {
+			steps = append(steps, fmt.Sprintf(does, pod))
+		}
+	}
+	return append(steps, fmt.Sprintf("B %d → %d", replicas+len(pods), replicas), "A marks", "B marks")
+}
+
+func TestStepsOfBorrowing(t *testing.T) {
+	one := func(pod, lower, raise string) []string {
+		return []string{"close " + pod, "A " + lower, "move " + pod, "B " + raise, "open " + pod}
+	}
+	for name, c := range map[string]struct {
+		replicas int32
+		change   func(*Deployment)
+		want     [][]string
+	}{
+		"one replica":    {1, nil, [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
+		"two replicas":   {2, nil, [][]string{begin(3), one("1", "2 → 1", "1 → 2"), one("2", "1 → 0", "2 → 3"), end(2, 3)}},
+		"three replicas": {3, nil, [][]string{begin(4), one("1", "3 → 2", "1 → 2"), one("2", "2 → 1", "2 → 3"), one("3", "1 → 0", "3 → 4"), end(3, 4)}},
+		"two at a time": {4, surge("0", "2"), [][]string{begin(5, 6),
+			// Pod 6 is available a moment after pod 5, and so is pod 4 after pod 3.
+			{"close 1", "A 4 → 3", "close 2", "move 1", "A 3 → 2", "B 2 → 3", "move 2", "B 3 → 4", "open 2", "open 1",
+				"close 3", "A 2 → 1", "move 3", "B 4 → 5", "close 4", "open 3", "A 1 → 0", "move 4", "B 5 → 6", "open 4"},
+			{"5 given back", "close 5", "B 6 → 5", "B marks", "6 given back", "close 6", "B 5 → 4", "A marks", "B marks"}}},
+		"no more than restart": {1, surge("0", "3"), [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, before := borrowing(t, c.replicas, c.change)
+			s.rules.originals, s.rules.loose = before, false
+			s.edit("sets the image", app{image: "v2"})
+			s.rest()
+			s.expect(slices.Concat(c.want...)...)
+			s.intact(before)
+		})
+	}
+}
+
+func TestBorrowNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*scene)
+		edit   app
+	}{
+		"for a label":          {func(*scene) {}, app{image: "v1", chart: "c2"}},
+		"where the label says": {func(s *scene) { s.settings.Borrow = false }, app{image: "v2"}},
+		"where one may be missed": {func(s *scene) {
+			s.user("allows it", surge("1", "1"))
+		}, app{image: "v2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, before := borrowing(t, 3, nil)
+			c.change(s)
+			s.rest()
+			s.edit("edits", c.edit)
+			s.rest()
+			s.intact(before)
+			if s.made != 3 {
+				t.Errorf("%d pods were created", s.made-3)
+			}
+		})
+	}
+}
+
+func TestBrokenVersionTouchesNoPod(t *testing.T) {
+	for _, image := range []string{"bad", "crash"} {
+		t.Run(image, func(t *testing.T) {
+			s, before := borrowing(t, 3, surge("25%", "25%"))
+			s.edit("sets an image that does not work", app{image: image})
+			s.until(func() bool { return len(s.steps) == 4 })
+			s.expect(begin(4)...)
+			s.wait(2 * time.Minute)
+			s.expect()
+			if plan := s.rollout().Plan(); plan.Phase != PhaseStalled || plan.Progress.Moved != 0 || strings.Contains(plan.Message, "borrowed") {
+				t.Errorf("after the deadline the plan is %+v", plan)
+			}
+			s.edit("undoes", app{image: "v1"})
+			s.rest()
+			s.expect("4 given back", "close 4", "B 1 → 0", "A marks", "B marks")
+			s.intact(before)
+		})
+	}
+}
+
+// wait lets time pass in which the pods go on.
+func (s *scene) wait(d time.Duration) {
+	for until := s.now.Add(d); s.now.Before(until); s.now = s.now.Add(time.Second) {
+		s.round()
+	}
+}
+
+func TestNothingCanBeBorrowed(t *testing.T) {
+	scarce := map[string]func(*scene){
+		"quota":    func(s *scene) { s.quota = 2 },
+		"capacity": func(s *scene) { s.full = true },
+	}
+	for name, scarce := range scarce {
+		t.Run(name+", a percentage", func(t *testing.T) {
+			s, before := borrowing(t, 2, surge("25%", "25%"))
+			scarce(s)
+			s.edit("sets the image", app{image: "v2"})
+			s.wait(30 * time.Second)
+			if s.moved(1)() {
+				t.Fatalf("a pod was updated before the deadline: %q", s.steps)
+			}
+			s.wait(2 * time.Minute)
+			if !strings.HasPrefix(s.stalled, "no pod could be borrowed") || !strings.HasSuffix(s.stalled, "; pods restart one at a time") {
+				t.Errorf("after the deadline it says %q", s.stalled)
+			}
+			s.intact(before)
+		})
+		t.Run(name+", explicitly", func(t *testing.T) {
+			s, before := borrowing(t, 2, surge("0", "1"))
+			scarce(s)
+			s.edit("sets the image", app{image: "v2"})
+			s.wait(3 * time.Minute)
+			if plan := s.rollout().Plan(); s.moved(1)() || plan.Phase != PhaseStalled || !strings.HasPrefix(plan.Message, "no pod could be borrowed") {
+				t.Errorf("after the deadline the plan is %+v, steps %q", plan, s.steps)
+			}
+			s.quota, s.full = 100, false
+			s.wait(time.Minute)
+			s.intact(before)
+		})
+	}
+}
+
+// borrowedHalfway is an update of which pod 1 is done and pod 2 on its way.
+func borrowedHalfway(t *testing.T, replicas int32, change func(*Deployment)) (*scene, []*corev1.Pod) {
+	s, before := borrowing(t, replicas, change)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(s.moved(2))
+	s.steps = nil
+	return s, before
+}
+
+func TestUndoWhileBorrowed(t *testing.T) {
+	s, before := borrowedHalfway(t, 3, nil)
+	s.edit("undoes", app{image: "v1"})
+	s.rest()
+	// The borrowed pod serves on while pods 2 and 1 go back, and goes from where it is.
+	s.expect("move 2", "open 2", "A 1 → 2", "close 1", "B 2 → 1", "move 1", "A 2 → 3", "open 1",
+		"4 given back", "close 4", "B 1 → 0", "A marks", "B marks")
+	s.intact(before)
+}
+
+func TestEditWhileBorrowed(t *testing.T) {
+	s, before := borrowedHalfway(t, 3, nil)
+	s.edit("sets another image", app{image: "v3"})
+	s.rest()
+	s.intact(before)
+	if s.made != 4 { // pod 2, which does not serve anyway, proves that the new version works
+		t.Errorf("%d pods were borrowed", s.made-3)
+	}
+}
+
+func TestScaleWhileBorrowed(t *testing.T) {
+	for _, replicas := range []int32{0, 1, 2, 4, 9} {
+		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
+			s, before := borrowedHalfway(t, 3, nil)
+			s.user("scales", func(d *Deployment) { d.Spec.Replicas = &replicas })
+			s.rest()
+			if replicas < 3 {
+				before = nil
+			}
+			s.intact(before)
+		})
+	}
+}
+
+func TestPauseWhileBorrowed(t *testing.T) {
+	s, before := borrowedHalfway(t, 3, nil)
+	s.user("pauses", func(d *Deployment) { d.Spec.Paused = true })
+	s.rest()
+	s.expect("B 2 → 3", "open 2")
+	s.user("resumes", func(d *Deployment) { d.Spec.Paused = false })
+	s.rest()
+	s.intact(before)
+}
+
+func TestReleaseWhileBorrowed(t *testing.T) {
+	s, _ := borrowedHalfway(t, 3, nil)
+	s.mode = ModeNone
+	s.rest()
+	s.intact(nil)
+}
+
+func TestLastBorrowedPodIsNotReopened(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	r.Settings.Borrow = true
+	r.replicaSet("a", app{image: "v1"}, 0)
+	target := r.replicaSet("b", app{image: "v2"}, 1)
+	target.Labels[LabelSettling], target.Labels[LabelBorrowed] = "1", "1"
+	target.Status.Replicas = 2
+	r.pod("original", target)
+	going := r.pod("borrowed", target, drained, func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{AnnotationBorrowed: "true", corev1.PodDeletionCost: firstToGo}
+	})
+	for _, step := range r.Plan().Steps {
+		if _, status := step.(PatchStatus); !status {
+			t.Errorf("between the lowering of its ReplicaSet and its deletion: %s", step.Describe())
+		}
+	}
+	if _, may := Reopen(going, start); may {
+		t.Error("a leader that goes would reopen it")
+	}
+	if !MayGo(going) {
+		t.Error("its deletion is held")
+	}
+}
+
+func TestDeletionCostOfATemplateComesBack(t *testing.T) {
+	r := fixture(1, app{image: "v1"})
+	template := r.Deployment.Spec.Template.Typed()
+	template.Annotations = map[string]string{corev1.PodDeletionCost: "7"}
+	rs := r.replicaSet("a", app{image: "v1"}, 1)
+	if err := recode(template, &rs.Spec.Template); err != nil {
+		t.Fatal(err)
+	}
+	r.Deployment.Spec.Template = rs.Spec.Template
+	pod := r.pod("p", rs, func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{AnnotationBorrowed: "true", corev1.PodDeletionCost: firstToGo}
+	})
+	steps := r.Plan().Steps
+	if len(steps) != 1 {
+		t.Fatalf("steps are %v", steps)
+	}
+	patched := pod.DeepCopy()
+	if err := apply(patched, steps[0].(PatchPod).Operations[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if cost := patched.Annotations[corev1.PodDeletionCost]; cost != "7" || patched.Annotations[AnnotationBorrowed] != "" {
+		t.Errorf("annotations are %v", patched.Annotations)
+	}
+}
+
+func TestAnnounces(t *testing.T) {
+	r := fixture(3, app{image: "v2"})
+	r.Deployment.Generation = 4
+	for name, c := range map[string]struct {
+		observed                     int64
+		updated, replicas, available int32
+		want                         bool
+	}{
+		"all done":                      {4, 3, 3, 3, true},
+		"with a borrowed pod":           {4, 4, 4, 4, true},
+		"a borrowed pod and an old one": {4, 3, 4, 4, false},
+		"too few updated":               {4, 2, 2, 2, false},
+		"one not available":             {4, 4, 4, 3, false},
+		"of the edit before":            {3, 3, 3, 3, false},
+	} {
+		status := appsv1.DeploymentStatus{ObservedGeneration: c.observed, UpdatedReplicas: c.updated, Replicas: c.replicas, AvailableReplicas: c.available}
+		if got := r.Announces(status); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

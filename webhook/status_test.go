@@ -1,0 +1,56 @@
+package webhook
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+// TestCompletionHeld has a Deployment whose last pod is on its way: both ReplicaSets look as if all were done.
+func TestCompletionHeld(t *testing.T) {
+	done := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
+	before, old := done, done
+	before.ObservedGeneration, old.Replicas = 1, 4
+	target := func() *inplace.ReplicaSet { return revision(t, "web-2", v2Template, "3") }
+	web := deployment(t, v2Template)
+	live := func(target *inplace.ReplicaSet) client.Reader {
+		return reader(t, namespace(inplace.ModeInPlace), web, revision(t, "web-1", v1Template, "0"), target)
+	}
+	borrowed := target()
+	borrowed.Labels[inplace.LabelBorrowed] = "1"
+	for name, test := range map[string]struct {
+		live   client.Reader
+		status appsv1.DeploymentStatus
+		user   string
+		age    time.Duration
+		code   int32
+	}{
+		"settling":                        {live(settling(target())), done, deploymentController, 0, 409},
+		"borrowed pods are still there":   {live(borrowed), done, deploymentController, 0, 409},
+		"all done":                        {live(target()), done, deploymentController, 0, 0},
+		"of the generation before":        {broken(t), before, deploymentController, 0, 0},
+		"does not say done":               {broken(t), old, deploymentController, 0, 0},
+		"somebody else":                   {broken(t), done, "jane", 0, 0},
+		"no living leader":                {broken(t), done, deploymentController, observe.HoldPatience + time.Second, 0},
+		"reading fails":                   {broken(t), done, deploymentController, 0, 0},
+		"the namespace is no longer ours": {reader(t, namespace(""), web, settling(target())), done, deploymentController, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, broken(t), test.live)
+			h.Hold.Reader = reader(t, lease(test.age))
+			now := deployment(t, v2Template)
+			now.Generation, now.Status = 2, test.status
+			req := request(t, test.user, admissionv1.Update, now, deployment(t, v2Template))
+			req.SubResource = "status"
+			expectDenied(t, h.handle(context.Background(), req, h.validateStatus), test.code, metav1.StatusReasonConflict)
+		})
+	}
+}
