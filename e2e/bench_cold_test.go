@@ -61,7 +61,7 @@ func warm(t *testing.T, reference string) {
 // updateTo updates a DaemonSet to an image.
 func updateTo(t *testing.T, labels map[string]string, reference string) []figure {
 	t.Helper()
-	s := newStage(t, labels)
+	s := newStage(t, asShipped(labels))
 	s.install(agent(templated(realistic)))
 	from := time.Now()
 	s.kubectl("", "set", "image", agents, "app="+reference)

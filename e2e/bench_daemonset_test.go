@@ -27,7 +27,7 @@ func benchFleet(t *testing.T) {
 
 // fleet creates the DaemonSet, updates it and returns the figures. There are too many pods to record every event.
 func fleet(t *testing.T, labels map[string]string, nodes int) []figure {
-	s := &side{stage: &stage{T: t, namespace: createNamespace(t, labels)}}
+	s := &side{stage: &stage{T: t, namespace: createNamespace(t, asShipped(labels))}}
 	t.Cleanup(s.clear)
 	s.usable()
 	fmt.Printf("%s: a DaemonSet of %d pods is created and updated\n", nameOf(t), nodes)

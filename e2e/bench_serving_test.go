@@ -93,7 +93,7 @@ func benchServing(t *testing.T) {
 
 // update takes a namespace of its own each time, and so new pods: see side.begin.
 func (w *way) update(t *testing.T) {
-	s := newStage(t, w.labels)
+	s := newStage(t, asShipped(w.labels))
 	s.create(web(servingPods, append([]knob{realistic}, w.knobs...)...))
 	l := s.load(s.expose("web"))
 	from := time.Now()

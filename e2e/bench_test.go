@@ -42,7 +42,7 @@ func TestBench(t *testing.T) {
 
 // benchReal takes turns, so that whatever slows the machine down slows both sides.
 func benchReal(t *testing.T) {
-	marked, plain := &side{stage: newStage(t, labelled)}, &side{stage: newStage(t, unlabelled)}
+	marked, plain := &side{stage: newStage(t, asShipped(labelled))}, &side{stage: newStage(t, unlabelled)}
 	defer func() {
 		title := fmt.Sprintf("%d pods, maxSurge and maxUnavailable 25 %%", benchPods)
 		fmt.Println(table(title, marked.figures(), plain.figures()))
@@ -252,7 +252,7 @@ func simulatedNodes(t *testing.T) int {
 
 // crowd creates the Deployment, updates it and notes the figures. There are too many pods to record every event.
 func crowd(t *testing.T, labels map[string]string, replicas int32, figures *[]figure) {
-	s := &stage{T: t, namespace: createNamespace(t, labels)}
+	s := &stage{T: t, namespace: createNamespace(t, asShipped(labels))}
 	t.Cleanup(s.clear)
 	s.usable()
 	note := func(what string, value float64) { *figures = append(*figures, figure{what, value}) }

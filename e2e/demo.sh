@@ -20,7 +20,8 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
 spec:
-  replicas: 4
+  replicas: 3
+  strategy: {rollingUpdate: {maxUnavailable: 1}}
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web, helm.sh/chart: web-1.0.0}}

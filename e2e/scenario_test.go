@@ -77,12 +77,22 @@ func newStage(t *testing.T, labels map[string]string) *stage {
 	return s
 }
 
-// createNamespace makes a namespace in which nothing is borrowed unless its labels say so: most scenarios demand that no pod is
+// asShipped has pods drained for as long as they are by default.
+func asShipped(labels map[string]string) map[string]string {
+	if _, says := labels[drainLabel]; says {
+		return labels
+	}
+	return with(labels, drainLabel, "2s")
+}
+
+// createNamespace makes a namespace in which drains are short and nothing is borrowed unless its labels say so: most scenarios demand that no pod is
 // created, also where none may be missed.
 func createNamespace(t *testing.T, labels map[string]string) string {
 	t.Helper()
-	if _, says := labels[borrowLabel]; !says {
-		labels = with(labels, borrowLabel, "false")
+	for label, value := range map[string]string{borrowLabel: "false", drainLabel: "500ms"} {
+		if _, says := labels[label]; !says {
+			labels = with(labels, label, value)
+		}
 	}
 	created, err := clients.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + nameOf(t) + "-", Labels: labels},

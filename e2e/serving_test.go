@@ -83,7 +83,7 @@ func TestServing(t *testing.T) {
 
 // run returns the row of the table.
 func (of serving) run(t *testing.T) string {
-	s := newStage(t, of.labels)
+	s := newStage(t, asShipped(of.labels))
 	name := s.deploy(of.workload)
 	before := s.pods(name)
 	l := s.load(s.expose(name))
