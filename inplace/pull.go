@@ -376,10 +376,11 @@ func (v *daemonView) pulls() *pulls {
 	return p
 }
 
+// restarting are the pods that will need images. A borrowed one is given back as it is: its puller would hold a place for ever.
 func restarting(pods iter.Seq[*podState]) []*podState {
 	var restarting []*podState
 	for s := range pods {
-		if s.restarts() {
+		if s.restarts() && !s.borrowed {
 			restarting = append(restarting, s)
 		}
 	}
