@@ -129,7 +129,8 @@ func nodeReady(ctx context.Context, name string) error {
 	return nil
 }
 
-// badImagePending installs the DaemonSet and lets one pod wait for an image that is not, for as long as nobody undoes it.
+// badImagePending installs the DaemonSet and lets one pod wait for an image that is not, for as long as nobody undoes it. The stage is
+// unpulled.
 func (s *stage) badImagePending(knobs ...daemonKnob) {
 	s.Helper()
 	s.install(agent(knobs...))
@@ -140,7 +141,7 @@ func (s *stage) badImagePending(knobs ...daemonKnob) {
 
 // nodeCordoned: pods of DaemonSets stay on cordoned nodes and are updated there.
 func nodeCordoned(t *testing.T) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonStage(t, unpulled)
 	s.badImagePending()
 	before, node := s.pods(agents), s.spareNode()
 	t.Cleanup(func() { onCluster(t, "uncordon", node) })
@@ -229,7 +230,7 @@ func onCluster(t *testing.T, arguments ...string) {
 // leavesAndReturns: a node goes while a bad image is pending. Its pod is deleted at once, though the update is held; back again
 // the node gets a pod with the bad image, as natively, and the undo takes it along with the others.
 func leavesAndReturns(t *testing.T, of departure) {
-	s := newDaemonStage(t, labelled)
+	s := newDaemonStage(t, unpulled)
 	s.badImagePending(of.prepare(s))
 	node := s.spareNode()
 	others, lost := s.pods(agents), s.podOn(agents, node)

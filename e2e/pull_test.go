@@ -5,6 +5,8 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -103,13 +105,44 @@ func recoverByUndo(s *stage, name, _ string) Count {
 // unique is a tag that no node and no registry has.
 func (s *stage) unique() string { return "e2e-" + strconv.FormatInt(time.Now().UnixNano(), 36) }
 
-// publish gives the test application of one tag another one, as any client of the registry's HTTP API does
+// publish makes another image of the test application of one tag, which is the same but for its ID, as any client of the registry's HTTP API does
 // (github.com/opencontainers/distribution-spec).
 func (s *stage) publish(tag, as string) {
 	s.Helper()
-	manifests := "http://" + registry + "v2/app/manifests/"
+	manifests, blobs := "http://"+registry+"v2/app/manifests/", "http://"+registry+"v2/app/blobs/"
 	content, kind := s.exchange(http.MethodGet, manifests+tag, nil, "")
-	s.exchange(http.MethodPut, manifests+as, content, kind)
+	var manifest struct {
+		SchemaVersion int            `json:"schemaVersion"`
+		MediaType     string         `json:"mediaType"`
+		Config        map[string]any `json:"config"`
+		Layers        []any          `json:"layers"`
+	}
+	s.decode(content, &manifest)
+	config, _ := s.exchange(http.MethodGet, blobs+fmt.Sprint(manifest.Config["digest"]), nil, "")
+	var image map[string]any
+	s.decode(config, &image)
+	image["author"] = as
+	config = s.encode(image)
+	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(config))
+	s.exchange(http.MethodPost, blobs+"uploads/?digest="+digest, config, "application/octet-stream")
+	manifest.Config["digest"], manifest.Config["size"] = digest, len(config)
+	s.exchange(http.MethodPut, manifests+as, s.encode(manifest), kind)
+}
+
+func (s *stage) encode(object any) []byte {
+	s.Helper()
+	content, err := json.Marshal(object)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return content
+}
+
+func (s *stage) decode(content []byte, into any) {
+	s.Helper()
+	if err := json.Unmarshal(content, into); err != nil {
+		s.Fatal(err)
+	}
 }
 
 // exchange sends something of a media type to the registry, and returns what it answers.
