@@ -67,9 +67,10 @@ func connect() error {
 	if clients, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	// A moment after an installation the Lease changes hands.
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	return managersServe(ctx)
+	return poll(ctx, managersServe)
 }
 
 // managersServe is nil when as many managers are ready as Stayput's Deployment asks for.
@@ -93,7 +94,7 @@ func someoneLeads(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("nobody leads: %w", err)
 	}
-	if lease.Spec.HolderIdentity == nil || lease.Spec.RenewTime == nil || time.Since(lease.Spec.RenewTime.Time) > 5*time.Second {
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil || time.Since(lease.Spec.RenewTime.Time) > 5*time.Second {
 		return errors.New("nobody leads: the Lease is not renewed")
 	}
 	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
