@@ -19,9 +19,9 @@ func images(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"two Deployments at once":        twoAtOnce,
 		"pods born before Stayput":       bornBefore,
-		"undo of pods born before":       bornBeforeUndone,
+		"undo of pods born before":       lengthy(bornBeforeUndone),
 		"owned by another controller":    ownedByAnother,
-		"no revision history":            noHistory,
+		"no revision history":            lengthy(noHistory),
 		"twins with equal templates":     twins,
 		"the native name is taken":       hashCollision,
 		"every revision is known after":  revisions,

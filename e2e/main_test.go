@@ -130,10 +130,18 @@ func TestTogether(t *testing.T) {
 // TestAlone runs the scenarios that break something everybody shares, one after the other, and mends it after each.
 func TestAlone(t *testing.T) { disturbances(t) }
 
-// long keeps a scenario out of make test, which runs the suite with -short.
+// long keeps a scenario out of make test, which runs the suite with -short: it takes long, or shares its rule with another.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("takes a minute; make e2e runs it")
+		t.Skip("too long for make test; make e2e runs it")
+	}
+}
+
+// lengthy is a scenario that is long.
+func lengthy(scenario func(*testing.T)) func(*testing.T) {
+	return func(t *testing.T) {
+		long(t)
+		scenario(t)
 	}
 }

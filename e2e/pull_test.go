@@ -37,8 +37,8 @@ func pulled(t *testing.T) {
 		"none at a time":              pulledNever,
 		"quota without room":          pulledWithoutRoom,
 		"the pullers themselves":      pullersAreModest,
-		"undo half-way":               pulledUndone,
-		"another image while missing": pulledForward,
+		"undo half-way":               lengthy(pulledUndone),
+		"another image while missing": lengthy(pulledForward),
 	}
 	recoveries := map[string]func(*stage, string, string) Count{"push": recoverByPush, "undo": recoverByUndo}
 	for by, recovers := range recoveries {

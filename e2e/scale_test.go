@@ -15,7 +15,7 @@ func scale(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"3 to 6 to 2 half-way":    upAndDown,
 		"as an autoscaler writes": autoscaled,
-		"to 0 half-way":           toZero,
+		"to 0 half-way":           lengthy(toZero),
 		"and image in one edit":   scaleAndImage,
 	})
 }
