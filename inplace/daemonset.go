@@ -108,25 +108,32 @@ func (d *DaemonSet) maxUnavailable(nodes int) int {
 // no change is held as well, even after a release. And it takes a held pod as gone without trying again, so what ends a hold has
 // to wake it: an edit of the DaemonSet does, and so does LabelReleased.
 func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, Reason) {
-	v := r.view()
-	m := v.daemon(pod)
-	if m.housekeeping != nil {
+	near := r.on(pod.Spec.NodeName).view()
+	m := near.daemon(pod)
+	switch reason := r.workloadReason(near.target); {
+	case m.housekeeping != nil:
 		return false, *m.housekeeping
-	}
-	reason := r.workloadReason(v.target)
-	switch {
-	case reason != nil && reason.Code == CodeReleased && v.updated(m):
+	case reason != nil && reason.Code == CodeReleased && near.updated(m):
 		return true, Reason{Code: CodeReleased, Message: "the pod is one of the target already"}
 	case reason != nil:
 		return false, *reason
 	case m.change.InPlace():
 		return true, Reason{Message: "the pod is updated in place"}
+	}
+	// Only here do pods elsewhere matter. There may be thousands, and as many deletions to judge.
+	switch v := r.view(); {
 	case v.othersFirst():
 		return true, Reason{Message: "other pods of the DaemonSet are updated in place first"}
 	case v.gateMoved(m):
 		return true, Reason{Message: "the gate of another pod of the DaemonSet has just moved"}
 	}
 	return false, m.change.Reasons[0]
+}
+
+// on is the rollout with the pods of one node only.
+func (r DaemonRollout) on(node string) DaemonRollout {
+	r.Pods = slices.DeleteFunc(slices.Clone(r.Pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != node })
+	return r
 }
 
 // gateMoved: another pod may count as available although its gate is or was closed. The kubelet's report of that wakes the native
