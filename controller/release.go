@@ -20,8 +20,8 @@ import (
 // releaseEvery is the time between two passes of ReleaseAll, while others write to the same objects.
 const releaseEvery = 200 * time.Millisecond
 
-// ReleaseAll gives every update back to the native controller and opens every readiness gate and deletes every
-// puller, so that nothing depends on Stayput any more. It is for uninstalling, after the webhook configurations are gone, so that no new pod is given a gate.
+// ReleaseAll gives every update back to the native controller, opens every readiness gate and deletes every puller, so that nothing
+// depends on Stayput any more. It is for uninstalling, after the webhook configurations are gone, so that no new pod is given a gate.
 // Everything is read from the API server, and again for as long as others write in between; the context bounds that. What
 // the API server refuses does not keep it from the rest, and is returned.
 func ReleaseAll(ctx context.Context, c client.Client, live observe.Reader) error {

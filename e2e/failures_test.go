@@ -69,13 +69,8 @@ func deletedHalfway(t *testing.T) {
 func (s *stage) leader() *corev1.Pod {
 	s.Helper()
 	var leader *corev1.Pod
-	s.eventually("a leader", func(ctx context.Context) error {
-		lease, err := clients.CoordinationV1().Leases(ownNamespace).Get(ctx, ownName, metav1.GetOptions{})
-		if err != nil || lease.Spec.HolderIdentity == nil {
-			return fmt.Errorf("nobody holds the Lease: %v", err)
-		}
-		name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
-		leader, err = clients.CoreV1().Pods(ownNamespace).Get(ctx, name, metav1.GetOptions{})
+	s.eventually("a leader", func(ctx context.Context) (err error) {
+		leader, err = leadingPod(ctx)
 		return err
 	})
 	return leader

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -85,23 +86,25 @@ func managersServe(ctx context.Context) error {
 	if own.Status.AvailableReplicas == 0 {
 		return errors.New("Stayput is not up: no manager is available")
 	}
-	return someoneLeads(ctx)
+	_, err = leadingPod(ctx)
+	return err
 }
 
-// someoneLeads is nil when a manager that is there renews the Lease: until then updates are native.
-func someoneLeads(ctx context.Context) error {
+// leadingPod is the manager that renews the Lease: until there is one updates are native.
+func leadingPod(ctx context.Context) (*corev1.Pod, error) {
 	lease, err := clients.CoordinationV1().Leases(ownNamespace).Get(ctx, ownName, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("nobody leads: %w", err)
+		return nil, fmt.Errorf("nobody leads: %w", err)
 	}
-	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil || time.Since(lease.Spec.RenewTime.Time) > 5*time.Second {
-		return errors.New("nobody leads: the Lease is not renewed")
+	if holder := lease.Spec.HolderIdentity; holder == nil || *holder == "" || lease.Spec.RenewTime == nil || time.Since(lease.Spec.RenewTime.Time) > 5*time.Second {
+		return nil, errors.New("nobody leads: the Lease is not renewed")
 	}
 	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
-	if _, err := clients.CoreV1().Pods(ownNamespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
-		return fmt.Errorf("the leader is not there: %w", err)
+	pod, err := clients.CoreV1().Pods(ownNamespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("the leader is not there: %w", err)
 	}
-	return nil
+	return pod, nil
 }
 
 // TestTogether runs the scenarios that need nothing but a namespace of their own, side by side.

@@ -205,7 +205,7 @@ func (v *view) borrow() bool {
 func (v *view) needy() int {
 	needy := 0
 	for _, m := range v.members {
-		if m.restarts() && !m.borrowed && m.ready() {
+		if m.toRestart() && m.ready() {
 			needy++
 		}
 	}
@@ -214,7 +214,7 @@ func (v *view) needy() int {
 
 // restarting: some pod is still to restart, those borrowed aside.
 func (v *view) restarting() bool {
-	return slices.ContainsFunc(v.members, func(m *member) bool { return m.restarts() && !m.borrowed })
+	return slices.ContainsFunc(v.members, func(m *member) bool { return m.toRestart() })
 }
 
 // kept is how many borrowed pods of the ReplicaSet the update has use for. Those an edit has left on a source prove nothing about the

@@ -84,7 +84,7 @@ func (s *replicaSet) light() []*member {
 func (v *view) start(budget int) {
 	unproven := v.unproven()
 	for _, m := range v.members {
-		if may, _ := m.mayStart(); !may || m.borrowed || !m.restarts() || m.turn || m.ready() {
+		if may, _ := m.mayStart(); !may || !m.toRestart() || m.turn || m.ready() {
 			continue
 		}
 		if starting, wait := m.starting(v.Now); starting {
@@ -98,7 +98,7 @@ func (v *view) start(budget int) {
 		}
 	}
 	for _, m := range v.members {
-		if may, _ := m.mayStart(); may && m.restarts() && !m.borrowed && !m.turn && m.available && budget > 0 {
+		if may, _ := m.mayStart(); may && m.toRestart() && !m.turn && m.available && budget > 0 {
 			budget--
 			v.startOne(m)
 		}

@@ -90,6 +90,9 @@ func availableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, t
 // restarts tells whether the pod has to be patched with images.
 func (s *podState) restarts() bool { return len(s.images) > 0 }
 
+// toRestart tells whether that is for this update to do: a borrowed pod is given back as it is.
+func (s *podState) toRestart() bool { return s.restarts() && !s.borrowed }
+
 // ready tells whether the pod serves, even if not yet for minReadySeconds.
 func (s *podState) ready() bool { return isTrue(s.pod, corev1.PodReady) }
 

@@ -380,7 +380,7 @@ func (v *daemonView) pulls() *pulls {
 func restarting(pods iter.Seq[*podState]) []*podState {
 	var restarting []*podState
 	for s := range pods {
-		if s.restarts() && !s.borrowed {
+		if s.toRestart() {
 			restarting = append(restarting, s)
 		}
 	}
