@@ -133,6 +133,6 @@ func (j *judge) hasBeen(ds *appsv1.DaemonSet, pods int) bool {
 func (j *judge) daemonOutage(e event, ds *appsv1.DaemonSet) {
 	if ds != nil && ds.DeletionTimestamp == nil {
 		counted := int(ds.Status.DesiredNumberScheduled + ds.Status.NumberMisscheduled)
-		j.missing(e, ds, counted, j.availableDaemons(ds, e.at), mayMissDaemons(ds))
+		j.missing(e, ds, counted, mayMissDaemons(ds), availableOf(j.daemonPods(ds), ds.Spec.MinReadySeconds, e.at))
 	}
 }

@@ -191,9 +191,9 @@ var (
 
 func asItIs(*stage) daemonKnob { return func(*appsv1.DaemonSet) {} }
 
-// membersOnly labels all nodes until the test ends, and keeps the DaemonSet to nodes with this label.
+// membersOnly labels all nodes until everything is judged, and keeps the DaemonSet to nodes with this label.
 func membersOnly(s *stage) daemonKnob {
-	s.Cleanup(func() { onCluster(s.T, "label", "nodes", "-l", "type!=simulated", membership(s)+"-") })
+	s.afterwards = append(s.afterwards, func() { onCluster(s.T, "label", "nodes", "-l", "type!=simulated", membership(s)+"-") })
 	onCluster(s.T, "label", "nodes", "-l", "type!=simulated", membership(s)+"=yes")
 	return func(ds *appsv1.DaemonSet) {
 		ds.Spec.Template.Spec.NodeSelector = map[string]string{membership(s): "yes"}

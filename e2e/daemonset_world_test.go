@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -191,11 +190,6 @@ func templateIn(revision *appsv1.ControllerRevision) corev1.PodTemplateSpec {
 // isOf says whether the pod says of itself that it is of the revision.
 func isOf(pod *corev1.Pod, revision *appsv1.ControllerRevision) bool {
 	return revision != nil && pod.Labels[daemonHashLabel] == revision.Labels[daemonHashLabel]
-}
-
-// availableDaemons counts the pods of ds that have been Ready for minReadySeconds.
-func (w world) availableDaemons(ds *appsv1.DaemonSet, at time.Time) int {
-	return countAvailable(w.daemonPods(ds), ds.Spec.MinReadySeconds, at)
 }
 
 // mayMissDaemons is how many pods of ds may be unavailable at a time: pkg/controller/daemon/update.go, updatedDesiredNodeCounts.

@@ -67,7 +67,8 @@ func aPod(name, set, version string, isReady bool) *corev1.Pod {
 			Labels: map[string]string{"app": "d", hashLabel: set}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: version}},
 			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: servingGate}}},
-		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}}},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: status}, {Type: servingGate, Status: corev1.ConditionTrue}}},
 	}
 }
 
@@ -117,6 +118,32 @@ func TestJudgeAcceptsAnUpdateInPlace(t *testing.T) {
 	s.tell(watch.Modified, aDeployment("v2", 2, 2))
 	if verdict := s.verdict(); verdict != "" {
 		t.Error(verdict)
+	}
+}
+
+// A pod that was being drained when a Deployment was scaled up is not one of those it must keep.
+func TestJudgeGrantsWhatWasDrainedBefore(t *testing.T) {
+	for name, c := range map[string]struct {
+		gate  corev1.ConditionStatus
+		found string
+	}{
+		"drained":     {corev1.ConditionFalse, ""},
+		"not drained": {corev1.ConditionTrue, "2 of 3 pods are unavailable, 1 may be"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, scaled := begun(), aDeployment("v2", 3, 0)
+			*scaled.Spec.Replicas = 3
+			drained := aPod("p2", "old", "v1", true)
+			drained.Status.Conditions[1].Status = c.gate
+			s.tell(watch.Modified, drained)
+			s.tell(watch.Added, aPod("p3", "new", "v2", true))
+			s.tell(watch.Modified, scaled)
+			s.tell(watch.Modified, aPod("p1", "old", "v1", false))
+			s.tell(watch.Modified, aPod("p2", "old", "v1", false))
+			if verdict := s.verdictUnder(anyChurn); !strings.Contains(verdict, c.found) || (c.found == "") != (verdict == "") {
+				t.Error(verdict)
+			}
+		})
 	}
 }
 

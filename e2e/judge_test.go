@@ -81,7 +81,7 @@ type judge struct {
 	counts     map[types.UID]map[int]bool // how many live pods each place has had
 	owners     map[types.UID]types.UID    // pod → place
 	leaving    map[types.UID]bool
-	floor      map[types.UID]int // available pods each workload has had: scaling up does not raise it, available pods do
+	floor      map[types.UID]int // available pods each workload has had: scaling up does not raise it, available pods that stay do
 	violations []string
 }
 
@@ -314,13 +314,20 @@ func (j *judge) status(e event, d *appsv1.Deployment) {
 // outage: never fewer available pods than maxUnavailable allows, counted from those there have been.
 func (j *judge) outage(e event, d *appsv1.Deployment) {
 	if d != nil && d.DeletionTimestamp == nil {
-		j.missing(e, d, int(replicasOf(d)), j.availablePods(d, e.at), mayMiss(d))
+		j.missing(e, d, int(replicasOf(d)), mayMiss(d), availableOf(j.podsOf(d), d.Spec.MinReadySeconds, e.at))
 	}
 }
 
-// missing judges how many of the pods a workload should have are serving.
-func (j *judge) missing(e event, of metav1.Object, wanted, serving, budget int) {
-	floor := min(wanted, max(j.floor[of.GetUID()], serving))
+// missing judges how many of the pods a workload should have are serving. One that is being drained when more are wanted than before was
+// on its way out already.
+func (j *judge) missing(e event, of metav1.Object, wanted, budget int, available []*corev1.Pod) {
+	staying, serving := 0, len(available)
+	for _, pod := range available {
+		if gateOpen(pod) {
+			staying++
+		}
+	}
+	floor := min(wanted, max(j.floor[of.GetUID()], staying))
 	j.floor[of.GetUID()] = floor
 	in, missing := j.phaseAt(e.version, called(of)), floor-serving
 	if in.rules.whole(of) {

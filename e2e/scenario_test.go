@@ -64,13 +64,20 @@ type stage struct {
 	*testing.T
 	namespace string
 	recorder  *Recorder
+	// afterwards undoes what was done to things that are not the namespace's, once it no longer matters to the judge.
+	afterwards []func()
 }
 
 // newStage makes a namespace. When the test ends, everything that happened in it is judged and it is deleted.
 func newStage(t *testing.T, labels map[string]string) *stage {
 	t.Helper()
 	s := &stage{T: t, namespace: createNamespace(t, labels)}
-	t.Cleanup(func() { deleteNamespace(t, s.namespace) })
+	t.Cleanup(func() {
+		deleteNamespace(t, s.namespace)
+		for _, undo := range s.afterwards {
+			undo()
+		}
+	})
 	s.recorder = record(t, s.namespace)
 	t.Cleanup(s.judge)
 	s.usable()

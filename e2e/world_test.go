@@ -232,17 +232,11 @@ func available(pod *corev1.Pod, minReadySeconds int32, at time.Time) bool {
 
 // availablePods counts those of d.
 func (w world) availablePods(d *appsv1.Deployment, at time.Time) int {
-	return countAvailable(w.podsOf(d), d.Spec.MinReadySeconds, at)
+	return len(availableOf(w.podsOf(d), d.Spec.MinReadySeconds, at))
 }
 
-func countAvailable(pods []*corev1.Pod, minReadySeconds int32, at time.Time) int {
-	count := 0
-	for _, pod := range pods {
-		if available(pod, minReadySeconds, at) {
-			count++
-		}
-	}
-	return count
+func availableOf(pods []*corev1.Pod, minReadySeconds int32, at time.Time) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !available(pod, minReadySeconds, at) })
 }
 
 // gated says whether the pod was born under Stayput.
