@@ -24,12 +24,13 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// relabelled passes namespaces that appear with our label, and those whose label changes. A label that is taken off counts:
-// what is under way there has to be released.
+// relabelled passes namespaces that appear with our label, and those whose labels say something else than before. A label that is
+// taken off counts: what is under way there has to be released. So do the settings: what is under way waits by those it had.
 var relabelled = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetLabels()[inplace.LabelUpdate] != "" },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetLabels()[inplace.LabelUpdate] != e.ObjectNew.GetLabels()[inplace.LabelUpdate]
+		before, after := e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()
+		return before[inplace.LabelUpdate] != after[inplace.LabelUpdate] || inplace.SettingsOf(before, nil) != inplace.SettingsOf(after, nil)
 	},
 	DeleteFunc:  func(event.DeleteEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },

@@ -66,29 +66,34 @@ func (c *cluster) unlabel() {
 }
 
 func TestRelabelled(t *testing.T) {
-	namespace := func(value string) *corev1.Namespace {
-		n := &corev1.Namespace{}
-		if value != "" {
-			n.ObjectMeta = metav1.ObjectMeta{Labels: map[string]string{inplace.LabelUpdate: value}}
-		}
-		return n
+	namespace := func(labels map[string]string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
 	}
+	labels := func(update, drain string) map[string]string {
+		return map[string]string{inplace.LabelUpdate: update, inplace.LabelDrain: drain}
+	}
+	inPlace, only := map[string]string{inplace.LabelUpdate: "in-place"}, map[string]string{inplace.LabelUpdate: "in-place-only"}
 	for _, test := range []struct {
-		before, after string
+		before, after map[string]string
 		passes        bool
 	}{
-		{"", "in-place", true},
-		{"in-place", "", true},
-		{"in-place", "in-place-only", true},
-		{"in-place", "in-place", false},
-		{"", "", false},
+		{nil, inPlace, true},
+		{inPlace, nil, true},
+		{inPlace, only, true},
+		{inPlace, inPlace, false},
+		{nil, nil, false},
+		{labels("in-place", "10m"), labels("in-place", "1s"), true},
+		{inPlace, labels("in-place", "1s"), true},
+		{labels("in-place", "2000ms"), labels("in-place", "2s"), false},
+		{map[string]string{inplace.LabelBorrow: "true"}, map[string]string{inplace.LabelBorrow: "false"}, true},
+		{map[string]string{"team": "a"}, map[string]string{"team": "b"}, false},
 	} {
 		update := event.UpdateEvent{ObjectOld: namespace(test.before), ObjectNew: namespace(test.after)}
 		if passes := relabelled.Update(update); passes != test.passes {
-			t.Errorf("%q to %q passes %t, want %t", test.before, test.after, passes, test.passes)
+			t.Errorf("%v to %v passes %t, want %t", test.before, test.after, passes, test.passes)
 		}
-		if passes := relabelled.Create(event.CreateEvent{Object: namespace(test.after)}); passes != (test.after != "") {
-			t.Errorf("created with %q passes %t", test.after, passes)
+		if passes := relabelled.Create(event.CreateEvent{Object: namespace(test.after)}); passes != (test.after[inplace.LabelUpdate] != "") {
+			t.Errorf("created with %v passes %t", test.after, passes)
 		}
 	}
 }
