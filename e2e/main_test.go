@@ -121,6 +121,7 @@ func TestTogether(t *testing.T) {
 		"daemonset": daemonSets,
 		"pulled":    pulled,
 		"borrow":    borrow,
+		"drain":     drains,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

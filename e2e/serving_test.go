@@ -124,24 +124,31 @@ func (s *stage) deploy(object any) string {
 // Services can be reached from here.
 func (s *stage) expose(name string) string {
 	s.Helper()
-	app := strings.TrimPrefix(name, daemonSetPrefix)
-	created, err := clients.CoreV1().Services(s.namespace).Create(s.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: app},
-		Spec: corev1.ServiceSpec{
-			Selector: map[string]string{"app": app},
-			Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatalf("creating Service %s: %v", app, err)
-	}
-	url := "http://" + created.Spec.ClusterIP
+	url := "http://" + s.service(name, corev1.ServiceInternalTrafficPolicyCluster).Spec.ClusterIP
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	s.eventually("an answer of "+url, func(context.Context) error {
 		_, err := ask(client, url)
 		return err
 	})
 	return url
+}
+
+// service creates a Service in front of a workload.
+func (s *stage) service(name string, traffic corev1.ServiceInternalTrafficPolicy) *corev1.Service {
+	s.Helper()
+	app := strings.TrimPrefix(name, daemonSetPrefix)
+	created, err := clients.CoreV1().Services(s.namespace).Create(s.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec: corev1.ServiceSpec{
+			Selector:              map[string]string{"app": app},
+			Ports:                 []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+			InternalTrafficPolicy: &traffic,
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		s.Fatalf("creating Service %s: %v", app, err)
+	}
+	return created
 }
 
 // load starts requests and returns when they are in full swing.

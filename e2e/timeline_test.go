@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -43,6 +44,8 @@ func kindOf(object metav1.Object) string {
 		return "ds"
 	case *appsv1.ControllerRevision:
 		return "revision"
+	case *discoveryv1.EndpointSlice:
+		return "slice"
 	case *corev1.Pod:
 		if pulls(object) {
 			return "puller"
@@ -64,6 +67,8 @@ func describe(e event) string {
 		return describeDaemonSet(object)
 	case *appsv1.ControllerRevision:
 		return fmt.Sprintf("rev=%d %s%s", object.Revision, shortImages(templateIn(object).Spec), marksOf(object))
+	case *discoveryv1.EndpointSlice:
+		return "offers " + strings.Join(offeredBy(object), " ")
 	case *corev1.Pod:
 		return describePod(object)
 	}

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -60,6 +61,7 @@ type world struct {
 	revisions   map[types.UID]*appsv1.ControllerRevision
 	pods        map[types.UID]*corev1.Pod
 	pullers     map[types.UID]*corev1.Pod
+	slices      map[types.UID]*discoveryv1.EndpointSlice // only where the scenario follows them: offers
 }
 
 func newWorld() world {
@@ -70,6 +72,7 @@ func newWorld() world {
 		revisions:   map[types.UID]*appsv1.ControllerRevision{},
 		pods:        map[types.UID]*corev1.Pod{},
 		pullers:     map[types.UID]*corev1.Pod{},
+		slices:      map[types.UID]*discoveryv1.EndpointSlice{},
 	}
 }
 
@@ -83,6 +86,8 @@ func (w world) apply(e event) {
 		keep(w.daemonSets, object.UID, object, e.what)
 	case *appsv1.ControllerRevision:
 		keep(w.revisions, object.UID, object, e.what)
+	case *discoveryv1.EndpointSlice:
+		keep(w.slices, object.UID, object, e.what)
 	case *corev1.Pod:
 		if pulls(object) {
 			keep(w.pullers, object.UID, object, e.what)
@@ -253,6 +258,27 @@ func gateOpen(pod *corev1.Pod) bool {
 	}
 	condition := conditionOf(pod, servingGate)
 	return condition != nil && condition.Status == corev1.ConditionTrue
+}
+
+// offers says whether a Service of the namespace sends clients to the pod.
+func (w world) offers(pod *corev1.Pod) bool {
+	for _, slice := range w.slices {
+		if slices.Contains(offeredBy(slice), pod.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// offeredBy are the names of the pods to which a slice sends clients.
+func offeredBy(slice *discoveryv1.EndpointSlice) []string {
+	var pods []string
+	for _, endpoint := range slice.Endpoints {
+		if ready := endpoint.Conditions.Ready; endpoint.TargetRef != nil && (ready == nil || *ready) {
+			pods = append(pods, endpoint.TargetRef.Name)
+		}
+	}
+	return pods
 }
 
 func imagesOf(spec corev1.PodSpec) map[string]string {
