@@ -28,7 +28,7 @@ func drains(t *testing.T) {
 func lastEndpoint(t *testing.T) {
 	s := newStage(t, unending)
 	s.create(web(2), web(1, named("alone")))
-	s.drainsBut("web", "alone", corev1.ServiceInternalTrafficPolicyCluster)
+	s.drainsBut("web", "alone", corev1.ServiceInternalTrafficPolicyCluster, func() { s.label(drainLabel + "=500ms") })
 }
 
 // lastOfNodes: each pod of a DaemonSet is the last of its node, which matters only where a Service keeps traffic on its node.
@@ -39,7 +39,7 @@ func lastOfNodes(t *testing.T) {
 	s.submitDaemonSet(agent(daemonNamed("alone")))
 	s.completes(agents)
 	s.completes(alone)
-	s.drainsBut(agents, alone, corev1.ServiceInternalTrafficPolicyLocal)
+	s.drainsBut(agents, alone, corev1.ServiceInternalTrafficPolicyLocal, func() { s.kubectl("", "label", ref(agents), drainLabel+"=500ms") })
 }
 
 // daemonNamed gives the DaemonSet, its pods and its selector another name.
@@ -51,8 +51,8 @@ func daemonNamed(name string) daemonKnob {
 }
 
 // drainsBut updates two workloads under the same endless drain, each behind a Service. A whole update of the one whose pods are the
-// last of theirs takes place while the first pod of the other waits: longer than it needs. In the end it need not any more.
-func (s *stage) drainsBut(shared, alone string, traffic corev1.ServiceInternalTrafficPolicy) {
+// last of theirs takes place while the first pod of the other waits: longer than it needs. Then labels say that it need not any more.
+func (s *stage) drainsBut(shared, alone string, traffic corev1.ServiceInternalTrafficPolicy, shorten func()) {
 	s.Helper()
 	s.followSlices()
 	s.service(shared, corev1.ServiceInternalTrafficPolicyCluster)
@@ -67,7 +67,7 @@ func (s *stage) drainsBut(shared, alone string, traffic corev1.ServiceInternalTr
 	s.setImage(alone, "app=v2")
 	s.completes(alone)
 	s.wait("a pod of "+shared+" to wait still", draining(shared))
-	s.kubectl("", "label", ref(shared), drainLabel+"=500ms")
+	shorten()
 	s.completes(shared)
 
 	s.offered(shared)
