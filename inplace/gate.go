@@ -83,7 +83,8 @@ func closeGate(pod *corev1.Pod, now time.Time, why string) SetGate {
 }
 
 func setServing(pod *corev1.Pod, status corev1.ConditionStatus, reason string, now time.Time) []jsonpatch.Operation {
-	serving := corev1.PodCondition{Type: ConditionServing, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now)}
+	serving := corev1.PodCondition{Type: ConditionServing, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now),
+		ObservedGeneration: pod.Generation} // by which manifests/reopen tells a pod that was patched since
 	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == ConditionServing })
 	switch {
 	case at >= 0:
@@ -136,7 +137,8 @@ func Reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool) {
 
 // mayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
-// so before the patch and could get ready yet.
+// so before the patch and could get ready yet. For when no manager lives manifests/reopen repeats a part of this: observed and
+// restarted.
 func (s *podState) mayReopen(now time.Time) (bool, time.Duration) {
 	arrived, wait := s.move.arrived(s.pod, now)
 	if arrived {
