@@ -24,6 +24,7 @@ func admission(t *testing.T) {
 		"values that do not parse":         unknownValues,
 		"webhooks are called for few":      webhooksAreNarrow,
 		"in-place-only lets images change": onlyInPlaceAllows,
+		"gates reopen by themselves":       gatesReopen,
 		"events":                           eventsTell,
 		"metrics":                          metricsTell,
 	})

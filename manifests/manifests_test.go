@@ -121,7 +121,9 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 			`"` + inplace.LabelBorrow + `"`, `"` + inplace.LabelPuller + `"`},
 		"base/webhooks.yaml": {"key: " + inplace.LabelUpdate + ","},
 		"base/rbac.yaml":     {"resourceNames: [" + inplace.Lease + "]"},
-		"install.mk":         {"RELEASED := " + image(t)},
+		"reopen/policy.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`, `"` + inplace.AnnotationBorrowed + `"`,
+			`"` + string(inplace.ConditionServing) + `"`},
+		"install.mk": {"RELEASED := " + image(t)},
 	} {
 		for _, want := range names {
 			if !strings.Contains(read(t, file), want) {
@@ -132,15 +134,17 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 }
 
 func TestKustomizationHasEveryFile(t *testing.T) {
-	var kustomization struct{ Resources []string }
-	decode(t, read(t, "base/kustomization.yaml"), &kustomization)
-	files, err := filepath.Glob("base/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if name := filepath.Base(file); name != "kustomization.yaml" && !slices.Contains(kustomization.Resources, name) {
-			t.Errorf("%s is not among the resources", file)
+	for _, folder := range []string{"base", "reopen"} {
+		var kustomization struct{ Resources []string }
+		decode(t, read(t, folder+"/kustomization.yaml"), &kustomization)
+		files, err := filepath.Glob(folder + "/*.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if name := filepath.Base(file); name != "kustomization.yaml" && !slices.Contains(kustomization.Resources, name) {
+				t.Errorf("%s is not among the resources", file)
+			}
 		}
 	}
 }

@@ -1,0 +1,114 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// everyManagerKilled in the seconds in which a pod restarts: its gate is closed and nobody is left to open it but the API server. The
+// pod serves again, and the native controllers, which count it as missing until then, finish.
+func everyManagerKilled(t *testing.T) {
+	reopens(t)
+	t.Run("Deployment", func(t *testing.T) { orphaned(t, "web", func(s *stage) { s.create(web(4, stopping)) }) })
+	t.Run("DaemonSet", func(t *testing.T) { orphaned(t, agents, func(s *stage) { s.install(agent(templated(stopping))) }) })
+}
+
+// reopens skips what needs a cluster that opens gates by itself. Where it could, the policy must be there.
+func reopens(t *testing.T) {
+	t.Helper()
+	served, err := clients.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == "mutatingadmissionpolicies" }) {
+		t.Skip("this cluster serves no MutatingAdmissionPolicy, as Kubernetes 1.36 does")
+	}
+	if _, _, err := kubectl(t.Context(), "", "get", "mutatingadmissionpolicybinding", "stayput-reopen"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func orphaned(t *testing.T, name string, create func(*stage)) {
+	s := newDaemonStage(t, labelled)
+	create(s)
+	t.Cleanup(func() { restoreManagers(t) })
+	before, managing := s.pods(name), s.managerProcesses()
+	s.begin("killed", anyChurn)
+	s.setImage(name, "app=v2")
+	orphan := s.shutOut(name, before)
+	for _, process := range managing {
+		kill(s, process)
+	}
+	removeManagers(s)
+	s.wait(orphan.Name+" to serve again", func(w world) error { return serves(w.pods[orphan.UID]) })
+	s.rollsOut(name)
+	s.runs(name, "v2")
+	restoreManagers(t)
+	s.completes(name)
+}
+
+// managerProcesses are all of them, whose end then takes no longer than a few signals.
+func (s *stage) managerProcesses() []int {
+	s.Helper()
+	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var found []int
+	for i := range pods.Items {
+		if process := managerProcess(s, &pods.Items[i]); process != 0 {
+			found = append(found, process)
+		}
+	}
+	if len(found) == 0 {
+		s.Fatal("no manager is on this machine")
+	}
+	return found
+}
+
+// shutOut waits for a pod that is patched, stops behind its closed gate, and has come to stay: before its ReplicaSet is raised, that
+// would delete it.
+func (s *stage) shutOut(name string, before map[types.UID]*corev1.Pod) *corev1.Pod {
+	s.Helper()
+	var found *corev1.Pod
+	s.wait("a pod that is "+string(patched)+" and has its gate closed", func(w world) error {
+		now, err := w.workload(name)
+		if err != nil {
+			return err
+		}
+		for _, pod := range now.pods {
+			was := before[pod.UID]
+			if was != nil && !gateOpen(pod) && phaseOf(was, pod, now.updated(pod)) == patched && w.wanted(pod) {
+				found = pod
+				return nil
+			}
+		}
+		return errors.New(now.tally().String())
+	})
+	return found
+}
+
+// wanted says whether the pod's ReplicaSet, where it has one, is to have as many pods as it has.
+func (w world) wanted(pod *corev1.Pod) bool {
+	set := w.ownerOf(pod)
+	return set == nil || set.Spec.Replicas != nil && int(*set.Spec.Replicas) >= w.livePods(set.UID)
+}
+
+func serves(pod *corev1.Pod) error {
+	switch {
+	case pod == nil:
+		return errors.New("it is gone")
+	case !gateOpen(pod):
+		return errors.New("its gate is closed")
+	case !ready(pod):
+		return errors.New("it is not Ready")
+	}
+	return nil
+}
