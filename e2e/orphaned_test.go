@@ -95,10 +95,10 @@ func (s *stage) shutOut(name string, before map[types.UID]*corev1.Pod) *corev1.P
 	return found
 }
 
-// wanted says whether the pod's ReplicaSet, where it has one, is to have as many pods as it has.
+// wanted says whether the controller of the pod's ReplicaSet, where it has one, knows that it is to have as many pods as it has.
 func (w world) wanted(pod *corev1.Pod) bool {
 	set := w.ownerOf(pod)
-	return set == nil || set.Spec.Replicas != nil && int(*set.Spec.Replicas) >= w.livePods(set.UID)
+	return set == nil || set.Status.ObservedGeneration == set.Generation && int(*set.Spec.Replicas) >= w.livePods(set.UID)
 }
 
 func serves(pod *corev1.Pod) error {

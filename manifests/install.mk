@@ -12,7 +12,8 @@ REGISTRY := 127.0.0.1:5000
 RELEASED := ghcr.io/stayput/stayput:v0.1.0
 # Holds the reference of the image that was built last.
 BUILT := $(BIN)/images/stayput.image
-KO := KO_DEFAULTBASEIMAGE=gcr.io/distroless/static-debian12:nonroot go run github.com/google/ko@v0.19.1
+KO_DEFAULTBASEIMAGE ?= gcr.io/distroless/static-debian12:nonroot
+KO := KO_DEFAULTBASEIMAGE=$(KO_DEFAULTBASEIMAGE) go run github.com/google/ko@v0.19.1
 
 STAYPUT := $(KUBECTL) --namespace stayput-system
 ADMISSION := mutatingwebhookconfiguration/stayput validatingwebhookconfiguration/stayput
