@@ -17,7 +17,7 @@ help: ## list the targets
 .PHONY: test
 test: ## unit tests and the end-to-end suite, but for what takes a minute
 	$(MAKE) test-unit
-	$(MAKE) test-cluster
+	$(MAKE) test-cluster SHORT=1
 	$(MAKE) e2e SHORT=1
 	$(MAKE) cluster-down
 

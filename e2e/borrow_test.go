@@ -48,7 +48,9 @@ func borrow(t *testing.T) {
 			s.runs("web", "v2")
 		}
 	}
-	together(t, selected(scenarios, "1 replica", "broken new version", "quota, a percentage"))
+	together(t, lengthy(scenarios, "borrow false", "scaled up half-way", "scaled down half-way", "undo half-way", "pause half-way",
+		"opted out half-way", "quota, an explicit 0", "nothing is left after",
+		"2 replicas", "3 replicas", "maxUnavailable 0, maxSurge 2", "maxUnavailable 0, minReady 3s"))
 }
 
 // lent: the borrowed pod serves. From then on the others have their turn.

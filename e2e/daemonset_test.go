@@ -28,8 +28,8 @@ const agents = daemonSetPrefix + "agent"
 func daemonSets(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"pods born before Stayput":           daemonsBornBefore,
-		"undo of pods born before":           lengthy(daemonsBornBeforeUndone),
-		"undo and undo to a revision":        lengthy(daemonsUndone),
+		"undo of pods born before":           daemonsBornBeforeUndone,
+		"undo and undo to a revision":        daemonsUndone,
 		"undo half-way":                      daemonsUndoneHalfway,
 		"undo of an image that is not":       func(t *testing.T) { daemonsUndoBroken(t, "missing", "ImagePullBackOff") },
 		"undo of a crashing image":           func(t *testing.T) { daemonsUndoBroken(t, "crash", "CrashLoopBackOff") },
@@ -40,19 +40,19 @@ func daemonSets(t *testing.T) {
 		"maxSurge":                           daemonsSurge,
 		"in-place-only":                      daemonsOnlyInPlace,
 		"warnings and events":                daemonsTell,
-		"deleted by hand half-way":           lengthy(func(t *testing.T) { daemonLost(t, deleteByHand) }),
+		"deleted by hand half-way":           func(t *testing.T) { daemonLost(t, deleteByHand) },
 		"evicted half-way":                   func(t *testing.T) { daemonLost(t, evict) },
-		"failed half-way":                    lengthy(func(t *testing.T) { daemonLost(t, fail) }),
-		"label removed half-way":             lengthy(func(t *testing.T) { daemonsHandOver(t, func(s *stage) { s.label(updateLabel + "-") }) }),
-		"opted out half-way":                 lengthy(func(t *testing.T) { daemonsHandOver(t, daemonsOptOut) }),
+		"failed half-way":                    func(t *testing.T) { daemonLost(t, fail) },
+		"label removed half-way":             func(t *testing.T) { daemonsHandOver(t, func(s *stage) { s.label(updateLabel + "-") }) },
+		"opted out half-way":                 func(t *testing.T) { daemonsHandOver(t, daemonsOptOut) },
 		"edited beyond possibility half-way": func(t *testing.T) { daemonsHandOver(t, func(s *stage) { s.setEnv(agents, "COLOUR=green") }) },
-		"old revision gone half-way":         lengthy(func(t *testing.T) { daemonsHandOver(t, forgetOldest) }),
-		"set to OnDelete half-way":           lengthy(daemonsToOnDelete),
+		"old revision gone half-way":         func(t *testing.T) { daemonsHandOver(t, forgetOldest) },
+		"set to OnDelete half-way":           daemonsToOnDelete,
 		"deleted half-way":                   daemonsDeleted,
-		"node cordoned":                      lengthy(nodeCordoned),
-		"node unlabelled":                    lengthy(func(t *testing.T) { leavesAndReturns(t, unlabelledNode) }),
+		"node cordoned":                      nodeCordoned,
+		"node unlabelled":                    func(t *testing.T) { leavesAndReturns(t, unlabelledNode) },
 		"revisionHistoryLimit 0":             func(t *testing.T) { daemonHistory(t, 0, "3") },
-		"revisionHistoryLimit 1":             lengthy(func(t *testing.T) { daemonHistory(t, 1, "2", "3") }),
+		"revisionHistoryLimit 1":             func(t *testing.T) { daemonHistory(t, 1, "2", "3") },
 	}
 	for name, scenario := range daemonEdits() {
 		scenarios[name] = func(t *testing.T) {
@@ -64,7 +64,10 @@ func daemonSets(t *testing.T) {
 	for budget, atOnce := range map[string]int{"1": 1, "2": 2, "50%": 2, "100%": 3} {
 		scenarios["maxUnavailable "+budget] = func(t *testing.T) { daemonBudget(t, budget, atOnce) }
 	}
-	together(t, scenarios)
+	together(t, lengthy(scenarios, "undo of pods born before", "undo and undo to a revision", "deleted by hand half-way",
+		"failed half-way", "label removed half-way", "opted out half-way", "old revision gone half-way", "set to OnDelete half-way",
+		"node cordoned", "node unlabelled", "revisionHistoryLimit 1", "deleted half-way", "minReadySeconds", "maxUnavailable 2",
+		"maxUnavailable 100%"))
 }
 
 type daemonEdit struct {

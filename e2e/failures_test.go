@@ -20,13 +20,13 @@ import (
 
 // halfway: the update is no longer Stayput's business, from one moment to the next. The native controller finishes it.
 func halfway(t *testing.T) {
-	together(t, map[string]func(*testing.T){
+	together(t, lengthy(map[string]func(*testing.T){
 		"label removed":                  func(t *testing.T) { handOver(t, func(s *stage) { s.label(updateLabel + "-") }) },
 		"opted out":                      func(t *testing.T) { handOver(t, optOut) },
 		"edited beyond what is possible": func(t *testing.T) { handOver(t, func(s *stage) { s.setEnv("web", "COLOUR=green") }) },
 		"deleted":                        deletedHalfway,
 		"set to Recreate":                func(t *testing.T) { handOver(t, toRecreate) },
-	})
+	}, "opted out", "set to Recreate"))
 }
 
 func optOut(s *stage) { s.kubectl("", "label", "deployment", "web", updateLabel+"=recreate") }

@@ -19,9 +19,9 @@ func images(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"two Deployments at once":        twoAtOnce,
 		"pods born before Stayput":       bornBefore,
-		"undo of pods born before":       lengthy(bornBeforeUndone),
+		"undo of pods born before":       bornBeforeUndone,
 		"owned by another controller":    ownedByAnother,
-		"no revision history":            lengthy(noHistory),
+		"no revision history":            noHistory,
 		"twins with equal templates":     twins,
 		"the native name is taken":       hashCollision,
 		"every revision is known after":  revisions,
@@ -37,7 +37,8 @@ func images(t *testing.T) {
 	for _, command := range []string{"apply", "apply --server-side", "replace"} {
 		scenarios["kubectl "+command] = func(t *testing.T) { declared(t, command) }
 	}
-	together(t, scenarios)
+	together(t, lengthy(scenarios, "undo of pods born before", "no revision history", "set image, 2 replicas", "both containers",
+		"two Deployments at once"))
 }
 
 type edit struct {

@@ -142,10 +142,17 @@ func long(t *testing.T) {
 	}
 }
 
-// lengthy is a scenario that is long.
-func lengthy(scenario func(*testing.T)) func(*testing.T) {
-	return func(t *testing.T) {
-		long(t)
-		scenario(t)
+// lengthy are scenarios of which those with these names are long.
+func lengthy(scenarios map[string]func(*testing.T), names ...string) map[string]func(*testing.T) {
+	for _, name := range names {
+		scenario, known := scenarios[name]
+		if !known {
+			panic("there is no scenario called " + name)
+		}
+		scenarios[name] = func(t *testing.T) {
+			long(t)
+			scenario(t)
+		}
 	}
+	return scenarios
 }

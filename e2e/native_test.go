@@ -41,7 +41,7 @@ func native(t *testing.T) {
 			s.inPlace("web", once, func() { s.setImage("web", "app=v5") })
 		}
 	}
-	together(t, scenarios)
+	together(t, lengthy(scenarios, "opted out", "init container image"))
 }
 
 // prepared adds an init container that prints its version and ends.

@@ -16,7 +16,10 @@ import (
 // pod serves again, and the native controllers, which count it as missing until then, finish.
 func everyManagerKilled(t *testing.T) {
 	reopens(t)
-	t.Run("Deployment", lengthy(func(t *testing.T) { orphaned(t, "web", func(s *stage) { s.create(web(4, stopping)) }) }))
+	t.Run("Deployment", func(t *testing.T) {
+		long(t)
+		orphaned(t, "web", func(s *stage) { s.create(web(4, stopping)) })
+	})
 	t.Run("DaemonSet", func(t *testing.T) { orphaned(t, agents, func(s *stage) { s.install(agent(templated(stopping))) }) })
 }
 

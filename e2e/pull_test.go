@@ -37,8 +37,8 @@ func pulled(t *testing.T) {
 		"none at a time":              pulledNever,
 		"quota without room":          pulledWithoutRoom,
 		"the pullers themselves":      pullersAreModest,
-		"undo half-way":               lengthy(pulledUndone),
-		"another image while missing": lengthy(pulledForward),
+		"undo half-way":               pulledUndone,
+		"another image while missing": pulledForward,
 	}
 	recoveries := map[string]func(*stage, string, string) Count{"push": recoverByPush, "undo": recoverByUndo}
 	for by, recovers := range recoveries {
@@ -53,7 +53,7 @@ func pulled(t *testing.T) {
 			s.missing(agents, recovers)
 		}
 	}
-	together(t, scenarios)
+	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time"))
 }
 
 func serverMinor(t *testing.T) int {

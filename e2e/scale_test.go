@@ -12,12 +12,12 @@ import (
 
 // scale: replicas change while an update is under way. Exactly the pods that scaling asks for come and go.
 func scale(t *testing.T) {
-	together(t, map[string]func(*testing.T){
+	together(t, lengthy(map[string]func(*testing.T){
 		"3 to 6 to 2 half-way":    upAndDown,
 		"as an autoscaler writes": autoscaled,
-		"to 0 half-way":           lengthy(toZero),
+		"to 0 half-way":           toZero,
 		"and image in one edit":   scaleAndImage,
-	})
+	}, "to 0 half-way"))
 }
 
 func upAndDown(t *testing.T) {

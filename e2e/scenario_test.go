@@ -41,14 +41,6 @@ func with(labels map[string]string, key, value string) map[string]string {
 	return more
 }
 
-// selected are these scenarios where time is short, and otherwise all.
-func selected(scenarios map[string]func(*testing.T), names ...string) map[string]func(*testing.T) {
-	if testing.Short() {
-		maps.DeleteFunc(scenarios, func(name string, _ func(*testing.T)) bool { return !slices.Contains(names, name) })
-	}
-	return scenarios
-}
-
 // together runs scenarios side by side.
 func together(t *testing.T, scenarios map[string]func(*testing.T)) {
 	for _, name := range slices.Sorted(maps.Keys(scenarios)) {

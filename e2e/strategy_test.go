@@ -40,7 +40,7 @@ func strategy(t *testing.T) {
 			s.recreated("web", func() { toV2(s) })
 		}
 	}
-	together(t, scenarios)
+	together(t, lengthy(scenarios, "maxUnavailable 2 of 5", "maxUnavailable 0%"))
 }
 
 // halfAtATime: half of the pods may be missing, and the budget is used.

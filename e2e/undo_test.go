@@ -14,7 +14,7 @@ import (
 
 // undo: going back and changing course, from every state an update can be in.
 func undo(t *testing.T) {
-	together(t, map[string]func(*testing.T){
+	together(t, lengthy(map[string]func(*testing.T){
 		"after completion":             undoCompleted,
 		"to a revision":                undoToRevision,
 		"half-way":                     undoHalfway,
@@ -22,7 +22,7 @@ func undo(t *testing.T) {
 		"of a crashing image":          func(t *testing.T) { undoBroken(t, "crash", "CrashLoopBackOff") },
 		"rollover half-way":            rollover,
 		"forward from a missing image": forward,
-	})
+	}, "forward from a missing image"))
 }
 
 func undoCompleted(t *testing.T) {
@@ -143,13 +143,13 @@ func (s *stage) runs(name, tag string) {
 
 // pause: a paused Deployment starts no further pod, whatever else goes on.
 func pause(t *testing.T) {
-	together(t, map[string]func(*testing.T){
+	together(t, lengthy(map[string]func(*testing.T){
 		"edit while paused":       editPaused,
 		"pause half-way":          pauseHalfway,
 		"undo needs a resume":     undoPaused,
 		"scale while paused":      scalePaused,
 		"paused before the label": pausedBefore,
-	})
+	}, "undo needs a resume"))
 }
 
 func editPaused(t *testing.T) {

@@ -40,9 +40,9 @@ cluster-logs: ## the errors in the test cluster's logs
 	@$(BIN)/cluster logs
 
 .PHONY: test-cluster
-test-cluster: cluster-build ## the tests of the test cluster itself
+test-cluster: cluster-build ## the tests of the test cluster itself; SHORT=1 without what takes a minute
 	cd $(CLUSTER) && $(CLUSTER_ENV) go test -timeout 5m ./images/... ./internal/... ./registry ./simulated
-	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m ./lifecycle
+	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m $(if $(SHORT),-short) ./lifecycle
 	$(CLUSTER_UP)
 	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m -parallel 4 ./test
 

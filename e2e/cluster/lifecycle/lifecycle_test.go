@@ -79,7 +79,11 @@ func TestTakenPortIsNamedAndNothingStarted(t *testing.T) {
 }
 
 func TestInterruptedUpGoesOn(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+	signals := []syscall.Signal{syscall.SIGKILL, syscall.SIGINT}
+	if testing.Short() {
+		signals = signals[:1]
+	}
+	for _, signal := range signals {
 		for _, moment := range []string{"etcd", "kube-apiserver", "kubelet-node-1"} {
 			t.Run(fmt.Sprintf("%s after the start of %s", signal, moment), func(t *testing.T) {
 				mustCluster(t, "down")
