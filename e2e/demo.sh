@@ -91,6 +91,7 @@ edit() {
 	show kubectl -n "$namespace" "$@"
 	live "$namespace" "$begun"
 	seconds[$namespace/$column]=$(since "$begun")
+	show kubectl -n "$namespace" rollout status deployment/web
 	created[$namespace/$column]=$(comm -13 <(echo "$before") <(uids "$namespace") | grep -c . || true)
 }
 
@@ -107,6 +108,7 @@ edits() {
 	edit "$namespace" undo rollout undo deployment/web
 	say "$2: a chart bump, which changes no more than a label"
 	edit "$namespace" chart patch deployment web --type=merge -p "$chart"
+	table "$namespace"
 }
 
 closing() {
@@ -118,16 +120,17 @@ closing() {
 			"${seconds[shop-in-place/$of]}" "${created[shop-in-place/$of]}" \
 			"${seconds[shop-native/$of]}" "${created[shop-native/$of]}"
 	done
+	printf '\n%s\n' 'In place, each pod in turn is drained for 2 s before its container restarts.'
 	printf '\nThe demonstration took %.0f s.\n' "$(since "$started")"
 }
 declare -A names=([image]='set image' [undo]='rollout undo' [chart]='chart label')
 
-say 'Two namespaces with the same Deployment of 4 pods; one has the label'
+say 'Two namespaces with the same Deployment of 3 pods; one has the label'
 tidy true
 kubectl create namespace shop-native >/dev/null
 kubectl create namespace shop-in-place >/dev/null
 show kubectl label namespace shop-in-place stayput.dev/update=in-place
-for namespace in shop-in-place shop-native; do manifest | kubectl -n $namespace apply -f - >/dev/null; done
+for namespace in shop-in-place shop-native; do manifest | kubectl -n $namespace create -f - >/dev/null; done
 for namespace in shop-in-place shop-native; do
 	kubectl -n $namespace rollout status deployment/web --timeout=60s >/dev/null
 done
