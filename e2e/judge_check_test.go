@@ -134,7 +134,7 @@ func TestJudgeGrantsWhatWasDrainedBefore(t *testing.T) {
 			s, scaled := begun(), aDeployment("v2", 3, 0)
 			*scaled.Spec.Replicas = 3
 			drained := aPod("p2", "old", "v1", true)
-			drained.Status.Conditions[1].Status = c.gate
+			conditionOf(drained, servingGate).Status = c.gate
 			s.tell(watch.Modified, drained)
 			s.tell(watch.Added, aPod("p3", "new", "v2", true))
 			s.tell(watch.Modified, scaled)

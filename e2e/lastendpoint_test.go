@@ -72,7 +72,7 @@ func (s *stage) drainsBut(shared, alone string, traffic corev1.ServiceInternalTr
 
 	s.offered(shared)
 	s.patchedOnlyWhen(shared, outOfService)
-	s.patchedOnlyWhen(alone, notReady)
+	s.patchedOnlyWhen(alone, takenOut)
 	s.kept(shared, before, once)
 	s.kept(alone, beforeAlone, once)
 }
@@ -150,8 +150,8 @@ func repatched(before *corev1.Pod, e event) bool {
 	return is && !maps.Equal(imagesOf(before.Spec), imagesOf(pod.Spec))
 }
 
-// notReady: the gate is closed, and the kubelet has seen it.
-func notReady(_ world, pod *corev1.Pod) error {
+// takenOut: the gate is closed, and the kubelet has seen it.
+func takenOut(_ world, pod *corev1.Pod) error {
 	if gateOpen(pod) || ready(pod) {
 		return errors.New("was in service: " + describePod(pod))
 	}
@@ -163,5 +163,5 @@ func outOfService(w world, pod *corev1.Pod) error {
 	if w.offers(pod) {
 		return errors.New("was offered by an EndpointSlice")
 	}
-	return notReady(w, pod)
+	return takenOut(w, pod)
 }

@@ -9,11 +9,9 @@ import (
 // aRunning pod with its gate open or closed, Ready or not, and this container.
 func aRunning(gate, isReady bool, container string) *corev1.Pod {
 	pod := aPod("p1", "old", "v1", isReady)
-	condition := corev1.PodCondition{Type: servingGate, Status: corev1.ConditionFalse}
-	if gate {
-		condition.Status = corev1.ConditionTrue
+	if !gate {
+		conditionOf(pod, servingGate).Status = corev1.ConditionFalse
 	}
-	pod.Status.Conditions = append(pod.Status.Conditions, condition)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "app", ContainerID: container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 	}}
