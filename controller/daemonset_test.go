@@ -101,7 +101,7 @@ func TestReconcileDaemonSet(t *testing.T) {
 		if err := c.Get(t.Context(), types.NamespacedName{Namespace: web.Namespace, Name: name}, pod); err != nil {
 			t.Fatal(err)
 		}
-		if isClosed(pod) {
+		if inplace.Closed(pod) {
 			closedPods++
 		}
 	}

@@ -57,7 +57,7 @@ func TestReconcileWaitsForItsOwnWrites(t *testing.T) {
 func (c *cluster) kubeletSeesGates() {
 	c.t.Helper()
 	for _, pod := range c.snapshot().rollout.Pods {
-		if !isClosed(pod) {
+		if !inplace.Closed(pod) {
 			continue
 		}
 		for i := range pod.Status.Conditions {

@@ -31,7 +31,7 @@ type drains struct {
 
 // endpoints returns what a plan has to know. Where no gate is closed, or nothing is waited for, that is nothing.
 func (d *drains) endpoints(ctx context.Context, workload types.NamespacedName, seen scene) (inplace.Endpoints, error) {
-	if seen.settings.Drain == 0 || !slices.ContainsFunc(seen.pods, isClosed) {
+	if seen.settings.Drain == 0 || !slices.ContainsFunc(seen.pods, inplace.Closed) {
 		d.forget(workload)
 		return nil, nil
 	}

@@ -255,7 +255,7 @@ func (c *cluster) closedPods() []string {
 	c.t.Helper()
 	var names []string
 	for _, pod := range c.snapshot().rollout.Pods {
-		if isClosed(pod) {
+		if inplace.Closed(pod) {
 			names = append(names, pod.Name)
 		}
 	}

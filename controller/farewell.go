@@ -86,7 +86,7 @@ func (f *farewell) open(ctx context.Context) (done bool, err error) {
 	done = true
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if !isGated(pod) || !isClosed(pod) || pod.DeletionTimestamp != nil {
+		if !inplace.Closed(pod) || pod.DeletionTimestamp != nil {
 			continue
 		}
 		done = false

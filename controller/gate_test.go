@@ -92,7 +92,7 @@ func TestGatesLeaveTheLeadersAlone(t *testing.T) {
 	if _, err := g.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
 		t.Fatal(err)
 	}
-	if !isClosed(c.pod(client.ObjectKeyFromObject(pod))) || c.patches != 0 {
+	if !inplace.Closed(c.pod(client.ObjectKeyFromObject(pod))) || c.patches != 0 {
 		t.Error("a gate the leader has closed was opened")
 	}
 }

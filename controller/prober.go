@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stayput/stayput/inplace"
 )
 
 const (
@@ -103,7 +105,7 @@ func (p *Prober) gatedPods(ctx context.Context) ([]*corev1.Pod, error) {
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		if pod := &list.Items[i]; pod.DeletionTimestamp == nil && isGated(pod) && len(pods) < probePods {
+		if pod := &list.Items[i]; pod.DeletionTimestamp == nil && inplace.Gated(pod) && len(pods) < probePods {
 			pods = append(pods, pod)
 		}
 	}

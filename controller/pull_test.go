@@ -99,7 +99,7 @@ func (c *cluster) closed() int {
 	c.do(c.List(c.t.Context(), list))
 	closed := 0
 	for i := range list.Items {
-		if isClosed(&list.Items[i]) {
+		if inplace.Closed(&list.Items[i]) {
 			closed++
 		}
 	}

@@ -260,7 +260,7 @@ func (n news) absences() {
 
 // isOurs tells whether it is us who have a hand in a pod's being not Ready.
 func (n news) isOurs(pod *corev1.Pod) bool {
-	return isClosed(pod) || pod.Annotations[inplace.AnnotationMove] != ""
+	return inplace.Closed(pod) || pod.Annotations[inplace.AnnotationMove] != ""
 }
 
 // stalled tells once that an update does not get on.

@@ -90,7 +90,7 @@ func (r router) daemon(ctx context.Context, object client.Object) []reconcile.Re
 	if ok && isPuller(pod) {
 		return r.puller(ctx, pod)
 	}
-	if !ok || !isClosed(pod) && !r.labelled(ctx, pod.Namespace) {
+	if !ok || !inplace.Closed(pod) && !r.labelled(ctx, pod.Namespace) {
 		return nil
 	}
 	return r.controllerOf(pod)
@@ -107,7 +107,7 @@ func (r router) pod(ctx context.Context, object client.Object) []reconcile.Reque
 	if ok && isPuller(pod) {
 		return r.puller(ctx, pod)
 	}
-	if !ok || !isClosed(pod) && !r.labelled(ctx, pod.Namespace) {
+	if !ok || !inplace.Closed(pod) && !r.labelled(ctx, pod.Namespace) {
 		return nil
 	}
 	replicaSet, err := r.reader.ReplicaSetOf(ctx, pod)
@@ -131,7 +131,7 @@ func (r router) endpoints(way handler.MapFunc) handler.MapFunc {
 		}
 		var requests []reconcile.Request
 		for _, endpoint := range slice.Endpoints {
-			if pod := r.target(ctx, slice.Namespace, endpoint); pod != nil && isClosed(pod) {
+			if pod := r.target(ctx, slice.Namespace, endpoint); pod != nil && inplace.Closed(pod) {
 				requests = append(requests, way(ctx, pod)...)
 			}
 		}

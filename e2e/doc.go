@@ -1,5 +1,5 @@
 // Package e2e proves Stayput from outside: on a running cluster with Stayput installed it does what users do and judges every
-// watch event on the way. Nothing here imports the product.
+// watch event on the way. Nothing here imports the product, but for stale_test.go, which makes the very write that must come too late.
 //
 // The scenarios carry the build tag e2e, since they need that cluster: `make e2e RUN=undo` starts it, installs and runs them.
 //

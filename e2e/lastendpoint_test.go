@@ -22,6 +22,7 @@ func drains(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"the last endpoint":           lastEndpoint,
 		"the last endpoint of a node": lastOfNodes,
+		"a stale replica":             staleReplica,
 	})
 }
 

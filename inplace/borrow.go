@@ -38,7 +38,7 @@ func noted(rs *ReplicaSet) int {
 
 // MayGo tells whether a pod whose ReplicaSet is settling may be deleted all the same: it was borrowed, is given back, and clients
 // have been told to leave it, if it could tell them.
-func MayGo(pod *corev1.Pod) bool { return goes(pod) && (!gated(pod) || closed(pod)) }
+func MayGo(pod *corev1.Pod) bool { return goes(pod) && (!Gated(pod) || Closed(pod)) }
 
 func goes(pod *corev1.Pod) bool {
 	return pod.Annotations[AnnotationBorrowed] != "" && pod.Annotations[corev1.PodDeletionCost] == firstToGo
@@ -106,7 +106,7 @@ func (s *replicaSet) unsettled() bool { return noted(s.rs) > s.loan }
 
 // inVain: the deadline passed before anything could be borrowed, and the user has not said outright that no pod may be missed.
 func (v *view) inVain() bool {
-	return v.borrowing() && v.restarting() && v.overdue() && !explicitZero(v.Deployment)
+	return v.borrowing() && v.anyToRestart() && v.overdue() && !explicitZero(v.Deployment)
 }
 
 func note(loan int) string {
@@ -212,15 +212,15 @@ func (v *view) needy() int {
 	return needy
 }
 
-// restarting: some pod is still to restart, those borrowed aside.
-func (v *view) restarting() bool {
+// anyToRestart: some pod is still to restart, those borrowed aside.
+func (v *view) anyToRestart() bool {
 	return slices.ContainsFunc(v.members, func(m *member) bool { return m.toRestart() })
 }
 
 // kept is how many borrowed pods of the ReplicaSet the update has use for. Those an edit has left on a source prove nothing about the
 // target: unless it is known to work, they make room for others. Borrowed pods are never moved themselves.
 func (v *view) kept(s *replicaSet) int {
-	if !v.borrowing() || !v.restarting() || s == v.target && v.givesUp() || v.target == nil {
+	if !v.borrowing() || !v.anyToRestart() || s == v.target && v.givesUp() || v.target == nil {
 		return 0
 	}
 	most := int(v.Deployment.maxSurge())
@@ -284,9 +284,9 @@ func (v *view) dismiss(m *member) {
 	switch {
 	case !m.goes:
 		v.step(m.dismissed())
-	case gated(m.pod) && !closed(m.pod):
+	case Gated(m.pod) && !Closed(m.pod):
 		v.step(closeGate(m.pod, v.Now, "it is given back"))
-	case (v.drained(m) || !gated(m.pod)) && m.owner.missing() == 0:
+	case (v.drained(m) || !Gated(m.pod)) && m.owner.missing() == 0:
 		v.phase(PhaseScaling, "give borrowed pods back")
 		m.owner.wish.replicas--
 	}

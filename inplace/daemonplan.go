@@ -57,7 +57,7 @@ func (v *daemonView) move() {
 	v.pulls().pull(false)
 	for m := range v.pending() {
 		mayStart, _ := m.mayStart()
-		m.turn = mayStart && m.restarts() && closed(m.pod)
+		m.turn = mayStart && m.restarts() && Closed(m.pod)
 		starting, grownIn := m.starting(v.Now)
 		switch {
 		case !m.change.InPlace() || !v.reachable(m.pod):
@@ -87,7 +87,7 @@ func (m *daemon) light() bool {
 // start drains a pod with a gate. One without cannot be drained; it gets its identity when it runs the new images, or it would be
 // counted as updated while its old container serves.
 func (v *daemonView) start(m *daemon) {
-	if !gated(m.pod) {
+	if !Gated(m.pod) {
 		v.step(m.moveTo(v.target, v.DaemonSet.Spec.Template, v.Now))
 		return
 	}
@@ -100,7 +100,7 @@ func (v *daemonView) start(m *daemon) {
 func (m *daemon) moveTo(target *ControllerRevision, template Template, now time.Time) PatchPod {
 	hash := target.Labels[labelRevisionHash]
 	identity, why := hash, "move"
-	if m.restarts() && !gated(m.pod) {
+	if m.restarts() && !Gated(m.pod) {
 		identity, why = hashBetween, "restart before the move"
 	}
 	marked, patch := m.marked(m.move.next(m.pod, hash, m.move.pending(m.pod, now), m.images, now))
@@ -215,7 +215,7 @@ func (v *daemonView) progress() Progress {
 	progress := Progress{Replicas: int32(v.desired())}
 	for _, m := range v.members {
 		switch {
-		case m.turn || !m.arrived || closed(m.pod):
+		case m.turn || !m.arrived || Closed(m.pod):
 			progress.Moving++
 		case v.updated(m):
 			progress.Moved++

@@ -174,7 +174,7 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 		return map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[yes]
 	}
 	running = running && pod.Name != f.sick
-	ready := running && !closed(pod) && !Unopened(pod)
+	ready := running && !Closed(pod) && !Unopened(pod)
 	if isTrue(pod, corev1.ContainersReady) != running {
 		conditionIs(corev1.ContainersReady, is(running))(pod)
 	}

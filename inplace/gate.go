@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// gated tells whether the pod was born with our readiness gate.
-func gated(pod *corev1.Pod) bool {
+// Gated tells whether the pod was born with our readiness gate.
+func Gated(pod *corev1.Pod) bool {
 	return slices.Contains(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: ConditionServing})
 }
 
 // Unopened tells whether the pod waits for its gate to be opened for the first time, which any replica may do. One that is
 // False was closed by the leader and is the leader's.
-func Unopened(pod *corev1.Pod) bool { return gated(pod) && condition(pod, ConditionServing) == nil }
+func Unopened(pod *corev1.Pod) bool { return Gated(pod) && condition(pod, ConditionServing) == nil }
 
 // gateSeenAfter is how long after its transition a gate is taken to be known to the kubelet; several times what that takes.
 const gateSeenAfter = 3 * time.Second
@@ -29,7 +29,7 @@ const gateSeenAfter = 3 * time.Second
 func keptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	gate, ready := condition(pod, ConditionServing), condition(pod, corev1.PodReady)
 	switch {
-	case !closed(pod) || ready != nil && ready.Status == corev1.ConditionTrue:
+	case !Closed(pod) || ready != nil && ready.Status == corev1.ConditionTrue:
 		return false, 0
 	case ready != nil && ready.Reason == reasonGatesNotReady:
 		return true, 0
@@ -44,11 +44,11 @@ const reasonGatesNotReady = "ReadinessGatesNotReady"
 // controllers count it as available until then.
 func unsettledGate(pod *corev1.Pod, now time.Time) bool {
 	gate := condition(pod, ConditionServing)
-	if !gated(pod) || gate == nil || gate.Reason == reasonBorn {
+	if !Gated(pod) || gate == nil || gate.Reason == reasonBorn {
 		return false
 	}
 	known, _ := since(gate.LastTransitionTime.Time, gateSeenAfter, now)
-	return isTrue(pod, corev1.PodReady) && closed(pod) || !closed(pod) && !known
+	return isTrue(pod, corev1.PodReady) && Closed(pod) || !Closed(pod) && !known
 }
 
 // The reasons of ConditionServing.
@@ -58,10 +58,10 @@ const (
 	reasonUpdating = "UpdatingInPlace" // closed
 )
 
-// closed tells whether the leader keeps the pod out of service.
-func closed(pod *corev1.Pod) bool {
+// Closed tells whether the leader keeps the pod out of service.
+func Closed(pod *corev1.Pod) bool {
 	gate := condition(pod, ConditionServing)
-	return gated(pod) && gate != nil && gate.Status != corev1.ConditionTrue
+	return Gated(pod) && gate != nil && gate.Status != corev1.ConditionTrue
 }
 
 // OpenGate lets the kubelet report the pod Ready as soon as its containers are.
@@ -117,7 +117,7 @@ func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
 		switch {
 		case Unopened(s.pod):
 			d.step(openGate(s.pod, now, "born"))
-		case closed(s.pod) && !s.turn && !s.goes:
+		case Closed(s.pod) && !s.turn && !s.goes:
 			open, wait := s.mayReopen(now)
 			d.again(wait)
 			if open {

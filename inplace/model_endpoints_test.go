@@ -155,7 +155,7 @@ func (j *judge) reopened(w *world, pod *corev1.Pod) {
 // killed: the kubelet stops a container for its image.
 func (j *judge) killed(w *world, name string) {
 	pod := w.pods.objects[name]
-	if pod == nil || !gated(pod) || w.settings.Drain == 0 || j.last[name] || !j.gone[name].IsZero() {
+	if pod == nil || !Gated(pod) || w.settings.Drain == 0 || j.last[name] || !j.gone[name].IsZero() {
 		return
 	}
 	w.violated("%s is restarted while it is offered", name)

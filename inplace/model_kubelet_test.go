@@ -127,7 +127,7 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 	if len(cached.Status.ContainerStatuses) == 0 && !containersReady {
 		status.Phase = corev1.PodPending
 	}
-	ready := containersReady && (!gated(cached) || isTrue(cached, ConditionServing))
+	ready := containersReady && (!Gated(cached) || isTrue(cached, ConditionServing))
 	k.setPodCondition(&status, corev1.ContainersReady, containersReady, "ContainersNotReady")
 	why := "ContainersNotReady"
 	if containersReady {

@@ -13,7 +13,7 @@ func (v *view) pace() {
 	}
 	for _, m := range v.members {
 		ready, _ := m.mayStart()
-		m.turn = closed(m.pod) && (m.goes || ready && !v.paused() && m.owner != v.target && m.restarts())
+		m.turn = Closed(m.pod) && (m.goes || ready && !v.paused() && m.owner != v.target && m.restarts())
 	}
 	// Scaling comes first: until then only what is half done goes on.
 	open := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.someoneGoes() && !v.unmarked()
@@ -109,7 +109,7 @@ func (v *view) start(budget int) {
 // it would be counted as updated while its old container serves.
 func (v *view) startOne(m *member) {
 	switch {
-	case gated(m.pod):
+	case Gated(m.pod):
 		m.turn = true
 		v.step(closeGate(m.pod, v.Now, Change{Images: m.images}.String()))
 	case v.allSettling():

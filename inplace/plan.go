@@ -141,7 +141,7 @@ func (v *view) progress() Progress {
 	for _, m := range v.members {
 		switch {
 		case m.borrowed:
-		case m.turn || !m.arrived || closed(m.pod):
+		case m.turn || !m.arrived || Closed(m.pod):
 			progress.Moving++
 		case m.owner == v.target && !m.restarts():
 			progress.Moved++

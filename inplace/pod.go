@@ -55,7 +55,7 @@ func (d *draft) state(pod *corev1.Pod, own, target []corev1.Container, minReadyS
 		borrowed: pod.Annotations[AnnotationBorrowed] != "", goes: goes(pod)}
 	arrived, wait := s.move.arrived(pod, now)
 	available, later := availableAt(pod, minReadySeconds, now)
-	s.arrived, s.available = arrived, available && arrived && !closed(pod)
+	s.arrived, s.available = arrived, available && arrived && !Closed(pod)
 	d.again(sooner(wait, later))
 	return s
 }
@@ -110,7 +110,7 @@ func (s *podState) starting(now time.Time) (bool, time.Duration) {
 // changed the new one too.
 func (s *podState) rewritten() *Reason {
 	for _, image := range s.halfway {
-		if s.move.Containers[image.Container].Image != image.From || gated(s.pod) {
+		if s.move.Containers[image.Container].Image != image.From || Gated(s.pod) {
 			return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf(
 				"container %s of pod %s has image %q although its template says %q", image.Container, s.pod.Name, image.From, image.To)}
 		}

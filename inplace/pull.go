@@ -289,7 +289,7 @@ func (p *pulls) exists(node string) bool {
 func (p *pulls) busy() int {
 	waiting := map[string]bool{}
 	for _, s := range p.next {
-		if name := s.pod.Spec.NodeName; !closed(s.pod) && p.works(name) {
+		if name := s.pod.Spec.NodeName; !Closed(s.pod) && p.works(name) {
 			waiting[name] = true
 		}
 	}
@@ -354,7 +354,7 @@ func (v *view) pulls() *pulls {
 		pods: slices.Collect(v.states()), reserve: 1 + int(v.Deployment.maxSurge())}
 	if v.target != nil {
 		p.workload = pulledForDeployment(v.Deployment, v.target.rs)
-		p.next = restarting(v.states())
+		p.next = allToRestart(v.states())
 	}
 	return p
 }
@@ -365,7 +365,7 @@ func (v *daemonView) pulls() *pulls {
 		pods: slices.Collect(v.states()), reserve: 1}
 	if v.target != nil {
 		p.workload = pulledForDaemonSet(v.DaemonSet, v.target)
-		p.next = restarting(func(yield func(*podState) bool) {
+		p.next = allToRestart(func(yield func(*podState) bool) {
 			for m := range v.pending() {
 				if m.change.InPlace() && v.reachable(m.pod) && !yield(&m.podState) {
 					return
@@ -376,15 +376,15 @@ func (v *daemonView) pulls() *pulls {
 	return p
 }
 
-// restarting are the pods that will need images. A borrowed one is given back as it is: its puller would hold a place for ever.
-func restarting(pods iter.Seq[*podState]) []*podState {
-	var restarting []*podState
+// allToRestart are the pods that will need images. A borrowed one is given back as it is: its puller would hold a place for ever.
+func allToRestart(pods iter.Seq[*podState]) []*podState {
+	var all []*podState
 	for s := range pods {
 		if s.toRestart() {
-			restarting = append(restarting, s)
+			all = append(all, s)
 		}
 	}
-	return restarting
+	return all
 }
 
 func byName(nodes []*corev1.Node) map[string]*corev1.Node {

@@ -43,7 +43,7 @@ type Endpoint struct {
 func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, services []corev1.Service) Endpoints {
 	endpoints, offers := Endpoints{}, offersOf(slices, services)
 	for _, pod := range pods {
-		if closed(pod) {
+		if Closed(pod) {
 			endpoints[pod.UID] = endpointOf(pod, offers)
 		}
 	}

@@ -139,7 +139,7 @@ func (j *judge) statusWritten(w *world, d *Deployment) {
 	r := w.rollout()
 	for _, pod := range r.Pods {
 		borrowed := pod.Annotations[AnnotationBorrowed] != ""
-		if live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !isTrue(pod, corev1.PodReady) || closed(pod)) {
+		if live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !isTrue(pod, corev1.PodReady) || Closed(pod)) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
 	}
@@ -159,7 +159,7 @@ func (j *judge) podDeleted(w *world, pod *corev1.Pod) {
 	if !j.loose && !j.deleted && w.held() && !MayGo(pod) && (j.original(pod) || isTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
-	if MayGo(pod) && gated(pod) && isTrue(pod, corev1.PodReady) {
+	if MayGo(pod) && Gated(pod) && isTrue(pod, corev1.PodReady) {
 		w.violated("%s was given back while it served", pod.Name)
 	}
 }
@@ -191,7 +191,7 @@ func (j *judge) gateSet(w *world, s SetGate) {
 	if current := w.pods.objects[s.Pod.Name]; !s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion {
 		j.taken(w, current)
 	}
-	if current := w.pods.objects[s.Pod.Name]; s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion && closed(current) {
+	if current := w.pods.objects[s.Pod.Name]; s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion && Closed(current) {
 		j.reopened(w, current)
 	}
 }
@@ -203,11 +203,11 @@ func (j *judge) podPatched(w *world, s PatchPod) {
 	}
 	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/") })
 	switch {
-	case restarts && gated(current) && isTrue(current, corev1.PodReady):
+	case restarts && Gated(current) && isTrue(current, corev1.PodReady):
 		w.violated("%s was patched while it serves", current.Name)
 	case restarts && s.Drained:
 		j.stopping(w, current)
-	case restarts && !gated(current):
+	case restarts && !Gated(current):
 		j.taken(w, current)
 	}
 }
@@ -238,10 +238,10 @@ func (w *world) mayBeOut() int {
 func (j *judge) readySet(w *world, name string, ready bool) {
 	pod := w.pods.objects[name]
 	runs := w.runsItsSpec(pod)
-	if ready && !closed(pod) && runs {
+	if ready && !Closed(pod) && runs {
 		delete(j.out, name)
 	}
-	if ready && gated(pod) && !runs && w.dated(pod) {
+	if ready && Gated(pod) && !runs && w.dated(pod) {
 		w.violated("%s was reported Ready with the containers it had before its patch", name)
 	}
 }
@@ -277,7 +277,7 @@ func (w *world) check() {
 		if pod.Labels[labelTemplateHash] != owner.Labels[labelTemplateHash] {
 			w.violated("%s is labelled %s and owned by %s", pod.Name, pod.Labels[labelTemplateHash], owner.Name)
 		}
-		if gated(pod) && images(pod) != templateImages(owner.Spec.Template) {
+		if Gated(pod) && images(pod) != templateImages(owner.Spec.Template) {
 			w.violated("%s has %s and is owned by %s", pod.Name, images(pod), owner.Name)
 		}
 	}
@@ -290,7 +290,7 @@ func (w *world) checkBorrowing() {
 		none = none || rs.Labels[LabelBorrowed] == unobtainable
 	}
 	for _, pod := range w.pods.objects {
-		if is, _ := availableAt(pod, w.deployment().Spec.MinReadySeconds, w.now); is && live(pod) && !closed(pod) {
+		if is, _ := availableAt(pod, w.deployment().Spec.MinReadySeconds, w.now); is && live(pod) && !Closed(pod) {
 			available++
 		}
 	}
@@ -306,7 +306,7 @@ func (w *world) checkBorrowing() {
 func (w *world) checkRisk() {
 	ready, uncounted := map[string]int{}, 0
 	for _, pod := range w.pods.objects {
-		if live(pod) && isTrue(pod, corev1.PodReady) && !closed(pod) {
+		if live(pod) && isTrue(pod, corev1.PodReady) && !Closed(pod) {
 			ready[metav1.GetControllerOf(pod).Name]++
 		}
 	}
@@ -580,7 +580,7 @@ func (w *world) describe() string {
 	}
 	for _, pod := range r.Pods {
 		text += fmt.Sprintf("  %s of %s: %s ready %v gated %v closed %v %s\n", pod.Name, metav1.GetControllerOf(pod).Name, images(pod),
-			isTrue(pod, corev1.PodReady), gated(pod), closed(pod), pod.Annotations[AnnotationMove])
+			isTrue(pod, corev1.PodReady), Gated(pod), Closed(pod), pod.Annotations[AnnotationMove])
 	}
 	return text
 }
@@ -600,7 +600,7 @@ func (w *world) resync() {
 func (w *world) deleteStranded() {
 	for _, pod := range sorted(w.pods.objects) {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
-		waits := gated(pod) && !isTrue(pod, ConditionServing)
+		waits := Gated(pod) && !isTrue(pod, ConditionServing)
 		if live(pod) && (waits || owner != nil && images(pod) != templateImages(owner.Spec.Template)) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("delete: %v", err)
@@ -641,7 +641,7 @@ func (w *world) checkEnd() {
 			w.violated("%s is not one of %s", pod.Name, target.Name)
 		case images(pod) != templateImages(target.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
-		case !isTrue(pod, corev1.PodReady) || gated(pod) && !isTrue(pod, ConditionServing):
+		case !isTrue(pod, corev1.PodReady) || Gated(pod) && !isTrue(pod, ConditionServing):
 			w.violated("%s is not ready", pod.Name)
 		}
 	}
