@@ -11,7 +11,7 @@ const (
 	LabelUpdate = "stayput.dev/update"
 	// LabelSettling marks a ReplicaSet whose pods Stayput is moving: its controller's pod deletions are held. On a
 	// ControllerRevision it marks the target of an update under way.
-	// Its value is the time the update started, in Unix seconds.
+	// Its value is the time the update started, in Unix seconds; with a suffix, deletions pass for the moment: see scaling.
 	LabelSettling = "stayput.dev/settling"
 	// LabelReleased marks a target revision whose update was given back to the native controller. Its value is the time
 	// of the last touch, in Unix seconds: writing it is what wakes that controller.

@@ -3,6 +3,7 @@ package inplace
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -67,14 +68,25 @@ func (r Rollout) Plan() Plan {
 	return v.finish()
 }
 
-// impossible is what only the pods tell against an update in place; nil if nothing does.
+// impossible is what only pods and replicas tell against an update in place; nil if nothing does.
 func (v *view) impossible() *Reason {
 	for _, m := range v.members {
 		if reason := m.rewritten(); reason != nil {
 			return reason
 		}
 	}
+	if v.nativeUnderWay() {
+		return &Reason{Code: CodeUnderWay, Message: "the Deployment controller has begun a rollout with new pods"}
+	}
 	return nil
+}
+
+// nativeUnderWay: the Deployment controller has given replicas to the target, and nobody of us has had a part in that. Either the
+// namespace has just got its label, or writes that should be held are not, since the API server does not reach our webhooks. With two
+// scalers at work more pods could be missing than may be.
+func (v *view) nativeUnderWay() bool {
+	begun := slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return s.wish.settling != "" || s.wish.borrowed != "" })
+	return !begun && v.target != nil && v.target.size() > 0
 }
 
 // update is the whole story of an update in place; each part finds out by itself whether it is its turn.
@@ -97,7 +109,7 @@ func (v *view) update() {
 	v.patchStatus()
 }
 
-// prepare brings the replicas in order before the first pod moves: a native rollout may be under way.
+// prepare brings the replicas in order before pods move: the Deployment may have been scaled.
 func (v *view) prepare() {
 	switch {
 	case v.excess() != 0:

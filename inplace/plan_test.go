@@ -584,17 +584,44 @@ func nonNil(change func(*corev1.Pod)) func(*corev1.Pod) {
 	return change
 }
 
-func TestNativeRolloutUnderWayIsTakenOver(t *testing.T) {
+func TestNativeRolloutUnderWayGoesOn(t *testing.T) {
 	s := newScene(t, 4, nil, false)
 	s.mode = ModeNone
 	s.edit("sets the image", app{image: "v2"})
 	s.until(func() bool { return len(s.pods.objects) > 4 })
-	created := s.made
 	s.mode = ModeInPlace
 	s.rest()
 	s.intact(nil)
-	if s.made != created {
-		t.Errorf("%d more pods were created", s.made-created)
+	for _, pod := range s.pods.objects {
+		if pod.Annotations[AnnotationMove] != "" {
+			t.Errorf("pod %s was moved, as if nobody else were at work", pod.Name)
+		}
+	}
+}
+
+// Natively too many pods are a sign of a rollout with new ones. In an update of ours they are that of a Deployment scaled down.
+func TestTooManyPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		settling string
+		phase    Phase
+	}{
+		"a native rollout":            {"", PhaseNative},
+		"scaled down half-way":        {"1", PhaseScaling},
+		"scaled down, deletions pass": {"1" + scaling, PhaseScaling},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(2, app{image: "v2"})
+			source, target := r.replicaSet("a", app{image: "v1"}, 2), r.replicaSet("b", app{image: "v2"}, 1)
+			for _, rs := range []*ReplicaSet{source, target} {
+				rs.Labels[LabelSettling] = c.settling
+			}
+			r.pod("p", source)
+			r.pod("q", source)
+			r.pod("r", target)
+			if plan := r.Plan(); plan.Phase != c.phase {
+				t.Errorf("%s (%s) instead of %s", plan.Phase, plan.Message, c.phase)
+			}
+		})
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	CodeHousekeeping    = "Housekeeping"   // the native controller would delete the pod anyway
 	CodeRewrittenImage  = "RewrittenImage" // a pod's image is not the one of its template
 	CodeCannotCreate    = "CannotCreate"   // the target is missing and must not be written from our types
+	CodeUnderWay        = "UnderWay"       // the native controller is at it
 	CodeRefused         = "Refused"        // a policy refused a patch; given by the controller
 	CodeUninstalled     = "Uninstalled"    // Stayput is leaving; given by the controller
 	labelTemplateHash   = appsv1.DefaultDeploymentUniqueLabelKey
@@ -149,7 +150,14 @@ func (r Rollout) workloadReason(target *ReplicaSet) *Reason {
 
 // Settling tells whether a revision is marked as part of an update under way. The pods of such a ReplicaSet are being moved, so
 // that its controller's deletions are held.
-func Settling[R metav1.Object](revision R) bool { return revision.GetLabels()[LabelSettling] != "" }
+func Settling[R metav1.Object](revision R) bool {
+	value := revision.GetLabels()[LabelSettling]
+	return value != "" && !strings.HasSuffix(value, scaling)
+}
+
+// scaling is the suffix of LabelSettling while replicas are brought in order in the middle of an update: the pods that are too many
+// may be deleted, and it still shows that the update is ours.
+const scaling = ".scaling"
 
 // Released tells whether the update to that revision was given back to the native controller.
 func Released[R metav1.Object](revision R) bool { return revision.GetLabels()[LabelReleased] != "" }

@@ -21,8 +21,8 @@ const (
 func (v *view) mark() {
 	started := v.seconds()
 	for _, s := range v.sets {
-		if Settling(s.rs) {
-			started = s.wish.settling
+		if s.wish.settling != "" {
+			started = strings.TrimSuffix(s.wish.settling, scaling)
 		}
 	}
 	for _, s := range v.sets {
@@ -38,6 +38,15 @@ func (v *view) unmark() {
 	}
 }
 
+// letDelete lets the controllers of all ReplicaSets delete pods.
+func (v *view) letDelete() {
+	for _, s := range v.sets {
+		if Settling(s.rs) {
+			s.wish.settling += scaling
+		}
+	}
+}
+
 // settle moves the pods whose turn it is and has everyone count them where they are. Once all is still it scales, or ends.
 func (v *view) settle() {
 	moving := false
@@ -50,7 +59,7 @@ func (v *view) settle() {
 		v.phase(PhaseSettling, "pods change their ReplicaSet")
 	case v.excess() > 0:
 		v.phase(PhaseScaling, "stop holding deletions, so that pods can be removed")
-		v.unmark()
+		v.letDelete()
 	case v.excess() < 0:
 		v.phase(PhaseScaling, "add pods")
 		v.grow(-v.excess())
