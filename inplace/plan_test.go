@@ -637,3 +637,29 @@ func TestQuotaDoesNotBlockTheEnd(t *testing.T) {
 		t.Errorf("the source keeps the replicas it cannot create: %v", steps)
 	}
 }
+
+// A pod whose gate is just closed is none that its ReplicaSet's controller would delete first: that goes by Ready.
+func TestScalingDownWhileAGateCloses(t *testing.T) {
+	for name, c := range map[string]struct {
+		ready corev1.ConditionStatus
+		lower string
+	}{
+		"its kubelet has seen it":     {corev1.ConditionFalse, "web-a: replicas 3 → 2"},
+		"its kubelet has not seen it": {corev1.ConditionTrue, "web-b: replicas 3 → 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(5, app{image: "v2"})
+			source, target := r.replicaSet("a", app{image: "v1"}, 3), r.replicaSet("b", app{image: "v2"}, 3)
+			source.Labels[LabelSettling], target.Labels[LabelSettling] = "1"+scaling, "1"+scaling
+			r.pod("closing", source, conditionIs(ConditionServing, corev1.ConditionFalse), conditionIs(corev1.PodReady, c.ready))
+			r.pod("q", source)
+			r.pod("r", source)
+			r.pod("s", target)
+			r.pod("born", target, conditionIs(corev1.PodReady, corev1.ConditionFalse))
+			r.pod("newborn", target, conditionIs(corev1.PodReady, corev1.ConditionFalse))
+			if sizes := resized(r.Plan()); len(sizes) != 1 || !strings.Contains(sizes[0], c.lower) {
+				t.Errorf("ReplicaSets %q", sizes)
+			}
+		})
+	}
+}

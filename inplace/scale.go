@@ -56,11 +56,23 @@ func (v *view) shrink(excess int) {
 	}
 }
 
-// take lowers one ReplicaSet; its controller deletes the pods that are not ready first.
+// take lowers one ReplicaSet.
 func (v *view) take(s *replicaSet, excess, budget *int) {
-	idle := s.size() - s.safe()
+	idle := s.idle()
 	taken := min(*excess, s.size(), idle+*budget)
 	*excess -= taken
 	*budget -= max(0, taken-idle)
 	s.wish.replicas -= int32(taken)
+}
+
+// idle is how many pods its controller deletes before any that is Ready (getPodsToDelete in
+// pkg/controller/replicaset/replica_set.go). A pod whose kubelet has not seen that its gate is closed is Ready to it like others.
+func (s *replicaSet) idle() int {
+	ready := 0
+	for _, m := range s.pods {
+		if m.ready() {
+			ready++
+		}
+	}
+	return max(0, s.size()-ready)
 }
