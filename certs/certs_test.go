@@ -104,7 +104,7 @@ func serial(address string) int64 {
 	if err != nil {
 		return 0
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
 

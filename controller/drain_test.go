@@ -84,7 +84,7 @@ func (s stopped) Endpoints(context.Context, string, []*corev1.Pod) (inplace.Endp
 }
 
 // unreadable fails.
-type unreadable struct{ endpointsReader }
+type unreadable struct{}
 
 func (unreadable) Endpoints(context.Context, string, []*corev1.Pod) (inplace.Endpoints, error) {
 	return nil, errText("away")

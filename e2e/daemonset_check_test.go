@@ -36,7 +36,7 @@ func aRevision(hash, version string, number int64) *appsv1.ControllerRevision {
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: hash, UID: types.UID(hash), Labels: map[string]string{daemonHashLabel: hash},
 			OwnerReferences: ownedByDaemonSet(), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: nativeWriter,
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{},"f:revision":{}}`)}}}},
+				FieldsV1: metav1.NewFieldsV1(`{"f:data":{},"f:revision":{}}`)}}},
 		Data:     runtime.RawExtension{Raw: patch},
 		Revision: number,
 	}

@@ -83,8 +83,8 @@ func (j *judge) unrevised(e event, before, revision *appsv1.ControllerRevision) 
 }
 
 func ownsContent(entry metav1.ManagedFieldsEntry) bool {
-	fields := entry.FieldsV1
-	return fields != nil && (bytes.Contains(fields.Raw, []byte(`"f:data"`)) || bytes.Contains(fields.Raw, []byte(`"f:revision"`)))
+	fields := entry.FieldsV1.GetRawBytes()
+	return bytes.Contains(fields, []byte(`"f:data"`)) || bytes.Contains(fields, []byte(`"f:revision"`))
 }
 
 func withoutMarks(labels map[string]string) map[string]string {

@@ -129,7 +129,7 @@ func (s *stage) nativeLogsNothing() {
 		s.Error(err)
 		return
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {

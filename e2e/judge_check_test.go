@@ -224,6 +224,6 @@ func renumbered() *appsv1.ReplicaSet {
 
 func written() *appsv1.Deployment {
 	d := aDeployment("v2", 2, 0)
-	d.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "stayput", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
+	d.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "stayput", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
 	return d
 }

@@ -42,7 +42,7 @@ func TestLoadKeepsItsRateAndHalfItsConnections(t *testing.T) {
 }
 
 func TestLoadDoesNotWaitForSlowAnswers(t *testing.T) {
-	count, _ := underLoad(t, func(w http.ResponseWriter, _ *http.Request) { time.Sleep(time.Second) })
+	count, _ := underLoad(t, func(_ http.ResponseWriter, _ *http.Request) { time.Sleep(time.Second) })
 	if count.sent < loadRate*8/10 || count.lost != 0 {
 		t.Errorf("every answer takes a second: %s", count)
 	}

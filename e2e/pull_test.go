@@ -159,7 +159,7 @@ func (s *stage) exchange(method, url string, content []byte, kind string) (body 
 	if err != nil {
 		s.Fatal(err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	body, err = io.ReadAll(response.Body)
 	if err != nil || response.StatusCode >= http.StatusBadRequest {
 		s.Fatalf("%s %s: %s: %s (%v)", method, url, response.Status, body, err)

@@ -408,7 +408,6 @@ var (
 	threeway = moment{"partly done, partly mid-way, partly untouched", func(t tally) bool {
 		return t.done > 0 && t.midway > 0 && t.untouched > 0
 	}}
-	stuck = moment{"stuck", func(t tally) bool { return t.midway > 0 && t.untouched > 0 }}
 )
 
 // deployment is the Deployment as it is now.

@@ -27,7 +27,7 @@ func templateFiller(seed int64) *randfill.Filler {
 			formats := []resource.Format{resource.DecimalSI, resource.BinarySI, resource.DecimalExponent}
 			*q = *resource.NewMilliQuantity(int64(c.Intn(5))*512, formats[c.Intn(3)])
 		},
-		func(f *metav1.FieldsV1, c randfill.Continue) { f.Raw = []byte(`{"f:spec":{}}`) },
+		func(f *metav1.FieldsV1, _ randfill.Continue) { f.SetRawBytes([]byte(`{"f:spec":{}}`)) },
 	)
 }
 

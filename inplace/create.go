@@ -10,9 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/dump"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/dump"
 )
 
 // recreates: the native controller creates the target only after it has scaled everything down, which is held.
@@ -42,9 +42,9 @@ func (r Rollout) newReplicaSet() (CreateReplicaSet, *Reason) {
 			return CreateReplicaSet{}, &Reason{Code: CodeCannotCreate, Message: "ReplicaSet " + name + " exists with another template"}
 		}
 	}
-	typed.Labels = with(typed.Labels, labelTemplateHash, hash)
+	typed.Labels = withHash(typed.Labels, hash)
 	selector := r.Deployment.Spec.Selector.DeepCopy()
-	selector.MatchLabels = with(selector.MatchLabels, labelTemplateHash, hash)
+	selector.MatchLabels = withHash(selector.MatchLabels, hash)
 	none := int32(0)
 	object, err := json.Marshal(appsv1.ReplicaSet{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "ReplicaSet"},
@@ -119,12 +119,12 @@ func (r Rollout) newAnnotations() map[string]string {
 	return annotations
 }
 
-// with returns a copy of the labels with one more.
-func with(labels map[string]string, key, value string) map[string]string {
-	copied := map[string]string{key: value}
-	for k, v := range labels {
-		if k != key {
-			copied[k] = v
+// withHash returns a copy of the labels with the hash of the template.
+func withHash(labels map[string]string, hash string) map[string]string {
+	copied := map[string]string{labelTemplateHash: hash}
+	for key, value := range labels {
+		if key != labelTemplateHash {
+			copied[key] = value
 		}
 	}
 	return copied

@@ -56,14 +56,13 @@ func (v *daemonView) move() {
 	budget := v.DaemonSet.maxUnavailable(v.desired()) - v.unavailable()
 	v.pulls().pull(false)
 	for m := range v.pending() {
-		mayStart, _ := m.mayStart()
-		m.turn = mayStart && m.restarts() && Closed(m.pod)
+		m.turn = m.mayStart() && m.restarts() && Closed(m.pod)
 		starting, grownIn := m.starting(v.Now)
 		switch {
 		case !m.change.InPlace() || !v.reachable(m.pod):
 		case v.drained(m), m.light():
 			v.step(m.moveTo(v.target, v.DaemonSet.Spec.Template, v.Now))
-		case m.turn || !m.restarts() || !mayStart:
+		case m.turn || !m.restarts() || !m.mayStart():
 		case starting:
 			v.again(grownIn)
 		case !m.available:

@@ -133,7 +133,7 @@ func (c *deploymentController) create(d *Deployment, old []*ReplicaSet, revision
 	hasher := fnv.New32a()
 	fmt.Fprint(hasher, string(d.Spec.Template.raw))
 	hash := fmt.Sprintf("%08x", hasher.Sum32())
-	typed.Labels = with(typed.Labels, labelTemplateHash, hash)
+	typed.Labels = withHash(typed.Labels, hash)
 	raw, err := json.Marshal(typed)
 	if err != nil {
 		return err
@@ -308,15 +308,15 @@ func (c *deploymentController) scaleDownOld(d *Deployment, sets, old []*ReplicaS
 		take := min(sizes[rs.Name], max(0, budget))
 		sizes[rs.Name], budget = sizes[rs.Name]-take, budget-take
 	}
-	any := false
+	changed := false
 	for _, rs := range old {
 		scaled, err := c.scaleTo(d, rs, sizes[rs.Name], false)
 		if err != nil {
-			return any, err // the real one swallows it here, and retries on the next event or resync
+			return changed, err // the real one swallows it here, and retries on the next event or resync
 		}
-		any = any || scaled
+		changed = changed || scaled
 	}
-	return any, nil
+	return changed, nil
 }
 
 // recreate is rolloutRecreate.
@@ -571,8 +571,11 @@ func (c *replicaSetController) writeStatus(rs *ReplicaSet, active []*corev1.Pod,
 	}
 	// The first UpdateStatus may conflict; the second, after a GET, does not.
 	written, err := edit(c.world, c.world.sets, rs.Name, "", func(rs *ReplicaSet) { rs.Status = status })
+	if errors.Is(err, errNotFound) {
+		return nil
+	}
 	if err != nil {
-		return nil // it is gone
+		return err
 	}
 	state.wrote, err = strconv.ParseInt(written.ResourceVersion, 10, 64)
 	return err

@@ -87,7 +87,7 @@ func (w *world) runPullers() {
 }
 
 // stopsForNothing watches that nothing stops for an image that does not exist.
-func (w *world) stopsForNothing(r Rollout, plan Plan) {
+func (w *world) stopsForNothing(plan Plan) {
 	if w.pull.parallel == 0 || plan.Verdict.Target == nil || !strings.Contains(templateImages(plan.Verdict.Target.Spec.Template), "bad") {
 		return
 	}

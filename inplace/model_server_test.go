@@ -303,9 +303,9 @@ func (w *world) carryOut(step Step) error {
 		}
 		return w.createReplicaSet(rs)
 	case PatchReplicaSet:
-		return patch(w, w.sets, s.ReplicaSet.Name, s.Operations, func(old, new *ReplicaSet) bool {
-			w.stayput.scaled[old.Name] = w.stayput.scaled[old.Name] || replicas(old) != replicas(new)
-			return replicas(old) != replicas(new)
+		return patch(w, w.sets, s.ReplicaSet.Name, s.Operations, func(before, after *ReplicaSet) bool {
+			w.stayput.scaled[before.Name] = w.stayput.scaled[before.Name] || replicas(before) != replicas(after)
+			return replicas(before) != replicas(after)
 		})
 	case PatchStatus:
 		if s.Deployment.ResourceVersion == w.deployment().ResourceVersion {
@@ -326,7 +326,7 @@ func (w *world) carryOut(step Step) error {
 		return patch(w, w.pods, s.Pod.Name, s.Operations, func(_, _ *corev1.Pod) bool { return false })
 	case PatchPod:
 		w.rules.podPatched(w, s)
-		return patch(w, w.pods, s.Pod.Name, s.Operations, func(old, new *corev1.Pod) bool { return images(old) != images(new) })
+		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool { return images(before) != images(after) })
 	}
 	return fmt.Errorf("unknown step %T", step)
 }
@@ -339,7 +339,7 @@ func images(pod *corev1.Pod) string {
 	return strings.Join(all, ",")
 }
 
-func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpatch.Operation, specChanged func(old, new T) bool) error {
+func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpatch.Operation, specChanged func(before, after T) bool) error {
 	current, found := s.objects[name]
 	if !found {
 		return errNotFound

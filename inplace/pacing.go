@@ -5,15 +5,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// pace decides whose turn it is. Pods whose turn came keep it until they are patched, or the user pauses, or wants an image that
-// is not on their node yet.
+// pace decides whose turn it is.
 func (v *view) pace() {
 	if v.target == nil {
 		return
 	}
 	for _, m := range v.members {
-		ready, _ := m.mayStart()
-		m.turn = Closed(m.pod) && (m.goes || ready && !v.paused() && m.owner != v.target && m.restarts())
+		m.turn = v.keepsTurn(m)
 	}
 	// Scaling comes first: until then only what is half done goes on.
 	open := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.someoneGoes() && !v.unmarked()
@@ -26,6 +24,11 @@ func (v *view) pace() {
 	if open && !v.paused() {
 		v.start(budget)
 	}
+}
+
+// keepsTurn: a pod whose turn came keeps it until it is patched, or the user pauses, or wants an image that is not on its node yet.
+func (v *view) keepsTurn(m *member) bool {
+	return Closed(m.pod) && (m.goes || m.mayStart() && !v.paused() && m.owner != v.target && m.restarts())
 }
 
 // leaving says which pods are on their way out: those drained, those that need no restart for which replicas were lowered
@@ -84,7 +87,7 @@ func (s *replicaSet) light() []*member {
 func (v *view) start(budget int) {
 	unproven := v.unproven()
 	for _, m := range v.members {
-		if may, _ := m.mayStart(); !may || !m.toRestart() || m.turn || m.ready() {
+		if !m.mayStart() || !m.toRestart() || m.turn || m.ready() {
 			continue
 		}
 		if starting, wait := m.starting(v.Now); starting {
@@ -98,7 +101,7 @@ func (v *view) start(budget int) {
 		}
 	}
 	for _, m := range v.members {
-		if may, _ := m.mayStart(); may && m.toRestart() && !m.turn && m.available && budget > 0 {
+		if m.mayStart() && m.toRestart() && !m.turn && m.available && budget > 0 {
 			budget--
 			v.startOne(m)
 		}

@@ -524,17 +524,17 @@ func TestSettlingWaits(t *testing.T) {
 		sizes  []string
 		moves  int
 	}{
-		"for the drain": {func(r *Rollout, source, target *ReplicaSet) {
+		"for the drain": {func(r *Rollout, source, _ *ReplicaSet) {
 			r.pod("p", source, drained, stillReady)
 		}, nil, 0},
-		"not when drained": {func(r *Rollout, source, target *ReplicaSet) {
+		"not when drained": {func(r *Rollout, source, _ *ReplicaSet) {
 			r.pod("p", source, drained)
 		}, []string{"ReplicaSet web-a: replicas 1 → 0"}, 0},
-		"for the lowered replicas to be observed": {func(r *Rollout, source, target *ReplicaSet) {
+		"for the lowered replicas to be observed": {func(r *Rollout, source, _ *ReplicaSet) {
 			r.pod("p", source, drained)
 			source.Spec.Replicas, source.Generation = new(int32), 2
 		}, nil, 0},
-		"not when they are": {func(r *Rollout, source, target *ReplicaSet) {
+		"not when they are": {func(r *Rollout, source, _ *ReplicaSet) {
 			r.pod("p", source, drained)
 			source.Spec.Replicas = new(int32)
 		}, nil, 1},

@@ -87,8 +87,8 @@ func rank(s *podState) int {
 	return 0
 }
 
-// mayStart tells whether the pod's new images are on its node, as far as that can be had; if not, what it waits for.
-func (s *podState) mayStart() (bool, string) { return s.lacks == "", s.lacks }
+// mayStart tells whether the pod's new images are on its node, as far as that can be had.
+func (s *podState) mayStart() bool { return s.lacks == "" }
 
 // lacks is what the pod has to wait for; empty if its containers may restart.
 func (p *pulls) lacks(s *podState) string {

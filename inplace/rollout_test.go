@@ -35,7 +35,7 @@ func (r *Rollout) replicaSet(hash string, a app, size int32) *ReplicaSet {
 func (r *Rollout) pod(name string, rs *ReplicaSet, changes ...func(*corev1.Pod)) *corev1.Pod {
 	template := rs.Spec.Template.Typed()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1, ResourceVersion: "1",
-		Labels:          with(template.Labels, labelTemplateHash, rs.Labels[labelTemplateHash]),
+		Labels:          withHash(template.Labels, rs.Labels[labelTemplateHash]),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}}, Spec: template.Spec}
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: ConditionServing}}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: 1}

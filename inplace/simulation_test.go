@@ -88,7 +88,7 @@ func (s *stayput) run() {
 	r := Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(), Now: s.now}
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	plan := r.Plan()
-	s.stopsForNothing(r, plan)
+	s.stopsForNothing(plan)
 	s.queue = s.confirmed(plan.Steps)
 	if plan.After > 0 {
 		s.due = s.now.Add(plan.After)
