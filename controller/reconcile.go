@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -164,8 +165,8 @@ func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName,
 	return r.finish(ctx, workload, rollout, release, r.writer.carryOutAll(ctx, workload, release.Steps))
 }
 
-// overtaken tells whether the workload was edited since it was read, if the plan takes pods out of service: the native controller,
-// which may know of the edit already and be at work, counts on them.
+// overtaken tells whether the workload was edited since it was read, or is no longer ours, if the plan takes pods out of service: the native
+// controller, which may be at work already, counts on them.
 func (r *Reconciler) overtaken(ctx context.Context, rollout rollout, plan inplace.Plan) (bool, error) {
 	if !slices.ContainsFunc(plan.Steps, inplace.Closes) {
 		return false, nil
@@ -175,7 +176,12 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout rollout, plan inplac
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration(), nil
+	namespace, err := r.writer.current(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: planned.GetNamespace()}})
+	if err != nil {
+		return true, client.IgnoreNotFound(err)
+	}
+	mode := inplace.ModeOf(namespace.GetLabels(), current.GetLabels())
+	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() || mode != rollout.scene().mode, nil
 }
 
 // finish reports what was done and says when to look again.

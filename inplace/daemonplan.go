@@ -151,7 +151,8 @@ func (v *daemonView) set(each *ControllerRevision, change func(*marks)) {
 func (v *daemonView) patchRevisions() {
 	for _, each := range v.Revisions {
 		operations := setEntries("labels", each.Labels,
-			[2]string{LabelSettling, v.marks[each].settling}, [2]string{LabelReleased, v.marks[each].released}, [2]string{LabelWoken, ""})
+			[2]string{LabelSettling, v.marks[each].settling}, [2]string{LabelReleased, v.marks[each].released},
+			[2]string{LabelWoken, v.marks[each].woken})
 		if len(operations) > 0 {
 			v.step(PatchRevision{Revision: each, Operations: guarded(each, operations...), Why: "marks"})
 		}
@@ -189,7 +190,40 @@ func (v *daemonView) leave() {
 		return
 	}
 	v.unmark()
+	v.wake()
 	v.patchRevisions()
+}
+
+// wake wakes the native controller once after a gate has moved: until then it may have been kept from deleting a pod for that alone (see
+// gateMoved), and it does not try twice.
+func (v *daemonView) wake() {
+	if v.target == nil || v.workloadReason(v.target) != nil || !v.unfinished() {
+		return
+	}
+	moved, woken := v.lastGate(), v.target.Labels[LabelWoken]
+	known, wait := since(moved, gateSeenAfter, v.Now)
+	longAgo, _ := since(moved, touchEvery, v.Now)
+	switch {
+	case longAgo:
+		return
+	case !known:
+		v.again(wait)
+	case timeOf(woken).Before(moved.Add(gateSeenAfter)):
+		woken = seconds(v.Now)
+	}
+	v.set(v.target, func(m *marks) { m.woken = woken })
+}
+
+// lastGate is when a gate was last moved by the leader; zero if none was.
+func (v *daemonView) lastGate() time.Time {
+	var last time.Time
+	for _, m := range v.members {
+		gate := condition(m.pod, ConditionServing)
+		if Gated(m.pod) && gate != nil && gate.Reason != reasonBorn && gate.LastTransitionTime.After(last) {
+			last = gate.LastTransitionTime.Time
+		}
+	}
+	return last
 }
 
 // finish adds what every plan says about itself.

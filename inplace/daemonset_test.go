@@ -416,6 +416,30 @@ func TestDaemonsNative(t *testing.T) {
 	}
 }
 
+// A deletion is held for as long as the gate of another pod may still take that down. Nothing need happen when that is over.
+func TestDaemonsAreWokenAfterAGate(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v1", env: "a"})
+	gate := condition(f.Pods[1], ConditionServing)
+	gate.Reason, gate.LastTransitionTime = reasonReopened, metav1.NewTime(f.Now.Add(-time.Second))
+	if held, _ := f.HoldsDeletion(f.Pods[0]); !held {
+		t.Fatal("the deletion is not held")
+	}
+	if plan := f.Plan(); len(plan.Steps) > 0 || plan.After != gateSeenAfter-time.Second {
+		t.Errorf("looks again after %s, with steps %v", plan.After, plan.Steps)
+	}
+	f.Now = f.Now.Add(gateSeenAfter)
+	if held, why := f.HoldsDeletion(f.Pods[0]); held {
+		t.Errorf("the deletion is still held: %s", why.Message)
+	}
+	if f.once(); f.Target().Labels[LabelWoken] == "" {
+		t.Error("the native controller is not woken")
+	}
+	if plan := f.Plan(); len(plan.Steps) > 0 {
+		t.Errorf("it is woken again: %v", plan.Steps)
+	}
+}
+
 func TestDaemonRewrittenImageIsReleased(t *testing.T) {
 	f := newFleet(t, 1, func(f *fleet) { f.Pods[0].Spec.Containers[0].Image = "mirror/v1" })
 	f.edit(app{image: "v2"})

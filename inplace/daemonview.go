@@ -46,7 +46,7 @@ type revision struct {
 }
 
 // marks are those we write on a ControllerRevision.
-type marks struct{ settling, released string }
+type marks struct{ settling, released, woken string }
 
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{

@@ -16,8 +16,8 @@ const (
 	// LabelReleased marks a target revision whose update was given back to the native controller. Its value is the time
 	// of the last touch, in Unix seconds: writing it is what wakes that controller.
 	LabelReleased = "stayput.dev/released"
-	// LabelWoken, on a revision, is written to wake the native controller when the last manager may be going. Its value is the
-	// time, in Unix seconds; the next manager takes it off.
+	// LabelWoken, on a revision, is written to wake the native controller when the last manager may be going, and that of DaemonSets when
+	// gates no longer keep a deletion back. Its value is the time, in Unix seconds; it is taken off when nothing is under way.
 	LabelWoken = "stayput.dev/woken"
 	// LabelPuller marks the pods that have nodes pull new images before containers stop. Its value is the workload's UID.
 	LabelPuller = "stayput.dev/puller"
