@@ -227,7 +227,8 @@ func mustCluster(t *testing.T, arguments ...string) string {
 	t.Helper()
 	output, err := cluster(t, arguments...)
 	if err != nil {
-		t.Fatalf("cluster %s: %v\n%s", strings.Join(arguments, " "), err, output)
+		logged, _ := cluster(t, "logs") // gone with the cluster, when the test ends
+		t.Fatalf("cluster %s: %v\n%s\n%s", strings.Join(arguments, " "), err, output, logged)
 	}
 	return output
 }
