@@ -218,8 +218,7 @@ func (v *daemonView) wake() {
 func (v *daemonView) lastGate() time.Time {
 	var last time.Time
 	for _, m := range v.members {
-		gate := condition(m.pod, ConditionServing)
-		if Gated(m.pod) && gate != nil && gate.Reason != reasonBorn && gate.LastTransitionTime.After(last) {
+		if gate := movedGate(m.pod); gate != nil && gate.LastTransitionTime.After(last) {
 			last = gate.LastTransitionTime.Time
 		}
 	}

@@ -43,12 +43,21 @@ const reasonGatesNotReady = "ReadinessGatesNotReady"
 // unsettledGate tells whether the kubelet may be about to report the pod as not Ready for a gate that is or was closed: native
 // controllers count it as available until then.
 func unsettledGate(pod *corev1.Pod, now time.Time) bool {
-	gate := condition(pod, ConditionServing)
-	if !Gated(pod) || gate == nil || gate.Reason == reasonBorn {
+	gate := movedGate(pod)
+	if gate == nil {
 		return false
 	}
 	known, _ := since(gate.LastTransitionTime.Time, gateSeenAfter, now)
 	return isTrue(pod, corev1.PodReady) && Closed(pod) || !Closed(pod) && !known
+}
+
+// movedGate returns the condition of a gate that the leader has moved; nil if it is as it was at birth.
+func movedGate(pod *corev1.Pod) *corev1.PodCondition {
+	gate := condition(pod, ConditionServing)
+	if !Gated(pod) || gate == nil || gate.Reason == reasonBorn {
+		return nil
+	}
+	return gate
 }
 
 // The reasons of ConditionServing.
