@@ -23,6 +23,9 @@ type Component struct {
 	Files map[string]string
 	// Listens are the addresses that have to be free.
 	Listens []netip.AddrPort
+	// Socket is the path, which other components have too, of a unix socket that it replaces by its own while it
+	// starts. Two that do so at once exit, so they start one after the other.
+	Socket string
 	// After are the names of those it cannot start without.
 	After []string
 	// Ready is nil once the component does its work.

@@ -122,6 +122,7 @@ func kubelet(dir layout.Dir, node plan.Node) Component {
 			"data":   dir.Data(name),
 		})},
 		Listens: listens(node.IP()+":10250", node.IP()+":10248"),
+		Socket:  "/var/lib/kubelet/device-plugins/kubelet.sock", // fixed in k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1
 		After:   []string{"kube-apiserver", "containerd-" + node.Name()},
 		Ready:   answers("http://" + node.IP() + ":10248/healthz"),
 	}

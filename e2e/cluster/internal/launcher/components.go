@@ -45,6 +45,10 @@ func (l *launcher) launch(ctx context.Context, c component.Component) error {
 	if err != nil {
 		return err
 	}
+	if c.Socket != "" {
+		l.socket.Lock()
+		defer l.socket.Unlock()
+	}
 	if !recorded.Alive() {
 		if err := recorded.WaitGone(ctx); err != nil {
 			return err
@@ -64,12 +68,12 @@ func (l *launcher) launch(ctx context.Context, c component.Component) error {
 
 func (l *launcher) awaitReady(ctx context.Context, c component.Component, running process.Process) error {
 	for {
-		err := c.Ready(ctx)
+		err := started(ctx, c, running)
 		if err == nil && running.Alive() {
 			return nil
 		}
 		if !running.Alive() {
-			return fmt.Errorf("it exited; the end of %s is:\n%s", l.dir.Log(c.Name), l.lastLines(c.Name))
+			return l.exited(c.Name)
 		}
 		select {
 		case <-ctx.Done():
@@ -77,6 +81,34 @@ func (l *launcher) awaitReady(ctx context.Context, c component.Component, runnin
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// started says that the component does its work and takes nothing from others any more.
+func started(ctx context.Context, c component.Component, running process.Process) error {
+	if err := c.Ready(ctx); err != nil || c.Socket == "" {
+		return err
+	}
+	return running.ListensOn(c.Socket)
+}
+
+// awaitExit returns the last words of the first of these components to exit, or nil when ctx has ended.
+func (l *launcher) awaitExit(ctx context.Context, names []string) error {
+	for {
+		for _, name := range names {
+			if recorded, err := l.process(name); err == nil && !recorded.Alive() {
+				return fmt.Errorf("%s: %w", name, l.exited(name))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (l *launcher) exited(name string) error {
+	return fmt.Errorf("it exited; the end of %s is:\n%s", l.dir.Log(name), l.lastLines(name))
 }
 
 func (l *launcher) lastLines(name string) string {

@@ -37,6 +37,8 @@ type launcher struct {
 	out   io.Writer
 	began time.Time
 	mutex sync.Mutex
+	// socket is held while a component replaces a socket that others have too.
+	socket sync.Mutex
 }
 
 // commands take the arguments behind their name.

@@ -124,7 +124,12 @@ func (l *launcher) objects(client addon.Cluster, cluster state) []step {
 		names = append(names, node.Name())
 		usable.after = append(usable.after, "kubelet-"+node.Name())
 	}
-	usable.run = func(ctx context.Context) error { return client.AwaitUsable(ctx, names) }
+	usable.run = func(ctx context.Context) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		go func() { cancel(l.awaitExit(ctx, usable.after)) }()
+		return client.AwaitUsable(ctx, names)
+	}
 	steps := []step{
 		usable,
 		{component.Addons, []string{"kube-apiserver"}, client.CreateAddons},

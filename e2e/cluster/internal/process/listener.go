@@ -59,6 +59,32 @@ func (l Listener) Holder() (int, bool) {
 	return pids[index], true
 }
 
+// ListensOn is nil if the process listens on the unix socket at path, though another socket may be there by now.
+func (p Process) ListensOn(path string) error {
+	content, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return err
+	}
+	for _, inode := range parseUnixSockets(string(content), path) {
+		if hasOpen(p.PID, "socket:["+inode+"]") {
+			return nil
+		}
+	}
+	return fmt.Errorf("process %d does not listen on %s", p.PID, path)
+}
+
+// parseUnixSockets reads the format of proc_pid_net(5), /proc/net/unix, for the inodes of those that listen on path.
+func parseUnixSockets(table, path string) []string {
+	const flags, inode, name, listens = 3, 6, 7, "00010000" // __SO_ACCEPTCON of include/uapi/linux/net.h
+	var found []string
+	for line := range strings.Lines(table) {
+		if fields := strings.Fields(line); len(fields) > name && fields[flags] == listens && fields[name] == path {
+			found = append(found, fields[inode])
+		}
+	}
+	return found
+}
+
 // hasOpen takes a process that ends meanwhile for one that does not have it open.
 func hasOpen(pid int, link string) bool {
 	descriptors, err := os.ReadDir(procPath(pid, "fd"))

@@ -77,6 +77,33 @@ func TestListenerIsFoundWithItsProcess(t *testing.T) {
 	}
 }
 
+func TestListensOnSocketWhosePathIsTaken(t *testing.T) {
+	own, err := Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "socket")
+	socket, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := own.ListensOn(path); err != nil {
+		t.Errorf("after the path was removed: %v", err)
+	}
+	if err := (Process{PID: 1}).ListensOn(path); err == nil {
+		t.Error("process 1 listens, too")
+	}
+	if err := socket.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := own.ListensOn(path); err == nil {
+		t.Error("it listens although the socket is closed")
+	}
+}
+
 func TestBlocks(t *testing.T) {
 	wanted := netip.MustParseAddrPort("127.0.0.1:5000")
 	for listener, want := range map[string]bool{
