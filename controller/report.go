@@ -296,7 +296,8 @@ func (n news) justReleased() bool {
 	return false
 }
 
-// recreated tells why an edit is left to the native controller, when its revision has no pods yet: later it is no news.
+// recreated tells why an edit is left to the native controller, when its revision has no pods yet: later it is no news, unless just that
+// is the reason.
 func (n news) recreated() {
 	target, reasons := n.target(), n.plan.Verdict.Reasons
 	if target == nil || n.plan.Verdict.Held || len(reasons) == 0 || n.recreates[n.key] == target.GetUID() {
@@ -304,7 +305,8 @@ func (n news) recreated() {
 	}
 	n.failed(n.key, firstCode(reasons, "Superseded"))
 	n.recreates[n.key] = target.GetUID()
-	if n.rollout.fresh(n.plan) && n.mode.Manages() && reasons[0].Code != inplace.CodeReleased {
+	news := n.rollout.fresh(n.plan) || reasons[0].Code == inplace.CodeUnderWay
+	if news && n.mode.Manages() && reasons[0].Code != inplace.CodeReleased {
 		n.event(n.workload, corev1.EventTypeNormal, EventRecreated, "Pods are recreated: "+reasons.String())
 	}
 }

@@ -163,6 +163,13 @@ func TestReportOfRecreation(t *testing.T) {
 	late.replicaSetOf("web-new").Status.Replicas = 1
 	late.report(native)
 	wantTold(t, late.recorder)
+
+	begun := newStory(t)
+	begun.replicaSetOf("web-new").Status.Replicas = 1
+	begun.report(inplace.Plan{Phase: inplace.PhaseNative, Verdict: inplace.Verdict{
+		Reasons: inplace.Reasons{{Code: inplace.CodeUnderWay, Message: "begun with new pods"}},
+	}})
+	wantTold(t, begun.recorder, EventRecreated+" Pods are recreated: begun with new pods")
 }
 
 func TestReportOfAStall(t *testing.T) {

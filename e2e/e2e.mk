@@ -1,4 +1,7 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
+# What follows breaks things on purpose: never in the cluster that the caller's KUBECONFIG names.
+e2e demo e2e-serving bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
 

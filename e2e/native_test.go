@@ -132,6 +132,7 @@ func underWay(t *testing.T) {
 	s.setImage("web", "app=v2")
 	s.reaches("web", partly)
 	s.label("stayput.dev/update=in-place")
+	s.reported("Deployment", "UpdateRecreatesPods")
 	s.completes("web")
 	s.managed("web")
 	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })

@@ -56,6 +56,7 @@ type stage struct {
 	*testing.T
 	namespace string
 	recorder  *Recorder
+	before    processors
 	// afterwards undoes what was done to things that are not the namespace's, once it no longer matters to the judge.
 	afterwards []func()
 }
@@ -63,7 +64,7 @@ type stage struct {
 // newStage makes a namespace. When the test ends, everything that happened in it is judged and it is deleted.
 func newStage(t *testing.T, labels map[string]string) *stage {
 	t.Helper()
-	s := &stage{T: t, namespace: createNamespace(t, labels)}
+	s := &stage{T: t, namespace: createNamespace(t, labels), before: used()}
 	t.Cleanup(func() {
 		deleteNamespace(t, s.namespace)
 		for _, undo := range s.afterwards {
@@ -144,6 +145,7 @@ func (s *stage) judge() {
 		s.Errorf("violation: %s", violation)
 	}
 	if s.Failed() {
+		s.Log(used().since(s.before))
 		s.Logf("timeline of %s:\n%s", s.namespace, timeline(events, phases, s.recorder.started))
 		s.Logf("events:\n%s", eventsOf(ctx, s.namespace))
 		s.Logf("managers:\n%s", logsOf(ctx, s.namespace))

@@ -3,7 +3,7 @@
 // it writes nothing.
 //
 // What is not ours is allowed first. A request that cannot be judged (a read fails, an object does not decode) is allowed,
-// with a warning. A handler that panics drops the connection, so that the webhook's failurePolicy decides.
+// with a warning, except by /validate-in-place-only. A handler that panics drops the connection, so that the webhook's failurePolicy decides.
 //
 // # What the configurations must say
 //
@@ -13,8 +13,9 @@
 //
 //	/mutate-workload      CREATE, UPDATE of apps/v1 deployments and daemonsets; reinvocationPolicy IfNeeded, as others may change the
 //	                      template after us. Condition: request.operation == "CREATE" || object.spec.template != oldObject.spec.template
-//	/validate-workload    UPDATE of the same. Condition: object.spec.template != oldObject.spec.template. failurePolicy Fail where
-//	                      the namespace says in-place-only.
+//	/validate-workload    UPDATE of the same. Condition: object.spec.template != oldObject.spec.template
+//	/validate-in-place-only
+//	                      instead of it in namespaces that say so; failurePolicy Fail.
 //	/mutate-replicaset    CREATE of apps/v1 replicasets. Condition:
 //	                      request.userInfo.username == "system:serviceaccount:kube-system:deployment-controller"
 //	/validate-replicaset  UPDATE of apps/v1 replicasets and replicasets/scale. Conditions: the same user, and

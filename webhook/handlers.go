@@ -41,19 +41,20 @@ type Handlers struct {
 // Register adds the webhooks to the server, each at its path; see the package's documentation for what calls them.
 func Register(server ctrlwebhook.Server, h Handlers) {
 	for path, judge := range map[string]judge{
-		"/mutate-workload":     h.mutateWorkload,
-		"/validate-workload":   h.validateWorkload,
-		"/mutate-replicaset":   h.mutateReplicaSet,
-		"/validate-replicaset": h.validateReplicaSet,
-		"/validate-status":     h.validateStatus,
-		"/mutate-pod":          h.mutatePod,
-		"/validate-pod":        h.validatePod,
+		"/mutate-workload":        h.mutateWorkload,
+		"/validate-workload":      h.validateWorkload,
+		"/validate-in-place-only": h.validateInPlaceOnly,
+		"/mutate-replicaset":      h.mutateReplicaSet,
+		"/validate-replicaset":    h.validateReplicaSet,
+		"/validate-status":        h.validateStatus,
+		"/mutate-pod":             h.mutatePod,
+		"/validate-pod":           h.validatePod,
 	} {
 		server.Register(path, h.webhook(judge))
 	}
 }
 
-// judge answers one kind of request. With an error, the request could not be judged.
+// judge answers one kind of request. With an error, the request could not be judged: it is allowed unless the answer denies it.
 type judge func(context.Context, admission.Request) (answer, error)
 
 // answer is a response and the word it is counted under.
@@ -70,7 +71,7 @@ func (h Handlers) webhook(judge judge) *admission.Webhook {
 
 func (h Handlers) handle(ctx context.Context, req admission.Request, judge judge) admission.Response {
 	given, err := judge(ctx, req)
-	if err != nil {
+	if err != nil && given.made != failed {
 		given = unjudged(err)
 	}
 	h.record(req, given, err)
@@ -86,7 +87,7 @@ func (h Handlers) record(req admission.Request, given answer, err error) {
 	log := h.Log.WithValues("operation", req.Operation, "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
 	switch {
 	case err != nil:
-		log.Error(err, "Request allowed without a verdict")
+		log.Error(err, "Request without a verdict", "allowed", given.Allowed)
 	case given.made != notOurs:
 		log.V(1).Info("Request judged", "decision", given.made)
 	}

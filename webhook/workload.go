@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -69,6 +70,17 @@ func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (
 	response := allow()
 	response.made, response.Warnings = judged.decision(), judged.warnings()
 	return response, nil
+}
+
+// validateInPlaceOnly is validateWorkload for namespaces that are in-place-only: there, what cannot be judged is not allowed.
+func (h Handlers) validateInPlaceOnly(ctx context.Context, req admission.Request) (answer, error) {
+	given, err := h.validateWorkload(ctx, req)
+	if err != nil {
+		unknown := fmt.Sprintf("stayput cannot tell whether pods would be recreated, which %s=%s does not allow: %v; try again, or set %s=%s",
+			inplace.LabelUpdate, inplace.ModeInPlaceOnly, err, inplace.LabelUpdate, inplace.ModeRecreate)
+		given = deny(failed, apierrors.NewServiceUnavailable(unknown))
+	}
+	return given, err
 }
 
 // edited decodes the workload after and before the request. It is nil where the request is not ours; before a CREATE there

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +122,22 @@ func TestInPlaceOnly(t *testing.T) {
 			expectRejected(t, test.request, response, test.fields)
 			expectWarning(t, response, test.warning)
 		})
+	}
+}
+
+func TestOnlyIsAPromiseAlsoWhenReadingFails(t *testing.T) {
+	h := handlers(t, broken(t), broken(t))
+	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
+	response := h.handle(context.Background(), req, h.validateInPlaceOnly)
+	if response.Allowed || response.Result.Code != http.StatusServiceUnavailable {
+		t.Errorf("answered %+v, want a denial with 503", response)
+	}
+	if !strings.Contains(response.Result.Message, "try again") {
+		t.Errorf("says %q, want what to do", response.Result.Message)
+	}
+	req = edit(t, deployment(t, v1Template), deployment(t, v1Template))
+	if response := h.handle(context.Background(), req, h.validateInPlaceOnly); !response.Allowed {
+		t.Errorf("an edit of something else is denied: %+v", response)
 	}
 }
 
