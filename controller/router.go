@@ -42,15 +42,20 @@ var nodeMatters = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)
 		after, isNode := e.ObjectNew.(*corev1.Node)
-		return ok && isNode && (isReady(before) != isReady(after) || !maps.Equal(before.Labels, after.Labels) ||
+		return ok && isNode && (inplace.NodeReadiness(before) != inplace.NodeReadiness(after) || !maps.Equal(before.Labels, after.Labels) ||
 			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints))
 	},
 }
 
-func isReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+// nodeTurns passes what makes pods of Deployments lost, or not lost any more.
+var nodeTurns = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, isNode := e.ObjectNew.(*corev1.Node)
+		return ok && isNode && inplace.NodeReadiness(before) != inplace.NodeReadiness(after)
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
 // router finds the workload of its kind an event concerns. Events of namespaces without our label end here, except those of
@@ -96,7 +101,7 @@ func (r router) daemon(ctx context.Context, object client.Object) []reconcile.Re
 	return r.controllerOf(pod)
 }
 
-// node concerns every DaemonSet: only its template says which.
+// node concerns every DaemonSet, since only its template says which, and every Deployment, since nobody lists the pods of a node.
 func (r router) node(ctx context.Context, _ client.Object) []reconcile.Request {
 	return slices.DeleteFunc(r.workloads(ctx, ""), func(request reconcile.Request) bool { return !r.labelled(ctx, request.Namespace) })
 }

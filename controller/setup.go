@@ -69,6 +69,7 @@ func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics
 		Watches(&inplace.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(route.pod)).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints(route.pod))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeTurns)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
 		Complete(newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached)), newDrains(m, cached), metrics))

@@ -130,10 +130,28 @@ func (w writer) create(ctx context.Context, step inplace.CreateReplicaSet) (writ
 	if err := object.UnmarshalJSON(step.Object); err != nil {
 		return write{}, fmt.Errorf("decoding ReplicaSet %s: %w", step.Name, err)
 	}
-	if err := w.client.Create(ctx, object, FieldOwner); err != nil {
+	switch err := w.client.Create(ctx, object, FieldOwner); {
+	case apierrors.IsAlreadyExists(err):
+		return write{}, w.taken(ctx, object, err)
+	case isRefused(err):
+		return write{}, refusal{err}
+	case err != nil:
 		return write{}, err
 	}
 	return write{step: step, after: object}, nil
+}
+
+// taken tells a ReplicaSet that only our cache does not show yet from somebody else's, which keeps ours from being created: the native
+// controller finds another name.
+func (w writer) taken(ctx context.Context, wanted client.Object, err error) error {
+	current, getErr := w.current(ctx, wanted)
+	if getErr != nil {
+		return errors.Join(err, client.IgnoreNotFound(getErr))
+	}
+	if has, wants := metav1.GetControllerOf(current), metav1.GetControllerOf(wanted); has != nil && has.UID == wants.UID {
+		return err
+	}
+	return refusal{err}
 }
 
 // patcher patches objects, or their status.

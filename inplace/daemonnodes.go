@@ -111,7 +111,7 @@ func (v *daemonView) reachable(pod *corev1.Pod) bool {
 	if !known {
 		return v.Nodes == nil
 	}
-	return nodeReady(node)
+	return !silent(node)
 }
 
 // desired is desiredNumberScheduled.

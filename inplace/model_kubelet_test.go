@@ -37,7 +37,7 @@ func newKubelet(w *world) *kubelet {
 
 func (k *kubelet) run(name string) {
 	pod := k.pods.objects[name]
-	if pod == nil {
+	if pod == nil || k.pull.isDown(pod.Spec.NodeName) {
 		return
 	}
 	if pod.DeletionTimestamp != nil {

@@ -42,8 +42,16 @@ func (m *pullModel) place(pod *corev1.Pod, nodes int) {
 	for len(m.nodes) < nodes {
 		m.nodes = append(m.nodes, mountingNode(fmt.Sprint("n", len(m.nodes)+1)))
 	}
-	pod.Spec.NodeName = fmt.Sprint("n", 1+m.made%nodes)
-	m.made++
+	for placed := false; !placed || m.isDown(pod.Spec.NodeName); placed = true {
+		pod.Spec.NodeName = fmt.Sprint("n", 1+m.made%nodes)
+		m.made++
+	}
+}
+
+// isDown tells whether the node's kubelet does nothing.
+func (m *pullModel) isDown(name string) bool {
+	node := byName(m.nodes)[name]
+	return node != nil && silent(node)
 }
 
 func (m *pullModel) create(step CreatePuller) error {

@@ -35,13 +35,20 @@ func cannotMount(node *corev1.Node) string {
 	return ""
 }
 
-func nodeReady(node *corev1.Node) bool {
+func nodeReady(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionTrue }
+
+// silent tells whether nobody hears of the node's kubelet, so that nobody would act on what its pods become. One that says it is not
+// Ready does, and what is wrong may be just what an update mends.
+func silent(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionUnknown }
+
+// NodeReadiness is the status of the node's condition Ready; Unknown also as long as nobody has said.
+func NodeReadiness(node *corev1.Node) corev1.ConditionStatus {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
+			return c.Status
 		}
 	}
-	return false
+	return corev1.ConditionUnknown
 }
 
 // room is how many more pullers the quotas admit if the reserve is left, and the words for it. Quotas that count other things

@@ -43,10 +43,12 @@ const (
 	killMargin = 10 * time.Second
 )
 
-// moveOf returns the pod's mark; the zero Move if it has none. One that does not parse is not ours and counts as none.
+// moveOf returns the pod's mark; the zero Move if it has none. One that does not parse is not ours and counts as none, and so does one
+// of a generation that the pod has not come to yet: it is another pod's, of which this one was made from a backup.
 func moveOf(pod *corev1.Pod) Move {
 	var move Move
-	if json.Unmarshal([]byte(pod.Annotations[AnnotationMove]), &move) != nil {
+	err := json.Unmarshal([]byte(pod.Annotations[AnnotationMove]), &move)
+	if err != nil || pod.Generation > 0 && move.Generation > pod.Generation {
 		return Move{}
 	}
 	return move
@@ -110,8 +112,8 @@ func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (boo
 		return false, 0
 	case named || status.ImageID != before.ImageID:
 		return true, 0
-	case status.State.Running.StartedAt.Before(&before.At):
-		return false, 0
+	case status.State.Running.StartedAt.Before(&before.At): // by the clocks of two machines
+		return since(before.At.Time, gracePeriod(pod)+killMargin, now)
 	}
 	return since(status.State.Running.StartedAt.Time, stableRetag, now)
 }

@@ -41,7 +41,8 @@ func TestArrived(t *testing.T) {
 		"new container, kubelet without observed": {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later), observed(0)}, later, true, 0},
 		"the old image crashed once more":         {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 3 * time.Second},
 		"the same digest, stable":                 {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later.Add(3 * time.Second), true, 0},
-		"the same digest, started before":         {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))}, later.Add(time.Hour), false, 0},
+		"the same digest, started before":         {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))}, later, false, 38 * time.Second},
+		"the same digest, another clock":          {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))}, start.Add(40 * time.Second), true, 0},
 		"new image that cannot be pulled":         {before, []func(*corev1.Pod){waiting}, later, false, 0},
 		"unsure, named":                           {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, true, 0},
 		"unsure, named in full":                   {unsure, []func(*corev1.Pod){status("p/app", "docker.io/library/v2:latest", "", later)}, later, true, 0},
@@ -58,6 +59,18 @@ func TestArrived(t *testing.T) {
 				t.Errorf("arrived is %v, wait %s", arrived, wait)
 			}
 		})
+	}
+}
+
+func TestMarkOfAnotherPodIsNone(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	pod := r.pod("p", r.replicaSet("a", app{image: "v2"}, 1))
+	pod.Annotations = map[string]string{AnnotationMove: Move{Generation: 2, Containers: map[string]MovedContainer{"app": {Image: "v2"}}}.String()}
+	for generation, known := range map[int64]bool{0: true, 1: false, 2: true, 3: true} {
+		pod.Generation = generation
+		if got := len(moveOf(pod).Containers) > 0; got != known {
+			t.Errorf("at generation %d the mark counts: %t, want %t", generation, got, known)
+		}
 	}
 }
 

@@ -14,7 +14,8 @@ const (
 	// Its value is the time the update started, in Unix seconds; with a suffix, deletions pass for the moment: see scaling.
 	LabelSettling = "stayput.dev/settling"
 	// LabelReleased marks a target revision whose update was given back to the native controller. Its value is the time
-	// of the last touch, in Unix seconds: writing it is what wakes that controller.
+	// of the last touch, in Unix seconds: writing it is what wakes that controller. With a hash behind it, it is about a target that
+	// was not there yet: see standsFor.
 	LabelReleased = "stayput.dev/released"
 	// LabelWoken, on a revision, is written to wake the native controller when the last manager may be going, and that of DaemonSets when
 	// gates no longer keep a deletion back. Its value is the time, in Unix seconds; it is taken off when nothing is under way.

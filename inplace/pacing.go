@@ -28,7 +28,7 @@ func (v *view) pace() {
 
 // keepsTurn: a pod whose turn came keeps it until it is patched, or the user pauses, or wants an image that is not on its node yet.
 func (v *view) keepsTurn(m *member) bool {
-	return Closed(m.pod) && (m.goes || m.mayStart() && !v.paused() && m.owner != v.target && m.restarts())
+	return Closed(m.pod) && (m.goes || m.mayStart() && !v.paused() && m.owner != v.target && m.restarts() && !m.lost)
 }
 
 // leaving says which pods are on their way out: those drained, those that need no restart for which replicas were lowered
@@ -87,7 +87,7 @@ func (s *replicaSet) light() []*member {
 func (v *view) start(budget int) {
 	unproven := v.unproven()
 	for _, m := range v.members {
-		if !m.mayStart() || !m.toRestart() || m.turn || m.ready() {
+		if !m.mayStart() || !m.toRestart() || m.turn || m.ready() || m.lost {
 			continue
 		}
 		if starting, wait := m.starting(v.Now); starting {

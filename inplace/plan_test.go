@@ -229,6 +229,71 @@ func TestStepsOfALabel(t *testing.T) {
 	}
 }
 
+// goesDown has a node's kubelet fall silent; the node controller says that its pods are not Ready (MarkPodsNotReady in
+// pkg/controller/util/node/controller_utils.go).
+func (s *scene) goesDown(node string) {
+	byName(s.pull.nodes)[node].Status.Conditions[0].Status = corev1.ConditionUnknown
+	for _, pod := range sorted(s.pods.objects) {
+		if pod.Spec.NodeName != node {
+			continue
+		}
+		if _, err := edit(s.world, s.pods, pod.Name, "", func(pod *corev1.Pod) { condition(pod, corev1.PodReady).Status = corev1.ConditionFalse }); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func TestStepsWithALostNode(t *testing.T) {
+	s := newScene(t, 4, nil, false)
+	s.pulls(4)
+	before := sorted(s.pods.objects)
+	s.goesDown("n2")
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.expect("pull n1", "pull n3", "pull n4", "A 4 → 3", "A 3 → 4", "A marks", "B marks",
+		"close 1", "A 4 → 3", "move 1", "B 0 → 1", "open 1", "drop n1",
+		"close 3", "A 3 → 2", "move 3", "B 1 → 2", "open 3",
+		"close 4", "A 2 → 1", "move 4", "B 2 → 3", "open 4", "drop n4",
+		"close 5", "A 1 → 0", "move 5", "B 3 → 4", "A marks", "B marks", "open 5", "drop n3")
+	for _, pod := range sorted(s.pods.objects) {
+		if pod.DeletionTimestamp != nil {
+			remove(s.world, s.pods, pod.Name) // by the garbage collector, once its node is gone
+		}
+	}
+	s.intact(slices.DeleteFunc(before, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "n2" }))
+}
+
+func TestNodeLostHalfway(t *testing.T) {
+	s := newScene(t, 4, nil, false)
+	s.pulls(4)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(s.moved(1))
+	s.goesDown("n4")
+	s.rest()
+	for _, pod := range before {
+		if pod.Spec.NodeName == "n4" {
+			remove(s.world, s.pods, pod.Name)
+		}
+	}
+	s.intact(slices.DeleteFunc(before, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "n4" }))
+}
+
+func TestOutageIsNoLostNode(t *testing.T) {
+	s := newScene(t, 4, nil, false)
+	s.pulls(4)
+	before := sorted(s.pods.objects)
+	s.goesDown("n2")
+	s.goesDown("n3")
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	for _, pod := range before {
+		if s.pods.objects[pod.Name].DeletionTimestamp != nil {
+			t.Errorf("pod %s was given up", pod.Name)
+		}
+	}
+}
+
 func TestStepsWithoutGates(t *testing.T) {
 	s := newScene(t, 2, nil, true)
 	before := sorted(s.pods.objects)
@@ -400,6 +465,45 @@ func TestReleasedTargetIsTouchedUntilItIsAlone(t *testing.T) {
 	plan := r.Plan()
 	if len(plan.Steps) != 1 || plan.Steps[0].(PatchReplicaSet).Operations[1].Operation != "remove" {
 		t.Errorf("once the target is alone the plan is %+v", plan)
+	}
+}
+
+func TestReleaseWithoutATarget(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	source := r.replicaSet("a", app{image: "v1"}, 1)
+	r.pod("p", source).Spec.Containers[0].Image = "mirror/v1"
+	label := func() string {
+		plan := r.Plan()
+		if plan.Verdict.Held || len(plan.Steps) > 1 {
+			t.Fatalf("the plan is %+v", plan)
+		}
+		for _, step := range plan.Steps {
+			if err := apply(source, step.(PatchReplicaSet).Operations); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return source.Labels[LabelReleased]
+	}
+	first := label()
+	if verdict := r.Verdict(); verdict.Held || verdict.Reasons[0].Code != CodeReleased {
+		t.Fatalf("what has no target yet is not given back: %+v", verdict)
+	}
+	if again := label(); again != first {
+		t.Errorf("touched at once: %s, then %s", first, again)
+	}
+	r.Now = r.Now.Add(touchEvery)
+	if later := label(); later == first || !strings.HasSuffix(later, standsFor+r.targetHash()) {
+		t.Errorf("a minute later the label is %q", later)
+	}
+	target := r.replicaSet("b", app{image: "v2"}, 1)
+	if verdict := r.Verdict(); verdict.Held || verdict.Target != target {
+		t.Errorf("held once the target is there: %+v", verdict)
+	}
+	source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+	r.Pods = nil
+	if last := label(); last != "" {
+		t.Errorf("in the end the label is %q", last)
 	}
 }
 

@@ -34,6 +34,8 @@ type podState struct {
 type member struct {
 	podState
 	owner *replicaSet
+	// lost: nobody would act on a patch of the pod, and it does not serve. Only another pod can take its place.
+	lost bool
 }
 
 // live is IsPodActive of pkg/controller/controller_utils.go, and so what status.replicas of a ReplicaSet counts.

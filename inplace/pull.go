@@ -6,9 +6,11 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	versions "k8s.io/apimachinery/pkg/util/version"
 )
 
 // Pulling is what there is to see of images that are to be on a node before a container there stops.
@@ -37,6 +39,7 @@ type pulls struct {
 	workload pulledFor
 	atATime  int
 	nodes    map[string]*corev1.Node
+	now      time.Time
 	// reserve is how many pods a quota must leave room for, besides pullers.
 	reserve int
 	// pods are all of the workload that live, next those that are to restart, in the order in which their turns come.
@@ -201,11 +204,38 @@ func (p *pulls) without(s *podState) (why string, skipped bool) {
 		return fmt.Sprintf("node %s: %s", name, why), true
 	}
 	if puller := p.current[name]; puller != nil {
-		if state, message := p.Waiter.tells(puller); state == pullerRejected {
+		state, message := p.Waiter.tells(puller)
+		if state == pulling {
+			state, message = p.stranded(puller, node)
+		}
+		if state == pullerRejected {
 			return fmt.Sprintf("node %s: %s", name, message), true
 		}
 	}
 	return "", false
+}
+
+// stranding is how long a kubelet may take to give a puller its sandbox and network.
+const stranding = time.Minute
+
+// sayingKubelet is the first that says so at once (OnPodSandboxReady in pkg/kubelet/kubelet.go). For others the condition is False for as
+// long as they pull.
+var sayingKubelet = versions.MustParseGeneric("1.36")
+
+// stranded looks at a puller whose kubelet does not come as far as to pull, since the node has trouble with its network or has no addresses
+// left. A pod that is there already may need none of that to restart.
+func (p *pulls) stranded(puller *corev1.Pod, node *corev1.Node) (pullState, string) {
+	kubelet, err := versions.ParseGeneric(node.Status.NodeInfo.KubeletVersion)
+	sandbox := condition(puller, corev1.PodReadyToStartContainers)
+	if err != nil || kubelet.LessThan(sayingKubelet) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
+		return pulling, ""
+	}
+	over, wait := since(puller.CreationTimestamp.Time, stranding, p.now)
+	p.again(wait)
+	if !over {
+		return pulling, ""
+	}
+	return pullerRejected, fmt.Sprintf("the kubelet cannot start a pod that pulls (%s is False)", corev1.PodReadyToStartContainers)
 }
 
 // dismissDone deletes the pullers whose work is done: their node's turn is over, or the target is another. Until then they
@@ -350,7 +380,7 @@ func (p *pulls) skip(why string) {
 
 // pulls of a Deployment. Its own controller is the Deployment, which takes only ReplicaSets for its own.
 func (v *view) pulls() *pulls {
-	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: byName(v.Nodes),
+	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: byName(v.Nodes), now: v.Now,
 		pods: slices.Collect(v.states()), reserve: 1 + int(v.Deployment.maxSurge())}
 	if v.target != nil {
 		p.workload = pulledForDeployment(v.Deployment, v.target.rs)
@@ -361,7 +391,7 @@ func (v *view) pulls() *pulls {
 
 // pulls of a DaemonSet. Pods that go natively, or on nodes that are down, need nothing.
 func (v *daemonView) pulls() *pulls {
-	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodes,
+	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodes, now: v.Now,
 		pods: slices.Collect(v.states()), reserve: 1}
 	if v.target != nil {
 		p.workload = pulledForDaemonSet(v.DaemonSet, v.target)

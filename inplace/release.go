@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"strings"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -15,7 +16,7 @@ const (
 
 // Release is what gives the update back to the native controller: gates opened as soon as that is safe, marks taken off, half-updated pods given
 // the images of their ReplicaSet again, and, unless it has all pods already, the target labelled, which ends the hold and wakes
-// that controller.
+// that controller. While there is no target, those that have pods are labelled in its stead.
 func (r Rollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
@@ -24,12 +25,24 @@ func (r Rollout) Release(why Reason) Plan {
 	v.goBack()
 	v.unmarkSeen(why)
 	v.forget()
-	if v.target != nil && v.unfinished() {
-		v.target.wish.released = v.seconds()
-	}
+	v.markReleased()
 	v.patchSets()
 	v.phase(PhaseNative, why.Message)
 	return v.finish()
+}
+
+func (v *view) markReleased() {
+	switch {
+	case !v.unfinished():
+	case v.target != nil:
+		v.target.wish.released = v.seconds()
+	default:
+		for _, s := range v.sets {
+			if s.inUse() {
+				s.wish.released = v.seconds() + standsFor + v.targetHash()
+			}
+		}
+	}
 }
 
 // Wake is the step that has the Deployment controller look again at an update under way: it follows its ReplicaSets
@@ -99,10 +112,14 @@ func (v *view) goBack() {
 // label off one for which that is over. Replicas that are missing count: with strategy Recreate the end of the last old pod does not
 // wake that controller if there are new ones already (deletePod in pkg/controller/deployment/deployment_controller.go).
 func (v *view) keepReleased() {
+	left := v.sourcesInUse() || v.target != nil && v.target.size() < v.desired()
 	for _, s := range v.sets {
 		if Released(s.rs) {
-			unfinished := s == v.target && (v.unfinished() || s.size() < v.desired())
-			s.wish.released = v.touched(s.rs.Labels[LabelReleased], unfinished, touchEvery, v.Now)
+			at, other, _ := strings.Cut(s.rs.Labels[LabelReleased], standsFor)
+			s.wish.released = v.touched(at, left && (s == v.target || v.standsIn(s.rs)), touchEvery, v.Now)
+			if s.wish.released != "" && other != "" {
+				s.wish.released += standsFor + other
+			}
 		}
 	}
 }

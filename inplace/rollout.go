@@ -135,7 +135,7 @@ func (r Rollout) workloadReason(target *ReplicaSet) *Reason {
 		return r.Mode.reason()
 	case d.DeletionTimestamp != nil:
 		return &Reason{Code: CodeDeleting, Message: "the Deployment is being deleted"}
-	case target != nil && Released(target):
+	case target != nil && Released(target), slices.ContainsFunc(r.ReplicaSets, r.standsIn):
 		return &Reason{Code: CodeReleased, Message: "the update was given back to the Deployment controller"}
 	case recreate && desired(d) > recreateMaxReplicas:
 		return &Reason{Code: CodeStrategy, Path: "/spec/strategy/type", Message: "strategy Recreate promises that two versions never run at once"}
@@ -159,8 +159,21 @@ func Settling[R metav1.Object](revision R) bool {
 // may be deleted, and it still shows that the update is ours.
 const scaling = ".scaling"
 
-// Released tells whether the update to that revision was given back to the native controller.
+// Released tells whether the update to that revision was given back to the native controller; a ReplicaSet may also stand in for one that
+// does not exist yet.
 func Released[R metav1.Object](revision R) bool { return revision.GetLabels()[LabelReleased] != "" }
+
+// standsFor is what comes in LabelReleased before the hash of a target that did not exist when its update was given back.
+const standsFor = "."
+
+// standsIn tells whether the ReplicaSet says, in the target's stead, that this very update was given back.
+func (r Rollout) standsIn(rs *ReplicaSet) bool {
+	_, hash, stands := strings.Cut(rs.Labels[LabelReleased], standsFor)
+	return stands && hash == r.targetHash()
+}
+
+// targetHash tells the Deployment's template from others, whatever ReplicaSet it may get.
+func (r Rollout) targetHash() string { return templateHash(r.Deployment.Spec.Template.Typed(), nil) }
 
 // desired returns spec.replicas of the Deployment, defaulted as the API server does.
 func desired(d *Deployment) int32 { return orOne(d.Spec.Replicas) }

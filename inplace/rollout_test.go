@@ -129,11 +129,16 @@ func TestVerdict(t *testing.T) {
 		"deleting":                  {func(r *Rollout) { r.Deployment.DeletionTimestamp = &metav1.Time{} }, false, CodeDeleting},
 		"released":                  {func(r *Rollout) { r.ReplicaSets[1].Labels[LabelReleased] = "1" }, false, CodeReleased},
 		"another one was released":  {func(r *Rollout) { r.ReplicaSets[0].Labels[LabelReleased] = "1" }, true, ""},
-		"Recreate, one replica":     {recreate(1), true, ""},
-		"Recreate, three replicas":  {recreate(3), false, CodeStrategy},
-		"maxUnavailable 0":          {maxUnavailable("0"), false, CodeMaxUnavailable},
-		"maxUnavailable 0%":         {maxUnavailable("0%"), false, CodeMaxUnavailable},
-		"maxUnavailable 1%":         {maxUnavailable("1%"), true, ""},
+		"released before the target was there": {func(r *Rollout) {
+			r.ReplicaSets = r.ReplicaSets[:1]
+			r.ReplicaSets[0].Labels[LabelReleased] = "1." + r.targetHash()
+		}, false, CodeReleased},
+		"another edit was released before that": {func(r *Rollout) { r.ReplicaSets[0].Labels[LabelReleased] = "1.abc" }, true, ""},
+		"Recreate, one replica":                 {recreate(1), true, ""},
+		"Recreate, three replicas":              {recreate(3), false, CodeStrategy},
+		"maxUnavailable 0":                      {maxUnavailable("0"), false, CodeMaxUnavailable},
+		"maxUnavailable 0%":                     {maxUnavailable("0%"), false, CodeMaxUnavailable},
+		"maxUnavailable 1%":                     {maxUnavailable("1%"), true, ""},
 		"a source that cannot": {func(r *Rollout) {
 			r.replicaSet("c", app{image: "v2", env: "x"}, 1)
 		}, false, CodeTemplateField},

@@ -68,11 +68,5 @@ func (v *view) take(s *replicaSet, excess, budget *int) {
 // idle is how many pods its controller deletes before any that is Ready (getPodsToDelete in
 // pkg/controller/replicaset/replica_set.go). A pod whose kubelet has not seen that its gate is closed is Ready to it like others.
 func (s *replicaSet) idle() int {
-	ready := 0
-	for _, m := range s.pods {
-		if m.ready() {
-			ready++
-		}
-	}
-	return max(0, s.size()-ready)
+	return max(0, s.size()-len(s.pods)+s.unready())
 }

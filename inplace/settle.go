@@ -63,6 +63,9 @@ func (v *view) settle() {
 	case v.excess() < 0:
 		v.phase(PhaseScaling, "add pods")
 		v.grow(-v.excess())
+	case len(v.givenUp()) > 0:
+		v.phase(PhaseScaling, "stop holding deletions, so that pods on nodes that do not answer can be replaced")
+		v.letDelete()
 	case v.borrow(), v.giveBack():
 	case v.target != nil && !v.unfinished():
 		v.unmark()

@@ -59,6 +59,7 @@ func (r Rollout) view() *view {
 		}
 	}
 	v.loans()
+	v.lose()
 	return v
 }
 
@@ -91,14 +92,22 @@ func (s *replicaSet) size() int { return int(replicas(s.rs)) }
 // surplus is how many pods its controller would delete, were that not held.
 func (s *replicaSet) surplus() int { return max(0, len(s.pods)-s.size()) }
 
-func (s *replicaSet) available() int {
-	available := 0
+func (s *replicaSet) count(which func(*member) bool) int {
+	count := 0
 	for _, m := range s.pods {
-		if m.available {
-			available++
+		if which(m) {
+			count++
 		}
 	}
-	return available
+	return count
+}
+
+func (s *replicaSet) available() int {
+	return s.count(func(m *member) bool { return m.available })
+}
+
+func (s *replicaSet) unready() int {
+	return s.count(func(m *member) bool { return !m.ready() })
 }
 
 // safe is how many available pods its controller would leave.
@@ -154,9 +163,13 @@ func (v *view) allSettling() bool {
 
 // unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long.
 func (v *view) unfinished() bool {
-	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return s != v.target && s.inUse() }) ||
+	return v.sourcesInUse() ||
 		slices.ContainsFunc(v.members, func(m *member) bool { return m.restarts() }) ||
 		v.loan() > 0
+}
+
+func (v *view) sourcesInUse() bool {
+	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return s != v.target && s.inUse() })
 }
 
 // containersOf the ReplicaSet's template.

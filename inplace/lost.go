@@ -1,0 +1,39 @@
+package inplace
+
+// lose finds the pods that are lost: not Ready, and on a node whose kubelet nobody hears of.
+func (v *view) lose() {
+	nodes := byName(v.Nodes)
+	for _, m := range v.members {
+		node := nodes[m.pod.Spec.NodeName]
+		m.lost = node != nil && silent(node) && m.owner != v.target && m.toRestart() && !m.ready()
+	}
+}
+
+// givenUp are the ReplicaSets that are to have others in place of their lost pods. More of those than may be missed are no lost node but
+// an outage, in which new pods help nobody. And if other pods are not Ready, nobody could say which of them would be deleted.
+func (v *view) givenUp() []*replicaSet {
+	var sets []*replicaSet
+	all := 0
+	for _, s := range v.sets {
+		lost := s.lost()
+		if all += lost; lost > 0 && lost == s.unready() {
+			sets = append(sets, s)
+		}
+	}
+	if v.paused() || all > max(1, int(v.Deployment.maxUnavailable())) {
+		return nil
+	}
+	return sets
+}
+
+// giveUp lowers them, so that their controllers delete the lost pods, which are not Ready, before others; as the native controller would
+// (cleanupUnhealthyReplicas in pkg/controller/deployment/rolling.go). Pods in their place are created as after any scaling.
+func (v *view) giveUp() {
+	for _, s := range v.givenUp() {
+		s.wish.replicas -= int32(min(s.lost(), s.size()))
+	}
+}
+
+func (s *replicaSet) lost() int {
+	return s.count(func(m *member) bool { return m.lost })
+}
