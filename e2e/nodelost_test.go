@@ -19,22 +19,30 @@ func nodeLost(t *testing.T) {
 	s.create(web(3, oneOnEachNode, rolling("1", "0")))
 	before := s.pods("web")
 	s.stopKubelet(lost)
-	s.wait("the node controller to say that the pod is not Ready", on("web", func(_ world, d *appsv1.Deployment) error {
-		if d.Status.AvailableReplicas != 2 {
-			return fmt.Errorf("%d pods are available", d.Status.AvailableReplicas)
-		}
-		return nil
-	}))
+	s.counts("the node controller to say that the pod is not Ready", 3, 2)
 	s.begin("a pod is lost", Rules{Created: exactly(1), Deleted: exactly(1)})
 	s.setImage("web", "app=v2")
-	s.completes("web")
+	s.counts("the first pod to be updated", 1, 3)
+	s.counts("the update to end without the node", 3, 3)
+	startKubelet(t, lost)
+	s.completes("web") // the pod there goes, too
 	s.runs("web", "v2")
 	for uid, pod := range s.pods("web") {
 		if was := before[uid]; was != nil {
 			s.restarted(was, pod, once)
 		}
 	}
-	startKubelet(t, lost)
+}
+
+// counts waits until so many pods of web are updated and available.
+func (s *stage) counts(what string, updated, available int32) {
+	s.Helper()
+	s.wait(what, on("web", func(_ world, d *appsv1.Deployment) error {
+		if is := d.Status; is.UpdatedReplicas != updated || is.AvailableReplicas != available || is.ObservedGeneration < d.Generation {
+			return fmt.Errorf("%d pods are updated, and %d available", is.UpdatedReplicas, is.AvailableReplicas)
+		}
+		return nil
+	}))
 }
 
 // oneOnEachNode spreads pods over the nodes that take them.

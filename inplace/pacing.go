@@ -87,7 +87,7 @@ func (s *replicaSet) light() []*member {
 func (v *view) start(budget int) {
 	unproven := v.unproven()
 	for _, m := range v.members {
-		if !m.mayStart() || !m.toRestart() || m.turn || m.ready() || m.lost {
+		if !m.startable() || m.ready() {
 			continue
 		}
 		if starting, wait := m.starting(v.Now); starting {
@@ -101,12 +101,15 @@ func (v *view) start(budget int) {
 		}
 	}
 	for _, m := range v.members {
-		if m.mayStart() && m.toRestart() && !m.turn && m.available && budget > 0 {
+		if m.startable() && m.available && budget > 0 {
 			budget--
 			v.startOne(m)
 		}
 	}
 }
+
+// startable: nothing but the budget keeps the pod from its turn.
+func (m *member) startable() bool { return m.mayStart() && m.toRestart() && !m.turn && !m.lost }
 
 // startOne drains a pod with a gate. One without cannot be drained; it keeps its identity until it runs the new images, or
 // it would be counted as updated while its old container serves.

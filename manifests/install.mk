@@ -21,6 +21,7 @@ POLICIES := $(foreach policy,stayput-namespaces stayput-workloads stayput-settin
 	validatingadmissionpolicy/$(policy) validatingadmissionpolicybinding/$(policy))
 # Kubernetes 1.36 and newer serve what manifests/reopen needs.
 REOPENS := $(KUBECTL) get --raw /apis/admissionregistration.k8s.io/v1 | grep '"mutatingadmissionpolicies"' >/dev/null
+INSTALLED := $(STAYPUT) get deployment stayput >/dev/null 2>&1
 ISSUING := certificates.cert-manager.io issuers.cert-manager.io
 
 .PHONY: image
@@ -56,12 +57,16 @@ install-check:
 	@$(KUBECTL) get crd $(ISSUING) >/dev/null 2>&1 || \
 		{ echo "cert-manager is missing in this cluster: install it first, https://cert-manager.io/docs/installation/" >&2; exit 1; }
 
-# First nothing is held any more, then nobody starts anything, then what is under way is given back, then the rest goes. Gates are reopened
-# to the end.
+# First the managers leave as they do when a node is drained: while one leads, native writes must be held, or two would take pods out of
+# service. Then nothing is asked any more, then what is under way is given back, then the rest goes. Gates are reopened to the end.
 .PHONY: uninstall
 uninstall: ## give every update back to Kubernetes, then remove Stayput
+	@if $(INSTALLED); then \
+		$(STAYPUT) scale deployment stayput --replicas 0; \
+		$(STAYPUT) wait pod -l app.kubernetes.io/component=manager --for=delete --timeout=120s; \
+	fi
 	@$(KUBECTL) delete $(ADMISSION) $(POLICIES) --ignore-not-found
-	@if $(STAYPUT) get deployment stayput >/dev/null 2>&1; then $(MAKE) --no-print-directory uninstall-release; fi
+	@if $(INSTALLED); then $(MAKE) --no-print-directory uninstall-release; fi
 	@if $(REOPENS); then $(KUBECTL) delete -k manifests/reopen --ignore-not-found; fi
 	@$(KUBECTL) kustomize $(OVERLAY) | $(KUBECTL) delete --ignore-not-found --timeout=180s -f -
 
@@ -69,8 +74,6 @@ uninstall: ## give every update back to Kubernetes, then remove Stayput
 uninstall-release:
 	@image=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].image}'); \
 	args=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].args}' | sed 's/"manager"/"release"/'); \
-	$(STAYPUT) scale deployment stayput --replicas 0; \
-	$(STAYPUT) wait pod -l app.kubernetes.io/component=manager --for=delete --timeout=120s; \
 	$(STAYPUT) delete job stayput-release --ignore-not-found; \
 	sed "s|IMAGE$$|$$image|; s|ARGS$$|$$args|" manifests/uninstall/release.yaml | $(STAYPUT) apply -f -; \
 	$(STAYPUT) wait job stayput-release --for=condition=Complete --timeout=300s || \
