@@ -296,10 +296,15 @@ func (n news) justReleased() bool {
 	return false
 }
 
+const recreation = "Pods are recreated: "
+
 // recreated tells why an edit is left to the native controller, when its revision has no pods yet: later it is no news, unless just that
 // is the reason.
 func (n news) recreated() {
 	target, reasons := n.target(), n.plan.Verdict.Reasons
+	if target == nil && n.justReleased() {
+		n.event(n.workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
+	}
 	if target == nil || n.plan.Verdict.Held || len(reasons) == 0 || n.recreates[n.key] == target.GetUID() {
 		return
 	}
@@ -307,7 +312,7 @@ func (n news) recreated() {
 	n.recreates[n.key] = target.GetUID()
 	news := n.rollout.fresh(n.plan) || reasons[0].Code == inplace.CodeUnderWay
 	if news && n.mode.Manages() && reasons[0].Code != inplace.CodeReleased {
-		n.event(n.workload, corev1.EventTypeNormal, EventRecreated, "Pods are recreated: "+reasons.String())
+		n.event(n.workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
 	}
 }
 

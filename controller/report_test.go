@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -170,6 +171,16 @@ func TestReportOfRecreation(t *testing.T) {
 		Reasons: inplace.Reasons{{Code: inplace.CodeUnderWay, Message: "begun with new pods"}},
 	}})
 	wantTold(t, begun.recorder, EventRecreated+" Pods are recreated: begun with new pods")
+}
+
+func TestReportOfARecreationWithoutTarget(t *testing.T) {
+	s := newStory(t)
+	s.rollout.ReplicaSets = slices.DeleteFunc(s.rollout.ReplicaSets, func(rs *inplace.ReplicaSet) bool { return rs.Name == "web-new" })
+	rewritten := inplace.Plan{Verdict: inplace.Verdict{Reasons: inplace.Reasons{{Code: inplace.CodeRewrittenImage, Message: "another image"}}}}
+	s.report(rewritten, s.marks(inplace.LabelReleased, "web-old")...)
+	wantTold(t, s.recorder, EventRecreated+" Pods are recreated: another image")
+	s.report(rewritten)
+	wantTold(t, s.recorder)
 }
 
 func TestReportOfAStall(t *testing.T) {
