@@ -10,7 +10,8 @@ func (v *view) lose() {
 }
 
 // givenUp are the ReplicaSets that are to have others in place of their lost pods. More of those than may be missed are no lost node but
-// an outage, in which new pods help nobody. And if other pods are not Ready, nobody could say which of them would be deleted.
+// an outage, in which new pods help nobody. If other pods are not Ready, nobody could say which of them would be deleted. And a lost pod may
+// still run, which with strategy Recreate no other may do at the same time.
 func (v *view) givenUp() []*replicaSet {
 	var sets []*replicaSet
 	all := 0
@@ -20,7 +21,7 @@ func (v *view) givenUp() []*replicaSet {
 			sets = append(sets, s)
 		}
 	}
-	if v.paused() || all > max(1, int(v.Deployment.maxUnavailable())) {
+	if v.paused() || !v.Deployment.rolls() || all > max(1, int(v.Deployment.maxUnavailable())) {
 		return nil
 	}
 	return sets

@@ -279,18 +279,33 @@ func TestNodeLostHalfway(t *testing.T) {
 	s.intact(slices.DeleteFunc(before, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "n4" }))
 }
 
-func TestOutageIsNoLostNode(t *testing.T) {
-	s := newScene(t, 4, nil, false)
-	s.pulls(4)
-	before := sorted(s.pods.objects)
-	s.goesDown("n2")
-	s.goesDown("n3")
-	s.edit("sets the image", app{image: "v2"})
-	s.rest()
-	for _, pod := range before {
-		if s.pods.objects[pod.Name].DeletionTimestamp != nil {
-			t.Errorf("pod %s was given up", pod.Name)
-		}
+func TestLostPodsThatAreNotGivenUp(t *testing.T) {
+	recreate := func(d *Deployment) {
+		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	}
+	for name, test := range map[string]struct {
+		replicas int32
+		change   func(*Deployment)
+		down     []string
+	}{
+		"outage":   {4, nil, []string{"n2", "n3"}},
+		"Recreate": {1, recreate, []string{"n1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, test.replicas, test.change, false)
+			s.pulls(4)
+			before := sorted(s.pods.objects)
+			for _, node := range test.down {
+				s.goesDown(node)
+			}
+			s.edit("sets the image", app{image: "v2"})
+			s.rest()
+			for _, pod := range before {
+				if s.pods.objects[pod.Name].DeletionTimestamp != nil {
+					t.Errorf("pod %s was given up", pod.Name)
+				}
+			}
+		})
 	}
 }
 
