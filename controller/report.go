@@ -310,8 +310,8 @@ func (n news) recreated() {
 	}
 	n.failed(n.key, firstCode(reasons, "Superseded"))
 	n.recreates[n.key] = target.GetUID()
-	news := n.rollout.fresh(n.plan) || reasons[0].Code == inplace.CodeUnderWay
-	if news && n.mode.Manages() && reasons[0].Code != inplace.CodeReleased {
+	isNews := n.rollout.fresh(n.plan) || reasons[0].Code == inplace.CodeUnderWay
+	if isNews && n.mode.Manages() && reasons[0].Code != inplace.CodeReleased {
 		n.event(n.workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
 	}
 }

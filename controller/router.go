@@ -42,7 +42,7 @@ var nodeMatters = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)
 		after, isNode := e.ObjectNew.(*corev1.Node)
-		return ok && isNode && (inplace.NodeReadiness(before) != inplace.NodeReadiness(after) || !maps.Equal(before.Labels, after.Labels) ||
+		return nodeTurns.Update(e) || ok && isNode && (!maps.Equal(before.Labels, after.Labels) ||
 			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints))
 	},
 }

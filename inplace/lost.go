@@ -2,9 +2,8 @@ package inplace
 
 // lose finds the pods that are lost: not Ready, and on a node whose kubelet nobody hears of.
 func (v *view) lose() {
-	nodes := byName(v.Nodes)
 	for _, m := range v.members {
-		node := nodes[m.pod.Spec.NodeName]
+		node := v.nodes[m.pod.Spec.NodeName]
 		m.lost = node != nil && silent(node) && m.owner != v.target && m.toRestart() && !m.ready()
 	}
 }

@@ -22,17 +22,21 @@ func cannotMount(node *corev1.Node) string {
 	if info.OperatingSystem == string(corev1.Windows) {
 		return "Windows"
 	}
-	kubelet, err := versions.ParseGeneric(info.KubeletVersion)
-	if err != nil || kubelet.LessThan(mountingKubelet) {
+	if olderThan(mountingKubelet, info.KubeletVersion) {
 		return fmt.Sprintf("kubelet %q is not %s or newer", info.KubeletVersion, mountingKubelet)
 	}
 	name, number, _ := strings.Cut(info.ContainerRuntimeVersion, "://")
 	least, known := mountingRuntimes[name]
-	runtime, err := versions.ParseGeneric(number)
-	if !known || err != nil || runtime.LessThan(least) {
+	if !known || olderThan(least, number) {
 		return fmt.Sprintf("container runtime %q is neither containerd 2.1 nor cri-o 1.31 or newer", info.ContainerRuntimeVersion)
 	}
 	return ""
+}
+
+// olderThan counts what does not parse as older than anything.
+func olderThan(least *versions.Version, number string) bool {
+	version, err := versions.ParseGeneric(number)
+	return err != nil || version.LessThan(least)
 }
 
 func nodeReady(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionTrue }

@@ -225,9 +225,8 @@ var sayingKubelet = versions.MustParseGeneric("1.36")
 // stranded looks at a puller whose kubelet does not come as far as to pull, since the node has trouble with its network or has no addresses
 // left. A pod that is there already may need none of that to restart.
 func (p *pulls) stranded(puller *corev1.Pod, node *corev1.Node) (pullState, string) {
-	kubelet, err := versions.ParseGeneric(node.Status.NodeInfo.KubeletVersion)
 	sandbox := condition(puller, corev1.PodReadyToStartContainers)
-	if err != nil || kubelet.LessThan(sayingKubelet) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
+	if olderThan(sayingKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
 		return pulling, ""
 	}
 	over, wait := since(puller.CreationTimestamp.Time, stranding, p.now)
@@ -380,7 +379,7 @@ func (p *pulls) skip(why string) {
 
 // pulls of a Deployment. Its own controller is the Deployment, which takes only ReplicaSets for its own.
 func (v *view) pulls() *pulls {
-	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: byName(v.Nodes), now: v.Now,
+	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodes, now: v.Now,
 		pods: slices.Collect(v.states()), reserve: 1 + int(v.Deployment.maxSurge())}
 	if v.target != nil {
 		p.workload = pulledForDeployment(v.Deployment, v.target.rs)

@@ -17,6 +17,7 @@ type view struct {
 	target  *replicaSet   // nil as long as nobody has created it
 	sets    []*replicaSet // oldest first
 	members []*member     // by name: an order that no event changes
+	nodes   map[string]*corev1.Node
 	// What was worked out of templates once.
 	changes    map[*ReplicaSet]Change
 	containers map[*ReplicaSet][]corev1.Container
@@ -41,7 +42,7 @@ type wish struct {
 }
 
 func (r Rollout) view() *view {
-	v := &view{Rollout: r, verdict: r.Verdict(), changes: map[*ReplicaSet]Change{}, containers: map[*ReplicaSet][]corev1.Container{}}
+	v := &view{Rollout: r, verdict: r.Verdict(), nodes: byName(r.Nodes), changes: map[*ReplicaSet]Change{}, containers: map[*ReplicaSet][]corev1.Container{}}
 	for _, rs := range r.oldestFirst() {
 		s := &replicaSet{rs: rs}
 		s.wish = wish{replicas: replicas(rs), settling: rs.Labels[LabelSettling], released: rs.Labels[LabelReleased],
