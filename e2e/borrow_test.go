@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ func borrow(t *testing.T) {
 		"quota, a percentage":   borrowRefused,
 		"quota, an explicit 0":  borrowAwaited,
 		"nothing is left after": borrowTwice,
+		"nodes full half-way":   borrowCrowded,
 	}
 	for name, lends := range map[string]struct {
 		deployment *appsv1.Deployment
@@ -49,7 +51,7 @@ func borrow(t *testing.T) {
 		}
 	}
 	together(t, lengthy(scenarios, "borrow false", "scaled up half-way", "scaled down half-way", "undo half-way", "pause half-way",
-		"opted out half-way", "quota, an explicit 0", "nothing is left after",
+		"opted out half-way", "quota, an explicit 0", "nothing is left after", "nodes full half-way",
 		"2 replicas", "3 replicas", "maxUnavailable 0, maxSurge 2", "maxUnavailable 0, minReady 3s"))
 }
 
@@ -197,6 +199,52 @@ func borrowAwaited(t *testing.T) {
 	s.limitPods(5)
 	s.completes("web")
 	s.kept("web", before, once)
+}
+
+// borrowCrowded: a pod that waits for the place of a borrowed one is given back instead, as its ReplicaSet's controller deletes it
+// first.
+func borrowCrowded(t *testing.T) {
+	s := newStage(t, borrowing)
+	s.seats(6)
+	s.create(web(4, rolling("0", "2"), slow, seated))
+	before := s.pods("web")
+	// Outage: one is deleted here while up to two restart.
+	s.begin("crowded", Rules{Created: exactly(3), Deleted: exactly(3), Outage: true})
+	s.setImage("web", "app=v2")
+	s.reaches("web", lent)
+	s.rollout("pause", "web")
+	s.rests("web")
+	s.seats(5)
+	gone := s.untouched("web")
+	s.kubectl("", "delete", "pod", gone.Name)
+	s.wait("a pod to find no node", of("web", unplaced))
+	s.rollout("resume", "web")
+	s.completes("web")
+	s.runs("web", "v2")
+	delete(before, gone.UID)
+	s.survived("web", before)
+}
+
+func unplaced(now workload) error {
+	if slices.ContainsFunc(now.pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" }) {
+		return nil
+	}
+	return errors.New("every pod has one")
+}
+
+const seat = "example.com/seat"
+
+// seats says how many pods that want one find a seat, all of them on one node.
+func (s *stage) seats(n int) {
+	s.Helper()
+	seats := fmt.Sprintf(`{"%s":"%d"}`, seat, n)
+	s.kubectl("", "patch", "node", s.realNodes()[0], "--subresource=status", "--type=merge",
+		"-p", fmt.Sprintf(`{"status":{"capacity":%s,"allocatable":%s}}`, seats, seats))
+}
+
+func seated(d *appsv1.Deployment) {
+	one := corev1.ResourceList{seat: resource.MustParse("1")}
+	d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: one, Requests: one}
 }
 
 // limitPods puts a quota on the namespace's pods and waits until it is in force.

@@ -98,6 +98,7 @@ func (v *view) account() {
 			s.wish.borrowed = note(s.loan)
 		}
 		v.markBorrowed(s)
+		v.markFirst(s)
 	}
 }
 
@@ -137,6 +138,31 @@ func (v *view) markBorrowed(s *replicaSet) {
 			v.step(m.lend())
 		}
 	}
+}
+
+// markFirst gives back, in the place of a borrowed pod that may go, any that their controller deletes before it whatever their costs:
+// it would try that one, which is held. And where the nodes are full that one may be waiting for the very place of the borrowed.
+func (v *view) markFirst(s *replicaSet) {
+	for _, m := range s.pods {
+		if !m.goes && slices.ContainsFunc(s.pods, m.precedes) {
+			v.step(m.dismissed())
+		}
+	}
+}
+
+// precedes tells whether the other pod may go but this one is deleted first: by what ActivePodsWithRanks compares before the costs.
+func (m *member) precedes(other *member) bool {
+	placed := func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
+	pending := func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending }
+	switch {
+	case !MayGo(other.pod):
+		return false
+	case placed(m.pod) != placed(other.pod):
+		return placed(other.pod)
+	case pending(m.pod) != pending(other.pod):
+		return pending(m.pod)
+	}
+	return !Gated(other.pod) && other.ready() && !m.ready() // one with a gate is closed and will not be Ready
 }
 
 // unmarked: some pod is borrowed and nobody knows yet which. Until then it must not be moved as one of the others.
@@ -241,7 +267,7 @@ func (v *view) giveBack() bool {
 	}
 	given, budget := false, v.budget()
 	for _, s := range v.sets {
-		left := max(s.loan-v.kept(s), s.going())
+		left := max(s.loan-v.kept(s), min(s.loan, s.going()))
 		if s != v.target {
 			left = max(left, min(s.loan-len(s.borrowed()), s.missing()))
 		}
@@ -372,7 +398,7 @@ func (m *member) lend() PatchPod {
 
 // dismissed makes the pod the first that its controller deletes.
 func (m *member) dismissed() PatchPod {
-	return m.annotated("given back", [2]string{corev1.PodDeletionCost, firstToGo})
+	return m.annotated("given back", [2]string{AnnotationBorrowed, "true"}, [2]string{corev1.PodDeletionCost, firstToGo})
 }
 
 // stay makes the pod one like the others, with the deletion cost its template gave it.

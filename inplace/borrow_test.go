@@ -131,7 +131,7 @@ func (s *scene) wait(d time.Duration) {
 func TestNothingCanBeBorrowed(t *testing.T) {
 	scarce := map[string]func(*scene){
 		"quota":    func(s *scene) { s.quota = 2 },
-		"capacity": func(s *scene) { s.full = true },
+		"capacity": func(s *scene) { s.room = s.placed() },
 	}
 	for name, scarce := range scarce {
 		t.Run(name+", a percentage", func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestNothingCanBeBorrowed(t *testing.T) {
 			if plan := s.rollout().Plan(); s.moved(1)() || plan.Phase != PhaseStalled || !strings.HasPrefix(plan.Message, "no pod could be borrowed") {
 				t.Errorf("after the deadline the plan is %+v, steps %q", plan, s.steps)
 			}
-			s.quota, s.full = 100, false
+			s.quota, s.room = plenty, plenty
 			s.wait(time.Minute)
 			s.intact(before)
 		})
@@ -221,6 +221,22 @@ func TestReleaseWhileBorrowed(t *testing.T) {
 	s.mode = ModeNone
 	s.rest()
 	s.intact(nil)
+}
+
+func TestNoRoomForAnotherWhileBorrowed(t *testing.T) {
+	for moved := range 5 {
+		t.Run(fmt.Sprintf("%d pods moved", moved), func(t *testing.T) {
+			s, before := borrowing(t, 4, surge("0", "2"))
+			s.edit("sets the image", app{image: "v2"})
+			s.until(func() bool { return s.made == 6 && s.moved(moved)() })
+			s.room = s.placed()
+			if err := s.terminate(before[0].Name); err != nil {
+				t.Fatal(err)
+			}
+			s.wait(time.Minute)
+			s.intact(before[1:])
+		})
+	}
 }
 
 func TestLastBorrowedPodIsNotReopened(t *testing.T) {

@@ -48,9 +48,8 @@ func (k *kubelet) run(name string) {
 		return
 	}
 	if pod.Spec.NodeName == "" {
-		if !k.full { // the scheduler
-			_, err := edit(k.world, k.world.pods, name, "", func(pod *corev1.Pod) { pod.Spec.NodeName = "node" })
-			if err != nil {
+		if k.placed() < k.room {
+			if _, err := edit(k.world, k.world.pods, name, "", k.schedule); err != nil {
 				k.violated("schedule: %v", err)
 			}
 		}

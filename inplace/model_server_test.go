@@ -109,9 +109,8 @@ type world struct {
 
 	mode     Mode
 	settings Settings
-	// quota is how many pods there may be, full that new ones find no node.
-	quota int
-	full  bool
+	// quota is how many pods there may be, room how many find a node.
+	quota, room int
 	// verdict is that of the live objects at some version, remembered.
 	verdict     Verdict
 	verdictAt   int64
@@ -257,17 +256,34 @@ func (w *world) createPod(rs *ReplicaSet) error {
 	pod.CreationTimestamp = metav1.NewTime(w.now)
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	pod.Status.Phase = corev1.PodPending
-	if !w.full {
-		pod.Spec.NodeName = "node"
-	}
 	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: ConditionServing}}
 	}
-	w.pull.place(pod, 3)
+	w.schedule(pod)
 	w.rules.podCreated(w, rs)
 	w.logf("%s created", name)
 	put(w, w.pods, pod)
 	return nil
+}
+
+const plenty = 100
+
+// schedule gives the pod a node if there is room.
+func (w *world) schedule(pod *corev1.Pod) {
+	if w.placed() < w.room {
+		pod.Spec.NodeName = "node"
+		w.pull.place(pod, 3)
+	}
+}
+
+func (w *world) placed() int {
+	placed := 0
+	for _, pod := range w.pods.objects {
+		if pod.Spec.NodeName != "" {
+			placed++
+		}
+	}
+	return placed
 }
 
 // deletePod is a DELETE by the ReplicaSet controller: held while its ReplicaSet is settling.

@@ -48,7 +48,9 @@ type pulls struct {
 	current map[string]*corev1.Pod
 	// running are the images that pods of the workload run, by node.
 	running map[string][]string
-	failed  bool
+	// ahead are the nodes with a puller on which some pod still waits for its turn, behind those of them whose images are not there yet.
+	ahead, behind int
+	failed        bool
 }
 
 // pull says of every pod whether its images are on its node, and has them pulled where they are not. It comes before anybody's
@@ -80,6 +82,7 @@ func (p *pulls) look() {
 		}
 	}
 	slices.SortStableFunc(p.next, func(a, b *podState) int { return cmp.Compare(rank(a), rank(b)) })
+	p.count()
 }
 
 // rank is how pods come to their turns: those that do not serve anyway go first.
@@ -193,7 +196,7 @@ func (p *pulls) without(s *podState) (why string, skipped bool) {
 		return "Stayput does not know its own image", true
 	case p.Refused.Target == p.workload.target && p.Refused.Why != "":
 		return p.Refused.Why, true
-	case room == 0 && len(p.Pullers) == 0:
+	case room == 0 && (len(p.Pullers) == 0 || !s.available && p.rests()):
 		return quota, true
 	case node == nil:
 		return "", true // it is gone, and its pods go
@@ -289,20 +292,24 @@ func (d *draft) delete(puller *corev1.Pod, why string) {
 }
 
 // create has the images pulled for the pods whose turns come next. While a node's pods have their turn its puller does not
-// count, so that pulling goes on ahead of the restarts.
+// count, so that pulling goes on ahead of the restarts. Nor does one that is done, where a pod does not serve: all others may be
+// waiting for that pod.
 func (p *pulls) create() {
 	room, _ := p.room()
-	free := min(p.atATime-p.busy(), room)
 	begun := map[string]bool{}
 	for _, s := range p.next {
 		node := s.pod.Spec.NodeName
 		if s.lacks == "" || begun[node] || p.exists(node) {
 			continue
 		}
-		if free <= 0 {
+		busy := p.ahead
+		if !s.available {
+			busy = p.behind
+		}
+		if len(begun) >= min(p.atATime-busy, room) {
 			return
 		}
-		free, begun[node] = free-1, true
+		begun[node] = true
 		p.step(CreatePuller{Pod: p.puller(s.pod), Target: p.workload.target})
 	}
 }
@@ -313,17 +320,25 @@ func (p *pulls) exists(node string) bool {
 	return slices.ContainsFunc(p.Pullers, func(puller *corev1.Pod) bool { return puller.Name == name })
 }
 
-// busy counts the nodes with a puller on which some pod still waits for its turn. Those that did not take it, or whose kubelet
-// says nothing, do not count: nothing is pulled there.
-func (p *pulls) busy() int {
-	waiting := map[string]bool{}
+// count counts the nodes that pull. Those that did not take their puller, or whose kubelet says nothing, are not among them: nothing is
+// pulled there.
+func (p *pulls) count() {
+	counted := map[string]bool{}
 	for _, s := range p.next {
-		if name := s.pod.Spec.NodeName; !Closed(s.pod) && p.works(name) {
-			waiting[name] = true
+		name := s.pod.Spec.NodeName
+		if Closed(s.pod) || counted[name] || !p.works(name) {
+			continue
+		}
+		counted[name] = true
+		p.ahead++
+		if state, _ := p.Waiter.tells(p.current[name]); state != pulled {
+			p.behind++
 		}
 	}
-	return len(waiting)
 }
+
+// rests: every puller is done, and stays until its pods have had their turns.
+func (p *pulls) rests() bool { return p.behind == 0 && p.ahead == len(p.Pullers) }
 
 // works: the node has a puller, and does something about it.
 func (p *pulls) works(name string) bool {

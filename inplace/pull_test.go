@@ -120,9 +120,13 @@ func TestPull(t *testing.T) {
 		skipped string // part of why nothing is pulled somewhere
 		waits   string // part of the plan's message
 	}{
-		"two nodes at a time":           {nil, "pull n1, pull n2", "", "waiting for image app:2 on node n1"},
-		"nothing is pulled first":       {[]func(*Rollout){func(r *Rollout) { r.Settings.PrePullParallelism = 0 }}, "close p1, close p2, close p3, close p4", "", ""},
-		"those that are unready first":  {[]func(*Rollout){podIs(3, unready)}, "pull n4, pull n1", "", ""},
+		"two nodes at a time":          {nil, "pull n1, pull n2", "", "waiting for image app:2 on node n1"},
+		"nothing is pulled first":      {[]func(*Rollout){func(r *Rollout) { r.Settings.PrePullParallelism = 0 }}, "close p1, close p2, close p3, close p4", "", ""},
+		"those that are unready first": {[]func(*Rollout){podIs(3, unready)}, "pull n4, pull n1", "", ""},
+		"one that serves no more goes ahead of the budget": {[]func(*Rollout){pullerOn("n1", isRunning()), pullerOn("n2", isRunning()), podIs(3, unready),
+			func(r *Rollout) { r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1)) }}, "pull n4", "", "node n4"},
+		"nor does the quota keep it":    {[]func(*Rollout){pullerOn("n1", isRunning()), pullerOn("n2", isRunning()), podIs(3, unready), quotaOf("10", "8")}, "close p4, close p1, close p2", "ResourceQuota q", ""},
+		"but not of those that pull":    {[]func(*Rollout){pullerOn("n1", creating), pullerOn("n2", creating), podIs(3, unready)}, "", "", "node n4"},
 		"two are being pulled":          {[]func(*Rollout){pullerOn("n1", waitingFor("ContainerCreating", "")), pullerOn("n2", corev1.ContainerState{})}, "", "", "node n1"},
 		"the first have it":             {[]func(*Rollout){pullerOn("n1", isRunning()), pullerOn("n2", corev1.ContainerState{})}, "close p1", "", "node n2"},
 		"the next while the first move": {[]func(*Rollout){pullerOn("n1", isRunning()), podIs(0, drained)}, "pull n2, pull n3", "", ""},

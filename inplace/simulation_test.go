@@ -331,7 +331,7 @@ func templateImages(t Template) string {
 
 // newWorld is a cluster with a Deployment that has been rolled out natively.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: ModeInPlace, quota: 100,
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: ModeInPlace, quota: plenty, room: plenty,
 		deployments: newStore[*Deployment](), sets: newStore[*ReplicaSet](), pods: newStore[*corev1.Pod](), slices: newStore[*discoveryv1.EndpointSlice]()}
 	w.rules.out, w.rules.gone, w.rules.last = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
 	w.gatesBorn = w.rng.Intn(4) > 0
@@ -449,11 +449,11 @@ func (w *world) disturb() {
 			}
 		}
 	case n == 24:
-		w.quota = map[bool]int{true: len(w.pods.objects), false: 100}[w.quota == 100]
+		w.quota = map[bool]int{true: len(w.pods.objects), false: plenty}[w.quota == plenty]
 		w.logf("the quota is %d", w.quota)
 	case n == 25:
-		w.full = !w.full
-		w.logf("the nodes are full: %v", w.full)
+		w.room = map[bool]int{true: w.placed(), false: plenty}[w.room == plenty]
+		w.logf("the nodes have room for %d", w.room)
 	case w.rules.loose:
 		w.disturbLoosely()
 	}
@@ -550,13 +550,18 @@ func (w *world) calm() {
 
 // finish takes all obstacles away and demands the right end.
 func (w *world) finish() {
-	w.quota, w.full = 100, false
+	w.quota = plenty
 	w.user("ends with something that works", func(d *Deployment) {
 		d.Spec.Paused = false
 		if raw := string(d.Spec.Template.raw); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
 			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}.template()
 		}
 	})
+	w.room = plenty
+	if d := w.deployment(); !d.rolls() || d.maxUnavailable() > 0 {
+		w.room = int(desired(d)) // that must do
+		w.logf("the nodes have room for %d", w.room)
+	}
 	if !w.stayput.running && !w.stayput.gone {
 		w.logf("our process comes back")
 		w.stayput = newStayput(w)
@@ -585,9 +590,10 @@ func (w *world) describe() string {
 	return text
 }
 
-// resync is what happens to ReplicaSets twice a day at the latest. A deletion that was held just before we died is not tried again
-// before, unless the ReplicaSet or one of its pods changes.
+// resync is what happens to Deployments and ReplicaSets twice a day at the latest. A deletion that was held just before we died is not
+// tried again before, unless the ReplicaSet or one of its pods changes, nor a write of which the Deployment controller had tired.
 func (w *world) resync() {
+	w.deploymentController.wake(1)
 	for _, state := range w.replicaSetController.state {
 		state.dirty = true
 	}
