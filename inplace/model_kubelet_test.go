@@ -48,7 +48,7 @@ func (k *kubelet) run(name string) {
 		return
 	}
 	if pod.Spec.NodeName == "" {
-		if k.placed() < k.room {
+		if k.roomy() {
 			if _, err := edit(k.world, k.world.pods, name, "", k.schedule); err != nil {
 				k.violated("schedule: %v", err)
 			}

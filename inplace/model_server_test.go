@@ -270,11 +270,13 @@ const plenty = 100
 
 // schedule gives the pod a node if there is room.
 func (w *world) schedule(pod *corev1.Pod) {
-	if w.placed() < w.room {
+	if w.roomy() {
 		pod.Spec.NodeName = "node"
 		w.pull.place(pod, 3)
 	}
 }
+
+func (w *world) roomy() bool { return w.placed() < w.room }
 
 func (w *world) placed() int {
 	placed := 0

@@ -61,6 +61,7 @@ func (p *pulls) pull(paused bool) {
 		p.dismissAll(p.Pullers, "images are not pulled first")
 		return
 	}
+	p.count()
 	for _, s := range p.next {
 		s.lacks = p.lacks(s)
 	}
@@ -82,7 +83,6 @@ func (p *pulls) look() {
 		}
 	}
 	slices.SortStableFunc(p.next, func(a, b *podState) int { return cmp.Compare(rank(a), rank(b)) })
-	p.count()
 }
 
 // rank is how pods come to their turns: those that do not serve anyway go first.
@@ -326,12 +326,15 @@ func (p *pulls) count() {
 	counted := map[string]bool{}
 	for _, s := range p.next {
 		name := s.pod.Spec.NodeName
-		if Closed(s.pod) || counted[name] || !p.works(name) {
+		if Closed(s.pod) || counted[name] {
 			continue
 		}
 		counted[name] = true
-		p.ahead++
-		if state, _ := p.Waiter.tells(p.current[name]); state != pulled {
+		state, works := p.works(name)
+		if works {
+			p.ahead++
+		}
+		if works && state != pulled {
 			p.behind++
 		}
 	}
@@ -340,14 +343,14 @@ func (p *pulls) count() {
 // rests: every puller is done, and stays until its pods have had their turns.
 func (p *pulls) rests() bool { return p.behind == 0 && p.ahead == len(p.Pullers) }
 
-// works: the node has a puller, and does something about it.
-func (p *pulls) works(name string) bool {
+// works tells whether the node has a puller and does something about it, and how far that is.
+func (p *pulls) works(name string) (pullState, bool) {
 	puller, node := p.current[name], p.nodes[name]
 	if puller == nil || node == nil || !nodeReady(node) {
-		return false
+		return pulling, false
 	}
 	state, _ := p.Waiter.tells(puller)
-	return state != pullerRejected
+	return state, state != pullerRejected
 }
 
 // puller is the one for the pod's node, with all the images that the pods there will need.
