@@ -3,6 +3,7 @@ package controller
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,6 +47,7 @@ func TestReconcileWaitsForItsOwnWrites(t *testing.T) {
 		t.Errorf("%d patches were planned on a cache older than our writes", c.patches-before)
 	}
 	r.cached = r.live
+	c.reconcile(r) // the marks are stored: a gate closes
 	c.kubeletSeesGates()
 	c.reconcile(r)
 	if got := *c.replicaSet("web-old").Spec.Replicas; got != 2 {
@@ -145,6 +147,67 @@ func TestReconcileReleasesWhatIsRefused(t *testing.T) {
 	wantTold(t, c.recorder, "policy no-marks")
 }
 
+// Who refuses marks refuses the label of a release as well. No pod may be taken out of service for what turns out not to be ours to do.
+func TestReconcileRecordsAReleaseThatIsRefused(t *testing.T) {
+	c := newCluster(t)
+	c.refuse = func(object client.Object, _ string) error {
+		if _, is := object.(*inplace.ReplicaSet); is {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "replicasets"}, object.GetName(), errText("policy hands-off"))
+		}
+		return nil
+	}
+	r := c.reconciler(nil)
+	c.start(r)
+	for range 5 {
+		_, _ = r.Reconcile(t.Context(), request) // with the errors of what is refused
+		for _, pod := range c.snapshot().rollout.Pods {
+			if inplace.Closed(pod) {
+				t.Fatalf("pod %s is taken out of service", pod.Name)
+			}
+		}
+	}
+	if verdict := c.snapshot().rollout.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
+		t.Errorf("the verdict is %+v", verdict)
+	}
+	wantTold(t, c.recorder, "policy hands-off")
+}
+
+func TestReconcileGivesBackWhatFailsForTooLong(t *testing.T) {
+	c := newCluster(t)
+	c.refuse = func(object client.Object, _ string) error {
+		if _, is := object.(*inplace.ReplicaSet); is {
+			return apierrors.NewInternalError(errText("failed calling webhook"))
+		}
+		return nil
+	}
+	r := c.reconciler(nil)
+	c.start(r)
+	if _, err := r.Reconcile(t.Context(), request); err == nil || !c.snapshot().rollout.Verdict().Held {
+		t.Fatalf("given back at once (%v)", err)
+	}
+	r.failing.since[web] = time.Now().Add(-failingPatience)
+	_, _ = r.Reconcile(t.Context(), request)
+	if verdict := c.snapshot().rollout.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
+		t.Errorf("two minutes later the verdict is %+v", verdict)
+	}
+	wantTold(t, c.recorder, "failed calling webhook")
+}
+
+func TestFailingIsForgotten(t *testing.T) {
+	now, f := time.Now(), failing{}
+	for _, step := range []struct {
+		after   time.Duration
+		succeed bool
+		tooLong bool
+	}{{0, false, false}, {failingPatience - 1, false, false}, {failingPatience, false, true}, {failingPatience, true, false}, {failingPatience, false, false}} {
+		if step.succeed {
+			f.forget(web)
+		} else if tooLong := f.tooLong(web, now.Add(step.after)); tooLong != step.tooLong {
+			t.Errorf("after %s it is too long: %t", step.after, tooLong)
+		}
+	}
+}
+
 func TestReconcileRetriesWhatFails(t *testing.T) {
 	c := newCluster(t)
 	c.refuse = func(client.Object, string) error { return apierrors.NewInternalError(errText("etcd is away")) }
@@ -177,6 +240,7 @@ func TestReconcileClosesNoGateForAnOvertakenEdit(t *testing.T) {
 	c := newCluster(t)
 	r := c.reconciler(nil)
 	c.start(r)
+	c.reconcile(r) // marks
 	r = c.reconciler(c.snapshot())
 	c.reconcile(r) // remembers what is there
 	edited := decode[inplace.Deployment](t, deploymentJSON)

@@ -221,6 +221,7 @@ func TestReconcileWaitsForEndpoints(t *testing.T) {
 	c.serving()
 	r := c.reconciler(nil)
 	c.start(r)
+	c.reconcile(r) // marks
 	c.reconcile(r)
 	c.kubeletSeesGates()
 	out := c.closedPods()

@@ -45,7 +45,7 @@ func (r releaser) wake(ctx context.Context, kind kind, read source) error {
 	for workload := range workloads {
 		rollout, readErr := read(ctx, workload)
 		if rollout != nil {
-			err = errors.Join(err, r.writer.carryOutAll(ctx, workload, rollout.Wake()).err)
+			err = errors.Join(err, r.writer.carryOut(ctx, workload, rollout.Wake()).err)
 		}
 		err = errors.Join(err, readErr)
 	}

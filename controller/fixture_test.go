@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,8 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
+
+var leaseKey = types.NamespacedName{Namespace: "stayput-system", Name: inplace.Lease}
 
 var web = types.NamespacedName{Namespace: "shop", Name: "web"}
 
@@ -51,7 +54,7 @@ func newCluster(t *testing.T) *cluster {
 func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, inplace.AddToScheme)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, inplace.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +86,7 @@ func (c *cluster) admit(object client.Object, patch client.Patch) error {
 
 // reconciler is a new process: it remembers nothing. It reads through the reader given, else the API server.
 func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
-	live := observe.Reader{Reader: c}
+	live := c.observer()
 	if cached == nil {
 		cached = live
 	}
@@ -92,9 +95,13 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 		live:     deployments(live),
 		drains:   &drains{cached: live, live: live},
 		quotas:   live,
-		writer:   writer{client: c, live: c, memory: &memory{}},
+		writer:   c.writer(),
 		reporter: newReporter(deploymentKind, c.recorder, c.metrics),
 	}
+}
+
+func (c *cluster) observer() observe.Reader {
+	return observe.Reader{Reader: c, Hold: observe.Hold{Reader: c, Namespace: leaseKey.Namespace}}
 }
 
 func (c *cluster) reconcile(r *Reconciler) reconcile.Result {
@@ -118,7 +125,7 @@ func (c *cluster) replicaSet(name string) *inplace.ReplicaSet {
 // snapshot is a cache that has stopped.
 func (c *cluster) snapshot() frozen {
 	c.t.Helper()
-	rollout, err := observe.Reader{Reader: c}.Rollout(c.t.Context(), web)
+	rollout, err := c.observer().Rollout(c.t.Context(), web)
 	if err != nil || rollout == nil {
 		c.t.Fatal(rollout, err)
 	}
@@ -158,6 +165,7 @@ func newObjects(t *testing.T) []client.Object {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: web.Namespace, Labels: map[string]string{
 			inplace.LabelUpdate: "in-place", inplace.LabelDrain: "0", inplace.LabelPrePullParallelism: "0"}}},
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseKey.Namespace, Name: leaseKey.Name}},
 		decode[inplace.Deployment](t, deploymentJSON),
 		decode[inplace.ReplicaSet](t, fmt.Sprintf(replicaSetJSON, "web-old", "old", "10:00", 3, "app:1", "old", 3)),
 		decode[inplace.ReplicaSet](t, fmt.Sprintf(replicaSetJSON, "web-new", "new", "11:00", 0, "app:2", "new", 0)),

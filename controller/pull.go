@@ -84,12 +84,6 @@ func createsPuller(step inplace.Step) bool {
 	return creates
 }
 
-// isOfPuller tells whether a step concerns a puller: no other step depends on it.
-func isOfPuller(step inplace.Step) bool {
-	_, deletes := step.(inplace.DeletePuller)
-	return deletes || createsPuller(step)
-}
-
 // createPuller has a name that is derived from target and node, so that a second attempt on a stale cache finds it existing.
 func (w writer) createPuller(ctx context.Context, step inplace.CreatePuller) (write, error) {
 	puller := step.Pod.DeepCopy()
@@ -133,6 +127,6 @@ func (r releaser) deletePullers(ctx context.Context) (done bool, err error) {
 			steps = append(steps, inplace.DeletePuller{Pod: &list.Items[i], Why: "Stayput is being uninstalled"})
 		}
 	}
-	all := r.writer.carryOutAll(ctx, types.NamespacedName{}, steps)
+	all := r.writer.carryOut(ctx, types.NamespacedName{}, steps)
 	return !all.outdated, all.err
 }

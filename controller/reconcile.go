@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -85,6 +86,7 @@ type Reconciler struct {
 	drains       *drains
 	quotas       quotaReader
 	refusals     refusals
+	failing      failing
 	writer       writer
 	reporter     *reporter
 }
@@ -99,10 +101,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.writer.memory.forget(request.NamespacedName)
 		r.drains.forget(request.NamespacedName)
 		r.refusals.forget(request.NamespacedName)
+		r.failing.forget(request.NamespacedName)
 		r.reporter.gone(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	return r.advance(ctx, request.NamespacedName, rollout)
+	result, err := r.advance(ctx, request.NamespacedName, rollout)
+	if err != nil && r.failing.tooLong(request.NamespacedName, time.Now()) && rollout.Verdict().Held {
+		why := fmt.Sprintf("it has failed for %s: %v", failingPatience, err)
+		return r.giveBack(ctx, request.NamespacedName, rollout, inplace.Reason{Code: inplace.CodeFailing, Message: why})
+	}
+	return result, err
 }
 
 // advance plans on what was read, unless that is older than what is known to be, and carries the plan out.
@@ -145,10 +153,10 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 }
 
 // execute carries the plan out and reports what was done. If a step of an update is refused, the update is given back. Where
-// there is nothing to give back, a refusal is an error like others, and does not keep the other steps waiting.
+// there is nothing to give back, a refusal is an error like others.
 func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName, rollout rollout, plan inplace.Plan) (reconcile.Result, error) {
 	if !plan.Verdict.Held {
-		return r.finish(ctx, workload, rollout, plan, r.writer.carryOutAll(ctx, workload, plan.Steps))
+		return r.finish(ctx, workload, rollout, plan, r.writer.carryOut(ctx, workload, plan.Steps))
 	}
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
 		return reconcile.Result{RequeueAfter: lookAgain}, err
@@ -161,8 +169,13 @@ func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName,
 		return r.finish(ctx, workload, rollout, plan, done)
 	}
 	r.reporter.report(rollout, plan, done.writes)
-	release := rollout.Release(refused.reason())
-	return r.finish(ctx, workload, rollout, release, r.writer.carryOutAll(ctx, workload, release.Steps))
+	return r.giveBack(ctx, workload, rollout, refused.reason())
+}
+
+// giveBack gives the update back to the native controller.
+func (r *Reconciler) giveBack(ctx context.Context, workload types.NamespacedName, rollout rollout, why inplace.Reason) (reconcile.Result, error) {
+	release := rollout.Release(why)
+	return r.finish(ctx, workload, rollout, release, r.writer.carryOut(ctx, workload, release.Steps))
 }
 
 // overtaken tells whether the workload was edited since it was read, or is no longer ours, if the plan takes pods out of service: the native
@@ -193,6 +206,7 @@ func (r *Reconciler) finish(
 	if done.err != nil {
 		return reconcile.Result{}, done.err
 	}
+	r.failing.forget(workload)
 	if r.noteRefusal(workload, rollout, done) {
 		return reconcile.Result{RequeueAfter: soon}, nil
 	}

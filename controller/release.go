@@ -125,7 +125,7 @@ func (r releaser) release(ctx context.Context, workload types.NamespacedName, re
 		return false, nil
 	}
 	plan := rollout.Release(inplace.Reason{Code: inplace.CodeUninstalled, Message: "Stayput is being uninstalled"})
-	done := r.writer.carryOutAll(ctx, workload, plan.Steps)
+	done := r.writer.carryOut(ctx, workload, plan.Steps)
 	return done.outdated, done.err
 }
 

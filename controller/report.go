@@ -289,7 +289,8 @@ func (n news) released() {
 // justReleased tells whether one of the writes put the mark of a released update.
 func (n news) justReleased() bool {
 	for _, w := range n.writes {
-		if w.before != nil && !inplace.Released(w.before) && inplace.Released(w.after) {
+		_, recorded := w.step.(inplace.RecordRelease)
+		if recorded || w.before != nil && !inplace.Released(w.before) && inplace.Released(w.after) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -43,7 +44,7 @@ func Setup(m manager.Manager, cached observe.Reader) (*Prober, error) {
 	if err := setupGates(m, prober); err != nil {
 		return nil, err
 	}
-	if err := m.Add(&farewell{cached: cached, writer: newWriter(m)}); err != nil {
+	if err := m.Add(&farewell{cached: cached, writer: newWriter(m, cached)}); err != nil {
 		return nil, err
 	}
 	metrics := newMetrics(ctrlmetrics.Registry)
@@ -72,7 +73,7 @@ func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeTurns)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached)), newDrains(m, cached), metrics))
+		Complete(newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached)), newDrains(m, cached), newWriter(m, cached), metrics))
 }
 
 // setupDaemonSets reconciles DaemonSets on the leader.
@@ -86,7 +87,7 @@ func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics)
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeMatters)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached)), newDrains(m, cached), metrics))
+		Complete(newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached)), newDrains(m, cached), newWriter(m, cached), metrics))
 }
 
 // live reads the API server by the rules of the cached reader.
@@ -95,21 +96,22 @@ func live(m manager.Manager, cached observe.Reader) observe.Reader {
 	return cached
 }
 
-func newWriter(m manager.Manager) writer {
-	return writer{client: m.GetClient(), live: m.GetAPIReader(), memory: &memory{}}
+func newWriter(m manager.Manager, cached observe.Reader) writer {
+	lease := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Lease}
+	return writer{client: m.GetClient(), live: m.GetAPIReader(), memory: &memory{}, lease: lease}
 }
 
 func newDrains(m manager.Manager, cached observe.Reader) *drains {
 	return &drains{cached: cached, live: live(m, cached)}
 }
 
-func newReconciler(m manager.Manager, kind kind, cached, live source, drains *drains, metrics *metrics) *Reconciler {
+func newReconciler(m manager.Manager, kind kind, cached, live source, drains *drains, writer writer, metrics *metrics) *Reconciler {
 	return &Reconciler{
 		cached:   cached,
 		live:     live,
 		drains:   drains,
 		quotas:   observe.Reader{Reader: m.GetAPIReader()},
-		writer:   newWriter(m),
+		writer:   writer,
 		reporter: newReporter(kind, m.GetEventRecorder("stayput"), metrics),
 	}
 }

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -43,6 +46,8 @@ type writer struct {
 	// live reads the API server itself.
 	live   client.Reader
 	memory *memory
+	// lease is where releases are recorded.
+	lease types.NamespacedName
 }
 
 // outcome is what became of steps.
@@ -55,8 +60,7 @@ type outcome struct {
 	err      error
 }
 
-// carryOut makes the steps in order. They do not build on one another, so outdated ones are passed over; an error ends it, unless
-// it is about a puller.
+// carryOut makes the steps in order, each whatever becomes of the others: they do not build on one another. Outdated ones are passed over.
 func (w writer) carryOut(ctx context.Context, workload types.NamespacedName, steps []inplace.Step) outcome {
 	var done outcome
 	for _, step := range steps {
@@ -67,36 +71,21 @@ func (w writer) carryOut(ctx context.Context, workload types.NamespacedName, ste
 			done.writes = append(done.writes, made)
 		case isOutdated(err):
 			done.outdated = true
-		case isOfPuller(step):
-			done.unpull(step, err)
 		default:
-			done.err = errors.Join(done.err, fmt.Errorf("%s: %w", step.Describe(), err))
-			return done
+			done.fail(step, err)
 		}
 	}
 	return done
 }
 
-// unpull notes what went wrong with a puller. One that is refused is no error: the update goes on without.
-func (o *outcome) unpull(step inplace.Step, err error) {
+// fail notes what went wrong. A puller that is refused is no error: the update goes on without.
+func (o *outcome) fail(step inplace.Step, err error) {
 	creates, ok := step.(inplace.CreatePuller)
 	if ok && errors.As(err, new(refusal)) {
 		o.unpulled = inplace.Refused{Target: creates.Target, Why: err.Error()}
 		return
 	}
 	o.err = errors.Join(o.err, fmt.Errorf("%s: %w", step.Describe(), err))
-}
-
-// carryOutAll makes every step, whatever becomes of the others.
-func (w writer) carryOutAll(ctx context.Context, workload types.NamespacedName, steps []inplace.Step) outcome {
-	var all outcome
-	for _, step := range steps {
-		done := w.carryOut(ctx, workload, []inplace.Step{step})
-		all.writes = append(all.writes, done.writes...)
-		all.outdated = all.outdated || done.outdated
-		all.err = errors.Join(all.err, done.err)
-	}
-	return all
 }
 
 // carry makes one step. Patches are decoded into empty objects: into a filled one, decoding would keep removed map keys.
@@ -116,11 +105,31 @@ func (w writer) carry(ctx context.Context, step inplace.Step) (write, error) {
 		return w.createPuller(ctx, s)
 	case inplace.DeletePuller:
 		return w.deletePuller(ctx, s)
+	case inplace.RecordRelease:
+		return w.record(ctx, s, func(records inplace.Records) { records.Add(s.Workload.GetUID(), s.Hash, time.Now()) })
+	case inplace.ForgetRelease:
+		return w.record(ctx, s, func(records inplace.Records) { records.Remove(s.Workload.GetUID()) })
 	case inplace.PatchStatus:
 		return w.patch(ctx, s, statusPatcher{w.client}, s.Deployment, &inplace.Deployment{}, s.Operations)
 	default:
 		return write{}, fmt.Errorf("unknown kind of step %T", step)
 	}
+}
+
+// record changes the releases on record. Whoever leads renews the Lease at the same time.
+func (w writer) record(ctx context.Context, step inplace.Step, change func(inplace.Records)) (write, error) {
+	lease := &coordinationv1.Lease{}
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := w.live.Get(ctx, w.lease, lease); err != nil {
+			return err
+		}
+		if lease.Annotations == nil {
+			lease.Annotations = map[string]string{}
+		}
+		change(lease.Annotations)
+		return w.client.Update(ctx, lease, FieldOwner)
+	})
+	return write{step: step, after: lease}, err
 }
 
 // create makes the object from the raw JSON, so that fields newer than our types are kept. Its name is derived from the

@@ -62,7 +62,7 @@ func (v *view) gaveUp() bool {
 func (v *view) loans() {
 	left := max(0, v.total()-v.desired())
 	take := func(s *replicaSet) {
-		s.loan = min(noted(s.rs), left, max(s.size(), len(s.pods)))
+		s.loan = min(s.noted(), left, max(s.size(), len(s.pods)))
 		left -= s.loan
 	}
 	for _, s := range v.sets {
@@ -92,6 +92,7 @@ func (v *view) account() {
 		switch {
 		case s == v.target && v.gaveUp():
 		case s.unsettled() && !s.seen(): // what was lowered may have been created in that moment
+			s.wish.borrowed = note(s.noted())
 		case s == v.target && s.unsettled() && s.loan == 0 && v.inVain():
 			s.wish.borrowed = unobtainable
 		default:
@@ -102,8 +103,11 @@ func (v *view) account() {
 	}
 }
 
+// noted is what may be borrowed: so the note says, or somebody else has added it.
+func (s *replicaSet) noted() int { return noted(s.rs) + s.surged() }
+
 // unsettled: more is noted than is borrowed by now.
-func (s *replicaSet) unsettled() bool { return noted(s.rs) > s.loan }
+func (s *replicaSet) unsettled() bool { return s.noted() > s.loan }
 
 // inVain: the deadline passed before anything could be borrowed, and the user has not said outright that no pod may be missed.
 func (v *view) inVain() bool {
@@ -410,6 +414,6 @@ func (m *member) stay() PatchPod {
 	return m.annotated("stays", entries...)
 }
 
-func (m *member) annotated(why string, entries ...[2]string) PatchPod {
-	return PatchPod{Pod: m.pod, Operations: guarded(m.pod, setEntries("annotations", m.pod.Annotations, entries...)...), Why: why}
+func (s *podState) annotated(why string, entries ...[2]string) PatchPod {
+	return PatchPod{Pod: s.pod, Operations: guarded(s.pod, setEntries("annotations", s.pod.Annotations, entries...)...), Why: why}
 }

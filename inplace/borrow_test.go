@@ -60,7 +60,7 @@ func TestStepsOfBorrowing(t *testing.T) {
 		"three replicas": {3, nil, [][]string{begin(4), one("1", "3 → 2", "1 → 2"), one("2", "2 → 1", "2 → 3"), one("3", "1 → 0", "3 → 4"), end(3, 4)}},
 		"two at a time": {4, surge("0", "2"), [][]string{begin(5, 6),
 			// Pod 6 is available a moment after pod 5, and so is pod 4 after pod 3.
-			{"close 1", "A 4 → 3", "close 2", "move 1", "A 3 → 2", "B 2 → 3", "move 2", "B 3 → 4", "open 2", "open 1",
+			{"close 1", "A 4 → 3", "move 1", "close 2", "A 3 → 2", "B 2 → 3", "move 2", "B 3 → 4", "open 2", "open 1",
 				"close 3", "A 2 → 1", "move 3", "B 4 → 5", "close 4", "open 3", "A 1 → 0", "move 4", "B 5 → 6", "open 4"},
 			{"5 given back", "close 5", "B 6 → 5", "B marks", "6 given back", "close 6", "B 5 → 4", "A marks", "B marks"}}},
 		"no more than restart": {1, surge("0", "3"), [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
@@ -244,7 +244,7 @@ func TestLastBorrowedPodIsNotReopened(t *testing.T) {
 	r.Settings.Borrow = true
 	r.replicaSet("a", app{image: "v1"}, 0)
 	target := r.replicaSet("b", app{image: "v2"}, 1)
-	target.Labels[LabelSettling], target.Labels[LabelBorrowed] = "1", "1"
+	target.Labels[LabelSettling], target.Labels[LabelBorrowed] = begun, "1"
 	target.Status.Replicas = 2
 	r.pod("original", target)
 	going := r.pod("borrowed", target, drained, func(pod *corev1.Pod) {

@@ -37,12 +37,15 @@ func (v *daemonView) impossible() *Reason {
 
 // update is the whole story of an update in place. It is marked first: who finds it later knows that there is somebody to wake.
 func (v *daemonView) update() {
+	v.forgetRecord(v.DaemonSet, v.Recorded, false)
 	switch {
 	case v.target == nil:
 		v.phase(PhaseWaiting, "the DaemonSet controller has not recorded the new revision")
 	case !Settling(v.target):
 		v.mark()
 	default:
+		v.set(v.target, func(m *marks) { m.woken = v.tend(v.target.Labels, v.Now) })
+		v.patchRevisions()
 		v.move()
 	}
 	v.gates()
@@ -165,6 +168,9 @@ func (v *daemonView) patchRevisions() {
 func (r DaemonRollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Revision: v.target, Reasons: Reasons{why}}
+	if v.unfinished() {
+		v.record(v.DaemonSet, v.targetHash(), why)
+	}
 	v.gates()
 	v.dismissAll(v.Pull.Pullers, why.Message)
 	v.letGo()
@@ -184,6 +190,7 @@ func (v *daemonView) letGo() {
 // leave leaves nothing of ours behind where the native controller updates, or has nothing to do. What we had begun is given back.
 func (v *daemonView) leave() {
 	v.gates()
+	v.keepRecord()
 	v.pulls().leave(v.verdict.Reasons)
 	if v.target != nil && Settling(v.target) {
 		v.letGo()
@@ -227,6 +234,7 @@ func (v *daemonView) lastGate() time.Time {
 
 // finish adds what every plan says about itself.
 func (v *daemonView) finish() Plan {
+	v.arrange()
 	v.plan.Verdict = v.verdict
 	v.plan.Progress = v.progress()
 	if v.plan.Phase != "" {
@@ -254,7 +262,7 @@ func (v *daemonView) progress() Progress {
 		}
 	}
 	if at := slices.IndexFunc(v.Revisions, Settling); at >= 0 {
-		progress.Started = timeOf(v.Revisions[at].Labels[LabelSettling])
+		progress.Started = startedAt(v.Revisions[at].Labels[LabelSettling])
 	}
 	return progress
 }

@@ -33,7 +33,10 @@ type DaemonRollout struct {
 	Settings Settings
 	Rules    Rules
 	Now      time.Time
-	// Endpoints: as for a Rollout.
+	// HeldSince is since when the caller has held deletions of this update; zero if it has not.
+	HeldSince time.Time
+	// Recorded and Endpoints: as for a Rollout.
+	Recorded  string
 	Endpoints Endpoints
 }
 
@@ -79,10 +82,16 @@ func (r DaemonRollout) workloadReason(target *ControllerRevision) *Reason {
 		return &Reason{Code: CodeStrategy, Path: "/spec/updateStrategy/type", Message: "strategy OnDelete leaves it to people when a pod is updated"}
 	case r.DaemonSet.surges():
 		return &Reason{Code: CodeStrategy, Path: "/spec/updateStrategy/rollingUpdate/maxSurge", Message: "maxSurge asks for a new pod before the old one goes"}
-	case target != nil && Released(target):
+	case target != nil && Released(target), r.onRecord():
 		return &Reason{Code: CodeReleased, Message: "the update was given back to the DaemonSet controller"}
 	}
 	return nil
+}
+
+func (r DaemonRollout) onRecord() bool { return r.Recorded != "" && r.Recorded == r.targetHash() }
+
+func (r DaemonRollout) targetHash() string {
+	return templateHash(r.DaemonSet.Spec.Template.Typed(), nil)
 }
 
 // surges is AllowsSurge of pkg/controller/daemon/util/daemonset_util.go.
@@ -117,6 +126,8 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, Reason) {
 		return true, Reason{Code: CodeReleased, Message: "the pod is one of the target already"}
 	case reason != nil:
 		return false, *reason
+	case !near.updated(m) && !r.holdLasts(near.target):
+		return false, Reason{Code: CodeUntended, Message: "nobody has tended the update lately"}
 	case m.change.InPlace():
 		return true, Reason{Message: "the pod is updated in place"}
 	}
@@ -128,6 +139,18 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, Reason) {
 		return true, Reason{Message: "the gate of another pod of the DaemonSet has just moved"}
 	}
 	return false, m.change.Reasons[0]
+}
+
+func (r DaemonRollout) holdLasts(target *ControllerRevision) bool {
+	held := r.HeldSince
+	if held.IsZero() {
+		held = r.Now
+	}
+	var labels map[string]string
+	if target != nil {
+		labels = target.Labels
+	}
+	return HoldLasts(labels, held, r.Now)
 }
 
 // on is the rollout with the pods of one node only.

@@ -146,6 +146,10 @@ func (f *fleet) carryOut(step Step) {
 	case DeletePuller:
 		f.steps = append(f.steps, "drop "+s.Pod.Spec.NodeName)
 		f.pull.delete(s)
+	case RecordRelease:
+		f.Recorded = s.Hash
+	case ForgetRelease:
+		f.Recorded = ""
 	default:
 		f.t.Fatalf("unexpected step %s", step.Describe())
 	}

@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
@@ -13,6 +14,25 @@ type draft struct {
 }
 
 func (d *draft) step(s Step) { d.plan.Steps = append(d.plan.Steps, s) }
+
+// arrange puts first what lets pods serve, then what people are told, and last what takes pods out of service: some of it may fail.
+func (d *draft) arrange() {
+	rank := func(step Step) int {
+		gate, isGate := step.(SetGate)
+		_, isRecord := step.(RecordRelease)
+		_, isStatus := step.(PatchStatus)
+		switch {
+		case isRecord, isGate && gate.Open:
+			return 0
+		case isStatus:
+			return 1
+		case Closes(step):
+			return 3
+		}
+		return 2
+	}
+	slices.SortStableFunc(d.plan.Steps, func(a, b Step) int { return rank(a) - rank(b) })
+}
 
 // again asks for another look after that time; 0 for none.
 func (d *draft) again(after time.Duration) { d.plan.After = sooner(d.plan.After, after) }
@@ -30,7 +50,7 @@ func (d *draft) phase(phase Phase, message string) { d.plan.Phase, d.plan.Messag
 // seconds is how times stand in labels.
 func seconds(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 
-// timeOf reads a time from a label; one that is not ours is long ago.
+// timeOf reads a time from a label; one that is not ours is zero, and so long ago.
 func timeOf(label string) time.Time {
 	unix, err := strconv.ParseInt(label, 10, 64)
 	if err != nil {

@@ -57,7 +57,7 @@ func (c *deploymentController) run() {
 	if !c.dirty || c.now.Before(c.due) {
 		return
 	}
-	c.dirty = false
+	c.dirty, c.due = false, time.Time{}
 	if err := c.sync(); err == nil {
 		c.failures = 0
 	} else if c.failures++; c.failures <= 15 {
@@ -312,7 +312,7 @@ func (c *deploymentController) scaleDownOld(d *Deployment, sets, old []*ReplicaS
 	for _, rs := range old {
 		scaled, err := c.scaleTo(d, rs, sizes[rs.Name], false)
 		if err != nil {
-			return changed, err // the real one swallows it here, and retries on the next event or resync
+			return false, nil // so does the real one: it tries again with the next event, or when the deadline has passed
 		}
 		changed = changed || scaled
 	}
@@ -397,9 +397,18 @@ func (c *deploymentController) syncStatus(d *Deployment, sets []*ReplicaSet, tar
 		setCondition(&status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonComplete, "", c.now))
 	}
 	if len(statusOperations(d.Status, status)) == 0 {
+		c.awaitDeadline(d, status)
 		return nil
 	}
 	return c.writeStatus(d, func(into *appsv1.DeploymentStatus) { *into = status })
+}
+
+// awaitDeadline is requeueStuckDeployment.
+func (c *deploymentController) awaitDeadline(d *Deployment, status appsv1.DeploymentStatus) {
+	v := &view{Rollout: Rollout{Deployment: d, Now: c.now}}
+	if v.awaitDeadline(status); v.plan.After > 0 {
+		c.dirty, c.due = true, c.now.Add(v.plan.After)
+	}
 }
 
 func (c *deploymentController) writeStatus(d *Deployment, change func(*appsv1.DeploymentStatus)) error {

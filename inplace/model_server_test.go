@@ -26,6 +26,9 @@ var (
 	errHeld     = errors.New("held")
 	errNotFound = errors.New("not found")
 	errQuota    = errors.New("exceeded quota")
+	// What the API server answers to our writes where somebody forbids them, or is asked about them and does not answer.
+	errRefused = errors.New("forbidden")
+	errFailing = errors.New("failed calling webhook")
 )
 
 // stored is what the model API server stores; objects are never changed, writes store a changed copy.
@@ -116,6 +119,15 @@ type world struct {
 	verdictAt   int64
 	verdictMode Mode
 
+	// unreachable: the API server does not reach our webhooks.
+	unreachable bool
+	// refuses is what our writes to a resource are answered.
+	refuses map[string]error
+	// recorded is what the Lease says of the Deployment.
+	recorded string
+	// heldSince is when a write of an update was first held, by its target.
+	heldSince map[string]time.Time
+
 	gatesBorn bool
 	pull      pullModel
 	// lags are those of our controller, the Deployment controller and the ReplicaSet controller.
@@ -171,7 +183,8 @@ func (w *world) deployment() *Deployment { return w.deployments.objects["web"] }
 
 // rollout is what is, without any delay.
 func (w *world) rollout() Rollout {
-	r := Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings, Now: w.now}
+	r := Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
+		Recorded: w.recorded, Now: w.now}
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	return r
 }
@@ -181,7 +194,21 @@ func (w *world) held() bool {
 	if w.verdictAt != w.version || w.verdictMode != w.mode {
 		w.verdict, w.verdictAt, w.verdictMode = w.rollout().Verdict(), w.version, w.mode
 	}
-	return w.stayput.holdAlive() && w.verdict.Held
+	return w.holdAlive() && w.verdict.Held && w.lasts(w.verdict.Target)
+}
+
+// holdAlive: the webhooks are asked, and a leader stands behind them.
+func (w *world) holdAlive() bool { return !w.unreachable && w.now.Before(w.stayput.lease) }
+
+// lasts: the leader tends the update.
+func (w *world) lasts(target *ReplicaSet) bool {
+	if target == nil {
+		target = &ReplicaSet{}
+	}
+	if w.heldSince[target.Name].IsZero() || w.now.Sub(w.heldSince[target.Name]) > 10*time.Minute {
+		w.heldSince[target.Name] = w.now
+	}
+	return HoldLasts(target.Labels, w.heldSince[target.Name], w.now)
 }
 
 // heldFor judges a new ReplicaSet by its own template: the Deployment controller may create it from an old cache.
@@ -189,7 +216,7 @@ func (w *world) heldFor(rs *ReplicaSet) bool {
 	r := w.rollout()
 	r.Deployment = r.Deployment.DeepCopy()
 	r.Deployment.Spec.Template = rs.Spec.Template
-	return w.stayput.holdAlive() && r.Verdict().Held
+	return w.holdAlive() && r.Verdict().Held
 }
 
 // updateReplicaSet is an UPDATE by the Deployment controller, which passes our webhook.
@@ -256,7 +283,7 @@ func (w *world) createPod(rs *ReplicaSet) error {
 	pod.CreationTimestamp = metav1.NewTime(w.now)
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	pod.Status.Phase = corev1.PodPending
-	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone {
+	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone && !w.unreachable && w.recorded == "" && w.refuses["pods/status"] == nil {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: ConditionServing}}
 	}
 	w.schedule(pod)
@@ -295,7 +322,7 @@ func (w *world) deletePod(name string) error {
 		return errNotFound
 	}
 	owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
-	if owner != nil && Settling(owner) && !MayGo(pod) && w.stayput.holdAlive() && w.mode.Manages() {
+	if owner != nil && Settling(owner) && !MayGo(pod) && w.holdAlive() && w.mode.Manages() && w.lasts(owner) && w.recorded == "" {
 		w.logf("denied: delete %s", name)
 		return errNotFound
 	}
@@ -313,7 +340,18 @@ func (w *world) terminate(name string) error {
 
 // carryOut does one of our steps. The patches are applied to JSON, as the API server does.
 func (w *world) carryOut(step Step) error {
+	if err := w.refuses[resourceOf(step)]; err != nil {
+		return err
+	}
 	switch s := step.(type) {
+	case RecordRelease:
+		w.version++
+		w.recorded = s.Hash
+		return nil
+	case ForgetRelease:
+		w.version++
+		w.recorded = ""
+		return nil
 	case CreateReplicaSet:
 		rs := &ReplicaSet{}
 		if err := json.Unmarshal(s.Object, rs); err != nil {
@@ -347,6 +385,21 @@ func (w *world) carryOut(step Step) error {
 		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool { return images(before) != images(after) })
 	}
 	return fmt.Errorf("unknown step %T", step)
+}
+
+// resourceOf is what a step writes to, empty for what nobody refuses.
+func resourceOf(step Step) string {
+	switch step.(type) {
+	case CreateReplicaSet, PatchReplicaSet:
+		return "replicasets"
+	case PatchPod:
+		return "pods"
+	case SetGate:
+		return "pods/status"
+	case PatchStatus:
+		return "deployments/status"
+	}
+	return ""
 }
 
 func images(pod *corev1.Pod) string {

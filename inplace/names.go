@@ -17,9 +17,15 @@ const (
 	// of the last touch, in Unix seconds: writing it is what wakes that controller. With a hash behind it, it is about a target that
 	// was not there yet: see standsFor.
 	LabelReleased = "stayput.dev/released"
-	// LabelWoken, on a revision, is written to wake the native controller when the last manager may be going, and that of DaemonSets when
-	// gates no longer keep a deletion back. Its value is the time, in Unix seconds; it is taken off when nothing is under way.
+	// LabelWoken, on a revision, is written to wake the native controller: every minute of an update, which is also the sign that the leader
+	// tends it (see HoldLasts), when the last manager may be going, and, for that of DaemonSets, when gates no longer keep a deletion back.
+	// Its value is the time, in Unix seconds; it is taken off when nothing is under way.
 	LabelWoken = "stayput.dev/woken"
+	// LabelReplicas on a ReplicaSet whose pods are being moved says how many replicas Stayput gave it last. If it has others, somebody else
+	// scales: see slip.go.
+	LabelReplicas = "stayput.dev/replicas"
+	// LabelSlipped on a target is when somebody else was last found to have scaled in the middle of the update, in Unix seconds.
+	LabelSlipped = "stayput.dev/slipped"
 	// LabelPuller marks the pods that have nodes pull new images before containers stop. Its value is the workload's UID.
 	LabelPuller = "stayput.dev/puller"
 	// LabelBorrowed on a target says how many of its replicas are borrowed, "0" that the update goes on without: see borrow.go.
@@ -30,6 +36,8 @@ const (
 	AnnotationMove = "stayput.dev/move"
 	// AnnotationBorrowed marks a pod that exists only while others are updated.
 	AnnotationBorrowed = LabelBorrowed
+	// AnnotationWoken on a pod of a DaemonSet wakes its controller where a revision cannot be written; the value is that of LabelWoken.
+	AnnotationWoken = LabelWoken
 	// ConditionServing is the readiness gate of pods under a managed workload.
 	ConditionServing corev1.PodConditionType = "stayput.dev/serving"
 	// Lease names the leader's Lease in Stayput's own namespace.

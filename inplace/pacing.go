@@ -14,14 +14,15 @@ func (v *view) pace() {
 		m.turn = v.keepsTurn(m)
 	}
 	// Scaling comes first: until then only what is half done goes on.
-	open := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.someoneGoes() && !v.unmarked()
+	open := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.someoneGoes() && !v.unmarked() && v.steady()
 	budget := v.budget()
 	for _, s := range v.sets {
 		if s != v.target {
 			v.leaving(s, open, &budget)
 		}
 	}
-	if open && !v.paused() {
+	// Nobody is taken out of service before the marks are stored: if they cannot be, the update is given back.
+	if open && !v.paused() && v.allSettling() {
 		v.start(budget)
 	}
 }
@@ -118,7 +119,7 @@ func (v *view) startOne(m *member) {
 	case Gated(m.pod):
 		m.turn = true
 		v.step(closeGate(m.pod, v.Now, Change{Images: m.images}.String()))
-	case v.allSettling():
+	default:
 		v.step(m.become(v.target.rs, m.images, v.Now))
 	}
 }

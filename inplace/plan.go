@@ -78,6 +78,9 @@ func (v *view) impossible() *Reason {
 	if v.nativeUnderWay() {
 		return &Reason{Code: CodeUnderWay, Message: "the Deployment controller has begun a rollout with new pods"}
 	}
+	if v.slipsAgain() {
+		return &Reason{Code: CodeUnderWay, Message: "the Deployment controller scales although it should be held: the API server does not reach Stayput's webhooks"}
+	}
 	return nil
 }
 
@@ -91,10 +94,12 @@ func (v *view) nativeUnderWay() bool {
 
 // update is the whole story of an update in place; each part finds out by itself whether it is its turn.
 func (v *view) update() {
+	v.forgetRecord(v.Deployment, v.Recorded, false)
 	v.pulls().pull(v.paused())
 	v.pace()
 	v.gates()
 	v.account()
+	v.noteSlip()
 	switch {
 	case v.target == nil && v.recreates():
 		v.create()
@@ -112,6 +117,8 @@ func (v *view) update() {
 // prepare brings the replicas in order before pods move: the Deployment may have been scaled.
 func (v *view) prepare() {
 	switch {
+	case !v.steady():
+		v.phase(PhaseWaiting, whyUnsteady)
 	case v.excess() != 0:
 		v.phase(PhaseScaling, "bring the replicas to what the Deployment wants")
 		v.scale()
@@ -129,6 +136,7 @@ func (v *view) prepare() {
 
 // finish adds what every plan says about itself.
 func (v *view) finish() Plan {
+	v.arrange()
 	v.plan.Verdict = v.verdict
 	v.plan.Progress = v.progress()
 	if v.plan.Phase != "" {
@@ -164,7 +172,7 @@ func (v *view) progress() Progress {
 	}
 	for _, s := range v.sets {
 		if Settling(s.rs) {
-			progress.Started = timeOf(s.rs.Labels[LabelSettling])
+			progress.Started = startedAt(s.rs.Labels[LabelSettling])
 		}
 	}
 	return progress

@@ -84,6 +84,14 @@ func (s *scene) round() {
 	s.plan()
 }
 
+// pass lets time pass in which nothing happens, but that our controller looks when it asked to.
+func (s *scene) pass(d time.Duration) {
+	for end := s.now.Add(d); s.now.Before(end); s.plan() {
+		s.now = s.now.Add(tendEvery / 2)
+		s.stayput.lease = s.now.Add(leaseDuration)
+	}
+}
+
 // plan carries out one plan and notes its steps, gates of new pods and status aside.
 func (s *scene) plan() {
 	if !s.stayput.running {
@@ -123,7 +131,10 @@ func (s *scene) note(step Step) {
 		}
 		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "move", false: "patch"}[step.Moves], s.short(step.Pod)))
 	case PatchReplicaSet:
-		s.steps = append(s.steps, s.shortSet(step.ReplicaSet.Name)+" "+strings.ReplaceAll(step.Why, "replicas ", ""))
+		why := strings.TrimSuffix(strings.TrimSuffix(strings.ReplaceAll(step.Why, "replicas ", ""), "tended"), ", ")
+		if why != "" { // how time passes is for TestTending to see
+			s.steps = append(s.steps, s.shortSet(step.ReplicaSet.Name)+" "+why)
+		}
 	case CreatePuller:
 		s.steps = append(s.steps, "pull "+step.Pod.Spec.NodeName)
 	case DeletePuller:
@@ -204,7 +215,7 @@ func TestStepsOfAnImage(t *testing.T) {
 	one := func(pod, lower, raise string) []string {
 		return []string{"A " + lower, "move " + pod, "B " + raise, "open " + pod}
 	}
-	want := []string{"close 1", "A marks", "B marks"}
+	want := []string{"A marks", "B marks", "close 1"}
 	want = append(want, one("1", "3 → 2", "0 → 1")...)
 	want = append(append(want, "close 2"), one("2", "2 → 1", "1 → 2")...)
 	want = append(append(want, "close 3"), "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
@@ -327,7 +338,7 @@ func TestStepsOfRecreate(t *testing.T) {
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
-	s.expect("create", "close 1", "A marks", "B marks", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.expect("create", "A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 	s.intact(before)
 }
 
@@ -393,8 +404,8 @@ func TestStepsOfABadImageAndItsUndo(t *testing.T) {
 	before := sorted(s.pods.objects)
 	s.edit("sets an image that does not exist", app{image: "bad"})
 	s.rest()
-	s.expect("close 1", "A marks", "B marks", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
-	s.now = s.now.Add(2 * time.Minute)
+	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
+	s.pass(2 * time.Minute)
 	s.rest()
 	if plan := s.rollout().Plan(); plan.Phase != PhaseStalled || plan.Progress.Moved != 0 || plan.Progress.Moving != 1 {
 		t.Errorf("after the deadline the plan is %+v", plan)
@@ -413,7 +424,7 @@ func TestStepsOfTwoContainers(t *testing.T) {
 	before := sorted(s.pods.objects)
 	s.edit("sets the sidecar's image", app{image: "v1", sidecar: "s2"})
 	s.rest()
-	s.expect("close 1", "A marks", "B marks", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 	s.intact(before)
 	containers := s.kubelet.state[before[0].Name]
 	if was := before[0].Status.ContainerStatuses; containers["app"].id != was[0].ContainerID || containers["side"].id == was[1].ContainerID {
@@ -616,7 +627,7 @@ func TestTurns(t *testing.T) {
 				r.pod(fmt.Sprintf("new%d", i), target, nonNil(change))
 			}
 			for _, rs := range r.ReplicaSets {
-				rs.Labels[LabelSettling] = "1"
+				rs.Labels[LabelSettling] = begun
 			}
 			if got := turns(r.Plan()); !slices.Equal(got, c.want) {
 				t.Errorf("it is the turn of %v, not %v", got, c.want)
@@ -680,7 +691,7 @@ func TestSettlingWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v2"})
 			source, target := r.replicaSet("a", app{image: "v1"}, 1), r.replicaSet("b", app{image: "v2"}, 0)
-			source.Labels[LabelSettling], target.Labels[LabelSettling] = "1", "1"
+			source.Labels[LabelSettling], target.Labels[LabelSettling] = begun, begun
 			c.change(r, source, target)
 			plan := r.Plan()
 			moves := 0
@@ -726,7 +737,7 @@ func TestTooManyPods(t *testing.T) {
 	}{
 		"a native rollout":            {"", PhaseNative},
 		"scaled down half-way":        {"1", PhaseScaling},
-		"scaled down, deletions pass": {"1" + scaling, PhaseScaling},
+		"scaled down, deletions pass": {begun + scaling, PhaseScaling},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(2, app{image: "v2"})
@@ -750,7 +761,7 @@ func TestQuotaDoesNotBlockTheEnd(t *testing.T) {
 	r.pod("p", target)
 	source.Status.Replicas = 0
 	source.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
-	source.Labels[LabelSettling], target.Labels[LabelSettling] = "1", "1"
+	source.Labels[LabelSettling], target.Labels[LabelSettling] = begun, begun
 	steps := r.Plan().Steps
 	if !slices.ContainsFunc(steps, func(s Step) bool { return strings.HasPrefix(s.Describe(), "ReplicaSet web-a: replicas 1 → 0") }) {
 		t.Errorf("the source keeps the replicas it cannot create: %v", steps)
@@ -769,7 +780,7 @@ func TestScalingDownWhileAGateCloses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(5, app{image: "v2"})
 			source, target := r.replicaSet("a", app{image: "v1"}, 3), r.replicaSet("b", app{image: "v2"}, 3)
-			source.Labels[LabelSettling], target.Labels[LabelSettling] = "1"+scaling, "1"+scaling
+			source.Labels[LabelSettling], target.Labels[LabelSettling] = begun+scaling, begun+scaling
 			r.pod("closing", source, conditionIs(ConditionServing, corev1.ConditionFalse), conditionIs(corev1.PodReady, c.ready))
 			r.pod("q", source)
 			r.pod("r", source)

@@ -21,7 +21,7 @@ func pullFixture(changes ...func(*Rollout)) *Rollout {
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(4))
 	r.Settings.PrePullParallelism, r.Pull.Waiter = 2, waiterForTests
 	source, target := r.replicaSet("a", app{image: "app:1", sidecar: "side:1"}, 4), r.replicaSet("b", app{image: "app:2", sidecar: "side:1"}, 0)
-	source.Labels[LabelSettling], target.Labels[LabelSettling] = "1", "1"
+	source.Labels[LabelSettling], target.Labels[LabelSettling] = begun, begun
 	for i := range 4 {
 		r.Nodes = append(r.Nodes, mountingNode(fmt.Sprint("n", i+1)))
 		r.pod(fmt.Sprint("p", i+1), source, func(pod *corev1.Pod) { pod.Spec.NodeName = fmt.Sprint("n", i+1) })
@@ -168,7 +168,7 @@ func TestPull(t *testing.T) {
 		"a pod that crashes waits":         {[]func(*Rollout){podIs(0, unready)}, "pull n1, pull n2", "", ""},
 		"a pod that is on no node yet":     {[]func(*Rollout){podIs(0, unready, func(pod *corev1.Pod) { pod.Spec.NodeName = "" })}, "pull n2, pull n3, close p1", "", ""},
 		"a pod on a node that is down":     {[]func(*Rollout){podIs(0, unready), nodeIs(0, func(n *corev1.Node) { n.Status.Conditions = nil })}, "pull n2, pull n3", "", ""},
-		"drained for another image":        {[]func(*Rollout){podIs(0, drained)}, "pull n1, pull n2, open p1", "", ""},
+		"drained for another image":        {[]func(*Rollout){podIs(0, drained)}, "open p1, pull n1, pull n2", "", ""},
 		"without gate":                     {[]func(*Rollout){pullerOn("n2", isRunning()), podIs(0, ungated), podIs(1, ungated)}, "pull n1, patch p2", "", ""},
 		"a puller of another target":       {[]func(*Rollout){pullerOn("n1", isRunning(), func(p *corev1.Pod) { p.Name = "old" })}, "drop n1, pull n1, pull n2", "", ""},
 		"one that is terminating":          {[]func(*Rollout){pullerOn("n1", isRunning(), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })}, "pull n2, pull n3", "", ""},
@@ -241,7 +241,7 @@ func TestBadImageStopsNothing(t *testing.T) {
 	s.edit("sets an image that does not exist", app{image: "bad"})
 	s.rest()
 	s.expect("pull n1", "pull n2", "A marks", "B marks")
-	s.now = s.now.Add(11 * time.Minute)
+	s.pass(11 * time.Minute)
 	s.rest()
 	s.expect()
 	progressing := deploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
@@ -262,8 +262,8 @@ func TestDaemonPullsFirst(t *testing.T) {
 	f.edit(app{image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "pull n1", "close p1",
-		"pull n2", "p1 is 2 app=v2", "drop n1", "open p1", "close p2",
-		"pull n3", "p2 is 2 app=v2", "drop n2", "open p2", "close p3", "p3 is 2 app=v2", "open p3", "drop n3", "mark 2 false false")
+		"pull n2", "p1 is 2 app=v2", "open p1", "drop n1", "close p2",
+		"pull n3", "p2 is 2 app=v2", "open p2", "drop n2", "close p3", "p3 is 2 app=v2", "open p3", "drop n3", "mark 2 false false")
 	f.updated("2", "v2")
 }
 

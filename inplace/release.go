@@ -20,6 +20,9 @@ const (
 func (r Rollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
+	if v.unfinished() {
+		v.record(v.Deployment, v.targetHash(), why)
+	}
 	v.gates()
 	v.dismissAll(v.Pull.Pullers, why.Message)
 	v.goBack()
@@ -113,6 +116,7 @@ func (v *view) goBack() {
 // wake that controller if there are new ones already (deletePod in pkg/controller/deployment/deployment_controller.go).
 func (v *view) keepReleased() {
 	left := v.sourcesInUse() || v.target != nil && v.target.size() < v.desired()
+	v.keepRecord(left)
 	for _, s := range v.sets {
 		if Released(s.rs) {
 			at, other, _ := strings.Cut(s.rs.Labels[LabelReleased], standsFor)

@@ -23,6 +23,8 @@ const (
 	CodeCannotCreate    = "CannotCreate"   // the target is missing and must not be written from our types
 	CodeUnderWay        = "UnderWay"       // the native controller is at it
 	CodeRefused         = "Refused"        // a policy refused a patch; given by the controller
+	CodeFailing         = "Failing"        // writes have failed for too long; given by the controller
+	CodeUntended        = "Untended"       // the leader has not looked after it lately
 	CodeUninstalled     = "Uninstalled"    // Stayput is leaving; given by the controller
 	labelTemplateHash   = appsv1.DefaultDeploymentUniqueLabelKey
 	recreateMaxReplicas = 1
@@ -43,6 +45,8 @@ type Rollout struct {
 	Settings Settings
 	Rules    Rules
 	Now      time.Time
+	// Recorded is the hash of the template whose update was given back on record, empty if none was: see RecordRelease.
+	Recorded string
 	// Endpoints are those of the pods whose gates are closed, with the time since when they have been seen to be out. Nobody needs
 	// them but the one who takes the steps of a Plan.
 	Endpoints Endpoints
@@ -135,7 +139,7 @@ func (r Rollout) workloadReason(target *ReplicaSet) *Reason {
 		return r.Mode.reason()
 	case d.DeletionTimestamp != nil:
 		return &Reason{Code: CodeDeleting, Message: "the Deployment is being deleted"}
-	case target != nil && Released(target), slices.ContainsFunc(r.ReplicaSets, r.standsIn):
+	case target != nil && Released(target), slices.ContainsFunc(r.ReplicaSets, r.standsIn), r.onRecord():
 		return &Reason{Code: CodeReleased, Message: "the update was given back to the Deployment controller"}
 	case recreate && desired(d) > recreateMaxReplicas:
 		return &Reason{Code: CodeStrategy, Path: "/spec/strategy/type", Message: "strategy Recreate promises that two versions never run at once"}
@@ -171,6 +175,9 @@ func (r Rollout) standsIn(rs *ReplicaSet) bool {
 	_, hash, stands := strings.Cut(rs.Labels[LabelReleased], standsFor)
 	return stands && hash == r.targetHash()
 }
+
+// onRecord tells whether the record says that this very update was given back.
+func (r Rollout) onRecord() bool { return r.Recorded != "" && r.Recorded == r.targetHash() }
 
 // targetHash tells the Deployment's template from others, whatever ReplicaSet it may get.
 func (r Rollout) targetHash() string { return templateHash(r.Deployment.Spec.Template.Typed(), nil) }

@@ -14,6 +14,9 @@ import (
 
 var start = time.Unix(1_000_000, 0)
 
+// begun is the mark of an update that began just then.
+var begun = seconds(start)
+
 // fixture builds rollouts for tables: ReplicaSets are named after their hash, pods after theirs.
 func fixture(replicas int32, a app) *Rollout {
 	return &Rollout{Deployment: newDeployment(replicas, a), Mode: ModeInPlace, Now: start}
@@ -120,7 +123,7 @@ func TestVerdict(t *testing.T) {
 		"a source without replicas, whose pods are still there": {func(r *Rollout) { r.ReplicaSets[0].Spec.Replicas = new(int32) }, true, ""},
 		"only a mark is left": {func(r *Rollout) {
 			r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status.Replicas = new(int32), 0
-			r.ReplicaSets[0].Labels[LabelSettling] = "1"
+			r.ReplicaSets[0].Labels[LabelSettling] = begun
 		}, true, ""},
 		"only sources without pods": {func(r *Rollout) { r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status.Replicas = new(int32), 0 }, false, ""},
 		"no label":                  {func(r *Rollout) { r.Mode = ModeNone }, false, CodeMode},

@@ -188,7 +188,7 @@ func TestStepsOfADrain(t *testing.T) {
 	if !roughly(s.waited("A 3 → 2"), 2*time.Second) || !roughly(s.waited("A 2 → 1"), 2*time.Second) {
 		t.Errorf("the drains took %s and %s: %q", s.waited("A 3 → 2"), s.waited("A 2 → 1"), s.steps)
 	}
-	s.expect("close 1", "A marks", "B marks", "A 3 → 2", "move 1", "B 0 → 1", "open 1",
+	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1",
 		"close 2", "A 2 → 1", "move 2", "B 1 → 2", "open 2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
 	s.intact(before)
 }
@@ -200,7 +200,7 @@ func TestStepsOfTheLastEndpoint(t *testing.T) {
 	if waited := s.waited("A 1 → 0"); waited > 200*time.Millisecond {
 		t.Errorf("the only pod was out of service for %s before it restarted", waited)
 	}
-	s.expect("close 1", "A marks", "B marks", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 }
 
 func TestStepsOfASliceThatDoesNotFollow(t *testing.T) {
@@ -208,7 +208,7 @@ func TestStepsOfASliceThatDoesNotFollow(t *testing.T) {
 	s.endpointsController.away = true
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
-	s.expect("close 1", "A marks", "B marks")
+	s.expect("A marks", "B marks", "close 1")
 	s.now = s.now.Add(drainPatience + s.settings.Drain)
 	s.until(func() bool { return slices.Contains(s.steps, "move 1") })
 	s.expect("A 2 → 1", "move 1")
@@ -217,10 +217,10 @@ func TestStepsOfASliceThatDoesNotFollow(t *testing.T) {
 func TestStepsOfPauseWhileDraining(t *testing.T) {
 	s := draining(t, 3)
 	s.edit("sets the image", app{image: "v2"})
-	s.until(func() bool { return slices.Contains(s.steps, "B marks") })
+	s.until(func() bool { return slices.Contains(s.steps, "close 1") })
 	s.user("pauses", func(d *Deployment) { d.Spec.Paused = true })
 	s.until(func() bool { return slices.Contains(s.steps, "open 1") })
-	s.expect("close 1", "A marks", "B marks", "open 1")
+	s.expect("A marks", "B marks", "close 1", "open 1")
 	s.user("resumes", func(d *Deployment) { d.Spec.Paused = false })
 	s.until(func() bool { return slices.Contains(s.steps, "A 3 → 2") })
 	if !roughly(s.waited("A 3 → 2"), 2*time.Second) {
@@ -241,7 +241,7 @@ func TestStepsOfALabelDoNotDrain(t *testing.T) {
 func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
 	source, target := r.replicaSet("a", app{image: "v1"}, 2), r.replicaSet("b", app{image: "v2"}, 0)
-	source.Labels[LabelSettling], target.Labels[LabelSettling] = "1", "1"
+	source.Labels[LabelSettling], target.Labels[LabelSettling] = begun, begun
 	r.Settings.Drain = 2 * time.Second
 	pod := r.pod("p", source, drained)
 	r.pod("q", source)
@@ -279,7 +279,7 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 		{Endpoint{}, unseenAgain, nil},
 		{Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 2 * time.Second, nil},
 		{Endpoint{OutSince: closedAt.Add(3 * time.Second)}, time.Second, nil},
-		{Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 0, []string{"p1 is 2 app=v2"}},
+		{Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 54 * time.Second, []string{"p1 is 2 app=v2"}}, // to sign that somebody tends it
 	} {
 		f.Endpoints = out(step.endpoint)
 		if plan := f.once(); plan.After != step.after {

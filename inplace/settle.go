@@ -57,6 +57,8 @@ func (v *view) settle() {
 	switch {
 	case moving || !v.still():
 		v.phase(PhaseSettling, "pods change their ReplicaSet")
+	case !v.steady():
+		v.phase(PhaseWaiting, whyUnsteady)
 	case v.excess() > 0:
 		v.phase(PhaseScaling, "stop holding deletions, so that pods can be removed")
 		v.letDelete()
@@ -133,8 +135,18 @@ func (v *view) changed(s *replicaSet) (operations []jsonpatch.Operation, why []s
 	}
 	labels := s.marks()
 	if len(labels) > 0 {
-		operations = append(operations, labels...)
 		why = append(why, "marks")
+	}
+	if signature := v.signature(s); len(signature) > 0 {
+		labels = append(labels, signature...)
+		why = append(why, "tended")
+	}
+	if s.slipped() {
+		why = append(why, "somebody else's replicas")
+	}
+	operations = append(operations, labels...)
+	if len(why) > 0 {
+		operations = append(operations, s.ledger()...)
 	}
 	annotations := v.replicasAnnotations(s)
 	if len(annotations) > 0 && (resized || s.size() > 0 && (v.verdict.Held || len(labels) > 0)) {
@@ -165,6 +177,28 @@ func (v *view) onlyActive(only *replicaSet) bool {
 }
 
 func (s *replicaSet) marks() []jsonpatch.Operation {
+	slipped := s.wish.slipped
+	if s.wish.settling == "" {
+		slipped = ""
+	}
 	return setEntries("labels", s.rs.Labels, [2]string{LabelSettling, s.wish.settling}, [2]string{LabelReleased, s.wish.released},
-		[2]string{LabelWoken, ""}, [2]string{LabelBorrowed, s.wish.borrowed})
+		[2]string{LabelSlipped, slipped}, [2]string{LabelBorrowed, s.wish.borrowed})
+}
+
+// signature signs a ReplicaSet that is and stays marked.
+func (v *view) signature(s *replicaSet) []jsonpatch.Operation {
+	woken := ""
+	if s.wish.settling != "" && s.rs.Labels[LabelSettling] != "" {
+		woken = v.tend(s.rs.Labels, v.Now)
+	}
+	return setEntries("labels", s.rs.Labels, [2]string{LabelWoken, woken})
+}
+
+// ledger notes on a marked ReplicaSet what replicas it gets from us.
+func (s *replicaSet) ledger() []jsonpatch.Operation {
+	given := ""
+	if s.wish.settling != "" {
+		given = strconv.Itoa(int(s.wish.replicas))
+	}
+	return setEntries("labels", s.rs.Labels, [2]string{LabelReplicas, given})
 }

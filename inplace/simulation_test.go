@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand"
@@ -35,6 +36,10 @@ type stayput struct {
 	scaled map[string]bool
 	stale  bool
 	due    time.Time
+	// plannedOn is what the steps in the queue were planned on, failing since when some of them have failed each time.
+	plannedOn *Rollout
+	failing   time.Time
+	failed    bool
 	// lease: until then the webhooks hold. running: the process lives. gone: it never comes back.
 	lease         time.Time
 	running, gone bool
@@ -46,8 +51,6 @@ func newStayput(w *world) *stayput {
 }
 
 const leaseDuration = 15 * time.Second
-
-func (s *stayput) holdAlive() bool { return s.now.Before(s.lease) }
 
 func (s *stayput) deliver(watch, n int) {
 	events := 0
@@ -75,9 +78,13 @@ func (s *stayput) run() {
 		if err := s.carryOut(step); err != nil {
 			s.logf("ours: %s: %v", step.Describe(), err)
 			s.stale = true
+			s.stumble(err)
 		} else {
 			s.logf("ours: %s", step.Describe())
 			s.rememberWrite(step)
+		}
+		if len(s.queue) == 0 && !s.failed {
+			s.failing = time.Time{}
 		}
 		return
 	}
@@ -85,13 +92,43 @@ func (s *stayput) run() {
 		return
 	}
 	s.stale, s.due = false, time.Time{}
-	r := Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(), Now: s.now}
+	r := Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
+		Recorded: s.recorded, Now: s.now}
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	plan := r.Plan()
 	s.stopsForNothing(plan)
+	s.plannedOn, s.failed = &r, false
+	if !plan.Verdict.Held {
+		s.plannedOn = nil
+	}
 	s.queue = s.confirmed(plan.Steps)
 	if plan.After > 0 {
 		s.due = s.now.Add(plan.After)
+	}
+}
+
+// stumble is what our controller does about a step that is not taken: the update is given back at once where it never will be, and after
+// two minutes where nobody can tell.
+func (s *stayput) stumble(err error) {
+	why := Reason{Code: CodeRefused, Message: err.Error()}
+	switch {
+	case errors.Is(err, errRefused):
+	case errors.Is(err, errFailing):
+		s.failed = true
+		if s.failing.IsZero() {
+			s.failing = s.now
+		}
+		if s.now.Sub(s.failing) < 2*time.Minute {
+			return
+		}
+		why.Code = CodeFailing
+	default:
+		return
+	}
+	if s.plannedOn != nil {
+		s.queue = append(s.queue, s.plannedOn.Release(why).Steps...)
+		s.plannedOn = nil
+		s.rules.released = true
 	}
 }
 
@@ -116,6 +153,8 @@ func (s *stayput) rememberWrite(step Step) {
 type judge struct {
 	// loose: pods may be created and deleted, since the user scaled, the update was native for a while, or we died.
 	loose bool
+	// native: the Deployment controller has scaled, and may have done so while pods were given back.
+	native bool
 	// disturbed: pods failed or were deleted by somebody. deleted: the latter, and one may have been replaced once too often.
 	disturbed, deleted bool
 	// originals are the pods there were before anything was borrowed. missed: nothing could be, so one may be missed.
@@ -159,7 +198,7 @@ func (j *judge) podDeleted(w *world, pod *corev1.Pod) {
 	if !j.loose && !j.deleted && w.held() && !MayGo(pod) && (j.original(pod) || isTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
-	if MayGo(pod) && Gated(pod) && isTrue(pod, corev1.PodReady) {
+	if MayGo(pod) && Gated(pod) && isTrue(pod, corev1.PodReady) && !j.native {
 		w.violated("%s was given back while it served", pod.Name)
 	}
 }
@@ -174,7 +213,7 @@ func (j *judge) nativeScaled(w *world) {
 	if reasons := w.rollout().Verdict().Reasons; !j.loose && len(reasons) > 0 {
 		w.violated("native for no reason: %s", reasons)
 	}
-	j.loose = true
+	j.loose, j.native = true, true
 }
 
 func (w *world) living() int {
@@ -331,7 +370,7 @@ func templateImages(t Template) string {
 
 // newWorld is a cluster with a Deployment that has been rolled out natively.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: ModeInPlace, quota: plenty, room: plenty,
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: ModeInPlace, quota: plenty, room: plenty, refuses: map[string]error{}, heldSince: map[string]time.Time{},
 		deployments: newStore[*Deployment](), sets: newStore[*ReplicaSet](), pods: newStore[*corev1.Pod](), slices: newStore[*discoveryv1.EndpointSlice]()}
 	w.rules.out, w.rules.gone, w.rules.last = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
 	w.gatesBorn = w.rng.Intn(4) > 0
@@ -460,7 +499,17 @@ func (w *world) disturb() {
 }
 
 func (w *world) disturbLoosely() {
-	switch n := w.rng.Intn(6); {
+	switch n := w.rng.Intn(9); {
+	case n == 6:
+		w.unreachable = !w.unreachable
+		w.logf("the webhooks are unreachable: %v", w.unreachable)
+	case n == 7:
+		resource := []string{"replicasets", "pods", "pods/status", "deployments/status"}[w.rng.Intn(4)]
+		w.refuses[resource] = []error{nil, errRefused, errFailing}[w.rng.Intn(3)]
+		w.logf("our writes to %s are answered: %v", resource, w.refuses[resource])
+	case n == 8:
+		w.now = w.now.Add(time.Duration(w.rng.Intn(180)) * time.Second)
+		w.logf("time passes")
 	case n < 3 && w.deployment().rolls():
 		w.user("scales", func(d *Deployment) { d.Spec.Replicas = new(int32(w.rng.Intn(7))) })
 	case n < 4:
@@ -567,6 +616,8 @@ func (w *world) finish() {
 		w.stayput = newStayput(w)
 	}
 	w.calm()
+	w.obey()
+	w.calm()
 	if w.stayput.gone {
 		w.resync()
 		w.deleteStranded()
@@ -574,6 +625,23 @@ func (w *world) finish() {
 	}
 	w.checkEnd()
 }
+
+// obey demands that nothing is held for writes that are never taken. Then whoever kept us from writing to pods lets us: a gate that is closed
+// needs to be opened by somebody.
+func (w *world) obey() {
+	if len(w.refuses) > 0 && w.held() && w.failed == "" && !w.complete() {
+		for resource, err := range w.refuses {
+			if err != nil && w.stayput.failed {
+				w.violated("held although %s is answered %v", resource, err)
+			}
+		}
+	}
+	delete(w.refuses, "pods")
+	delete(w.refuses, "pods/status")
+	w.stayput.stale = true
+}
+
+func (w *world) complete() bool { return statusComplete(w.deployment(), w.deployment().Status) }
 
 func (w *world) describe() string {
 	r := w.rollout()
@@ -626,8 +694,8 @@ func (w *world) checkEnd() {
 		return
 	}
 	for _, rs := range r.ReplicaSets {
-		marked := Settling(rs) || rs.Labels[LabelReleased] != "" || rs.Labels[LabelBorrowed] != ""
-		if !w.stayput.gone && marked {
+		marked := Settling(rs) || rs.Labels[LabelReleased] != "" || rs.Labels[LabelBorrowed] != "" || rs.Labels[LabelReplicas] != ""
+		if !w.stayput.gone && marked && w.refuses["replicasets"] == nil {
 			w.violated("%s is still marked: %v", rs.Name, rs.Labels)
 		}
 		if want := map[bool]int32{true: desired(r.Deployment), false: 0}[rs == target]; replicas(rs) != want {

@@ -78,6 +78,17 @@ type DeletePuller struct {
 	Why string
 }
 
+// RecordRelease notes that the update of a workload to the template with that hash was given back. It is for updates that end because the
+// API server does not take our writes: it may not take the label either, by which others are given back. So it goes where a leader
+// can write or is none, and where the webhooks look: to an annotation of the Lease.
+type RecordRelease struct {
+	Workload metav1.Object
+	Hash     string
+}
+
+// ForgetRelease ends the record: nothing is left to do for the native controller, or the template is another.
+type ForgetRelease struct{ Workload metav1.Object }
+
 // PatchStatus writes the Deployment's status as the native controller would, in subresource status.
 type PatchStatus struct {
 	Deployment *Deployment
@@ -116,6 +127,12 @@ func (s CreatePuller) Describe() string {
 func (s DeletePuller) Describe() string { return "Pod " + s.Pod.Name + ": delete, " + s.Why }
 
 // Describe implements Step.
+func (s RecordRelease) Describe() string { return s.Workload.GetName() + ": record its release" }
+
+// Describe implements Step.
+func (s ForgetRelease) Describe() string { return s.Workload.GetName() + ": forget its release" }
+
+// Describe implements Step.
 func (s PatchStatus) Describe() string {
 	return fmt.Sprintf("Deployment %s: status %d/%d updated, %d available",
 		s.Deployment.Name, s.Status.UpdatedReplicas, s.Status.Replicas, s.Status.AvailableReplicas)
@@ -141,7 +158,7 @@ func setEntries(field string, have map[string]string, want ...[2]string) []jsonp
 			operations = append(operations, jsonpatch.NewOperation("add", pointer("metadata", field, key), value))
 		}
 	}
-	if have == nil && len(operations) > 0 {
+	if len(have) == 0 && len(operations) > 0 {
 		parent := jsonpatch.NewOperation("add", pointer("metadata", field), map[string]string{})
 		return append([]jsonpatch.Operation{parent}, operations...)
 	}

@@ -38,7 +38,7 @@ type replicaSet struct {
 type wish struct {
 	replicas int32
 	// The values of our labels; empty for none.
-	settling, released, borrowed string
+	settling, released, borrowed, slipped string
 }
 
 func (r Rollout) view() *view {
@@ -46,7 +46,7 @@ func (r Rollout) view() *view {
 	for _, rs := range r.oldestFirst() {
 		s := &replicaSet{rs: rs}
 		s.wish = wish{replicas: replicas(rs), settling: rs.Labels[LabelSettling], released: rs.Labels[LabelReleased],
-			borrowed: rs.Labels[LabelBorrowed]}
+			borrowed: rs.Labels[LabelBorrowed], slipped: rs.Labels[LabelSlipped]}
 		if rs == v.verdict.Target {
 			v.target = s
 		}

@@ -49,6 +49,9 @@ func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *inplace.DaemonSe
 		return nil, err
 	}
 	rollout := &inplace.DaemonRollout{DaemonSet: daemonSet, Mode: mode, Settings: settings, Rules: r.Rules}
+	if rollout.Recorded, err = r.Hold.Recorded(ctx, daemonSet.UID); err != nil {
+		return nil, err
+	}
 	if rollout.Revisions, err = r.revisions(ctx, daemonSet); err != nil {
 		return nil, err
 	}

@@ -38,6 +38,19 @@ func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) 
 	return alive, reason, nil
 }
 
+// Recorded is the hash of the template of the workload whose update was given back on record; empty if none was.
+func (h Hold) Recorded(ctx context.Context, workload types.UID) (string, error) {
+	if h.Reader == nil {
+		return "", nil
+	}
+	key := types.NamespacedName{Namespace: h.Namespace, Name: inplace.Lease}
+	var lease coordinationv1.Lease
+	if err := h.Get(ctx, key, &lease); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read Lease %s: %w", key, err)
+	}
+	return inplace.Records(lease.Annotations).Of(workload), nil
+}
+
 // renewed looks at the time alone: a leader that steps down leaves a fresh Lease without a holder
 // (client-go/tools/leaderelection: ReleaseOnCancel), which the next one takes within seconds. The hold spans that gap.
 func renewed(lease coordinationv1.LeaseSpec, now time.Time) (bool, string) {

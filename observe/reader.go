@@ -28,6 +28,8 @@ type Reader struct {
 	Indexed bool
 	// Waiter is what pullers run.
 	Waiter inplace.Waiter
+	// Hold has the releases on record; without a Reader there are none.
+	Hold Hold
 
 	podless bool
 }
@@ -104,6 +106,9 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (
 		return nil, err
 	}
 	rollout := &inplace.Rollout{Deployment: deployment, Mode: mode, Settings: settings, Rules: r.Rules}
+	if rollout.Recorded, err = r.Hold.Recorded(ctx, deployment.UID); err != nil {
+		return nil, err
+	}
 	if rollout.ReplicaSets, err = r.replicaSets(ctx, deployment); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,8 @@ func handlers(t *testing.T, cached, live client.Reader) Handlers {
 		Hold:      observe.Hold{Reader: reader(t, lease(0)), Namespace: own},
 		GateReady: func() bool { return true },
 		Log:       testr.New(t),
+
+		beginnings: newBeginnings(),
 	}
 }
 
@@ -117,7 +120,7 @@ func revision(t *testing.T, name, template, replicas string) *inplace.ReplicaSet
 
 // settling marks a ReplicaSet.
 func settling(rs *inplace.ReplicaSet) *inplace.ReplicaSet {
-	rs.Labels[inplace.LabelSettling] = "1700000000"
+	rs.Labels[inplace.LabelSettling] = strconv.FormatInt(time.Now().Unix(), 10)
 	return rs
 }
 

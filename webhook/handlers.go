@@ -36,10 +36,13 @@ type Handlers struct {
 	// recently written the status of a pod, so that somebody will open the gate.
 	GateReady func() bool
 	Log       logr.Logger
+
+	beginnings *beginnings
 }
 
 // Register adds the webhooks to the server, each at its path; see the package's documentation for what calls them.
 func Register(server ctrlwebhook.Server, h Handlers) {
+	h.beginnings = newBeginnings()
 	for path, judge := range map[string]judge{
 		"/mutate-workload":        h.mutateWorkload,
 		"/validate-workload":      h.validateWorkload,

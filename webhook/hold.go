@@ -2,7 +2,14 @@ package webhook
 
 import (
 	"context"
+	"maps"
+	"sync"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -18,6 +25,48 @@ func (h Handlers) held(ctx context.Context, ask func(context.Context, observe.Re
 		}
 	}
 	return false, nil
+}
+
+// lasts tells whether the leader tends the update of a workload to that target, or can still be expected to begin. In the place of the target
+// there may be another of its revisions that is marked, or none while nobody has made it.
+func (h Handlers) lasts(workload, target metav1.Object) bool {
+	now, update := time.Now(), beginning{workload: workload.GetUID()}
+	var labels map[string]string
+	if target != nil {
+		update.target, labels = target.GetUID(), target.GetLabels()
+	}
+	lasts := inplace.HoldLasts(labels, h.beginnings.of(update, now), now)
+	if !lasts {
+		h.Log.V(1).Info("Nothing is held", "namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", "nobody has tended the update lately")
+	}
+	return lasts
+}
+
+// beginnings are since when this replica has held writes of updates. The leader writes on the target when it tends one: this is needed only
+// until it first has.
+type beginnings struct {
+	lock  sync.Mutex
+	since map[beginning]time.Time
+}
+
+// beginning is the update of a workload to a target.
+type beginning struct{ workload, target types.UID }
+
+func newBeginnings() *beginnings { return &beginnings{since: map[beginning]time.Time{}} }
+
+// beginningsKept is how long one is remembered: longer than any hold lasts that nobody tends.
+const beginningsKept = 10 * time.Minute
+
+// of is since when writes of the update have been held: now, if none have.
+func (b *beginnings) of(update beginning, now time.Time) time.Time {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	maps.DeleteFunc(b.since, func(_ beginning, since time.Time) bool { return now.Sub(since) > beginningsKept })
+	if since, known := b.since[update]; known {
+		return since
+	}
+	b.since[update] = now
+	return now
 }
 
 func (h Handlers) alive(ctx context.Context) (bool, error) {

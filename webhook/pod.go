@@ -42,7 +42,12 @@ func (h Handlers) managed(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		}
 		if workload != nil {
 			mode, err := reader.Mode(ctx, pod.Namespace, workload.GetLabels())
-			return mode.Manages(), err
+			if err != nil || !mode.Manages() {
+				return false, err
+			}
+			// A gate is to be opened by just those writes which may not be taken.
+			recorded, err := h.Hold.Recorded(ctx, workload.GetUID())
+			return recorded == "", err
 		}
 	}
 	return false, nil
@@ -109,7 +114,12 @@ func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	}
 	// A ReplicaSet that somebody made from another's manifest has the mark, and nobody to take it off.
 	deployment, err := h.Live.DeploymentOf(ctx, rs)
-	return deployment != nil, err
+	if deployment == nil || err != nil || !h.lasts(deployment, rs) {
+		return false, err
+	}
+	// One whose mark could not be taken off when its update was given back.
+	recorded, err := h.Hold.Recorded(ctx, deployment.UID)
+	return recorded == "", err
 }
 
 // daemonStays holds the pods of a DaemonSet that is updated in place. It reads live for the same reason, and to allow as well: what
@@ -119,6 +129,11 @@ func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error
 	if rollout == nil || err != nil {
 		return false, err
 	}
+	update := beginning{workload: rollout.DaemonSet.UID}
+	if target := rollout.Target(); target != nil {
+		update.target = target.UID
+	}
+	rollout.HeldSince = h.beginnings.of(update, rollout.Now)
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil

@@ -7,6 +7,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -25,7 +26,8 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 		return allow(), err
 	}
 	rs.Namespace = req.Namespace
-	operations := withoutLabels(rs.Labels, inplace.LabelSettling, inplace.LabelReleased, inplace.LabelBorrowed)
+	operations := withoutLabels(rs.Labels, inplace.LabelSettling, inplace.LabelReleased, inplace.LabelBorrowed,
+		inplace.LabelWoken, inplace.LabelReplicas, inplace.LabelSlipped)
 	empty, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
 		return receives(ctx, reader, rs)
 	})
@@ -65,7 +67,7 @@ func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request)
 		return allow(), err
 	}
 	stay, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
-		return moves(ctx, reader, types.NamespacedName{Namespace: req.Namespace, Name: req.Name})
+		return h.moves(ctx, reader, types.NamespacedName{Namespace: req.Namespace, Name: req.Name})
 	})
 	if err != nil || !stay {
 		return allow(), err
@@ -87,11 +89,24 @@ func scales(req admission.Request) (bool, error) {
 }
 
 // moves tells whether the pods of the ReplicaSet's Deployment are being moved.
-func moves(ctx context.Context, reader observe.Reader, key types.NamespacedName) (bool, error) {
+func (h Handlers) moves(ctx context.Context, reader observe.Reader, key types.NamespacedName) (bool, error) {
 	rs, err := reader.ReplicaSet(ctx, key)
 	if rs == nil || err != nil {
 		return false, err
 	}
 	rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
-	return rollout != nil && rollout.Verdict().Held, err
+	if rollout == nil || err != nil {
+		return false, err
+	}
+	return h.holds(rollout), nil
+}
+
+// holds tells whether native writes are held while the Deployment's pods are moved.
+func (h Handlers) holds(rollout *inplace.Rollout) bool {
+	verdict := rollout.Verdict()
+	var target metav1.Object
+	if verdict.Target != nil {
+		target = verdict.Target
+	}
+	return verdict.Held && h.lasts(rollout.Deployment, target)
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +112,33 @@ func TestNothingHeldWithoutLeader(t *testing.T) {
 			expectDenied(t, h.handle(context.Background(), scaling, h.validateReplicaSet), 0, "")
 			birth := request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil)
 			expectPatch(t, h.handle(context.Background(), birth, h.mutateReplicaSet), "")
+		})
+	}
+}
+
+// A leader that lives and never comes to the workload holds nothing for long.
+func TestNothingIsHeldThatNobodyTends(t *testing.T) {
+	signed := func(ago time.Duration) []client.Object {
+		objects := moving(t)
+		objects[3].GetLabels()[inplace.LabelSettling] = strconv.FormatInt(time.Now().Add(-ago).Unix(), 10)
+		return objects
+	}
+	for name, test := range map[string]struct {
+		objects []client.Object
+		began   time.Duration
+		held    bool
+	}{
+		"not marked, just begun":     {moving(t), 0, true},
+		"not marked, and long begun": {moving(t), 2 * time.Minute, false},
+		"marked just now":            {signed(0), 2 * time.Minute, true},
+		"marked, and never again":    {signed(3 * time.Minute), 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, reader(t, test.objects...), reader(t, test.objects...))
+			h.beginnings.since[beginning{workload: "d", target: "web-2"}] = time.Now().Add(-test.began)
+			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
+			response := h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet)
+			expectHeld(t, response.Allowed, test.held)
 		})
 	}
 }

@@ -33,7 +33,7 @@ func (h Handlers) validateStatus(ctx context.Context, req admission.Request) (an
 		return allow(), err
 	}
 	rollout, err := h.Live.WithoutPods().RolloutOf(ctx, deployment)
-	if err != nil || !rollout.Verdict().Held {
+	if err != nil || !h.holds(rollout) {
 		return allow(), err
 	}
 	why := errors.New("stayput has not finished updating the pods of this Deployment")

@@ -90,8 +90,9 @@ func furnish(ctx context.Context, m manager.Manager, o options, certificate *cer
 	if err := observe.Index(ctx, m.GetFieldIndexer()); err != nil {
 		return err
 	}
-	cached := o.reader(m.GetCache())
-	cached.Indexed = true
+	hold := observe.Hold{Reader: m.GetCache(), Namespace: o.namespace}
+	cached, live := o.reader(m.GetCache()), o.reader(m.GetAPIReader())
+	cached.Indexed, cached.Hold, live.Hold = true, hold, hold
 	if cached.Waiter, err = waiter(ctx, m.GetAPIReader(), o.namespace); err != nil {
 		return err
 	}
@@ -101,8 +102,8 @@ func furnish(ctx context.Context, m manager.Manager, o options, certificate *cer
 	}
 	admission.Register(m.GetWebhookServer(), admission.Handlers{
 		Cached: cached,
-		Live:   o.reader(m.GetAPIReader()),
-		Hold:   observe.Hold{Reader: m.GetCache(), Namespace: o.namespace},
+		Live:   live,
+		Hold:   hold,
 		// Who is told to go opens no gate of pods born later.
 		GateReady: func() bool { return ctx.Err() == nil && prober.Ready() },
 		Log:       m.GetLogger().WithName("admission"),

@@ -1,0 +1,124 @@
+package inplace
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// recorded is the hash that a plan puts on record; false if it does not.
+func recorded(plan Plan) (string, bool) {
+	for _, step := range plan.Steps {
+		if record, is := step.(RecordRelease); is {
+			return record.Hash, true
+		}
+	}
+	return "", false
+}
+
+func forgets(plan Plan) bool {
+	return slices.ContainsFunc(plan.Steps, func(step Step) bool { _, is := step.(ForgetRelease); return is })
+}
+
+// The label by which an update is given back is a write like that which was refused.
+func TestRefusedReleaseGoesOnRecord(t *testing.T) {
+	r := fixture(2, app{image: "v2"})
+	source := r.replicaSet("a", app{image: "v1"}, 2)
+	r.replicaSet("b", app{image: "v2"}, 0)
+	r.pod("p", source)
+	r.pod("q", source)
+	r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{
+		newCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, reasonMinimumAvailable, "", start.Add(-time.Hour))}
+	for code, want := range map[string]bool{CodeRefused: true, CodeFailing: true, CodeUnderWay: false, CodeUninstalled: false} {
+		if _, is := recorded(r.Release(Reason{Code: code})); is != want {
+			t.Errorf("%s goes on record: %t", code, is)
+		}
+	}
+	hash, _ := recorded(r.Release(Reason{Code: CodeRefused}))
+	r.Recorded = hash
+	if verdict := r.Verdict(); verdict.Held || verdict.Reasons[0].Code != CodeReleased {
+		t.Fatalf("what is on record is %+v", verdict)
+	}
+	plan := r.Plan()
+	touch, ok := plan.Steps[0].(PatchStatus)
+	if !ok || len(plan.Steps) != 1 || len(touch.Operations) != 2 || !touch.Status.Conditions[0].LastUpdateTime.Time.Equal(start) {
+		t.Errorf("nobody wakes the Deployment controller: %+v", plan.Steps)
+	}
+	r.Deployment.Status = touch.Status
+	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != touchEvery {
+		t.Errorf("it is woken again at once: %+v", plan)
+	}
+	source.Spec.Replicas, source.Status.Replicas, r.Pods = new(int32), 0, nil
+	r.ReplicaSets[1].Spec.Replicas = new(int32(2))
+	if plan := r.Plan(); !forgets(plan) {
+		t.Errorf("the record outlives its update: %+v", plan)
+	}
+}
+
+func TestRecordIsAboutOneTemplate(t *testing.T) {
+	r := fixture(2, app{image: "v2"})
+	source := r.replicaSet("a", app{image: "v1"}, 2)
+	r.pod("p", source)
+	r.Recorded, _ = recorded(r.Release(Reason{Code: CodeFailing}))
+	r.Deployment.Spec.Template = app{image: "v3"}.template()
+	if plan := r.Plan(); !plan.Verdict.Held || !forgets(plan) {
+		t.Errorf("a further edit is not ours: %+v", plan)
+	}
+}
+
+func TestDaemonReleaseOnRecord(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v2"})
+	f.Recorded = f.targetHash()
+	if held, _ := f.HoldsDeletion(f.Pods[0]); held {
+		t.Error("a deletion is held of an update that is given back")
+	}
+	woken := map[string]bool{}
+	for range 3 {
+		f.once()
+		for _, pod := range f.Pods {
+			woken[pod.Annotations[AnnotationWoken]] = true
+		}
+		f.Now = f.Now.Add(touchDaemonEvery)
+	}
+	delete(woken, "")
+	if len(woken) != 3 {
+		t.Errorf("the DaemonSet controller was woken %d times in three", len(woken))
+	}
+	f.edit(app{image: "v3"})
+	if f.once(); f.Recorded != "" {
+		t.Error("the record is about a template that nobody wants any more")
+	}
+}
+
+// What fails must not keep the rest from being done, and least of all a gate from opening.
+func TestStepsComeInTheOrderOfWhatTheyAreWorth(t *testing.T) {
+	r := updating()
+	r.Settings = Settings{}
+	r.pod("a3", r.ReplicaSets[0], drained)
+	r.pod("b3", r.ReplicaSets[1], func(pod *corev1.Pod) { conditionIs(ConditionServing, corev1.ConditionFalse)(pod) })
+	r.Deployment.Status.ReadyReplicas = 0
+	ranks := map[string]int{"inplace.SetGate true": 0, "inplace.PatchStatus": 1, "inplace.SetGate false": 3}
+	last := 0
+	for _, step := range r.Plan().Steps {
+		kind := fmt.Sprintf("%T", step)
+		if gate, is := step.(SetGate); is {
+			kind += fmt.Sprint(" ", gate.Open)
+		}
+		rank, known := ranks[kind]
+		if !known {
+			rank = 2
+		}
+		if rank < last {
+			t.Errorf("%s comes late", step.Describe())
+		}
+		last = rank
+	}
+	if last == 0 {
+		t.Error("there was nothing to put in order")
+	}
+}

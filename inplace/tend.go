@@ -1,0 +1,57 @@
+package inplace
+
+import (
+	"strings"
+	"time"
+)
+
+// A hold must not outlive the interest of who carries the update out. That a leader lives is not enough: it may never come to a workload,
+// or not be let to write to it. So it signs the revisions of every update under way, and a hold without a fresh signature lapses.
+//
+// Each signature also wakes the native controller, which else would have stopped trying by the time all managers are killed while an update
+// waits for something: the Deployment controller tries 15 times after an event, the last time after 164 s.
+const (
+	tendEvery = time.Minute
+	// tendedFor is shorter than those 164 s: at the last try nothing is held any more.
+	tendedFor = 150 * time.Second
+	// beginsWithin is how long writes may be held of an update that the leader has not signed yet.
+	beginsWithin = time.Minute
+)
+
+// HoldLasts tells whether writes of an update may go on being held: the leader tends it, or can still be expected to begin. The labels are
+// those of its target, or of another revision that is marked. Held is since when the caller has held writes of this very update.
+func HoldLasts(labels map[string]string, held, now time.Time) bool {
+	if !startedAt(labels[LabelSettling]).IsZero() {
+		return tended(labels, now)
+	}
+	return now.Sub(held) < beginsWithin
+}
+
+// tended tells whether the leader has signed lately. A time that is still to come is nobody's signature.
+func tended(labels map[string]string, now time.Time) bool {
+	age := now.Sub(tendedAt(labels))
+	return -tendEvery < age && age < tendedFor
+}
+
+// tendedAt is when the leader last signed, zero if never.
+func tendedAt(labels map[string]string) time.Time {
+	begun, woken := startedAt(labels[LabelSettling]), timeOf(labels[LabelWoken])
+	if begun.IsZero() || woken.Before(begun) {
+		return begun
+	}
+	return woken
+}
+
+// startedAt reads the time from a value of LabelSettling.
+func startedAt(settling string) time.Time { return timeOf(strings.TrimSuffix(settling, scaling)) }
+
+// tend is the next value of LabelWoken on a revision that is marked. The mark itself is the first signature.
+func (d *draft) tend(labels map[string]string, now time.Time) string {
+	due, wait := since(tendedAt(labels), tendEvery, now)
+	if due || !tended(labels, now) {
+		d.again(tendEvery)
+		return seconds(now)
+	}
+	d.again(wait)
+	return labels[LabelWoken]
+}

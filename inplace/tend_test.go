@@ -1,0 +1,137 @@
+package inplace
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// An update that waits is signed once a minute, so that it goes on being held; without a leader it is not.
+func TestTending(t *testing.T) {
+	s := newScene(t, 3, nil, false)
+	s.pulls(2)
+	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.rest()
+	if s.now.Sub(start) > time.Hour {
+		t.Fatal("no time must pass in this")
+	}
+	for range 10 {
+		before := s.version
+		s.pass(time.Minute)
+		if s.version == before {
+			t.Fatal("nothing was signed within a minute")
+		}
+		if !s.held() {
+			t.Fatal("the update is not held although somebody tends it")
+		}
+	}
+	s.stayput.running = false
+	s.now = s.now.Add(tendedFor)
+	s.stayput.lease = s.now.Add(time.Hour) // a leader that lives, and never comes to this update
+	if s.held() {
+		t.Error("the update is held although nobody tends it")
+	}
+}
+
+func TestHoldLasts(t *testing.T) {
+	marked := func(settling, woken time.Duration) *ReplicaSet {
+		rs := fixture(1, app{image: "v1"}).replicaSet("a", app{image: "v1"}, 1)
+		rs.Labels[LabelSettling] = seconds(start.Add(-settling)) + scaling
+		if woken > 0 {
+			rs.Labels[LabelWoken] = seconds(start.Add(-woken))
+		}
+		return rs
+	}
+	forged := marked(time.Hour, 0)
+	forged.Labels[LabelSettling] = "soon"
+	for name, test := range map[string]struct {
+		revision *ReplicaSet
+		held     time.Duration
+		lasts    bool
+	}{
+		"not marked yet":             {&ReplicaSet{}, beginsWithin - time.Second, true},
+		"never marked":               {&ReplicaSet{}, beginsWithin, false},
+		"marked just now":            {marked(time.Second, 0), time.Hour, true},
+		"not signed since":           {marked(tendedFor, 0), 0, false},
+		"signed just now":            {marked(time.Hour, time.Second), time.Hour, true},
+		"signed too long ago":        {marked(time.Hour, tendedFor), 0, false},
+		"signed before it was begun": {marked(time.Second, time.Hour), time.Hour, true},
+		"a time that is to come":     {marked(-time.Hour, 0), 0, false},
+		"a mark that is not ours":    {forged, beginsWithin, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if lasts := HoldLasts(test.revision.Labels, start.Add(-test.held), start); lasts != test.lasts {
+				t.Errorf("it lasts: %t, want %t", lasts, test.lasts)
+			}
+		})
+	}
+}
+
+// All managers are killed while the update waits for an image. The Deployment controller has long stopped trying: it was woken a minute
+// before, and tries once more when nothing is held.
+func TestManagersKilledWhileQuiet(t *testing.T) {
+	s := newScene(t, 4, surge("1", "1"), false)
+	s.pulls(2)
+	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.rest()
+	for range 40 { // the Deployment controller goes on by its own clock
+		s.pass(15 * time.Second)
+		s.nativeRound(time.Second)
+	}
+	if s.rollout().Target() == nil || !s.held() || len(s.pods.objects) != 4 {
+		t.Fatalf("the update does not wait: %s", s.describe())
+	}
+	s.stayput.running = false
+	s.nativeRound(200 * time.Second)
+	if target := s.rollout().Target(); replicas(target) == 0 {
+		t.Errorf("200 s later the Deployment controller has not begun: %s", s.describe())
+	}
+}
+
+// nativeRound lets time pass for the native controllers alone, without anybody waking them.
+func (s *scene) nativeRound(d time.Duration) {
+	for end := s.now.Add(d); s.now.Before(end); s.now = s.now.Add(100 * time.Millisecond) {
+		for watch := range 3 {
+			s.deploymentController.deliver(watch, 1000)
+			s.replicaSetController.deliver(watch, 1000)
+		}
+		s.deploymentController.run()
+		for _, rs := range s.rollout().oldestFirst() {
+			if err := s.replicaSetController.sync(rs.Name, s.replicaSetController.of(rs.Name)); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		if s.stayput.running {
+			s.stayput.lease = s.now.Add(leaseDuration)
+		}
+	}
+}
+
+// Nobody is taken out of service for an update that may turn out not to be ours to make: the marks are stored first.
+func TestMarksComeFirst(t *testing.T) {
+	r := fixture(4, app{image: "v2"})
+	source, target := r.replicaSet("a", app{image: "v1"}, 4), r.replicaSet("b", app{image: "v2"}, 0)
+	for _, name := range []string{"p", "q", "r", "s"} {
+		r.pod(name, source)
+	}
+	describe := func() string {
+		var steps []string
+		for _, step := range r.Plan().Steps {
+			if _, status := step.(PatchStatus); !status {
+				steps = append(steps, step.Describe())
+			}
+		}
+		return strings.Join(steps, ", ")
+	}
+	if got := describe(); got != "ReplicaSet web-a: marks, ReplicaSet web-b: marks" {
+		t.Errorf("it begins with %s", got)
+	}
+	source.Labels[LabelSettling] = begun
+	if got := describe(); got != "ReplicaSet web-b: marks" {
+		t.Errorf("with one mark it goes on with %s", got)
+	}
+	target.Labels[LabelSettling] = begun
+	if got := describe(); got != "Pod p: close the gate, in place: restarts app" {
+		t.Errorf("with both marks it goes on with %s", got)
+	}
+}
