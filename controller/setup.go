@@ -72,7 +72,7 @@ func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeTurns)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached)), newDrains(m, cached), metrics))
+		Complete(newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached).WithoutNodes()), newDrains(m, cached), metrics))
 }
 
 // setupDaemonSets reconciles DaemonSets on the leader.
@@ -86,7 +86,7 @@ func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics)
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeMatters)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached)), newDrains(m, cached), metrics))
+		Complete(newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached).WithoutNodes()), newDrains(m, cached), metrics))
 }
 
 // live reads the API server by the rules of the cached reader.

@@ -29,12 +29,18 @@ type Reader struct {
 	// Waiter is what pullers run.
 	Waiter inplace.Waiter
 
-	podless bool
+	podless, nodeless bool
 }
 
 // WithoutPods returns a Reader whose rollouts have no Pods: cheaper, and all that a Verdict needs.
 func (r Reader) WithoutPods() Reader {
 	r.podless = true
+	return r
+}
+
+// WithoutNodes returns a Reader whose rollouts have no Nodes, which take long to read where there are many.
+func (r Reader) WithoutNodes() Reader {
+	r.nodeless = true
 	return r
 }
 
@@ -66,8 +72,10 @@ func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*inplace
 	if err != nil {
 		return nil, err
 	}
-	if rollout.Nodes, err = r.nodesOf(ctx, rollout.Pods); err != nil {
-		return nil, err
+	if !r.nodeless {
+		if rollout.Nodes, err = r.nodesOf(ctx, rollout.Pods); err != nil {
+			return nil, err
+		}
 	}
 	rollout.Pull, err = r.pulling(ctx, deployment, deployment.UID)
 	return rollout, err
