@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,23 +30,17 @@ func LastWords(ctx context.Context, c client.Client, live observe.Reader) error 
 
 // concerned are the namespaces with marks of ours, and then the others with our label.
 func (r releaser) concerned(ctx context.Context) ([]string, error) {
-	var namespaces []string
-	inDeployments, deploymentsErr := r.marked(ctx, deploymentKind)
-	inDaemonSets, daemonSetsErr := r.marked(ctx, daemonSetKind)
-	for workload := range inDeployments {
-		namespaces = append(namespaces, workload.Namespace)
-	}
-	for workload := range inDaemonSets {
-		namespaces = append(namespaces, workload.Namespace)
-	}
+	deployments, deploymentsErr := r.marked(ctx, deploymentKind)
+	daemonSets, daemonSetsErr := r.marked(ctx, daemonSetKind)
 	labelled, labelledErr := r.labelled(ctx)
-	seen := map[string]bool{}
-	once := slices.DeleteFunc(append(namespaces, labelled...), func(name string) bool {
-		again := seen[name]
-		seen[name] = true
-		return again
-	})
-	return once, errors.Join(deploymentsErr, daemonSetsErr, labelledErr)
+	first := sets.New[string]()
+	for _, workloads := range []map[types.NamespacedName]bool{deployments, daemonSets} {
+		for workload := range workloads {
+			first.Insert(workload.Namespace)
+		}
+	}
+	rest := sets.New(labelled...).Difference(first)
+	return append(sets.List(first), sets.List(rest)...), errors.Join(deploymentsErr, daemonSetsErr, labelledErr)
 }
 
 func (r releaser) lastWordsIn(ctx context.Context, namespace string) error {

@@ -26,11 +26,11 @@ const (
 	retryLast  = 30 * time.Second
 )
 
-// workers is how many Deployments, DaemonSets, and newborn pods, are worked on at a time.
+// workers is how many Deployments, DaemonSets, newborn pods, and pods that may be nobody's, are worked on at a time.
 const workers = 4
 
-// Setup adds the controllers to the manager: updates on the leader, gates and the returned Prober on every replica. The reader
-// reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, Deployments,
+// Setup adds the controllers to the manager: updates and strays on the leader, gates and the returned Prober on every replica. The
+// reader reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, Deployments,
 // ReplicaSets, DaemonSets, ControllerRevisions, Nodes, EndpointSlices and Services in its cache.
 func Setup(m manager.Manager, cached observe.Reader) (*Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
@@ -46,6 +46,9 @@ func Setup(m manager.Manager, cached observe.Reader) (*Prober, error) {
 	if err := m.Add(&farewell{cached: cached, writer: newWriter(m)}); err != nil {
 		return nil, err
 	}
+	if err := setupStrays(m, cached); err != nil {
+		return nil, err
+	}
 	metrics := newMetrics(ctrlmetrics.Registry)
 	if err := setupDeployments(m, cached, metrics); err != nil {
 		return nil, err
@@ -59,6 +62,14 @@ func setupGates(m manager.Manager, prober *Prober) error {
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(waitsForGate))).
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false), MaxConcurrentReconciles: workers, RateLimiter: retries()}).
 		Complete(&gates{client: m.GetClient(), elected: m.Elected(), prober: prober})
+}
+
+// setupStrays looks after pods that have lost their workload on the leader.
+func setupStrays(m manager.Manager, cached observe.Reader) error {
+	return builder.ControllerManagedBy(m).Named("strays").
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(mayStray))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
+		Complete(&strays{cached: cached, live: live(m, cached), writer: newWriter(m)})
 }
 
 // setupDeployments reconciles Deployments on the leader.

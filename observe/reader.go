@@ -105,6 +105,45 @@ func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.Rep
 	return findController[inplace.ReplicaSet](ctx, r, pod, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 }
 
+// WorkloadOf reads the Deployment or DaemonSet whose pod it is, or whose puller; nil if there is none.
+func (r Reader) WorkloadOf(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
+	controlled, err := r.underWorkload(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	deployment, err := findController[inplace.Deployment](ctx, r, controlled, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	if err != nil {
+		return nil, err
+	}
+	if deployment != nil {
+		return deployment, nil
+	}
+	daemonSet, err := findController[inplace.DaemonSet](ctx, r, controlled, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
+	if daemonSet == nil || err != nil {
+		return nil, err
+	}
+	return daemonSet, nil
+}
+
+// underWorkload is the revision that controls the pod, or else the pod: DaemonSets control their pods, and Deployments their pullers.
+func (r Reader) underWorkload(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
+	rs, err := r.ReplicaSetOf(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	if rs != nil {
+		return rs, nil
+	}
+	revision, err := r.RevisionOf(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	if revision != nil {
+		return revision, nil
+	}
+	return pod, nil
+}
+
 // RolloutOf reads what belongs to the given Deployment, which may be one that is not stored yet.
 func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (*inplace.Rollout, error) {
 	mode, settings, err := r.policy(ctx, deployment.Namespace, deployment.Labels)
