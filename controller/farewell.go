@@ -3,10 +3,15 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -15,41 +20,67 @@ import (
 
 // LastWords is for a manager whose webhooks no longer answer. Managers that are told to go hold writes, and give gates, until then,
 // and it may be that none is left to let go and to open: gates that nobody has opened are opened, and the native controllers are woken
-// wherever an update is under way. The live reader and the client talk to the API server itself; the context bounds it all.
+// wherever an update is under way. The live reader and the client talk to the API server itself; the context bounds it all. There is
+// little time in it for a large cluster, so it reads whole lists, namespaces with marks of ours first, and nothing waits for anything else.
 func LastWords(ctx context.Context, c client.Client, live observe.Reader) error {
 	r := releaser{writer: writer{client: c, live: live, memory: &memory{}}, reader: live}
-	return errors.Join(r.openNewborns(ctx), r.wake(ctx, deploymentKind, deployments(live)), r.wake(ctx, daemonSetKind, daemonSets(live)))
+	namespaces, err := r.concerned(ctx)
+	return errors.Join(err, sideBySide(ctx, namespaces, r.lastWordsIn))
 }
 
-// openNewborns opens the gates that nobody ever did. Another manager may be faster.
-func (r releaser) openNewborns(ctx context.Context) error {
-	var failed []error
-	err := r.eachLabelled(ctx, func(namespace string) error {
-		pods := &corev1.PodList{}
-		err := r.reader.List(ctx, pods, client.InNamespace(namespace))
-		for i := range pods.Items {
-			if pod := &pods.Items[i]; waitsForGate(pod) {
-				if _, err := r.writer.carry(ctx, inplace.OpenGate(pod, time.Now())); err != nil && !isOutdated(err) {
-					failed = append(failed, err)
-				}
-			}
+// concerned are the namespaces with marks of ours, and then the others with our label.
+func (r releaser) concerned(ctx context.Context) ([]string, error) {
+	deployments, deploymentsErr := r.marked(ctx, deploymentKind)
+	daemonSets, daemonSetsErr := r.marked(ctx, daemonSetKind)
+	labelled, labelledErr := r.labelled(ctx)
+	first := sets.New[string]()
+	for _, workloads := range []map[types.NamespacedName]bool{deployments, daemonSets} {
+		for workload := range workloads {
+			first.Insert(workload.Namespace)
 		}
-		return err
-	})
-	return errors.Join(append(failed, err)...)
-}
-
-// wake wakes the native controller for every update under way. If a revision has changed meanwhile, that has woken it.
-func (r releaser) wake(ctx context.Context, kind kind, read source) error {
-	workloads, err := r.underWay(ctx, kind)
-	for workload := range workloads {
-		rollout, readErr := read(ctx, workload)
-		if rollout != nil {
-			err = errors.Join(err, r.writer.carryOut(ctx, workload, rollout.Wake()).err)
-		}
-		err = errors.Join(err, readErr)
 	}
-	return err
+	rest := sets.New(labelled...).Difference(first)
+	return append(sets.List(first), sets.List(rest)...), errors.Join(deploymentsErr, daemonSetsErr, labelledErr)
+}
+
+func (r releaser) lastWordsIn(ctx context.Context, namespace string) error {
+	read, err := r.reader.Namespace(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	return sideBySide(ctx, lastSteps(read), func(ctx context.Context, step inplace.Step) error {
+		_, err := r.writer.carry(ctx, step)
+		if err == nil || isOutdated(err) {
+			return nil // another manager was faster, or what has changed has woken the native controller
+		}
+		return fmt.Errorf("namespace %s: %s: %w", namespace, step.Describe(), err)
+	})
+}
+
+func lastSteps(read observe.Namespace) []inplace.Step {
+	var steps []inplace.Step
+	for i := range read.Pods {
+		if pod := &read.Pods[i]; waitsForGate(pod) {
+			steps = append(steps, inplace.OpenGate(pod, time.Now()))
+		}
+	}
+	for _, rollout := range read.Rollouts {
+		steps = append(steps, rollout.Wake()...)
+	}
+	for _, rollout := range read.DaemonSets {
+		steps = append(steps, rollout.Wake()...)
+	}
+	return steps
+}
+
+// atATime is how many requests are made side by side where time is short.
+const atATime = 16
+
+// sideBySide does it for each of the items, in their order, whatever becomes of the others, until the context ends.
+func sideBySide[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
+	failed := make([]error, len(items))
+	workqueue.ParallelizeUntil(ctx, atATime, len(items), func(i int) { failed[i] = do(ctx, items[i]) })
+	return errors.Join(append(failed, ctx.Err())...)
 }
 
 const (
@@ -62,39 +93,43 @@ const (
 // farewell opens the gates that the leader has closed before it goes. If another manager follows, it drains the pods again
 // that were not patched yet; if none does, no pod is left out of service for ever and the native controller can finish.
 type farewell struct {
-	cached client.Reader
+	cached observe.Reader
 	writer writer
 }
 
 // NeedLeaderElection tells the manager to run it on the leader, and to stop it before the Lease is handed over.
 func (*farewell) NeedLeaderElection() bool { return true }
 
-// Start waits until the leader is told to go.
+// Start waits until the leader is told to go. What fails is tried again until time is up.
 func (f *farewell) Start(ctx context.Context) error {
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellPatience)
 	defer cancel()
-	return wait.PollUntilContextCancel(ctx, farewellEvery, false, f.open)
+	var failed error
+	ended := wait.PollUntilContextCancel(ctx, farewellEvery, false, func(ctx context.Context) (done bool, _ error) {
+		done, failed = f.open(ctx)
+		return done, nil
+	})
+	return errors.Join(ended, failed)
 }
 
 // open opens what may be opened now; done when no gate is closed any more.
 func (f *farewell) open(ctx context.Context) (done bool, err error) {
-	list := &corev1.PodList{}
-	if err := f.cached.List(ctx, list); err != nil {
+	closed, err := f.cached.ClosedPods(ctx)
+	if err != nil {
 		return false, err
 	}
-	done = true
-	for i := range list.Items {
-		pod := &list.Items[i]
-		if !inplace.Closed(pod) || pod.DeletionTimestamp != nil {
-			continue
-		}
-		done = false
-		if step, may := inplace.Reopen(pod, time.Now()); may {
-			if _, err := f.writer.carry(ctx, step); err != nil && !isOutdated(err) {
-				return false, err
-			}
-		}
+	closed = slices.DeleteFunc(closed, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+	return len(closed) == 0, sideBySide(ctx, closed, f.reopen)
+}
+
+func (f *farewell) reopen(ctx context.Context, pod *corev1.Pod) error {
+	step, may := inplace.Reopen(pod, time.Now())
+	if !may {
+		return nil
 	}
-	return done, nil
+	if _, err := f.writer.carry(ctx, step); err != nil && !isOutdated(err) {
+		return fmt.Errorf("namespace %s: %s: %w", pod.Namespace, step.Describe(), err)
+	}
+	return nil
 }

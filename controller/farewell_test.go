@@ -1,12 +1,20 @@
 package controller
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
@@ -42,7 +50,7 @@ func TestFarewellOpensWhatTheLeaderClosed(t *testing.T) {
 	c := newCluster(t)
 	unpatched := c.drained("unpatched", "{}")
 	patched := c.drained("patched", `{"hash":"new","generation":2,"containers":{"app":{"image":"app:v2","containerID":"old"}}}`)
-	f := &farewell{cached: c, writer: c.writer()}
+	f := &farewell{cached: observe.Reader{Reader: c}, writer: c.writer()}
 	pass := func(wantDone, wantUnpatched, wantPatched bool) {
 		t.Helper()
 		done, err := f.open(t.Context())
@@ -60,6 +68,31 @@ func TestFarewellOpensWhatTheLeaderClosed(t *testing.T) {
 	c.observed(c.pod(patched), 2, corev1.ConditionFalse)
 	pass(false, true, true)
 	pass(true, true, true)
+}
+
+// TestFarewellGoesOnAfterAnError: the pod that cannot be opened comes first by name, and is not forgotten.
+func TestFarewellGoesOnAfterAnError(t *testing.T) {
+	c := newCluster(t)
+	failing, other := c.drained("a", "{}"), c.drained("b", "{}")
+	failures := 1
+	c.refuse = func(object client.Object, _ string) error {
+		if object.GetName() != failing.Name || failures == 0 {
+			return nil
+		}
+		failures--
+		return apierrors.NewInternalError(errText("no"))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := &farewell{cached: observe.Reader{Reader: c}, writer: c.writer()}
+	if err := f.Start(ctx); err != nil {
+		t.Error(err)
+	}
+	for _, pod := range []types.NamespacedName{failing, other} {
+		if !isTrue(c.pod(pod), inplace.ConditionServing) {
+			t.Errorf("the gate of pod %s is closed", pod.Name)
+		}
+	}
 }
 
 func TestLastWords(t *testing.T) {
@@ -86,4 +119,122 @@ func TestLastWords(t *testing.T) {
 	if c.replicaSet("web-new").Labels[inplace.LabelWoken] != "" {
 		t.Error("the next manager left the label")
 	}
+}
+
+// TestLastWordsAskLittle: whoever goes has seconds, however large the cluster is. It marks one ReplicaSet for each update, having read
+// the marked revisions of both kinds, the namespaces, and each kind of thing there is in the one.
+func TestLastWordsAskLittle(t *testing.T) {
+	const workloads = 300
+	c := newCluster(t)
+	for i := range workloads - 1 {
+		c.copyOfWeb(fmt.Sprintf("web-%d", i))
+	}
+	asked := &requests{}
+	counting := interceptor.NewClient(c.Client.(client.WithWatch), asked.funcs())
+	if err := LastWords(t.Context(), counting, observe.Reader{Reader: counting}); err != nil {
+		t.Fatal(err)
+	}
+	if woken := c.woken(); woken != workloads {
+		t.Errorf("%d of %d native controllers were woken", woken, workloads)
+	}
+	if reads := asked.reads.Load(); reads > 8 {
+		t.Errorf("read %d times", reads)
+	}
+	if writes := asked.writes.Load(); writes > workloads {
+		t.Errorf("wrote %d times", writes)
+	}
+}
+
+// TestLastWordsGoOnAfterErrors: one namespace cannot be read, and one object elsewhere cannot be written.
+func TestLastWordsGoOnAfterErrors(t *testing.T) {
+	c := newCluster(t)
+	c.copyOfWeb("another")
+	locked := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "locked", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}
+	c.add(locked)
+	c.refuse = func(object client.Object, _ string) error {
+		if object.GetName() == "another-new" {
+			return apierrors.NewInternalError(errText("no"))
+		}
+		return nil
+	}
+	live := interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, from client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if where := (&client.ListOptions{}).ApplyOptions(options); where.Namespace == locked.Name {
+				return apierrors.NewInternalError(errText("not there"))
+			}
+			return from.List(ctx, list, options...)
+		},
+	})
+	err := LastWords(t.Context(), live, observe.Reader{Reader: live})
+	if err == nil || !strings.Contains(err.Error(), "no") || !strings.Contains(err.Error(), "not there") {
+		t.Errorf("error %v, want both", err)
+	}
+	if c.replicaSet("web-new").Labels[inplace.LabelWoken] == "" {
+		t.Error("the native controller was not woken for an update that nothing is wrong with")
+	}
+}
+
+// TestLastWordsComeFirstWhereMarksAre: there somebody certainly waits, also where nobody is labelled any more.
+func TestLastWordsComeFirstWhereMarksAre(t *testing.T) {
+	c := newCluster(t)
+	marked := map[string]string{inplace.LabelSettling: "1"}
+	owner := []metav1.OwnerReference{*ownedBy("DaemonSet", "agent", "agent")}
+	c.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "another", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}})
+	c.add(&inplace.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "unlabelled", Name: "agent-1", Labels: marked, OwnerReferences: owner}})
+	replicaSet := c.replicaSet("web-old")
+	replicaSet.Labels[inplace.LabelSettling] = "1"
+	if err := c.Update(t.Context(), replicaSet); err != nil {
+		t.Fatal(err)
+	}
+	namespaces, err := releaser{reader: observe.Reader{Reader: c}}.concerned(t.Context())
+	if want := []string{web.Namespace, "unlabelled", "another"}; err != nil || !slices.Equal(namespaces, want) {
+		t.Errorf("%q, %v; want %q", namespaces, err, want)
+	}
+}
+
+// requests counts those that are made.
+type requests struct{ reads, writes atomic.Int64 }
+
+func (r *requests) funcs() interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, from client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			r.reads.Add(1)
+			return from.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, from client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			r.reads.Add(1)
+			return from.List(ctx, list, options...)
+		},
+		Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			r.writes.Add(1)
+			return to.Patch(ctx, object, patch, options...)
+		},
+	}
+}
+
+// copyOfWeb adds another Deployment in the same state, with one pod, on a node of its own.
+func (c *cluster) copyOfWeb(name string) {
+	c.t.Helper()
+	rename := strings.NewReplacer(`"web"`, strconv.Quote(name), "web-", name+"-")
+	pod := decode[corev1.Pod](c.t, rename.Replace(fmt.Sprintf(podJSON, "web-old-0")))
+	pod.Spec.NodeName = "node-of-" + name
+	for _, object := range []client.Object{
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}},
+		decode[inplace.Deployment](c.t, rename.Replace(deploymentJSON)),
+		decode[inplace.ReplicaSet](c.t, rename.Replace(fmt.Sprintf(replicaSetJSON, "web-old", "old", "10:00", 1, "app:1", "old", 1))),
+		decode[inplace.ReplicaSet](c.t, rename.Replace(fmt.Sprintf(replicaSetJSON, "web-new", "new", "11:00", 0, "app:2", "new", 0))),
+		pod,
+	} {
+		c.add(object)
+	}
+}
+
+// woken counts the native controllers that were.
+func (c *cluster) woken() int {
+	c.t.Helper()
+	list := &inplace.ReplicaSetList{}
+	if err := c.List(c.t.Context(), list, client.HasLabels{inplace.LabelWoken}); err != nil {
+		c.t.Fatal(err)
+	}
+	return len(list.Items)
 }

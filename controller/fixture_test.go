@@ -92,7 +92,7 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 	}
 	return &Reconciler{
 		cached:   deployments(cached),
-		live:     deployments(live),
+		live:     deployments(live.WithoutNodes()),
 		drains:   &drains{cached: live, live: live},
 		quotas:   live,
 		writer:   c.writer(),
@@ -111,6 +111,18 @@ func (c *cluster) reconcile(r *Reconciler) reconcile.Result {
 		c.t.Fatal(err)
 	}
 	return result
+}
+
+func (c *cluster) add(object client.Object) {
+	c.t.Helper()
+	if err := c.Create(c.t.Context(), object); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func ownedBy(kind, name string, uid types.UID) *metav1.OwnerReference {
+	controls := true
+	return &metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: &controls}
 }
 
 func (c *cluster) replicaSet(name string) *inplace.ReplicaSet {

@@ -21,3 +21,9 @@ func waitsForGate(object client.Object) bool {
 	pod, ok := object.(*corev1.Pod)
 	return ok && pod.DeletionTimestamp == nil && inplace.Unopened(pod)
 }
+
+// mayStray tells whether something is left to do for a pod if its workload goes without it.
+func mayStray(object client.Object) bool {
+	pod, ok := object.(*corev1.Pod)
+	return ok && inplace.MayStray(pod)
+}

@@ -81,7 +81,7 @@ type source func(ctx context.Context, key types.NamespacedName) (rollout, error)
 
 // Reconciler updates the workloads of one kind in place. It runs on the leader only.
 type Reconciler struct {
-	// cached reads the cache, live the API server itself.
+	// cached reads the cache, live the API server itself, which need not say anything of nodes.
 	cached, live source
 	drains       *drains
 	quotas       quotaReader

@@ -68,36 +68,44 @@ func (r releaser) releaseKind(ctx context.Context, kind kind, read source) (done
 // underWay returns the workloads that may have to be released: those with a marked revision, and the unfinished ones of
 // labelled namespaces, of which something may be held although nothing is marked yet.
 func (r releaser) underWay(ctx context.Context, kind kind) (map[types.NamespacedName]bool, error) {
+	workloads, err := r.marked(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	labelled, err := r.labelled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range labelled {
+		if err := r.each(ctx, kind.workloads(), func(workload client.Object) {
+			if !kind.finished(workload) {
+				workloads[client.ObjectKeyFromObject(workload)] = true
+			}
+		}, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+	}
+	return workloads, nil
+}
+
+// marked returns the workloads with a marked revision.
+func (r releaser) marked(ctx context.Context, kind kind) (map[types.NamespacedName]bool, error) {
 	workloads := map[types.NamespacedName]bool{}
 	err := r.each(ctx, kind.revisions(), func(revision client.Object) {
 		if name := controllerName(revision, kind.workload); name != "" {
 			workloads[types.NamespacedName{Namespace: revision.GetNamespace(), Name: name}] = true
 		}
 	}, client.HasLabels{inplace.LabelSettling})
-	if err != nil {
-		return nil, err
-	}
-	return workloads, r.eachLabelled(ctx, func(namespace string) error {
-		return r.each(ctx, kind.workloads(), func(workload client.Object) {
-			if !kind.finished(workload) {
-				workloads[client.ObjectKeyFromObject(workload)] = true
-			}
-		}, client.InNamespace(namespace))
-	})
+	return workloads, err
 }
 
-// eachLabelled visits the namespaces with our label until one fails.
-func (r releaser) eachLabelled(ctx context.Context, visit func(namespace string) error) error {
-	labelled := &corev1.NamespaceList{}
-	if err := r.reader.List(ctx, labelled, client.HasLabels{inplace.LabelUpdate}); err != nil {
-		return err
-	}
-	for _, namespace := range labelled.Items {
-		if err := visit(namespace.Name); err != nil {
-			return err
-		}
-	}
-	return nil
+// labelled returns the namespaces with our label.
+func (r releaser) labelled(ctx context.Context) ([]string, error) {
+	var names []string
+	err := r.each(ctx, &corev1.NamespaceList{}, func(namespace client.Object) {
+		names = append(names, namespace.GetName())
+	}, client.HasLabels{inplace.LabelUpdate})
+	return names, err
 }
 
 // each reads a list and visits its items.

@@ -27,11 +27,11 @@ const (
 	retryLast  = 30 * time.Second
 )
 
-// workers is how many Deployments, DaemonSets, and newborn pods, are worked on at a time.
+// workers is how many Deployments, DaemonSets, newborn pods, and pods that may be nobody's, are worked on at a time.
 const workers = 4
 
-// Setup adds the controllers to the manager: updates on the leader, gates and the returned Prober on every replica. The reader
-// reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, Deployments,
+// Setup adds the controllers to the manager: updates and strays on the leader, gates and the returned Prober on every replica. The
+// reader reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, Deployments,
 // ReplicaSets, DaemonSets, ControllerRevisions, Nodes, EndpointSlices and Services in its cache.
 func Setup(m manager.Manager, cached observe.Reader) (*Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
@@ -45,6 +45,9 @@ func Setup(m manager.Manager, cached observe.Reader) (*Prober, error) {
 		return nil, err
 	}
 	if err := m.Add(&farewell{cached: cached, writer: newWriter(m, cached)}); err != nil {
+		return nil, err
+	}
+	if err := setupStrays(m, cached); err != nil {
 		return nil, err
 	}
 	metrics := newMetrics(ctrlmetrics.Registry)
@@ -62,6 +65,14 @@ func setupGates(m manager.Manager, prober *Prober) error {
 		Complete(&gates{client: m.GetClient(), elected: m.Elected(), prober: prober})
 }
 
+// setupStrays looks after pods that have lost their workload on the leader.
+func setupStrays(m manager.Manager, cached observe.Reader) error {
+	return builder.ControllerManagedBy(m).Named("strays").
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(mayStray))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
+		Complete(&strays{cached: cached, live: live(m, cached), writer: newWriter(m, cached)})
+}
+
 // setupDeployments reconciles Deployments on the leader.
 func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics) error {
 	route := router{reader: cached, kind: deploymentKind}
@@ -73,7 +84,7 @@ func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeTurns)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached)), newDrains(m, cached), newWriter(m, cached), metrics))
+		Complete(newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached).WithoutNodes()), newDrains(m, cached), newWriter(m, cached), metrics))
 }
 
 // setupDaemonSets reconciles DaemonSets on the leader.
@@ -87,7 +98,7 @@ func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics)
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeMatters)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached)), newDrains(m, cached), newWriter(m, cached), metrics))
+		Complete(newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached).WithoutNodes()), newDrains(m, cached), newWriter(m, cached), metrics))
 }
 
 // live reads the API server by the rules of the cached reader.

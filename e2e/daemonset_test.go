@@ -49,6 +49,7 @@ func daemonSets(t *testing.T) {
 		"old revision gone half-way":         func(t *testing.T) { daemonsHandOver(t, forgetOldest) },
 		"set to OnDelete half-way":           daemonsToOnDelete,
 		"deleted half-way":                   daemonsDeleted,
+		"deleted without its pods half-way":  daemonsLeftBehind,
 		"node cordoned":                      nodeCordoned,
 		"node unlabelled":                    func(t *testing.T) { leavesAndReturns(t, unlabelledNode) },
 		"revisionHistoryLimit 0":             func(t *testing.T) { daemonHistory(t, 0, "3") },

@@ -25,6 +25,7 @@ func halfway(t *testing.T) {
 		"opted out":                      func(t *testing.T) { handOver(t, optOut) },
 		"edited beyond what is possible": func(t *testing.T) { handOver(t, func(s *stage) { s.setEnv("web", "COLOUR=green") }) },
 		"deleted":                        deletedHalfway,
+		"deleted without its pods":       podsLeftBehind,
 		"set to Recreate":                func(t *testing.T) { handOver(t, toRecreate) },
 	}, "opted out", "set to Recreate"))
 }

@@ -32,7 +32,7 @@ func (j *judge) puller(e event, pod *corev1.Pod) {
 	if e.what == watch.Deleted {
 		return
 	}
-	if len(pod.OwnerReferences) == 0 {
+	if len(pod.OwnerReferences) == 0 && !j.phaseAt(e.version, "").rules.Orphans {
 		j.violation(e, "pulls an image, but nobody owns it")
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil && (owner.Kind == "ReplicaSet" || owner.Kind == "DaemonSet") {

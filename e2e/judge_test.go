@@ -35,6 +35,8 @@ type Rules struct {
 	Created, Deleted Count
 	// FrozenBut: no pod may change its ReplicaSet or revision, but for those of this Deployment.
 	FrozenBut string
+	// Orphans: pods and pullers may have lost whoever controlled them.
+	Orphans bool
 	// Outage: pods may be unavailable beyond maxUnavailable, as the scenario itself makes them so.
 	Outage bool
 	// Whole: no pod may be unavailable at all, whatever maxUnavailable says, and no more pods may be there than maxSurge allows.
@@ -196,7 +198,9 @@ func (j *judge) agreement(e event, pod *corev1.Pod) {
 		return
 	}
 	if metav1.GetControllerOf(pod) == nil {
-		j.violation(e, "has no owner")
+		if !j.phaseAt(e.version, j.workloadOf(pod)).rules.Orphans {
+			j.violation(e, "has no owner")
+		}
 		return
 	}
 	set := j.ownerOf(pod)

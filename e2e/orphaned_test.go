@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -114,4 +115,44 @@ func serves(pod *corev1.Pod) error {
 		return errors.New("it is not Ready")
 	}
 	return nil
+}
+
+// leftBehind: a workload is deleted without its pods, while one of them is being drained for a restart that nobody will make any more. It
+// serves again, and nothing that Stayput made is left.
+func leftBehind(t *testing.T, name string, create func(*stage), meanwhile ...func(*stage)) {
+	s := newStage(t, unending)
+	create(s)
+	before := s.pods(name)
+	s.begin("in place", inPlace)
+	s.setImage(name, "app=v2")
+	s.wait("a pod of "+name+" to be out of service", draining(name))
+	for _, happens := range meanwhile {
+		happens(s)
+	}
+	s.begin("left behind", Rules{Created: none, Deleted: none, Orphans: true})
+	s.kubectl("", "delete", ref(name), "--cascade=orphan", "--timeout=1m")
+	s.wait("every pod to serve", func(w world) error {
+		for uid, pod := range before {
+			if err := serves(w.pods[uid]); err != nil {
+				return fmt.Errorf("pod %s: %w", pod.Name, err)
+			}
+		}
+		return nil
+	})
+	s.wait("every puller to be gone", func(w world) error {
+		if left := len(w.pullers); left > 0 {
+			return fmt.Errorf("%d are left", left)
+		}
+		return nil
+	})
+}
+
+func podsLeftBehind(t *testing.T) { leftBehind(t, "web", func(s *stage) { s.create(web(4)) }) }
+
+func daemonsLeftBehind(t *testing.T) { leftBehind(t, agents, func(s *stage) { s.install(agent()) }) }
+
+// leftWithoutLeader: when the next one comes, the workload has long been gone.
+func leftWithoutLeader(t *testing.T) {
+	t.Cleanup(func() { mended(t) })
+	leftBehind(t, "web", func(s *stage) { s.create(web(4)) }, func(s *stage) { killProcess(s, s.leader()) })
 }

@@ -136,12 +136,18 @@ func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
 	}
 }
 
-// Reopen lets a pod whose gate is closed serve again, if that may be now: at once, unless it was patched since.
+// Reopen lets a pod whose gate is closed serve again, if that may be now: at once, unless it was patched since. One that is given back
+// does not come back.
 func Reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool) {
+	step, may, _ = reopen(pod, now)
+	return step, may && !goes(pod)
+}
+
+// reopen tells as well, if it is only a matter of time, of how much.
+func reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool, wait time.Duration) {
 	s := &podState{pod: pod, move: moveOf(pod)}
-	may, _ = s.mayReopen(now)
-	may = may && !goes(pod)
-	return openGate(pod, now, s.whyReopen()), may
+	may, wait = s.mayReopen(now)
+	return openGate(pod, now, s.whyReopen()), may, wait
 }
 
 // mayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its

@@ -26,8 +26,10 @@ func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*i
 	if err != nil {
 		return nil, err
 	}
-	if rollout.Nodes, err = r.nodes(ctx); err != nil {
-		return nil, err
+	if !r.nodeless {
+		if rollout.Nodes, err = r.nodes(ctx); err != nil {
+			return nil, err
+		}
 	}
 	var revisions []types.UID
 	for _, revision := range rollout.Revisions {

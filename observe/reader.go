@@ -31,12 +31,18 @@ type Reader struct {
 	// Hold has the releases on record; without a Reader there are none.
 	Hold Hold
 
-	podless bool
+	podless, nodeless bool
 }
 
 // WithoutPods returns a Reader whose rollouts have no Pods: cheaper, and all that a Verdict needs.
 func (r Reader) WithoutPods() Reader {
 	r.podless = true
+	return r
+}
+
+// WithoutNodes returns a Reader whose rollouts have no Nodes, which take long to read where there are many.
+func (r Reader) WithoutNodes() Reader {
+	r.nodeless = true
 	return r
 }
 
@@ -68,8 +74,10 @@ func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*inplace
 	if err != nil {
 		return nil, err
 	}
-	if rollout.Nodes, err = r.nodesOf(ctx, rollout.Pods); err != nil {
-		return nil, err
+	if !r.nodeless {
+		if rollout.Nodes, err = r.nodesOf(ctx, rollout.Pods); err != nil {
+			return nil, err
+		}
 	}
 	rollout.Pull, err = r.pulling(ctx, deployment, deployment.UID)
 	return rollout, err
@@ -97,6 +105,45 @@ func (r Reader) DeploymentOf(ctx context.Context, rs *inplace.ReplicaSet) (*inpl
 // ReplicaSetOf reads the ReplicaSet that controls the pod; nil if there is none with the UID its reference names.
 func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.ReplicaSet, error) {
 	return findController[inplace.ReplicaSet](ctx, r, pod, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
+}
+
+// WorkloadOf reads the Deployment or DaemonSet whose pod it is, or whose puller; nil if there is none.
+func (r Reader) WorkloadOf(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
+	controlled, err := r.underWorkload(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	deployment, err := findController[inplace.Deployment](ctx, r, controlled, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	if err != nil {
+		return nil, err
+	}
+	if deployment != nil {
+		return deployment, nil
+	}
+	daemonSet, err := findController[inplace.DaemonSet](ctx, r, controlled, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
+	if daemonSet == nil || err != nil {
+		return nil, err
+	}
+	return daemonSet, nil
+}
+
+// underWorkload is the revision that controls the pod, or else the pod: DaemonSets control their pods, and Deployments their pullers.
+func (r Reader) underWorkload(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
+	rs, err := r.ReplicaSetOf(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	if rs != nil {
+		return rs, nil
+	}
+	revision, err := r.RevisionOf(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	if revision != nil {
+		return revision, nil
+	}
+	return pod, nil
 }
 
 // RolloutOf reads what belongs to the given Deployment, which may be one that is not stored yet.

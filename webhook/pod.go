@@ -6,7 +6,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -36,7 +35,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 // managed asks the cache, and the API server only about a workload too new for the cache.
 func (h Handlers) managed(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	for _, reader := range []observe.Reader{h.Cached, h.Live} {
-		workload, err := workloadOf(ctx, reader, pod)
+		workload, err := reader.WorkloadOf(ctx, pod)
 		if err != nil {
 			return false, err
 		}
@@ -51,26 +50,6 @@ func (h Handlers) managed(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// workloadOf reads the Deployment or DaemonSet whose pod it is; nil if there is none.
-func workloadOf(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (metav1.Object, error) {
-	daemonSet, err := reader.DaemonSetOf(ctx, pod)
-	if err != nil {
-		return nil, err
-	}
-	if daemonSet != nil {
-		return daemonSet, nil
-	}
-	rs, err := reader.ReplicaSetOf(ctx, pod)
-	if rs == nil || err != nil {
-		return nil, err
-	}
-	deployment, err := reader.DeploymentOf(ctx, rs)
-	if deployment == nil || err != nil {
-		return nil, err
-	}
-	return deployment, nil
 }
 
 // validatePod holds deletions by which the native controllers would replace pods that are updated in place. NotFound makes both

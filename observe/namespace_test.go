@@ -1,0 +1,87 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+func TestNamespace(t *testing.T) {
+	reader := Reader{Reader: builder(t, append(shop(), agents()[1:]...)...).Build()}
+	read, err := reader.Namespace(context.Background(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(read.Pods) != 7 || len(read.Rollouts) != 1 || len(read.DaemonSets) != 1 {
+		t.Fatalf("read %d pods, %d Deployments and %d DaemonSets", len(read.Pods), len(read.Rollouts), len(read.DaemonSets))
+	}
+	expectNames(t, read.Rollouts[0].ReplicaSets, "web-1", "web-2")
+	expectNames(t, read.Rollouts[0].Pods, "web-1-a", "web-2-a")
+	expectNames(t, read.DaemonSets[0].Revisions, "web-1", "web-2")
+	expectNames(t, read.DaemonSets[0].Pods, "a", "b")
+	if none, err := reader.Namespace(context.Background(), "elsewhere"); err != nil || len(none.Pods)+len(none.Rollouts)+len(none.DaemonSets) > 0 {
+		t.Errorf("read %v, %v of an empty namespace", none, err)
+	}
+}
+
+func TestWithoutNodes(t *testing.T) {
+	noNodes := interceptor.Funcs{
+		Get: func(ctx context.Context, from client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, is := object.(*corev1.Node); is {
+				return errors.New("node " + key.Name + " was read")
+			}
+			return from.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, from client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, is := list.(*corev1.NodeList); is {
+				return errors.New("nodes were listed")
+			}
+			return from.List(ctx, list, options...)
+		},
+	}
+	objects := append(shop(), agents()[1:]...)
+	for _, object := range objects {
+		if pod, is := object.(*corev1.Pod); is {
+			pod.Spec.NodeName = "one"
+		}
+	}
+	reader := Reader{Reader: builder(t, objects...).WithInterceptorFuncs(noNodes).Build()}
+	if _, err := reader.Rollout(context.Background(), key); err == nil {
+		t.Error("no node was read, although the reader was not told so")
+	}
+	if rollout, err := reader.WithoutNodes().Rollout(context.Background(), key); err != nil || rollout.Nodes != nil {
+		t.Errorf("Deployment: %v, %v", rollout, err)
+	}
+	if rollout, err := reader.WithoutNodes().DaemonRollout(context.Background(), key); err != nil || rollout.Nodes != nil {
+		t.Errorf("DaemonSet: %v, %v", rollout, err)
+	}
+}
+
+func TestClosedPods(t *testing.T) {
+	pod := func(name string, gate ...corev1.PodCondition) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: meta(name, "")}
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+		pod.Status.Conditions = gate
+		return pod
+	}
+	objects := []client.Object{
+		pod("newborn"),
+		pod("open", corev1.PodCondition{Type: inplace.ConditionServing, Status: corev1.ConditionTrue}),
+		pod("closed", corev1.PodCondition{Type: inplace.ConditionServing, Status: corev1.ConditionFalse}),
+	}
+	for name, reader := range daemonReaders(t, objects) {
+		t.Run(name, func(t *testing.T) {
+			closed, err := reader.ClosedPods(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectNames(t, closed, "closed")
+		})
+	}
+}
