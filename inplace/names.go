@@ -36,7 +36,7 @@ const (
 	AnnotationMove = "stayput.dev/move"
 	// AnnotationBorrowed marks a pod that exists only while others are updated.
 	AnnotationBorrowed = LabelBorrowed
-	// AnnotationWoken on a pod of a DaemonSet wakes its controller where a revision cannot be written; the value is that of LabelWoken.
+	// AnnotationWoken on a pod wakes its controller where a revision cannot be written; the value is that of LabelWoken.
 	AnnotationWoken = LabelWoken
 	// ConditionServing is the readiness gate of pods under a managed workload.
 	ConditionServing corev1.PodConditionType = "stayput.dev/serving"

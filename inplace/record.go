@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -61,18 +62,45 @@ func (d *draft) forgetRecord(workload metav1.Object, recorded string, goesOn boo
 	}
 }
 
-// keepRecord wakes the Deployment controller, as long as there is something left to do for it, where it is not woken by a label: by a
-// time in the status that means nothing to anybody.
+// keepRecord wakes the native controllers, as long as there is something left to do for them, where a label does not: that of Deployments by
+// a time in the status that means nothing to anybody, and that of ReplicaSets, of which deletions may have been held, by a pod.
 func (v *view) keepRecord(left bool) {
 	v.forgetRecord(v.Deployment, v.Recorded, left && v.onRecord())
+	if !left || !v.onRecord() || v.target != nil && Released(v.target.rs) {
+		return
+	}
+	for _, s := range v.sets {
+		if s.surplus() > 0 {
+			v.wakeByPod(s.states(), touchEvery, v.Now)
+		}
+	}
 	available := deploymentCondition(v.Deployment.Status, appsv1.DeploymentAvailable)
-	if !left || !v.onRecord() || v.target != nil && Released(v.target.rs) || available == nil {
+	if available == nil {
 		return
 	}
 	due, wait := since(available.LastUpdateTime.Time, touchEvery, v.Now)
 	v.again(wait)
 	if due {
 		v.touchStatus()
+	}
+}
+
+func (s *replicaSet) states() iter.Seq[*podState] {
+	return func(yield func(*podState) bool) {
+		for _, m := range s.pods {
+			if !yield(&m.podState) {
+				return
+			}
+		}
+	}
+}
+
+// wakeByPod wakes whoever follows the pods, of which there is one at least.
+func (d *draft) wakeByPod(pods iter.Seq[*podState], every time.Duration, now time.Time) {
+	woken := func(s *podState) string { return s.pod.Annotations[AnnotationWoken] }
+	last := slices.MaxFunc(slices.Collect(pods), func(a, b *podState) int { return timeOf(woken(a)).Compare(timeOf(woken(b))) })
+	if value := d.touched(woken(last), true, every, now); value != woken(last) {
+		d.step(last.annotated(whyWake, [2]string{AnnotationWoken, value}))
 	}
 }
 
@@ -87,17 +115,18 @@ func (v *view) touchStatus() {
 	v.again(touchEvery)
 }
 
-// keepRecord does the same for a DaemonSet, whose controller follows its pods: updatePod in pkg/controller/daemon/daemon_controller.go.
+// keepRecord does the same for a DaemonSet. Its controller follows its pods: updatePod in pkg/controller/daemon/daemon_controller.go.
 func (v *daemonView) keepRecord() {
 	left := v.unfinished()
 	v.forgetRecord(v.DaemonSet, v.Recorded, left && v.onRecord())
 	if !left || !v.onRecord() || v.target != nil && Released(v.target) {
 		return
 	}
-	pods := slices.Collect(v.pending())
-	woken := func(m *daemon) string { return m.pod.Annotations[AnnotationWoken] }
-	last := slices.MaxFunc(pods, func(a, b *daemon) int { return timeOf(woken(a)).Compare(timeOf(woken(b))) })
-	if value := v.touched(woken(last), true, touchDaemonEvery, v.Now); value != woken(last) {
-		v.step(last.annotated(whyWake, [2]string{AnnotationWoken, value}))
-	}
+	v.wakeByPod(func(yield func(*podState) bool) {
+		for m := range v.pending() {
+			if !yield(&m.podState) {
+				return
+			}
+		}
+	}, touchDaemonEvery, v.Now)
 }
