@@ -48,6 +48,9 @@ func (v *view) markReleased() {
 // Wake is the step that has the Deployment controller look again at an update under way: it follows its ReplicaSets
 // (updateReplicaSet in pkg/controller/deployment/deployment_controller.go). None if there is nothing to update.
 func (r Rollout) Wake() []Step {
+	if r.untouched() {
+		return nil
+	}
 	v := r.view()
 	if !v.unfinished() && !v.settling() {
 		return nil
@@ -59,6 +62,9 @@ func (r Rollout) Wake() []Step {
 // Wake is the step that has the DaemonSet controller look again at an update under way: it follows its ControllerRevisions
 // (updateHistory in pkg/controller/daemon/daemon_controller.go). None if there is nothing to update.
 func (r DaemonRollout) Wake() []Step {
+	if r.untouched() {
+		return nil
+	}
 	v := r.view()
 	if !v.unfinished() || len(v.Revisions) == 0 {
 		return nil

@@ -101,6 +101,9 @@ func (r Rollout) hasLivePod(rs *ReplicaSet) bool {
 
 // Verdict needs no Pods: webhooks ask it of every native write.
 func (r Rollout) Verdict() Verdict {
+	if r.untouched() {
+		return r.Mode.verdict()
+	}
 	target := r.Target()
 	sources := r.sources(target)
 	marked := func(rs *ReplicaSet) bool { return Settling(rs) || Borrowed(rs) }
