@@ -46,9 +46,10 @@ func (r DaemonRollout) Target() *ControllerRevision {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
+	wanted := r.DaemonSet.Spec.Template.canonical()
 	for _, revision := range newestFirst {
 		template, err := revision.Template()
-		if err == nil && revision.Labels[labelRevisionHash] != "" && SameTemplate(template, r.DaemonSet.Spec.Template) {
+		if err == nil && revision.Labels[labelRevisionHash] != "" && same(template.canonical(), wanted) {
 			return revision
 		}
 	}

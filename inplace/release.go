@@ -118,11 +118,12 @@ func (v *view) goBack() {
 // label off one for which that is over. Replicas that are missing count: with strategy Recreate the end of the last old pod does not
 // wake that controller if there are new ones already (deletePod in pkg/controller/deployment/deployment_controller.go).
 func (v *view) keepReleased() {
+	standsIn := v.standIns()
 	left := v.sourcesInUse() || v.target != nil && v.target.size() < v.desired()
 	for _, s := range v.sets {
 		if Released(s.rs) {
 			at, other, _ := strings.Cut(s.rs.Labels[LabelReleased], standsFor)
-			s.wish.released = v.touched(at, left && (s == v.target || v.standsIn(s.rs)), touchEvery, v.Now)
+			s.wish.released = v.touched(at, left && (s == v.target || standsIn(s.rs)), touchEvery, v.Now)
 			if s.wish.released != "" && other != "" {
 				s.wish.released += standsFor + other
 			}
