@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -69,10 +70,11 @@ func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, ro
 }
 
 // noteRefusal notes that nothing is pulled first for a target. While there are pullers, one more that is refused says only that
-// there are enough: a quota is full.
+// there are enough: a quota is full. A name that is taken stays so.
 func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout rollout, done outcome) (noted bool) {
 	created := slices.ContainsFunc(done.writes, func(w write) bool { return createsPuller(w.step) })
-	if done.unpulled.Why == "" || created || len(rollout.pulling().Pullers) > 0 {
+	enough := created || len(rollout.pulling().Pullers) > 0
+	if done.unpulled.Why == "" || enough && !done.taken {
 		return false
 	}
 	r.refusals.note(workload, done.unpulled)
@@ -84,14 +86,18 @@ func createsPuller(step inplace.Step) bool {
 	return creates
 }
 
-// createPuller has a name that is derived from target and node, so that a second attempt on a stale cache finds it existing.
+// createPuller has a name that is derived from target and node, so that a second attempt on a stale cache finds it existing. Somebody
+// else's pod of that name is a refusal.
 func (w writer) createPuller(ctx context.Context, step inplace.CreatePuller) (write, error) {
 	puller := step.Pod.DeepCopy()
-	err := w.client.Create(ctx, puller, FieldOwner)
-	if isRefused(err) {
+	switch err := w.client.Create(ctx, puller, FieldOwner); {
+	case apierrors.IsAlreadyExists(err):
+		return write{}, w.taken(ctx, puller, err)
+	case isRefused(err):
 		return write{}, refusal{err}
+	default:
+		return write{step: step, after: puller}, err
 	}
-	return write{step: step, after: puller}, err
 }
 
 func (w writer) deletePuller(ctx context.Context, step inplace.DeletePuller) (write, error) {

@@ -269,3 +269,36 @@ func TestReleaseAllDeletesPullers(t *testing.T) {
 	c.do(ReleaseAll(t.Context(), c, c.reader()))
 	c.wantPullers(0, 0)
 }
+
+// TestStrangerHasThePullersName has somebody else's pod in the place of the first puller, while that of another node is made.
+func TestStrangerHasThePullersName(t *testing.T) {
+	for name, disguise := range map[string]func(stranger, puller *corev1.Pod){
+		"a pod of its own":  func(*corev1.Pod, *corev1.Pod) {},
+		"with our label":    func(stranger, puller *corev1.Pod) { stranger.Labels = puller.Labels },
+		"with our workload": func(stranger, puller *corev1.Pod) { stranger.OwnerReferences = puller.OwnerReferences },
+		"of another workload": func(stranger, puller *corev1.Pod) {
+			stranger.Labels, stranger.OwnerReferences = puller.Labels, []metav1.OwnerReference{*puller.OwnerReferences[0].DeepCopy()}
+			stranger.OwnerReferences[0].UID = "another"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t).pulling()
+			c.reconcileTimes(c.pullingReconciler(), 4)
+			puller := c.pullers()[0]
+			for _, made := range c.pullers() {
+				c.do(c.Delete(t.Context(), made))
+			}
+			told(c.recorder)
+			stranger := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: puller.Namespace, Name: puller.Name}}
+			disguise(stranger, puller)
+			c.do(c.Create(t.Context(), stranger))
+			c.reconcileTimes(c.pullingReconciler(), 4)
+			if c.closed() != 1 {
+				t.Errorf("%d pods are out of service: the update waits for the stranger's pod", c.closed())
+			}
+			if notes := strings.Join(told(c.recorder), "\n"); !strings.Contains(notes, EventNotPulled) || !strings.Contains(notes, "already exists") {
+				t.Errorf("the events are %q", notes)
+			}
+		})
+	}
+}

@@ -55,8 +55,9 @@ type outcome struct {
 	writes []write
 	// outdated: a step was made on an object that has changed since. Its newer version wakes us.
 	outdated bool
-	// unpulled: the API server refused a puller.
+	// unpulled: the API server refused a puller. taken: because somebody else's pod has its name.
 	unpulled inplace.Refused
+	taken    bool
 	err      error
 }
 
@@ -81,8 +82,9 @@ func (w writer) carryOut(ctx context.Context, workload types.NamespacedName, ste
 // fail notes what went wrong. A puller that is refused is no error: the update goes on without.
 func (o *outcome) fail(step inplace.Step, err error) {
 	creates, ok := step.(inplace.CreatePuller)
-	if ok && errors.As(err, new(refusal)) {
+	if refused := (refusal{}); ok && errors.As(err, &refused) {
 		o.unpulled = inplace.Refused{Target: creates.Target, Why: err.Error()}
+		o.taken = o.taken || apierrors.IsAlreadyExists(refused.error)
 		return
 	}
 	o.err = errors.Join(o.err, fmt.Errorf("%s: %w", step.Describe(), err))
@@ -150,14 +152,15 @@ func (w writer) create(ctx context.Context, step inplace.CreateReplicaSet) (writ
 	return write{step: step, after: object}, nil
 }
 
-// taken tells a ReplicaSet that only our cache does not show yet from somebody else's, which keeps ours from being created: the native
-// controller finds another name.
+// taken tells an object of ours that only our cache does not show yet from somebody else's, which keeps ours from being created: the
+// native controller finds another name for a ReplicaSet, and nothing is pulled first without a puller.
 func (w writer) taken(ctx context.Context, wanted client.Object, err error) error {
 	current, getErr := w.current(ctx, wanted)
 	if getErr != nil {
 		return errors.Join(err, client.IgnoreNotFound(getErr))
 	}
-	if has, wants := metav1.GetControllerOf(current), metav1.GetControllerOf(wanted); has != nil && has.UID == wants.UID {
+	has, wants := metav1.GetControllerOf(current), metav1.GetControllerOf(wanted)
+	if has != nil && has.UID == wants.UID && current.GetLabels()[inplace.LabelPuller] == wanted.GetLabels()[inplace.LabelPuller] {
 		return err
 	}
 	return refusal{err}

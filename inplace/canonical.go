@@ -2,8 +2,6 @@ package inplace
 
 import (
 	"encoding/json"
-	"fmt"
-	"math/big"
 	"reflect"
 	"strings"
 
@@ -19,8 +17,7 @@ import (
 
 // canonical returns the template's canonical form without the pod-template-hash label. Callers may change it.
 func (t Template) canonical() map[string]any {
-	var tree map[string]any
-	t.decode(&tree)
+	tree := t.tree()
 	delete(object(tree, "metadata", "labels"), appsv1.DefaultDeploymentUniqueLabelKey)
 	return templateShape.canonicalObject(tree)
 }
@@ -123,18 +120,31 @@ func (s *shape) canonicalObject(value map[string]any) map[string]any {
 }
 
 func (s *shape) canonicalScalar(value any) any {
-	if s == nil || !s.quantity {
-		return value
+	switch value := value.(type) {
+	case string:
+		if s.isQuantity() {
+			return canonicalQuantity(value)
+		}
+	case json.Number:
+		if s.isQuantity() {
+			return canonicalQuantity(value.String())
+		}
+		return canonicalNumber(value)
 	}
-	quantity, err := resource.ParseQuantity(fmt.Sprint(value))
-	if err != nil {
-		return value
+	return value
+}
+
+func (s *shape) isQuantity() bool { return s != nil && s.quantity }
+
+// canonicalNumber is what k8s.io/apimachinery/pkg/util/json makes of a number, and the number as it is written where that fails.
+func canonicalNumber(number json.Number) any {
+	if whole, err := number.Int64(); err == nil {
+		return whole
 	}
-	amount, ok := new(big.Rat).SetString(quantity.AsDec().String())
-	if !ok {
-		return value
+	if float, err := number.Float64(); err == nil {
+		return float
 	}
-	return amount.RatString()
+	return number
 }
 
 // of returns the shape of a field or element.

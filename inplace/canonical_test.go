@@ -3,6 +3,7 @@ package inplace
 import (
 	"encoding/json"
 	"math/rand"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -60,7 +61,7 @@ func TestSameTemplateAgreesWithNative(t *testing.T) {
 			typedA, typedB := a.Typed(), b.Typed()
 			want := nativeEqual(&typedA, &typedB)
 			if got := SameTemplate(a, b); got != want {
-				t.Fatalf("seed %d: SameTemplate is %t, native %t: %q", seed, got, want, differences(a.canonical(), b.canonical()))
+				t.Fatalf("seed %d: SameTemplate is %t, native %t: %q", seed, got, want, slices.Collect(differences(a.canonical(), b.canonical())))
 			}
 			if want {
 				equal++
@@ -96,7 +97,7 @@ func TestSameTemplateAgreesOnSerialisedTemplates(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !SameTemplate(template, reread) {
-			t.Fatalf("a template differs from itself: %v", differences(template.canonical(), reread.canonical()))
+			t.Fatalf("a template differs from itself: %v", slices.Collect(differences(template.canonical(), reread.canonical())))
 		}
 	}
 }

@@ -1,8 +1,8 @@
 package inplace
 
 import (
-	"reflect"
-	"strings"
+	"cmp"
+	"slices"
 )
 
 // ImageChange is a container that gets another image, and so restarts.
@@ -45,40 +45,60 @@ func (c Change) String() string {
 	case len(c.Images) == 0:
 		return "in place: no restart"
 	default:
-		return "in place: restarts " + strings.Join(c.Restarts(), ", ")
+		return "in place: restarts " + firstOf(c.Restarts(), ", ")
 	}
 }
 
 // Compare tells what the edit from one template to the other does to live pods. It puts the old values into every field of
 // the new template that may change in place and demands that nothing else differs. The pod-template-hash label is ignored.
 func Compare(from, to Template, rules Rules) Change {
-	old, patched := from.canonical(), to.canonical()
+	if flaw := cmp.Or(from.flawed(), to.flawed()); flaw != nil {
+		return compareFlawed(from, to, *flaw)
+	}
+	old, patched, pod := from.canonical(), to.canonical(), to.Typed()
 	labels := revert(old, patched, "labels", func(string) bool { return true })
 	annotations := revert(old, patched, "annotations", rules.allows)
 	images, reasons := revertImages(old, patched)
-	for _, difference := range differences(old, patched) {
-		reasons = append(reasons, fieldReason(difference, to))
+	for difference := range differences(old, patched) {
+		if reasons = reasons.and(fieldReason(difference, pod.Spec)); reasons.full() {
+			break
+		}
 	}
 	change := Change{Images: images, Labels: len(labels) > 0, Annotations: len(annotations) > 0}
 	if !change.None() {
-		reasons = append(reasons, podReasons(to, change, labels, annotations)...)
+		reasons = reasons.and(podReasons(pod.Spec, change, labels, annotations)...)
 	}
 	change.Reasons = reasons
 	return change
 }
 
+// compareFlawed tells the templates apart by their JSON alone.
+func compareFlawed(from, to Template, flaw Reason) Change {
+	if SameTemplate(from, to) {
+		return Change{}
+	}
+	return Change{Reasons: Reasons{flaw}}
+}
+
 // SameTemplate tells whether the Deployment controller takes the templates for the same revision: EqualIgnoreHash in
 // pkg/controller/deployment/util/deployment_util.go, on what the API server sent, so that a field we do not know counts too.
 func SameTemplate(a, b Template) bool {
-	return reflect.DeepEqual(a.canonical(), b.canonical())
+	return same(a.canonical(), b.canonical())
+}
+
+func same(a, b map[string]any) bool {
+	for range differences(a, b) {
+		return false
+	}
+	return true
 }
 
 // revert puts the old values of the allowed keys of the labels or annotations into the new tree, and returns the keys that had
-// changed. Both trees have that map afterwards, so that what still differs is found key by key.
+// changed, sorted. Both trees have that map afterwards, so that what still differs is found key by key.
 func revert(old, patched map[string]any, field string, allowed func(string) bool) []string {
 	from, to := metadataMap(old, field), metadataMap(patched, field)
 	var reverted []string
-	for _, difference := range differences(from, to) {
+	for _, difference := range slices.Collect(differences(from, to)) {
 		key := difference.path[0]
 		if !allowed(key) {
 			continue

@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -32,8 +33,11 @@ func (v *view) create() {
 func (r Rollout) newReplicaSet() (CreateReplicaSet, *Reason) {
 	template := r.Deployment.Spec.Template
 	typed := template.Typed()
-	if reason := lossless(template, typed); reason != nil {
+	if reason := cmp.Or(template.flawed(), lossless(template, typed)); reason != nil {
 		return CreateReplicaSet{}, reason
+	}
+	if r.Deployment.Spec.Selector == nil {
+		return CreateReplicaSet{}, &Reason{Code: CodeCannotCreate, Path: "/spec/selector", Message: "the Deployment has no selector"}
 	}
 	hash := templateHash(typed, r.Deployment.Status.CollisionCount)
 	name := replicaSetName(r.Deployment.Name, hash)

@@ -13,6 +13,9 @@ import (
 // There is no step for the status: a denied DELETE is no error to the DaemonSet controller, which goes on to count pods by their
 // hash label and writes the status itself (syncDaemonSet in pkg/controller/daemon/daemon_controller.go).
 func (r DaemonRollout) Plan() Plan {
+	if r.untouched() {
+		return r.Mode.plan()
+	}
 	v := r.view()
 	if !v.verdict.Held {
 		v.leave()

@@ -49,9 +49,10 @@ func (r DaemonRollout) Target() *ControllerRevision {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
+	wanted := r.DaemonSet.Spec.Template.canonical()
 	for _, revision := range newestFirst {
 		template, err := revision.Template()
-		if err == nil && revision.Labels[labelRevisionHash] != "" && SameTemplate(template, r.DaemonSet.Spec.Template) {
+		if err == nil && revision.Labels[labelRevisionHash] != "" && same(template.canonical(), wanted) {
 			return revision
 		}
 	}
@@ -59,7 +60,12 @@ func (r DaemonRollout) Target() *ControllerRevision {
 }
 
 // Verdict tells whether Stayput makes the update, or as much of it as comes first.
-func (r DaemonRollout) Verdict() Verdict { return r.view().verdict }
+func (r DaemonRollout) Verdict() Verdict {
+	if r.untouched() {
+		return r.Mode.verdict()
+	}
+	return r.view().verdict
+}
 
 // Unfinished tells whether some pod that stays where it is has not the target's identity yet.
 func (r DaemonRollout) Unfinished() bool { return r.view().unfinished() }
@@ -117,6 +123,9 @@ func (d *DaemonSet) maxUnavailable(nodes int) int {
 // no change is held as well, even after a release. And it takes a held pod as gone without trying again, so what ends a hold has
 // to wake it: an edit of the DaemonSet does, and so does LabelReleased.
 func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, Reason) {
+	if !r.Mode.Manages() {
+		return false, *r.Mode.reason()
+	}
 	near := r.on(pod.Spec.NodeName).view()
 	m := near.daemon(pod)
 	switch reason := r.workloadReason(near.target); {

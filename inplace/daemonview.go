@@ -129,7 +129,7 @@ func (v *daemonView) judge() Verdict {
 			inPlace = true
 		} else if !told[m.revision] {
 			told[m.revision] = true
-			verdict.Reasons = append(verdict.Reasons, m.change.Reasons...)
+			verdict.Reasons = verdict.Reasons.and(m.change.Reasons...)
 		}
 	}
 	verdict.Held = inPlace && len(verdict.Reasons) == 0 || v.othersFirst()

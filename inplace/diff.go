@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -29,39 +30,60 @@ func (d difference) verb() string {
 	}
 }
 
-// differences lists the deepest places at which the trees differ, in order. Lists of different length differ as a whole: which
-// of their elements correspond is anybody's guess.
-func differences(from, to any, path ...string) []difference {
-	if reflect.DeepEqual(from, to) {
-		return nil
-	}
-	fromObject, fromIs := from.(map[string]any)
-	toObject, toIs := to.(map[string]any)
-	if fromIs && toIs {
-		return objectDifferences(fromObject, toObject, path)
-	}
-	fromList, fromIs := from.([]any)
-	toList, toIs := to.([]any)
-	if fromIs && toIs && len(fromList) == len(toList) {
-		return listDifferences(fromList, toList, path)
-	}
-	return []difference{{path: path, from: from, to: to}}
+// differences are the deepest places at which the trees differ, in order. Lists of different length differ as a whole: which of their
+// elements correspond is anybody's guess. Each place is looked at once, and no further than somebody asks.
+func differences(from, to any) iter.Seq[difference] {
+	return func(yield func(difference) bool) { (&walk{yield: yield}).visit(from, to) }
 }
 
-func objectDifferences(from, to map[string]any, path []string) []difference {
-	var all []difference
+// walk goes through two trees at once.
+type walk struct {
+	path  []string
+	yield func(difference) bool
+}
+
+// visit returns false when nobody wants to know more.
+func (w *walk) visit(from, to any) bool {
+	switch from := from.(type) {
+	case map[string]any:
+		if to, same := to.(map[string]any); same {
+			return w.visitObjects(from, to)
+		}
+	case []any:
+		if to, same := to.([]any); same && len(from) == len(to) {
+			return w.visitLists(from, to)
+		}
+	default:
+		if reflect.DeepEqual(from, to) {
+			return true
+		}
+	}
+	return w.yield(difference{path: slices.Clone(w.path), from: from, to: to})
+}
+
+func (w *walk) visitObjects(from, to map[string]any) bool {
 	for _, key := range sortedKeys(from, to) {
-		all = append(all, differences(from[key], to[key], append(slices.Clone(path), key)...)...)
+		if !w.enter(key, from[key], to[key]) {
+			return false
+		}
 	}
-	return all
+	return true
 }
 
-func listDifferences(from, to []any, path []string) []difference {
-	var all []difference
+func (w *walk) visitLists(from, to []any) bool {
 	for i := range from {
-		all = append(all, differences(from[i], to[i], append(slices.Clone(path), strconv.Itoa(i))...)...)
+		if !w.enter(strconv.Itoa(i), from[i], to[i]) {
+			return false
+		}
 	}
-	return all
+	return true
+}
+
+func (w *walk) enter(key string, from, to any) bool {
+	w.path = append(w.path, key)
+	goOn := w.visit(from, to)
+	w.path = w.path[:len(w.path)-1]
+	return goOn
 }
 
 // sortedKeys returns the keys of both maps, each once.

@@ -21,28 +21,25 @@ type downward struct {
 // downwardReasons says which changed labels and annotations the pod itself reads. In environment variables the old values would
 // stay, and pod-template-hash changes with every move; volumes are refreshed by the kubelet, hash included.
 func downwardReasons(spec corev1.PodSpec, labels, annotations []string) Reasons {
-	hash := appsv1.DefaultDeploymentUniqueLabelKey
+	labelsOfEnv := append(slices.Clone(labels), appsv1.DefaultDeploymentUniqueLabelKey)
+	slices.Sort(labelsOfEnv)
 	var reasons Reasons
 	for _, env := range downwardEnv(spec) {
-		reasons = append(reasons, env.reasons(append(slices.Clone(labels), hash), annotations)...)
+		reasons = reasons.and(env.reasons(labelsOfEnv, annotations)...)
 	}
 	for _, volume := range downwardVolumes(spec) {
-		reasons = append(reasons, volume.reasons(labels, annotations)...)
+		reasons = reasons.and(volume.reasons(labels, annotations)...)
 	}
 	return reasons
 }
 
 func (d downward) reasons(labels, annotations []string) Reasons {
 	var reasons Reasons
-	for _, key := range labels {
-		if reads(d.field, "metadata.labels", key) {
-			reasons = append(reasons, d.reason("label", key))
-		}
+	for _, key := range reads(d.field, "metadata.labels", labels) {
+		reasons = reasons.and(d.reason("label", key))
 	}
-	for _, key := range annotations {
-		if reads(d.field, "metadata.annotations", key) {
-			reasons = append(reasons, d.reason("annotation", key))
-		}
+	for _, key := range reads(d.field, "metadata.annotations", annotations) {
+		reasons = reasons.and(d.reason("annotation", key))
 	}
 	return reasons
 }
@@ -52,14 +49,21 @@ func (d downward) reason(kind, key string) Reason {
 	return Reason{Code: CodeDownwardAPI, Path: d.path, Message: message}
 }
 
-// reads tells whether the selector reads the key of the labels or annotations, alone or among all of them: the syntax of
-// k8s.io/kubernetes/pkg/fieldpath.
-func reads(selector *corev1.ObjectFieldSelector, field, key string) bool {
+// reads returns those of the sorted keys that the selector reads in the labels or annotations, as far as reasons are kept: one of them,
+// or all. The syntax is that of k8s.io/kubernetes/pkg/fieldpath.
+func reads(selector *corev1.ObjectFieldSelector, field string, keys []string) []string {
 	if selector == nil {
-		return false
+		return nil
 	}
 	subscript, found := strings.CutPrefix(selector.FieldPath, field)
-	return found && (subscript == "" || subscript == "['"+key+"']")
+	key := strings.TrimSuffix(strings.TrimPrefix(subscript, "['"), "']")
+	switch {
+	case found && subscript == "":
+		return keys[:min(len(keys), mostReasons)]
+	case found && subscript == "['"+key+"']" && has(keys, key):
+		return []string{key}
+	}
+	return nil
 }
 
 // downwardEnv finds the fields read by environment variables, of init containers too: what they did with it stays done.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -14,30 +15,35 @@ func listReasons(from, to []string) Reasons {
 	if slices.Equal(from, to) {
 		return nil
 	}
-	var what []string
-	for _, name := range to {
-		if !slices.Contains(from, name) {
-			what = append(what, fmt.Sprintf("container %s added", name))
-		}
-	}
-	for _, name := range from {
-		if !slices.Contains(to, name) {
-			what = append(what, fmt.Sprintf("container %s removed", name))
-		}
-	}
-	if len(what) == 0 {
-		what = []string{"containers reordered"}
-	}
-	var reasons Reasons
-	for _, message := range what {
-		reasons = append(reasons, Reason{Code: CodeContainers, Path: "/spec/containers", Message: message})
+	reasons := onlyIn(to, from, "added").and(onlyIn(from, to, "removed")...)
+	if len(reasons) == 0 {
+		reasons = Reasons{containersReason("containers reordered")}
 	}
 	return reasons
 }
 
-// fieldReason puts a difference that cannot be made in place into words.
-func fieldReason(d difference, to Template) Reason {
-	path := d.pointer()
+// onlyIn says of the containers that only one side has what happened to them.
+func onlyIn(these, others []string, what string) Reasons {
+	known := map[string]bool{}
+	for _, name := range others {
+		known[name] = true
+	}
+	var reasons Reasons
+	for _, name := range these {
+		if !known[name] && !reasons.full() {
+			reasons = reasons.and(containersReason("container " + name + " " + what))
+		}
+	}
+	return reasons
+}
+
+func containersReason(message string) Reason {
+	return Reason{Code: CodeContainers, Path: "/spec/containers", Message: message}
+}
+
+// fieldReason puts a difference that cannot be made in place into words; spec is the new one.
+func fieldReason(d difference, spec corev1.PodSpec) Reason {
+	path := short(d.pointer())
 	reason := Reason{Code: CodeTemplateField, Path: path, Message: path + " " + d.verb()}
 	switch {
 	case len(d.path) == 3 && d.path[1] == "annotations":
@@ -48,9 +54,19 @@ func fieldReason(d difference, to Template) Reason {
 		reason.Message = path + " is or was empty"
 	case len(d.path) == 4 && d.path[1] == "initContainers" && d.path[3] == "image":
 		reason.Code = CodeInitContainer
-		reason.Message = initImageMessage(to.Typed().Spec.InitContainers, d.path[2])
+		reason.Message = initImageMessage(spec.InitContainers, d.path[2])
 	}
 	return reason
+}
+
+// longestPath is several times that of the fields there are. Keys of maps may be as long as the template.
+const longestPath = 512
+
+func short(path string) string {
+	if len(path) <= longestPath {
+		return path
+	}
+	return strings.ToValidUTF8(path[:longestPath], "") + "..."
 }
 
 func initImageMessage(containers []corev1.Container, index string) string {
@@ -65,17 +81,24 @@ func initImageMessage(containers []corev1.Container, index string) string {
 	return fmt.Sprintf("image of init container %s changed, which would never run in a live pod", container.Name)
 }
 
-// podReasons says why pods of the template cannot take changes of images, labels and annotations that other pods could.
-func podReasons(to Template, change Change, labels, annotations []string) Reasons {
-	pod := to.Typed()
+// podReasons says why pods of the template cannot take changes of images, labels and annotations that other pods could. The keys that
+// changed are sorted.
+func podReasons(spec corev1.PodSpec, change Change, labels, annotations []string) Reasons {
+	restarts := slices.Sorted(slices.Values(change.Restarts()))
 	var reasons Reasons
-	for i, container := range pod.Spec.Containers {
-		if slices.Contains(change.Restarts(), container.Name) {
-			reasons = append(reasons, restartReasons(container, pointer("spec", "containers", strconv.Itoa(i)))...)
+	for i, container := range spec.Containers {
+		if has(restarts, container.Name) {
+			reasons = reasons.and(restartReasons(container, pointer("spec", "containers", strconv.Itoa(i)))...)
 		}
 	}
-	reasons = append(reasons, downwardReasons(pod.Spec, labels, annotations)...)
-	return append(reasons, schedulingReasons(pod.Spec, labels)...)
+	reasons = reasons.and(downwardReasons(spec, labels, annotations)...)
+	return reasons.and(schedulingReasons(spec, labels)...)
+}
+
+// has tells whether the sorted keys have that one.
+func has(keys []string, key string) bool {
+	_, found := slices.BinarySearch(keys, key)
+	return found
 }
 
 // restartReasons says why a container must not be restarted inside its pod.
@@ -103,9 +126,9 @@ func schedulingReasons(spec corev1.PodSpec, labels []string) Reasons {
 	var reasons Reasons
 	for _, placement := range placements(spec) {
 		for _, key := range placement.labelKeys {
-			if slices.Contains(labels, key) {
+			if has(labels, key) {
 				message := fmt.Sprintf("label %s decides where the pod is placed", key)
-				reasons = append(reasons, Reason{CodeSchedulingLabel, placement.path, message})
+				reasons = reasons.and(Reason{CodeSchedulingLabel, placement.path, message})
 			}
 		}
 	}

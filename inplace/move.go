@@ -41,13 +41,21 @@ const (
 	stableRetag = 3 * time.Second
 	// killMargin is added to the pod's grace period until a container must have been killed if it is ever to be.
 	killMargin = 10 * time.Second
+	// longestMark is what the mark has of one container at most, several times over: names of images are no longer than 500 characters
+	// (https://github.com/distribution/reference), and IDs not either.
+	longestMark = 8 << 10
 )
 
 // moveOf returns the pod's mark; the zero Move if it has none. One that does not parse is not ours and counts as none, and so does one
-// of a generation that the pod has not come to yet: it is another pod's, of which this one was made from a backup.
+// of a generation that the pod has not come to yet: it is another pod's, of which this one was made from a backup. One that is longer than
+// the pod's containers need is not even parsed: anybody who may edit the pod can write an annotation of 256 KiB.
 func moveOf(pod *corev1.Pod) Move {
 	var move Move
-	err := json.Unmarshal([]byte(pod.Annotations[AnnotationMove]), &move)
+	mark := pod.Annotations[AnnotationMove]
+	if len(mark) > longestMark*(1+len(pod.Spec.Containers)) {
+		return Move{}
+	}
+	err := json.Unmarshal([]byte(mark), &move)
 	if err != nil || pod.Generation > 0 && move.Generation > pod.Generation {
 		return Move{}
 	}

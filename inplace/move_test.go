@@ -2,6 +2,8 @@ package inplace
 
 import (
 	"cmp"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,6 +192,29 @@ func TestSameImage(t *testing.T) {
 	for _, c := range cases {
 		if got := sameImage(c.a, c.b); got != c.want {
 			t.Errorf("sameImage(%q, %q) is %v", c.a, c.b, got)
+		}
+	}
+}
+
+func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
+	long := strings.Repeat("x", 500)
+	for name, test := range map[string]struct {
+		containers, marked int
+		counts             bool
+	}{
+		"every container with long names": {30, 30, true},
+		"as many as annotations can hold": {2, 100, false},
+	} {
+		pod, mark := &corev1.Pod{}, Move{Hash: "b", Containers: map[string]MovedContainer{}}
+		for range test.containers {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{})
+		}
+		for i := range test.marked {
+			mark.Containers[long[:60]+fmt.Sprint(i)] = MovedContainer{Image: long, ImageID: long, ContainerID: long, At: metav1.NewTime(start), Unsure: true}
+		}
+		pod.Annotations = map[string]string{AnnotationMove: mark.String()}
+		if got := moveOf(pod).Hash != ""; got != test.counts {
+			t.Errorf("%s: a mark of %d bytes counts: %t", name, len(mark.String()), got)
 		}
 	}
 }

@@ -56,6 +56,9 @@ func (p Progress) String() string {
 
 // Plan returns the next steps, derived from nothing but what was observed: it may be asked at any moment, by anyone.
 func (r Rollout) Plan() Plan {
+	if r.untouched() {
+		return r.Mode.plan()
+	}
 	v := r.view()
 	if !v.verdict.Held {
 		v.leave()

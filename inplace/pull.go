@@ -206,6 +206,9 @@ func (p *pulls) without(s *podState) (why string, skipped bool) {
 	if why := cannotMount(node); why != "" {
 		return fmt.Sprintf("node %s: %s", name, why), true
 	}
+	if p.lingers(name) {
+		return fmt.Sprintf("node %s: pod %s has been terminating for too long", name, p.workload.name(name)), true
+	}
 	if puller := p.current[name]; puller != nil {
 		state, message := p.Waiter.tells(puller)
 		if state == pulling {
@@ -218,7 +221,18 @@ func (p *pulls) without(s *podState) (why string, skipped bool) {
 	return "", false
 }
 
-// stranding is how long a kubelet may take to give a puller its sandbox and network.
+// lingers tells whether a puller is in the way of the next one although it should be long gone: somebody has given it a finalizer.
+func (p *pulls) lingers(node string) bool {
+	puller := p.named(node)
+	if puller == nil || puller.DeletionTimestamp == nil {
+		return false
+	}
+	over, wait := since(puller.DeletionTimestamp.Time, stranding, p.now)
+	p.again(wait)
+	return over
+}
+
+// stranding is how long a kubelet may take to give a puller its sandbox and network, or to see it off.
 const stranding = time.Minute
 
 // sayingKubelet is the first that says so at once (OnPodSandboxReady in pkg/kubelet/kubelet.go). For others the condition is False for as
@@ -299,7 +313,7 @@ func (p *pulls) create() {
 	begun := map[string]bool{}
 	for _, s := range p.next {
 		node := s.pod.Spec.NodeName
-		if s.lacks == "" || begun[node] || p.exists(node) {
+		if s.lacks == "" || begun[node] || p.named(node) != nil {
 			continue
 		}
 		busy := p.ahead
@@ -314,10 +328,14 @@ func (p *pulls) create() {
 	}
 }
 
-// exists: there is one of that name, though it may be about to go.
-func (p *pulls) exists(node string) bool {
+// named is the puller that has the name of the node's, though it may be about to go; nil if there is none.
+func (p *pulls) named(node string) *corev1.Pod {
 	name := p.workload.name(node)
-	return slices.ContainsFunc(p.Pullers, func(puller *corev1.Pod) bool { return puller.Name == name })
+	at := slices.IndexFunc(p.Pullers, func(puller *corev1.Pod) bool { return puller.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return p.Pullers[at]
 }
 
 // count counts the nodes that pull. Those that did not take their puller, or whose kubelet says nothing, are not among them: nothing is

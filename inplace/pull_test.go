@@ -108,6 +108,9 @@ func TestPull(t *testing.T) {
 			puller.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}}
 		}
 	}
+	terminatingFor := func(age time.Duration) func(*corev1.Pod) {
+		return func(puller *corev1.Pod) { puller.DeletionTimestamp = &metav1.Time{Time: start.Add(-age)} }
+	}
 	creating := waitingFor("ContainerCreating", "")
 	oldKubelet := nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.35.4" })
 	stuck := func(pod *corev1.Pod) {
@@ -151,31 +154,32 @@ func TestPull(t *testing.T) {
 		"the node does not take it": {[]func(*Rollout){pullerOn("n1", corev1.ContainerState{}, func(p *corev1.Pod) {
 			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfpods", Message: "full"}
 		})}, "pull n2, pull n3, close p1", "node n1: OutOfpods: full", ""},
-		"no sandbox yet":                   {[]func(*Rollout){pullerOn("n1", creating, noSandboxFor(time.Second))}, "pull n2", "", "node n1"},
-		"no sandbox":                       {[]func(*Rollout){pullerOn("n1", creating, noSandboxFor(time.Minute))}, "pull n2, close p1", "node n1: the kubelet cannot start", ""},
-		"no sandbox, of an older kubelet":  {[]func(*Rollout){pullerOn("n1", creating, noSandboxFor(time.Hour)), oldKubelet}, "pull n2", "", "node n1"},
-		"its sandbox is gone":              {[]func(*Rollout){pullerOn("n1", isRunning(), noSandboxFor(time.Hour))}, "pull n2, close p1", "", ""},
-		"a quota with room for one":        {[]func(*Rollout){quotaOf("10", "7")}, "pull n1", "", ""}, // 1 of surge and 1 to spare
-		"a quota without room":             {[]func(*Rollout){quotaOf("10", "8")}, "close p1, close p2, close p3, close p4", "ResourceQuota q", ""},
-		"one that pullers have filled":     {[]func(*Rollout){quotaOf("10", "8"), pullerOn("n1", corev1.ContainerState{})}, "", "", "node n1"},
-		"a quota for others":               {[]func(*Rollout){quotaOf("10", "8", corev1.ResourceQuotaScopeBestEffort)}, "pull n1, pull n2", "", ""},
-		"the tightest of several quotas":   {[]func(*Rollout){quotaOf("10", "0"), quotaOf("10", "7", corev1.ResourceQuotaScopeNotTerminating)}, "pull n1", "", ""},
-		"a bad image":                      {[]func(*Rollout){pullerOn("n1", notFound), pullerOn("n2", isRunning())}, "close p2", "", `on node n1: failed to pull "docker.io/library/app:2": not found`},
-		"two bad ones are enough":          {[]func(*Rollout){pullerOn("n1", notFound), pullerOn("n2", notFound)}, "", "", "not found"},
-		"our own image cannot be pulled":   {[]func(*Rollout){pullerOn("n1", waitingFor("ErrImagePull", `"stayput/stayput:v1": denied`))}, "pull n2, close p1", "", ""},
-		"the puller cannot run":            {[]func(*Rollout){pullerOn("n1", waitingFor("CreateContainerError", "x"))}, "pull n2, close p1", "", ""},
-		"a pod that cannot start anyway":   {[]func(*Rollout){podIs(0, stuck)}, "pull n2, pull n3, close p1", "", ""},
-		"a pod that crashes waits":         {[]func(*Rollout){podIs(0, unready)}, "pull n1, pull n2", "", ""},
-		"a pod that is on no node yet":     {[]func(*Rollout){podIs(0, unready, func(pod *corev1.Pod) { pod.Spec.NodeName = "" })}, "pull n2, pull n3, close p1", "", ""},
-		"a pod on a node that is down":     {[]func(*Rollout){podIs(0, unready), nodeIs(0, func(n *corev1.Node) { n.Status.Conditions = nil })}, "pull n2, pull n3", "", ""},
-		"drained for another image":        {[]func(*Rollout){podIs(0, drained)}, "open p1, pull n1, pull n2", "", ""},
-		"without gate":                     {[]func(*Rollout){pullerOn("n2", isRunning()), podIs(0, ungated), podIs(1, ungated)}, "pull n1, patch p2", "", ""},
-		"a puller of another target":       {[]func(*Rollout){pullerOn("n1", isRunning(), func(p *corev1.Pod) { p.Name = "old" })}, "drop n1, pull n1, pull n2", "", ""},
-		"one that is terminating":          {[]func(*Rollout){pullerOn("n1", isRunning(), func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })}, "pull n2, pull n3", "", ""},
-		"one that lacks an image":          {[]func(*Rollout){pullerOn("n1", isRunning(), func(p *corev1.Pod) { p.Spec.Volumes[0].Image.Reference = "other" })}, "drop n1, pull n2", "", ""},
-		"paused":                           {[]func(*Rollout){func(r *Rollout) { r.Deployment.Spec.Paused = true }}, "", "", ""},
-		"the update is released":           {[]func(*Rollout){pullerOn("n1", isRunning()), func(r *Rollout) { r.ReplicaSets[1].Labels[LabelReleased] = "1" }}, "drop n1", "", ""},
-		"nothing is pulled first any more": {[]func(*Rollout){pullerOn("n1", isRunning()), func(r *Rollout) { r.Settings.PrePullParallelism = 0 }}, "drop n1, close p1, close p2, close p3, close p4", "", ""},
+		"no sandbox yet":                    {[]func(*Rollout){pullerOn("n1", creating, noSandboxFor(time.Second))}, "pull n2", "", "node n1"},
+		"no sandbox":                        {[]func(*Rollout){pullerOn("n1", creating, noSandboxFor(time.Minute))}, "pull n2, close p1", "node n1: the kubelet cannot start", ""},
+		"no sandbox, of an older kubelet":   {[]func(*Rollout){pullerOn("n1", creating, noSandboxFor(time.Hour)), oldKubelet}, "pull n2", "", "node n1"},
+		"its sandbox is gone":               {[]func(*Rollout){pullerOn("n1", isRunning(), noSandboxFor(time.Hour))}, "pull n2, close p1", "", ""},
+		"a quota with room for one":         {[]func(*Rollout){quotaOf("10", "7")}, "pull n1", "", ""}, // 1 of surge and 1 to spare
+		"a quota without room":              {[]func(*Rollout){quotaOf("10", "8")}, "close p1, close p2, close p3, close p4", "ResourceQuota q", ""},
+		"one that pullers have filled":      {[]func(*Rollout){quotaOf("10", "8"), pullerOn("n1", corev1.ContainerState{})}, "", "", "node n1"},
+		"a quota for others":                {[]func(*Rollout){quotaOf("10", "8", corev1.ResourceQuotaScopeBestEffort)}, "pull n1, pull n2", "", ""},
+		"the tightest of several quotas":    {[]func(*Rollout){quotaOf("10", "0"), quotaOf("10", "7", corev1.ResourceQuotaScopeNotTerminating)}, "pull n1", "", ""},
+		"a bad image":                       {[]func(*Rollout){pullerOn("n1", notFound), pullerOn("n2", isRunning())}, "close p2", "", `on node n1: failed to pull "docker.io/library/app:2": not found`},
+		"two bad ones are enough":           {[]func(*Rollout){pullerOn("n1", notFound), pullerOn("n2", notFound)}, "", "", "not found"},
+		"our own image cannot be pulled":    {[]func(*Rollout){pullerOn("n1", waitingFor("ErrImagePull", `"stayput/stayput:v1": denied`))}, "pull n2, close p1", "", ""},
+		"the puller cannot run":             {[]func(*Rollout){pullerOn("n1", waitingFor("CreateContainerError", "x"))}, "pull n2, close p1", "", ""},
+		"a pod that cannot start anyway":    {[]func(*Rollout){podIs(0, stuck)}, "pull n2, pull n3, close p1", "", ""},
+		"a pod that crashes waits":          {[]func(*Rollout){podIs(0, unready)}, "pull n1, pull n2", "", ""},
+		"a pod that is on no node yet":      {[]func(*Rollout){podIs(0, unready, func(pod *corev1.Pod) { pod.Spec.NodeName = "" })}, "pull n2, pull n3, close p1", "", ""},
+		"a pod on a node that is down":      {[]func(*Rollout){podIs(0, unready), nodeIs(0, func(n *corev1.Node) { n.Status.Conditions = nil })}, "pull n2, pull n3", "", ""},
+		"drained for another image":         {[]func(*Rollout){podIs(0, drained)}, "open p1, pull n1, pull n2", "", ""},
+		"without gate":                      {[]func(*Rollout){pullerOn("n2", isRunning()), podIs(0, ungated), podIs(1, ungated)}, "pull n1, patch p2", "", ""},
+		"a puller of another target":        {[]func(*Rollout){pullerOn("n1", isRunning(), func(p *corev1.Pod) { p.Name = "old" })}, "drop n1, pull n1, pull n2", "", ""},
+		"one that is terminating":           {[]func(*Rollout){pullerOn("n1", isRunning(), terminatingFor(time.Second))}, "pull n2, pull n3", "", ""},
+		"one that somebody does not let go": {[]func(*Rollout){pullerOn("n1", isRunning(), terminatingFor(time.Minute))}, "pull n2, pull n3, close p1", "node n1: pod", ""},
+		"one that lacks an image":           {[]func(*Rollout){pullerOn("n1", isRunning(), func(p *corev1.Pod) { p.Spec.Volumes[0].Image.Reference = "other" })}, "drop n1, pull n2", "", ""},
+		"paused":                            {[]func(*Rollout){func(r *Rollout) { r.Deployment.Spec.Paused = true }}, "", "", ""},
+		"the update is released":            {[]func(*Rollout){pullerOn("n1", isRunning()), func(r *Rollout) { r.ReplicaSets[1].Labels[LabelReleased] = "1" }}, "drop n1", "", ""},
+		"nothing is pulled first any more":  {[]func(*Rollout){pullerOn("n1", isRunning()), func(r *Rollout) { r.Settings.PrePullParallelism = 0 }}, "drop n1, close p1, close p2, close p3, close p4", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := pullFixture(test.changes...).Plan()

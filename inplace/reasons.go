@@ -29,22 +29,40 @@ const (
 	CodeRestartPolicy   = "RestartPolicy"   // the container might not come back
 )
 
-// Reasons are all reasons that were found; none means none.
+// Reasons are those that were found, the first mostReasons of them; none means none.
 type Reasons []Reason
 
-// shownReasons bounds what String shows: it ends up in annotations, events and admission warnings.
-const shownReasons = 10
+// mostReasons bounds what is kept: a template can differ in as many places as it has bytes. shownReasons bounds what String shows: it
+// ends up in annotations, events and admission warnings.
+const (
+	mostReasons  = 100
+	shownReasons = 10
+)
+
+// and adds reasons as far as they are kept.
+func (r Reasons) and(more ...Reason) Reasons {
+	return append(r, more[:min(len(more), mostReasons-len(r))]...)
+}
+
+// full tells whether further reasons would not be kept.
+func (r Reasons) full() bool { return len(r) >= mostReasons }
 
 // String joins the messages on one line, the first ten of them.
 func (r Reasons) String() string {
 	var messages []string
-	for _, reason := range r[:min(len(r), shownReasons)] {
+	for _, reason := range r {
 		messages = append(messages, reason.Message)
 	}
-	if more := len(r) - shownReasons; more > 0 {
-		messages = append(messages, fmt.Sprintf("and %d more", more))
+	return firstOf(messages, "; ")
+}
+
+// firstOf joins the first ten of the texts.
+func firstOf(texts []string, separator string) string {
+	shown := slices.Clone(texts[:min(len(texts), shownReasons)])
+	if more := len(texts) - shownReasons; more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(messages, "; ")
+	return strings.Join(shown, separator)
 }
 
 // Codes returns the codes, sorted and each once.

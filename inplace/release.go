@@ -51,6 +51,9 @@ func (v *view) markReleased() {
 // Wake is the step that has the Deployment controller look again at an update under way: it follows its ReplicaSets
 // (updateReplicaSet in pkg/controller/deployment/deployment_controller.go). None if there is nothing to update.
 func (r Rollout) Wake() []Step {
+	if r.untouched() {
+		return nil
+	}
 	v := r.view()
 	if !v.unfinished() && !v.settling() {
 		return nil
@@ -62,6 +65,9 @@ func (r Rollout) Wake() []Step {
 // Wake is the step that has the DaemonSet controller look again at an update under way: it follows its ControllerRevisions
 // (updateHistory in pkg/controller/daemon/daemon_controller.go). None if there is nothing to update.
 func (r DaemonRollout) Wake() []Step {
+	if r.untouched() {
+		return nil
+	}
 	v := r.view()
 	if !v.unfinished() || len(v.Revisions) == 0 {
 		return nil
@@ -115,12 +121,13 @@ func (v *view) goBack() {
 // label off one for which that is over. Replicas that are missing count: with strategy Recreate the end of the last old pod does not
 // wake that controller if there are new ones already (deletePod in pkg/controller/deployment/deployment_controller.go).
 func (v *view) keepReleased() {
+	standsIn := v.standIns()
 	left := v.sourcesInUse() || v.target != nil && v.target.size() < v.desired()
 	v.keepRecord(left)
 	for _, s := range v.sets {
 		if Released(s.rs) {
 			at, other, _ := strings.Cut(s.rs.Labels[LabelReleased], standsFor)
-			s.wish.released = v.touched(at, left && (s == v.target || v.standsIn(s.rs)), touchEvery, v.Now)
+			s.wish.released = v.touched(at, left && (s == v.target || standsIn(s.rs)), touchEvery, v.Now)
 			if s.wish.released != "" && other != "" {
 				s.wish.released += standsFor + other
 			}

@@ -3,6 +3,7 @@ package inplace
 import (
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -68,8 +69,9 @@ type Verdict struct {
 // Target returns the oldest owned ReplicaSet with the Deployment's template, the one the Deployment controller will choose:
 // FindNewReplicaSet in pkg/controller/deployment/util/deployment_util.go. Nil if there is none.
 func (r Rollout) Target() *ReplicaSet {
+	wanted := r.Deployment.Spec.Template.canonical()
 	for _, rs := range r.oldestFirst() {
-		if SameTemplate(rs.Spec.Template, r.Deployment.Spec.Template) {
+		if same(rs.Spec.Template.canonical(), wanted) {
 			return rs
 		}
 	}
@@ -105,6 +107,9 @@ func (r Rollout) hasLivePod(rs *ReplicaSet) bool {
 
 // Verdict needs no Pods: webhooks ask it of every native write.
 func (r Rollout) Verdict() Verdict {
+	if r.untouched() {
+		return r.Mode.verdict()
+	}
 	target := r.Target()
 	sources := r.sources(target)
 	marked := func(rs *ReplicaSet) bool { return Settling(rs) || Borrowed(rs) }
@@ -125,7 +130,9 @@ func (r Rollout) nativeReasons(target *ReplicaSet, sources []*ReplicaSet) Reason
 	}
 	var reasons Reasons
 	for _, source := range sources {
-		reasons = append(reasons, Compare(source.Spec.Template, to, r.Rules).Reasons...)
+		if reasons = reasons.and(Compare(source.Spec.Template, to, r.Rules).Reasons...); reasons.full() {
+			break
+		}
 	}
 	return reasons
 }
@@ -139,7 +146,7 @@ func (r Rollout) workloadReason(target *ReplicaSet) *Reason {
 		return r.Mode.reason()
 	case d.DeletionTimestamp != nil:
 		return &Reason{Code: CodeDeleting, Message: "the Deployment is being deleted"}
-	case target != nil && Released(target), slices.ContainsFunc(r.ReplicaSets, r.standsIn), r.onRecord():
+	case target != nil && Released(target), slices.ContainsFunc(r.ReplicaSets, r.standIns()), r.onRecord():
 		return &Reason{Code: CodeReleased, Message: "the update was given back to the Deployment controller"}
 	case recreate && desired(d) > recreateMaxReplicas:
 		return &Reason{Code: CodeStrategy, Path: "/spec/strategy/type", Message: "strategy Recreate promises that two versions never run at once"}
@@ -170,10 +177,13 @@ func Released[R metav1.Object](revision R) bool { return revision.GetLabels()[La
 // standsFor is what comes in LabelReleased before the hash of a target that did not exist when its update was given back.
 const standsFor = "."
 
-// standsIn tells whether the ReplicaSet says, in the target's stead, that this very update was given back.
-func (r Rollout) standsIn(rs *ReplicaSet) bool {
-	_, hash, stands := strings.Cut(rs.Labels[LabelReleased], standsFor)
-	return stands && hash == r.targetHash()
+// standIns tells of ReplicaSets whether they say, in the target's stead, that this very update was given back.
+func (r Rollout) standIns() func(*ReplicaSet) bool {
+	wanted := sync.OnceValue(r.targetHash)
+	return func(rs *ReplicaSet) bool {
+		_, hash, stands := strings.Cut(rs.Labels[LabelReleased], standsFor)
+		return stands && hash == wanted()
+	}
 }
 
 // onRecord tells whether the record says that this very update was given back.

@@ -28,7 +28,11 @@ func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
 		replicaSets inplace.ReplicaSetList
 		daemonSets  inplace.DaemonSetList
 		revisions   inplace.ControllerRevisionList
+		namespace   corev1.Namespace
 	)
+	if err := r.Get(ctx, types.NamespacedName{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
+		return Namespace{}, fmt.Errorf("read namespace %s: %w", name, err)
+	}
 	for _, list := range []client.ObjectList{&pods, &deployments, &replicaSets, &daemonSets, &revisions} {
 		if err := r.List(ctx, list, client.InNamespace(name)); err != nil {
 			return Namespace{}, fmt.Errorf("list %T of namespace %s: %w", list, name, err)
@@ -38,7 +42,9 @@ func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
 	read := Namespace{Pods: pods.Items}
 	replicaSetsOf := byController(replicaSets.Items)
 	for i := range deployments.Items {
-		rollout := &inplace.Rollout{Deployment: &deployments.Items[i], ReplicaSets: replicaSetsOf[deployments.Items[i].UID], Now: now}
+		deployment := &deployments.Items[i]
+		rollout := &inplace.Rollout{Deployment: deployment, ReplicaSets: replicaSetsOf[deployment.UID],
+			Mode: inplace.ModeOf(namespace.Labels, deployment.Labels), Now: now}
 		for _, replicaSet := range rollout.ReplicaSets {
 			rollout.Pods = append(rollout.Pods, podsOf[replicaSet.UID]...)
 		}
@@ -46,9 +52,9 @@ func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
 	}
 	revisionsOf := byController(revisions.Items)
 	for i := range daemonSets.Items {
-		uid := daemonSets.Items[i].UID
-		read.DaemonSets = append(read.DaemonSets,
-			&inplace.DaemonRollout{DaemonSet: &daemonSets.Items[i], Revisions: revisionsOf[uid], Pods: podsOf[uid], Now: now})
+		daemonSet := &daemonSets.Items[i]
+		read.DaemonSets = append(read.DaemonSets, &inplace.DaemonRollout{DaemonSet: daemonSet, Revisions: revisionsOf[daemonSet.UID],
+			Pods: podsOf[daemonSet.UID], Mode: inplace.ModeOf(namespace.Labels, daemonSet.Labels), Now: now})
 	}
 	return read, nil
 }

@@ -1,0 +1,71 @@
+package inplace
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// unreadable is a template that panics when it is decoded.
+func unreadable() Template { return Template{raw: []byte("{")} }
+
+// TestNothingIsReadOfAStranger has templates that nobody can read without being noticed.
+func TestNothingIsReadOfAStranger(t *testing.T) {
+	for _, mode := range []Mode{ModeNone, ModeRecreate} {
+		r := fixture(2, app{image: "v2"})
+		r.Mode = mode
+		old, same := r.replicaSet("a", app{image: "v1"}, 1), r.replicaSet("b", app{image: "v2"}, 1)
+		r.pod("p", old)
+		r.pod("q", same)
+		for _, template := range []*Template{&r.Deployment.Spec.Template, &old.Spec.Template, &same.Spec.Template} {
+			*template = unreadable()
+		}
+		if verdict := r.Verdict(); verdict.Held || verdict.Target != nil || verdict.Reasons.Codes()[0] != CodeMode {
+			t.Errorf("%q: the verdict is %+v", mode, verdict)
+		}
+		if plan := r.Plan(); len(plan.Steps) > 0 || plan.Phase != PhaseNative {
+			t.Errorf("%q: the plan is %+v", mode, plan)
+		}
+		f := newFleet(t, 1)
+		f.Mode = mode
+		f.DaemonSet.Spec.Template = unreadable()
+		for _, revision := range f.Revisions {
+			revision.Data = []byte(`{"spec": {"template": {"spec": 1}}}`)
+		}
+		if verdict := f.Verdict(); verdict.Held || verdict.Revision != nil || verdict.Reasons.Codes()[0] != CodeMode {
+			t.Errorf("%q: the verdict on the DaemonSet is %+v", mode, verdict)
+		}
+		if plan := f.Plan(); len(plan.Steps) > 0 || plan.Phase != PhaseNative {
+			t.Errorf("%q: the plan for the DaemonSet is %+v", mode, plan)
+		}
+		if holds, why := f.HoldsDeletion(f.Pods[0]); holds || why.Code != CodeMode {
+			t.Errorf("%q: the deletion is held: %t, %+v", mode, holds, why)
+		}
+	}
+}
+
+// TestWhatIsOursIsTakenOffAStranger leaves one thing of ours on a Deployment that is not managed any more.
+func TestWhatIsOursIsTakenOffAStranger(t *testing.T) {
+	label := func(key string) func(*Rollout) {
+		return func(r *Rollout) { r.ReplicaSets[0].Labels[key] = "1" }
+	}
+	for name, leave := range map[string]func(*Rollout){
+		"settling": label(LabelSettling), "released": label(LabelReleased), "woken": label(LabelWoken), "borrowed": label(LabelBorrowed),
+		"a closed gate": podIs(0, drained),
+		"an unopened gate": podIs(0, func(pod *corev1.Pod) {
+			pod.Status.Conditions = pod.Status.Conditions[1:]
+		}),
+		"a puller": func(r *Rollout) { r.Pull.Pullers = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "puller"}}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			r.Mode = ModeNone
+			r.pod("p", r.replicaSet("a", app{image: "v1"}, 1))
+			leave(r)
+			if plan := r.Plan(); len(plan.Steps) != 1 {
+				t.Errorf("%d steps: %+v", len(plan.Steps), plan.Steps)
+			}
+		})
+	}
+}
