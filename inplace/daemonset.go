@@ -33,7 +33,8 @@ type DaemonRollout struct {
 	Settings Settings
 	Rules    Rules
 	Now      time.Time
-	// Endpoints: as for a Rollout.
+	// Unread and Endpoints: as for a Rollout.
+	Unread    string
 	Endpoints Endpoints
 }
 
@@ -75,6 +76,8 @@ func (r DaemonRollout) workloadReason(target *ControllerRevision) *Reason {
 		return r.Mode.reason()
 	case r.DaemonSet.DeletionTimestamp != nil:
 		return &Reason{Code: CodeDeleting, Message: "the DaemonSet is being deleted"}
+	case r.Unread != "":
+		return &Reason{Code: CodeTooLarge, Message: r.Unread}
 	case strategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
 		return &Reason{Code: CodeStrategy, Path: "/spec/updateStrategy/type", Message: "strategy OnDelete leaves it to people when a pod is updated"}
 	case r.DaemonSet.surges():

@@ -22,6 +22,7 @@ const (
 	CodeRewrittenImage  = "RewrittenImage" // a pod's image is not the one of its template
 	CodeCannotCreate    = "CannotCreate"   // the target is missing and must not be written from our types
 	CodeUnderWay        = "UnderWay"       // the native controller is at it
+	CodeTooLarge        = "TooLarge"       // what belongs to the workload is too large to be read
 	CodeRefused         = "Refused"        // a policy refused a patch; given by the controller
 	CodeUninstalled     = "Uninstalled"    // Stayput is leaving; given by the controller
 	labelTemplateHash   = appsv1.DefaultDeploymentUniqueLabelKey
@@ -43,6 +44,8 @@ type Rollout struct {
 	Settings Settings
 	Rules    Rules
 	Now      time.Time
+	// Unread is why some ReplicaSets or pods are there only in outline; empty if none are.
+	Unread string
 	// Endpoints are those of the pods whose gates are closed, with the time since when they have been seen to be out. Nobody needs
 	// them but the one who takes the steps of a Plan.
 	Endpoints Endpoints
@@ -135,6 +138,8 @@ func (r Rollout) workloadReason(target *ReplicaSet) *Reason {
 		return r.Mode.reason()
 	case d.DeletionTimestamp != nil:
 		return &Reason{Code: CodeDeleting, Message: "the Deployment is being deleted"}
+	case r.Unread != "":
+		return &Reason{Code: CodeTooLarge, Message: r.Unread}
 	case target != nil && Released(target), slices.ContainsFunc(r.ReplicaSets, r.standsIn):
 		return &Reason{Code: CodeReleased, Message: "the update was given back to the Deployment controller"}
 	case recreate && desired(d) > recreateMaxReplicas:
