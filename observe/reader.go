@@ -124,61 +124,6 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (
 	return rollout, nil
 }
 
-func uids[P client.Object](objects []P) []types.UID {
-	var all []types.UID
-	for _, object := range objects {
-		all = append(all, object.GetUID())
-	}
-	return all
-}
-
-// selected is a workload with its selector.
-type selected struct {
-	client.Object
-	selector *metav1.LabelSelector
-}
-
-// selections are the options for lists of what the controllers with those UIDs control: from an index one for each, without an index one of
-// everything the workload selects.
-func (r Reader) selections(of selected, controllers []types.UID) ([]client.ListOption, error) {
-	if r.Indexed {
-		var each []client.ListOption
-		for _, uid := range controllers {
-			each = append(each, client.MatchingFields{indexController: string(uid)})
-		}
-		return each, nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(of.selector)
-	if err != nil {
-		return nil, fmt.Errorf("selector of %T %s: %w", of.Object, client.ObjectKeyFromObject(of.Object), err)
-	}
-	return []client.ListOption{client.MatchingLabelsSelector{Selector: selector}}, nil
-}
-
-// owned returns what the controllers with those UIDs control, as far as the further options let it, and how much that is.
-func owned[T any, P object[T]](
-	ctx context.Context, r Reader, empty client.ObjectList, of selected, controllers []types.UID, options ...client.ListOption,
-) ([]P, load, error) {
-	selections, err := r.selections(of, controllers)
-	if err != nil || len(controllers) == 0 {
-		return nil, load{}, err
-	}
-	var found []P
-	var all load
-	for _, selection := range selections {
-		options := slices.Concat(options, []client.ListOption{client.InNamespace(of.GetNamespace()), selection})
-		items, listed, err := list(ctx, r, empty, func(item P) bool { return slices.Contains(controllers, controllerOf(item)) }, options...)
-		if err != nil {
-			return nil, all, fmt.Errorf("list %T of %T %s: %w", empty, of.Object, client.ObjectKeyFromObject(of.Object), err)
-		}
-		found, all = append(found, items...), listed
-	}
-	if r.Indexed {
-		return wholes[T](ctx, r, found)
-	}
-	return found, all, nil
-}
-
 // object is a T that is used through its pointer.
 type object[T any] interface {
 	*T
