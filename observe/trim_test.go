@@ -39,7 +39,8 @@ func underWay(t *testing.T, seed int64) *inplace.Rollout {
 	if err := json.Unmarshal([]byte(fmt.Sprintf(updateJSON, from, to)), &read); err != nil {
 		t.Fatal(err)
 	}
-	rollout := &inplace.Rollout{Deployment: read.Deployment, ReplicaSets: []*inplace.ReplicaSet{read.Old, read.New}, Mode: inplace.ModeInPlace, Now: time.Unix(1_000_000, 0),
+	rollout := &inplace.Rollout{Deployment: read.Deployment, ReplicaSets: []*inplace.ReplicaSet{read.Old, read.New},
+		Mode: inplace.ModeInPlace, Now: time.Unix(1_000_000, 0),
 		Rules: inplace.Rules{Annotations: []string{"example.com/version"}}, Settings: inplace.Settings{PrePullParallelism: 1},
 		Pull: inplace.Pulling{Waiter: inplace.Waiter{Image: "stayput"}}}
 	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
@@ -78,7 +79,8 @@ func furnished(name, node string, seed int64) *corev1.Pod {
 	for _, kind := range []corev1.PodConditionType{inplace.ConditionServing, corev1.PodReady, corev1.ContainersReady} {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue})
 	}
-	pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: "app", Image: "app:1", ImageID: "1", ContainerID: "1", Ready: true,
+	pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+		Name: "app", Image: "app:1", ImageID: "1", ContainerID: "1", Ready: true,
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 	return pod
 }

@@ -262,7 +262,8 @@ func TestKeepFollowsNamespaces(t *testing.T) {
 		}
 	}
 	keep.excluded = []string{"kube-system"}
-	if keep.note(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}); keep.manages("kube-system") {
+	keep.note(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}})
+	if keep.manages("kube-system") {
 		t.Error("an excluded namespace is managed")
 	}
 }

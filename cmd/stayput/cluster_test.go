@@ -48,7 +48,8 @@ func transformOf(t *testing.T, object client.Object) cache.TransformFunc {
 // filler is most of what an API server takes.
 var filler = strings.Repeat("x", 1<<20)
 
-const templateJSON = `{"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "app", "image": "app:1", "env": [{"name": "A", "value": %q}]}]}}`
+const templateJSON = `{"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [
+	{"name": "app", "image": "app:1", "env": [{"name": "A", "value": %q}]}]}}`
 
 // manyLabels are short each, and a megabyte together.
 func manyLabels() string {
@@ -60,35 +61,42 @@ func manyLabels() string {
 	return string(raw)
 }
 
+// owned is the metadata of an object with that controller.
+func owned(kind, name string) string {
+	return fmt.Sprintf(`"ownerReferences": [{"apiVersion": "apps/v1", "kind": %q, "name": %q, "uid": "o", "controller": true}]`, kind, name)
+}
+
 // TestCacheIsBounded has objects as large as any tenant can make them, in a namespace with the label and in one without.
 func TestCacheIsBounded(t *testing.T) {
-	meta, template := `"metadata": {"name": "web", "namespace": %q, "uid": "u"}`, fmt.Sprintf(templateJSON, filler)
+	template := fmt.Sprintf(`{"template": `+templateJSON+`}`, filler)
+	annotations, labels := `"annotations": {"a": "`+filler+`"}`, `"labels": `+manyLabels()
+	gated := `"readinessGates": [{"conditionType": "stayput.dev/serving"}]`
 	for name, test := range map[string]struct {
 		into client.Object
-		body string
+		// metadata beyond the identity, and what the object has beside it.
+		metadata, body string
 	}{
-		"Deployment":         {&inplace.Deployment{}, `{` + meta + `, "spec": {"template": ` + template + `}}`},
-		"ReplicaSet":         {&inplace.ReplicaSet{}, `{` + meta + `, "spec": {"template": ` + template + `}}`},
-		"DaemonSet":          {&inplace.DaemonSet{}, `{` + meta + `, "spec": {"template": ` + template + `}}`},
-		"ControllerRevision": {&inplace.ControllerRevision{}, `{` + meta + `, "data": {"spec": {"template": ` + template + `}}}`},
-		"revision of a DaemonSet": {&inplace.ControllerRevision{}, `{"metadata": {"name": "web", "namespace": %q, "uid": "u",
-			"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web", "uid": "d", "controller": true}]}, "data": {"spec": {"template": ` + template + `}}}`},
-		"selector":    {&inplace.ReplicaSet{}, `{` + meta + `, "spec": {"selector": {"matchLabels": ` + manyLabels() + `}}}`},
-		"labels":      {&inplace.ReplicaSet{}, `{"metadata": {"name": "web", "namespace": %q, "uid": "u", "labels": ` + manyLabels() + `}}`},
-		"annotations": {&inplace.ReplicaSet{}, `{"metadata": {"name": "web", "namespace": %q, "uid": "u", "annotations": {"a": "` + filler + `"}}}`},
-		"owner": {&inplace.ReplicaSet{}, `{"metadata": {"name": "web", "namespace": %q, "uid": "u",
-			"ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "` + filler + `", "uid": "d", "controller": true}]}}`},
-		"Pod":               {&corev1.Pod{}, `{` + meta + `, "spec": {"containers": [{"name": "app", "image": "app:1", "env": [{"name": "A", "value": "` + filler + `"}]}]}}`},
-		"Pod, image":        {&corev1.Pod{}, `{` + meta + `, "spec": {"readinessGates": [{"conditionType": "stayput.dev/serving"}], "containers": [{"name": "app", "image": "` + filler + `"}]}}`},
-		"Pod, annotations":  {&corev1.Pod{}, `{"metadata": {"name": "web", "namespace": %q, "uid": "u", "annotations": {"a": "` + filler + `"}}}`},
-		"Service":           {&corev1.Service{}, `{"metadata": {"name": "web", "namespace": %q, "uid": "u", "labels": ` + manyLabels() + `}}`},
-		"EndpointSlice":     {&discoveryv1.EndpointSlice{}, `{"metadata": {"name": "web", "namespace": %q, "uid": "u", "labels": ` + manyLabels() + `}}`},
-		"a stub to its eye": {&inplace.ReplicaSet{}, `{"metadata": {"name": "web", "namespace": %q, "uid": "u", "annotations": {"stayput.dev/stub": "1"}}, "spec": {"template": ` + template + `}}`},
+		"Deployment":              {&inplace.Deployment{}, "", `"spec": ` + template},
+		"ReplicaSet":              {&inplace.ReplicaSet{}, "", `"spec": ` + template},
+		"DaemonSet":               {&inplace.DaemonSet{}, "", `"spec": ` + template},
+		"ControllerRevision":      {&inplace.ControllerRevision{}, "", `"data": {"spec": ` + template + `}`},
+		"revision of a DaemonSet": {&inplace.ControllerRevision{}, owned("DaemonSet", "web"), `"data": {"spec": ` + template + `}`},
+		"selector":                {&inplace.ReplicaSet{}, "", `"spec": {"selector": {"matchLabels": ` + manyLabels() + `}}`},
+		"labels":                  {&inplace.ReplicaSet{}, labels, `"spec": {}`},
+		"annotations":             {&inplace.ReplicaSet{}, annotations, `"spec": {}`},
+		"owner":                   {&inplace.ReplicaSet{}, owned("Deployment", filler), `"spec": {}`},
+		"what is called a stub":   {&inplace.ReplicaSet{}, `"annotations": {"stayput.dev/stub": "1"}`, `"spec": ` + template},
+		"Pod":                     {&corev1.Pod{}, "", `"spec": {"containers": [{"name": "app", "image": "app:1", "args": ["` + filler + `"]}]}`},
+		"Pod, image":              {&corev1.Pod{}, "", `"spec": {` + gated + `, "containers": [{"name": "app", "image": "` + filler + `"}]}`},
+		"Pod, annotations":        {&corev1.Pod{}, annotations, `"spec": {}`},
+		"Service":                 {&corev1.Service{}, labels, `"spec": {}`},
+		"EndpointSlice":           {&discoveryv1.EndpointSlice{}, labels, `"endpoints": []`},
 	} {
 		for _, namespace := range []string{"shop", "elsewhere"} {
 			t.Run(name+" in "+namespace, func(t *testing.T) {
 				object, _ := test.into.DeepCopyObject().(client.Object)
-				if err := json.Unmarshal([]byte(fmt.Sprintf(test.body, namespace)), object); err != nil {
+				metadata := strings.TrimSuffix(fmt.Sprintf(`"namespace": %q, "name": "web", "uid": "u", `, namespace)+test.metadata, ", ")
+				if err := json.Unmarshal([]byte(`{"metadata": {`+metadata+`}, `+test.body+`}`), object); err != nil {
 					t.Fatal(err)
 				}
 				kept, err := transformOf(t, object)(object)
@@ -97,7 +105,7 @@ func TestCacheIsBounded(t *testing.T) {
 				}
 				raw, err := json.Marshal(kept)
 				if identity := kept.(client.Object); err != nil || len(raw) > 2<<10 || identity.GetUID() != "u" || identity.GetNamespace() != namespace {
-					t.Errorf("%d bytes are kept of %s/%s: %v", len(raw), identity.GetNamespace(), identity.GetName(), err)
+					t.Errorf("%d bytes are kept, %v", len(raw), err)
 				}
 			})
 		}
@@ -106,8 +114,8 @@ func TestCacheIsBounded(t *testing.T) {
 
 // TestStubsHoldNoMemory: what is cut off must not be held by what is left.
 func TestStubsHoldNoMemory(t *testing.T) {
-	raw := []byte(`{"metadata": {"name": "web", "namespace": "elsewhere", "uid": "u", "labels": {"stayput.dev/settling": "1"}}, "spec": {"template": ` +
-		fmt.Sprintf(templateJSON, filler) + `}}`)
+	raw := []byte(fmt.Sprintf(`{"metadata": {"name": "web", "namespace": "elsewhere", "labels": {"stayput.dev/settling": "1"}},
+		"spec": {"template": `+templateJSON+`}}`, filler))
 	transform := transformOf(t, &inplace.ReplicaSet{})
 	before := heap()
 	kept := make([]any, 100)
@@ -144,7 +152,8 @@ func TestCachedSlicesFollowPods(t *testing.T) {
 		discoveryv1.LabelServiceName: "web", discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "app": "web"}}}
 	slice.Endpoints = []discoveryv1.Endpoint{{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web-a"}}}
 	_, err := withoutAddresses(slice)
-	if err != nil || !inplace.SliceFollowsPods(slice) || slice.Labels[discoveryv1.LabelServiceName] != "web" || len(slice.Endpoints) != 1 || slice.ResourceVersion != "7" {
+	if err != nil || !inplace.SliceFollowsPods(slice) ||
+		slice.Labels[discoveryv1.LabelServiceName] != "web" || len(slice.Endpoints) != 1 || slice.ResourceVersion != "7" {
 		t.Errorf("kept %+v, %v", slice, err)
 	}
 }
