@@ -35,8 +35,9 @@ type DaemonRollout struct {
 	Now      time.Time
 	// HeldSince is since when the caller has held deletions of this update; zero if it has not.
 	HeldSince time.Time
-	// Recorded and Endpoints: as for a Rollout.
+	// Recorded, Unread and Endpoints: as for a Rollout.
 	Recorded  string
+	Unread    string
 	Endpoints Endpoints
 }
 
@@ -84,6 +85,8 @@ func (r DaemonRollout) workloadReason(target *ControllerRevision) *Reason {
 		return r.Mode.reason()
 	case r.DaemonSet.DeletionTimestamp != nil:
 		return &Reason{Code: CodeDeleting, Message: "the DaemonSet is being deleted"}
+	case r.Unread != "":
+		return &Reason{Code: CodeTooLarge, Message: r.Unread}
 	case strategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
 		return &Reason{Code: CodeStrategy, Path: "/spec/updateStrategy/type", Message: "strategy OnDelete leaves it to people when a pod is updated"}
 	case r.DaemonSet.surges():

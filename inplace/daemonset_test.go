@@ -399,6 +399,7 @@ func TestDaemonsNative(t *testing.T) {
 		}, CodeStrategy},
 		"opted out":                {func(f *fleet) { f.Mode = ModeRecreate }, CodeMode},
 		"deleting":                 {func(f *fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: start} }, CodeDeleting},
+		"too large":                {func(f *fleet) { f.Unread = "too large" }, CodeTooLarge},
 		"released":                 {func(f *fleet) { f.Target().Labels[LabelReleased] = seconds(start) }, CodeReleased},
 		"the old revision is gone": {func(f *fleet) { f.Revisions = f.Revisions[1:] }, CodeRevisionGone},
 	} {

@@ -423,6 +423,9 @@ func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpat
 		w.violated("%s does not apply: %v", name, err)
 		return err
 	}
+	if len(next.GetAnnotations()) == 0 {
+		next.SetAnnotations(nil) // as it is sent to watches
+	}
 	if specChanged(current, next) {
 		next.SetGeneration(current.GetGeneration() + 1)
 	}

@@ -48,7 +48,7 @@ func mapOperations(field string, live, from, to map[string]string) []jsonpatch.O
 			operations = append(operations, jsonpatch.NewOperation("remove", path, nil))
 		}
 	}
-	if len(live) == 0 && len(operations) > 0 {
+	if live == nil && len(operations) > 0 {
 		parent := jsonpatch.NewOperation("add", pointer("metadata", field), map[string]string{})
 		return append([]jsonpatch.Operation{parent}, operations...)
 	}

@@ -554,6 +554,33 @@ func TestLabelTakenOffHalfway(t *testing.T) {
 	s.intact(nil)
 }
 
+// TestTooLargeHalfway has the ReplicaSets of an update under way in outline: without templates, since others have become too large.
+func TestTooLargeHalfway(t *testing.T) {
+	r := fixture(2, app{image: "v2"})
+	source, target := r.replicaSet("a", app{image: "v1"}, 1), r.replicaSet("b", app{image: "v2"}, 1)
+	shut := r.pod("p1", source, drained)
+	r.pod("p2", target)
+	for _, rs := range r.ReplicaSets {
+		rs.Labels[LabelSettling], rs.Spec.Template = "1", Template{}
+	}
+	r.Unread = "too large"
+	plan := r.Plan()
+	patched := map[string]bool{}
+	for _, step := range plan.Steps {
+		switch s := step.(type) {
+		case SetGate:
+			patched[s.Pod.Name] = s.Open
+		case PatchReplicaSet:
+			patched[s.ReplicaSet.Name] = true
+		default:
+			t.Errorf("%s", step.Describe())
+		}
+	}
+	if plan.Verdict.Held || len(patched) != 3 || !patched[shut.Name] || !patched[source.Name] || !patched[target.Name] {
+		t.Errorf("the plan is %+v, want the gate open and the marks off", plan)
+	}
+}
+
 func TestRewrittenImageGoesNative(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"gated":          func(*corev1.Pod) {},

@@ -23,6 +23,7 @@ const (
 	CodeRewrittenImage  = "RewrittenImage" // a pod's image is not the one of its template
 	CodeCannotCreate    = "CannotCreate"   // the target is missing and must not be written from our types
 	CodeUnderWay        = "UnderWay"       // the native controller is at it
+	CodeTooLarge        = "TooLarge"       // what belongs to the workload is too large to be read
 	CodeRefused         = "Refused"        // a policy refused a patch; given by the controller
 	CodeFailing         = "Failing"        // writes have failed for too long; given by the controller
 	CodeUntended        = "Untended"       // the leader has not looked after it lately
@@ -48,6 +49,8 @@ type Rollout struct {
 	Now      time.Time
 	// Recorded is the hash of the template whose update was given back on record, empty if none was: see RecordRelease.
 	Recorded string
+	// Unread is why some ReplicaSets or pods are there only in outline; empty if none are.
+	Unread string
 	// Endpoints are those of the pods whose gates are closed, with the time since when they have been seen to be out. Nobody needs
 	// them but the one who takes the steps of a Plan.
 	Endpoints Endpoints
@@ -146,6 +149,8 @@ func (r Rollout) workloadReason(target *ReplicaSet) *Reason {
 		return r.Mode.reason()
 	case d.DeletionTimestamp != nil:
 		return &Reason{Code: CodeDeleting, Message: "the Deployment is being deleted"}
+	case r.Unread != "":
+		return &Reason{Code: CodeTooLarge, Message: r.Unread}
 	case target != nil && Released(target), slices.ContainsFunc(r.ReplicaSets, r.standIns()), r.onRecord():
 		return &Reason{Code: CodeReleased, Message: "the update was given back to the Deployment controller"}
 	case recreate && desired(d) > recreateMaxReplicas:

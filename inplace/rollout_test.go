@@ -130,6 +130,7 @@ func TestVerdict(t *testing.T) {
 		"opted out":                 {func(r *Rollout) { r.Mode = ModeRecreate }, false, CodeMode},
 		"in place only":             {func(r *Rollout) { r.Mode = ModeInPlaceOnly }, true, ""},
 		"deleting":                  {func(r *Rollout) { r.Deployment.DeletionTimestamp = &metav1.Time{} }, false, CodeDeleting},
+		"too large":                 {func(r *Rollout) { r.Unread = "too large" }, false, CodeTooLarge},
 		"released":                  {func(r *Rollout) { r.ReplicaSets[1].Labels[LabelReleased] = "1" }, false, CodeReleased},
 		"another one was released":  {func(r *Rollout) { r.ReplicaSets[0].Labels[LabelReleased] = "1" }, true, ""},
 		"released before the target was there": {func(r *Rollout) {

@@ -158,7 +158,7 @@ func setEntries(field string, have map[string]string, want ...[2]string) []jsonp
 			operations = append(operations, jsonpatch.NewOperation("add", pointer("metadata", field, key), value))
 		}
 	}
-	if len(have) == 0 && len(operations) > 0 {
+	if have == nil && len(operations) > 0 {
 		parent := jsonpatch.NewOperation("add", pointer("metadata", field), map[string]string{})
 		return append([]jsonpatch.Operation{parent}, operations...)
 	}

@@ -47,6 +47,9 @@ func (t Template) MarshalJSON() ([]byte, error) {
 	return t.raw, nil
 }
 
+// Size is the length of the bytes the template was read from.
+func (t Template) Size() int { return len(t.raw) }
+
 // Typed returns what our k8s.io/api types know of the template, nothing if it has a flaw. It is for reading single fields: never compare
 // it and never write it back, since fields of newer clusters are missing.
 func (t Template) Typed() corev1.PodTemplateSpec {

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -31,11 +32,7 @@ func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*i
 			return nil, err
 		}
 	}
-	var revisions []types.UID
-	for _, revision := range rollout.Revisions {
-		revisions = append(revisions, revision.UID)
-	}
-	rollout.Pull, err = r.pulling(ctx, daemonSet, revisions...)
+	rollout.Pull, err = r.pulling(ctx, daemonSet, uids(rollout.Revisions)...)
 	return rollout, err
 }
 
@@ -54,11 +51,14 @@ func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *inplace.DaemonSe
 	if rollout.Recorded, err = r.Hold.Recorded(ctx, daemonSet.UID); err != nil {
 		return nil, err
 	}
-	if rollout.Revisions, err = r.revisions(ctx, daemonSet); err != nil {
+	of := selected{daemonSet, daemonSet.Spec.Selector}
+	revisions, load, err := owned[inplace.ControllerRevision](ctx, r, &inplace.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
+	if err != nil {
 		return nil, err
 	}
+	rollout.Revisions, rollout.Unread = revisions, load.unread()
 	if !r.podless {
-		if rollout.Pods, err = r.daemons(ctx, daemonSet); err != nil {
+		if err = r.daemons(ctx, rollout); err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +77,7 @@ func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*
 	if err != nil || !rollout.Mode.Manages() {
 		return rollout, err
 	}
-	if rollout.Pods, err = cached.daemons(ctx, daemonSet); err != nil {
+	if err = cached.daemons(ctx, rollout); err != nil {
 		return nil, err
 	}
 	if rollout.Nodes, err = cached.nodes(ctx); err != nil {
@@ -88,16 +88,15 @@ func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*
 
 // refresh puts what is on the node now, and the node itself, in the place of what the rollout has of it.
 func (r Reader) refresh(ctx context.Context, rollout *inplace.DaemonRollout, name string) error {
-	var list corev1.PodList
 	of := selected{rollout.DaemonSet, rollout.DaemonSet.Spec.Selector}
-	if err := r.listOf(ctx, &list, of, "", client.MatchingFields{fieldNode: name}); err != nil {
+	pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, []types.UID{rollout.DaemonSet.UID}, client.MatchingFields{fieldNode: name})
+	if err != nil {
 		return err
 	}
 	node, err := find[corev1.Node](ctx, r, types.NamespacedName{Name: name})
 	if err != nil {
 		return err
 	}
-	pods := controlled(list.Items, rollout.DaemonSet.UID)
 	for _, pod := range rollout.Pods {
 		if pod.Spec.NodeName != name {
 			pods = append(pods, pod)
@@ -112,24 +111,16 @@ func (r Reader) refresh(ctx context.Context, rollout *inplace.DaemonRollout, nam
 	if node != nil {
 		nodes = append(nodes, node)
 	}
-	rollout.Pods, rollout.Nodes = pods, nodes
+	rollout.Pods, rollout.Nodes, rollout.Unread = pods, nodes, cmp.Or(rollout.Unread, load.unread())
 	return nil
 }
 
-func (r Reader) revisions(ctx context.Context, daemonSet *inplace.DaemonSet) ([]*inplace.ControllerRevision, error) {
-	var list inplace.ControllerRevisionList
-	if err := r.listOf(ctx, &list, selected{daemonSet, daemonSet.Spec.Selector}, daemonSet.UID, r.shared()...); err != nil {
-		return nil, err
-	}
-	return controlled(list.Items, daemonSet.UID), nil
-}
-
-func (r Reader) daemons(ctx context.Context, daemonSet *inplace.DaemonSet) ([]*corev1.Pod, error) {
-	var list corev1.PodList
-	if err := r.listOf(ctx, &list, selected{daemonSet, daemonSet.Spec.Selector}, daemonSet.UID, r.shared()...); err != nil {
-		return nil, err
-	}
-	return controlled(list.Items, daemonSet.UID), nil
+// daemons reads the pods of the rollout.
+func (r Reader) daemons(ctx context.Context, rollout *inplace.DaemonRollout) error {
+	of := selected{rollout.DaemonSet, rollout.DaemonSet.Spec.Selector}
+	pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, []types.UID{rollout.DaemonSet.UID}, r.shared()...)
+	rollout.Pods, rollout.Unread = pods, cmp.Or(rollout.Unread, load.unread())
+	return err
 }
 
 // nodes are never nil: a cluster without nodes has none.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -58,8 +57,8 @@ func (r Reader) ClosedPods(ctx context.Context) ([]*corev1.Pod, error) {
 }
 
 func controllerUID(object client.Object) []string {
-	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
-		return []string{string(owner.UID)}
+	if uid := controllerOf(object); uid != "" {
+		return []string{string(uid)}
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,22 +25,18 @@ func (r Reader) pulling(ctx context.Context, workload client.Object, controllers
 		}
 	}
 	for _, selection := range selections {
-		var list corev1.PodList
-		if err := r.List(ctx, &list, client.InNamespace(workload.GetNamespace()), selection); err != nil {
+		isOurs := func(pod *corev1.Pod) bool { return isPullerOf(pod, workload, controllers) }
+		pullers, _, err := list(ctx, r, &corev1.PodList{}, isOurs, client.InNamespace(workload.GetNamespace()), selection)
+		if err != nil {
 			return found, fmt.Errorf("list pullers of %T %s: %w", workload, client.ObjectKeyFromObject(workload), err)
 		}
-		for i := range list.Items {
-			if isPullerOf(&list.Items[i], workload, controllers) {
-				found.Pullers = append(found.Pullers, &list.Items[i])
-			}
-		}
+		found.Pullers = append(found.Pullers, pullers...)
 	}
 	return found, nil
 }
 
 func isPullerOf(pod *corev1.Pod, workload client.Object, controllers []types.UID) bool {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	return pod.Labels[inplace.LabelPuller] == string(workload.GetUID()) && owner != nil && slices.Contains(controllers, owner.UID)
+	return pod.Labels[inplace.LabelPuller] == string(workload.GetUID()) && slices.Contains(controllers, controllerOf(pod))
 }
 
 // nodesOf reads the nodes the pods are on, those that exist.

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,9 +24,11 @@ type Reader struct {
 	Rules inplace.Rules
 	// ExcludedNamespaces are never managed, whatever their labels say: kube-system and Stayput's own.
 	ExcludedNamespaces []string
-	// Indexed says that the underlying reader is a cache that Index was called for. Any other reader lists by the
-	// workload's label selector, as the API server knows no such index.
+	// Indexed says that the underlying reader is a cache that Index was called for, and whose objects went through Keep. Any other
+	// reader lists by the workload's label selector, as the API server knows no such index.
 	Indexed bool
+	// Whole reads what the cache has only stubs of. Needed if Indexed. Get and List, which are the cache's own, return the stubs.
+	Whole *Whole
 	// Waiter is what pullers run.
 	Waiter inplace.Waiter
 	// Hold has the releases on record; without a Reader there are none.
@@ -156,87 +159,27 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (
 	if rollout.Recorded, err = r.Hold.Recorded(ctx, deployment.UID); err != nil {
 		return nil, err
 	}
-	if rollout.ReplicaSets, err = r.replicaSets(ctx, deployment); err != nil {
+	of := selected{deployment, deployment.Spec.Selector}
+	replicaSets, sets, err := owned[inplace.ReplicaSet](ctx, r, &inplace.ReplicaSetList{}, of, []types.UID{deployment.UID})
+	if err != nil {
 		return nil, err
 	}
+	rollout.ReplicaSets, rollout.Unread = replicaSets, sets.unread()
 	if !r.podless {
-		if rollout.Pods, err = r.pods(ctx, deployment, rollout.ReplicaSets); err != nil {
+		pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, uids(replicaSets))
+		if err != nil {
 			return nil, err
 		}
+		rollout.Pods, rollout.Unread = pods, cmp.Or(rollout.Unread, load.unread())
 	}
 	rollout.Now = time.Now()
 	return rollout, nil
-}
-
-func (r Reader) replicaSets(ctx context.Context, deployment *inplace.Deployment) ([]*inplace.ReplicaSet, error) {
-	var list inplace.ReplicaSetList
-	if err := r.listOf(ctx, &list, selected{deployment, deployment.Spec.Selector}, deployment.UID); err != nil {
-		return nil, err
-	}
-	return controlled(list.Items, deployment.UID), nil
-}
-
-// pods reads one list per ReplicaSet from an index, and one list altogether from the API server.
-func (r Reader) pods(ctx context.Context, deployment *inplace.Deployment, owners []*inplace.ReplicaSet) ([]*corev1.Pod, error) {
-	var list corev1.PodList
-	if !r.Indexed {
-		if err := r.listOf(ctx, &list, selected{deployment, deployment.Spec.Selector}, ""); err != nil {
-			return nil, err
-		}
-	}
-	var pods []*corev1.Pod
-	for _, owner := range owners {
-		if r.Indexed {
-			if err := r.listOf(ctx, &list, selected{deployment, deployment.Spec.Selector}, owner.UID); err != nil {
-				return nil, err
-			}
-		}
-		pods = append(pods, controlled(list.Items, owner.UID)...)
-	}
-	return pods, nil
-}
-
-// selected is a workload with its selector.
-type selected struct {
-	client.Object
-	selector *metav1.LabelSelector
-}
-
-// listOf reads what the controller with that UID controls, or without an index everything the workload selects, as far as the
-// further options let it.
-func (r Reader) listOf(ctx context.Context, list client.ObjectList, of selected, uid types.UID, options ...client.ListOption) error {
-	selector, err := metav1.LabelSelectorAsSelector(of.selector)
-	if err != nil {
-		return fmt.Errorf("selector of %T %s: %w", of.Object, client.ObjectKeyFromObject(of.Object), err)
-	}
-	options = append(options, client.InNamespace(of.GetNamespace()))
-	if r.Indexed {
-		options = append(options, client.MatchingFields{indexController: string(uid)})
-	} else {
-		options = append(options, client.MatchingLabelsSelector{Selector: selector})
-	}
-	if err := r.List(ctx, list, options...); err != nil {
-		return fmt.Errorf("list %T of %T %s: %w", list, of.Object, client.ObjectKeyFromObject(of.Object), err)
-	}
-	return nil
 }
 
 // object is a T that is used through its pointer.
 type object[T any] interface {
 	*T
 	client.Object
-}
-
-// controlled returns those of the items that the object with that UID controls.
-func controlled[T any, P object[T]](items []T, uid types.UID) []P {
-	var owned []P
-	for i := range items {
-		item := P(&items[i])
-		if owner := metav1.GetControllerOfNoCopy(item); owner != nil && owner.UID == uid {
-			owned = append(owned, item)
-		}
-	}
-	return owned
 }
 
 // findController reads the controller of an object if it is of that group and kind; nil if not, or if it is gone.
@@ -252,7 +195,7 @@ func findController[T any, P object[T]](ctx context.Context, r Reader, of client
 	return found, nil
 }
 
-// find reads one object; nil if there is none.
+// find reads one object, whole; nil if there is none.
 func find[T any, P object[T]](ctx context.Context, r Reader, key types.NamespacedName) (P, error) {
 	found := P(new(T))
 	err := r.Get(ctx, key, found)
@@ -262,5 +205,5 @@ func find[T any, P object[T]](ctx context.Context, r Reader, key types.Namespace
 	if err != nil {
 		return nil, fmt.Errorf("read %T %s: %w", found, key, err)
 	}
-	return found, nil
+	return whole[T](ctx, r, found)
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
 )
 
 // connection is how this process talks to the API server. JSON, because inplace's own apps/v1 types keep templates as the
@@ -53,8 +54,10 @@ func cached() []client.Object {
 	}
 }
 
-// cacheOptions keeps the memory small and makes reading a kind that is not in cached an error, not a new watch.
-func cacheOptions(namespace string) cache.Options {
+// cacheOptions keeps the memory small and makes reading a kind that is not in cached an error, not a new watch. The first lists come as streams,
+// object by object (WatchListClient of client-go/features, on by default, from API servers of 1.34 and newer), so that they too are never in
+// memory as a whole.
+func cacheOptions(namespace string, keep *observe.Keep) cache.Options {
 	return cache.Options{
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            cache.TransformStripManagedFields(),
@@ -63,8 +66,13 @@ func cacheOptions(namespace string) cache.Options {
 				Namespaces: map[string]cache.Config{namespace: {}},
 				Field:      fields.OneTermEqualSelector("metadata.name", inplace.Lease),
 			},
+			&corev1.Namespace{}:           {Transform: keep.Namespace},
+			&corev1.Pod{}:                 {Transform: keep.Pod},
+			&inplace.Deployment{}:         {Transform: keep.Workload},
+			&inplace.ReplicaSet{}:         {Transform: keep.Workload},
+			&inplace.DaemonSet{}:          {Transform: keep.Workload},
+			&inplace.ControllerRevision{}: {Transform: keep.Revision},
 			&corev1.Node{}:                {Transform: withImageNames},
-			&inplace.ControllerRevision{}: {Transform: withoutForeignData},
 			&discoveryv1.EndpointSlice{}:  {Transform: withoutAddresses},
 			&corev1.Service{}:             {Transform: withoutPorts},
 		},
@@ -85,26 +93,13 @@ func withImageNames(object any) (any, error) {
 	return node, nil
 }
 
-// withoutForeignData drops the data of revisions that are not a DaemonSet's.
-func withoutForeignData(object any) (any, error) {
-	revision, ok := object.(*inplace.ControllerRevision)
-	if !ok {
-		return object, nil
-	}
-	revision.ManagedFields = nil
-	if owner := metav1.GetControllerOfNoCopy(revision); owner == nil || owner.Kind != "DaemonSet" {
-		revision.Data = nil
-	}
-	return revision, nil
-}
-
 // withoutAddresses keeps of endpoints which pods they are, where, and in what condition; of slices that do not follow pods, nothing.
 func withoutAddresses(object any) (any, error) {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return object, nil
 	}
-	slice.ManagedFields, slice.Annotations, slice.OwnerReferences, slice.Ports = nil, nil, nil, nil
+	slice.ObjectMeta, slice.Ports = named(slice.ObjectMeta, discoveryv1.LabelServiceName, discoveryv1.LabelManagedBy), nil
 	if !inplace.SliceFollowsPods(slice) {
 		slice.Endpoints = nil
 	}
@@ -124,11 +119,23 @@ func withoutPorts(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	service.ManagedFields, service.Annotations, service.Status = nil, nil, corev1.ServiceStatus{}
+	service.ObjectMeta, service.Status = named(service.ObjectMeta), corev1.ServiceStatus{}
 	service.Spec = corev1.ServiceSpec{
 		PublishNotReadyAddresses: service.Spec.PublishNotReadyAddresses,
 		ExternalTrafficPolicy:    service.Spec.ExternalTrafficPolicy,
 		InternalTrafficPolicy:    service.Spec.InternalTrafficPolicy,
 	}
 	return service, nil
+}
+
+// named keeps of metadata what tells an object and its version, and those of the labels.
+func named(meta metav1.ObjectMeta, labels ...string) metav1.ObjectMeta {
+	kept := metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp, Labels: map[string]string{}}
+	for _, label := range labels {
+		if value, has := meta.Labels[label]; has {
+			kept.Labels[label] = value
+		}
+	}
+	return kept
 }

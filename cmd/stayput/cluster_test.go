@@ -2,13 +2,142 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
 )
+
+// keeping has the labelled namespace shop.
+func keeping(t *testing.T) *observe.Keep {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}
+	keep, err := observe.NewKeep(t.Context(), observe.Reader{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(shop).Build()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keep
+}
+
+// transformOf is what the manager's cache does to objects of that type.
+func transformOf(t *testing.T, object client.Object) cache.TransformFunc {
+	options := cacheOptions("stayput-system", keeping(t))
+	for of, by := range options.ByObject {
+		if reflect.TypeOf(of) == reflect.TypeOf(object) && by.Transform != nil {
+			return by.Transform
+		}
+	}
+	return options.DefaultTransform
+}
+
+// filler is most of what an API server takes.
+var filler = strings.Repeat("x", 1<<20)
+
+const templateJSON = `{"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [
+	{"name": "app", "image": "app:1", "env": [{"name": "A", "value": %q}]}]}}`
+
+// manyLabels are short each, and a megabyte together.
+func manyLabels() string {
+	all := map[string]string{}
+	for i := range 8000 {
+		all[fmt.Sprintf("example.com/%060d", i)] = strings.Repeat("x", 63)
+	}
+	raw, _ := json.Marshal(all)
+	return string(raw)
+}
+
+// owned is the metadata of an object with that controller.
+func owned(kind, name string) string {
+	return fmt.Sprintf(`"ownerReferences": [{"apiVersion": "apps/v1", "kind": %q, "name": %q, "uid": "o", "controller": true}]`, kind, name)
+}
+
+// TestCacheIsBounded has objects as large as any tenant can make them, in a namespace with the label and in one without.
+func TestCacheIsBounded(t *testing.T) {
+	template := fmt.Sprintf(`{"template": `+templateJSON+`}`, filler)
+	annotations, labels := `"annotations": {"a": "`+filler+`"}`, `"labels": `+manyLabels()
+	gated := `"readinessGates": [{"conditionType": "stayput.dev/serving"}]`
+	for name, test := range map[string]struct {
+		into client.Object
+		// metadata beyond the identity, and what the object has beside it.
+		metadata, body string
+	}{
+		"Deployment":              {&inplace.Deployment{}, "", `"spec": ` + template},
+		"ReplicaSet":              {&inplace.ReplicaSet{}, "", `"spec": ` + template},
+		"DaemonSet":               {&inplace.DaemonSet{}, "", `"spec": ` + template},
+		"ControllerRevision":      {&inplace.ControllerRevision{}, "", `"data": {"spec": ` + template + `}`},
+		"revision of a DaemonSet": {&inplace.ControllerRevision{}, owned("DaemonSet", "web"), `"data": {"spec": ` + template + `}`},
+		"selector":                {&inplace.ReplicaSet{}, "", `"spec": {"selector": {"matchLabels": ` + manyLabels() + `}}`},
+		"labels":                  {&inplace.ReplicaSet{}, labels, `"spec": {}`},
+		"annotations":             {&inplace.ReplicaSet{}, annotations, `"spec": {}`},
+		"owner":                   {&inplace.ReplicaSet{}, owned("Deployment", filler), `"spec": {}`},
+		"what is called a stub":   {&inplace.ReplicaSet{}, `"annotations": {"stayput.dev/stub": "1"}`, `"spec": ` + template},
+		"Pod":                     {&corev1.Pod{}, "", `"spec": {"containers": [{"name": "app", "image": "app:1", "args": ["` + filler + `"]}]}`},
+		"Pod, image":              {&corev1.Pod{}, "", `"spec": {` + gated + `, "containers": [{"name": "app", "image": "` + filler + `"}]}`},
+		"Pod, annotations":        {&corev1.Pod{}, annotations, `"spec": {}`},
+		"Service":                 {&corev1.Service{}, labels, `"spec": {}`},
+		"EndpointSlice":           {&discoveryv1.EndpointSlice{}, labels, `"endpoints": []`},
+	} {
+		for _, namespace := range []string{"shop", "elsewhere"} {
+			t.Run(name+" in "+namespace, func(t *testing.T) {
+				object, _ := test.into.DeepCopyObject().(client.Object)
+				metadata := strings.TrimSuffix(fmt.Sprintf(`"namespace": %q, "name": "web", "uid": "u", `, namespace)+test.metadata, ", ")
+				if err := json.Unmarshal([]byte(`{"metadata": {`+metadata+`}, `+test.body+`}`), object); err != nil {
+					t.Fatal(err)
+				}
+				kept, err := transformOf(t, object)(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				raw, err := json.Marshal(kept)
+				if identity := kept.(client.Object); err != nil || len(raw) > 2<<10 || identity.GetUID() != "u" || identity.GetNamespace() != namespace {
+					t.Errorf("%d bytes are kept, %v", len(raw), err)
+				}
+			})
+		}
+	}
+}
+
+// TestStubsHoldNoMemory: what is cut off must not be held by what is left.
+func TestStubsHoldNoMemory(t *testing.T) {
+	raw := []byte(fmt.Sprintf(`{"metadata": {"name": "web", "namespace": "elsewhere", "labels": {"stayput.dev/settling": "1"}},
+		"spec": {"template": `+templateJSON+`}}`, filler))
+	transform := transformOf(t, &inplace.ReplicaSet{})
+	before := heap()
+	kept := make([]any, 100)
+	for i := range kept {
+		object := &inplace.ReplicaSet{}
+		if err := json.Unmarshal(raw, object); err != nil {
+			t.Fatal(err)
+		}
+		kept[i], _ = transform(object)
+	}
+	if grown := heap() - before; grown > 10<<20 {
+		t.Errorf("%d MiB are held by %d stubs", grown>>20, len(kept))
+	}
+	runtime.KeepAlive(kept)
+}
+
+func heap() int64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
 
 func TestCachedNodesNameTheirImages(t *testing.T) {
 	node := &corev1.Node{Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"app:1"}, SizeBytes: 1}}}}
@@ -18,13 +147,13 @@ func TestCachedNodesNameTheirImages(t *testing.T) {
 	}
 }
 
-func TestCachedRevisionsKeepTemplates(t *testing.T) {
-	yes := true
-	for kind, kept := range map[string]bool{"DaemonSet": true, "StatefulSet": false} {
-		revision := &inplace.ControllerRevision{Data: json.RawMessage(`{}`)}
-		revision.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Controller: &yes}}
-		if _, err := withoutForeignData(revision); err != nil || (revision.Data != nil) != kept {
-			t.Errorf("data of a %s is kept: %t, %v", kind, revision.Data != nil, err)
-		}
+func TestCachedSlicesFollowPods(t *testing.T) {
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "web-1", ResourceVersion: "7", Labels: map[string]string{
+		discoveryv1.LabelServiceName: "web", discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "app": "web"}}}
+	slice.Endpoints = []discoveryv1.Endpoint{{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web-a"}}}
+	_, err := withoutAddresses(slice)
+	if err != nil || !inplace.SliceFollowsPods(slice) ||
+		slice.Labels[discoveryv1.LabelServiceName] != "web" || len(slice.Endpoints) != 1 || slice.ResourceVersion != "7" {
+		t.Errorf("kept %+v, %v", slice, err)
 	}
 }

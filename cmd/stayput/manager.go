@@ -29,7 +29,7 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	m, err := newManager(o, certificate)
+	m, err := newManager(ctx, o, certificate)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func lastWords(ctx context.Context, o options, m manager.Manager) error {
 	return controller.LastWords(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
 }
 
-func newManager(o options, certificate *certwatcher.CertWatcher) (manager.Manager, error) {
+func newManager(ctx context.Context, o options, certificate *certwatcher.CertWatcher) (manager.Manager, error) {
 	config, err := connection()
 	if err != nil {
 		return nil, err
@@ -60,9 +60,17 @@ func newManager(o options, certificate *certwatcher.CertWatcher) (manager.Manage
 	if err != nil {
 		return nil, err
 	}
+	direct, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	keep, err := observe.NewKeep(ctx, o.reader(direct))
+	if err != nil {
+		return nil, err
+	}
 	return ctrl.NewManager(config, manager.Options{
 		Scheme:                     scheme,
-		Cache:                      cacheOptions(o.namespace),
+		Cache:                      cacheOptions(o.namespace, keep),
 		Metrics:                    metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:     o.healthAddress,
 		WebhookServer:              webhook.NewServer(webhook.Options{Port: o.webhookPort, TLSOpts: []func(*tls.Config){certs.TLS(certificate)}}),
@@ -92,7 +100,7 @@ func furnish(ctx context.Context, m manager.Manager, o options, certificate *cer
 	}
 	hold := observe.Hold{Reader: m.GetCache(), Namespace: o.namespace}
 	cached, live := o.reader(m.GetCache()), o.reader(m.GetAPIReader())
-	cached.Indexed, cached.Hold, live.Hold = true, hold, hold
+	cached.Indexed, cached.Whole, cached.Hold, live.Hold = true, observe.NewWhole(m.GetAPIReader()), hold, hold
 	if cached.Waiter, err = waiter(ctx, m.GetAPIReader(), o.namespace); err != nil {
 		return err
 	}

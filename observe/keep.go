@@ -1,0 +1,102 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// Keep decides what a cache keeps of the objects it watches: its methods are the cache's transforms (client-go/tools/cache,
+// TransformFunc). Anybody may fill his namespace, and must not fill the memory of everybody's manager with it. So workloads and their
+// revisions are kept whole only where they may be managed, and nothing that is large is. A Reader with Indexed set reads from the API
+// server what was kept as a stub; what Keep knows of namespaces therefore only has to be right most of the time.
+type Keep struct {
+	rules    inplace.Rules
+	excluded []string
+
+	lock    sync.RWMutex
+	managed map[string]bool
+}
+
+// NewKeep reads which namespaces have our label: their objects must not all come as stubs only because they come before their namespace.
+func NewKeep(ctx context.Context, live Reader) (*Keep, error) {
+	k := &Keep{rules: live.Rules, excluded: live.ExcludedNamespaces, managed: map[string]bool{}}
+	var list corev1.NamespaceList
+	if err := live.List(ctx, &list, client.HasLabels{inplace.LabelUpdate}); err != nil {
+		return nil, fmt.Errorf("list labelled namespaces: %w", err)
+	}
+	for i := range list.Items {
+		k.note(&list.Items[i])
+	}
+	return k, nil
+}
+
+// Namespace notes whether anything in it may be managed.
+func (k *Keep) Namespace(object any) (any, error) {
+	namespace, ok := object.(*corev1.Namespace)
+	if !ok {
+		return object, nil
+	}
+	namespace.ManagedFields = nil
+	k.note(namespace)
+	return namespace, nil
+}
+
+func (k *Keep) note(namespace *corev1.Namespace) {
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	if inplace.ModeOf(namespace.Labels, nil).Manages() && !slices.Contains(k.excluded, namespace.Name) {
+		k.managed[namespace.Name] = true
+	} else {
+		delete(k.managed, namespace.Name)
+	}
+}
+
+func (k *Keep) manages(namespace string) bool {
+	k.lock.RLock()
+	defer k.lock.RUnlock()
+	return k.managed[namespace]
+}
+
+// Workload keeps a Deployment, DaemonSet or ReplicaSet.
+func (k *Keep) Workload(object any) (any, error) {
+	workload, ok := object.(client.Object)
+	if !ok {
+		return object, nil
+	}
+	return k.keep(workload, k.manages(workload.GetNamespace())), nil
+}
+
+// Revision keeps a ControllerRevision. Those of other kinds than DaemonSets are nobody's concern.
+func (k *Keep) Revision(object any) (any, error) {
+	revision, ok := object.(*inplace.ControllerRevision)
+	if !ok {
+		return object, nil
+	}
+	owner := metav1.GetControllerOfNoCopy(revision)
+	return k.keep(revision, owner != nil && owner.Kind == "DaemonSet" && k.manages(revision.Namespace)), nil
+}
+
+// Pod keeps a pod, wherever it is: a gate must be opened in any namespace.
+func (k *Keep) Pod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	return k.keep(pod, true), nil
+}
+
+func (k *Keep) keep(object client.Object, wanted bool) client.Object {
+	trim(object, k.rules)
+	if size := sizeOf(object); !wanted || size > large {
+		return stubOf(object, size)
+	}
+	return object
+}

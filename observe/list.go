@@ -1,0 +1,128 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// How many objects are listed at a time: together they are as large as whoever created them likes, up to 1.5 MiB each.
+const (
+	podsAtATime      = 100
+	revisionsAtATime = 8
+)
+
+func uids[P client.Object](objects []P) []types.UID {
+	var all []types.UID
+	for _, object := range objects {
+		all = append(all, object.GetUID())
+	}
+	return all
+}
+
+// selected is a workload with its selector.
+type selected struct {
+	client.Object
+	selector *metav1.LabelSelector
+}
+
+// selections are the options for lists of what the controllers with those UIDs control: from an index one for each, without an index one of
+// everything the workload selects.
+func (r Reader) selections(of selected, controllers []types.UID) ([]client.ListOption, error) {
+	if r.Indexed {
+		var each []client.ListOption
+		for _, uid := range controllers {
+			each = append(each, client.MatchingFields{indexController: string(uid)})
+		}
+		return each, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(of.selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector of %T %s: %w", of.Object, client.ObjectKeyFromObject(of.Object), err)
+	}
+	return []client.ListOption{client.MatchingLabelsSelector{Selector: selector}}, nil
+}
+
+// owned returns what the controllers with those UIDs control, as far as the further options let it, and how much that is.
+func owned[T any, P object[T]](
+	ctx context.Context, r Reader, empty client.ObjectList, of selected, controllers []types.UID, options ...client.ListOption,
+) ([]P, load, error) {
+	selections, err := r.selections(of, controllers)
+	if err != nil || len(controllers) == 0 {
+		return nil, load{}, err
+	}
+	var found []P
+	var all load
+	for _, selection := range selections {
+		options := slices.Concat(options, []client.ListOption{client.InNamespace(of.GetNamespace()), selection})
+		items, listed, err := list(ctx, r, empty, func(item P) bool { return slices.Contains(controllers, controllerOf(item)) }, options...)
+		if err != nil {
+			return nil, all, fmt.Errorf("list %T of %T %s: %w", empty, of.Object, client.ObjectKeyFromObject(of.Object), err)
+		}
+		found, all = append(found, items...), listed
+	}
+	if r.Indexed {
+		return wholes[T](ctx, r, found)
+	}
+	return found, all, nil
+}
+
+// list returns those of the items the reader lists that are wanted. From the API server they come in pages, of which nothing is kept but
+// what was wanted, trimmed as the cache's are.
+func list[T any, P object[T]](
+	ctx context.Context, r Reader, empty client.ObjectList, wanted func(P) bool, options ...client.ListOption,
+) ([]P, load, error) {
+	var kept []P
+	var all load
+	err := r.eachPage(ctx, empty, func(item runtime.Object) error {
+		found, ok := item.(P)
+		switch {
+		case !ok:
+			return fmt.Errorf("%T in a %T", item, empty)
+		case !wanted(found):
+		case r.Indexed:
+			kept = append(kept, found)
+		default:
+			alone := *found // not a part of its page
+			kept = append(kept, take[T](r, P(&alone), &all))
+		}
+		return nil
+	}, options...)
+	return kept, all, err
+}
+
+// eachPage visits what the reader lists. A cache has no pages.
+func (r Reader) eachPage(ctx context.Context, empty client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption) error {
+	if !r.Indexed {
+		options = slices.Concat(options, []client.ListOption{client.Limit(pageOf(empty))})
+	}
+	for next := ""; ; {
+		page, ok := empty.DeepCopyObject().(client.ObjectList) // decoding into a list that is filled would change the items it has
+		if !ok {
+			return fmt.Errorf("%T is no list", empty)
+		}
+		if err := r.List(ctx, page, slices.Concat(options, []client.ListOption{client.Continue(next)})...); err != nil {
+			return err
+		}
+		if err := apimeta.EachListItem(page, visit); err != nil {
+			return err
+		}
+		if next = page.GetContinue(); next == "" || r.Indexed {
+			return nil
+		}
+	}
+}
+
+func pageOf(empty client.ObjectList) int64 {
+	if _, pods := empty.(*corev1.PodList); pods {
+		return podsAtATime
+	}
+	return revisionsAtATime
+}

@@ -1,0 +1,154 @@
+package observe
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/randfill"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+const updateJSON = `{
+	"deployment": {"metadata": {"name": "web", "namespace": "shop", "uid": "d", "resourceVersion": "1", "generation": 2}, "spec": {"replicas": 3,
+		"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}, "template": %[2]s}, "status": {"observedGeneration": 2}},
+	"old": {"metadata": {"name": "web-1", "namespace": "shop", "uid": "r1", "resourceVersion": "1", "labels": {"pod-template-hash": "1", "stayput.dev/settling": "1"}},
+		"spec": {"replicas": 2, "template": %[1]s}, "status": {"replicas": 2}},
+	"new": {"metadata": {"name": "web-2", "namespace": "shop", "uid": "r2", "resourceVersion": "1", "labels": {"pod-template-hash": "2", "stayput.dev/settling": "1"}},
+		"spec": {"replicas": 0, "template": %[2]s}, "status": {"replicas": 0}}
+}`
+
+const updatedTemplateJSON = `{"metadata": {"labels": {"app": "web", "version": %[1]q}, "annotations": {"example.com/version": %[1]q}},
+	"spec": {"containers": [{"name": "app", "image": "app:%[1]s"}]}}`
+
+// underWay is an update whose first pod is out of service and may be patched, with everything in the pods that there can be.
+func underWay(t *testing.T, seed int64) *inplace.Rollout {
+	t.Helper()
+	var read struct {
+		Deployment *inplace.Deployment
+		Old, New   *inplace.ReplicaSet
+	}
+	from, to := fmt.Sprintf(updatedTemplateJSON, "1"), fmt.Sprintf(updatedTemplateJSON, "2")
+	if err := json.Unmarshal([]byte(fmt.Sprintf(updateJSON, from, to)), &read); err != nil {
+		t.Fatal(err)
+	}
+	rollout := &inplace.Rollout{Deployment: read.Deployment, ReplicaSets: []*inplace.ReplicaSet{read.Old, read.New},
+		Mode: inplace.ModeInPlace, Now: time.Unix(1_000_000, 0),
+		Rules: inplace.Rules{Annotations: []string{"example.com/version"}}, Settings: inplace.Settings{PrePullParallelism: 1},
+		Pull: inplace.Pulling{Waiter: inplace.Waiter{Image: "stayput"}}}
+	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.0", ContainerRuntimeVersion: "containerd://2.1.0"}}
+	for i := range 3 {
+		node := fmt.Sprintf("node-%d", i)
+		rollout.Pods = append(rollout.Pods, furnished(fmt.Sprintf("web-%d", i), node, seed+int64(i)))
+		rollout.Nodes = append(rollout.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Status: ready})
+	}
+	rollout.Nodes[0].Status.Images = []corev1.ContainerImage{{Names: []string{"app:2"}}}
+	shut := rollout.Pods[0]
+	shut.Status.Conditions[1].Status = corev1.ConditionFalse
+	shut.Status.Conditions[2].Status, shut.Status.Conditions[2].Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
+	return rollout
+}
+
+// furnished is a pod of web-1 in which every field is set at random that does not matter here.
+func furnished(name, node string, seed int64) *corev1.Pod {
+	pod := &corev1.Pod{}
+	randfill.NewWithSeed(seed).NilChance(0.3).NumElements(0, 3).MaxDepth(12).Fill(pod)
+	pod.Namespace, pod.Name, pod.UID, pod.ResourceVersion, pod.Generation, pod.DeletionTimestamp = "shop", name, types.UID(name), "1", 1, nil
+	pod.CreationTimestamp = metav1.NewTime(time.Unix(1, 0))
+	pod.OwnerReferences = append([]metav1.OwnerReference{{Name: "other"}}, controlledBy("ReplicaSet", "web-1", "r1"))
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	if seed%2 == 0 {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "example.com/version", "2")
+	}
+	pod.Labels["app"], pod.Labels["version"], pod.Labels["pod-template-hash"] = "web", "1", "1"
+	pod.Spec.NodeName = node
+	pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: inplace.ConditionServing})
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "app", Image: "app:1"})
+	pod.Status.Phase, pod.Status.ObservedGeneration = corev1.PodRunning, 1
+	pod.Status.Conditions = []corev1.PodCondition{{Type: "other"}}
+	for _, kind := range []corev1.PodConditionType{inplace.ConditionServing, corev1.PodReady, corev1.ContainersReady} {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue})
+	}
+	pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+		Name: "app", Image: "app:1", ImageID: "1", ContainerID: "1", Ready: true,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+	return pod
+}
+
+// written is what a plan writes, a line for each step.
+func written(t *testing.T, steps []inplace.Step) []string {
+	t.Helper()
+	var lines []string
+	for _, step := range steps {
+		var body any
+		switch s := step.(type) {
+		case inplace.PatchPod:
+			body = s.Operations
+		case inplace.SetGate:
+			body = s.Operations
+		case inplace.CreatePuller:
+			body = s.Pod
+		default:
+			body = step.Describe()
+		}
+		raw, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprintf("%T %s", step, raw))
+	}
+	return lines
+}
+
+// TestTrimmedPodsAreUpdatedAsWholeOnes: above all, a map or list of which something was dropped must not be taken for one that is not there.
+func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
+	kinds := map[string]int{}
+	for seed := range int64(200) {
+		rollout := underWay(t, seed*10)
+		var opened []inplace.Step
+		for _, pod := range rollout.Pods {
+			step, _ := inplace.Reopen(pod, rollout.Now)
+			opened = append(opened, step)
+		}
+		whole := append(written(t, rollout.Plan().Steps), written(t, append(opened, rollout.Release(inplace.Reason{}).Steps...))...)
+		opened = nil
+		for _, pod := range rollout.Pods {
+			trim(pod, rollout.Rules)
+			step, _ := inplace.Reopen(pod, rollout.Now)
+			opened = append(opened, step)
+		}
+		trimmed := append(written(t, rollout.Plan().Steps), written(t, append(opened, rollout.Release(inplace.Reason{}).Steps...))...)
+		if !slices.Equal(whole, trimmed) {
+			t.Fatalf("seed %d: a whole pod gets\n%s\na trimmed one\n%s", seed, strings.Join(whole, "\n"), strings.Join(trimmed, "\n"))
+		}
+		for _, line := range trimmed {
+			kind, _, _ := strings.Cut(line, " ")
+			kinds[kind]++
+		}
+	}
+	for _, kind := range []string{"inplace.PatchPod", "inplace.SetGate", "inplace.CreatePuller"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no %s among %v", kind, kinds)
+		}
+	}
+}
+
+// TestTrimmedPullersNameTheirImages: their volumes are what they pull.
+func TestTrimmedPullersNameTheirImages(t *testing.T) {
+	puller := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "config"},
+		{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "app:2"}}}}}}
+	trim(puller, inplace.Rules{})
+	if volumes := puller.Spec.Volumes; len(volumes) != 1 || volumes[0].Image.Reference != "app:2" {
+		t.Errorf("volumes %v are kept", volumes)
+	}
+}

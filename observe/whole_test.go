@@ -1,0 +1,284 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// template has a container with that image and an environment of that size.
+func template(t *testing.T, image string, size int) inplace.Template {
+	t.Helper()
+	parsed, err := inplace.ParseTemplate([]byte(fmt.Sprintf(
+		`{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":%q,"env":[{"name":"A","value":%q}]}]}}`,
+		image, strings.Repeat("x", size))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// shopOf has in labelled namespace shop a Deployment with that many ReplicaSets whose templates have that size, and one pod of each.
+func shopOf(t *testing.T, count, size int) []client.Object {
+	t.Helper()
+	web := &inplace.Deployment{ObjectMeta: meta("web", "d")}
+	web.Spec.Selector, web.Spec.Template = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, template(t, "app:0", 0)
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}, web}
+	for i := range count {
+		one := int32(1)
+		set := &inplace.ReplicaSet{ObjectMeta: meta(fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("r%d", i)), controlledBy("Deployment", "web", "d"))}
+		set.Spec.Replicas, set.Spec.Template = &one, template(t, fmt.Sprintf("app:%d", i), size)
+		pod := &corev1.Pod{ObjectMeta: meta(set.Name+"-a", types.UID("p"+set.UID), controlledBy("ReplicaSet", set.Name, set.UID))}
+		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: fmt.Sprintf("app:%d", i), Args: []string{strings.Repeat("x", size)}}}
+		objects = append(objects, set, pod)
+	}
+	return objects
+}
+
+// server is an API server that counts what is read of it, and lists in pages.
+type server struct {
+	client.WithWatch
+	gets    int
+	largest int
+}
+
+func serve(t *testing.T, objects ...client.Object) *server {
+	t.Helper()
+	s := &server{}
+	s.WithWatch = builder(t, objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			s.gets++
+			return c.Get(ctx, key, into, options...)
+		},
+		List: s.list,
+	}).Build()
+	return s
+}
+
+func (s *server) list(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+	asked := (&client.ListOptions{}).ApplyOptions(options)
+	if err := c.List(ctx, into, options...); err != nil {
+		return err
+	}
+	switch list := into.(type) {
+	case *inplace.ReplicaSetList:
+		list.Items, list.Continue = pageOfItems(list.Items, asked)
+		s.largest = max(s.largest, len(list.Items))
+	case *corev1.PodList:
+		list.Items, list.Continue = pageOfItems(list.Items, asked)
+	}
+	return nil
+}
+
+func pageOfItems[T any](items []T, asked *client.ListOptions) ([]T, string) {
+	from, _ := strconv.Atoi(asked.Continue)
+	to := from + int(asked.Limit)
+	if asked.Limit == 0 || to >= len(items) {
+		return items[from:], ""
+	}
+	return items[from:to], strconv.Itoa(to)
+}
+
+// keepOf knows the namespaces among the objects.
+func keepOf(t *testing.T, objects ...client.Object) *Keep {
+	t.Helper()
+	keep, err := NewKeep(t.Context(), Reader{Reader: builder(t, objects...).Build()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keep
+}
+
+// kept is the object as it is in the cache.
+func kept(t *testing.T, keep *Keep, object client.Object) client.Object {
+	t.Helper()
+	transform := keep.Workload
+	switch object.(type) {
+	case *corev1.Pod:
+		transform = keep.Pod
+	case *inplace.ControllerRevision:
+		transform = keep.Revision
+	case *corev1.Namespace, *corev1.Node:
+		return object
+	}
+	cut, err := transform(object.DeepCopyObject())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cut.(client.Object)
+}
+
+// cacheOf is a cache of the server's objects.
+func cacheOf(t *testing.T, s *server, keep *Keep, objects ...client.Object) Reader {
+	t.Helper()
+	var all []client.Object
+	for _, object := range objects {
+		all = append(all, kept(t, keep, object))
+	}
+	indexed := builder(t, all...)
+	if err := Index(t.Context(), indexes{indexed}); err != nil {
+		t.Fatal(err)
+	}
+	return Reader{Reader: indexed.Build(), Indexed: true, Whole: NewWhole(s)}
+}
+
+func rolloutOf(t *testing.T, r Reader) *inplace.Rollout {
+	t.Helper()
+	rollout, err := r.Rollout(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rollout
+}
+
+// TestStubsAreReadWhole has a namespace that got its label after its objects were cached, and large objects in a labelled one.
+func TestStubsAreReadWhole(t *testing.T) {
+	for name, test := range map[string]struct {
+		size  int
+		known bool
+		gets  int
+	}{
+		"labelled":       {100, true, 0},
+		"labelled later": {100, false, 4},
+		"large":          {large, true, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := shopOf(t, 3, test.size)
+			s, keep := serve(t, objects...), keepOf(t)
+			if test.known {
+				keep = keepOf(t, objects...)
+			}
+			cache := cacheOf(t, s, keep, objects...)
+			for range 2 {
+				rollout := rolloutOf(t, cache)
+				expectNames(t, rollout.ReplicaSets, "web-0", "web-1", "web-2")
+				expectNames(t, rollout.Pods, "web-0-a", "web-1-a", "web-2-a")
+				if rollout.Unread != "" {
+					t.Errorf("unread: %s", rollout.Unread)
+				}
+				for _, set := range rollout.ReplicaSets {
+					if containers := set.Spec.Template.Containers(); len(containers) != 1 || len(containers[0].Env[0].Value) != test.size || set.Labels["app"] != "web" {
+						t.Errorf("%s has not come whole", set.Name)
+					}
+				}
+			}
+			if s.gets != test.gets {
+				t.Errorf("%d reads for two rollouts, want %d", s.gets, test.gets)
+			}
+		})
+	}
+}
+
+func TestWhatIsReadWholeIsAsNewAsTheStub(t *testing.T) {
+	objects := shopOf(t, 1, large)
+	s, keep := serve(t, objects...), keepOf(t, objects...)
+	cache := cacheOf(t, s, keep, objects...)
+	rolloutOf(t, cache)
+	set := &inplace.ReplicaSet{}
+	if err := s.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web-0"}, set); err != nil {
+		t.Fatal(err)
+	}
+	set.Labels[inplace.LabelSettling] = "1"
+	if err := s.Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	newer := cacheOf(t, s, keep, append(shopOf(t, 0, 0), set)...)
+	newer.Whole = cache.Whole
+	if rollout := rolloutOf(t, newer); !inplace.Settling(rollout.ReplicaSets[0]) {
+		t.Error("an older version is remembered")
+	}
+	if err := s.Delete(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	newer.Whole = NewWhole(s)
+	expectNames(t, rolloutOf(t, newer).ReplicaSets)
+}
+
+// TestTooMuchIsNotRead: neither the cache nor the API server makes a manager hold more of one workload than it can.
+func TestTooMuchIsNotRead(t *testing.T) {
+	const count = 12
+	objects := shopOf(t, count, 1<<20)
+	s, keep := serve(t, objects...), keepOf(t, objects...)
+	for name, reader := range map[string]Reader{"live": {Reader: s}, "indexed": cacheOf(t, s, keep, objects...)} {
+		s.gets, s.largest = 0, 0
+		rollout := rolloutOf(t, reader.WithoutPods())
+		size := 0
+		for _, set := range rollout.ReplicaSets {
+			size += sizeOf(set)
+		}
+		if len(rollout.ReplicaSets) != count || size > mostRead+count*(1<<10) || s.largest > revisionsAtATime {
+			t.Errorf("%s: %d ReplicaSets of %d bytes were read, %d at a time", name, len(rollout.ReplicaSets), size, s.largest)
+		}
+		if verdict := rollout.Verdict(); verdict.Held || !slices.Contains(verdict.Reasons.Codes(), inplace.CodeTooLarge) {
+			t.Errorf("%s: %+v", name, verdict)
+		}
+		if reader.Indexed && s.gets > 0 {
+			t.Errorf("%d large objects were read", s.gets)
+		}
+	}
+}
+
+func TestLargePodsAreReadWhole(t *testing.T) {
+	objects := shopOf(t, 1, 0)
+	pod := objects[len(objects)-1].(*corev1.Pod)
+	pod.Spec.Containers[0].Image = strings.Repeat("x", 2*large)
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "other"}, {ConditionType: inplace.ConditionServing}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: "other"}, {Type: inplace.ConditionServing, Status: corev1.ConditionFalse}}
+	s, keep := serve(t, objects...), keepOf(t, objects...)
+	stub := kept(t, keep, pod).(*corev1.Pod)
+	if len(stub.Spec.Containers) > 0 || !inplace.Closed(stub) || stub.Status.Conditions[1].Type != inplace.ConditionServing {
+		t.Errorf("its stub is %+v", stub)
+	}
+	rollout := rolloutOf(t, cacheOf(t, s, keep, objects...))
+	if len(rollout.Pods) != 1 || len(rollout.Pods[0].Spec.Containers) != 1 {
+		t.Errorf("read %+v", rollout.Pods)
+	}
+}
+
+func TestKeepFollowsNamespaces(t *testing.T) {
+	keep := keepOf(t)
+	for _, test := range []struct {
+		label string
+		keeps bool
+	}{{"", false}, {"in-place", true}, {"in-place-only", true}, {"nonsense", false}} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: test.label}}}
+		if _, err := keep.Namespace(namespace); err != nil {
+			t.Fatal(err)
+		}
+		_, isStub := stubSize(kept(t, keep, shopOf(t, 1, 0)[2]))
+		if isStub == test.keeps {
+			t.Errorf("with label %q a ReplicaSet is a stub: %t", test.label, isStub)
+		}
+	}
+	keep.excluded = []string{"kube-system"}
+	keep.note(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}})
+	if keep.manages("kube-system") {
+		t.Error("an excluded namespace is managed")
+	}
+}
+
+// TestNobodyCanMakeAStub: only what Keep cut is one, whatever it is called.
+func TestNobodyCanMakeAStub(t *testing.T) {
+	objects := shopOf(t, 1, 0)
+	for _, object := range objects {
+		object.SetAnnotations(map[string]string{annotationStub: "9999999999"})
+	}
+	s, keep := serve(t, objects...), keepOf(t, objects...)
+	for name, reader := range map[string]Reader{"live": {Reader: s}, "indexed": cacheOf(t, s, keep, objects...)} {
+		s.gets = 0
+		if rollout := rolloutOf(t, reader); rollout.Unread != "" || len(rollout.ReplicaSets) != 1 || reader.Indexed && s.gets > 0 {
+			t.Errorf("%s: %q, %d reads", name, rollout.Unread, s.gets)
+		}
+	}
+}
