@@ -5,6 +5,10 @@
 // What is not ours is allowed first. A request that cannot be judged (a read fails, an object does not decode) is allowed,
 // with a warning, except by /validate-in-place-only. A handler that panics drops the connection, so that the webhook's failurePolicy decides.
 //
+// Anybody in the cluster can reach the port. So a request is judged only if its namespace is labelled, by the cache or, a few times a
+// second, by the API server; what is listed for it is what a stored object selects; and how many are under way, and for how long, is
+// limited: one too many is answered with 429, so that failurePolicy decides.
+//
 // # What the configurations must say
 //
 // Every webhook: namespaceSelector on inplace.LabelUpdate without kube-system and Stayput's own namespace, sideEffects None (a

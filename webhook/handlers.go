@@ -7,10 +7,13 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -36,21 +39,25 @@ type Handlers struct {
 	// recently written the status of a pod, so that somebody will open the gate.
 	GateReady func() bool
 	Log       logr.Logger
+
+	lookups *rate.Limiter
 }
 
 // Register adds the webhooks to the server, each at its path; see the package's documentation for what calls them.
 func Register(server ctrlwebhook.Server, h Handlers) {
+	h.lookups = lookups()
+	room := semaphore.NewWeighted(room)
 	for path, judge := range map[string]judge{
-		"/mutate-workload":        h.mutateWorkload,
-		"/validate-workload":      h.validateWorkload,
-		"/validate-in-place-only": h.validateInPlaceOnly,
-		"/mutate-replicaset":      h.mutateReplicaSet,
-		"/validate-replicaset":    h.validateReplicaSet,
-		"/validate-status":        h.validateStatus,
-		"/mutate-pod":             h.mutatePod,
-		"/validate-pod":           h.validatePod,
+		"/mutate-workload":        h.ours(h.mutateWorkload, "Deployment", "DaemonSet"),
+		"/validate-workload":      h.ours(h.validateWorkload, "Deployment", "DaemonSet"),
+		"/validate-in-place-only": orDeny(h.ours(h.validateWorkload, "Deployment", "DaemonSet")),
+		"/mutate-replicaset":      h.ours(h.mutateReplicaSet, "ReplicaSet"),
+		"/validate-replicaset":    h.ours(h.validateReplicaSet, "ReplicaSet", "Scale"),
+		"/validate-status":        h.ours(h.validateStatus, "Deployment"),
+		"/mutate-pod":             h.ours(h.mutatePod, "Pod"),
+		"/validate-pod":           h.ours(h.validatePod, "Pod"),
 	} {
-		server.Register(path, h.webhook(judge))
+		server.Register(path, bounded{room, h.webhook(judge)})
 	}
 }
 
@@ -113,6 +120,11 @@ func deny(made decision, why *apierrors.StatusError) answer {
 // by tells whether the request is that operation by that user.
 func by(req admission.Request, user string, operation admissionv1.Operation) bool {
 	return req.UserInfo.Username == user && req.Operation == operation
+}
+
+// key is the object that the request is about.
+func key(req admission.Request) types.NamespacedName {
+	return types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
 }
 
 // decode reads an object of a request.
