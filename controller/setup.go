@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/watchdog"
 )
 
 // A failed reconcile is tried again after 50 ms, doubled each time up to 30 s: while it fails, native writes may be held.
@@ -29,10 +31,17 @@ const (
 // workers is how many Deployments, DaemonSets, and newborn pods, are worked on at a time.
 const workers = 4
 
+const (
+	// reconcileTimeout ends the API calls of a reconcile, which is then tried again: what it has written stays.
+	reconcileTimeout = 30 * time.Second
+	// reconcileLimit is when a reconcile must have ended even so.
+	reconcileLimit = 60 * time.Second
+)
+
 // Setup adds the controllers to the manager: updates on the leader, gates and the returned Prober on every replica. The reader
 // reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, Deployments,
 // ReplicaSets, DaemonSets, ControllerRevisions, Nodes, EndpointSlices and Services in its cache.
-func Setup(m manager.Manager, cached observe.Reader) (*Prober, error) {
+func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
 		return nil, err
 	}
@@ -40,29 +49,31 @@ func Setup(m manager.Manager, cached observe.Reader) (*Prober, error) {
 	if err := m.Add(prober); err != nil {
 		return nil, err
 	}
-	if err := setupGates(m, prober); err != nil {
+	if err := setupGates(m, prober, dog); err != nil {
 		return nil, err
 	}
 	if err := m.Add(&farewell{cached: cached, writer: newWriter(m)}); err != nil {
 		return nil, err
 	}
 	metrics := newMetrics(ctrlmetrics.Registry)
-	if err := setupDeployments(m, cached, metrics); err != nil {
+	if err := setupDeployments(m, cached, metrics, dog); err != nil {
 		return nil, err
 	}
-	return prober, setupDaemonSets(m, cached, metrics)
+	return prober, setupDaemonSets(m, cached, metrics, dog)
 }
 
 // setupGates opens gates on every replica.
-func setupGates(m manager.Manager, prober *Prober) error {
+func setupGates(m manager.Manager, prober *Prober, dog *watchdog.Watchdog) error {
+	everywhere := options()
+	everywhere.NeedLeaderElection = ptr.To(false)
 	return builder.ControllerManagedBy(m).Named("gates").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(waitsForGate))).
-		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false), MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(&gates{client: m.GetClient(), elected: m.Elected(), prober: prober})
+		WithOptions(everywhere).
+		Complete(watched{&gates{client: m.GetClient(), elected: m.Elected(), prober: prober}, dog, "gate of pod"})
 }
 
 // setupDeployments reconciles Deployments on the leader.
-func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics) error {
+func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: deploymentKind}
 	return builder.ControllerManagedBy(m).Named("updates").
 		Watches(&inplace.Deployment{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
@@ -71,12 +82,12 @@ func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints(route.pod))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeTurns)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached)), newDrains(m, cached), metrics))
+		WithOptions(options()).
+		Complete(watched{newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached)), newDrains(m, cached), metrics), dog, deploymentKind.workload})
 }
 
 // setupDaemonSets reconciles DaemonSets on the leader.
-func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics) error {
+func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: daemonSetKind}
 	return builder.ControllerManagedBy(m).Named("daemonset-updates").
 		Watches(&inplace.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
@@ -85,8 +96,8 @@ func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics)
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints(route.daemon))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeMatters)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached)), newDrains(m, cached), metrics))
+		WithOptions(options()).
+		Complete(watched{newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached)), newDrains(m, cached), metrics), dog, daemonSetKind.workload})
 }
 
 // live reads the API server by the rules of the cached reader.
@@ -112,6 +123,23 @@ func newReconciler(m manager.Manager, kind kind, cached, live source, drains *dr
 		writer:   newWriter(m),
 		reporter: newReporter(kind, m.GetEventRecorder("stayput"), metrics),
 	}
+}
+
+func options() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), ReconciliationTimeout: reconcileTimeout}
+}
+
+// watched tells the watchdog what is worked on.
+type watched struct {
+	reconcile.Reconciler
+	dog  *watchdog.Watchdog
+	what string
+}
+
+// Reconcile has the other one do it.
+func (w watched) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer w.dog.Begin(w.what+" "+request.String(), reconcileLimit)()
+	return w.Reconciler.Reconcile(ctx, request)
 }
 
 func retries() workqueue.TypedRateLimiter[reconcile.Request] {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/watchdog"
 )
 
 // The users whose writes are held. They only exist under kube-controller-manager --use-service-account-credentials;
@@ -38,7 +39,9 @@ type Handlers struct {
 	// GateReady tells whether this process may give pods the readiness gate: its informers are synced and it has itself
 	// recently written the status of a pod, so that somebody will open the gate.
 	GateReady func() bool
-	Log       logr.Logger
+	// Watchdog knows which requests are being judged.
+	Watchdog *watchdog.Watchdog
+	Log      logr.Logger
 
 	lookups *rate.Limiter
 }
@@ -57,7 +60,7 @@ func Register(server ctrlwebhook.Server, h Handlers) {
 		"/mutate-pod":             h.ours(h.mutatePod, "Pod"),
 		"/validate-pod":           h.ours(h.validatePod, "Pod"),
 	} {
-		server.Register(path, bounded{room, h.webhook(judge)})
+		server.Register(path, bounded{room, h.webhook(path, judge)})
 	}
 }
 
@@ -71,8 +74,11 @@ type answer struct {
 }
 
 // webhook does not recover panics: controller-runtime would answer them with a denial, a broken connection is left to failurePolicy.
-func (h Handlers) webhook(judge judge) *admission.Webhook {
-	handle := func(ctx context.Context, req admission.Request) admission.Response { return h.handle(ctx, req, judge) }
+func (h Handlers) webhook(path string, judge judge) *admission.Webhook {
+	handle := func(ctx context.Context, req admission.Request) admission.Response {
+		defer h.Watchdog.Begin("request to "+path, limit)()
+		return h.handle(ctx, req, judge)
+	}
 	return (&admission.Webhook{Handler: admission.HandlerFunc(handle)}).WithRecoverPanic(false)
 }
 

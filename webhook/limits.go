@@ -24,6 +24,8 @@ const (
 	room = 32 << 20
 	// patience is a little less than the longest timeoutSeconds, so that there is still an answer that says why.
 	patience = 4500 * time.Millisecond
+	// limit is when judging a request must have ended, since all it waits for ends with patience.
+	limit = 15 * time.Second
 )
 
 // bounded keeps requests within room and patience. One that finds no room gets no answer that would be a verdict, so that the

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -272,6 +273,35 @@ func TestTooManyRequestsAreTurnedAway(t *testing.T) {
 		waiting.Wait()
 		if code := post(t, server, "/validate-workload", req).Code; code != http.StatusOK {
 			t.Errorf("once they are done, another one is answered with %d", code)
+		}
+	})
+}
+
+func TestRequestThatHangsIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		deaf := interceptor.NewClient(reader(t).(client.WithWatch), interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				<-release
+				return errRead
+			},
+		})
+		h := handlers(t, deaf, deaf)
+		server, req := served(h), edit(t, deployment(t, v2Template), deployment(t, v1Template))
+		var waiting sync.WaitGroup
+		waiting.Go(func() { post(t, server, "/validate-workload", req) })
+		time.Sleep(patience)
+		if err := h.Watchdog.Check(nil); err != nil {
+			t.Errorf("a request that takes as long as it may: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if err := h.Watchdog.Check(nil); err == nil || !strings.Contains(err.Error(), "/validate-workload") {
+			t.Errorf("a request that has not ended for a minute: %v", err)
+		}
+		close(release)
+		waiting.Wait()
+		if err := h.Watchdog.Check(nil); err != nil {
+			t.Errorf("now it has ended: %v", err)
 		}
 	})
 }
