@@ -22,6 +22,7 @@ func admission(t *testing.T) {
 		"a workload may ask for the same":  onlyInPlaceWorkload,
 		"dry run changes nothing":          dryRun,
 		"values that do not parse":         unknownValues,
+		"our priority is ours":             priorityIsOurs,
 		"webhooks are called for few":      webhooksAreNarrow,
 		"in-place-only lets images change": onlyInPlaceAllows,
 		"gates reopen by themselves":       gatesReopen,
@@ -89,6 +90,27 @@ func unknownValues(t *testing.T) {
 		s.expectIn(s.refused("label", of, updateLabel+"=inplace", "--overwrite"), "in-place", "in-place-only")
 		for label, value := range map[string]string{drainLabel: "soon", parallelismLabel: "many", borrowLabel: "maybe"} {
 			s.expectIn(s.refused("label", of, label+"="+value, "--overwrite"), label, value)
+		}
+	}
+}
+
+// priorityIsOurs: nobody else's pods preempt others by the managers' PriorityClass, labelled namespace or not.
+func priorityIsOurs(t *testing.T) {
+	run := func(class string) []string {
+		return []string{"run", "thief", "--image=" + appImage("v1"), "--dry-run=server", "--overrides", `{"spec":{"priorityClassName":"` + class + `"}}`}
+	}
+	for _, labels := range []map[string]string{nil, labelled} {
+		s := newStage(t, labels)
+		s.expectIn(s.refused(run("stayput")...), "priorityClassName stayput", ownNamespace)
+		s.kubectl("", run("")...)
+	}
+	own, err := clients.CoreV1().Pods(ownNamespace).List(t.Context(), managers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, manager := range own.Items {
+		if manager.Spec.PriorityClassName != "stayput" {
+			t.Errorf("manager %s has priority class %q", manager.Name, manager.Spec.PriorityClassName)
 		}
 	}
 }
