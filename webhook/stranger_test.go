@@ -305,3 +305,27 @@ func TestRequestThatHangsIsNoticed(t *testing.T) {
 		}
 	})
 }
+
+// A panic is nobody's verdict, and leaves nothing behind that would be taken for work.
+func TestPanicIsLeftToFailurePolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := handlers(t, reader(t, namespace(inplace.ModeInPlace)), running(t, inplace.ModeInPlace))
+		h.GateReady = func() bool { panic("no answer") }
+		server, born := served(h), request(t, replicaSetController, admissionv1.Create, pod(revision(t, "web-1", v1Template, "3")), nil)
+		born.Options.Raw = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
+		for range 40 {
+			func() {
+				defer func() {
+					if recovered := recover(); recovered != "no answer" {
+						t.Errorf("recovered %v, want the panic that drops the connection", recovered)
+					}
+				}()
+				post(t, server, "/mutate-pod", born)
+			}()
+		}
+		time.Sleep(time.Hour)
+		if err := h.Watchdog.Check(nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
