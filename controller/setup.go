@@ -75,6 +75,7 @@ func setupGates(m manager.Manager, prober *Prober, dog *watchdog.Watchdog) error
 // setupDeployments reconciles Deployments on the leader.
 func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: deploymentKind}
+	updates := newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached)), newDrains(m, cached), metrics)
 	return builder.ControllerManagedBy(m).Named("updates").
 		Watches(&inplace.Deployment{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
 		Watches(&inplace.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
@@ -83,12 +84,13 @@ func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeTurns)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(options()).
-		Complete(watched{newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached)), newDrains(m, cached), metrics), dog, deploymentKind.workload})
+		Complete(watched{updates, dog, deploymentKind.workload})
 }
 
 // setupDaemonSets reconciles DaemonSets on the leader.
 func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: daemonSetKind}
+	updates := newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached)), newDrains(m, cached), metrics)
 	return builder.ControllerManagedBy(m).Named("daemonset-updates").
 		Watches(&inplace.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
 		Watches(&inplace.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
@@ -97,7 +99,7 @@ func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics,
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeMatters)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(options()).
-		Complete(watched{newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached)), newDrains(m, cached), metrics), dog, daemonSetKind.workload})
+		Complete(watched{updates, dog, daemonSetKind.workload})
 }
 
 // live reads the API server by the rules of the cached reader.

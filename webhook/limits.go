@@ -14,7 +14,7 @@ import (
 )
 
 // API servers show no certificate by default and their addresses are not known, so the port answers anybody in the cluster.
-// What a request says about itself is therefore believed only where a lie costs nobody anything.
+// These bounds keep what anybody can make us do below what would hurt.
 const (
 	// largest is how much of a body controller-runtime reads (maxRequestSize in pkg/webhook/admission/http.go).
 	largest = 7 << 20
@@ -36,17 +36,17 @@ type bounded struct {
 }
 
 func (b bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	deadline := time.Now().Add(patience)
+	// Only connections in tests have no deadlines.
+	connection := http.NewResponseController(w)
+	_ = connection.SetReadDeadline(deadline)
+	_ = connection.SetWriteDeadline(deadline.Add(time.Second))
 	size := sizeOf(r)
 	if !b.room.TryAcquire(size) {
 		http.Error(w, "stayput: too many requests are under way", http.StatusTooManyRequests)
 		return
 	}
 	defer b.room.Release(size)
-	deadline := time.Now().Add(patience)
-	// Without a connection, as in tests, there is nothing that could be slow.
-	connection := http.NewResponseController(w)
-	_ = connection.SetReadDeadline(deadline)
-	_ = connection.SetWriteDeadline(deadline.Add(time.Second))
 	ctx, cancel := context.WithDeadline(r.Context(), deadline)
 	defer cancel()
 	b.Handler.ServeHTTP(w, r.WithContext(ctx))
@@ -65,8 +65,8 @@ func lookups() *rate.Limiter { return rate.NewLimiter(5, 10) }
 
 var errTooManyNamespaces = errors.New("too many questions about namespaces whose label is not known yet")
 
-// ours has requests judged that API servers would send: of these kinds, in a labelled namespace. Nothing of any other is decoded,
-// read, counted or told.
+// ours has requests judged that API servers would send: of these kinds, in a labelled namespace. Any other is allowed without a word
+// and without a look at its objects.
 func (h Handlers) ours(judge judge, kinds ...string) judge {
 	return func(ctx context.Context, req admission.Request) (answer, error) {
 		if !slices.Contains(kinds, req.Kind.Kind) {
