@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/watchdog"
 )
 
 // A failed reconcile is tried again after 50 ms, doubled each time up to 30 s: while it fails, native writes may be held.
@@ -30,10 +32,17 @@ const (
 // workers is how many Deployments, DaemonSets, newborn pods, and pods that may be nobody's, are worked on at a time.
 const workers = 4
 
+const (
+	// reconcileTimeout ends the API calls of a reconcile, which is then tried again: what it has written stays.
+	reconcileTimeout = 30 * time.Second
+	// reconcileLimit is when a reconcile must have ended even so.
+	reconcileLimit = 60 * time.Second
+)
+
 // Setup adds the controllers to the manager: updates and strays on the leader, gates and the returned Prober on every replica. The
 // reader reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, Deployments,
 // ReplicaSets, DaemonSets, ControllerRevisions, Nodes, EndpointSlices and Services in its cache.
-func Setup(m manager.Manager, cached observe.Reader) (*Prober, error) {
+func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
 		return nil, err
 	}
@@ -41,41 +50,44 @@ func Setup(m manager.Manager, cached observe.Reader) (*Prober, error) {
 	if err := m.Add(prober); err != nil {
 		return nil, err
 	}
-	if err := setupGates(m, prober); err != nil {
+	if err := setupGates(m, prober, dog); err != nil {
 		return nil, err
 	}
 	if err := m.Add(&farewell{cached: cached, writer: newWriter(m, cached)}); err != nil {
 		return nil, err
 	}
-	if err := setupStrays(m, cached); err != nil {
+	if err := setupStrays(m, cached, dog); err != nil {
 		return nil, err
 	}
 	metrics := newMetrics(ctrlmetrics.Registry)
-	if err := setupDeployments(m, cached, metrics); err != nil {
+	if err := setupDeployments(m, cached, metrics, dog); err != nil {
 		return nil, err
 	}
-	return prober, setupDaemonSets(m, cached, metrics)
+	return prober, setupDaemonSets(m, cached, metrics, dog)
 }
 
 // setupGates opens gates on every replica.
-func setupGates(m manager.Manager, prober *Prober) error {
+func setupGates(m manager.Manager, prober *Prober, dog *watchdog.Watchdog) error {
+	everywhere := options()
+	everywhere.NeedLeaderElection = ptr.To(false)
 	return builder.ControllerManagedBy(m).Named("gates").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(waitsForGate))).
-		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false), MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(&gates{client: m.GetClient(), elected: m.Elected(), prober: prober})
+		WithOptions(everywhere).
+		Complete(watched{&gates{client: m.GetClient(), elected: m.Elected(), prober: prober}, dog, "gate of pod"})
 }
 
 // setupStrays looks after pods that have lost their workload on the leader.
-func setupStrays(m manager.Manager, cached observe.Reader) error {
+func setupStrays(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) error {
 	return builder.ControllerManagedBy(m).Named("strays").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(mayStray))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(&strays{cached: cached, live: live(m, cached), writer: newWriter(m, cached)})
+		WithOptions(options()).
+		Complete(watched{&strays{cached: cached, live: live(m, cached), writer: newWriter(m, cached)}, dog, "pod"})
 }
 
 // setupDeployments reconciles Deployments on the leader.
-func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics) error {
+func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: deploymentKind}
+	updates := newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached).WithoutNodes()), newDrains(m, cached), newWriter(m, cached), metrics)
 	return builder.ControllerManagedBy(m).Named("updates").
 		Watches(&inplace.Deployment{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
 		Watches(&inplace.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
@@ -83,13 +95,14 @@ func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints(route.pod))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeTurns)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached).WithoutNodes()), newDrains(m, cached), newWriter(m, cached), metrics))
+		WithOptions(options()).
+		Complete(watched{updates, dog, deploymentKind.workload})
 }
 
 // setupDaemonSets reconciles DaemonSets on the leader.
-func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics) error {
+func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: daemonSetKind}
+	updates := newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached).WithoutNodes()), newDrains(m, cached), newWriter(m, cached), metrics)
 	return builder.ControllerManagedBy(m).Named("daemonset-updates").
 		Watches(&inplace.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
 		Watches(&inplace.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
@@ -97,8 +110,8 @@ func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics)
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints(route.daemon))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeMatters)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries()}).
-		Complete(newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached).WithoutNodes()), newDrains(m, cached), newWriter(m, cached), metrics))
+		WithOptions(options()).
+		Complete(watched{updates, dog, daemonSetKind.workload})
 }
 
 // live reads the API server by the rules of the cached reader.
@@ -125,6 +138,23 @@ func newReconciler(m manager.Manager, kind kind, cached, live source, drains *dr
 		writer:   writer,
 		reporter: newReporter(kind, m.GetEventRecorder("stayput"), metrics),
 	}
+}
+
+func options() controller.Options {
+	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), ReconciliationTimeout: reconcileTimeout}
+}
+
+// watched tells the watchdog what is worked on.
+type watched struct {
+	reconcile.Reconciler
+	dog  *watchdog.Watchdog
+	what string
+}
+
+// Reconcile has the other one do it.
+func (w watched) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer w.dog.Begin(w.what+" "+request.String(), reconcileLimit)()
+	return w.Reconciler.Reconcile(ctx, request)
 }
 
 func retries() workqueue.TypedRateLimiter[reconcile.Request] {

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	reviewv1 "k8s.io/api/admission/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // admission: what the person at the keyboard reads, and whom the webhooks are called for.
@@ -22,6 +24,8 @@ func admission(t *testing.T) {
 		"a workload may ask for the same":  onlyInPlaceWorkload,
 		"dry run changes nothing":          dryRun,
 		"values that do not parse":         unknownValues,
+		"our priority is ours":             priorityIsOurs,
+		"strangers learn little":           strangersLearnLittle,
 		"webhooks are called for few":      webhooksAreNarrow,
 		"in-place-only lets images change": onlyInPlaceAllows,
 		"gates reopen by themselves":       gatesReopen,
@@ -91,6 +95,73 @@ func unknownValues(t *testing.T) {
 			s.expectIn(s.refused("label", of, label+"="+value, "--overwrite"), label, value)
 		}
 	}
+}
+
+// priorityIsOurs: nobody else's pods preempt others by the managers' PriorityClass, labelled namespace or not.
+func priorityIsOurs(t *testing.T) {
+	run := func(class string) []string {
+		return []string{"run", "thief", "--image=" + appImage("v1"), "--dry-run=server", "--overrides", `{"spec":{"priorityClassName":"` + class + `"}}`}
+	}
+	for _, labels := range []map[string]string{nil, labelled} {
+		s := newStage(t, labels)
+		s.expectIn(s.refused(run("stayput")...), "priorityClassName stayput", ownNamespace)
+		s.kubectl("", run("")...)
+	}
+	own, err := clients.CoreV1().Pods(ownNamespace).List(t.Context(), managers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, manager := range own.Items {
+		if manager.Spec.PriorityClassName != "stayput" {
+			t.Errorf("manager %s has priority class %q", manager.Name, manager.Spec.PriorityClassName)
+		}
+	}
+}
+
+// strangersLearnLittle: whoever asks a manager directly is told of edits in labelled namespaces only, and nothing else tells a namespace
+// that is not from one that does not exist.
+func strangersLearnLittle(t *testing.T) {
+	managed, native := newStage(t, labelled), newStage(t, nil)
+	managed.create(web(1))
+	native.create(web(1))
+	if told := forgedEdit(t, managed.namespace); len(told.Warnings) != 1 {
+		t.Errorf("in a labelled namespace the answer is %+v, want a warning", told)
+	}
+	for _, namespace := range []string{native.namespace, "e2e-no-such-namespace"} {
+		if told := forgedEdit(t, namespace); !told.Allowed || len(told.Warnings) > 0 || told.Result.Message != "" {
+			t.Errorf("in %s the answer is %+v, want no more than that it is allowed", namespace, told)
+		}
+	}
+}
+
+// forgedEdit asks a manager about an edit of Deployment web that nobody makes.
+func forgedEdit(t *testing.T, namespace string) reviewv1.AdmissionResponse {
+	t.Helper()
+	manager, err := leadingPod(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit := func(image string) runtime.RawExtension {
+		return runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"` + image + `"}]}}}}`)}
+	}
+	review := reviewv1.AdmissionReview{Request: &reviewv1.AdmissionRequest{
+		UID: "forged", Operation: reviewv1.Update, Namespace: namespace, Name: "web",
+		Kind: metav1.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Object: edit("v2"), OldObject: edit("v1"),
+	}}
+	review.SetGroupVersionKind(reviewv1.SchemeGroupVersion.WithKind("AdmissionReview"))
+	body, err := json.Marshal(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := clients.CoreV1().RESTClient().Post().Namespace(ownNamespace).Resource("pods").Name("https:"+manager.Name+":9443").
+		SubResource("proxy").Suffix("validate-workload").SetHeader("Content-Type", "application/json").Body(body).DoRaw(t.Context())
+	if err != nil {
+		t.Fatalf("asking %s: %v", manager.Name, err)
+	}
+	if err := json.Unmarshal(answer, &review); err != nil {
+		t.Fatalf("%v in %s", err, answer)
+	}
+	return *review.Response
 }
 
 func eventsTell(t *testing.T) {

@@ -44,8 +44,8 @@ func (r Records) Remove(workload types.UID) { delete(r, recordPrefix+string(work
 // recordLook is when to look at what the record has changed: the Lease wakes nobody.
 const recordLook = time.Second
 
-// recorded tells whether an update that ends for the reason goes on record.
-func (r Reason) recorded() bool { return r.Code == CodeRefused || r.Code == CodeFailing }
+// recorded tells whether an update that ends for the reason goes on record. The record ends with us.
+func (r Reason) recorded() bool { return r.Code != CodeUninstalled }
 
 // record records a release.
 func (d *draft) record(workload metav1.Object, hash string, why Reason) {

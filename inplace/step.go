@@ -78,9 +78,9 @@ type DeletePuller struct {
 	Why string
 }
 
-// RecordRelease notes that the update of a workload to the template with that hash was given back. It is for updates that end because the
-// API server does not take our writes: it may not take the label either, by which others are given back. So it goes where a leader
-// can write or is none, and where the webhooks look: to an annotation of the Lease.
+// RecordRelease notes that the update of a workload to the template with that hash was given back. The API server may not take the label that
+// says so as well, and wakes the native controller. So it goes where a leader can write or is none, and where the webhooks look: to an
+// annotation of the Lease.
 type RecordRelease struct {
 	Workload metav1.Object
 	Hash     string

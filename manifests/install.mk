@@ -17,7 +17,7 @@ KO := KO_DEFAULTBASEIMAGE=$(KO_DEFAULTBASEIMAGE) go run github.com/google/ko@v0.
 
 STAYPUT := $(KUBECTL) --namespace stayput-system
 ADMISSION := mutatingwebhookconfiguration/stayput validatingwebhookconfiguration/stayput
-POLICIES := $(foreach policy,stayput-namespaces stayput-workloads stayput-settings stayput-own-pods,\
+POLICIES := $(foreach policy,stayput-namespaces stayput-workloads stayput-settings stayput-own-pods stayput-priority,\
 	validatingadmissionpolicy/$(policy) validatingadmissionpolicybinding/$(policy))
 # Kubernetes 1.36 and newer serve what manifests/reopen needs.
 REOPENS := $(KUBECTL) get --raw /apis/admissionregistration.k8s.io/v1 | grep '"mutatingadmissionpolicies"' >/dev/null

@@ -36,8 +36,8 @@ func TestEveryWebhookIsHarmless(t *testing.T) {
 			if want := failurePolicy(c.Name); c.FailurePolicy == nil || *c.FailurePolicy != want {
 				t.Errorf("failurePolicy = %v, want %v", c.FailurePolicy, want)
 			}
-			if c.TimeoutSeconds == nil || *c.TimeoutSeconds > 5 {
-				t.Error("timeoutSeconds is more than 5")
+			if most := patience(c); c.TimeoutSeconds == nil || *c.TimeoutSeconds > most {
+				t.Errorf("timeoutSeconds is not %d or less", most)
 			}
 			if c.SideEffects == nil || *c.SideEffects != admissionv1.SideEffectClassNone {
 				t.Error("sideEffects is not None: dry runs would be refused")
@@ -60,6 +60,18 @@ func failurePolicy(name string) admissionv1.FailurePolicyType {
 		return admissionv1.Fail
 	}
 	return admissionv1.Ignore
+}
+
+// patience is how many seconds the author of a write may wait for us when nobody answers: a native controller has a handful of
+// workers for the whole cluster.
+func patience(c call) int32 {
+	native := func(condition admissionv1.MatchCondition) bool {
+		return strings.Contains(condition.Expression, "system:serviceaccount:kube-system:")
+	}
+	if slices.ContainsFunc(c.MatchConditions, native) {
+		return 2
+	}
+	return 5
 }
 
 func TestOnlyLabelledNamespacesAreCalledFor(t *testing.T) {
@@ -122,7 +134,7 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 	for file, names := range map[string][]string{
 		"base/policy.yaml": {`"` + inplace.LabelUpdate + `"`, `"` + inplace.LabelDrain + `"`, `"` + inplace.LabelPrePullParallelism + `"`,
 			`"` + inplace.LabelBorrow + `"`, `"` + inplace.LabelPuller + `"`},
-		"base/webhooks.yaml": {"key: " + inplace.LabelUpdate + ","},
+		"base/webhooks.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationDecision + `"`},
 		"base/rbac.yaml":     {"resourceNames: [" + inplace.Lease + "]"},
 		"reopen/policy.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`, `"` + inplace.AnnotationBorrowed + `"`,
 			`"` + string(inplace.ConditionServing) + `"`},

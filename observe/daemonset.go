@@ -19,7 +19,7 @@ const fieldNode = "spec.nodeName"
 
 // DaemonRollout reads the DaemonSet and what belongs to it, all nodes and its pullers; nil if there is no such DaemonSet.
 func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*inplace.DaemonRollout, error) {
-	daemonSet, err := find[inplace.DaemonSet](ctx, r, key)
+	daemonSet, err := r.DaemonSet(ctx, key)
 	if daemonSet == nil || err != nil {
 		return nil, err
 	}
@@ -34,6 +34,11 @@ func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*i
 	}
 	rollout.Pull, err = r.pulling(ctx, daemonSet, uids(rollout.Revisions)...)
 	return rollout, err
+}
+
+// DaemonSet reads one DaemonSet; nil if there is none.
+func (r Reader) DaemonSet(ctx context.Context, key types.NamespacedName) (*inplace.DaemonSet, error) {
+	return find[inplace.DaemonSet](ctx, r, key)
 }
 
 // DaemonSetOf reads the DaemonSet that controls the pod; nil if there is none with the UID its reference names.

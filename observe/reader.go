@@ -69,7 +69,7 @@ func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map
 
 // Rollout reads the Deployment and what belongs to it, its nodes and pullers too; nil if there is no such Deployment.
 func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*inplace.Rollout, error) {
-	deployment, err := find[inplace.Deployment](ctx, r, key)
+	deployment, err := r.Deployment(ctx, key)
 	if deployment == nil || err != nil {
 		return nil, err
 	}
@@ -93,6 +93,11 @@ func (r Reader) RolloutOfReplicaSet(ctx context.Context, rs *inplace.ReplicaSet)
 		return nil, err
 	}
 	return r.RolloutOf(ctx, deployment)
+}
+
+// Deployment reads one Deployment; nil if there is none.
+func (r Reader) Deployment(ctx context.Context, key types.NamespacedName) (*inplace.Deployment, error) {
+	return find[inplace.Deployment](ctx, r, key)
 }
 
 // ReplicaSet reads one ReplicaSet; nil if there is none.

@@ -5,14 +5,21 @@
 // What is not ours is allowed first. A request that cannot be judged (a read fails, an object does not decode) is allowed,
 // with a warning, except by /validate-in-place-only. A handler that panics drops the connection, so that the webhook's failurePolicy decides.
 //
+// Anybody in the cluster can reach the port. So a request is judged only if its namespace is labelled, by the cache or, a few times a
+// second, by the API server; what is listed for it is what a stored object selects; and how many are under way, and for how long, is
+// limited: one too many is answered with 429, so that failurePolicy decides.
+//
 // # What the configurations must say
 //
 // Every webhook: namespaceSelector on inplace.LabelUpdate without kube-system and Stayput's own namespace, sideEffects None (a
-// dry run is answered in the same way and changes nothing), matchPolicy Equivalent, timeoutSeconds at most 5, failurePolicy Ignore except
-// where noted. The handlers check users and operations themselves; matchConditions spare the calls.
+// dry run is answered in the same way and changes nothing), matchPolicy Equivalent, failurePolicy Ignore except where noted. The handlers
+// check users and operations themselves; matchConditions spare the calls. timeoutSeconds is 5 for edits of templates, for which a person
+// waits, and 2 for the writes of native controllers: while nobody answers, each costs one of the few workers of
+// kube-controller-manager that long, whosever pods it is about.
 //
 //	/mutate-workload      CREATE, UPDATE of apps/v1 deployments and daemonsets; reinvocationPolicy IfNeeded, as others may change the
-//	                      template after us. Condition: request.operation == "CREATE" || object.spec.template != oldObject.spec.template
+//	                      template after us. Conditions: at birth the annotation inplace.AnnotationDecision is there, later
+//	                      object.spec.template != oldObject.spec.template
 //	/validate-workload    UPDATE of the same. Condition: object.spec.template != oldObject.spec.template
 //	/validate-in-place-only
 //	                      instead of it in namespaces that say so; failurePolicy Fail.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/watchdog"
 )
 
 const (
@@ -73,6 +74,7 @@ func handlers(t *testing.T, cached, live client.Reader) Handlers {
 		Live:      observe.Reader{Reader: live, ExcludedNamespaces: excluded},
 		Hold:      observe.Hold{Reader: reader(t, lease(0)), Namespace: own},
 		GateReady: func() bool { return true },
+		Watchdog:  &watchdog.Watchdog{},
 		Log:       testr.New(t),
 
 		beginnings: newBeginnings(),

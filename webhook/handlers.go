@@ -7,14 +7,18 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/watchdog"
 )
 
 // The users whose writes are held. They only exist under kube-controller-manager --use-service-account-credentials;
@@ -35,25 +39,30 @@ type Handlers struct {
 	// GateReady tells whether this process may give pods the readiness gate: its informers are synced and it has itself
 	// recently written the status of a pod, so that somebody will open the gate.
 	GateReady func() bool
-	Log       logr.Logger
+	// Watchdog knows which requests are being judged.
+	Watchdog *watchdog.Watchdog
+	Log      logr.Logger
 
+	lookups    *rate.Limiter
 	beginnings *beginnings
 }
 
 // Register adds the webhooks to the server, each at its path; see the package's documentation for what calls them.
 func Register(server ctrlwebhook.Server, h Handlers) {
 	h.beginnings = newBeginnings()
+	h.lookups = lookups()
+	room := semaphore.NewWeighted(room)
 	for path, judge := range map[string]judge{
-		"/mutate-workload":        h.mutateWorkload,
-		"/validate-workload":      h.validateWorkload,
-		"/validate-in-place-only": h.validateInPlaceOnly,
-		"/mutate-replicaset":      h.mutateReplicaSet,
-		"/validate-replicaset":    h.validateReplicaSet,
-		"/validate-status":        h.validateStatus,
-		"/mutate-pod":             h.mutatePod,
-		"/validate-pod":           h.validatePod,
+		"/mutate-workload":        h.ours(h.mutateWorkload, "Deployment", "DaemonSet"),
+		"/validate-workload":      h.ours(h.validateWorkload, "Deployment", "DaemonSet"),
+		"/validate-in-place-only": orDeny(h.ours(h.validateWorkload, "Deployment", "DaemonSet")),
+		"/mutate-replicaset":      h.ours(h.mutateReplicaSet, "ReplicaSet"),
+		"/validate-replicaset":    h.ours(h.validateReplicaSet, "ReplicaSet", "Scale"),
+		"/validate-status":        h.ours(h.validateStatus, "Deployment"),
+		"/mutate-pod":             h.ours(h.mutatePod, "Pod"),
+		"/validate-pod":           h.ours(h.validatePod, "Pod"),
 	} {
-		server.Register(path, h.webhook(judge))
+		server.Register(path, bounded{room, h.webhook(path, judge)})
 	}
 }
 
@@ -67,8 +76,11 @@ type answer struct {
 }
 
 // webhook does not recover panics: controller-runtime would answer them with a denial, a broken connection is left to failurePolicy.
-func (h Handlers) webhook(judge judge) *admission.Webhook {
-	handle := func(ctx context.Context, req admission.Request) admission.Response { return h.handle(ctx, req, judge) }
+func (h Handlers) webhook(path string, judge judge) *admission.Webhook {
+	handle := func(ctx context.Context, req admission.Request) admission.Response {
+		defer h.Watchdog.Begin("request to "+path, limit)()
+		return h.handle(ctx, req, judge)
+	}
 	return (&admission.Webhook{Handler: admission.HandlerFunc(handle)}).WithRecoverPanic(false)
 }
 
@@ -116,6 +128,11 @@ func deny(made decision, why *apierrors.StatusError) answer {
 // by tells whether the request is that operation by that user.
 func by(req admission.Request, user string, operation admissionv1.Operation) bool {
 	return req.UserInfo.Username == user && req.Operation == operation
+}
+
+// key is the object that the request is about.
+func key(req admission.Request) types.NamespacedName {
+	return types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
 }
 
 // decode reads an object of a request.

@@ -32,7 +32,11 @@ func (h Handlers) validateStatus(ctx context.Context, req admission.Request) (an
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
-	rollout, err := h.Live.WithoutPods().RolloutOf(ctx, deployment)
+	stored, err := h.Live.Deployment(ctx, key(req))
+	if stored == nil || err != nil {
+		return allow(), err
+	}
+	rollout, err := h.Live.WithoutPods().RolloutOf(ctx, stored)
 	if err != nil || !h.holds(rollout) {
 		return allow(), err
 	}

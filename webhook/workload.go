@@ -72,15 +72,17 @@ func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (
 	return response, nil
 }
 
-// validateInPlaceOnly is validateWorkload for namespaces that are in-place-only: there, what cannot be judged is not allowed.
-func (h Handlers) validateInPlaceOnly(ctx context.Context, req admission.Request) (answer, error) {
-	given, err := h.validateWorkload(ctx, req)
-	if err != nil {
-		unknown := fmt.Sprintf("stayput cannot tell whether pods would be recreated, which %s=%s does not allow: %v; try again, or set %s=%s",
-			inplace.LabelUpdate, inplace.ModeInPlaceOnly, err, inplace.LabelUpdate, inplace.ModeRecreate)
-		given = deny(failed, apierrors.NewServiceUnavailable(unknown))
+// orDeny is for namespaces that are in-place-only: there, what cannot be judged is not allowed.
+func orDeny(judge judge) judge {
+	return func(ctx context.Context, req admission.Request) (answer, error) {
+		given, err := judge(ctx, req)
+		if err != nil {
+			unknown := fmt.Sprintf("stayput cannot tell whether pods would be recreated, which %s=%s does not allow: %v; try again, or set %s=%s",
+				inplace.LabelUpdate, inplace.ModeInPlaceOnly, err, inplace.LabelUpdate, inplace.ModeRecreate)
+			given = deny(failed, apierrors.NewServiceUnavailable(unknown))
+		}
+		return given, err
 	}
-	return given, err
 }
 
 // edited decodes the workload after and before the request. It is nil where the request is not ours; before a CREATE there
@@ -104,7 +106,8 @@ func edits(req admission.Request, now, before *workload) bool {
 	return req.Operation == admissionv1.Update && !inplace.SameTemplate(before.Spec.Template, now.Spec.Template)
 }
 
-// judgeEdit reads live: template edits are rare, the answer is final, and people label a namespace and edit at once.
+// judgeEdit reads live: template edits are rare, the answer is final, and people label a namespace and edit at once. What is
+// listed is what the stored workload selects and controls, whatever the request says.
 // It has no text if the workload is not managed.
 func (h Handlers) judgeEdit(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
 	switch req.Kind.Kind {
@@ -121,6 +124,11 @@ func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, be
 	if err != nil {
 		return judgement{}, err
 	}
+	stored, err := h.Live.Deployment(ctx, key(req))
+	if stored == nil || err != nil {
+		return judgement{}, err
+	}
+	deployment.Namespace, deployment.UID, deployment.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
 	rollout, err := h.Live.WithoutPods().RolloutOf(ctx, deployment)
 	if err != nil || !rollout.Mode.Manages() {
 		return judgement{}, err
@@ -134,6 +142,11 @@ func (h Handlers) judgeDaemonSet(ctx context.Context, req admission.Request, bef
 	if err != nil {
 		return judgement{}, err
 	}
+	stored, err := h.Live.DaemonSet(ctx, key(req))
+	if stored == nil || err != nil {
+		return judgement{}, err
+	}
+	daemonSet.Namespace, daemonSet.UID, daemonSet.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
 	rollout, err := h.Live.DaemonRolloutOf(ctx, daemonSet)
 	if err != nil || !rollout.Mode.Manages() {
 		return judgement{}, err

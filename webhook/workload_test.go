@@ -34,10 +34,10 @@ func annotated(d *inplace.Deployment, decision string) *inplace.Deployment {
 	return d
 }
 
-// running serves the Deployment's and the DaemonSet's one revision with pods, in a namespace of that mode.
+// running serves a Deployment and a DaemonSet with one revision each and pods, in a namespace of that mode.
 func running(t *testing.T, mode inplace.Mode) client.Reader {
 	t.Helper()
-	return reader(t, namespace(mode), revision(t, "web-1", v1Template, "3"), controllerRevision(t, "1", v1Template), daemon("agent-x", "1"))
+	return reader(t, namespace(mode), deployment(t, v1Template), daemonSet(t, v1Template), revision(t, "web-1", v1Template, "3"), controllerRevision(t, "1", v1Template), daemon("agent-x", "1"))
 }
 
 func TestDecisionRecorded(t *testing.T) {
@@ -128,7 +128,7 @@ func TestInPlaceOnly(t *testing.T) {
 func TestOnlyIsAPromiseAlsoWhenReadingFails(t *testing.T) {
 	h := handlers(t, broken(t), broken(t))
 	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
-	response := h.handle(context.Background(), req, h.validateInPlaceOnly)
+	response := h.handle(context.Background(), req, orDeny(h.validateWorkload))
 	if response.Allowed || response.Result.Code != http.StatusServiceUnavailable {
 		t.Errorf("answered %+v, want a denial with 503", response)
 	}
@@ -136,7 +136,7 @@ func TestOnlyIsAPromiseAlsoWhenReadingFails(t *testing.T) {
 		t.Errorf("says %q, want what to do", response.Result.Message)
 	}
 	req = edit(t, deployment(t, v1Template), deployment(t, v1Template))
-	if response := h.handle(context.Background(), req, h.validateInPlaceOnly); !response.Allowed {
+	if response := h.handle(context.Background(), req, orDeny(h.validateWorkload)); !response.Allowed {
 		t.Errorf("an edit of something else is denied: %+v", response)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -20,6 +19,7 @@ import (
 	"github.com/stayput/stayput/controller"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/watchdog"
 	admission "github.com/stayput/stayput/webhook"
 )
 
@@ -104,7 +104,11 @@ func furnish(ctx context.Context, m manager.Manager, o options, certificate *cer
 	if cached.Waiter, err = waiter(ctx, m.GetAPIReader(), o.namespace); err != nil {
 		return err
 	}
-	prober, err := controller.Setup(m, cached)
+	dog := &watchdog.Watchdog{}
+	if err := m.Add(dog); err != nil {
+		return err
+	}
+	prober, err := controller.Setup(m, cached, dog)
 	if err != nil {
 		return err
 	}
@@ -114,9 +118,10 @@ func furnish(ctx context.Context, m manager.Manager, o options, certificate *cer
 		Hold:   hold,
 		// Who is told to go opens no gate of pods born later.
 		GateReady: func() bool { return ctx.Err() == nil && prober.Ready() },
+		Watchdog:  dog,
 		Log:       m.GetLogger().WithName("admission"),
 	})
-	if err := m.AddHealthzCheck("alive", healthz.Ping); err != nil {
+	if err := m.AddHealthzCheck("work-ends", dog.Check); err != nil {
 		return err
 	}
 	return m.AddReadyzCheck("webhooks", certs.Ready(certificate, m.GetWebhookServer(), filled, once(provenBy(prober))))

@@ -1,0 +1,40 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stayput/stayput/watchdog"
+)
+
+func TestReconcileThatHangsIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dog watchdog.Watchdog
+		takes := func(duration time.Duration) reconcile.Reconciler {
+			return watched{reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+				time.Sleep(duration)
+				return reconcile.Result{}, nil
+			}), &dog, "Deployment"}
+		}
+		for range 10 {
+			_, _ = takes(reconcileTimeout).Reconcile(t.Context(), request)
+			if err := dog.Check(nil); err != nil {
+				t.Errorf("reconciles that take as long as they may: %v", err)
+			}
+		}
+		go func() { _, _ = takes(time.Hour).Reconcile(t.Context(), request) }()
+		time.Sleep(reconcileLimit + time.Second)
+		if err := dog.Check(nil); err == nil || !strings.Contains(err.Error(), "Deployment "+request.String()) {
+			t.Errorf("a reconcile that has not ended for %s: %v", reconcileLimit, err)
+		}
+		time.Sleep(time.Hour)
+		if err := dog.Check(nil); err != nil {
+			t.Errorf("now it has ended: %v", err)
+		}
+	})
+}

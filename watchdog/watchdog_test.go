@@ -1,0 +1,110 @@
+package watchdog
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+func TestOverdueWorkIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dog Watchdog
+		endQuick := dog.Begin("a quick one", time.Minute)
+		endSlow := dog.Begin("a slow one", 15*time.Second)
+		time.Sleep(15 * time.Second)
+		if err := dog.Check(nil); err != nil {
+			t.Errorf("within its limit: %v", err)
+		}
+		time.Sleep(time.Second)
+		if err := dog.Check(nil); err == nil || !strings.HasPrefix(err.Error(), "a slow one hangs: it began 16s ago") {
+			t.Errorf("beyond its limit: %v", err)
+		}
+		endSlow()
+		endQuick()
+		time.Sleep(time.Hour)
+		if err := dog.Check(nil); err != nil {
+			t.Errorf("nothing is in flight any more: %v", err)
+		}
+	})
+}
+
+// A leader with a worker that hangs, even on its own end, gives up its Lease, and one that works keeps it.
+func TestLeaderThatHangsStepsDown(t *testing.T) {
+	for name, test := range map[string]struct {
+		takes time.Duration
+		ends  bool
+	}{
+		"hangs": {time.Hour, true},
+		"works": {59 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var dog Watchdog
+				lease := lease(fake.NewClientset())
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				err := leader(t, lease, &dog, worker(&dog, test.takes)).Start(ctx)
+				if ended := err != nil && strings.Contains(err.Error(), "updates shop/web hangs"); ended != test.ends {
+					t.Errorf("the manager ended with %v", err)
+				}
+				if record, _, err := lease.Get(t.Context()); err != nil || record.HolderIdentity != "" {
+					t.Errorf("the Lease is still held by %q: %v", record.HolderIdentity, err)
+				}
+				time.Sleep(test.takes) // until the worker is gone too
+			})
+		})
+	}
+}
+
+// worker works on one thing after another, and listens to nobody meanwhile.
+func worker(dog *Watchdog, takes time.Duration) manager.RunnableFunc {
+	return func(ctx context.Context) error {
+		for ctx.Err() == nil {
+			end := dog.Begin("updates shop/web", time.Minute)
+			time.Sleep(takes)
+			end()
+		}
+		return nil
+	}
+}
+
+func lease(clients *fake.Clientset) *resourcelock.LeaseLock {
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: "stayput-system", Name: "stayput"},
+		Client:     clients.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: "stayput-1"},
+	}
+}
+
+// leader is a manager with these runnables, without caches.
+func leader(t *testing.T, lease resourcelock.Interface, runnables ...manager.Runnable) manager.Manager {
+	t.Helper()
+	m, err := manager.New(&rest.Config{}, manager.Options{
+		Metrics:                             metricsserver.Options{BindAddress: "0"},
+		LeaderElection:                      true,
+		LeaderElectionResourceLockInterface: lease,
+		LeaderElectionReleaseOnCancel:       true,
+		GracefulShutdownTimeout:             ptr.To(10 * time.Second),
+		Logger:                              testr.New(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, runnable := range runnables {
+		if err := m.Add(runnable); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}

@@ -1,0 +1,331 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// The port answers whoever reaches it. These tests are strangers.
+
+var paths = []string{"/mutate-workload", "/validate-workload", "/validate-in-place-only", "/mutate-replicaset", "/validate-replicaset",
+	"/validate-status", "/mutate-pod", "/validate-pod"}
+
+func served(h Handlers) http.Handler {
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{})
+	Register(server, h)
+	return server.WebhookMux()
+}
+
+// post sends the request as an API server would.
+func post(t *testing.T, server http.Handler, path string, req admission.Request) *httptest.ResponseRecorder {
+	t.Helper()
+	review := admissionv1.AdmissionReview{Request: &req.AdmissionRequest}
+	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
+	body, err := json.Marshal(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	server.ServeHTTP(recorder, request)
+	return recorder
+}
+
+// ask is post for requests that get an answer.
+func ask(t *testing.T, server http.Handler, path string, req admission.Request) admissionv1.AdmissionResponse {
+	t.Helper()
+	recorder := post(t, server, path, req)
+	if recorder.Code != http.StatusOK {
+		t.Fatalf("%s answered %d: %s", path, recorder.Code, recorder.Body)
+	}
+	return *parse[admissionv1.AdmissionReview](t, recorder.Body.String()).Response
+}
+
+// reads are what was asked of a reader.
+type reads struct {
+	mu   sync.Mutex
+	gets []string
+	// lists are the selectors.
+	lists []string
+}
+
+// counting serves these objects and keeps account.
+func (r *reads) counting(t *testing.T, objects ...client.Object) client.Reader {
+	t.Helper()
+	return interceptor.NewClient(reader(t, objects...).(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.gets = append(r.gets, fmt.Sprintf("%T %s", into, key))
+			return c.Get(ctx, key, into, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.lists = append(r.lists, (&client.ListOptions{}).ApplyOptions(options).LabelSelector.String())
+			return c.List(ctx, into, options...)
+		},
+	})
+}
+
+func TestKindsOfRequestsMakeNoSeries(t *testing.T) {
+	managed := namespace(inplace.ModeInPlace)
+	server := served(handlers(t, reader(t, managed), reader(t, managed)))
+	before := series(t)
+	for i := range 10 {
+		for _, path := range paths {
+			for _, user := range []string{deploymentController, replicaSetController, daemonSetController} {
+				req := edit(t, deployment(t, v2Template), deployment(t, v1Template))
+				req.Kind.Kind, req.UserInfo.Username = fmt.Sprintf("Invented%d", i), user
+				req.Object.Raw, req.OldObject.Raw = []byte(`"nothing"`), []byte(`"nothing"`)
+				ask(t, server, path, req)
+			}
+		}
+	}
+	if after := series(t); after != before {
+		t.Errorf("%d series of decisions became %d", before, after)
+	}
+}
+
+// series counts those of stayput_admission_decisions_total.
+func series(t *testing.T) int {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "stayput_admission_decisions_total" {
+			return len(family.GetMetric())
+		}
+	}
+	return 0
+}
+
+// Where we are not called by API servers, nobody learns anything and nothing is read but a few namespaces.
+func TestUnlabelledNamespaceIsNotJudged(t *testing.T) {
+	for name, space := range map[string][]client.Object{"unlabelled": {namespace("")}, "no such namespace": nil} {
+		t.Run(name, func(t *testing.T) {
+			var live reads
+			objects := append(space, deployment(t, v1Template), settling(revision(t, "web-1", v1Template, "3")))
+			for _, path := range paths {
+				for _, req := range forged(t) {
+					response := ask(t, served(handlers(t, reader(t, objects...), live.counting(t, objects...))), path, req)
+					if !response.Allowed || len(response.Warnings) > 0 || len(response.Patch) > 0 {
+						t.Errorf("%s answered %s of %s with %+v, want no more than that it is allowed", path, req.Operation, req.Kind.Kind, response)
+					}
+				}
+			}
+			if len(live.lists) > 0 {
+				t.Errorf("the API server was asked for lists with %q", live.lists)
+			}
+			expectAll(t, live.gets, "*v1.Namespace /shop")
+		})
+	}
+}
+
+// expectAll expects that, if anything was asked for, it was this.
+func expectAll(t *testing.T, asked []string, want string) {
+	t.Helper()
+	if slices.ContainsFunc(asked, func(got string) bool { return got != want }) {
+		t.Errorf("the API server was asked for %q, want nothing but %q", asked, want)
+	}
+}
+
+// forged are requests of all kinds that claim to come from the native controllers.
+func forged(t *testing.T) []admission.Request {
+	t.Helper()
+	v1, v2 := deployment(t, v1Template), deployment(t, v2Template)
+	v2.Status.Replicas, v2.Status.UpdatedReplicas, v2.Status.AvailableReplicas = 3, 3, 3
+	first := revision(t, "web-1", v1Template, "3")
+	status := request(t, deploymentController, admissionv1.Update, v2, v1)
+	status.SubResource = "status"
+	return []admission.Request{
+		edit(t, v2, v1),
+		status,
+		request(t, deploymentController, admissionv1.Update, revision(t, "web-1", v1Template, "2"), first),
+		request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil),
+		request(t, replicaSetController, admissionv1.Create, pod(first), nil),
+		request(t, replicaSetController, admissionv1.Delete, nil, pod(first)),
+		request(t, daemonSetController, admissionv1.Delete, nil, daemon("agent-x", "1")),
+	}
+}
+
+func TestFewNamespacesAreReadForStrangers(t *testing.T) {
+	const requests = 1000
+	var live reads
+	server := served(handlers(t, reader(t), live.counting(t)))
+	for i := range requests {
+		req := edit(t, deployment(t, v2Template), deployment(t, v1Template))
+		req.Namespace = fmt.Sprintf("invented-%d", i)
+		if response := ask(t, server, "/validate-workload", req); !response.Allowed {
+			t.Fatalf("denied: %v", response.Result)
+		}
+	}
+	if len(live.gets)+len(live.lists) > requests/2 {
+		t.Errorf("%d requests for invented namespaces made the API server answer %d", requests, len(live.gets)+len(live.lists))
+	}
+}
+
+// People label a namespace and edit at once, before our cache has heard of it.
+func TestJustLabelledNamespaceIsJudged(t *testing.T) {
+	h := handlers(t, reader(t, namespace("")), running(t, inplace.ModeInPlaceOnly))
+	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
+	if response := ask(t, served(h), "/validate-in-place-only", req); response.Allowed || response.Result.Reason != metav1.StatusReasonInvalid {
+		t.Errorf("answered %+v, want a rejection", response)
+	}
+}
+
+func TestNamespaceThatCannotBeReadIsNoPermission(t *testing.T) {
+	h := handlers(t, reader(t), broken(t))
+	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
+	if response := ask(t, served(h), "/validate-in-place-only", req); response.Allowed || response.Result.Code != http.StatusServiceUnavailable {
+		t.Errorf("answered %+v, want a denial with 503", response)
+	}
+}
+
+// What is listed is what a stored workload selects.
+func TestSelectorOfRequestIsNotUsed(t *testing.T) {
+	everything := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "all", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	wide, wideDaemons := deployment(t, v2Template), daemonSet(t, v2Template)
+	wide.Spec.Selector, wideDaemons.Spec.Selector = everything, everything
+	wide.Status.Replicas, wide.Status.UpdatedReplicas, wide.Status.AvailableReplicas = 3, 3, 3
+	elsewhere, invented := wide.DeepCopyObject().(*inplace.Deployment), wide.DeepCopyObject().(*inplace.Deployment)
+	elsewhere.Namespace, invented.Name = "kube-system", "invented"
+	status := request(t, deploymentController, admissionv1.Update, wide, deployment(t, v1Template))
+	status.SubResource = "status"
+	for name, test := range map[string]struct {
+		path    string
+		request admission.Request
+	}{
+		"mutation":             {"/mutate-workload", edit(t, wide, deployment(t, v1Template))},
+		"validation":           {"/validate-workload", edit(t, wide, deployment(t, v1Template))},
+		"DaemonSet":            {"/validate-workload", request(t, "jane", admissionv1.Update, wideDaemons, daemonSet(t, v1Template))},
+		"status":               {"/validate-status", status},
+		"of another namespace": {"/validate-workload", edit(t, elsewhere, deployment(t, v1Template))},
+		"invented":             {"/validate-workload", edit(t, invented, deployment(t, v1Template))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var live reads
+			stored := []client.Object{namespace(inplace.ModeInPlace), deployment(t, v1Template), daemonSet(t, v1Template)}
+			ask(t, served(handlers(t, reader(t, stored...), live.counting(t, stored...))), test.path, test.request)
+			expectAll(t, live.lists, "app=web")
+		})
+	}
+}
+
+// stuck serves what never comes, until the one who asks gives up.
+func stuck(t *testing.T) client.Reader {
+	t.Helper()
+	return interceptor.NewClient(reader(t).(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	})
+}
+
+func TestRequestsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := served(handlers(t, stuck(t), stuck(t)))
+		response := ask(t, server, "/validate-workload", edit(t, deployment(t, v2Template), deployment(t, v1Template)))
+		if !response.Allowed || len(response.Warnings) != 1 {
+			t.Errorf("answered %+v, want a warning that there is no verdict", response)
+		}
+	})
+}
+
+// Beyond what memory allows, failurePolicy decides: an answer of ours would be a verdict.
+func TestTooManyRequestsAreTurnedAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := served(handlers(t, stuck(t), stuck(t)))
+		req := edit(t, deployment(t, v2Template), deployment(t, v1Template))
+		req.Options.Raw = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
+		var waiting sync.WaitGroup
+		for range 40 {
+			waiting.Go(func() { post(t, server, "/validate-workload", req) })
+		}
+		synctest.Wait()
+		if code := post(t, server, "/validate-workload", req).Code; code != http.StatusTooManyRequests {
+			t.Errorf("with 40 MiB of requests under way another one is answered with %d", code)
+		}
+		waiting.Wait()
+		if code := post(t, server, "/validate-workload", req).Code; code != http.StatusOK {
+			t.Errorf("once they are done, another one is answered with %d", code)
+		}
+	})
+}
+
+func TestRequestThatHangsIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		deaf := interceptor.NewClient(reader(t).(client.WithWatch), interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				<-release
+				return errRead
+			},
+		})
+		h := handlers(t, deaf, deaf)
+		server, req := served(h), edit(t, deployment(t, v2Template), deployment(t, v1Template))
+		var waiting sync.WaitGroup
+		waiting.Go(func() { post(t, server, "/validate-workload", req) })
+		time.Sleep(patience)
+		if err := h.Watchdog.Check(nil); err != nil {
+			t.Errorf("a request that takes as long as it may: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if err := h.Watchdog.Check(nil); err == nil || !strings.Contains(err.Error(), "/validate-workload") {
+			t.Errorf("a request that has not ended for a minute: %v", err)
+		}
+		close(release)
+		waiting.Wait()
+		if err := h.Watchdog.Check(nil); err != nil {
+			t.Errorf("now it has ended: %v", err)
+		}
+	})
+}
+
+// A panic is nobody's verdict, and leaves nothing behind that would be taken for work.
+func TestPanicIsLeftToFailurePolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := handlers(t, reader(t, namespace(inplace.ModeInPlace)), running(t, inplace.ModeInPlace))
+		h.GateReady = func() bool { panic("no answer") }
+		server, born := served(h), request(t, replicaSetController, admissionv1.Create, pod(revision(t, "web-1", v1Template, "3")), nil)
+		born.Options.Raw = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
+		for range 40 {
+			func() {
+				defer func() {
+					if recovered := recover(); recovered != "no answer" {
+						t.Errorf("recovered %v, want the panic that drops the connection", recovered)
+					}
+				}()
+				post(t, server, "/mutate-pod", born)
+			}()
+		}
+		time.Sleep(time.Hour)
+		if err := h.Watchdog.Check(nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
