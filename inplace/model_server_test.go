@@ -313,6 +313,9 @@ func (w *world) terminate(name string) error {
 
 // carryOut does one of our steps. The patches are applied to JSON, as the API server does.
 func (w *world) carryOut(step Step) error {
+	if err := w.policy(step); err != nil {
+		return err
+	}
 	switch s := step.(type) {
 	case CreateReplicaSet:
 		rs := &ReplicaSet{}

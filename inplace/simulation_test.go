@@ -29,6 +29,7 @@ type stayput struct {
 	slices      *informer[*discoveryv1.EndpointSlice]
 	drains      drains
 	queue       []Step
+	queuedIn    Mode
 	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
 	wrote [3]int
 	// scaled are the ReplicaSets whose replicas we wrote last.
@@ -87,6 +88,7 @@ func (s *stayput) run() {
 	s.stale, s.due = false, time.Time{}
 	r := Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(), Now: s.now}
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
+	s.queuedIn = s.mode
 	plan := r.Plan()
 	s.stopsForNothing(plan)
 	s.queue = s.confirmed(plan.Steps)
