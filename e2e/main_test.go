@@ -32,6 +32,7 @@ var (
 	binaries   = filepath.Join(repository, ".cluster", "bin")
 	kubeconfig = kubeconfigPath()
 	clients    kubernetes.Interface
+	began      = time.Now()
 )
 
 func mustAbs(path string) string {
@@ -122,6 +123,7 @@ func TestTogether(t *testing.T) {
 		"pulled":    pulled,
 		"borrow":    borrow,
 		"drain":     drains,
+		"ownpower":  ownPower,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

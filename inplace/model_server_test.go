@@ -121,8 +121,8 @@ type world struct {
 
 	// unreachable: the API server does not reach our webhooks.
 	unreachable bool
-	// refuses is what our writes to a resource are answered.
-	refuses map[string]error
+	// answers are what our writes to a resource are answered.
+	answers map[string]error
 	// recorded is what the Lease says of the Deployment.
 	recorded string
 	// heldSince is when a write of an update was first held, by its target.
@@ -283,7 +283,7 @@ func (w *world) createPod(rs *ReplicaSet) error {
 	pod.CreationTimestamp = metav1.NewTime(w.now)
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	pod.Status.Phase = corev1.PodPending
-	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone && !w.unreachable && w.recorded == "" && w.refuses["pods/status"] == nil {
+	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone && !w.unreachable && w.recorded == "" && w.answers["pods/status"] == nil {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: ConditionServing}}
 	}
 	w.schedule(pod)
@@ -340,7 +340,10 @@ func (w *world) terminate(name string) error {
 
 // carryOut does one of our steps. The patches are applied to JSON, as the API server does.
 func (w *world) carryOut(step Step) error {
-	if err := w.refuses[resourceOf(step)]; err != nil {
+	if err := w.answers[resourceOf(step)]; err != nil {
+		return err
+	}
+	if err := w.policy(step); err != nil {
 		return err
 	}
 	switch s := step.(type) {

@@ -581,6 +581,20 @@ func TestTooLargeHalfway(t *testing.T) {
 	}
 }
 
+// TestLabelTakenOffWhileAPodIsHalfway: the policies let such a pod go back, and nothing else.
+func TestLabelTakenOffWhileAPodIsHalfway(t *testing.T) {
+	s := newScene(t, 3, nil, true)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
+	s.mode, s.steps = ModeNone, nil
+	s.plan()
+	if !slices.Contains(s.steps, "patch 1") {
+		t.Errorf("pod 1 did not go back: %v", s.steps)
+	}
+	s.rest()
+	s.intact(nil)
+}
+
 func TestRewrittenImageGoesNative(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"gated":          func(*corev1.Pod) {},

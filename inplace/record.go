@@ -65,8 +65,9 @@ func (d *draft) forgetRecord(workload metav1.Object, recorded string, goesOn boo
 // keepRecord wakes the native controllers, as long as there is something left to do for them, where a label does not: that of Deployments by
 // a time in the status that means nothing to anybody, and that of ReplicaSets, of which deletions may have been held, by a pod.
 func (v *view) keepRecord(left bool) {
-	v.forgetRecord(v.Deployment, v.Recorded, left && v.onRecord())
-	if !left || !v.onRecord() || v.target != nil && Released(v.target.rs) {
+	left = left && v.Mode.Manages() && v.onRecord()
+	v.forgetRecord(v.Deployment, v.Recorded, left)
+	if !left || v.target != nil && Released(v.target.rs) {
 		return
 	}
 	for _, s := range v.sets {
@@ -117,9 +118,9 @@ func (v *view) touchStatus() {
 
 // keepRecord does the same for a DaemonSet. Its controller follows its pods: updatePod in pkg/controller/daemon/daemon_controller.go.
 func (v *daemonView) keepRecord() {
-	left := v.unfinished()
-	v.forgetRecord(v.DaemonSet, v.Recorded, left && v.onRecord())
-	if !left || !v.onRecord() || v.target != nil && Released(v.target) {
+	left := v.unfinished() && v.Mode.Manages() && v.onRecord()
+	v.forgetRecord(v.DaemonSet, v.Recorded, left)
+	if !left || v.target != nil && Released(v.target) {
 		return
 	}
 	v.wakeByPod(func(yield func(*podState) bool) {

@@ -30,6 +30,7 @@ type stayput struct {
 	slices      *informer[*discoveryv1.EndpointSlice]
 	drains      drains
 	queue       []Step
+	queuedIn    Mode
 	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
 	wrote [3]int
 	// scaled are the ReplicaSets whose replicas we wrote last.
@@ -95,6 +96,7 @@ func (s *stayput) run() {
 	r := Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
 		Recorded: s.recorded, Now: s.now}
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
+	s.queuedIn = s.mode
 	plan := r.Plan()
 	s.stopsForNothing(plan)
 	s.plannedOn, s.failed = &r, false
@@ -370,7 +372,7 @@ func templateImages(t Template) string {
 
 // newWorld is a cluster with a Deployment that has been rolled out natively.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: ModeInPlace, quota: plenty, room: plenty, refuses: map[string]error{}, heldSince: map[string]time.Time{},
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: ModeInPlace, quota: plenty, room: plenty, answers: map[string]error{}, heldSince: map[string]time.Time{},
 		deployments: newStore[*Deployment](), sets: newStore[*ReplicaSet](), pods: newStore[*corev1.Pod](), slices: newStore[*discoveryv1.EndpointSlice]()}
 	w.rules.out, w.rules.gone, w.rules.last = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
 	w.gatesBorn = w.rng.Intn(4) > 0
@@ -505,8 +507,8 @@ func (w *world) disturbLoosely() {
 		w.logf("the webhooks are unreachable: %v", w.unreachable)
 	case n == 7:
 		resource := []string{"replicasets", "pods", "pods/status", "deployments/status"}[w.rng.Intn(4)]
-		w.refuses[resource] = []error{nil, errRefused, errFailing}[w.rng.Intn(3)]
-		w.logf("our writes to %s are answered: %v", resource, w.refuses[resource])
+		w.answers[resource] = []error{nil, errRefused, errFailing}[w.rng.Intn(3)]
+		w.logf("our writes to %s are answered: %v", resource, w.answers[resource])
 	case n == 8:
 		w.now = w.now.Add(time.Duration(w.rng.Intn(180)) * time.Second)
 		w.logf("time passes")
@@ -629,15 +631,15 @@ func (w *world) finish() {
 // obey demands that nothing is held for writes that are never taken. Then whoever kept us from writing to pods lets us: a gate that is closed
 // needs to be opened by somebody.
 func (w *world) obey() {
-	if len(w.refuses) > 0 && w.held() && w.failed == "" && !w.complete() {
-		for resource, err := range w.refuses {
+	if len(w.answers) > 0 && w.held() && w.failed == "" && !w.complete() {
+		for resource, err := range w.answers {
 			if err != nil && w.stayput.failed {
 				w.violated("held although %s is answered %v", resource, err)
 			}
 		}
 	}
-	delete(w.refuses, "pods")
-	delete(w.refuses, "pods/status")
+	delete(w.answers, "pods")
+	delete(w.answers, "pods/status")
 	w.stayput.stale = true
 }
 
@@ -695,7 +697,7 @@ func (w *world) checkEnd() {
 	}
 	for _, rs := range r.ReplicaSets {
 		marked := Settling(rs) || rs.Labels[LabelReleased] != "" || rs.Labels[LabelBorrowed] != "" || rs.Labels[LabelReplicas] != ""
-		if !w.stayput.gone && marked && w.refuses["replicasets"] == nil {
+		if !w.stayput.gone && marked && w.answers["replicasets"] == nil {
 			w.violated("%s is still marked: %v", rs.Name, rs.Labels)
 		}
 		if want := map[bool]int32{true: desired(r.Deployment), false: 0}[rs == target]; replicas(rs) != want {

@@ -133,7 +133,9 @@ func TestEveryPathIsServed(t *testing.T) {
 func TestNamesAgreeWithTheProgram(t *testing.T) {
 	for file, names := range map[string][]string{
 		"base/policy.yaml": {`"` + inplace.LabelUpdate + `"`, `"` + inplace.LabelDrain + `"`, `"` + inplace.LabelPrePullParallelism + `"`,
-			`"` + inplace.LabelBorrow + `"`, `"` + inplace.LabelPuller + `"`},
+			`"` + inplace.LabelBorrow + `"`},
+		"base/own-power.yaml": {`"` + inplace.LabelUpdate + `"].orValue("") in ["` + string(inplace.ModeInPlace) + `", "` + string(inplace.ModeInPlaceOnly) + `"]`,
+			`"` + inplace.LabelPuller + `"`, `["` + inplace.AnnotationMove + `", "` + inplace.AnnotationBorrowed + `"`, `"` + string(inplace.ConditionServing) + `"`},
 		"base/webhooks.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationDecision + `"`},
 		"base/rbac.yaml":     {"resourceNames: [" + inplace.Lease + "]"},
 		"reopen/policy.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`, `"` + inplace.AnnotationBorrowed + `"`,

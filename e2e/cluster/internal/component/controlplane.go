@@ -42,6 +42,7 @@ func apiServer(dir layout.Dir) Component {
 	serving, servingKey := pair(pki.APIServer)
 	kubelet, kubeletKey := pair(pki.KubeletClient)
 	frontProxy, frontProxyKey := pair(pki.FrontProxyClient)
+	audit := dir.Data("kube-apiserver", "audit.yaml")
 	return Component{
 		Name: "kube-apiserver",
 		Argv: append([]string{
@@ -69,12 +70,26 @@ func apiServer(dir layout.Dir) Component {
 			"--service-account-issuer=https://kubernetes.default.svc." + plan.Domain,
 			"--service-account-key-file=" + dir.PKI(pki.ServiceAccountKey+".key"),
 			"--service-account-signing-key-file=" + dir.PKI(pki.ServiceAccountKey+".key"),
+			"--audit-policy-file=" + audit,
+			"--audit-log-path=" + dir.Data("kube-apiserver", "audit.log"),
+			"--audit-log-maxsize=64", // MB
+			"--audit-log-maxbackup=1",
 		}, authorities(dir)...),
+		Files:   map[string]string{audit: auditPolicy},
 		Listens: listens(plan.ControlPlaneIP + ":6443"),
 		After:   []string{"etcd"},
 		Ready:   answers(plan.APIServerURL + "/readyz"),
 	}
 }
+
+// auditPolicy has the requests of Stayput written down, without what is in them: e2e asks whether it uses all its rights.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    users: ["system:serviceaccount:stayput-system:stayput"]
+`
 
 func controllerManager(dir layout.Dir) Component {
 	return controller(dir, "kube-controller-manager", "127.0.0.1:10257", append([]string{

@@ -1,0 +1,414 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ownPower: what somebody can do who has the token of Stayput's service account. What Stayput itself does with it, all other scenarios
+// show; here it is only tried that the same requests are not refused for some other reason.
+func ownPower(t *testing.T) {
+	together(t, map[string]func(*testing.T){
+		"pods":               powerOverPods,
+		"pods without label": powerWithoutLabel,
+		"status":             powerOverStatus,
+		"revisions":          powerOverRevisions,
+		"pullers":            powerOverPullers,
+		"system namespaces":  powerOverSystem,
+	})
+}
+
+// estate is a namespace with a Deployment and a DaemonSet, as found by a thief: somebody with the token of Stayput's service account.
+type estate struct {
+	*testing.T
+	namespace string
+	thief     client.Client
+
+	deployment *appsv1.Deployment
+	pod        *corev1.Pod
+	set        *appsv1.ReplicaSet
+	revision   *appsv1.ControllerRevision
+}
+
+// newEstate makes a namespace in which nothing is judged but the requests. The pods need not run.
+func newEstate(t *testing.T, labels map[string]string, knobs ...knob) *estate {
+	t.Helper()
+	e := &estate{T: t, namespace: createNamespace(t, labels), thief: newThief(t)}
+	t.Cleanup(func() { deleteNamespace(t, e.namespace) })
+	var err error
+	e.deployment, err = clients.AppsV1().Deployments(e.namespace).Create(t.Context(), web(1, knobs...), metav1.CreateOptions{})
+	if err == nil {
+		_, err = clients.AppsV1().DaemonSets(e.namespace).Create(t.Context(), agent(templated(onNode("none"))), metav1.CreateOptions{})
+	}
+	if err == nil {
+		err = poll(t.Context(), e.find)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// newThief acts with a token of Stayput's service account.
+func newThief(t *testing.T) client.Client {
+	t.Helper()
+	accounts, request := clients.CoreV1().ServiceAccounts(ownNamespace), &authenticationv1.TokenRequest{}
+	token, err := accounts.CreateToken(t.Context(), ownName, request, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("a token of Stayput's service account: %v", err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = rest.AnonymousClientConfig(config)
+	config.BearerToken, config.UserAgent = token.Status.Token, user
+	thief, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return thief
+}
+
+// find waits for what the native controllers make.
+func (e *estate) find(ctx context.Context) error {
+	pods, podsErr := clients.CoreV1().Pods(e.namespace).List(ctx, metav1.ListOptions{})
+	sets, setsErr := clients.AppsV1().ReplicaSets(e.namespace).List(ctx, metav1.ListOptions{})
+	revisions, revisionsErr := clients.AppsV1().ControllerRevisions(e.namespace).List(ctx, metav1.ListOptions{})
+	if err := errors.Join(podsErr, setsErr, revisionsErr); err != nil {
+		return err
+	}
+	if len(pods.Items) == 0 || len(sets.Items) == 0 || len(revisions.Items) == 0 {
+		return fmt.Errorf("%d pods, %d ReplicaSets, %d ControllerRevisions", len(pods.Items), len(sets.Items), len(revisions.Items))
+	}
+	e.pod, e.set, e.revision = &pods.Items[0], &sets.Items[0], &revisions.Items[0]
+	return nil
+}
+
+// byPolicy is how the API server refuses what RBAC lets pass.
+const byPolicy = "ValidatingAdmissionPolicy 'stayput-own-"
+
+// denied demands that a policy refuses each of these requests.
+func (e *estate) denied(requests map[string]error) {
+	e.Helper()
+	for what, err := range requests {
+		if err == nil || !strings.Contains(err.Error(), byPolicy) {
+			e.Errorf("%s: not refused by a policy of Stayput's: %v", what, err)
+		}
+	}
+}
+
+// granted demands that each of these requests is answered.
+func (e *estate) granted(requests map[string]error) {
+	e.Helper()
+	for what, err := range requests {
+		if err != nil {
+			e.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// patch is a dry run of a JSON patch with one operation, which sets what may be there, as thief.
+func (e *estate) patch(object client.Object, path string, value any) error {
+	operation := []map[string]any{{"op": "add", "path": path, "value": value}}
+	return e.thief.Patch(e.Context(), copied(object), e.body(types.JSONPatchType, operation), client.DryRunAll)
+}
+
+// merge is a dry run of a strategic merge patch, as thief.
+func (e *estate) merge(object client.Object, change any) error {
+	return e.thief.Patch(e.Context(), copied(object), e.body(types.StrategicMergePatchType, change), client.DryRunAll)
+}
+
+// mergeStatus is the same with subresource status.
+func (e *estate) mergeStatus(object client.Object, change any) error {
+	return e.thief.Status().Patch(e.Context(), copied(object), e.body(types.StrategicMergePatchType, change), client.DryRunAll)
+}
+
+func (e *estate) body(kind types.PatchType, change any) client.Patch {
+	e.Helper()
+	body, err := json.Marshal(change)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return client.RawPatch(kind, body)
+}
+
+// copied takes the answer in the place of the original.
+func copied(object client.Object) client.Object { return object.DeepCopyObject().(client.Object) }
+
+const (
+	firstImage  = "/spec/containers/0/image"
+	firstOwner  = "/metadata/ownerReferences/0"
+	anyLabel    = "/metadata/labels/anything"
+	annotations = "/metadata/annotations"
+)
+
+// anything is a label or an annotation.
+var anything = map[string]string{"anything": "x"}
+
+// metadata is a change of nothing else.
+func metadata(field string, value any) map[string]any {
+	return map[string]any{"metadata": map[string]any{field: value}}
+}
+
+func status(field string, value any) map[string]any {
+	return map[string]any{"status": map[string]any{field: value}}
+}
+
+func withCondition(kind, value string) map[string]any {
+	return status("conditions", []map[string]string{{"type": kind, "status": value}})
+}
+
+// stranger is an owner that does not exist: the garbage collector deletes what has no other.
+func stranger(name string) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: "00000000-0000-0000-0000-000000000000"}
+}
+
+func powerOverPods(t *testing.T) {
+	e := newEstate(t, labelled, withInit)
+	e.granted(map[string]error{
+		"an image":           e.patch(e.pod, firstImage, appImage("v2")),
+		"a label":            e.patch(e.pod, anyLabel, "x"),
+		"annotations":        e.patch(e.pod, annotations, anything),
+		"another ReplicaSet": e.patch(e.pod, firstOwner+"/uid", "another"),
+	})
+	e.denied(map[string]error{
+		"an init container's image": e.patch(e.pod, "/spec/initContainers/0/image", appImage("v2")),
+		"a deadline":                e.patch(e.pod, "/spec/activeDeadlineSeconds", 1),
+		"a toleration":              e.patch(e.pod, "/spec/tolerations/-", corev1.Toleration{Operator: corev1.TolerationOpExists}),
+		"a finalizer":               e.patch(e.pod, "/metadata/finalizers", []string{"example.com/stays"}),
+		"an owner of another kind":  e.patch(e.pod, firstOwner+"/kind", "Deployment"),
+		"one more owner":            e.patch(e.pod, "/metadata/ownerReferences/-", stranger("another")),
+		"no owner":                  e.patch(e.pod, "/metadata/ownerReferences", nil),
+		"its becoming a puller":     e.merge(e.pod, metadata("labels", map[string]string{pullerLabel: "x"})),
+		"its end":                   e.thief.Delete(t.Context(), e.pod, client.DryRunAll),
+	})
+}
+
+// withInit adds an init container, which need not end.
+func withInit(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "init", Image: appImage("v1")}}
+}
+
+// powerWithoutLabel: what is left is what gives an update back.
+func powerWithoutLabel(t *testing.T) {
+	e := newEstate(t, unlabelled)
+	e.granted(map[string]error{
+		"opening a gate":                    e.mergeStatus(e.pod, withCondition(servingGate, "True")),
+		"the mark of a ReplicaSet":          e.merge(e.set, metadata("labels", map[string]string{releasedLabel: "1"})),
+		"the mark of a ControllerRevision":  e.merge(e.revision, metadata("labels", map[string]string{releasedLabel: "1"})),
+		"what a ReplicaSet notes of others": e.merge(e.set, metadata("annotations", map[string]string{"deployment.kubernetes.io/max-replicas": "2"})),
+	})
+	e.denied(map[string]error{
+		"closing a gate":       e.mergeStatus(e.pod, withCondition(servingGate, "False")),
+		"an image":             e.patch(e.pod, firstImage, appImage("v2")),
+		"a label":              e.patch(e.pod, anyLabel, "x"),
+		"annotations":          e.patch(e.pod, annotations, anything),
+		"a mark":               e.patch(e.pod, annotations, map[string]string{moveAnnotation: "x"}),
+		"another ReplicaSet":   e.patch(e.pod, firstOwner+"/uid", "another"),
+		"replicas":             e.patch(e.set, "/spec/replicas", 2),
+		"a Deployment's state": e.mergeStatus(e.deployment, status("observedGeneration", 1)),
+		"a ReplicaSet":         e.createSet(e.namespace, 0, e.set.OwnerReferences),
+		"a pod":                e.createPod(e.namespace, unchanged, client.DryRunAll),
+	})
+	e.markPod("another")
+	e.granted(map[string]error{
+		"the image of a pod that is half-way": e.patch(e.pod, firstImage, appImage("v2")),
+		"a mark that goes":                    e.merge(e.pod, metadata("annotations", map[string]any{moveAnnotation: nil})),
+	})
+	e.denied(map[string]error{
+		"a label of a pod that is half-way":     e.patch(e.pod, anyLabel, "x"),
+		"annotations of a pod that is half-way": e.patch(e.pod, annotations, anything),
+		"its ReplicaSet":                        e.patch(e.pod, firstOwner+"/uid", "another"),
+	})
+	e.markPod(e.pod.Labels[hashLabel])
+	e.denied(map[string]error{
+		"the image of a pod that was updated once": e.patch(e.pod, firstImage, appImage("v2")),
+	})
+}
+
+// markPod marks the pod as one patched to be of the revision with this hash, in which its container has the image that it has.
+func (e *estate) markPod(hash string) {
+	e.Helper()
+	was := e.pod.Spec.Containers[0]
+	mark := fmt.Sprintf(moveAnnotation+`={"hash":%q,"containers":{%q:{"image":%q,"at":null}}}`, hash, was.Name, was.Image)
+	if _, _, err := kubectl(e.Context(), "", "-n", e.namespace, "annotate", "pod", e.pod.Name, mark, "--overwrite"); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// powerOverStatus: subresources, too, have metadata.
+func powerOverStatus(t *testing.T) {
+	e := newEstate(t, labelled)
+	e.granted(map[string]error{
+		"closing a gate":       e.mergeStatus(e.pod, withCondition(servingGate, "False")),
+		"nothing":              e.mergeStatus(e.pod, map[string]any{}),
+		"a Deployment's state": e.mergeStatus(e.deployment, status("observedGeneration", 1)),
+	})
+	e.denied(map[string]error{
+		"another condition":         e.mergeStatus(e.pod, withCondition("Ready", "True")),
+		"a condition of nobody's":   e.mergeStatus(e.pod, withCondition("example.com/any", "True")),
+		"a phase":                   e.mergeStatus(e.pod, status("phase", "Failed")),
+		"a pod's label":             e.mergeStatus(e.pod, metadata("labels", anything)),
+		"a pod's annotation":        e.mergeStatus(e.pod, metadata("annotations", anything)),
+		"a pod's finalizer":         e.mergeStatus(e.pod, metadata("finalizers", []string{"example.com/stays"})),
+		"a Deployment's owner":      e.mergeStatus(e.deployment, metadata("ownerReferences", []metav1.OwnerReference{stranger("gone")})),
+		"a Deployment's annotation": e.mergeStatus(e.deployment, metadata("annotations", anything)),
+		"a Deployment's finalizer":  e.mergeStatus(e.deployment, metadata("finalizers", []string{"example.com/stays"})),
+	})
+}
+
+func powerOverRevisions(t *testing.T) {
+	e := newEstate(t, labelled)
+	e.granted(map[string]error{
+		"an empty ReplicaSet":              e.createSet(e.namespace, 0, e.set.OwnerReferences),
+		"replicas":                         e.patch(e.set, "/spec/replicas", 2),
+		"the mark of a ReplicaSet":         e.merge(e.set, metadata("labels", map[string]string{settlingLabel: "1"})),
+		"the mark of a ControllerRevision": e.merge(e.revision, metadata("labels", map[string]string{settlingLabel: "1"})),
+	})
+	e.denied(map[string]error{
+		"a ReplicaSet with replicas":         e.createSet(e.namespace, 1, e.set.OwnerReferences),
+		"a ReplicaSet of nobody's":           e.createSet(e.namespace, 0, nil),
+		"a template":                         e.patch(e.set, "/spec/template/metadata/labels/anything", "x"),
+		"a template's image":                 e.patch(e.set, "/spec/template/spec/containers/0/image", appImage("v2")),
+		"minReadySeconds":                    e.patch(e.set, "/spec/minReadySeconds", 5),
+		"a ReplicaSet's owner":               e.patch(e.set, firstOwner+"/uid", "another"),
+		"a ReplicaSet's label":               e.patch(e.set, anyLabel, "x"),
+		"a ReplicaSet's annotations":         e.patch(e.set, annotations, anything),
+		"a ControllerRevision's number":      e.patch(e.revision, "/revision", 7),
+		"a ControllerRevision's owner":       e.patch(e.revision, firstOwner+"/uid", "another"),
+		"a ControllerRevision's label":       e.patch(e.revision, anyLabel, "x"),
+		"a ControllerRevision's annotations": e.patch(e.revision, annotations, anything),
+	})
+	// The API server itself keeps the data of a ControllerRevision from everybody.
+	if err := e.patch(e.revision, "/data", map[string]any{"spec": nil}); err == nil {
+		t.Error("the data of a ControllerRevision was changed")
+	}
+}
+
+// createSet is a dry run of creating a ReplicaSet with the Deployment's template.
+func (e *estate) createSet(namespace string, replicas int32, owners []metav1.OwnerReference) error {
+	meta := metav1.ObjectMeta{Name: "another", Namespace: namespace, OwnerReferences: owners}
+	set := &appsv1.ReplicaSet{ObjectMeta: meta, Spec: *e.set.Spec.DeepCopy()}
+	set.Spec.Replicas = &replicas
+	return e.thief.Create(e.Context(), set, client.DryRunAll)
+}
+
+// powerOverPullers: dry runs may be of any pod, so these are real. There is no such node, so none of them runs.
+func powerOverPullers(t *testing.T) {
+	e := newEstate(t, labelled)
+	root := int64(0)
+	requests := map[string]error{}
+	for what, change := range map[string]func(*corev1.Pod){
+		"host path":     volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}),
+		"Secret":        volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "any"}}),
+		"Secret in env": func(p *corev1.Pod) { p.Spec.Containers[0].Env = secretVariable },
+		"Secret as env": func(p *corev1.Pod) { p.Spec.Containers[0].EnvFrom = secretVariables },
+		"token":         func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = nil },
+		"network":       func(p *corev1.Pod) { p.Spec.HostNetwork = true },
+		"processes":     func(p *corev1.Pod) { p.Spec.HostPID = true },
+		"port": func(p *corev1.Pod) {
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+		},
+		"root":       func(p *corev1.Pod) { p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: &root} },
+		"privileges": func(p *corev1.Pod) { p.Spec.Containers[0].SecurityContext = privileged() },
+		"command":    func(p *corev1.Pod) { p.Spec.Containers[0].Args = []string{"manager"} },
+		"two containers": func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "two", Image: appImage("v1")})
+		},
+		"init container": func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: appImage("v1")}} },
+		"probe":          func(p *corev1.Pod) { p.Spec.Containers[0].ReadinessProbe = container("x", 80).ReadinessProbe },
+		"priority":       func(p *corev1.Pod) { p.Spec.PriorityClassName = "system-node-critical" },
+		"any node":       func(p *corev1.Pod) { p.Spec.NodeName = "" },
+		"no owner":       func(p *corev1.Pod) { p.OwnerReferences = nil },
+		"another owner":  func(p *corev1.Pod) { p.OwnerReferences = e.pod.OwnerReferences },
+		"no label":       func(p *corev1.Pod) { p.Labels = nil },
+	} {
+		requests[what] = e.createPod(e.namespace, change)
+	}
+	e.denied(requests)
+	e.granted(map[string]error{
+		"a puller":             e.createPod(e.namespace, unchanged),
+		"a dry run of any pod": e.createPod(e.namespace, func(p *corev1.Pod) { p.Spec.HostNetwork, p.Labels = true, nil }, client.DryRunAll),
+	})
+}
+
+func volume(source corev1.VolumeSource) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "another", VolumeSource: source})
+	}
+}
+
+var (
+	anySecret      = corev1.LocalObjectReference{Name: "any"}
+	secretVariable = []corev1.EnvVar{{Name: "SECRET", ValueFrom: &corev1.EnvVarSource{
+		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: anySecret, Key: "key"}}}}
+	secretVariables = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: anySecret}}}
+)
+
+func privileged() *corev1.SecurityContext {
+	yes := true
+	return &corev1.SecurityContext{Privileged: &yes}
+}
+
+// createPod creates a puller that was changed, as thief.
+func (e *estate) createPod(namespace string, change func(*corev1.Pod), options ...client.CreateOption) error {
+	puller := e.puller()
+	puller.Namespace = namespace
+	change(puller)
+	return e.thief.Create(e.Context(), puller, options...)
+}
+
+// puller is one of the Deployment, on a node that there is none of.
+func (e *estate) puller() *corev1.Pod {
+	yes, no, nobody := true, false, int64(65532)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "web-pull-", Labels: map[string]string{pullerLabel: "x"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: e.deployment.UID, Controller: &yes}},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: "none", AutomountServiceAccountToken: &no,
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &nobody,
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{Name: "wait", Image: appImage("v1"), Args: []string{"wait"},
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "image", MountPath: "/image", ReadOnly: true}}}},
+			Volumes: []corev1.Volume{{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: appImage("v2")}}}},
+		},
+	}
+}
+
+// powerOverSystem: there is none, whatever labels the namespaces have.
+func powerOverSystem(t *testing.T) {
+	e := newEstate(t, labelled)
+	managers, err := clients.CoreV1().Pods(ownNamespace).List(t.Context(), managers)
+	if err != nil || len(managers.Items) == 0 {
+		t.Fatalf("managers: %d, %v", len(managers.Items), err)
+	}
+	e.denied(map[string]error{
+		"a manager's image":           e.patch(&managers.Items[0], firstImage, appImage("v2")),
+		"a pod in kube-system":        e.createPod(metav1.NamespaceSystem, unchanged, client.DryRunAll),
+		"a pod beside the managers":   e.createPod(ownNamespace, unchanged, client.DryRunAll),
+		"a ReplicaSet in kube-system": e.createSet(metav1.NamespaceSystem, 0, e.set.OwnerReferences),
+	})
+}
+
+// unchanged is a puller as it should be.
+func unchanged(*corev1.Pod) {}

@@ -1,0 +1,135 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// right is one verb on one resource of an API group, as RBAC gives it and a request needs it.
+type right struct{ group, resource, verb string }
+
+func (r right) String() string { return strings.TrimSuffix(r.verb+" "+r.resource+"."+r.group, ".") }
+
+// neverSeen are rights that no scenario can show, and why.
+var neverSeen = map[right]string{
+	{"apps", "deployments/finalizers", "update"}: "asked of whoever writes an ownerReference, by an admission plugin that is off here",
+	{"apps", "replicasets/finalizers", "update"}: "the same",
+	{"apps", "controllerrevisions", "get"}:       "only after the API server has refused to patch one",
+	{"", "events", "patch"}:                      "only when a leader's event repeats itself",
+}
+
+// TestRightsAreUsed: what RBAC gives and nothing uses is only for a thief. It comes after the scenarios, since go test goes by the
+// names of files, and asks nothing unless all of them ran.
+func TestRightsAreUsed(t *testing.T) {
+	if asked := flag.Lookup("test.run").Value.String(); testing.Short() || asked != "" && asked != "/." {
+		t.Skip("only the whole suite uses every right")
+	}
+	used := usedRights(t)
+	for _, given := range givenRights(t) {
+		why, exempt := neverSeen[given]
+		switch {
+		case !used[given] && !exempt:
+			t.Errorf("no scenario used the right to %s: take it out of manifests/base/rbac.yaml, or say in neverSeen why it cannot show", given)
+		case used[given] && exempt:
+			t.Errorf("the right to %s was used after all, so it is no longer one of neverSeen (%s)", given, why)
+		}
+	}
+}
+
+// givenRights are those in manifests/base/rbac.yaml.
+func givenRights(t *testing.T) []right {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(repository, "manifests", "base", "rbac.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given []right
+	for document := range strings.SplitSeq(string(content), "\n---\n") {
+		var role rbacv1.Role // a ClusterRole has the same rules
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			given = append(given, rightsOf(rule)...)
+		}
+	}
+	return given
+}
+
+func rightsOf(rule rbacv1.PolicyRule) []right {
+	var rights []right
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				rights = append(rights, right{group, resource, verb})
+			}
+		}
+	}
+	return rights
+}
+
+// usedRights are those Stayput has used since the suite began, by the API server's audit log.
+func usedRights(t *testing.T) map[right]bool {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(repository, ".cluster", "data", "kube-apiserver", "audit*.log"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("the API server keeps no audit log (%v): make cluster-down cluster starts one that does", err)
+	}
+	used := map[right]bool{}
+	for _, name := range logs {
+		log, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := noteUse(log, began, used); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		log.Close()
+	}
+	return used
+}
+
+// audited is what an event of audit.k8s.io/v1 says about rights.
+type audited struct {
+	Verb      string `json:"verb"`
+	UserAgent string `json:"userAgent"`
+	ObjectRef *struct {
+		APIGroup    string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+	} `json:"objectRef"`
+	ResponseStatus           metav1.Status    `json:"responseStatus"`
+	RequestReceivedTimestamp metav1.MicroTime `json:"requestReceivedTimestamp"`
+}
+
+// noteUse reads a log with one event a line. What is refused uses no right, and what the suite does with Stayput's token is not Stayput's.
+func noteUse(log io.Reader, since time.Time, used map[right]bool) error {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event audited
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			return fmt.Errorf("%w: %s", err, lines.Text())
+		}
+		refused := event.ResponseStatus.Code >= http.StatusBadRequest
+		if ref := event.ObjectRef; ref != nil && event.UserAgent != user && !refused && !event.RequestReceivedTimestamp.Time.Before(since) {
+			used[right{ref.APIGroup, strings.TrimSuffix(ref.Resource+"/"+ref.Subresource, "/"), event.Verb}] = true
+		}
+	}
+	return lines.Err()
+}

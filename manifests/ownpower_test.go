@@ -1,0 +1,76 @@
+package manifests
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// TestOwnPowerConcernsNobodyElse: only so may these policies fail closed.
+func TestOwnPowerConcernsNobodyElse(t *testing.T) {
+	for _, policy := range ownPower(t) {
+		spec := policy.Spec
+		if spec.FailurePolicy == nil || *spec.FailurePolicy != admissionv1.Fail {
+			t.Errorf("%s: failurePolicy is not Fail", policy.Name)
+		}
+		if len(spec.MatchConditions) != 1 || spec.MatchConditions[0].Expression != `request.userInfo.username == "system:serviceaccount:stayput-system:stayput"` {
+			t.Errorf("%s: its only matchCondition must be Stayput's user name: %v", policy.Name, spec.MatchConditions)
+		}
+	}
+}
+
+// TestOwnPowerReadsTheMark: CEL cannot decode JSON, so a policy looks for pieces of what the program writes.
+func TestOwnPowerReadsTheMark(t *testing.T) {
+	mark := inplace.Move{Hash: "h", Generation: 7, Containers: map[string]inplace.MovedContainer{"app": {Image: "shop/app:2", ImageID: "sha256:1"}}}.String()
+	if start := `{"hash":"h"`; !strings.HasPrefix(mark, start) {
+		t.Errorf("the mark %s does not begin with %s", mark, start)
+	}
+	if piece := `"app":{"image":"shop/app:2"`; !strings.Contains(mark, piece) {
+		t.Errorf("the mark %s does not contain %s", mark, piece)
+	}
+	for _, expression := range []string{`'{"hash":"' + `, `'"' + was.name + '":{"image":"' + was.image + '"'`} {
+		if !strings.Contains(read(t, "base/own-power.yaml"), expression) {
+			t.Errorf("base/own-power.yaml does not look for %s", expression)
+		}
+	}
+}
+
+// TestUninstallRemovesEveryPolicyFirst: those that are left would keep it from giving updates back.
+func TestUninstallRemovesEveryPolicyFirst(t *testing.T) {
+	database, err := exec.Command("make", "--print-data-base", "--question", "--file", "install.mk", "dist").Output()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"base/policy.yaml", "base/own-power.yaml"} {
+		for _, policy := range policies(t, file) {
+			if want := "validatingadmissionpolicy/" + policy.Name + " "; !strings.Contains(string(database), want) {
+				t.Errorf("%s of %s is not among the POLICIES of install.mk", policy.Name, file)
+			}
+		}
+	}
+}
+
+func ownPower(t *testing.T) []admissionv1.ValidatingAdmissionPolicy {
+	t.Helper()
+	return policies(t, "base/own-power.yaml")
+}
+
+func policies(t *testing.T, file string) []admissionv1.ValidatingAdmissionPolicy {
+	t.Helper()
+	var found []admissionv1.ValidatingAdmissionPolicy
+	for document := range strings.SplitSeq(read(t, file), "\n---\n") {
+		var policy admissionv1.ValidatingAdmissionPolicy
+		decode(t, document, &policy)
+		if policy.Kind == "ValidatingAdmissionPolicy" {
+			found = append(found, policy)
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("%s has no policies", file)
+	}
+	return found
+}
