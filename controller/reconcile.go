@@ -34,6 +34,8 @@ type rollout interface {
 	setEndpoints(endpoints inplace.Endpoints)
 	// pulling is what is known of images on nodes, to be completed before Plan.
 	pulling() *inplace.Pulling
+	// rehearsal is what is known of new pods, for Plan.
+	rehearsal() *inplace.Rehearsal
 	// done tells whether every pod is where it belongs and available, by the native controller's own account.
 	done() bool
 	// overdue tells whether the native controller says that there has been no progress for too long.
@@ -84,9 +86,11 @@ type Reconciler struct {
 	cached, live source
 	drains       *drains
 	quotas       quotaReader
-	refusals     refusals
-	writer       writer
-	reporter     *reporter
+	// refusals are the targets for which the API server takes no pullers.
+	refusals   notes[inplace.Refused]
+	rehearsals notes[rehearsal]
+	writer     writer
+	reporter   *reporter
 }
 
 // Reconcile takes the steps that are due for one workload.
@@ -99,6 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.writer.memory.forget(request.NamespacedName)
 		r.drains.forget(request.NamespacedName)
 		r.refusals.forget(request.NamespacedName)
+		r.rehearsals.forget(request.NamespacedName)
 		r.reporter.gone(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}

@@ -122,6 +122,7 @@ func TestTogether(t *testing.T) {
 		"pulled":    pulled,
 		"borrow":    borrow,
 		"drain":     drains,
+		"rehearsal": rehearsals,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

@@ -19,8 +19,7 @@ import (
 
 // canonical returns the template's canonical form without the pod-template-hash label. Callers may change it.
 func (t Template) canonical() map[string]any {
-	var tree map[string]any
-	t.decode(&tree)
+	tree := t.tree()
 	delete(object(tree, "metadata", "labels"), appsv1.DefaultDeploymentUniqueLabelKey)
 	return templateShape.canonicalObject(tree)
 }

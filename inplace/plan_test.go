@@ -487,7 +487,7 @@ func TestReleaseWithoutATarget(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
 	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	source := r.replicaSet("a", app{image: "v1"}, 1)
-	r.pod("p", source).Spec.Containers[0].Image = "mirror/v1"
+	r.pod("p", source, ungated).Spec.Containers[0].Image = "mirror/v1"
 	label := func() string {
 		plan := r.Plan()
 		if plan.Verdict.Held || len(plan.Steps) > 1 {
@@ -541,25 +541,6 @@ func TestLabelTakenOffHalfway(t *testing.T) {
 	}
 	s.rest()
 	s.intact(nil)
-}
-
-func TestRewrittenImageGoesNative(t *testing.T) {
-	for name, change := range map[string]func(*corev1.Pod){
-		"gated":          func(*corev1.Pod) {},
-		"without a gate": ungated,
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := fixture(1, app{image: "v2"})
-			source := r.replicaSet("a", app{image: "v1"}, 1)
-			r.replicaSet("b", app{image: "v2"}, 0)
-			pod := r.pod("p", source, change)
-			pod.Spec.Containers[0].Image = "mirror/v1"
-			plan := r.Plan()
-			if plan.Verdict.Held || !slices.Equal(plan.Verdict.Reasons.Codes(), []string{CodeRewrittenImage}) {
-				t.Errorf("the plan is %+v", plan)
-			}
-		})
-	}
 }
 
 // turns returns the names of the pods whose gate the plan closes.

@@ -15,9 +15,9 @@ type podState struct {
 	move Move
 	// images are those the pod needs to become one of the target.
 	images []ImageChange
-	// halfway: it has other images than its revision's template, as an ungated pod of a Deployment has in the middle of its
-	// update.
-	halfway []ImageChange
+	// others are the images it has that are not those of its revision's template. halfway: they are those of its next revision, as an
+	// ungated pod of a Deployment has them in the middle of its update.
+	others, halfway []ImageChange
 	// available as natively (Ready for minReadySeconds), and neither being drained nor still what it was before a patch.
 	available bool
 	// arrived: its containers have followed the last patch.
@@ -46,15 +46,18 @@ func live(pod *corev1.Pod) bool {
 func (v *view) member(pod *corev1.Pod, owner *replicaSet) *member {
 	var target []corev1.Container
 	if v.verdict.Target != nil {
-		target = v.containersOf(v.verdict.Target)
+		target = v.rehearsed.wants(pod, owner == v.target, v.containersOf(v.verdict.Target))
 	}
 	return &member{podState: v.state(pod, v.containersOf(owner.rs), target, v.Deployment.Spec.MinReadySeconds, v.Now), owner: owner}
 }
 
 // state looks at a pod that was made from a template with its own containers and needs those of the target.
 func (d *draft) state(pod *corev1.Pod, own, target []corev1.Container, minReadySeconds int32, now time.Time) podState {
-	s := podState{pod: pod, move: moveOf(pod), halfway: differing(pod, own), images: differing(pod, target),
+	s := podState{pod: pod, move: moveOf(pod), others: differing(pod, own), images: differing(pod, target),
 		borrowed: pod.Annotations[AnnotationBorrowed] != "", goes: goes(pod)}
+	if !Gated(pod) {
+		s.halfway = s.others
+	}
 	arrived, wait := s.move.arrived(pod, now)
 	available, later := availableAt(pod, minReadySeconds, now)
 	s.arrived, s.available = arrived, available && arrived && !Closed(pod)
@@ -111,7 +114,7 @@ func (s *podState) starting(now time.Time) (bool, time.Duration) {
 // rewritten tells of an image that is neither the template's nor from us: another webhook changed it at birth, and would have
 // changed the new one too.
 func (s *podState) rewritten() *Reason {
-	for _, image := range s.halfway {
+	for _, image := range s.others {
 		if s.move.Containers[image.Container].Image != image.From || Gated(s.pod) {
 			return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf(
 				"container %s of pod %s has image %q although its template says %q", image.Container, s.pod.Name, image.From, image.To)}

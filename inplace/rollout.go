@@ -22,7 +22,8 @@ const (
 	CodeRewrittenImage  = "RewrittenImage" // a pod's image is not the one of its template
 	CodeCannotCreate    = "CannotCreate"   // the target is missing and must not be written from our types
 	CodeUnderWay        = "UnderWay"       // the native controller is at it
-	CodeRefused         = "Refused"        // a policy refused a patch; given by the controller
+	CodeRefused         = "Refused"        // a policy refuses new pods, or refused a patch; the latter is given by the controller
+	CodeInjected        = "Injected"       // admission gives new pods what running ones have not, or the other way round
 	CodeUninstalled     = "Uninstalled"    // Stayput is leaving; given by the controller
 	labelTemplateHash   = appsv1.DefaultDeploymentUniqueLabelKey
 	recreateMaxReplicas = 1
@@ -37,12 +38,14 @@ type Rollout struct {
 	// Pods are those the ReplicaSets control, terminating ones too.
 	Pods []*corev1.Pod
 	// Nodes are those the pods are on, as far as they are known.
-	Nodes    []*corev1.Node
-	Pull     Pulling
-	Mode     Mode
-	Settings Settings
-	Rules    Rules
-	Now      time.Time
+	Nodes []*corev1.Node
+	Pull  Pulling
+	// Rehearsal is asked for by a Plan that needs one and has none.
+	Rehearsal Rehearsal
+	Mode      Mode
+	Settings  Settings
+	Rules     Rules
+	Now       time.Time
 	// Endpoints are those of the pods whose gates are closed, with the time since when they have been seen to be out. Nobody needs
 	// them but the one who takes the steps of a Plan.
 	Endpoints Endpoints

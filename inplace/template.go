@@ -56,6 +56,13 @@ func (t Template) Annotations() map[string]string { return t.Typed().Annotations
 // Containers of the template, without init containers.
 func (t Template) Containers() []corev1.Container { return t.Typed().Spec.Containers }
 
+// tree is the template as JSON, undecoded otherwise. Callers may change it.
+func (t Template) tree() map[string]any {
+	tree := map[string]any{}
+	t.decode(&tree)
+	return tree
+}
+
 // decode cannot fail: ParseTemplate has decoded the same bytes before.
 func (t Template) decode(into any) {
 	if t.raw == nil {

@@ -1,0 +1,282 @@
+package inplace
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Policies that look at pods only when they are created never see what is patched into running ones. So before anything changes, the
+// API server is asked once per target to create a pod of it as the native controller would, and to store nothing: the rehearsal. What is
+// refused there would be refused natively; and no running pod gets another image than the rehearsed one has.
+
+// Rehearse asks for a rehearsal.
+type Rehearse struct {
+	// Target is the UID of the revision.
+	Target types.UID
+	// Pod is one of that revision, raw so that fields newer than our types are kept.
+	Pod json.RawMessage
+}
+
+// Rehearsal is what was found out about new pods of a revision. Without Refused, Unknown and Pod admission is taken to change nothing.
+type Rehearsal struct {
+	// Target is the UID of the revision; empty if there was no rehearsal.
+	Target types.UID
+	// Pod is what admission makes of one.
+	Pod *corev1.Pod
+	// Refused is why none is created.
+	Refused string
+	// Unknown is why nobody can tell. Then the update is made as if admission changed nothing, unless some pod shows that it does.
+	Unknown string
+}
+
+// rehearsed is a Rehearsal as far as it is one of the target's.
+type rehearsed struct {
+	Rehearsal
+	// own are the names of the containers in the target's template.
+	own map[string]bool
+	// additions are those of Pod.
+	additions map[addition]string
+}
+
+// of reads the rehearsal for a target with that template.
+func (r Rehearsal) of(target types.UID, template Template) rehearsed {
+	switch {
+	case r.Target != target:
+		return rehearsed{}
+	case r.Pod == nil:
+		return rehearsed{Rehearsal: r}
+	}
+	found, spec := rehearsed{Rehearsal: r, own: map[string]bool{}}, template.Typed().Spec
+	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
+		found.own[container.Name] = true
+	}
+	found.additions = found.added(r.Pod)
+	return found
+}
+
+// wants are the containers of the target's template with the images that the pod needs. One with a gate got its images together with its
+// identity: once it is one of the target it needs none, whatever admission would make of a new one. One without gate is not given images
+// that no template has: when it has to go back, nobody would know to which.
+func (r rehearsed) wants(pod *corev1.Pod, isTargets bool, template []corev1.Container) []corev1.Container {
+	switch {
+	case !Gated(pod):
+		return template
+	case isTargets:
+		return nil
+	}
+	wanted := slices.Clone(template)
+	for i := range wanted {
+		wanted[i].Image = r.image(wanted[i])
+	}
+	return wanted
+}
+
+// image is what admission makes of the image of a template's container.
+func (r rehearsed) image(of corev1.Container) string {
+	if r.Pod != nil {
+		for _, container := range r.Pod.Spec.Containers {
+			if container.Name == of.Name {
+				return container.Image
+			}
+		}
+	}
+	return of.Image
+}
+
+// against is why no pod can become in place what a new one would be; nil if that is not known of all.
+func (r rehearsed) against() *Reason {
+	if r.Refused == "" {
+		return nil
+	}
+	return &Reason{Code: CodeRefused, Message: "no new pod is admitted: " + r.Refused}
+}
+
+// againstPod is why this one cannot; nil if it can, or need not. The containers are those of the target's template.
+func (r rehearsed) againstPod(s *podState, isTargets bool, template []corev1.Container) *Reason {
+	if !Gated(s.pod) || r.Unknown != "" && !isTargets {
+		if reason := s.rewritten(); reason != nil {
+			return reason
+		}
+	}
+	if r.Pod == nil || isTargets {
+		return nil
+	}
+	if reason := r.rewritesUngated(s.pod, template); reason != nil {
+		return reason
+	}
+	return r.injects(s.pod)
+}
+
+func (r rehearsed) rewritesUngated(pod *corev1.Pod, template []corev1.Container) *Reason {
+	for _, container := range template {
+		if image := r.image(container); !Gated(pod) && image != container.Image {
+			return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf("admission makes %q of image %q of container %s, and pod %s was born without readiness gate",
+				image, container.Image, container.Name, pod.Name)}
+		}
+	}
+	return nil
+}
+
+// injects tells what a new pod has besides its template and the running one has not, or the other way round.
+func (r rehearsed) injects(pod *corev1.Pod) *Reason {
+	has := r.added(pod)
+	if maps.Equal(has, r.additions) {
+		return nil
+	}
+	different := func(added addition) bool {
+		gets, isNew := r.additions[added]
+		had, isOld := has[added]
+		return isNew != isOld || gets != had
+	}
+	all := slices.SortedFunc(maps.Keys(r.additions), addition.compare)
+	all = slices.AppendSeq(all, maps.Keys(has))
+	added := all[slices.IndexFunc(all, different)]
+	return &Reason{Code: CodeInjected, Message: fmt.Sprintf("admission gives new pods %s, and pod %s has %s",
+		added.in(r.additions), pod.Name, added.in(has))}
+}
+
+// addition is something that a pod may have besides its template.
+type addition struct{ kind, name, container string }
+
+// in says whether it is among them, and which image it has there.
+func (a addition) in(additions map[addition]string) string {
+	image, found := additions[a]
+	text := a.kind + " " + a.name
+	if a.container != "" {
+		text += " in container " + a.container
+	}
+	switch {
+	case !found:
+		return "no " + text
+	case image != "":
+		return fmt.Sprintf("%s with image %q", text, image)
+	}
+	return text
+}
+
+func (a addition) compare(b addition) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.container, b.container), cmp.Compare(a.name, b.name))
+}
+
+// added is what admission may have added, as far as it is alike in all pods of a template: containers with their images, and in the
+// template's own containers the names of variables and the places of volumes. Values, and the names of volumes, may be one pod's alone.
+// What the template says is among it, too: it is the same in all pods that are compared.
+func (r rehearsed) added(pod *corev1.Pod) map[addition]string {
+	found := map[addition]string{}
+	for _, container := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		if !r.own[container.Name] {
+			found[addition{kind: "container", name: container.Name}] = container.Image
+			continue
+		}
+		for _, env := range container.Env {
+			found[addition{"variable", env.Name, container.Name}] = ""
+		}
+		for _, mount := range container.VolumeMounts {
+			found[addition{"volume", mount.MountPath, container.Name}] = ""
+		}
+	}
+	return found
+}
+
+// unrehearsed: pods are to change, and nobody knows what admission makes of new ones. While paused nothing begins.
+func (v *view) unrehearsed() bool {
+	return v.target != nil && v.rehearsed.Target == "" && v.unfinished() && (!v.paused() || v.settling())
+}
+
+// rehearse asks. Until there is an answer all stays as it is.
+func (v *view) rehearse() {
+	target := v.target.rs
+	v.plan.Rehearse = &Rehearse{Target: target.UID, Pod: newPod(target.Spec.Template.tree(), target, "ReplicaSet")}
+	for _, m := range v.members {
+		m.turn = v.keepsTurn(m)
+	}
+	v.gates()
+	v.patchStatus()
+	v.phase(PhaseWaiting, asking)
+}
+
+const asking = "ask what admission makes of a new pod"
+
+// notAsRehearsed is why the pods cannot become in place what new ones would be; nil if they can.
+func (v *view) notAsRehearsed() *Reason {
+	var target []corev1.Container
+	if v.target != nil {
+		target = v.containersOf(v.target.rs)
+	}
+	reason := v.rehearsed.against()
+	for _, m := range v.members {
+		if reason == nil && !m.borrowed {
+			reason = v.rehearsed.againstPod(&m.podState, m.owner == v.target, target)
+		}
+	}
+	return reason
+}
+
+func (v *daemonView) unrehearsed() bool {
+	return v.target != nil && v.rehearsed.Target == "" && v.unfinished()
+}
+
+// rehearse asks for a pod on the node of one that is to be updated.
+func (v *daemonView) rehearse() {
+	for _, m := range v.members {
+		m.turn = m.restarts() && Closed(m.pod)
+	}
+	v.gates()
+	v.phase(PhaseWaiting, asking)
+	for m := range v.pending() {
+		if m.change.InPlace() {
+			template := v.DaemonSet.podTemplate(v.target, m.pod.Spec.NodeName)
+			v.plan.Rehearse = &Rehearse{Target: v.target.UID, Pod: newPod(template, v.DaemonSet, "DaemonSet")}
+			return
+		}
+	}
+}
+
+func (v *daemonView) notAsRehearsed() *Reason {
+	reason := v.rehearsed.against()
+	for _, m := range v.members {
+		if reason == nil && m.housekeeping == nil && m.change.InPlace() {
+			reason = v.rehearsed.againstPod(&m.podState, v.updated(m), v.wanted)
+		}
+	}
+	return reason
+}
+
+// podTemplate is CreatePodTemplate and ReplaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util/daemonset_util.go.
+func (d *DaemonSet) podTemplate(target *ControllerRevision, node string) map[string]any {
+	tree, typed := d.Spec.Template.tree(), d.Spec.Template.Typed()
+	made(tree, "metadata", "labels")[labelRevisionHash] = target.Labels[labelRevisionHash]
+	spec := made(tree, "spec")
+	tolerations, _ := spec["tolerations"].([]any)
+	for _, toleration := range daemonTolerations(typed.Spec.HostNetwork) {
+		tolerations = append(tolerations, toleration)
+	}
+	spec["tolerations"] = tolerations
+	made(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")["nodeSelectorTerms"] = []corev1.NodeSelectorTerm{
+		{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}
+	return tree
+}
+
+// newPod is GetPodFromTemplate in pkg/controller/controller_utils.go, of an undecoded template.
+func newPod(template map[string]any, controller metav1.Object, kind string) json.RawMessage {
+	metadata := map[string]any{
+		"namespace": controller.GetNamespace(), "generateName": controller.GetName() + "-",
+		"ownerReferences": []metav1.OwnerReference{*metav1.NewControllerRef(controller, appsv1.SchemeGroupVersion.WithKind(kind))},
+	}
+	for _, copied := range []string{"labels", "annotations", "finalizers"} {
+		metadata[copied] = object(template, "metadata")[copied]
+	}
+	raw, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
+	if err != nil {
+		panic(err) // it was decoded from JSON
+	}
+	return raw
+}
