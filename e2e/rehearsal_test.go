@@ -20,8 +20,8 @@ func rehearsals(t *testing.T) {
 		"refused image":              func(t *testing.T) { refusedAtBirth(t, toV3) },
 		"refused label":              func(t *testing.T) { refusedAtBirth(t, label) },
 		"refused image, DaemonSet":   daemonsRefusedAtBirth,
-		"rewritten images":           func(t *testing.T) { rewrittenAtBirth(newStage(t, labelled), "web") },
-		"rewritten image, DaemonSet": func(t *testing.T) { rewrittenAtBirth(newDaemonStage(t, labelled), agents) },
+		"rewritten images":           func(t *testing.T) { rewrittenAtBirth(t, newStage, "web") },
+		"rewritten image, DaemonSet": func(t *testing.T) { rewrittenAtBirth(t, newDaemonStage, agents) },
 		"injected sidecar":           injectedAtBirth,
 		"full quota":                 fullQuota,
 	}, "refused label"))
@@ -64,21 +64,22 @@ func daemonsRefusedAtBirth(t *testing.T) {
 }
 
 // rewrittenAtBirth: running pods get the image that new ones would.
-func rewrittenAtBirth(s *stage, name string) {
+func rewrittenAtBirth(t *testing.T, newStage func(*testing.T, map[string]string) *stage, name string) {
+	mutates(t)
+	s := newStage(t, labelled)
 	s.decree(fmt.Sprintf(throughMirror, s.namespace))
 	s.admits(mirror + "app:v1")
 	if name == agents {
 		s.install(agent(templated(withSide)))
 	} else {
-		s.create(web(3, withSide))
+		s.create(web(2, withSide))
 	}
-	for _, tag := range []string{"v2", "v3"} {
-		s.inPlace(name, once, func() { s.setImage(name, "app="+tag) })
-	}
+	s.inPlace(name, once, func() { s.setImage(name, "app=v2") })
 	s.inPlace(name, once, func() { s.rollout("undo", name) })
 	s.inPlace(name, nil, func() { s.bumpChart(name) })
+	s.inPlace(name, once, func() { s.setImage(name, "app=v3") })
 	for _, pod := range s.pods(name) {
-		if images := imagesOf(pod.Spec); images["app"] != mirror+"app:v2" || images["side"] != mirror+"app:v1" {
+		if images := imagesOf(pod.Spec); images["app"] != mirror+"app:v3" || images["side"] != mirror+"app:v1" {
 			s.Errorf("pod %s has images %v", pod.Name, images)
 		}
 	}
@@ -86,6 +87,7 @@ func rewrittenAtBirth(s *stage, name string) {
 
 // injectedAtBirth: a sidecar that new pods would have just so stays; one that they would have otherwise asks for new pods.
 func injectedAtBirth(t *testing.T) {
+	mutates(t)
 	s := newStage(t, labelled)
 	sidecar := func(tag string) {
 		s.decree(fmt.Sprintf(withSidecar, s.namespace, appImage(tag)))

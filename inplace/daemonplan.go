@@ -18,12 +18,12 @@ func (r DaemonRollout) Plan() Plan {
 		v.leave()
 		return v.finish()
 	}
+	if reason := v.notAsRehearsed(); reason != nil {
+		return r.Release(*reason)
+	}
 	if v.unrehearsed() {
 		v.rehearse()
 		return v.finish()
-	}
-	if reason := v.notAsRehearsed(); reason != nil {
-		return r.Release(*reason)
 	}
 	v.update()
 	return v.finish()

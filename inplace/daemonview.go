@@ -55,9 +55,11 @@ func (r DaemonRollout) view() *daemonView {
 		places: r.DaemonSet.places(), nodes: byName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*ControllerRevision]marks{}, revisions: map[string]*revision{},
 	}
+	target := types.UID("")
 	if v.target != nil {
-		v.rehearsed = r.Rehearsal.of(v.target.UID, r.DaemonSet.Spec.Template)
+		target = v.target.UID
 	}
+	v.rehearsed = r.Rehearsal.of(target, r.DaemonSet.Spec.Template, v.wanted)
 	for _, pod := range r.Pods {
 		if live(pod) {
 			v.placed[pod.Spec.NodeName] = append(v.placed[pod.Spec.NodeName], pod.UID)
@@ -83,8 +85,7 @@ func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 	} else {
 		own, m.change = m.revision.containers, m.revision.change
 	}
-	wanted := v.rehearsed.wants(pod, v.updated(m), v.wanted)
-	m.podState = v.state(pod, own, wanted, v.DaemonSet.Spec.MinReadySeconds, v.Now)
+	m.podState = v.state(pod, own, v.rehearsed.wants(pod, v.updated(m)), v.DaemonSet.Spec.MinReadySeconds, v.Now)
 	return m
 }
 

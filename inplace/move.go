@@ -24,7 +24,7 @@ type Move struct {
 
 // MovedContainer is a container before its image was patched.
 type MovedContainer struct {
-	// Image it gets, as the template says.
+	// Image it gets: what admission makes of the template's.
 	Image string `json:"image"`
 	// ImageID and ContainerID it had.
 	ImageID     string `json:"imageID,omitempty"`

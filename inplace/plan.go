@@ -65,12 +65,12 @@ func (r Rollout) Plan() Plan {
 		v.leave()
 		return v.finish()
 	}
+	if reason := v.impossible(); reason != nil {
+		return r.Release(*reason)
+	}
 	if v.unrehearsed() {
 		v.rehearse()
 		return v.finish()
-	}
-	if reason := v.impossible(); reason != nil {
-		return r.Release(*reason)
 	}
 	v.update()
 	return v.finish()

@@ -44,10 +44,7 @@ func live(pod *corev1.Pod) bool {
 }
 
 func (v *view) member(pod *corev1.Pod, owner *replicaSet) *member {
-	var target []corev1.Container
-	if v.verdict.Target != nil {
-		target = v.rehearsed.wants(pod, owner == v.target, v.containersOf(v.verdict.Target))
-	}
+	target := v.rehearsed.wants(pod, owner == v.target)
 	return &member{podState: v.state(pod, v.containersOf(owner.rs), target, v.Deployment.Spec.MinReadySeconds, v.Now), owner: owner}
 }
 

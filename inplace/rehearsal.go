@@ -37,58 +37,58 @@ type Rehearsal struct {
 	Unknown string
 }
 
-// rehearsed is a Rehearsal as far as it is one of the target's.
+// rehearsed is a Rehearsal as far as it is one of the target's, and what it means for pods.
 type rehearsed struct {
 	Rehearsal
-	// own are the names of the containers in the target's template.
+	// template are the containers of the target's template, wanted the same with the images that admission gives them.
+	template, wanted []corev1.Container
+	// own are the names of the containers in the template, init containers too.
 	own map[string]bool
 	// additions are those of Pod.
 	additions map[addition]string
 }
 
-// of reads the rehearsal for a target with that template.
-func (r Rehearsal) of(target types.UID, template Template) rehearsed {
-	switch {
-	case r.Target != target:
-		return rehearsed{}
-	case r.Pod == nil:
-		return rehearsed{Rehearsal: r}
+// of reads the rehearsal for a target with that template, whose containers are decoded already.
+func (r Rehearsal) of(target types.UID, template Template, containers []corev1.Container) rehearsed {
+	found := rehearsed{template: containers, wanted: containers}
+	if r.Target != target {
+		return found
 	}
-	found, spec := rehearsed{Rehearsal: r, own: map[string]bool{}}, template.Typed().Spec
-	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
-		found.own[container.Name] = true
+	found.Rehearsal = r
+	if r.Pod != nil {
+		found.read(template.Typed().Spec)
 	}
-	found.additions = found.added(r.Pod)
 	return found
 }
 
-// wants are the containers of the target's template with the images that the pod needs. One with a gate got its images together with its
-// identity: once it is one of the target it needs none, whatever admission would make of a new one. One without gate is not given images
-// that no template has: when it has to go back, nobody would know to which.
-func (r rehearsed) wants(pod *corev1.Pod, isTargets bool, template []corev1.Container) []corev1.Container {
+// read reads what became of the template's spec.
+func (r *rehearsed) read(spec corev1.PodSpec) {
+	images := map[string]string{}
+	for _, container := range r.Pod.Spec.Containers {
+		images[container.Name] = container.Image
+	}
+	r.wanted = slices.Clone(r.template)
+	for i := range r.wanted {
+		r.wanted[i].Image = cmp.Or(images[r.wanted[i].Name], r.wanted[i].Image)
+	}
+	r.own = map[string]bool{}
+	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
+		r.own[container.Name] = true
+	}
+	r.additions = r.added(r.Pod)
+}
+
+// wants are the containers with the images that the pod needs. One with a gate got its images together with its identity: once it is one
+// of the target it needs none, whatever admission would make of a new one. One without gate is not given images that no template has:
+// when it has to go back, nobody would know to which.
+func (r rehearsed) wants(pod *corev1.Pod, isTargets bool) []corev1.Container {
 	switch {
 	case !Gated(pod):
-		return template
+		return r.template
 	case isTargets:
 		return nil
 	}
-	wanted := slices.Clone(template)
-	for i := range wanted {
-		wanted[i].Image = r.image(wanted[i])
-	}
-	return wanted
-}
-
-// image is what admission makes of the image of a template's container.
-func (r rehearsed) image(of corev1.Container) string {
-	if r.Pod != nil {
-		for _, container := range r.Pod.Spec.Containers {
-			if container.Name == of.Name {
-				return container.Image
-			}
-		}
-	}
-	return of.Image
+	return r.wanted
 }
 
 // against is why no pod can become in place what a new one would be; nil if that is not known of all.
@@ -99,8 +99,8 @@ func (r rehearsed) against() *Reason {
 	return &Reason{Code: CodeRefused, Message: "no new pod is admitted: " + r.Refused}
 }
 
-// againstPod is why this one cannot; nil if it can, or need not. The containers are those of the target's template.
-func (r rehearsed) againstPod(s *podState, isTargets bool, template []corev1.Container) *Reason {
+// againstPod is why this one cannot; nil if it can, or need not.
+func (r rehearsed) againstPod(s *podState, isTargets bool) *Reason {
 	if !Gated(s.pod) || r.Unknown != "" && !isTargets {
 		if reason := s.rewritten(); reason != nil {
 			return reason
@@ -109,15 +109,15 @@ func (r rehearsed) againstPod(s *podState, isTargets bool, template []corev1.Con
 	if r.Pod == nil || isTargets {
 		return nil
 	}
-	if reason := r.rewritesUngated(s.pod, template); reason != nil {
+	if reason := r.rewritesUngated(s.pod); reason != nil {
 		return reason
 	}
 	return r.injects(s.pod)
 }
 
-func (r rehearsed) rewritesUngated(pod *corev1.Pod, template []corev1.Container) *Reason {
-	for _, container := range template {
-		if image := r.image(container); !Gated(pod) && image != container.Image {
+func (r rehearsed) rewritesUngated(pod *corev1.Pod) *Reason {
+	for i, container := range r.template {
+		if image := r.wanted[i].Image; !Gated(pod) && image != container.Image {
 			return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf("admission makes %q of image %q of container %s, and pod %s was born without readiness gate",
 				image, container.Image, container.Name, pod.Name)}
 		}
@@ -207,14 +207,10 @@ const asking = "ask what admission makes of a new pod"
 
 // notAsRehearsed is why the pods cannot become in place what new ones would be; nil if they can.
 func (v *view) notAsRehearsed() *Reason {
-	var target []corev1.Container
-	if v.target != nil {
-		target = v.containersOf(v.target.rs)
-	}
 	reason := v.rehearsed.against()
 	for _, m := range v.members {
 		if reason == nil && !m.borrowed {
-			reason = v.rehearsed.againstPod(&m.podState, m.owner == v.target, target)
+			reason = v.rehearsed.againstPod(&m.podState, m.owner == v.target)
 		}
 	}
 	return reason
@@ -244,7 +240,7 @@ func (v *daemonView) notAsRehearsed() *Reason {
 	reason := v.rehearsed.against()
 	for _, m := range v.members {
 		if reason == nil && m.housekeeping == nil && m.change.InPlace() {
-			reason = v.rehearsed.againstPod(&m.podState, v.updated(m), v.wanted)
+			reason = v.rehearsed.againstPod(&m.podState, v.updated(m))
 		}
 	}
 	return reason

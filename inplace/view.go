@@ -54,7 +54,7 @@ func (r Rollout) view() *view {
 		v.sets = append(v.sets, s)
 	}
 	if target := v.verdict.Target; target != nil {
-		v.rehearsed = r.Rehearsal.of(target.UID, target.Spec.Template)
+		v.rehearsed = r.Rehearsal.of(target.UID, target.Spec.Template, v.containersOf(target))
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if owner := v.ownerOf(pod); owner != nil && live(pod) {
