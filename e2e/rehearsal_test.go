@@ -22,6 +22,7 @@ func rehearsals(t *testing.T) {
 		"refused image, DaemonSet":   daemonsRefusedAtBirth,
 		"rewritten images":           func(t *testing.T) { rewrittenAtBirth(t, newStage, "web") },
 		"rewritten image, DaemonSet": func(t *testing.T) { rewrittenAtBirth(t, newDaemonStage, agents) },
+		"rewritten before the label": rewrittenBefore,
 		"injected sidecar":           injectedAtBirth,
 		"full quota":                 fullQuota,
 	}, "refused label"))
@@ -81,6 +82,23 @@ func rewrittenAtBirth(t *testing.T, newStage func(*testing.T, map[string]string)
 	for _, pod := range s.pods(name) {
 		if images := imagesOf(pod.Spec); images["app"] != mirror+"app:v3" || images["side"] != mirror+"app:v1" {
 			s.Errorf("pod %s has images %v", pod.Name, images)
+		}
+	}
+}
+
+// rewrittenBefore: so do pods that are older than the namespace's label.
+func rewrittenBefore(t *testing.T) {
+	mutates(t)
+	s := newStage(t, unlabelled)
+	s.decree(fmt.Sprintf(throughMirror, s.namespace))
+	s.admits(mirror + "app:v1")
+	s.create(web(2))
+	s.label(updateLabel + "=in-place")
+	s.managed("web")
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	for _, pod := range s.pods("web") {
+		if image := imagesOf(pod.Spec)["app"]; image != mirror+"app:v2" {
+			s.Errorf("pod %s has image %s", pod.Name, image)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 	} else {
 		own, m.change = m.revision.containers, m.revision.change
 	}
-	m.podState = v.state(pod, own, v.rehearsed.wants(pod, v.updated(m)), v.DaemonSet.Spec.MinReadySeconds, v.Now)
+	m.podState = v.state(pod, own, v.rehearsed, v.updated(m), v.DaemonSet.Spec.MinReadySeconds, v.Now)
 	return m
 }
 

@@ -487,9 +487,8 @@ func TestReleaseWithoutATarget(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
 	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	source := r.replicaSet("a", app{image: "v1"}, 1)
-	r.pod("p", source, ungated).Spec.Containers[0].Image = "mirror/v1"
-	label := func() string {
-		plan := r.Plan()
+	r.pod("p", source)
+	label := func(plan Plan) string {
 		if plan.Verdict.Held || len(plan.Steps) > 1 {
 			t.Fatalf("the plan is %+v", plan)
 		}
@@ -500,15 +499,15 @@ func TestReleaseWithoutATarget(t *testing.T) {
 		}
 		return source.Labels[LabelReleased]
 	}
-	first := label()
+	first := label(r.Release(Reason{Code: CodeRefused, Message: "refused"}))
 	if verdict := r.Verdict(); verdict.Held || verdict.Reasons[0].Code != CodeReleased {
 		t.Fatalf("what has no target yet is not given back: %+v", verdict)
 	}
-	if again := label(); again != first {
+	if again := label(r.Plan()); again != first {
 		t.Errorf("touched at once: %s, then %s", first, again)
 	}
 	r.Now = r.Now.Add(touchEvery)
-	if later := label(); later == first || !strings.HasSuffix(later, standsFor+r.targetHash()) {
+	if later := label(r.Plan()); later == first || !strings.HasSuffix(later, standsFor+r.targetHash()) {
 		t.Errorf("a minute later the label is %q", later)
 	}
 	target := r.replicaSet("b", app{image: "v2"}, 1)
@@ -517,7 +516,7 @@ func TestReleaseWithoutATarget(t *testing.T) {
 	}
 	source.Spec.Replicas, source.Status.Replicas = new(int32), 0
 	r.Pods = nil
-	if last := label(); last != "" {
+	if last := label(r.Plan()); last != "" {
 		t.Errorf("in the end the label is %q", last)
 	}
 }

@@ -40,8 +40,8 @@ type Rehearsal struct {
 // rehearsed is a Rehearsal as far as it is one of the target's, and what it means for pods.
 type rehearsed struct {
 	Rehearsal
-	// template are the containers of the target's template, wanted the same with the images that admission gives them.
-	template, wanted []corev1.Container
+	// containers are those of the target's template, with the images that admission gives them.
+	containers []corev1.Container
 	// own are the names of the containers in the template, init containers too.
 	own map[string]bool
 	// additions are those of Pod.
@@ -50,7 +50,7 @@ type rehearsed struct {
 
 // of reads the rehearsal for a target with that template, whose containers are decoded already.
 func (r Rehearsal) of(target types.UID, template Template, containers []corev1.Container) rehearsed {
-	found := rehearsed{template: containers, wanted: containers}
+	found := rehearsed{containers: containers}
 	if r.Target != target {
 		return found
 	}
@@ -67,28 +67,15 @@ func (r *rehearsed) read(spec corev1.PodSpec) {
 	for _, container := range r.Pod.Spec.Containers {
 		images[container.Name] = container.Image
 	}
-	r.wanted = slices.Clone(r.template)
-	for i := range r.wanted {
-		r.wanted[i].Image = cmp.Or(images[r.wanted[i].Name], r.wanted[i].Image)
+	r.containers = slices.Clone(r.containers)
+	for i := range r.containers {
+		r.containers[i].Image = cmp.Or(images[r.containers[i].Name], r.containers[i].Image)
 	}
 	r.own = map[string]bool{}
 	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
 		r.own[container.Name] = true
 	}
 	r.additions = r.added(r.Pod)
-}
-
-// wants are the containers with the images that the pod needs. One with a gate got its images together with its identity: once it is one
-// of the target it needs none, whatever admission would make of a new one. One without gate is not given images that no template has:
-// when it has to go back, nobody would know to which.
-func (r rehearsed) wants(pod *corev1.Pod, isTargets bool) []corev1.Container {
-	switch {
-	case !Gated(pod):
-		return r.template
-	case isTargets:
-		return nil
-	}
-	return r.wanted
 }
 
 // against is why no pod can become in place what a new one would be; nil if that is not known of all.
@@ -99,28 +86,16 @@ func (r rehearsed) against() *Reason {
 	return &Reason{Code: CodeRefused, Message: "no new pod is admitted: " + r.Refused}
 }
 
-// againstPod is why this one cannot; nil if it can, or need not.
-func (r rehearsed) againstPod(s *podState, isTargets bool) *Reason {
-	if !Gated(s.pod) || r.Unknown != "" && !isTargets {
-		if reason := s.rewritten(); reason != nil {
-			return reason
-		}
-	}
-	if r.Pod == nil || isTargets {
-		return nil
-	}
-	if reason := r.rewritesUngated(s.pod); reason != nil {
-		return reason
-	}
-	return r.injects(s.pod)
-}
-
-func (r rehearsed) rewritesUngated(pod *corev1.Pod) *Reason {
-	for i, container := range r.template {
-		if image := r.wanted[i].Image; !Gated(pod) && image != container.Image {
-			return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf("admission makes %q of image %q of container %s, and pod %s was born without readiness gate",
-				image, container.Image, container.Name, pod.Name)}
-		}
+// againstPod is why this one, of another revision, cannot; nil if it can. What it has had so far does not matter, as it gets what the
+// rehearsed pod has. But where that is not known, an image that is not its template's tells that the next would be changed, too.
+func (r rehearsed) againstPod(s *podState) *Reason {
+	switch {
+	case r.Pod != nil:
+		return r.injects(s.pod)
+	case r.Unknown != "" && len(s.rewritten) > 0:
+		image := s.rewritten[0]
+		return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf("container %s of pod %s has image %q although its template says %q, and %s",
+			image.Container, s.pod.Name, image.From, image.To, r.Unknown)}
 	}
 	return nil
 }
@@ -209,8 +184,8 @@ const asking = "ask what admission makes of a new pod"
 func (v *view) notAsRehearsed() *Reason {
 	reason := v.rehearsed.against()
 	for _, m := range v.members {
-		if reason == nil && !m.borrowed {
-			reason = v.rehearsed.againstPod(&m.podState, m.owner == v.target)
+		if reason == nil && !m.borrowed && m.owner != v.target {
+			reason = v.rehearsed.againstPod(&m.podState)
 		}
 	}
 	return reason
@@ -238,9 +213,9 @@ func (v *daemonView) rehearse() {
 
 func (v *daemonView) notAsRehearsed() *Reason {
 	reason := v.rehearsed.against()
-	for _, m := range v.members {
-		if reason == nil && m.housekeeping == nil && m.change.InPlace() {
-			reason = v.rehearsed.againstPod(&m.podState, v.updated(m))
+	for m := range v.pending() {
+		if reason == nil && m.change.InPlace() {
+			reason = v.rehearsed.againstPod(&m.podState)
 		}
 	}
 	return reason

@@ -119,12 +119,11 @@ func TestRehearsalDecides(t *testing.T) {
 			r.Rehearsal = Rehearsal{Target: "b", Unknown: "no dry run"}
 			setImages(old, "mirror/v1")
 		}, CodeRewrittenImage},
-		"it was, without a gate": {func(_ *Rollout, new, old *corev1.Pod) {
+		"it is, without a gate": {func(_ *Rollout, new, old *corev1.Pod) {
 			setImages(new, "mirror/v2")
 			setImages(old, "mirror/v1")
 			ungated(old)
-		}, CodeRewrittenImage},
-		"it is since lately, without a gate": {func(_ *Rollout, new, old *corev1.Pod) { setImages(new, "mirror/v2"); ungated(old) }, CodeRewrittenImage},
+		}, ""},
 		"one of the target was rewritten otherwise": {func(r *Rollout, _, _ *corev1.Pod) {
 			setImages(r.pod("q", r.ReplicaSets[1]), "elsewhere/v2")
 			r.ReplicaSets[0].Labels[LabelSettling] = seconds(start)
@@ -167,31 +166,57 @@ func TestRehearsalDecides(t *testing.T) {
 
 func setImages(pod *corev1.Pod, image string) { pod.Spec.Containers[0].Image = image }
 
-// TestStepsOfARewrittenImage: pods have the images of new ones, and else nothing is different.
-func TestStepsOfARewrittenImage(t *testing.T) {
-	s := newScene(t, 2, nil, false)
-	s.mirror = true
-	before := sorted(s.pods.objects)
-	s.edit("sets the image", app{image: "v2"})
-	s.rest()
-	steps := s.steps
-	s.intact(before)
-	s.steps = nil
-	s.edit("sets the image", app{image: "v3"})
-	s.rest()
-	if len(s.steps) != len(steps) {
-		t.Errorf("the second update took the steps %v", s.steps)
+// TestRewrittenImages: pods get the images of new ones, and all else is as ever.
+func TestRewrittenImages(t *testing.T) {
+	for name, ungated := range map[string]bool{"gated": false, "without gates": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, 2, nil, ungated)
+			s.mirror = true
+			before := sorted(s.pods.objects)
+			for _, image := range []string{"v2", "v3"} {
+				s.edit("sets the image", app{image: image})
+				s.rest()
+				s.intact(before)
+			}
+			s.steps = nil
+			s.edit("sets a label", app{image: "v3", chart: "c2"})
+			s.rest()
+			s.expect("C marks", "D marks", "C 2 → 1", "move 1", "D 0 → 1", "C 1 → 0", "move 2", "D 1 → 2", "C marks", "D marks")
+			s.intact(before)
+			for _, pod := range sorted(s.pods.objects) {
+				if got := images(pod); got != "app=mirror/v3" {
+					t.Errorf("%s has %s", pod.Name, got)
+				}
+			}
+		})
 	}
-	s.intact(before)
-	s.steps = nil
-	s.edit("sets a label", app{image: "v3", chart: "c2"})
-	s.rest()
-	s.expect("C marks", "D marks", "C 2 → 1", "move 1", "D 0 → 1", "C 1 → 0", "move 2", "D 1 → 2", "C marks", "D marks")
-	s.intact(before)
-	for _, pod := range sorted(s.pods.objects) {
-		if got := images(pod); got != "app=mirror/v3" {
-			t.Errorf("%s has %s", pod.Name, got)
-		}
+}
+
+// TestRewrittenImageGoesBack: a pod without gate that restarts when the update is undone or given back gets what it had.
+func TestRewrittenImageGoesBack(t *testing.T) {
+	for name, ends := range map[string]func(*scene){
+		"undone":         func(s *scene) { s.edit("undoes", app{image: "v1", sidecar: "s1"}) },
+		"no longer ours": func(s *scene) { s.mode = ModeRecreate },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, 1, nil, true)
+			s.mirror = true
+			s.edit("sets the images", app{image: "v1", sidecar: "s1"})
+			s.rest()
+			s.steps = nil
+			s.edit("sets one image", app{image: "v2", sidecar: "s1"})
+			s.until(s.moved(1))
+			if got := images(sorted(s.pods.objects)[0]); got != "app=mirror/v2,side=mirror/s1" {
+				t.Fatalf("half-way the pod has %s", got)
+			}
+			first := sorted(s.pods.objects)[0].Name
+			ends(s)
+			s.steps = nil
+			s.until(s.moved(1))
+			if got := images(s.pods.objects[first]); got != "app=mirror/v1,side=mirror/s1" {
+				t.Errorf("the pod went back to %s", got)
+			}
+		})
 	}
 }
 

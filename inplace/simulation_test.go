@@ -675,7 +675,7 @@ func (w *world) checkEnd() {
 func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w := newWorld(t, seed, tracing)
 	w.pull.parallel = int(seed % 3)
-	w.mirror = w.gatesBorn && seed%4 == 1
+	w.mirror = seed%4 == 1
 	w.calm()
 	w.rules.loose = w.rng.Intn(2) == 0
 	w.rules.originals = sorted(w.pods.objects)
