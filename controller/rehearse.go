@@ -27,12 +27,11 @@ const (
 	unanswered = time.Minute
 )
 
-// rehearsal is what is known of the update of a workload.
+// rehearsal is what is known of new pods for the update of a workload to that target, and since when it has been asked.
 type rehearsal struct {
 	inplace.Rehearsal
-	// asked is since when there was no answer about that target.
-	asked  time.Time
 	target types.UID
+	asked  time.Time
 }
 
 // rehearsed asks for a plan, and where that needs a rehearsal, for one that knows what came of it. What is known is of one update: before

@@ -106,14 +106,10 @@ func (r rehearsed) injects(pod *corev1.Pod) *Reason {
 	if maps.Equal(has, r.additions) {
 		return nil
 	}
-	different := func(added addition) bool {
-		gets, isNew := r.additions[added]
-		had, isOld := has[added]
-		return isNew != isOld || gets != had
-	}
-	all := slices.SortedFunc(maps.Keys(r.additions), addition.compare)
-	all = slices.AppendSeq(all, maps.Keys(has))
-	added := all[slices.IndexFunc(all, different)]
+	both := maps.Clone(has)
+	maps.Copy(both, r.additions)
+	all := slices.SortedFunc(maps.Keys(both), addition.compare)
+	added := all[slices.IndexFunc(all, func(a addition) bool { return a.in(has) != a.in(r.additions) })]
 	return &Reason{Code: CodeInjected, Message: fmt.Sprintf("admission gives new pods %s, and pod %s has %s",
 		added.in(r.additions), pod.Name, added.in(has))}
 }
