@@ -52,6 +52,8 @@ func (d daemonSet) setEndpoints(endpoints inplace.Endpoints) { d.Endpoints = end
 
 func (d daemonSet) pulling() *inplace.Pulling { return &d.Pull }
 
+func (d daemonSet) rehearsal() *inplace.Rehearsal { return &d.Rehearsal }
+
 func (d daemonSet) done() bool { return !d.Unfinished() && isRolledOut(d.DaemonSet) }
 
 func (d daemonSet) fresh(inplace.Plan) bool { return !d.Begun() }

@@ -55,6 +55,8 @@ func (d deployment) setEndpoints(endpoints inplace.Endpoints) { d.Endpoints = en
 
 func (d deployment) pulling() *inplace.Pulling { return &d.Pull }
 
+func (d deployment) rehearsal() *inplace.Rehearsal { return &d.Rehearsal }
+
 func (d deployment) done() bool { return len(d.Sources()) == 0 && isComplete(d.Deployment) }
 
 func (d deployment) fresh(plan inplace.Plan) bool { return plan.Verdict.Target.Status.Replicas == 0 }

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,35 +19,8 @@ type quotaReader interface {
 	Quotas(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error)
 }
 
-// refusals remembers for which targets the API server takes no pullers, so that it is not asked with every event. A restart
-// asks once more.
-type refusals struct {
-	lock  sync.Mutex
-	known map[types.NamespacedName]inplace.Refused
-}
-
-func (r *refusals) of(workload types.NamespacedName) inplace.Refused {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	return r.known[workload]
-}
-
-func (r *refusals) note(workload types.NamespacedName, refused inplace.Refused) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	if r.known == nil {
-		r.known = map[types.NamespacedName]inplace.Refused{}
-	}
-	r.known[workload] = refused
-}
-
-func (r *refusals) forget(workload types.NamespacedName) {
-	r.lock.Lock()
-	defer r.lock.Unlock()
-	delete(r.known, workload)
-}
-
-// plan asks for a plan, and once more with what the quotas leave if pods are to be created.
+// plan asks for a plan, once more with the answer if it needs a rehearsal, and once more with what the quotas leave if pods are to be
+// created.
 func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout rollout) (inplace.Plan, error) {
 	endpoints, err := r.drains.endpoints(ctx, workload, rollout.scene())
 	if err != nil {
@@ -57,7 +29,7 @@ func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, ro
 	rollout.setEndpoints(endpoints)
 	pull := rollout.pulling()
 	pull.Refused = r.refusals.of(workload)
-	plan := rollout.Plan()
+	plan := r.rehearsed(ctx, workload, rollout)
 	if !slices.ContainsFunc(plan.Steps, createsPuller) {
 		return plan, nil
 	}

@@ -35,6 +35,8 @@ type rollout interface {
 	setEndpoints(endpoints inplace.Endpoints)
 	// pulling is what is known of images on nodes, to be completed before Plan.
 	pulling() *inplace.Pulling
+	// rehearsal is what is known of new pods, for Plan.
+	rehearsal() *inplace.Rehearsal
 	// done tells whether every pod is where it belongs and available, by the native controller's own account.
 	done() bool
 	// overdue tells whether the native controller says that there has been no progress for too long.
@@ -85,10 +87,12 @@ type Reconciler struct {
 	cached, live source
 	drains       *drains
 	quotas       quotaReader
-	refusals     refusals
-	failing      failing
-	writer       writer
-	reporter     *reporter
+	// refusals are the targets for which the API server takes no pullers.
+	refusals   notes[inplace.Refused]
+	rehearsals notes[rehearsal]
+	failing    failing
+	writer     writer
+	reporter   *reporter
 }
 
 // Reconcile takes the steps that are due for one workload.
@@ -102,6 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.drains.forget(request.NamespacedName)
 		r.refusals.forget(request.NamespacedName)
 		r.failing.forget(request.NamespacedName)
+		r.rehearsals.forget(request.NamespacedName)
 		r.reporter.gone(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}

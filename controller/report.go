@@ -27,7 +27,9 @@ const (
 	// EventPullFailed tells of an image for which nothing restarts, EventNotPulled why containers stop before images are pulled.
 	EventPullFailed = "ImagePullFailed"
 	EventNotPulled  = "PrePullSkipped"
-	EventMoved      = "UpdatedInPlace"
+	// EventNotRehearsed tells that nobody knows what admission makes of new pods.
+	EventNotRehearsed = "RehearsalSkipped"
+	EventMoved        = "UpdatedInPlace"
 )
 
 // longestNote is what events.k8s.io takes (pkg/apis/core/validation/events.go).
@@ -52,7 +54,7 @@ type update struct {
 	mode    inplace.Mode
 	started time.Time
 	stalled bool
-	pulls   map[string]bool         // what was told of them
+	told    map[string]bool         // of what goes before the restarts
 	away    map[types.UID]time.Time // since when a pod has not been Ready
 }
 
@@ -74,7 +76,7 @@ func (r *reporter) report(rollout rollout, plan inplace.Plan, writes []write) {
 	n := news{reporter: r, scene: seen, key: client.ObjectKeyFromObject(seen.workload), rollout: rollout, plan: plan, writes: writes}
 	n.begun()
 	n.moves()
-	n.pulls()
+	n.preparations()
 	n.absences()
 	n.stalled()
 	n.released()
@@ -142,7 +144,7 @@ func (n news) begun() {
 	adopted := known == nil && !now
 	n.failed(n.key, "Superseded")
 	n.updates[n.key] = &update{target: target.GetUID(), mode: n.mode, started: n.now,
-		pulls: map[string]bool{}, away: map[types.UID]time.Time{}}
+		told: map[string]bool{}, away: map[types.UID]time.Time{}}
 	n.metrics.inFlight.Inc()
 	delete(n.recreates, n.key)
 	if adopted {
@@ -180,7 +182,8 @@ func (n news) adopt(known *update) {
 		known.started = started
 	}
 	known.stalled = n.rollout.overdue()
-	known.pulls[EventNotPulled] = n.plan.NotPulled != ""
+	known.told[EventNotPulled] = n.plan.NotPulled != ""
+	known.told[EventNotRehearsed] = n.plan.NotRehearsed != ""
 }
 
 // moves tells each pod that was given new images, a new revision, or both.
@@ -215,8 +218,9 @@ func imageChanges(before, after *corev1.Pod) string {
 	return strings.Join(changes, ", ")
 }
 
-// pulls tells once of each image that cannot be pulled, and once that some are not pulled before containers stop.
-func (n news) pulls() {
+// preparations tells once of each image that cannot be pulled, once that some are not pulled before containers stop, and once that
+// nobody knows what policies say.
+func (n news) preparations() {
 	for _, w := range n.writes {
 		if createsPuller(w.step) {
 			n.metrics.pullers.Inc()
@@ -226,13 +230,17 @@ func (n news) pulls() {
 	if known == nil {
 		return
 	}
-	if why := n.plan.NotPulled; why != "" && !known.pulls[EventNotPulled] {
-		known.pulls[EventNotPulled] = true
+	if why := n.plan.NotRehearsed; why != "" && !known.told[EventNotRehearsed] {
+		known.told[EventNotRehearsed] = true
+		n.event(n.workload, corev1.EventTypeNormal, EventNotRehearsed, "What admission makes of new pods is not known: "+why)
+	}
+	if why := n.plan.NotPulled; why != "" && !known.told[EventNotPulled] {
+		known.told[EventNotPulled] = true
 		n.event(n.workload, corev1.EventTypeNormal, EventNotPulled, "Images are not pulled before containers stop: "+why)
 	}
 	for _, failure := range n.plan.PullFailures {
-		if !known.pulls[failure] {
-			known.pulls[failure] = true
+		if !known.told[failure] {
+			known.told[failure] = true
 			n.metrics.pullsFailed.Inc()
 			n.event(n.workload, corev1.EventTypeWarning, EventPullFailed, failure)
 		}

@@ -46,7 +46,7 @@ func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 			j.violation(e, "is of %s, but its label %s is %q instead of %q", revision.Name, key, pod.Labels[key], value)
 		}
 	}
-	if gated(pod) && !maps.Equal(imagesOf(pod.Spec), imagesOf(template.Spec)) {
+	if gated(pod) && !hasImages(pod, template.Spec) {
 		j.violation(e, "is of %s, but has images %v instead of %v", revision.Name, imagesOf(pod.Spec), imagesOf(template.Spec))
 	}
 }

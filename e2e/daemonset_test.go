@@ -87,8 +87,10 @@ func daemonEdits() map[string]daemonEdit {
 	}
 }
 
-func bumpChart(s *stage) {
-	s.patch(agents, `{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}`)
+func bumpChart(s *stage) { s.bumpChart(agents) }
+
+func (s *stage) bumpChart(name string) {
+	s.patch(name, `{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}`)
 }
 
 // newDaemonStage is newStage for DaemonSets: it also demands that the native controller has nothing to complain about.

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -212,9 +211,8 @@ func (j *judge) agreement(e event, pod *corev1.Pod) {
 			j.violation(e, "is under %s, but its label %s is %q instead of %q", set.Name, key, pod.Labels[key], value)
 		}
 	}
-	template := imagesOf(set.Spec.Template.Spec)
-	if gated(pod) && !maps.Equal(imagesOf(pod.Spec), template) {
-		j.violation(e, "is under %s, but has images %v instead of %v", set.Name, imagesOf(pod.Spec), template)
+	if template := set.Spec.Template.Spec; gated(pod) && !hasImages(pod, template) {
+		j.violation(e, "is under %s, but has images %v instead of %v", set.Name, imagesOf(pod.Spec), imagesOf(template))
 	}
 	j.frozen(e, pod, set)
 }

@@ -124,6 +124,7 @@ func TestTogether(t *testing.T) {
 		"borrow":    borrow,
 		"drain":     drains,
 		"ownpower":  ownPower,
+		"rehearsal": rehearsals,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

@@ -78,12 +78,7 @@ func optedOut(t *testing.T) {
 func refusedByPolicy(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3))
-	s.kubectl(fmt.Sprintf(noImagePatches, s.namespace), "apply", "-f", "-")
-	t.Cleanup(func() {
-		if _, _, err := kubectl(context.Background(), fmt.Sprintf(noImagePatches, s.namespace), "delete", "-f", "-"); err != nil {
-			t.Error(err)
-		}
-	})
+	s.decree(fmt.Sprintf(noImagePatches, s.namespace))
 	s.eventually("the policy to be in force", func(ctx context.Context) error {
 		_, _, err := kubectl(ctx, "", "-n", s.namespace, "set", "image", "pods", "--all", "app="+appImage("v9"), "--dry-run=server")
 		if err == nil {

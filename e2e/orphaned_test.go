@@ -27,15 +27,21 @@ func everyManagerKilled(t *testing.T) {
 // reopens skips what needs a cluster that opens gates by itself. Where it could, the policy must be there.
 func reopens(t *testing.T) {
 	t.Helper()
+	mutates(t)
+	if _, _, err := kubectl(t.Context(), "", "get", "mutatingadmissionpolicybinding", "stayput-reopen"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mutates skips what needs a MutatingAdmissionPolicy.
+func mutates(t *testing.T) {
+	t.Helper()
 	served, err := clients.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == "mutatingadmissionpolicies" }) {
 		t.Skip("this cluster serves no MutatingAdmissionPolicy, as Kubernetes 1.36 does")
-	}
-	if _, _, err := kubectl(t.Context(), "", "get", "mutatingadmissionpolicybinding", "stayput-reopen"); err != nil {
-		t.Fatal(err)
 	}
 }
 

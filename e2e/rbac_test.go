@@ -29,6 +29,7 @@ func (r right) String() string { return strings.TrimSuffix(r.verb+" "+r.resource
 var neverSeen = map[right]string{
 	{"apps", "deployments/finalizers", "update"}: "asked of whoever writes an ownerReference, by an admission plugin that is off here",
 	{"apps", "replicasets/finalizers", "update"}: "the same",
+	{"apps", "daemonsets/finalizers", "update"}:  "the same",
 	{"apps", "controllerrevisions", "get"}:       "only after the API server has refused to patch one",
 	{"", "events", "patch"}:                      "only when a leader's event repeats itself",
 }

@@ -112,17 +112,22 @@ func revert(old, patched map[string]any, field string, allowed func(string) bool
 	return reverted
 }
 
-// metadataMap returns the labels or annotations of a canonical template, which it creates if there are none.
+// metadataMap returns the labels or annotations of a template, which it creates if there are none.
 func metadataMap(template map[string]any, field string) map[string]any {
-	for _, key := range []string{"metadata", field} {
-		child, ok := template[key].(map[string]any)
+	return made(template, "metadata", field)
+}
+
+// made returns the object at a path of object keys, which it creates if there is none.
+func made(tree map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		child, ok := tree[key].(map[string]any)
 		if !ok {
 			child = map[string]any{}
-			template[key] = child
+			tree[key] = child
 		}
-		template = child
+		tree = child
 	}
-	return template
+	return tree
 }
 
 // revertImages puts the old images into the containers of the new tree and returns what had changed. Containers are matched by

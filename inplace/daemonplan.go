@@ -21,21 +21,15 @@ func (r DaemonRollout) Plan() Plan {
 		v.leave()
 		return v.finish()
 	}
-	if reason := v.impossible(); reason != nil {
+	if reason := v.notAsRehearsed(); reason != nil {
 		return r.Release(*reason)
+	}
+	if v.unrehearsed() {
+		v.rehearse()
+		return v.finish()
 	}
 	v.update()
 	return v.finish()
-}
-
-// impossible is what only the pods tell against an update in place; nil if nothing does.
-func (v *daemonView) impossible() *Reason {
-	for _, m := range v.members {
-		if reason := m.rewritten(); reason != nil && m.housekeeping == nil {
-			return reason
-		}
-	}
-	return nil
 }
 
 // update is the whole story of an update in place. It is marked first: who finds it later knows that there is somebody to wake.
@@ -239,6 +233,7 @@ func (v *daemonView) lastGate() time.Time {
 func (v *daemonView) finish() Plan {
 	v.arrange()
 	v.plan.Verdict = v.verdict
+	v.plan.NotRehearsed = v.rehearsed.Unknown
 	v.plan.Progress = v.progress()
 	if v.plan.Phase != "" {
 		return v.plan

@@ -27,12 +27,14 @@ type DaemonRollout struct {
 	// Pods are those the DaemonSet controls, terminating ones too.
 	Pods []*corev1.Pod
 	// Nodes are all of the cluster; nil if the caller knows none, so that pods are taken to be where they should.
-	Nodes    []*corev1.Node
-	Pull     Pulling
-	Mode     Mode
-	Settings Settings
-	Rules    Rules
-	Now      time.Time
+	Nodes []*corev1.Node
+	Pull  Pulling
+	// Rehearsal: as for a Rollout.
+	Rehearsal Rehearsal
+	Mode      Mode
+	Settings  Settings
+	Rules     Rules
+	Now       time.Time
 	// HeldSince is since when the caller has held deletions of this update; zero if it has not.
 	HeldSince time.Time
 	// Recorded, Unread and Endpoints: as for a Rollout.

@@ -46,6 +46,9 @@ func newFleet(t *testing.T, nodes int, changes ...func(*fleet)) *fleet {
 // edit gives the DaemonSet a template, for which the native controller makes a revision unless there is one.
 func (f *fleet) edit(a app) {
 	f.DaemonSet.Spec.Template = a.template()
+	defer func() {
+		f.Rehearsal = Rehearsal{Target: f.Target().UID, Pod: &corev1.Pod{Spec: a.template().Typed().Spec}}
+	}()
 	if f.Target() != nil {
 		return
 	}
@@ -448,6 +451,7 @@ func TestDaemonsAreWokenAfterAGate(t *testing.T) {
 func TestDaemonRewrittenImageIsReleased(t *testing.T) {
 	f := newFleet(t, 1, func(f *fleet) { f.Pods[0].Spec.Containers[0].Image = "mirror/v1" })
 	f.edit(app{image: "v2"})
+	f.Rehearsal = Rehearsal{Target: "2", Unknown: "nobody knows"}
 	f.once()
 	f.expect("mark 2 false true")
 }

@@ -13,13 +13,14 @@ import (
 type daemonView struct {
 	DaemonRollout
 	draft
-	verdict Verdict
-	target  *ControllerRevision // nil as long as the native controller has not made it
-	members []*daemon           // by name: an order that no event changes
-	nodes   map[string]*corev1.Node
-	placed  map[string][]types.UID // the live pods, by node
-	places  places
-	marks   map[*ControllerRevision]marks
+	verdict   Verdict
+	rehearsed rehearsed
+	target    *ControllerRevision // nil as long as the native controller has not made it
+	members   []*daemon           // by name: an order that no event changes
+	nodes     map[string]*corev1.Node
+	placed    map[string][]types.UID // the live pods, by node
+	places    places
+	marks     map[*ControllerRevision]marks
 	// What was worked out of templates once: by hash, the revisions; and what the DaemonSet wants.
 	revisions map[string]*revision
 	wanted    []corev1.Container
@@ -54,6 +55,11 @@ func (r DaemonRollout) view() *daemonView {
 		places: r.DaemonSet.places(), nodes: byName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*ControllerRevision]marks{}, revisions: map[string]*revision{},
 	}
+	target := types.UID("")
+	if v.target != nil {
+		target = v.target.UID
+	}
+	v.rehearsed = r.Rehearsal.of(target, r.DaemonSet.Spec.Template, v.wanted)
 	for _, pod := range r.Pods {
 		if live(pod) {
 			v.placed[pod.Spec.NodeName] = append(v.placed[pod.Spec.NodeName], pod.UID)
@@ -72,14 +78,14 @@ func (r DaemonRollout) view() *daemonView {
 }
 
 func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
-	m := &daemon{revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
+	m := &daemon{podState: podState{pod: pod}, revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
 	var own []corev1.Container
 	if m.revision == nil {
 		m.change.Reasons = Reasons{{Code: CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}
 	} else {
 		own, m.change = m.revision.containers, m.revision.change
 	}
-	m.podState = v.state(pod, own, v.wanted, v.DaemonSet.Spec.MinReadySeconds, v.Now)
+	m.podState = v.state(pod, own, v.rehearsed, v.updated(m), v.DaemonSet.Spec.MinReadySeconds, v.Now)
 	return m
 }
 

@@ -129,7 +129,9 @@ type world struct {
 	heldSince map[string]time.Time
 
 	gatesBorn bool
-	pull      pullModel
+	// mirror: admission has all images come from there.
+	mirror bool
+	pull   pullModel
 	// lags are those of our controller, the Deployment controller and the ReplicaSet controller.
 	lags  [3]lag
 	rules judge
@@ -186,6 +188,7 @@ func (w *world) rollout() Rollout {
 	r := Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
 		Recorded: w.recorded, Now: w.now}
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
+	r.Rehearsal = w.rehearsal(r.Target())
 	return r
 }
 
@@ -277,8 +280,7 @@ func (w *world) createPod(rs *ReplicaSet) error {
 	}
 	w.made++
 	name := fmt.Sprintf("%s-%03d", rs.Name, w.made)
-	template := rs.Spec.Template.Typed()
-	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod := &corev1.Pod{ObjectMeta: rs.Spec.Template.Typed().ObjectMeta, Spec: w.admitted(rs.Spec.Template)}
 	pod.Name, pod.UID, pod.Generation = name, types.UID(name), 1
 	pod.CreationTimestamp = metav1.NewTime(w.now)
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
@@ -291,6 +293,25 @@ func (w *world) createPod(rs *ReplicaSet) error {
 	w.logf("%s created", name)
 	put(w, w.pods, pod)
 	return nil
+}
+
+// admitted is what admission makes of the spec of a new pod.
+func (w *world) admitted(template Template) corev1.PodSpec {
+	spec := template.Typed().Spec
+	for i := range spec.Containers {
+		if w.mirror {
+			spec.Containers[i].Image = "mirror/" + spec.Containers[i].Image
+		}
+	}
+	return spec
+}
+
+// rehearsal is answered at once.
+func (w *world) rehearsal(target *ReplicaSet) Rehearsal {
+	if target == nil {
+		return Rehearsal{}
+	}
+	return Rehearsal{Target: target.UID, Pod: &corev1.Pod{Spec: w.admitted(target.Spec.Template)}}
 }
 
 const plenty = 100

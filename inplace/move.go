@@ -3,6 +3,7 @@ package inplace
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,11 +21,13 @@ type Move struct {
 	Containers map[string]MovedContainer `json:"containers,omitempty"`
 	// Unready: its containers were not ready at that patch. Then that they are not ready is no sign of its having been seen.
 	Unready bool `json:"unready,omitempty"`
+	// Back are the images, by container, that a pod has to get again if it does not become what Hash says: those it had under its labels.
+	Back map[string]string `json:"back,omitempty"`
 }
 
 // MovedContainer is a container before its image was patched.
 type MovedContainer struct {
-	// Image it gets, as the template says.
+	// Image it gets: what admission makes of the template's.
 	Image string `json:"image"`
 	// ImageID and ContainerID it had.
 	ImageID     string `json:"imageID,omitempty"`
@@ -148,6 +151,15 @@ func (m Move) next(pod *corev1.Pod, hash string, entries map[string]MovedContain
 		next.Containers[image.Container] = before
 	}
 	return next
+}
+
+// halfway are the images by which the pod differs from what its labels say, and those to go back to.
+func (m Move) halfway(pod *corev1.Pod) []ImageChange {
+	var before []corev1.Container
+	for _, name := range slices.Sorted(maps.Keys(m.Back)) {
+		before = append(before, corev1.Container{Name: name, Image: m.Back[name]})
+	}
+	return differing(pod, before)
 }
 
 // pending are the containers that have not arrived where they were sent.

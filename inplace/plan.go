@@ -32,6 +32,10 @@ type Plan struct {
 	Phase Phase
 	// Message is one clause about the phase.
 	Message string
+	// Rehearse is what has to be known first: the plan is made again with the answer. Nil if nothing is asked.
+	Rehearse *Rehearse
+	// NotRehearsed is why nobody knows what admission makes of new pods; empty if that is known, or not asked.
+	NotRehearsed string
 	// After: look again then, even if nothing changes; 0 if that is not needed.
 	After    time.Duration
 	Progress Progress
@@ -67,24 +71,23 @@ func (r Rollout) Plan() Plan {
 	if reason := v.impossible(); reason != nil {
 		return r.Release(*reason)
 	}
+	if v.unrehearsed() {
+		v.rehearse()
+		return v.finish()
+	}
 	v.update()
 	return v.finish()
 }
 
 // impossible is what only pods and replicas tell against an update in place; nil if nothing does.
 func (v *view) impossible() *Reason {
-	for _, m := range v.members {
-		if reason := m.rewritten(); reason != nil {
-			return reason
-		}
-	}
 	if v.nativeUnderWay() {
 		return &Reason{Code: CodeUnderWay, Message: "the Deployment controller has begun a rollout with new pods"}
 	}
 	if v.slipsAgain() {
 		return &Reason{Code: CodeUnderWay, Message: "the Deployment controller scales although it should be held: the API server does not reach Stayput's webhooks"}
 	}
-	return nil
+	return v.notAsRehearsed()
 }
 
 // nativeUnderWay: the Deployment controller has given replicas to the target, and nobody of us has had a part in that. Either the
@@ -141,6 +144,7 @@ func (v *view) prepare() {
 func (v *view) finish() Plan {
 	v.arrange()
 	v.plan.Verdict = v.verdict
+	v.plan.NotRehearsed = v.rehearsed.Unknown
 	v.plan.Progress = v.progress()
 	if v.plan.Phase != "" {
 		return v.plan

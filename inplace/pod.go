@@ -2,6 +2,8 @@ package inplace
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -15,8 +17,9 @@ type podState struct {
 	move Move
 	// images are those the pod needs to become one of the target.
 	images []ImageChange
-	// halfway: it has other images than its revision's template, as an ungated pod of a Deployment has in the middle of its
-	// update.
+	// rewritten are the images it has that are neither its revision's template's nor halfway: admission has changed them.
+	rewritten []ImageChange
+	// halfway: it has images of another revision than its labels say, as an ungated pod of a Deployment in the middle of its update.
 	halfway []ImageChange
 	// available as natively (Ready for minReadySeconds), and neither being drained nor still what it was before a patch.
 	available bool
@@ -44,17 +47,19 @@ func live(pod *corev1.Pod) bool {
 }
 
 func (v *view) member(pod *corev1.Pod, owner *replicaSet) *member {
-	var target []corev1.Container
-	if v.verdict.Target != nil {
-		target = v.containersOf(v.verdict.Target)
-	}
-	return &member{podState: v.state(pod, v.containersOf(owner.rs), target, v.Deployment.Spec.MinReadySeconds, v.Now), owner: owner}
+	isTargets := owner == v.target
+	return &member{podState: v.state(pod, v.containersOf(owner.rs), v.rehearsed, isTargets, v.Deployment.Spec.MinReadySeconds, v.Now), owner: owner}
 }
 
-// state looks at a pod that was made from a template with its own containers and needs those of the target.
-func (d *draft) state(pod *corev1.Pod, own, target []corev1.Container, minReadySeconds int32, now time.Time) podState {
-	s := podState{pod: pod, move: moveOf(pod), halfway: differing(pod, own), images: differing(pod, target),
-		borrowed: pod.Annotations[AnnotationBorrowed] != "", goes: goes(pod)}
+// state looks at a pod that was made from a template with its own containers. One that is the target's already needs no images, whatever
+// admission would make of a new one, unless it was on its way elsewhere.
+func (d *draft) state(pod *corev1.Pod, own []corev1.Container, target rehearsed, isTargets bool, minReadySeconds int32, now time.Time) podState {
+	s := podState{pod: pod, move: moveOf(pod), borrowed: pod.Annotations[AnnotationBorrowed] != "", goes: goes(pod)}
+	s.halfway, s.images = s.move.halfway(pod), differing(pod, target.containers)
+	if isTargets {
+		s.images = s.halfway
+	}
+	s.rewritten = slices.DeleteFunc(differing(pod, own), func(image ImageChange) bool { return s.move.Back[image.Container] != "" })
 	arrived, wait := s.move.arrived(pod, now)
 	available, later := availableAt(pod, minReadySeconds, now)
 	s.arrived, s.available = arrived, available && arrived && !Closed(pod)
@@ -108,18 +113,6 @@ func (s *podState) starting(now time.Time) (bool, time.Duration) {
 	return !grown && !s.ready(), wait
 }
 
-// rewritten tells of an image that is neither the template's nor from us: another webhook changed it at birth, and would have
-// changed the new one too.
-func (s *podState) rewritten() *Reason {
-	for _, image := range s.halfway {
-		if s.move.Containers[image.Container].Image != image.From || Gated(s.pod) {
-			return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf(
-				"container %s of pod %s has image %q although its template says %q", image.Container, s.pod.Name, image.From, image.To)}
-		}
-	}
-	return nil
-}
-
 // moveTo makes the pod one of the target: images and identity at once, so that at every moment label and owner say what its
 // spec is. The change is that from its owner's template to the target's.
 func (m *member) moveTo(target *ReplicaSet, change Change, now time.Time) PatchPod {
@@ -135,10 +128,24 @@ func (m *member) moveTo(target *ReplicaSet, change Change, now time.Time) PatchP
 
 // become gives the pod the images of the ReplicaSet and leaves its identity as it is.
 func (m *member) become(rs *ReplicaSet, images []ImageChange, now time.Time) PatchPod {
-	marked, patch := m.marked(m.move.next(m.pod, rs.Labels[labelTemplateHash], m.move.Containers, images, now))
+	mark := m.move.next(m.pod, rs.Labels[labelTemplateHash], m.move.Containers, images, now)
+	if rs != m.owner.rs {
+		mark.Back = m.before(images)
+	}
+	marked, patch := m.marked(mark)
 	change := Change{Images: images}
 	patch = append(patch, change.PodOperations(marked, Template{}, Template{})...)
 	return PatchPod{Pod: m.pod, Operations: guarded(m.pod, patch...), Why: fmt.Sprintf("images of %s, %s", rs.Name, change)}
+}
+
+// before are the images the pod had under its labels, as far as they have changed by now or change next.
+func (s *podState) before(next []ImageChange) map[string]string {
+	back := map[string]string{}
+	for _, image := range next {
+		back[image.Container] = image.From
+	}
+	maps.Copy(back, s.move.Back)
+	return back
 }
 
 // marked returns the pod with the mark, and the operations that put it there.

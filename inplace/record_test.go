@@ -33,7 +33,7 @@ func TestRefusedReleaseGoesOnRecord(t *testing.T) {
 	r.pod("q", source)
 	r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{
 		newCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, reasonMinimumAvailable, "", start.Add(-time.Hour))}
-	for code, want := range map[string]bool{CodeRefused: true, CodeFailing: true, CodeUnderWay: false, CodeUninstalled: false} {
+	for code, want := range map[string]bool{CodeRefused: true, CodeFailing: true, CodeUnderWay: true, CodeUninstalled: false} {
 		if _, is := recorded(r.Release(Reason{Code: code})); is != want {
 			t.Errorf("%s goes on record: %t", code, is)
 		}

@@ -111,7 +111,7 @@ func (v *view) unmarkSeen(why Reason) {
 // the user undid the update now, nobody else would ever notice.
 func (v *view) goBack() {
 	for _, m := range v.members {
-		if len(m.halfway) > 0 && m.rewritten() == nil {
+		if len(m.halfway) > 0 {
 			v.step(m.become(m.owner.rs, m.halfway, v.Now))
 		}
 	}

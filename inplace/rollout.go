@@ -24,7 +24,8 @@ const (
 	CodeCannotCreate    = "CannotCreate"   // the target is missing and must not be written from our types
 	CodeUnderWay        = "UnderWay"       // the native controller is at it
 	CodeTooLarge        = "TooLarge"       // what belongs to the workload is too large to be read
-	CodeRefused         = "Refused"        // a policy refused a patch; given by the controller
+	CodeRefused         = "Refused"        // a policy refuses new pods, or refused a patch; the latter is given by the controller
+	CodeInjected        = "Injected"       // admission gives new pods what running ones have not, or the other way round
 	CodeFailing         = "Failing"        // writes have failed for too long; given by the controller
 	CodeUntended        = "Untended"       // the leader has not looked after it lately
 	CodeUninstalled     = "Uninstalled"    // Stayput is leaving; given by the controller
@@ -41,12 +42,14 @@ type Rollout struct {
 	// Pods are those the ReplicaSets control, terminating ones too.
 	Pods []*corev1.Pod
 	// Nodes are those the pods are on, as far as they are known.
-	Nodes    []*corev1.Node
-	Pull     Pulling
-	Mode     Mode
-	Settings Settings
-	Rules    Rules
-	Now      time.Time
+	Nodes []*corev1.Node
+	Pull  Pulling
+	// Rehearsal is asked for by a Plan that needs one and has none.
+	Rehearsal Rehearsal
+	Mode      Mode
+	Settings  Settings
+	Rules     Rules
+	Now       time.Time
 	// Recorded is the hash of the template whose update was given back on record, empty if none was: see RecordRelease.
 	Recorded string
 	// Unread is why some ReplicaSets or pods are there only in outline; empty if none are.

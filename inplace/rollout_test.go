@@ -31,7 +31,16 @@ func (r *Rollout) replicaSet(hash string, a app, size int32) *ReplicaSet {
 	rs.Spec.Replicas, rs.Spec.Template = &size, a.template()
 	rs.Status.Replicas, rs.Status.ObservedGeneration = size, 1
 	r.ReplicaSets = append(r.ReplicaSets, rs)
+	r.Rehearsal = admitted(r.Target())
 	return rs
+}
+
+// admitted is a rehearsal in which admission leaves pods as they are.
+func admitted(target *ReplicaSet) Rehearsal {
+	if target == nil {
+		return Rehearsal{}
+	}
+	return Rehearsal{Target: target.UID, Pod: &corev1.Pod{Spec: target.Spec.Template.Typed().Spec}}
 }
 
 // pod adds a gated pod that serves.

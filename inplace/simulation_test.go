@@ -97,6 +97,7 @@ func (s *stayput) run() {
 		Recorded: s.recorded, Now: s.now}
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
+	r.Rehearsal = s.rehearsal(r.Target())
 	plan := r.Plan()
 	s.stopsForNothing(plan)
 	s.plannedOn, s.failed = &r, false
@@ -318,7 +319,7 @@ func (w *world) check() {
 		if pod.Labels[labelTemplateHash] != owner.Labels[labelTemplateHash] {
 			w.violated("%s is labelled %s and owned by %s", pod.Name, pod.Labels[labelTemplateHash], owner.Name)
 		}
-		if Gated(pod) && images(pod) != templateImages(owner.Spec.Template) {
+		if Gated(pod) && images(pod) != w.imagesOf(owner.Spec.Template) {
 			w.violated("%s has %s and is owned by %s", pod.Name, images(pod), owner.Name)
 		}
 	}
@@ -368,6 +369,14 @@ func templateImages(t Template) string {
 		imagesOf[string(t.raw)] = known
 	}
 	return known
+}
+
+// imagesOf are those of the pods that are made from the template.
+func (w *world) imagesOf(t Template) string {
+	if !w.mirror {
+		return templateImages(t)
+	}
+	return images(&corev1.Pod{Spec: w.admitted(t)})
 }
 
 // newWorld is a cluster with a Deployment that has been rolled out natively.
@@ -677,7 +686,7 @@ func (w *world) deleteStranded() {
 	for _, pod := range sorted(w.pods.objects) {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 		waits := Gated(pod) && !isTrue(pod, ConditionServing)
-		if live(pod) && (waits || owner != nil && images(pod) != templateImages(owner.Spec.Template)) {
+		if live(pod) && (waits || owner != nil && images(pod) != w.imagesOf(owner.Spec.Template)) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -715,7 +724,7 @@ func (w *world) checkEnd() {
 			w.violated("%s is still marked: %v", pod.Name, pod.Annotations)
 		case !metav1.IsControlledBy(pod, target) || pod.DeletionTimestamp != nil:
 			w.violated("%s is not one of %s", pod.Name, target.Name)
-		case images(pod) != templateImages(target.Spec.Template) || !w.runsItsSpec(pod):
+		case images(pod) != w.imagesOf(target.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
 		case !isTrue(pod, corev1.PodReady) || Gated(pod) && !isTrue(pod, ConditionServing):
 			w.violated("%s is not ready", pod.Name)
@@ -736,6 +745,7 @@ func (w *world) checkEnd() {
 func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w := newWorld(t, seed, tracing)
 	w.pull.parallel = int(seed % 3)
+	w.mirror = seed%4 == 1
 	w.calm()
 	w.rules.loose = w.rng.Intn(2) == 0
 	w.rules.originals = sorted(w.pods.objects)

@@ -13,11 +13,12 @@ import (
 type view struct {
 	Rollout
 	draft
-	verdict Verdict
-	target  *replicaSet   // nil as long as nobody has created it
-	sets    []*replicaSet // oldest first
-	members []*member     // by name: an order that no event changes
-	nodes   map[string]*corev1.Node
+	verdict   Verdict
+	rehearsed rehearsed
+	target    *replicaSet   // nil as long as nobody has created it
+	sets      []*replicaSet // oldest first
+	members   []*member     // by name: an order that no event changes
+	nodes     map[string]*corev1.Node
 	// What was worked out of templates once.
 	changes    map[*ReplicaSet]Change
 	containers map[*ReplicaSet][]corev1.Container
@@ -51,6 +52,9 @@ func (r Rollout) view() *view {
 			v.target = s
 		}
 		v.sets = append(v.sets, s)
+	}
+	if target := v.verdict.Target; target != nil {
+		v.rehearsed = r.Rehearsal.of(target.UID, target.Spec.Template, v.containersOf(target))
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if owner := v.ownerOf(pod); owner != nil && live(pod) {

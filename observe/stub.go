@@ -131,12 +131,24 @@ func readsAnnotation(key string, rules inplace.Rules) bool {
 // trimSpec drops what only kubelets and schedulers ask for. Volumes that are images tell what a puller pulls.
 func trimSpec(spec *corev1.PodSpec) {
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Image == nil })
-	spec.InitContainers, spec.EphemeralContainers = nil, nil
+	spec.EphemeralContainers = nil
 	spec.Affinity, spec.TopologySpreadConstraints, spec.NodeSelector, spec.HostAliases, spec.DNSConfig = nil, nil, nil, nil, nil
-	for i := range spec.Containers {
-		c := &spec.Containers[i]
-		c.Command, c.Args, c.Env, c.EnvFrom, c.VolumeMounts, c.VolumeDevices = nil, nil, nil, nil, nil, nil
-		c.LivenessProbe, c.ReadinessProbe, c.StartupProbe, c.SecurityContext = nil, nil, nil, nil
-		c.Resources, c.ResizePolicy, c.Ports = corev1.ResourceRequirements{}, nil, nil
+	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range containers {
+			trimContainer(&containers[i])
+		}
+	}
+}
+
+// trimContainer leaves the names of variables and the places of volumes: by them a rehearsal tells what admission adds.
+func trimContainer(c *corev1.Container) {
+	c.Command, c.Args, c.EnvFrom, c.VolumeDevices = nil, nil, nil, nil
+	c.LivenessProbe, c.ReadinessProbe, c.StartupProbe, c.SecurityContext = nil, nil, nil, nil
+	c.Resources, c.ResizePolicy, c.Ports = corev1.ResourceRequirements{}, nil, nil
+	for i := range c.Env {
+		c.Env[i] = corev1.EnvVar{Name: c.Env[i].Name}
+	}
+	for i := range c.VolumeMounts {
+		c.VolumeMounts[i] = corev1.VolumeMount{MountPath: c.VolumeMounts[i].MountPath}
 	}
 }

@@ -1,0 +1,113 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+const (
+	// askAgain is how long after a rehearsal without an answer there is another.
+	askAgain = 5 * time.Second
+	// unanswered is how long there may be none. Natively the pods would not be created meanwhile, either; but for a webhook that fails in
+	// rehearsals only nobody must be held.
+	unanswered = time.Minute
+)
+
+// rehearsal is what is known of new pods for the update of a workload to that target, and since when it has been asked.
+type rehearsal struct {
+	inplace.Rehearsal
+	target types.UID
+	asked  time.Time
+}
+
+// rehearsed asks for a plan, and where that needs a rehearsal, for one that knows what came of it. What is known is of one update: before
+// the next one to the same target policies may have changed.
+func (r *Reconciler) rehearsed(ctx context.Context, workload types.NamespacedName, rollout rollout) inplace.Plan {
+	*rollout.rehearsal() = r.rehearsals.of(workload).Rehearsal
+	plan := rollout.Plan()
+	if plan.Rehearse != nil {
+		*rollout.rehearsal() = r.rehearse(ctx, workload, *plan.Rehearse)
+		plan = rollout.Plan()
+	}
+	if plan.Rehearse != nil {
+		plan.After = askAgain
+	}
+	if !plan.Verdict.Held {
+		r.rehearsals.forget(workload)
+	}
+	return plan
+}
+
+// rehearse asks the API server, and gives up where it has not answered for too long.
+func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName, wanted inplace.Rehearse) inplace.Rehearsal {
+	known := r.rehearsals.of(workload)
+	if known.target != wanted.Target {
+		known = rehearsal{target: wanted.Target, asked: time.Now()}
+	}
+	pod, err := r.writer.rehearse(ctx, wanted)
+	known.Rehearsal = answer(wanted.Target, pod, err)
+	if known.Target == "" && time.Since(known.asked) > unanswered {
+		known.Rehearsal = inplace.Rehearsal{Target: wanted.Target, Refused: fmt.Sprintf("the API server has not answered for %s: %v", unanswered, err)}
+	}
+	if known.Target == "" {
+		log.FromContext(ctx).Error(err, "What admission makes of a new pod cannot be asked yet")
+	}
+	r.rehearsals.note(workload, known)
+	return known.Rehearsal
+}
+
+// rehearse has a pod created and not stored, and returns it as it would be.
+func (w writer) rehearse(ctx context.Context, wanted inplace.Rehearse) (*corev1.Pod, error) {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(wanted.Pod); err != nil {
+		return nil, fmt.Errorf("decoding a pod: %w", err)
+	}
+	if err := w.client.Create(ctx, object, client.DryRunAll, FieldOwner); err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{}
+	return pod, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, pod)
+}
+
+// answer is what the response says about new pods of the target; none if it may be another one soon.
+func answer(target types.UID, pod *corev1.Pod, err error) inplace.Rehearsal {
+	switch {
+	case err == nil:
+		return inplace.Rehearsal{Target: target, Pod: pod}
+	case saysNothing(err):
+		return inplace.Rehearsal{Target: target, Unknown: err.Error()}
+	case isRefused(err):
+		return inplace.Rehearsal{Target: target, Refused: err.Error()}
+	}
+	return inplace.Rehearsal{}
+}
+
+// notTheirs are refusals that say nothing about running pods: those of quotas (checkRequest in
+// k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go), which come after all policies; and that we may not create pods.
+var notTheirs = regexp.MustCompile(`is forbidden: (exceeded quota: |insufficient quota to consume: |status unknown for quota: |User .* cannot create resource)`)
+
+// saysNothing tells whether a refusal is not about the pod. A webhook with side effects is not asked in a dry run
+// (NewDryRunUnsupportedErr in k8s.io/apiserver/pkg/admission/plugin/webhook/errors), and never will be.
+func saysNothing(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	message := status.Status().Message
+	return apierrors.IsForbidden(err) && notTheirs.MatchString(message) ||
+		apierrors.IsBadRequest(err) && strings.HasSuffix(message, "does not support dry run")
+}

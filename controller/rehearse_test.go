@@ -1,0 +1,195 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// stageHand answers rehearsals, and counts them.
+type stageHand struct {
+	*cluster
+	asked int
+	// pod was asked for last.
+	pod *unstructured.Unstructured
+	err error
+}
+
+func (c *cluster) rehearsing(err error) *stageHand {
+	hand := &stageHand{cluster: c, err: err}
+	c.Client = interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{Create: hand.create})
+	return hand
+}
+
+func (h *stageHand) create(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
+	if dry := (&client.CreateOptions{}).ApplyOptions(options).DryRun; len(dry) == 0 {
+		return to.Create(ctx, object, options...)
+	}
+	h.asked++
+	h.pod = object.(*unstructured.Unstructured).DeepCopy()
+	if h.err != nil {
+		return h.err
+	}
+	return to.Create(ctx, object, options...)
+}
+
+// released tells whether the update was given back.
+func (h *stageHand) released() bool { return inplace.Released(h.replicaSet("web-new")) }
+
+func (h *stageHand) begun() bool { return inplace.Settling(h.replicaSet("web-new")) }
+
+func forbidden(why string) error {
+	return apierrors.NewForbidden(corev1.Resource("pods"), "web-new-", errText(why))
+}
+
+func TestRehearsesOnce(t *testing.T) {
+	h := newCluster(t).rehearsing(nil)
+	r := h.reconciler(nil)
+	h.reconcileTimes(r, 4)
+	if h.asked != 1 || !h.begun() {
+		t.Errorf("asked %d times, begun %v", h.asked, h.begun())
+	}
+	if h.pod.GetGenerateName() != "web-new-" || h.pod.GetNamespace() != web.Namespace || h.pod.GetLabels()["pod-template-hash"] != "new" {
+		t.Errorf("asked for %v", h.pod)
+	}
+	pods := &corev1.PodList{}
+	h.do(h.List(t.Context(), pods))
+	if len(pods.Items) != 3 {
+		t.Errorf("there are %d pods: the rehearsed one was stored", len(pods.Items))
+	}
+	if err := h.Delete(t.Context(), h.snapshot().rollout.Deployment); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile(r)
+	if len(r.rehearsals.known) > 0 {
+		t.Error("a deleted Deployment is remembered")
+	}
+}
+
+func TestRehearsesAgainForAnotherUpdate(t *testing.T) {
+	h := newCluster(t).rehearsing(nil)
+	r := h.reconciler(nil)
+	h.reconcileTimes(r, 3)
+	deployment := h.snapshot().rollout.Deployment
+	forward := deployment.Spec.Template
+	deployment.Spec.Template = h.replicaSet("web-old").Spec.Template
+	h.do(h.Update(t.Context(), deployment))
+	h.reconcileTimes(r, 4)
+	if h.begun() {
+		t.Fatal("the update is not over")
+	}
+	deployment = h.snapshot().rollout.Deployment
+	deployment.Spec.Template = forward
+	h.do(h.Update(t.Context(), deployment))
+	h.err = forbidden("policy signed")
+	h.reconcileTimes(r, 2)
+	if !h.released() {
+		t.Error("what a policy allowed once is not asked again")
+	}
+}
+
+func TestRefusedRehearsal(t *testing.T) {
+	h := newCluster(t).rehearsing(forbidden("policy signed"))
+	h.reconcileTimes(h.reconciler(nil), 4)
+	if h.closed() > 0 || !h.released() {
+		t.Errorf("%d gates are closed, released %v", h.closed(), h.released())
+	}
+	wantTold(t, h.recorder, "Normal UpdateRecreatesPods Pods are recreated: no new pod is admitted: pods \"web-new-\" is forbidden: policy signed")
+}
+
+func TestRehearsalThatSaysNothing(t *testing.T) {
+	for name, err := range map[string]error{
+		"quota":      forbidden("exceeded quota: full, requested: pods=1, used: pods=3, limited: pods=3"),
+		"no quota":   forbidden("insufficient quota to consume: pods"),
+		"new quota":  forbidden("status unknown for quota: full, resources: pods"),
+		"no dry run": apierrors.NewBadRequest(`admission webhook "a.b.c" does not support dry run`),
+		"no right":   apierrors.NewForbidden(corev1.Resource("pods"), "", errText(`User "stayput" cannot create resource "pods" in API group "" in the namespace "shop"`)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newCluster(t).rehearsing(err)
+			h.reconcileTimes(h.reconciler(nil), 5)
+			if !h.begun() || h.asked != 1 {
+				t.Errorf("begun %v, asked %d times", h.begun(), h.asked)
+			}
+			if all := strings.Join(told(h.recorder), "\n"); strings.Count(all, EventNotRehearsed+" What admission makes of new pods is not known: "+err.Error()) != 1 {
+				t.Errorf("events are %s", all)
+			}
+		})
+	}
+}
+
+func TestRehearsalWithoutAnswer(t *testing.T) {
+	webhook := apierrors.NewInternalError(errText(`failed calling webhook "a.b.c": connection refused`))
+	h := newCluster(t).rehearsing(webhook)
+	r := h.reconciler(nil)
+	h.reconcileTimes(r, 2)
+	if result := h.reconcile(r); result.RequeueAfter != askAgain || h.begun() || h.released() || h.closed() > 0 {
+		t.Errorf("looks again after %s, begun %v, released %v, %d gates closed", result.RequeueAfter, h.begun(), h.released(), h.closed())
+	}
+	known := r.rehearsals.of(web)
+	known.asked = known.asked.Add(-2 * unanswered)
+	r.rehearsals.note(web, known)
+	h.reconcile(r)
+	if !h.released() || h.closed() > 0 {
+		t.Errorf("released %v, %d gates closed", h.released(), h.closed())
+	}
+	wantTold(t, h.recorder, webhook.Error())
+}
+
+func TestRehearsalAnsweredLate(t *testing.T) {
+	h := newCluster(t).rehearsing(apierrors.NewTimeoutError("slow", 1))
+	r := h.reconciler(nil)
+	h.reconcileTimes(r, 3)
+	h.err = nil
+	h.reconcile(r)
+	if !h.begun() {
+		t.Error("the update does not begin")
+	}
+}
+
+func TestRehearsesADaemon(t *testing.T) {
+	h := newCluster(t).withDaemons().rehearsing(forbidden("policy signed"))
+	h.reconcileTimes(h.daemonReconciler(), 3)
+	if owner := metav1.GetControllerOf(h.pod); owner == nil || owner.Kind != "DaemonSet" || h.pod.GetLabels()["controller-revision-hash"] != "new" {
+		t.Errorf("asked for %v", h.pod)
+	}
+	if !inplace.Released(h.controllerRevision("web-new")) {
+		t.Error("not released")
+	}
+}
+
+func TestRewrittenImageIsPatched(t *testing.T) {
+	c := newCluster(t)
+	c.Client = interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+			pod := object.(*unstructured.Unstructured)
+			return unstructured.SetNestedSlice(pod.Object, []any{map[string]any{"name": "app", "image": "mirror/app:2"}}, "spec", "containers")
+		}})
+	r := c.reconciler(nil)
+	patched := 0
+	for range 10 {
+		c.reconcile(r)
+		c.kubeletSeesGates()
+	}
+	for _, pod := range c.snapshot().rollout.Pods {
+		switch image := pod.Spec.Containers[0].Image; image {
+		case "mirror/app:2":
+			patched++
+		case "app:1":
+		default:
+			t.Errorf("pod %s has image %s", pod.Name, image)
+		}
+	}
+	if patched != 1 {
+		t.Errorf("%d pods have the rehearsed image, want that of the first turn", patched)
+	}
+}
