@@ -37,8 +37,10 @@ func noted(rs *ReplicaSet) int {
 }
 
 // MayGo tells whether a pod whose ReplicaSet is settling may be deleted all the same: it was borrowed, is given back, and clients
-// have been told to leave it, if it could tell them.
-func MayGo(pod *corev1.Pod) bool { return goes(pod) && (!Gated(pod) || Closed(pod)) }
+// have been told to leave it, if it could tell them, or if it serves at all.
+func MayGo(pod *corev1.Pod) bool {
+	return goes(pod) && (!Gated(pod) || Closed(pod) || !isTrue(pod, corev1.PodReady))
+}
 
 func goes(pod *corev1.Pod) bool {
 	return pod.Annotations[AnnotationBorrowed] != "" && pod.Annotations[corev1.PodDeletionCost] == firstToGo
