@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // recorded is the hash that a plan puts on record; false if it does not.
@@ -92,6 +93,20 @@ func TestDaemonReleaseOnRecord(t *testing.T) {
 	f.edit(app{image: "v3"})
 	if f.once(); f.Recorded != "" {
 		t.Error("the record is about a template that nobody wants any more")
+	}
+}
+
+// The oldest give way, and nothing that is not ours.
+func TestRecordsAreBounded(t *testing.T) {
+	records := Records{"somebody/else": "stays"}
+	for i := range maxRecords + 5 {
+		records.Add(types.UID(fmt.Sprint("w", i)), fmt.Sprint("h", i), start.Add(time.Duration(i)*time.Second))
+	}
+	if len(records) != maxRecords+1 || records.Of("w4") != "" || records.Of("w5") != "h5" || records["somebody/else"] != "stays" {
+		t.Errorf("%d are kept: w4 %q, w5 %q", len(records), records.Of("w4"), records.Of("w5"))
+	}
+	if records.Remove("w5"); records.Of("w5") != "" || records.Of("w6") != "h6" {
+		t.Error("the wrong one was removed")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -47,6 +48,35 @@ func TestPodDeletionHeld(t *testing.T) {
 			deleted.Annotations = test.annotations
 			req := request(t, test.user, admissionv1.Delete, nil, deleted)
 			expectDenied(t, h.handle(context.Background(), req, h.validatePod), test.code, metav1.StatusReasonNotFound)
+		})
+	}
+}
+
+// An update that is given back on record may have left marks that nobody can take off, and nobody might be able to open a gate.
+func TestPodsOfAnUpdateOnRecord(t *testing.T) {
+	marked, web := settling(revision(t, "web-1", v1Template, "2")), deployment(t, v2Template)
+	objects := append(editedTo(t, v2Template)[:2], marked)
+	for name, test := range map[string]struct {
+		workload types.UID
+		recorded bool
+	}{
+		"this one": {web.UID, true},
+		"another":  {"another", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := lease(0)
+			held.Annotations = map[string]string{}
+			inplace.Records(held.Annotations).Add(test.workload, "hash", time.Now())
+			h := handlers(t, reader(t, objects...), reader(t, objects...))
+			h.Hold.Reader = reader(t, held)
+			deletion := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Delete, nil, pod(marked)), h.validatePod)
+			if deletion.Allowed != test.recorded {
+				t.Errorf("deletion allowed: %t", deletion.Allowed)
+			}
+			birth := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, pod(marked), nil), h.mutatePod)
+			if born := len(birth.Patches) > 0; born == test.recorded {
+				t.Errorf("born with a gate: %t", born)
+			}
 		})
 	}
 }
