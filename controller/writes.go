@@ -108,7 +108,7 @@ func (w writer) carry(ctx context.Context, step inplace.Step) (write, error) {
 	case inplace.DeletePuller:
 		return w.deletePuller(ctx, s)
 	case inplace.RecordRelease:
-		return w.record(ctx, s, func(records inplace.Records) { records.Add(s.Workload.GetUID(), s.Hash, time.Now()) })
+		return w.record(ctx, s, func(records inplace.Records) { records.Add(s.Workload.GetUID(), s.Record, time.Now()) })
 	case inplace.ForgetRelease:
 		return w.record(ctx, s, func(records inplace.Records) { records.Remove(s.Workload.GetUID()) })
 	case inplace.PatchStatus:

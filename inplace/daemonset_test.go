@@ -150,7 +150,7 @@ func (f *fleet) carryOut(step Step) {
 		f.steps = append(f.steps, "drop "+s.Pod.Spec.NodeName)
 		f.pull.delete(s)
 	case RecordRelease:
-		f.Recorded = s.Hash
+		f.Recorded = s.Record.Hash
 	case ForgetRelease:
 		f.Recorded = ""
 	default:

@@ -124,7 +124,8 @@ type world struct {
 	// answers are what our writes to a resource are answered.
 	answers map[string]error
 	// recorded is what the Lease says of the Deployment.
-	recorded string
+	recorded   string
+	unwritable bool
 	// heldSince is when a write of an update was first held, by its target.
 	heldSince map[string]time.Time
 
@@ -285,7 +286,7 @@ func (w *world) createPod(rs *ReplicaSet) error {
 	pod.CreationTimestamp = metav1.NewTime(w.now)
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	pod.Status.Phase = corev1.PodPending
-	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone && !w.unreachable && w.recorded == "" && w.answers["pods/status"] == nil {
+	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone && !w.unreachable && !w.unwritable && w.answers["pods/status"] == nil {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: ConditionServing}}
 	}
 	w.schedule(pod)
@@ -370,11 +371,11 @@ func (w *world) carryOut(step Step) error {
 	switch s := step.(type) {
 	case RecordRelease:
 		w.version++
-		w.recorded = s.Hash
+		w.recorded, w.unwritable = s.Record.Hash, s.Record.Unwritable()
 		return nil
 	case ForgetRelease:
 		w.version++
-		w.recorded = ""
+		w.recorded, w.unwritable = "", false
 		return nil
 	case CreateReplicaSet:
 		rs := &ReplicaSet{}

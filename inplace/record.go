@@ -12,9 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Records are the releases on record: annotations of the Lease, one for each workload, by UID. The value is the time in Unix seconds and
-// the hash of the template.
+// Records are the releases on record: annotations of the Lease, one for each workload, by UID. The value is the time in Unix seconds, the
+// hash of the template and the code of the reason.
 type Records map[string]string
+
+// Record is one of them; the zero Record is none.
+type Record struct{ Hash, Code string }
+
+// Unwritable tells whether the update was given back because our writes are not taken. Then a gate might never open.
+func (r Record) Unwritable() bool { return r.Code == CodeRefused || r.Code == CodeFailing }
 
 const (
 	recordPrefix = "released.stayput.dev/"
@@ -22,15 +28,16 @@ const (
 	maxRecords = 1000
 )
 
-// Of is the hash of the template whose update was given back; empty if none was.
-func (r Records) Of(workload types.UID) string {
-	_, hash, _ := strings.Cut(r[recordPrefix+string(workload)], " ")
-	return hash
+// Of is the record of a workload.
+func (r Records) Of(workload types.UID) Record {
+	_, value, _ := strings.Cut(r[recordPrefix+string(workload)], " ")
+	hash, code, _ := strings.Cut(value, " ")
+	return Record{hash, code}
 }
 
 // Add puts a release on record.
-func (r Records) Add(workload types.UID, hash string, now time.Time) {
-	r[recordPrefix+string(workload)] = seconds(now) + " " + hash
+func (r Records) Add(workload types.UID, record Record, now time.Time) {
+	r[recordPrefix+string(workload)] = seconds(now) + " " + record.Hash + " " + record.Code
 	records := slices.DeleteFunc(slices.Collect(maps.Keys(r)), func(key string) bool { return !strings.HasPrefix(key, recordPrefix) })
 	slices.SortFunc(records, func(a, b string) int { return strings.Compare(r[a], r[b]) })
 	for _, key := range records[:max(0, len(records)-maxRecords)] {
@@ -50,7 +57,7 @@ func (r Reason) recorded() bool { return r.Code != CodeUninstalled }
 // record records a release.
 func (d *draft) record(workload metav1.Object, hash string, why Reason) {
 	if why.recorded() {
-		d.step(RecordRelease{Workload: workload, Hash: hash})
+		d.step(RecordRelease{Workload: workload, Record: Record{Hash: hash, Code: why.Code}})
 		d.again(recordLook)
 	}
 }

@@ -15,7 +15,7 @@ import (
 func recorded(plan Plan) (string, bool) {
 	for _, step := range plan.Steps {
 		if record, is := step.(RecordRelease); is {
-			return record.Hash, true
+			return record.Record.Hash, true
 		}
 	}
 	return "", false
@@ -100,12 +100,12 @@ func TestDaemonReleaseOnRecord(t *testing.T) {
 func TestRecordsAreBounded(t *testing.T) {
 	records := Records{"somebody/else": "stays"}
 	for i := range maxRecords + 5 {
-		records.Add(types.UID(fmt.Sprint("w", i)), fmt.Sprint("h", i), start.Add(time.Duration(i)*time.Second))
+		records.Add(types.UID(fmt.Sprint("w", i)), Record{Hash: fmt.Sprint("h", i), Code: CodeFailing}, start.Add(time.Duration(i)*time.Second))
 	}
-	if len(records) != maxRecords+1 || records.Of("w4") != "" || records.Of("w5") != "h5" || records["somebody/else"] != "stays" {
-		t.Errorf("%d are kept: w4 %q, w5 %q", len(records), records.Of("w4"), records.Of("w5"))
+	if len(records) != maxRecords+1 || records.Of("w4") != (Record{}) || records.Of("w5") != (Record{"h5", CodeFailing}) || records["somebody/else"] != "stays" {
+		t.Errorf("%d are kept: w4 %+v, w5 %+v", len(records), records.Of("w4"), records.Of("w5"))
 	}
-	if records.Remove("w5"); records.Of("w5") != "" || records.Of("w6") != "h6" {
+	if records.Remove("w5"); records.Of("w5") != (Record{}) || records.Of("w6").Hash != "h6" {
 		t.Error("the wrong one was removed")
 	}
 }

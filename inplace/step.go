@@ -83,7 +83,7 @@ type DeletePuller struct {
 // annotation of the Lease.
 type RecordRelease struct {
 	Workload metav1.Object
-	Hash     string
+	Record   Record
 }
 
 // ForgetRelease ends the record: nothing is left to do for the native controller, or the template is another.

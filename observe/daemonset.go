@@ -53,9 +53,11 @@ func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *inplace.DaemonSe
 		return nil, err
 	}
 	rollout := &inplace.DaemonRollout{DaemonSet: daemonSet, Mode: mode, Settings: settings, Rules: r.Rules}
-	if rollout.Recorded, err = r.Hold.Recorded(ctx, daemonSet.UID); err != nil {
+	record, err := r.Hold.Recorded(ctx, daemonSet.UID)
+	if err != nil {
 		return nil, err
 	}
+	rollout.Recorded = record.Hash
 	of := selected{daemonSet, daemonSet.Spec.Selector}
 	revisions, load, err := owned[inplace.ControllerRevision](ctx, r, &inplace.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
 	if err != nil {

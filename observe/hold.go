@@ -38,15 +38,15 @@ func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) 
 	return alive, reason, nil
 }
 
-// Recorded is the hash of the template of the workload whose update was given back on record; empty if none was.
-func (h Hold) Recorded(ctx context.Context, workload types.UID) (string, error) {
+// Recorded is what is on record of an update of the workload that was given back.
+func (h Hold) Recorded(ctx context.Context, workload types.UID) (inplace.Record, error) {
 	if h.Reader == nil {
-		return "", nil
+		return inplace.Record{}, nil
 	}
 	key := types.NamespacedName{Namespace: h.Namespace, Name: inplace.Lease}
 	var lease coordinationv1.Lease
 	if err := h.Get(ctx, key, &lease); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("read Lease %s: %w", key, err)
+		return inplace.Record{}, fmt.Errorf("read Lease %s: %w", key, err)
 	}
 	return inplace.Records(lease.Annotations).Of(workload), nil
 }

@@ -161,9 +161,11 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (
 		return nil, err
 	}
 	rollout := &inplace.Rollout{Deployment: deployment, Mode: mode, Settings: settings, Rules: r.Rules}
-	if rollout.Recorded, err = r.Hold.Recorded(ctx, deployment.UID); err != nil {
+	record, err := r.Hold.Recorded(ctx, deployment.UID)
+	if err != nil {
 		return nil, err
 	}
+	rollout.Recorded = record.Hash
 	of := selected{deployment, deployment.Spec.Selector}
 	replicaSets, sets, err := owned[inplace.ReplicaSet](ctx, r, &inplace.ReplicaSetList{}, of, []types.UID{deployment.UID})
 	if err != nil {

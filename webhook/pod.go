@@ -45,8 +45,8 @@ func (h Handlers) managed(ctx context.Context, pod *corev1.Pod) (bool, error) {
 				return false, err
 			}
 			// A gate is to be opened by just those writes which may not be taken.
-			recorded, err := h.Hold.Recorded(ctx, workload.GetUID())
-			return recorded == "", err
+			record, err := h.Hold.Recorded(ctx, workload.GetUID())
+			return !record.Unwritable(), err
 		}
 	}
 	return false, nil
@@ -97,8 +97,8 @@ func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return false, err
 	}
 	// One whose mark could not be taken off when its update was given back.
-	recorded, err := h.Hold.Recorded(ctx, deployment.UID)
-	return recorded == "", err
+	record, err := h.Hold.Recorded(ctx, deployment.UID)
+	return record == (inplace.Record{}), err
 }
 
 // daemonStays holds the pods of a DaemonSet that is updated in place. It reads live for the same reason, and to allow as well: what

@@ -57,25 +57,27 @@ func TestPodsOfAnUpdateOnRecord(t *testing.T) {
 	marked, web := settling(revision(t, "web-1", v1Template, "2")), deployment(t, v2Template)
 	objects := append(editedTo(t, v2Template)[:2], marked)
 	for name, test := range map[string]struct {
-		workload types.UID
-		recorded bool
+		workload    types.UID
+		code        string
+		goes, gated bool
 	}{
-		"this one": {web.UID, true},
-		"another":  {"another", false},
+		"given back":             {web.UID, inplace.CodeUnderWay, true, true},
+		"our writes are refused": {web.UID, inplace.CodeRefused, true, false},
+		"another one":            {"another", inplace.CodeFailing, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := lease(0)
 			held.Annotations = map[string]string{}
-			inplace.Records(held.Annotations).Add(test.workload, "hash", time.Now())
+			inplace.Records(held.Annotations).Add(test.workload, inplace.Record{Hash: "hash", Code: test.code}, time.Now())
 			h := handlers(t, reader(t, objects...), reader(t, objects...))
 			h.Hold.Reader = reader(t, held)
 			deletion := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Delete, nil, pod(marked)), h.validatePod)
-			if deletion.Allowed != test.recorded {
+			if deletion.Allowed != test.goes {
 				t.Errorf("deletion allowed: %t", deletion.Allowed)
 			}
 			birth := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, pod(marked), nil), h.mutatePod)
-			if born := len(birth.Patches) > 0; born == test.recorded {
-				t.Errorf("born with a gate: %t", born)
+			if gated := len(birth.Patches) > 0; gated != test.gated {
+				t.Errorf("born with a gate: %t", gated)
 			}
 		})
 	}
