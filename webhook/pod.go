@@ -6,6 +6,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -102,8 +103,11 @@ func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 }
 
 // daemonStays holds the pods of a DaemonSet that is updated in place. It reads live for the same reason, and to allow as well: what
-// is allowed by mistake is a pod lost.
+// is allowed by mistake is a pod lost. One that nobody controls any more has been left behind on purpose since the deletion was decided.
 func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if metav1.GetControllerOfNoCopy(pod) == nil {
+		return true, nil
+	}
 	rollout, err := h.Live.Deletion(ctx, pod, h.Cached)
 	if rollout == nil || err != nil {
 		return false, err

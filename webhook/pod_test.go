@@ -129,6 +129,8 @@ func TestDaemonDeletionHeld(t *testing.T) {
 	base := func(template string, others ...client.Object) client.Reader {
 		return reader(t, append(others, namespace(inplace.ModeInPlace), daemonSet(t, template), first, pod)...)
 	}
+	orphan := daemon("agent-x", "1")
+	orphan.OwnerReferences = nil
 	failed := daemon("agent-x", "1")
 	failed.Status.Phase = corev1.PodFailed
 	for name, test := range map[string]struct {
@@ -148,6 +150,7 @@ func TestDaemonDeletionHeld(t *testing.T) {
 		"node gone":                  {base(v2Template, second), pod, daemonSetController, 0, 0},
 		"one of several on the node": {base(v2Template, node, second, other), pod, daemonSetController, 0, 0},
 		"failed":                     {base(v2Template, node, second), failed, daemonSetController, 0, 0},
+		"left behind a moment ago":   {broken(t), orphan, daemonSetController, 0, 404},
 		"no living leader":           {base(v2Template, node, second), pod, daemonSetController, observe.HoldPatience + time.Second, 0},
 		"somebody else":              {broken(t), pod, "jane", 0, 0},
 		"the ReplicaSet controller":  {base(v2Template, node, second), pod, replicaSetController, 0, 0},
