@@ -80,7 +80,7 @@ const atATime = 16
 func sideBySide[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
 	failed := make([]error, len(items))
 	workqueue.ParallelizeUntil(ctx, atATime, len(items), func(i int) { failed[i] = do(ctx, items[i]) })
-	return errors.Join(append(failed, ctx.Err())...)
+	return errors.Join(errors.Join(failed...), ctx.Err())
 }
 
 const (

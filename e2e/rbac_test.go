@@ -100,7 +100,9 @@ func usedRights(t *testing.T) map[right]bool {
 		if err := noteUse(log, began, used); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		log.Close()
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 	return used
 }

@@ -52,7 +52,7 @@ func TestCompareKeepsTheFirstReasons(t *testing.T) {
 			source := &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{item}}
 			typed.Spec.Volumes = append(typed.Spec.Volumes, corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{DownwardAPI: source}})
 		},
-		"keys as long as a template": func(typed *corev1.PodTemplateSpec, i int, side string) {
+		"keys as long as a template": func(typed *corev1.PodTemplateSpec, _ int, side string) {
 			typed.Spec.NodeSelector = map[string]string{strings.Repeat("k", 1<<20): side}
 		},
 	}

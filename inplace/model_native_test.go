@@ -273,7 +273,7 @@ func (c *deploymentController) rolling(d *Deployment, sets []*ReplicaSet) error 
 	}
 	scaled, err := c.scaleTo(d, target, min(size, desired(d)), false)
 	if err == nil && !scaled {
-		scaled, err = c.scaleDownOld(d, sets, old, target)
+		scaled = c.scaleDownOld(d, sets, old, target)
 	}
 	if err != nil {
 		return err
@@ -287,12 +287,12 @@ func (c *deploymentController) rolling(d *Deployment, sets []*ReplicaSet) error 
 }
 
 // scaleDownOld is reconcileOldReplicaSets, with what it calls. Like there, errors of single writes are swallowed.
-func (c *deploymentController) scaleDownOld(d *Deployment, sets, old []*ReplicaSet, target *ReplicaSet) (bool, error) {
+func (c *deploymentController) scaleDownOld(d *Deployment, sets, old []*ReplicaSet, target *ReplicaSet) bool {
 	minimum := desired(d) - d.maxUnavailable()
 	unavailable := replicas(target) - target.Status.AvailableReplicas
 	allowed := sumReplicas(sets) - minimum - unavailable
 	if sumReplicas(old) == 0 || allowed <= 0 {
-		return false, nil
+		return false
 	}
 	sizes, cleaned := map[string]int32{}, int32(0)
 	available := int32(0)
@@ -312,11 +312,11 @@ func (c *deploymentController) scaleDownOld(d *Deployment, sets, old []*ReplicaS
 	for _, rs := range old {
 		scaled, err := c.scaleTo(d, rs, sizes[rs.Name], false)
 		if err != nil {
-			return false, nil // so does the real one: it tries again with the next event, or when the deadline has passed
+			return false // the real one tries again with the next event, or when the deadline has passed
 		}
 		changed = changed || scaled
 	}
-	return changed, nil
+	return changed
 }
 
 // recreate is rolloutRecreate.

@@ -209,16 +209,23 @@ func (p *pulls) without(s *podState) (why string, skipped bool) {
 	if p.lingers(name) {
 		return fmt.Sprintf("node %s: pod %s has been terminating for too long", name, p.workload.name(name)), true
 	}
-	if puller := p.current[name]; puller != nil {
-		state, message := p.Waiter.tells(puller)
-		if state == pulling {
-			state, message = p.stranded(puller, node)
-		}
-		if state == pullerRejected {
-			return fmt.Sprintf("node %s: %s", name, message), true
-		}
+	return p.rejected(node)
+}
+
+// rejected tells whether the node did not take its puller, or cannot start it.
+func (p *pulls) rejected(node *corev1.Node) (why string, is bool) {
+	puller := p.current[node.Name]
+	if puller == nil {
+		return "", false
 	}
-	return "", false
+	state, message := p.Waiter.tells(puller)
+	if state == pulling {
+		state, message = p.stranded(puller, node)
+	}
+	if state != pullerRejected {
+		return "", false
+	}
+	return fmt.Sprintf("node %s: %s", node.Name, message), true
 }
 
 // lingers tells whether a puller is in the way of the next one although it should be long gone: somebody has given it a finalizer.

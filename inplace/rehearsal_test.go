@@ -112,15 +112,15 @@ func TestRehearsalDecides(t *testing.T) {
 		"nothing is changed":           {func(*Rollout, *corev1.Pod, *corev1.Pod) {}, ""},
 		"refused":                      {func(r *Rollout, _, _ *corev1.Pod) { r.Rehearsal = Rehearsal{Target: "b", Refused: "not signed"} }, CodeRefused},
 		"nobody knows":                 {func(r *Rollout, _, _ *corev1.Pod) { r.Rehearsal = Rehearsal{Target: "b", Unknown: "no dry run"} }, ""},
-		"the image is rewritten":       {func(_ *Rollout, new, old *corev1.Pod) { setImages(new, "mirror/v2"); setImages(old, "mirror/v1") }, ""},
-		"it is rewritten since lately": {func(_ *Rollout, new, _ *corev1.Pod) { setImages(new, "mirror/v2") }, ""},
+		"the image is rewritten":       {func(_ *Rollout, made, old *corev1.Pod) { setImages(made, "mirror/v2"); setImages(old, "mirror/v1") }, ""},
+		"it is rewritten since lately": {func(_ *Rollout, made, _ *corev1.Pod) { setImages(made, "mirror/v2") }, ""},
 		"it is not any more":           {func(_ *Rollout, _, old *corev1.Pod) { setImages(old, "mirror/v1") }, ""},
 		"it was, and nobody knows": {func(r *Rollout, _, old *corev1.Pod) {
 			r.Rehearsal = Rehearsal{Target: "b", Unknown: "no dry run"}
 			setImages(old, "mirror/v1")
 		}, CodeRewrittenImage},
-		"it is, without a gate": {func(_ *Rollout, new, old *corev1.Pod) {
-			setImages(new, "mirror/v2")
+		"it is, without a gate": {func(_ *Rollout, made, old *corev1.Pod) {
+			setImages(made, "mirror/v2")
 			setImages(old, "mirror/v1")
 			ungated(old)
 		}, ""},
@@ -128,25 +128,25 @@ func TestRehearsalDecides(t *testing.T) {
 			setImages(r.pod("q", r.ReplicaSets[1]), "elsewhere/v2")
 			r.ReplicaSets[0].Labels[LabelSettling] = seconds(start)
 		}, ""},
-		"a sidecar is injected": {func(_ *Rollout, new, old *corev1.Pod) { add(new, sidecar("m1")); add(old, sidecar("m1")) }, ""},
-		"another one":           {func(_ *Rollout, new, old *corev1.Pod) { add(new, sidecar("m2")); add(old, sidecar("m1")) }, CodeInjected},
-		"one that is new":       {func(_ *Rollout, new, _ *corev1.Pod) { add(new, sidecar("m1")) }, CodeInjected},
+		"a sidecar is injected": {func(_ *Rollout, made, old *corev1.Pod) { add(made, sidecar("m1")); add(old, sidecar("m1")) }, ""},
+		"another one":           {func(_ *Rollout, made, old *corev1.Pod) { add(made, sidecar("m2")); add(old, sidecar("m1")) }, CodeInjected},
+		"one that is new":       {func(_ *Rollout, made, _ *corev1.Pod) { add(made, sidecar("m1")) }, CodeInjected},
 		"none any more":         {func(_ *Rollout, _, old *corev1.Pod) { add(old, sidecar("m1")) }, CodeInjected},
 		"none, and the running one is lent": {func(_ *Rollout, _, old *corev1.Pod) {
 			add(old, sidecar("m1"))
 			metav1.SetMetaDataAnnotation(&old.ObjectMeta, AnnotationBorrowed, "true")
 		}, ""},
-		"one that starts before the others": {func(_ *Rollout, new, _ *corev1.Pod) { new.Spec.InitContainers = []corev1.Container{sidecar("m1")} }, CodeInjected},
-		"a variable is new":                 {func(_ *Rollout, new, _ *corev1.Pod) { new.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PROXY"}} }, CodeInjected},
-		"a variable has another value": {func(_ *Rollout, new, old *corev1.Pod) {
-			new.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "1"}}
+		"one that starts before the others": {func(_ *Rollout, made, _ *corev1.Pod) { made.Spec.InitContainers = []corev1.Container{sidecar("m1")} }, CodeInjected},
+		"a variable is new":                 {func(_ *Rollout, made, _ *corev1.Pod) { made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PROXY"}} }, CodeInjected},
+		"a variable has another value": {func(_ *Rollout, made, old *corev1.Pod) {
+			made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "1"}}
 			old.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "2"}}
 		}, ""},
 		"a volume is gone": {func(_ *Rollout, _, old *corev1.Pod) {
 			old.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "ca", MountPath: "/ca"}}
 		}, CodeInjected},
-		"a volume has another name": {func(_ *Rollout, new, old *corev1.Pod) {
-			new.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "kube-api-access-abcde", MountPath: "/var/run"}}
+		"a volume has another name": {func(_ *Rollout, made, old *corev1.Pod) {
+			made.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "kube-api-access-abcde", MountPath: "/var/run"}}
 			old.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "kube-api-access-fghij", MountPath: "/var/run"}}
 		}, ""},
 	} {

@@ -63,13 +63,13 @@ func (v *view) slippedAt() time.Time {
 
 // slipsAgain: it was not once.
 func (v *view) slipsAgain() bool {
-	unclear, _ := since(v.slippedAt(), slipPatience, v.Now)
-	return slices.ContainsFunc(v.sets, (*replicaSet).slipped) && v.slipIsKnown() && unclear
+	over, _ := since(v.slippedAt(), slipPatience, v.Now)
+	return over && v.slipIsKnown() && slices.ContainsFunc(v.sets, (*replicaSet).slipped)
 }
 
 // steady: nobody else scales, as far as can be told by now.
 func (v *view) steady() bool {
-	clear, wait := since(v.slippedAt(), slipPatience, v.Now)
+	over, wait := since(v.slippedAt(), slipPatience, v.Now)
 	v.again(wait)
-	return clear && !slices.ContainsFunc(v.sets, (*replicaSet).slipped)
+	return over && !slices.ContainsFunc(v.sets, (*replicaSet).slipped)
 }

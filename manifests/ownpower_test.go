@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func TestOwnPowerReadsTheMark(t *testing.T) {
 // TestUninstallRemovesEveryPolicyFirst: those that are left would keep it from giving updates back.
 func TestUninstallRemovesEveryPolicyFirst(t *testing.T) {
 	database, err := exec.Command("make", "--print-data-base", "--question", "--file", "install.mk", "dist").Output()
-	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+	if err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"base/policy.yaml", "base/own-power.yaml"} {

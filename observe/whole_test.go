@@ -39,7 +39,7 @@ func shopOf(t *testing.T, count, size int) []client.Object {
 		one := int32(1)
 		set := &inplace.ReplicaSet{ObjectMeta: meta(fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("r%d", i)), controlledBy("Deployment", "web", "d"))}
 		set.Spec.Replicas, set.Spec.Template = &one, template(t, fmt.Sprintf("app:%d", i), size)
-		pod := &corev1.Pod{ObjectMeta: meta(set.Name+"-a", types.UID("p"+set.UID), controlledBy("ReplicaSet", set.Name, set.UID))}
+		pod := &corev1.Pod{ObjectMeta: meta(set.Name+"-a", "p"+set.UID, controlledBy("ReplicaSet", set.Name, set.UID))}
 		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: fmt.Sprintf("app:%d", i), Args: []string{strings.Repeat("x", size)}}}
 		objects = append(objects, set, pod)
 	}

@@ -55,7 +55,7 @@ func TestPodDeletionHeld(t *testing.T) {
 // An update that is given back on record may have left marks that nobody can take off, and nobody might be able to open a gate.
 func TestPodsOfAnUpdateOnRecord(t *testing.T) {
 	marked, web := settling(revision(t, "web-1", v1Template, "2")), deployment(t, v2Template)
-	objects := append(editedTo(t, v2Template)[:2], marked)
+	objects := []client.Object{namespace(inplace.ModeInPlace), web, marked}
 	for name, test := range map[string]struct {
 		workload    types.UID
 		code        string

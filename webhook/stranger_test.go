@@ -128,7 +128,7 @@ func TestUnlabelledNamespaceIsNotJudged(t *testing.T) {
 	for name, space := range map[string][]client.Object{"unlabelled": {namespace("")}, "no such namespace": nil} {
 		t.Run(name, func(t *testing.T) {
 			var live reads
-			objects := append(space, deployment(t, v1Template), settling(revision(t, "web-1", v1Template, "3")))
+			objects := slices.Concat(space, []client.Object{deployment(t, v1Template), settling(revision(t, "web-1", v1Template, "3"))})
 			for _, path := range paths {
 				for _, req := range forged(t) {
 					response := ask(t, served(handlers(t, reader(t, objects...), live.counting(t, objects...))), path, req)
