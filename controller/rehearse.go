@@ -25,6 +25,8 @@ const (
 	// unanswered is how long there may be none. Natively the pods would not be created meanwhile, either; but for a webhook that fails in
 	// rehearsals only nobody must be held.
 	unanswered = time.Minute
+	// rehearsalTimeout leaves the reconcile time for what else it does, and other workloads its worker.
+	rehearsalTimeout = 5 * time.Second
 )
 
 // rehearsal is what is known of new pods for the update of a workload to that target, and since when it has been asked.
@@ -58,7 +60,9 @@ func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName
 	if known.target != wanted.Target {
 		known = rehearsal{target: wanted.Target, asked: time.Now()}
 	}
-	pod, err := r.writer.rehearse(ctx, wanted)
+	asking, cancel := context.WithTimeout(ctx, rehearsalTimeout)
+	defer cancel()
+	pod, err := r.writer.rehearse(asking, wanted)
 	known.Rehearsal = answer(wanted.Target, pod, err)
 	if known.Target == "" && time.Since(known.asked) > unanswered {
 		known.Rehearsal = inplace.Rehearsal{Target: wanted.Target, Refused: fmt.Sprintf("the API server has not answered for %s: %v", unanswered, err)}

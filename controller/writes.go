@@ -120,8 +120,9 @@ func (w writer) carry(ctx context.Context, step inplace.Step) (write, error) {
 
 // record changes the releases on record. Whoever leads renews the Lease at the same time.
 func (w writer) record(ctx context.Context, step inplace.Step, change func(inplace.Records)) (write, error) {
-	lease := &coordinationv1.Lease{}
+	var lease *coordinationv1.Lease
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		lease = &coordinationv1.Lease{} // into a filled one, decoding would keep removed map keys
 		if err := w.live.Get(ctx, w.lease, lease); err != nil {
 			return err
 		}

@@ -41,8 +41,7 @@ func (v *daemonView) update() {
 	case !Settling(v.target):
 		v.mark()
 	default:
-		v.set(v.target, func(m *marks) { m.woken = v.tend(v.target.Labels, v.Now) })
-		v.patchRevisions()
+		v.sign()
 		v.move()
 	}
 	v.gates()
@@ -131,6 +130,12 @@ func (v *daemonView) unmark() {
 			m.released = v.released(each, m.released)
 		})
 	}
+}
+
+// sign signs the target of an update under way: see HoldLasts.
+func (v *daemonView) sign() {
+	v.set(v.target, func(m *marks) { m.woken = v.tend(v.target.Labels, v.Now) })
+	v.patchRevisions()
 }
 
 // released is touched as long as there is something left to do for the native controller, and taken off when that is over.

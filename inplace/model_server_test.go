@@ -209,10 +209,14 @@ func (w *world) lasts(target *ReplicaSet) bool {
 	if target == nil {
 		target = &ReplicaSet{}
 	}
-	if w.heldSince[target.Name].IsZero() || w.now.Sub(w.heldSince[target.Name]) > 10*time.Minute {
-		w.heldSince[target.Name] = w.now
+	if Begun(target.Labels) {
+		return HoldLasts(target.Labels, w.now, w.now)
 	}
-	return HoldLasts(target.Labels, w.heldSince[target.Name], w.now)
+	update := target.Name + " " + RevisionNumber(target)
+	if w.heldSince[update].IsZero() || w.now.Sub(w.heldSince[update]) > 10*time.Minute {
+		w.heldSince[update] = w.now
+	}
+	return HoldLasts(target.Labels, w.heldSince[update], w.now)
 }
 
 // heldFor judges a new ReplicaSet by its own template: the Deployment controller may create it from an old cache.

@@ -83,7 +83,7 @@ func (r rehearsed) against() *Reason {
 	if r.Refused == "" {
 		return nil
 	}
-	return &Reason{Code: CodeRefused, Message: "no new pod is admitted: " + r.Refused}
+	return &Reason{Code: CodeNotAdmitted, Message: "no new pod is admitted: " + r.Refused}
 }
 
 // againstPod is why this one, of another revision, cannot; nil if it can. What it has had so far does not matter, as it gets what the
@@ -170,6 +170,7 @@ func (v *view) rehearse() {
 		m.turn = v.keepsTurn(m)
 	}
 	v.gates()
+	v.patchSets() // signatures
 	v.patchStatus()
 	v.phase(PhaseWaiting, asking)
 }
@@ -197,6 +198,9 @@ func (v *daemonView) rehearse() {
 		m.turn = m.restarts() && Closed(m.pod)
 	}
 	v.gates()
+	if Settling(v.target) {
+		v.sign()
+	}
 	v.phase(PhaseWaiting, asking)
 	for m := range v.pending() {
 		if m.change.InPlace() {

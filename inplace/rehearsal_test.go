@@ -110,7 +110,7 @@ func TestRehearsalDecides(t *testing.T) {
 		code   string
 	}{
 		"nothing is changed":           {func(*Rollout, *corev1.Pod, *corev1.Pod) {}, ""},
-		"refused":                      {func(r *Rollout, _, _ *corev1.Pod) { r.Rehearsal = Rehearsal{Target: "b", Refused: "not signed"} }, CodeRefused},
+		"refused":                      {func(r *Rollout, _, _ *corev1.Pod) { r.Rehearsal = Rehearsal{Target: "b", Refused: "not signed"} }, CodeNotAdmitted},
 		"nobody knows":                 {func(r *Rollout, _, _ *corev1.Pod) { r.Rehearsal = Rehearsal{Target: "b", Unknown: "no dry run"} }, ""},
 		"the image is rewritten":       {func(_ *Rollout, made, old *corev1.Pod) { setImages(made, "mirror/v2"); setImages(old, "mirror/v1") }, ""},
 		"it is rewritten since lately": {func(_ *Rollout, made, _ *corev1.Pod) { setImages(made, "mirror/v2") }, ""},

@@ -24,7 +24,8 @@ const (
 	CodeCannotCreate    = "CannotCreate"   // the target is missing and must not be written from our types
 	CodeUnderWay        = "UnderWay"       // the native controller is at it
 	CodeTooLarge        = "TooLarge"       // what belongs to the workload is too large to be read
-	CodeRefused         = "Refused"        // a policy refuses new pods, or refused a patch; the latter is given by the controller
+	CodeNotAdmitted     = "NotAdmitted"    // a policy refuses new pods
+	CodeRefused         = "Refused"        // a policy refused a patch; given by the controller
 	CodeInjected        = "Injected"       // admission gives new pods what running ones have not, or the other way round
 	CodeFailing         = "Failing"        // writes have failed for too long; given by the controller
 	CodeUntended        = "Untended"       // the leader has not looked after it lately

@@ -185,11 +185,11 @@ func (s *replicaSet) marks() []jsonpatch.Operation {
 		[2]string{LabelSlipped, slipped}, [2]string{LabelBorrowed, s.wish.borrowed})
 }
 
-// signature signs a ReplicaSet that is and stays marked.
+// signature signs a ReplicaSet that is marked, or will be with a mark that is old already: it joins late.
 func (v *view) signature(s *replicaSet) []jsonpatch.Operation {
 	woken := ""
-	if s.wish.settling != "" && s.rs.Labels[LabelSettling] != "" {
-		woken = v.tend(s.rs.Labels, v.Now)
+	if s.wish.settling != "" {
+		woken = v.tend(map[string]string{LabelSettling: s.wish.settling, LabelWoken: s.rs.Labels[LabelWoken]}, v.Now)
 	}
 	return setEntries("labels", s.rs.Labels, [2]string{LabelWoken, woken})
 }

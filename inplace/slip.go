@@ -58,7 +58,11 @@ func (v *view) slippedAt() time.Time {
 	if v.target == nil {
 		return time.Time{}
 	}
-	return timeOf(v.target.rs.Labels[LabelSlipped])
+	at := timeOf(v.target.rs.Labels[LabelSlipped])
+	if at.After(v.Now.Add(slipPatience)) {
+		return time.Time{} // not written by us
+	}
+	return at
 }
 
 // slipsAgain: it was not once.

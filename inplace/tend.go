@@ -1,15 +1,18 @@
 package inplace
 
 import (
+	"strconv"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A hold must not outlive the interest of who carries the update out. That a leader lives is not enough: it may never come to a workload,
 // or not be let to write to it. So it signs the revisions of every update under way, and a hold without a fresh signature lapses.
 //
-// Each signature also wakes the native controller, which else would have stopped trying by the time all managers are killed while an update
-// waits for something: the Deployment controller tries 15 times after an event, the last time after 164 s.
+// Each signature also wakes the native controller. That of Deployments tries 15 times, the last time after 164 s, and not again before the next
+// event: so if all managers are killed while an update waits for something, a try is still to come in most moments.
 const (
 	tendEvery = time.Minute
 	// tendedFor is shorter than those 164 s: at the last try nothing is held any more.
@@ -21,10 +24,21 @@ const (
 // HoldLasts tells whether writes of an update may go on being held: the leader tends it, or can still be expected to begin. The labels are
 // those of its target, or of another revision that is marked. Held is since when the caller has held writes of this very update.
 func HoldLasts(labels map[string]string, held, now time.Time) bool {
-	if !startedAt(labels[LabelSettling]).IsZero() {
+	if Begun(labels) {
 		return tended(labels, now)
 	}
 	return now.Sub(held) < beginsWithin
+}
+
+// Begun tells whether the leader has marked the revision with those labels.
+func Begun(labels map[string]string) bool { return !startedAt(labels[LabelSettling]).IsZero() }
+
+// RevisionNumber is the number that a native controller gives a revision, a higher one each time it becomes the target.
+func RevisionNumber(revision metav1.Object) string {
+	if daemons, is := revision.(*ControllerRevision); is {
+		return strconv.FormatInt(daemons.Revision, 10)
+	}
+	return revision.GetAnnotations()[annotationRevision]
 }
 
 // tended tells whether the leader has signed lately. A time that is still to come is nobody's signature.

@@ -27,7 +27,8 @@ const (
 
 // stubLabels have values that the API server keeps short.
 var stubLabels = []string{
-	inplace.LabelUpdate, inplace.LabelSettling, inplace.LabelReleased, inplace.LabelWoken, inplace.LabelBorrowed, inplace.LabelPuller,
+	inplace.LabelUpdate, inplace.LabelSettling, inplace.LabelReleased, inplace.LabelWoken, inplace.LabelBorrowed, inplace.LabelReplicas, inplace.LabelSlipped,
+	inplace.LabelPuller,
 	"pod-template-hash", "controller-revision-hash",
 }
 

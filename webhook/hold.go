@@ -30,16 +30,28 @@ func (h Handlers) held(ctx context.Context, ask func(context.Context, observe.Re
 // lasts tells whether the leader tends the update of a workload to that target, or can still be expected to begin. In the place of the target
 // there may be another of its revisions that is marked, or none while nobody has made it.
 func (h Handlers) lasts(workload, target metav1.Object) bool {
-	now, update := time.Now(), beginning{workload: workload.GetUID()}
+	now := time.Now()
 	var labels map[string]string
 	if target != nil {
-		update.target, labels = target.GetUID(), target.GetLabels()
+		labels = target.GetLabels()
 	}
-	lasts := inplace.HoldLasts(labels, h.beginnings.of(update, now), now)
+	lasts := inplace.HoldLasts(labels, h.heldSince(workload, target, now), now)
 	if !lasts {
 		h.Log.V(1).Info("Nothing is held", "namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", "nobody has tended the update lately")
 	}
 	return lasts
+}
+
+// heldSince is since when this replica has held writes of the update; now, where the leader has begun it and says by itself that it goes on.
+func (h Handlers) heldSince(workload, target metav1.Object, now time.Time) time.Time {
+	update := beginning{workload: workload.GetUID()}
+	if target != nil {
+		update.target, update.revision = target.GetUID(), inplace.RevisionNumber(target)
+	}
+	if target != nil && inplace.Begun(target.GetLabels()) {
+		return now
+	}
+	return h.beginnings.of(update, now)
 }
 
 // beginnings are since when this replica has held writes of updates. The leader writes on the target when it tends one: this is needed only
@@ -49,8 +61,12 @@ type beginnings struct {
 	since map[beginning]time.Time
 }
 
-// beginning is the update of a workload to a target.
-type beginning struct{ workload, target types.UID }
+// beginning is the update of a workload to a target. By the number of its revision it differs from an earlier one to the same: native
+// controllers give a target the next number each time.
+type beginning struct {
+	workload, target types.UID
+	revision         string
+}
 
 func newBeginnings() *beginnings { return &beginnings{since: map[beginning]time.Time{}} }
 

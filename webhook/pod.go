@@ -112,11 +112,11 @@ func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error
 	if rollout == nil || err != nil {
 		return false, err
 	}
-	update := beginning{workload: rollout.DaemonSet.UID}
-	if target := rollout.Target(); target != nil {
-		update.target = target.UID
+	var target metav1.Object
+	if revision := rollout.Target(); revision != nil {
+		target = revision
 	}
-	rollout.HeldSince = h.beginnings.of(update, rollout.Now)
+	rollout.HeldSince = h.heldSince(rollout.DaemonSet, target, rollout.Now)
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil
