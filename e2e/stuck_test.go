@@ -142,7 +142,8 @@ webhooks:
         expression: request.userInfo.username == "%[2]s"
 `
 
-// neighbourInflates: quantities that take long to write out cost nobody else anything. Larger ones keep the API server itself for seconds.
+// neighbourInflates: quantities that take long to write out cost nobody else anything. Larger ones would be a test of the API server, which
+// takes a second for 1e3000000 itself.
 func neighbourInflates(t *testing.T) {
 	s, neighbour := newStage(t, labelled), createNamespace(t, labelled)
 	t.Cleanup(func() { deleteNamespace(t, neighbour) })
