@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -130,6 +131,25 @@ func TestProberTriesAGatedPod(t *testing.T) {
 	p.wrote(time.Now().Add(-2 * probeLasts))
 	if p.Ready() {
 		t.Error("ready on an old proof")
+	}
+}
+
+// One namespace whose policy refuses us may have more pods than all others.
+func TestProberTriesDifferentNamespaces(t *testing.T) {
+	c := newCluster(t)
+	elsewhere := decode[corev1.Pod](t, fmt.Sprintf(podJSON, "elsewhere"))
+	elsewhere.Namespace = "warehouse"
+	c.add(elsewhere)
+	c.refuse = func(object client.Object, _ string) error {
+		if object.GetNamespace() == elsewhere.Namespace {
+			return nil
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, object.GetName(), errText("no"))
+	}
+	p := &Prober{client: c}
+	p.probe(t.Context())
+	if !p.Ready() {
+		t.Error("not ready, although only one namespace refuses")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -24,7 +25,7 @@ const (
 	probeAgain = 5 * time.Second
 	// probeLasts leaves room for one probe that takes long, not for one that fails.
 	probeLasts = 75 * time.Second
-	// probePods bounds the pods a probe tries: the policy of one namespace must not speak for the others.
+	// probePods bounds the pods a probe tries, each of another namespace: the policy of one must not speak for the others.
 	probePods = 3
 )
 
@@ -97,16 +98,19 @@ func (p *Prober) tryWrite(ctx context.Context) error {
 	return p.mayWrite(ctx)
 }
 
-// gatedPods returns a few live pods with our gate.
+// gatedPods returns a few live pods with our gate, no two of one namespace.
 func (p *Prober) gatedPods(ctx context.Context) ([]*corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := p.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	var pods []*corev1.Pod
+	taken := sets.New[string]()
 	for i := range list.Items {
-		if pod := &list.Items[i]; pod.DeletionTimestamp == nil && inplace.Gated(pod) && len(pods) < probePods {
+		pod := &list.Items[i]
+		if len(pods) < probePods && pod.DeletionTimestamp == nil && inplace.Gated(pod) && !taken.Has(pod.Namespace) {
 			pods = append(pods, pod)
+			taken.Insert(pod.Namespace)
 		}
 	}
 	return pods, nil

@@ -125,6 +125,7 @@ func TestTogether(t *testing.T) {
 		"drain":     drains,
 		"ownpower":  ownPower,
 		"rehearsal": rehearsals,
+		"stuck":     stuck,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

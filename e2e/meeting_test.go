@@ -18,6 +18,7 @@ func disturbances(t *testing.T) {
 	t.Run("every manager gone", managersGone)
 	t.Run("every manager gone while editing", goneWhileEditing)
 	t.Run("webhook down while editing", webhookDown)
+	t.Run("webhook down while an image crashes", downWhileCrashing)
 	t.Run("kube-controller-manager restarted", controllerManagerRestarted)
 	for _, step := range stepsOfLeader {
 		t.Run("leader killed, "+string(step.phase), func(t *testing.T) { leaderKilled(t, step) })

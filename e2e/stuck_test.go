@@ -1,0 +1,220 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ownUser is who Stayput is to the API server.
+const ownUser = "system:serviceaccount:" + ownNamespace + ":" + ownName
+
+// stuck: something keeps Stayput from getting on. Nothing waits for ever: Kubernetes goes on by itself.
+func stuck(t *testing.T) {
+	together(t, lengthy(map[string]func(*testing.T){
+		"no ReplicaSet may be written":         replicaSetsRefused,
+		"no ControllerRevision may be written": controllerRevisionsRefused,
+		"a webhook that does not answer":       podsOutOfReach,
+		"a neighbour's quantities":             neighbourInflates,
+	}, "a webhook that does not answer"))
+}
+
+// replicaSetsRefused: without a mark on them nothing begins, and the mark of a release cannot be put there either.
+func replicaSetsRefused(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4))
+	lift := s.forbid("replicasets")
+	s.recreated("web", func() { s.setImage("web", "app=v2") })
+	s.runs("web", "v2")
+	s.tells("web", "Pods are recreated", asTheyAre)
+	s.neverClosed()
+	lift()
+	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
+}
+
+// controllerRevisionsRefused: the same for a DaemonSet.
+func controllerRevisionsRefused(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.install(agent())
+	lift := s.forbid("controllerrevisions")
+	s.recreated(agents, func() { s.setImage(agents, "app=v2") })
+	s.runs(agents, "v2")
+	s.tells(agents, "Pods are recreated", asTheyAre)
+	s.neverClosed()
+	lift()
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
+}
+
+// forbid keeps Stayput from changing what is of this kind, until lift is called.
+func (s *stage) forbid(resources string) (lift func()) {
+	s.Helper()
+	policy := fmt.Sprintf(keepAsTheyAre, s.namespace, resources, ownUser)
+	s.decree(policy)
+	s.eventually("the policy to be in force", func(ctx context.Context) error { return s.refusedToUs(ctx, resources) })
+	return func() {
+		s.Helper()
+		s.kubectl(policy, "delete", "-f", "-")
+		s.eventually("the policy to be lifted", func(ctx context.Context) error { return s.grantedToUs(ctx, resources) })
+	}
+}
+
+// refusedToUs is nil if Stayput could not mark what the namespace has of these resources.
+func (s *stage) refusedToUs(ctx context.Context, resources string) error {
+	if s.grantedToUs(ctx, resources) == nil {
+		return errors.New(ownUser + " may still change " + resources)
+	}
+	return nil
+}
+
+// grantedToUs is nil if it could.
+func (s *stage) grantedToUs(ctx context.Context, resources string) error {
+	_, _, err := kubectl(ctx, "", "-n", s.namespace, "label", resources, "--all", wokenLabel+"=1", "--overwrite", "--dry-run=server", "--as="+ownUser)
+	return err
+}
+
+const asTheyAre = "stay as they are here"
+
+const keepAsTheyAre = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: %[1]s
+spec:
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [apps], apiVersions: [v1], operations: [UPDATE], resources: [%[2]s]}
+  validations:
+    - expression: request.userInfo.username != "%[3]s"
+      message: %[2]s ` + asTheyAre + `
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: %[1]s
+spec:
+  policyName: %[1]s
+  validationActions: [Deny]
+  matchResources:
+    namespaceSelector:
+      matchLabels:
+        kubernetes.io/metadata.name: %[1]s
+`
+
+// podsOutOfReach: from half-way on no write to a pod is answered. That may pass, so it is tried again for a while.
+func podsOutOfReach(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4, slow))
+	s.begin("in place", inPlace)
+	s.setImage("web", "app=v2")
+	s.reaches("web", threeway)
+	s.begin("native", recreated)
+	s.decree(fmt.Sprintf(nobodyAnswers, s.namespace, ownUser))
+	s.tells("web", "Left to the Deployment controller", "failed calling webhook")
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+const nobodyAnswers = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: %[1]s
+webhooks:
+  - name: nobody.example.com
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    failurePolicy: Fail
+    clientConfig:
+      service: {namespace: %[1]s, name: nobody}
+    rules:
+      - {apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [pods, pods/status]}
+    namespaceSelector:
+      matchLabels:
+        kubernetes.io/metadata.name: %[1]s
+    matchConditions:
+      - name: stayput
+        expression: request.userInfo.username == "%[2]s"
+`
+
+// neighbourInflates: quantities that take long to write out cost nobody else anything. Larger ones would be a test of the API server, which
+// takes a second for 1e3000000 itself.
+func neighbourInflates(t *testing.T) {
+	s, neighbour := newStage(t, labelled), createNamespace(t, labelled)
+	t.Cleanup(func() { deleteNamespace(t, neighbour) })
+	s.create(web(3))
+	inflating := make(chan error)
+	go func() { inflating <- inflate(t.Context(), neighbour) }()
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	if err := <-inflating; err != nil {
+		t.Error(err)
+	}
+	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
+}
+
+// inflate makes Deployments and edits them again and again. No answer is decoded: that is as dear here.
+func inflate(ctx context.Context, namespace string) error {
+	apps := clients.AppsV1().RESTClient()
+	for edit := range 10 {
+		for number := range 5 {
+			name := fmt.Sprintf("inflated-%d", number)
+			if edit == 0 {
+				if err := apps.Post().Namespace(namespace).Resource("deployments").Body(web(0, named(name))).Do(ctx).Error(); err != nil {
+					return err
+				}
+			}
+			patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":{"limits":{"memory":"%de1000000"}}}]}}}}`, edit+1)
+			request := apps.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource("deployments").Name(name)
+			if err := request.Body([]byte(patch)).Do(ctx).Error(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// downWhileCrashing: the API server stops calling the webhooks while an image crashes that Stayput has begun with. Two scalers do not fight.
+func downWhileCrashing(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4))
+	s.begin("in place", inPlace)
+	s.setImage("web", "app=crash")
+	s.fails("web", "CrashLoopBackOff")
+	t.Cleanup(func() { portWebhooks(t, 443) })
+	s.begin("out of reach", anyChurn)
+	portWebhooks(t, 9)
+	s.tells("web", "Left to the Deployment controller", "does not reach")
+	if lowered := s.lowered("web"); lowered > 3 {
+		t.Errorf("the new ReplicaSet was lowered %d times", lowered)
+	}
+	portWebhooks(t, 443)
+	s.managed("web")
+	s.rollout("undo", "web")
+	s.completes("web")
+	s.runs("web", "v1")
+}
+
+// lowered is how often the replicas of the Deployment's newest ReplicaSet have become fewer.
+func (s *stage) lowered(name string) (times int) {
+	s.Helper()
+	var target *appsv1.ReplicaSet
+	s.wait("the new ReplicaSet", on(name, func(w world, d *appsv1.Deployment) error {
+		target = w.target(d)
+		return nil
+	}))
+	before := int32(0)
+	for _, e := range s.recorder.inOrder() {
+		if set, is := e.object.(*appsv1.ReplicaSet); is && set.UID == target.UID {
+			if *set.Spec.Replicas < before {
+				times++
+			}
+			before = *set.Spec.Replicas
+		}
+	}
+	return times
+}
