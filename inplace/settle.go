@@ -187,9 +187,12 @@ func (s *replicaSet) marks() []jsonpatch.Operation {
 
 // signature signs a ReplicaSet that is marked, or will be with a mark that is old already: it joins late.
 func (v *view) signature(s *replicaSet) []jsonpatch.Operation {
-	woken := ""
+	woken, labels := "", s.rs.Labels
+	if labels[LabelSettling] == "" {
+		labels = map[string]string{LabelSettling: s.wish.settling}
+	}
 	if s.wish.settling != "" {
-		woken = v.tend(map[string]string{LabelSettling: s.wish.settling, LabelWoken: s.rs.Labels[LabelWoken]}, v.Now)
+		woken = v.tend(labels, v.Now)
 	}
 	return setEntries("labels", s.rs.Labels, [2]string{LabelWoken, woken})
 }

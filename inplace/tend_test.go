@@ -135,3 +135,20 @@ func TestMarksComeFirst(t *testing.T) {
 		t.Errorf("with both marks it goes on with %s", got)
 	}
 }
+
+// A ReplicaSet that joins an old update is signed by the patch that marks it: by its mark alone nothing would be held any more.
+func TestLateMarkIsSigned(t *testing.T) {
+	r := fixture(2, app{image: "v2"})
+	source, target := r.replicaSet("a", app{image: "v1"}, 2), r.replicaSet("b", app{image: "v2"}, 0)
+	source.Labels[LabelSettling], source.Labels[LabelWoken] = seconds(start.Add(-time.Hour)), begun
+	for _, step := range r.Plan().Steps {
+		if patch, is := step.(PatchReplicaSet); is && patch.ReplicaSet == target {
+			if err := apply(target, patch.Operations); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !HoldLasts(target.Labels, start.Add(-time.Hour), start) {
+		t.Errorf("the mark is born too old: %v", target.Labels)
+	}
+}

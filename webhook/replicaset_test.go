@@ -124,18 +124,20 @@ func TestNothingIsHeldThatNobodyTends(t *testing.T) {
 		return objects
 	}
 	for name, test := range map[string]struct {
-		objects []client.Object
-		began   time.Duration
-		held    bool
+		objects  []client.Object
+		began    time.Duration
+		revision string
+		held     bool
 	}{
-		"not marked, just begun":     {moving(t), 0, true},
-		"not marked, and long begun": {moving(t), 2 * time.Minute, false},
-		"marked just now":            {signed(0), 2 * time.Minute, true},
-		"marked, and never again":    {signed(3 * time.Minute), 0, false},
+		"not marked, just begun":               {moving(t), 0, "", true},
+		"not marked, and long begun":           {moving(t), 2 * time.Minute, "", false},
+		"an earlier update to the same target": {moving(t), 2 * time.Minute, "1", true},
+		"marked just now":                      {signed(0), 2 * time.Minute, "", true},
+		"marked, and never again":              {signed(3 * time.Minute), 0, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, test.objects...), reader(t, test.objects...))
-			h.beginnings.since[beginning{workload: "d", target: "web-2"}] = time.Now().Add(-test.began)
+			h.beginnings.since[beginning{workload: "d", target: "web-2", revision: test.revision}] = time.Now().Add(-test.began)
 			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
 			response := h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet)
 			expectHeld(t, response.Allowed, test.held)
