@@ -69,7 +69,7 @@ func patience(c call) int32 {
 		return strings.Contains(condition.Expression, "system:serviceaccount:kube-system:")
 	}
 	if slices.ContainsFunc(c.MatchConditions, native) {
-		return 2
+		return 3
 	}
 	return 5
 }

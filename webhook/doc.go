@@ -14,7 +14,7 @@
 // Every webhook: namespaceSelector on inplace.LabelUpdate without kube-system and Stayput's own namespace, sideEffects None (a
 // dry run is answered in the same way and changes nothing), matchPolicy Equivalent, failurePolicy Ignore except where noted. The handlers
 // check users and operations themselves; matchConditions spare the calls. timeoutSeconds is 5 for edits of templates, for which a person
-// waits, and 2 for the writes of native controllers: while nobody answers, each costs one of the few workers of
+// waits, and 3 for the writes of native controllers: while nobody answers, each costs one of the few workers of
 // kube-controller-manager that long, whosever pods it is about.
 //
 //	/mutate-workload      CREATE, UPDATE of apps/v1 deployments and daemonsets; reinvocationPolicy IfNeeded, as others may change the
