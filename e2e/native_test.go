@@ -105,7 +105,10 @@ spec:
   validations:
     - expression: object.spec.containers.all(c, oldObject.spec.containers.exists(o, o.image == c.image))
       message: images of running pods stay as they are here
----
+` + deniesHere
+
+// deniesHere binds a ValidatingAdmissionPolicy to the namespace whose name it has.
+const deniesHere = `---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:

@@ -199,19 +199,7 @@ spec:
   validations:
     - expression: "!object.spec.containers.exists(c, c.image.endsWith('app:v3')) && !object.metadata.?labels.?forbidden.hasValue()"
       message: not signed
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata:
-  name: %[1]s
-spec:
-  policyName: %[1]s
-  validationActions: [Deny]
-  matchResources:
-    namespaceSelector:
-      matchLabels:
-        kubernetes.io/metadata.name: %[1]s
-`
+` + deniesHere
 
 const throughMirror = `
 apiVersion: admissionregistration.k8s.io/v1

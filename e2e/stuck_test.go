@@ -92,19 +92,7 @@ spec:
   validations:
     - expression: request.userInfo.username != "%[3]s"
       message: %[2]s ` + asTheyAre + `
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata:
-  name: %[1]s
-spec:
-  policyName: %[1]s
-  validationActions: [Deny]
-  matchResources:
-    namespaceSelector:
-      matchLabels:
-        kubernetes.io/metadata.name: %[1]s
-`
+` + deniesHere
 
 // podsOutOfReach: from half-way on no write to a pod is answered. That may pass, so it is tried again for a while.
 func podsOutOfReach(t *testing.T) {
