@@ -606,6 +606,9 @@ func (w *world) calm() {
 		}
 		w.check()
 		w.now = w.now.Add(50 * time.Millisecond)
+		if len(w.answers) > 0 && round > 100 {
+			w.now = w.now.Add(time.Second) // there is patience with writes that fail
+		}
 		if idle++; w.version != before {
 			idle = 0
 		} else if idle > 20 {
