@@ -261,7 +261,7 @@ func powerOverStatus(t *testing.T) {
 		"a Deployment's state": e.mergeStatus(e.deployment, status("observedGeneration", 1)),
 	})
 	e.denied(map[string]error{
-		"another condition":         e.mergeStatus(e.pod, withCondition("Ready", "True")),
+		"another condition":         e.mergeStatus(e.pod, withCondition("Ready", "Unknown")), // which it never is by itself
 		"a condition of nobody's":   e.mergeStatus(e.pod, withCondition("example.com/any", "True")),
 		"a phase":                   e.mergeStatus(e.pod, status("phase", "Failed")),
 		"a pod's label":             e.mergeStatus(e.pod, metadata("labels", anything)),
