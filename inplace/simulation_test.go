@@ -754,6 +754,7 @@ func (w *world) checkEnd() {
 func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w := newWorld(t, seed, tracing)
 	w.pull.parallel = int(seed % 3)
+	w.kubelet.lags = true
 	w.mirror = seed%4 == 1
 	w.calm()
 	w.rules.loose = w.rng.Intn(2) == 0
