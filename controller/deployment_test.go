@@ -185,7 +185,7 @@ func TestReconcileGivesBackWhatFailsForTooLong(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), request); err == nil || !c.snapshot().rollout.Verdict().Held {
 		t.Fatalf("given back at once (%v)", err)
 	}
-	r.failing.since[web] = time.Now().Add(-failingPatience)
+	r.failing.note(web, time.Now().Add(-failingPatience))
 	_, _ = r.Reconcile(t.Context(), request)
 	if verdict := c.snapshot().rollout.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
 		t.Errorf("two minutes later the verdict is %+v", verdict)

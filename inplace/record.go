@@ -79,7 +79,7 @@ func (v *view) keepRecord(left bool) {
 	}
 	for _, s := range v.sets {
 		if s.surplus() > 0 {
-			v.wakeByPod(s.states(), touchEvery, v.Now)
+			v.wakeByPod(statesOf(s.pods), touchEvery, v.Now)
 		}
 	}
 	available := deploymentCondition(v.Deployment.Status, appsv1.DeploymentAvailable)
@@ -90,16 +90,6 @@ func (v *view) keepRecord(left bool) {
 	v.again(wait)
 	if due {
 		v.touchStatus()
-	}
-}
-
-func (s *replicaSet) states() iter.Seq[*podState] {
-	return func(yield func(*podState) bool) {
-		for _, m := range s.pods {
-			if !yield(&m.podState) {
-				return
-			}
-		}
 	}
 }
 

@@ -188,9 +188,11 @@ func (v *view) containersOf(rs *ReplicaSet) []corev1.Container {
 }
 
 // states are the pods as far as the kind of their workload does not matter.
-func (v *view) states() iter.Seq[*podState] {
+func (v *view) states() iter.Seq[*podState] { return statesOf(v.members) }
+
+func statesOf(members []*member) iter.Seq[*podState] {
 	return func(yield func(*podState) bool) {
-		for _, m := range v.members {
+		for _, m := range members {
 			if !yield(&m.podState) {
 				return
 			}
