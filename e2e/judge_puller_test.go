@@ -76,10 +76,14 @@ func borrowed(pods int) Rules {
 // whole: those that may not borrow are exempt.
 func (r Rules) whole(of metav1.Object) bool { return r.Whole && of.GetLabels()[borrowLabel] != "false" }
 
-// surge: no pod is created beyond maxSurge where none may be missing.
+// surge: no pod is created beyond maxSurge where none may be missing. Natively only replicas add up to that: a pod that is told to go
+// stays alive for a moment after its replacement has come.
 func (j *judge) surge(e event, pod *corev1.Pod) {
 	d := j.deploymentOf(pod)
-	if e.what != watch.Added || d == nil || !j.phaseAt(e.version, called(d)).rules.whole(d) {
+	if e.what != watch.Added || d == nil {
+		return
+	}
+	if rules := j.phaseAt(e.version, called(d)).rules; !rules.whole(d) || rules.Created == anyNumber {
 		return
 	}
 	if pods, most := len(j.podsOf(d)), int(replicasOf(d))+maySurge(d); pods > most {
