@@ -19,9 +19,9 @@ func wait(ctx context.Context, _ options) error {
 	return nil
 }
 
-func waitsForNothing(arguments []string) error {
+func takesNothing(command string, arguments []string) error {
 	if len(arguments) > 0 {
-		return fmt.Errorf("unexpected argument %q: wait takes none", arguments[0])
+		return fmt.Errorf("unexpected argument %q: %s takes none", arguments[0], command)
 	}
 	return nil
 }
