@@ -29,7 +29,7 @@ test-unit: ## the tests that need no cluster
 MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node .ci/notice
 
 .PHONY: verify
-verify: verify-go verify-lint verify-manifests verify-notice ## format, vet, lint, generated files, import rule, manifests
+verify: verify-go verify-lint verify-manifests verify-notice verify-docs ## format, vet, lint, generated files, import rule, manifests
 
 .PHONY: verify-go
 verify-go:
@@ -55,3 +55,11 @@ notice: ## write NOTICE: what is linked into the manager, and under which licenc
 .PHONY: verify-notice
 verify-notice: notice
 	@git diff --exit-code --stat NOTICE || { echo "NOTICE was out of date: commit what make notice has written"; exit 1; }
+
+.PHONY: docs
+docs: ## write docs/reference.md from the code
+	@text=$$(go run ./docs/generate); echo "$$text" > docs/reference.md
+
+.PHONY: verify-docs
+verify-docs: docs
+	@git diff --exit-code --stat docs/reference.md || { echo "docs/reference.md was out of date: commit what make docs has written"; exit 1; }

@@ -54,7 +54,7 @@ func parse(arguments []string) (options, error) {
 // flags declares the flags of a command, with their defaults.
 func (o *options) flags(command string) *flag.FlagSet {
 	flags := flag.NewFlagSet("stayput "+command, flag.ContinueOnError)
-	flags.StringVar(&o.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+	flags.StringVar(&o.namespace, "namespace", os.Getenv(envNamespace),
 		"Stayput's own `namespace`, where its Lease lives; by default $POD_NAMESPACE")
 	flags.Var((*list)(&o.inPlaceAnnotations), "in-place-annotations",
 		"comma-separated `keys` of pod template annotations whose change needs no new pod; by default none, since many exist to force a restart")

@@ -29,7 +29,7 @@ func takesNothing(command string, arguments []string) error {
 // waiter reads the pod this process runs in: pullers run the same image. Outside of a cluster there is none, and nothing is
 // pulled first.
 func waiter(ctx context.Context, live client.Reader, namespace string) (inplace.Waiter, error) {
-	name := os.Getenv("POD_NAME")
+	name := os.Getenv(envName)
 	if name == "" {
 		return inplace.Waiter{}, nil
 	}
