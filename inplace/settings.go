@@ -15,7 +15,7 @@ const (
 	// See Mode.
 	LabelUpdate = "stayput.dev/update"
 	// LabelDrain is how long a pod that no EndpointSlice offers any more goes on serving before its containers restart: a
-	// duration as Go writes it, up to 10m, by default 2s. "0" waits for nothing, not even for the EndpointSlices.
+	// duration in `ms`, `s` and `m`, up to `10m`, by default `2s`. "0" waits for nothing, not even for the EndpointSlices.
 	LabelDrain = "stayput.dev/drain"
 	// LabelPrePullParallelism is how many nodes at a time pull new images before containers stop: up to 1000, by default 10; "0"
 	// pulls none first.
