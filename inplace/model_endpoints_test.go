@@ -36,10 +36,9 @@ func (c *endpointsController) run() {
 		next.Endpoints = append(next.Endpoints, e)
 	}
 	current := c.slices.objects[next.Name]
-	if current != nil && equality.Semantic.DeepEqual(current.Endpoints, next.Endpoints) {
-		return
+	if current == nil || !equality.Semantic.DeepEqual(current.Endpoints, next.Endpoints) {
+		put(c.world, c.slices, &next)
 	}
-	put(c.world, c.slices, &next)
 	c.rules.sliceWritten(c.world)
 }
 
@@ -114,7 +113,7 @@ func (s *stayput) confirmed(steps []Step) []Step {
 	})
 }
 
-// sliceWritten notes since when pods are really out.
+// sliceWritten notes since when pods are really out: those that never were in as well, which no slice need be written for.
 func (j *judge) sliceWritten(w *world) {
 	offered := map[string]bool{}
 	for _, e := range w.slices.objects["web-1"].Endpoints {

@@ -356,14 +356,25 @@ func (c *deploymentController) recreate(d *Deployment, sets []*ReplicaSet) error
 func (c *deploymentController) cleanup(d *Deployment, old []*ReplicaSet) error {
 	excess := len(old) - int(*d.Spec.RevisionHistoryLimit)
 	for _, rs := range old[:max(0, excess)] {
-		live, found := c.world.sets.objects[rs.Name]
-		if found && rs.Status.Replicas == 0 && replicas(rs) == 0 && rs.Generation <= rs.Status.ObservedGeneration && live.ResourceVersion == rs.ResourceVersion {
-			c.logf("native: clean up %s", rs.Name)
-			remove(c.world, c.world.sets, rs.Name)
-			c.collectGarbage(rs)
+		if rs.Status.Replicas == 0 && replicas(rs) == 0 && rs.Generation <= rs.Status.ObservedGeneration {
+			c.deleteReplicaSet(rs.Name)
 		}
 	}
 	return nil
+}
+
+// deleteReplicaSet is a DELETE by the Deployment controller, of whatever version is stored: held while pods move there.
+func (w *world) deleteReplicaSet(name string) {
+	rs, found := w.sets.objects[name]
+	switch {
+	case !found:
+	case w.markHolds(rs):
+		w.logf("denied: clean up %s", name)
+	default:
+		w.logf("native: clean up %s", name)
+		remove(w, w.sets, name)
+		w.collectGarbage(rs)
+	}
 }
 
 // collectGarbage deletes the pods of a ReplicaSet that is gone.

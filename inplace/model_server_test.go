@@ -348,12 +348,17 @@ func (w *world) deletePod(name string) error {
 		return errNotFound
 	}
 	owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
-	if owner != nil && Settling(owner) && !MayGo(pod) && w.holdAlive() && w.mode.Manages() && w.lasts(owner) && w.recorded == "" {
+	if owner != nil && !MayGo(pod) && w.markHolds(owner) {
 		w.logf("denied: delete %s", name)
 		return errNotFound
 	}
 	w.rules.podDeleted(w, pod)
 	return w.terminate(name)
+}
+
+// markHolds: the webhooks hold deletions for the mark.
+func (w *world) markHolds(rs *ReplicaSet) bool {
+	return Settling(rs) && w.holdAlive() && w.mode.Manages() && w.lasts(rs) && w.recorded == ""
 }
 
 func (w *world) terminate(name string) error {

@@ -82,12 +82,12 @@ func (m Move) stopped(pod *corev1.Pod) bool {
 	return !m.Unready || !running
 }
 
-// restarted tells whether every patched container is certainly another one than before. One would not do: it may have followed
-// an earlier patch, and the others wait for the last.
+// restarted tells whether every patched container is certainly another one than before, of another image: one that crashed may have come again
+// as it was, before its kubelet knew of the patch. One would not do: it may have followed an earlier patch, and the others wait for the last.
 func (m Move) restarted(pod *corev1.Pod) bool {
 	for name, before := range m.Containers {
 		status := containerStatus(pod, name)
-		if before.Unsure || status.ContainerID == "" || status.ContainerID == before.ContainerID {
+		if before.Unsure || status.ContainerID == "" || status.ContainerID == before.ContainerID || status.ImageID == before.ImageID {
 			return false
 		}
 	}

@@ -79,7 +79,11 @@ func TestMarkOfAnotherPodIsNone(t *testing.T) {
 func TestMayReopen(t *testing.T) {
 	containersUnready := conditionIs(corev1.ContainersReady, corev1.ConditionFalse)
 	observed := func(pod *corev1.Pod) { pod.Status.ObservedGeneration = 2 }
-	restarted := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ContainerID = "new" }
+	cameAgain := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ContainerID = "new" }
+	restarted := func(pod *corev1.Pod) {
+		cameAgain(pod)
+		pod.Status.ContainerStatuses[0].ImageID = "sha256:v2"
+	}
 	cases := map[string]struct {
 		mark    bool
 		changes []func(*corev1.Pod)
@@ -92,6 +96,7 @@ func TestMayReopen(t *testing.T) {
 		"observed before the kill":           {true, []func(*corev1.Pod){observed}, false},
 		"observed, and its containers down":  {true, []func(*corev1.Pod){observed, containersUnready}, true},
 		"observed, and its container is new": {true, []func(*corev1.Pod){observed, restarted}, true},
+		"observed, but it came again as was": {true, []func(*corev1.Pod){observed, cameAgain}, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +104,7 @@ func TestMayReopen(t *testing.T) {
 			m := &podState{pod: r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), append([]func(*corev1.Pod){drained}, c.changes...)...)}
 			if c.mark {
 				m.move = Move{Generation: 2, Containers: map[string]MovedContainer{
-					"app": {Image: "v1", ImageID: "sha256:v1", ContainerID: "p/app", At: metav1.NewTime(start)}}}
+					"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: metav1.NewTime(start)}}}
 			}
 			if open, _ := m.mayReopen(start); open != c.want {
 				t.Errorf("may reopen is %v", open)
@@ -115,7 +120,7 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 	side2 := MovedContainer{Image: "s2", ImageID: "sha256:s1", ContainerID: "p/side", At: at}
 	again := MovedContainer{Image: "v3", ContainerID: "p/app", At: at, Unsure: true}
 	cases := map[string]struct {
-		// with statuses the pod has been unready since before the last patch
+		// with statuses the pod has been unready since before the last patch; ids are those of other containers, and of their images
 		moved         map[string]MovedContainer
 		ids, statuses map[string]string
 		running       bool
@@ -137,6 +142,7 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 			}
 			for i := range pod.Status.ContainerStatuses {
 				status := &pod.Status.ContainerStatuses[i]
+				status.ImageID = cmp.Or(c.ids[status.Name], status.ImageID)
 				status.ContainerID, status.Image = cmp.Or(c.ids[status.Name], status.ContainerID), cmp.Or(c.statuses[status.Name], status.Image)
 				if !c.running {
 					status.State = corev1.ContainerState{}

@@ -70,18 +70,13 @@ func (d *draft) forgetRecord(workload metav1.Object, recorded string, goesOn boo
 	}
 }
 
-// keepRecord wakes the native controllers, as long as there is something left to do for them, where a label does not: that of Deployments by
-// a time in the status that means nothing to anybody, and that of ReplicaSets, of which deletions may have been held, by a pod.
+// keepRecord wakes the Deployment controller, as long as there is something left to do for it, where a label does not: by a time in the status
+// that means nothing to anybody.
 func (v *view) keepRecord(left bool) {
 	left = left && v.Mode.Manages() && v.onRecord()
 	v.forgetRecord(v.Deployment, v.Recorded, left)
 	if !left || v.target != nil && Released(v.target.rs) {
 		return
-	}
-	for _, s := range v.sets {
-		if s.surplus() > 0 {
-			v.wakeByPod(statesOf(s.pods), touchEvery, v.Now)
-		}
 	}
 	available := deploymentCondition(v.Deployment.Status, appsv1.DeploymentAvailable)
 	if available == nil {
@@ -91,6 +86,25 @@ func (v *view) keepRecord(left bool) {
 	v.again(wait)
 	if due {
 		v.touchStatus()
+	}
+}
+
+// wakeDeleters wakes the controllers of ReplicaSets with pods too many, by a pod, where a mark has kept them from deleting and no longer does
+// although it could not be taken off: the update is on record, or nobody tends it any more.
+func (v *view) wakeDeleters(left bool) {
+	if !v.Mode.Manages() {
+		return // nothing is held there, and nothing but marks may be written
+	}
+	recorded := left && v.onRecord()
+	for _, s := range v.sets {
+		lapsed, wait := lapse(s.rs.Labels, v.Now)
+		switch {
+		case s.surplus() == 0 || !recorded && !Settling(s.rs):
+		case recorded || lapsed:
+			v.wakeByPod(statesOf(s.pods), touchEvery, v.Now)
+		default:
+			v.again(wait)
+		}
 	}
 }
 

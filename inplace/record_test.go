@@ -60,6 +60,63 @@ func TestRefusedReleaseGoesOnRecord(t *testing.T) {
 	}
 }
 
+// Undone and scaled down while no mark may be written: nothing is left to update, and the mark would keep three pods for ever.
+func TestRecordLetsPodsGoThatAMarkKeeps(t *testing.T) {
+	r := fixture(1, app{image: "v1"})
+	source := r.replicaSet("a", app{image: "v1"}, 1)
+	source.Labels[LabelSettling] = begun
+	for _, name := range []string{"p", "q"} {
+		r.pod(name, source)
+	}
+	hash, is := recorded(r.Release(Reason{Code: CodeRefused}))
+	if !is {
+		t.Fatal("it does not go on record")
+	}
+	r.Recorded = hash
+	if plan := r.Plan(); forgets(plan) || wakes(plan) != 1 {
+		t.Errorf("the ReplicaSet controller is not woken: %+v", plan.Steps)
+	}
+	source.Labels[LabelSettling] = ""
+	r.Pods, source.Status.Replicas = r.Pods[:1], 1
+	if plan := r.Plan(); !forgets(plan) || wakes(plan) != 0 {
+		t.Errorf("it goes on although the pods are gone: %+v", plan.Steps)
+	}
+}
+
+// An edit that only new pods can follow, while no mark may be taken off: when nobody has signed it for long enough, deletions pass, of which
+// nobody would know.
+func TestLapsedMarkWakesWhoeverDeletes(t *testing.T) {
+	r := fixture(2, app{image: "v1", env: "new"})
+	source := r.replicaSet("a", app{image: "v1"}, 1)
+	source.Labels[LabelSettling] = seconds(start)
+	r.replicaSet("b", app{image: "v1", env: "new"}, 1)
+	for _, name := range []string{"p", "q"} {
+		r.pod(name, source)
+	}
+	if plan := r.Plan(); plan.Verdict.Held || wakes(plan) > 0 || plan.After > tendedFor {
+		t.Fatalf("as long as deletions are held: %+v", plan)
+	}
+	r.Now = start.Add(tendedFor)
+	if plan := r.Plan(); wakes(plan) != 1 {
+		t.Errorf("the ReplicaSet controller is not woken: %+v", plan.Steps)
+	}
+	r.Mode = ModeNone
+	if plan := r.Plan(); wakes(plan) > 0 {
+		t.Error("it writes to a pod where it may not")
+	}
+}
+
+// wakes counts the pods by which somebody is woken.
+func wakes(plan Plan) int {
+	woken := 0
+	for _, step := range plan.Steps {
+		if patch, is := step.(PatchPod); is && patch.Why == whyWake {
+			woken++
+		}
+	}
+	return woken
+}
+
 func TestRecordIsAboutOneTemplate(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
 	source := r.replicaSet("a", app{image: "v1"}, 2)

@@ -20,7 +20,7 @@ const (
 func (r Rollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
-	if v.unfinished() {
+	if v.unfinished() || v.overfull() {
 		v.record(v.Deployment, v.targetHash(), why)
 	}
 	v.gates()
@@ -78,8 +78,14 @@ func (r DaemonRollout) Wake() []Step {
 
 const whyWake = "wake the native controller"
 
+// woken always writes another value: the same one again is no event, and so wakes nobody. Two managers may say their last words in one second,
+// and between the two a webhook of the second has refused what the first had woken.
 func woken(labels map[string]string, now time.Time) []jsonpatch.Operation {
-	return setEntries("labels", labels, [2]string{LabelWoken, seconds(now)})
+	at := seconds(now)
+	if labels[LabelWoken] == at {
+		at = seconds(now.Add(time.Second))
+	}
+	return setEntries("labels", labels, [2]string{LabelWoken, at})
 }
 
 // leave leaves nothing of ours behind where the native controllers update, or have nothing to do.
@@ -122,8 +128,9 @@ func (v *view) goBack() {
 // wake that controller if there are new ones already (deletePod in pkg/controller/deployment/deployment_controller.go).
 func (v *view) keepReleased() {
 	standsIn := v.standIns()
-	left := v.sourcesInUse() || v.target != nil && v.target.size() < v.desired()
+	left := v.sourcesInUse() || v.overfull() || v.target != nil && v.target.size() < v.desired()
 	v.keepRecord(left)
+	v.wakeDeleters(left)
 	for _, s := range v.sets {
 		if Released(s.rs) {
 			at, other, _ := strings.Cut(s.rs.Labels[LabelReleased], standsFor)

@@ -775,12 +775,13 @@ const traced = 80
 
 // TestSimulation interleaves everybody who writes to a Deployment's objects at random, on caches with delays of their own, with
 // users and failures in between, and demands what must be true at every moment and in the end. STAYPUT_SEEDS=n runs n seeds,
-// STAYPUT_SEED=n that one.
+// STAYPUT_SEED=n that one, and both together n seeds from there on.
 func TestSimulation(t *testing.T) {
 	first, seeds := int64(0), int64(150)
 	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEED"), 10, 64); err == nil {
 		first, seeds = n, 1
-	} else if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEEDS"), 10, 64); err == nil {
+	}
+	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEEDS"), 10, 64); err == nil {
 		seeds = n
 	}
 	failures := 0

@@ -47,6 +47,12 @@ func tended(labels map[string]string, now time.Time) bool {
 	return -tendEvery < age && age < tendedFor
 }
 
+// lapse tells whether the mark no longer holds anything; if not, when it will if nobody signs it.
+func lapse(labels map[string]string, now time.Time) (bool, time.Duration) {
+	_, wait := since(tendedAt(labels), tendedFor, now)
+	return !tended(labels, now), wait
+}
+
 // tendedAt is when the leader last signed, zero if never.
 func tendedAt(labels map[string]string) time.Time {
 	begun, woken := startedAt(labels[LabelSettling]), timeOf(labels[LabelWoken])

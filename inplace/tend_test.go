@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
 )
 
 // An update that waits is signed once a minute, so that it goes on being held; without a leader it is not.
@@ -133,6 +135,46 @@ func TestMarksComeFirst(t *testing.T) {
 	target.Labels[LabelSettling] = begun
 	if got := describe(); got != "Pod p: close the gate, in place: restarts app" {
 		t.Errorf("with both marks it goes on with %s", got)
+	}
+}
+
+// Two managers say their last words within one second. The first has woken the native controller while the webhooks of the second still refused
+// what it then did: the second must wake it again, and the same value would be no event.
+func TestEachWakeIsAnEvent(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	r.pod("p", r.replicaSet("a", app{image: "v1"}, 1))
+	newest := r.replicaSet("b", app{image: "v2"}, 0)
+	f := newFleet(t, 1)
+	f.edit(app{image: "v2"})
+	for _, each := range []struct {
+		labels func() map[string]string
+		wake   func() []Step
+	}{
+		{func() map[string]string { return newest.Labels }, r.Wake},
+		{func() map[string]string { return f.Revisions[0].Labels }, f.Wake},
+	} {
+		var values []string
+		for range 3 {
+			for _, step := range each.wake() {
+				switch s := step.(type) {
+				case PatchReplicaSet:
+					carry(t, s.ReplicaSet, s.Operations)
+				case PatchRevision:
+					carry(t, s.Revision, s.Operations)
+				}
+			}
+			values = append(values, each.labels()[LabelWoken])
+		}
+		if values[0] == "" || values[0] == values[1] || values[1] == values[2] {
+			t.Errorf("three wakes write %v", values)
+		}
+	}
+}
+
+func carry(t *testing.T, object any, operations []jsonpatch.Operation) {
+	t.Helper()
+	if err := apply(object, operations); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -156,6 +156,11 @@ func (v *view) still() bool {
 	return !slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return s.inUse() && (s.surplus() > 0 || !s.seen()) })
 }
 
+// overfull: a mark keeps pods that are too many from being deleted.
+func (v *view) overfull() bool {
+	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return Settling(s.rs) && s.surplus() > 0 })
+}
+
 // settling: some ReplicaSet is marked.
 func (v *view) settling() bool {
 	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return Settling(s.rs) })

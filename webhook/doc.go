@@ -25,8 +25,9 @@
 //	                      instead of it in namespaces that say so; failurePolicy Fail.
 //	/mutate-replicaset    CREATE of apps/v1 replicasets. Condition:
 //	                      request.userInfo.username == "system:serviceaccount:kube-system:deployment-controller"
-//	/validate-replicaset  UPDATE of apps/v1 replicasets and replicasets/scale. Conditions: the same user, and
-//	                      object.spec.?replicas != oldObject.spec.?replicas (a Scale of 0 has no such field).
+//	/validate-replicaset  UPDATE of apps/v1 replicasets and replicasets/scale, DELETE of replicasets. Conditions: the same user, and
+//	                      object.spec.?replicas != oldObject.spec.?replicas (a Scale of 0 has no such field), or that what is deleted
+//	                      has the label inplace.LabelSettling.
 //	/validate-status      UPDATE of apps/v1 deployments/status. Conditions: the same user, and a status of the latest generation that
 //	                      says that all is done.
 //	/mutate-pod           CREATE of v1 pods. Condition: request.userInfo.username in

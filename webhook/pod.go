@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
@@ -70,27 +71,40 @@ func (h Handlers) validatePod(ctx context.Context, req admission.Request) (answe
 	if err != nil {
 		return allow(), err
 	}
+	return h.holdDeletion(ctx, req, func(ctx context.Context) (bool, error) { return holds(ctx, pod) })
+}
+
+// holdDeletion tells the native controller that what it deletes is gone already, if it is to stay and a leader lives.
+func (h Handlers) holdDeletion(ctx context.Context, req admission.Request, stays func(context.Context) (bool, error)) (answer, error) {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err
 	}
-	if stay, err := holds(ctx, pod); err != nil || !stay {
+	if stay, err := stays(ctx); err != nil || !stay {
 		return allow(), err
 	}
-	gone := apierrors.NewNotFound(corev1.Resource("pods"), req.Name)
+	gone := apierrors.NewNotFound(schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}, req.Name)
 	gone.ErrStatus.Message = "held: stayput updates the pods of this workload in place"
 	return deny(held, gone), nil
 }
 
-// settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come again, so the mark is read
-// live before denying too: whoever takes it off wakes the controller by that, and an answer from an older cache would come after
-// the wake-up.
+// settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come
+// again, so the mark is read live before denying too: whoever takes it off wakes the controller by that, and an answer from an older cache
+// would come after the wake-up.
 func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if inplace.MayGo(pod) {
 		return false, nil
 	}
 	rs, err := h.Live.ReplicaSetOf(ctx, pod)
-	if rs == nil || err != nil || !inplace.Settling(rs) {
+	if rs == nil || err != nil {
 		return false, err
+	}
+	return h.markHolds(ctx, rs)
+}
+
+// markHolds tells whether the mark on a ReplicaSet, as the API server has it, holds deletions.
+func (h Handlers) markHolds(ctx context.Context, rs *inplace.ReplicaSet) (bool, error) {
+	if !inplace.Settling(rs) {
+		return false, nil
 	}
 	// A ReplicaSet that somebody made from another's manifest has the mark, and nobody to take it off.
 	deployment, err := h.Live.DeploymentOf(ctx, rs)

@@ -57,12 +57,20 @@ type scaled struct {
 	} `json:"spec"`
 }
 
-// validateReplicaSet holds the replicas of a Deployment's ReplicaSets while Stayput is the only scaler. A Conflict makes the
-// Deployment controller try again later, without an event (pkg/controller/deployment/deployment_controller.go, handleErr).
+// validateReplicaSet holds what the Deployment controller does to a Deployment's ReplicaSets while Stayput is the only scaler.
 func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
-	if !by(req, deploymentController, admissionv1.Update) {
-		return allow(), nil
+	switch {
+	case by(req, deploymentController, admissionv1.Update):
+		return h.validateScaling(ctx, req)
+	case by(req, deploymentController, admissionv1.Delete):
+		return h.validateCleanup(ctx, req)
 	}
+	return allow(), nil
+}
+
+// validateScaling holds the replicas. A Conflict makes the Deployment controller try again later, without an event
+// (pkg/controller/deployment/deployment_controller.go, handleErr).
+func (h Handlers) validateScaling(ctx context.Context, req admission.Request) (answer, error) {
 	if changes, err := scales(req); err != nil || !changes {
 		return allow(), err
 	}
@@ -74,6 +82,18 @@ func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request)
 	}
 	why := errors.New("stayput moves the pods of this Deployment in place; its replicas are held meanwhile")
 	return deny(held, apierrors.NewConflict(appsv1.Resource("replicasets"), req.Name, why)), nil
+}
+
+// validateCleanup keeps revisionHistoryLimit from deleting a ReplicaSet to which a pod is just moving, and the garbage collector that pod with it:
+// the Deployment controller decides on a cache in which there may be none yet. It takes NotFound as done (cleanupDeployment in
+// pkg/controller/deployment/sync.go), and comes again with its next event.
+func (h Handlers) validateCleanup(ctx context.Context, req admission.Request) (answer, error) {
+	rs, err := decode[inplace.ReplicaSet](req.OldObject)
+	if err != nil {
+		return allow(), err
+	}
+	rs.Namespace = req.Namespace
+	return h.holdDeletion(ctx, req, func(ctx context.Context) (bool, error) { return h.markHolds(ctx, rs) })
 }
 
 func scales(req admission.Request) (bool, error) {

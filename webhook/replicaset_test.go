@@ -61,6 +61,40 @@ func TestReplicaSetIsBornWithoutMarks(t *testing.T) {
 		`[{"op":"remove","path":"/metadata/labels/stayput.dev~1settling"},{"op":"add","path":"/spec/replicas","value":0}]`)
 }
 
+// A pod may be moving to a ReplicaSet that is empty in the cache by which the Deployment controller cleans up.
+func TestCleanupHeld(t *testing.T) {
+	given := lease(0)
+	given.Annotations = map[string]string{}
+	inplace.Records(given.Annotations).Add("d", inplace.Record{Hash: "hash", Code: inplace.CodeRefused}, time.Now())
+	for name, test := range map[string]struct {
+		live   client.Reader
+		user   string
+		delete *inplace.ReplicaSet
+		hold   client.Reader
+		held   bool
+	}{
+		"pods move to it":      {reader(t, moving(t)...), deploymentController, settling(revision(t, "web-1", v1Template, "0")), nil, true},
+		"an old one":           {broken(t), deploymentController, revision(t, "web-1", v1Template, "0"), nil, false},
+		"somebody else":        {broken(t), "jane", settling(revision(t, "web-1", v1Template, "0")), nil, false},
+		"no Deployment":        {reader(t, namespace(inplace.ModeInPlace)), deploymentController, settling(revision(t, "web-1", v1Template, "0")), nil, false},
+		"reading fails":        {broken(t), deploymentController, settling(revision(t, "web-1", v1Template, "0")), nil, false},
+		"the leader is silent": {broken(t), deploymentController, settling(revision(t, "web-1", v1Template, "0")), reader(t, lease(time.Minute)), false},
+		"given back on record": {reader(t, moving(t)...), deploymentController, settling(revision(t, "web-1", v1Template, "0")), reader(t, given), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, broken(t), test.live)
+			if test.hold != nil {
+				h.Hold.Reader = test.hold
+			}
+			response := h.handle(context.Background(), request(t, test.user, admissionv1.Delete, nil, test.delete), h.validateReplicaSet)
+			expectHeld(t, response.Allowed, test.held)
+			if test.held {
+				expectDenied(t, response, 404, metav1.StatusReasonNotFound)
+			}
+		})
+	}
+}
+
 func TestReplicasHeld(t *testing.T) {
 	stale, optedOut := reader(t, namespace(inplace.ModeInPlace)), moving(t)
 	optedOut[1].SetLabels(map[string]string{inplace.LabelUpdate: string(inplace.ModeRecreate)})
