@@ -125,11 +125,13 @@ func list(platform string, packages []string) ([]pkg, error) {
 	}
 }
 
-// addFiles adds the legal files from the package's folder up to its module's: code that was copied from elsewhere has its own.
+// addFiles adds the legal files from the package's folder up to its module's: code that was copied from elsewhere has its own. One of them
+// has to be a licence.
 func (p pkg) addFiles(found map[file]bool) error {
 	if p.Module == nil || p.Module.Main {
 		return nil
 	}
+	licensed := false
 	for dir := p.Dir; ; dir = filepath.Dir(dir) {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -138,7 +140,11 @@ func (p pkg) addFiles(found map[file]bool) error {
 		for _, entry := range entries {
 			if path := filepath.Join(dir, entry.Name()); isLegal(entry) {
 				found[file{p.Module.Path + " " + p.Module.Version, strings.TrimPrefix(path, p.Module.Dir+"/"), path}] = true
+				licensed = licensed || !isNotice(path)
 			}
+		}
+		if dir == p.Module.Dir && !licensed {
+			return fmt.Errorf("%s of %s %s: no licence beside or above it", p.ImportPath, p.Module.Path, p.Module.Version)
 		}
 		if dir == p.Module.Dir {
 			return nil
@@ -148,6 +154,10 @@ func (p pkg) addFiles(found map[file]bool) error {
 
 func isLegal(entry os.DirEntry) bool {
 	return !entry.IsDir() && legal.MatchString(entry.Name()) && filepath.Ext(entry.Name()) != ".go"
+}
+
+func isNotice(path string) bool {
+	return strings.HasPrefix(strings.ToUpper(filepath.Base(path)), "NOTICE")
 }
 
 func standardLibrary() (file, error) {
@@ -162,28 +172,21 @@ type text struct {
 	license string // as SPDX names it; empty for a NOTICE
 }
 
-// readAll reads the files. Everything needs a licence that goes with the product's.
+// readAll reads the files. The licences must go with the product's.
 func readAll(files []file) ([]text, error) {
 	var texts []text
-	licensed := map[string]bool{}
 	for _, f := range files {
 		content, err := os.ReadFile(f.path)
 		if err != nil {
 			return nil, err
 		}
 		t := text{file: f, content: strings.TrimSpace(strings.ReplaceAll(string(content), "\r\n", "\n"))}
-		if !strings.HasPrefix(strings.ToUpper(filepath.Base(f.name)), "NOTICE") {
+		if !isNotice(f.name) {
 			if t.license, err = judge(content); err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", f.of, f.name, err)
 			}
-			licensed[f.of] = true
 		}
 		texts = append(texts, t)
-	}
-	for _, t := range texts {
-		if !licensed[t.of] {
-			return nil, fmt.Errorf("%s has a NOTICE and no licence", t.of)
-		}
 	}
 	return texts, nil
 }
