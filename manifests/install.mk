@@ -35,7 +35,9 @@ ISSUING := certificates.cert-manager.io issuers.cert-manager.io
 image: ## build Stayput's image; push it to the test cluster, or to KO_DOCKER_REPO
 	@mkdir -p $(dir $(BUILT))
 ifdef KO_DOCKER_REPO
-	@GOFLAGS="$${GOFLAGS:-} '-ldflags=$(LDFLAGS)'" $(KO) build --bare --platform linux/amd64,linux/arm64 ./cmd/stayput > $(BUILT)
+	@# Licences of what is linked are passed on in the image: ko puts this folder into it, and follows no links.
+	@mkdir -p cmd/stayput/kodata && cp LICENSE NOTICE cmd/stayput/kodata/
+	@$(KO) build --ldflags '$(LDFLAGS)' --bare --platform linux/amd64,linux/arm64 ./cmd/stayput > $(BUILT)
 else
 	@# Tagged by content: another build rolls out, the same does not.
 	@binary=$(BIN)/images/stayput; \
