@@ -26,10 +26,10 @@ test-unit: ## the tests that need no cluster
 	go test -timeout 10m ./...
 
 # Every Go module of the repository; go.mod of the older Kubernetes releases is tidied by hand.
-MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node
+MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node .ci/notice
 
 .PHONY: verify
-verify: verify-go verify-lint verify-manifests ## format, vet, lint, generated files, import rule, manifests
+verify: verify-go verify-lint verify-manifests verify-notice verify-docs ## format, vet, lint, generated files, import rule, manifests
 
 .PHONY: verify-go
 verify-go:
@@ -46,3 +46,20 @@ verify-lint: ## golangci-lint, which also holds the import rule (.golangci.yml)
 .PHONY: verify-manifests
 verify-manifests: dist
 	@git diff --exit-code --stat dist || { echo "dist/ was out of date: commit what make dist has written"; exit 1; }
+
+.PHONY: notice
+notice: ## write NOTICE: what is linked into the manager, and under which licences
+	@go -C .ci/notice build -o $(BIN)/notice .
+	@text=$$($(BIN)/notice LICENSE ./cmd/stayput); echo "$$text" > NOTICE
+
+.PHONY: verify-notice
+verify-notice: notice
+	@git diff --exit-code --stat NOTICE || { echo "NOTICE was out of date: commit what make notice has written"; exit 1; }
+
+.PHONY: docs
+docs: ## write docs/reference.md from the code
+	@text=$$(go run ./docs/generate); echo "$$text" > docs/reference.md
+
+.PHONY: verify-docs
+verify-docs: docs
+	@git diff --exit-code --stat docs/reference.md || { echo "docs/reference.md was out of date: commit what make docs has written"; exit 1; }

@@ -15,6 +15,9 @@ type metrics struct {
 	pullsFailed prometheus.Counter
 }
 
+// RegisterMetrics registers the metrics without a controller: for who describes them.
+func RegisterMetrics(registry prometheus.Registerer) { newMetrics(registry) }
+
 // newMetrics makes the metrics and registers them.
 func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{

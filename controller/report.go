@@ -17,19 +17,33 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// The reasons of the events Stayput records: on workloads, and the last one on pods.
+// The reasons of the events Stayput records: on workloads, and the last one on pods. docs/reference.md has these comments.
 const (
-	EventStarted   = "InPlaceUpdateStarted"
+	// EventStarted tells that pods begin to be moved to a new revision.
+	EventStarted = "InPlaceUpdateStarted"
+	// EventCompleted tells that every pod is updated and available, and how long that took.
 	EventCompleted = "InPlaceUpdateCompleted"
-	EventStalled   = "InPlaceUpdateStalled"
-	EventReleased  = "InPlaceUpdateReleased"
+	// EventStalled tells that progressDeadlineSeconds have passed, and what the update waits for.
+	EventStalled = "InPlaceUpdateStalled"
+	// EventReleased tells that an update begun in place was left to the native controller, and why.
+	EventReleased = "InPlaceUpdateReleased"
+	// EventRecreated tells why an edit is carried out natively, with new pods.
 	EventRecreated = "UpdateRecreatesPods"
-	// EventPullFailed tells of an image for which nothing restarts, EventNotPulled why containers stop before images are pulled.
+	// EventPullFailed tells of an image that cannot be pulled, for which nothing restarts.
 	EventPullFailed = "ImagePullFailed"
-	EventNotPulled  = "PrePullSkipped"
-	// EventNotRehearsed tells that nobody knows what admission makes of new pods.
+	// EventNotPulled tells why containers stop before images are pulled.
+	EventNotPulled = "PrePullSkipped"
+	// EventNotRehearsed tells why it is not known what admission makes of new pods.
 	EventNotRehearsed = "RehearsalSkipped"
-	EventMoved        = "UpdatedInPlace"
+	// EventMoved tells, on a pod, which images it was given.
+	EventMoved = "UpdatedInPlace"
+)
+
+// Why an update in place failed, beside inplace's reasons why it is not made in place; only metrics say these.
+const (
+	failedDeleted    = "Deleted"    // the workload was deleted meanwhile
+	failedStalled    = "Stalled"    // it had stalled, whatever ended it then
+	failedSuperseded = "Superseded" // another edit came before it was complete
 )
 
 // longestNote is what events.k8s.io takes (pkg/apis/core/validation/events.go).
@@ -88,7 +102,7 @@ func (r *reporter) report(rollout rollout, plan inplace.Plan, writes []write) {
 func (r *reporter) gone(workload types.NamespacedName) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.failed(workload, "Deleted")
+	r.failed(workload, failedDeleted)
 	delete(r.recreates, workload)
 }
 
@@ -99,7 +113,7 @@ func (r *reporter) failed(workload types.NamespacedName, reason string) {
 		return
 	}
 	if ended.stalled {
-		reason = "Stalled"
+		reason = failedStalled
 	}
 	r.end(workload)
 	r.metrics.failed.WithLabelValues(string(ended.mode), reason).Inc()
@@ -142,7 +156,7 @@ func (n news) begun() {
 		return
 	}
 	adopted := known == nil && !now
-	n.failed(n.key, "Superseded")
+	n.failed(n.key, failedSuperseded)
 	n.updates[n.key] = &update{target: target.GetUID(), mode: n.mode, started: n.now,
 		told: map[string]bool{}, away: map[types.UID]time.Time{}}
 	n.metrics.inFlight.Inc()
@@ -290,7 +304,7 @@ func (n news) released() {
 	reasons := n.plan.Verdict.Reasons
 	note := cmp.Or(n.plan.Message, reasons.String())
 	n.event(n.workload, corev1.EventTypeWarning, EventReleased, "Left to the "+n.kind.workload+" controller: "+note)
-	n.failed(n.key, firstCode(reasons, "Released"))
+	n.failed(n.key, firstCode(reasons, inplace.CodeReleased))
 	n.recreates[n.key] = known.target
 }
 
@@ -317,7 +331,7 @@ func (n news) recreated() {
 	if target == nil || n.plan.Verdict.Held || len(reasons) == 0 || n.recreates[n.key] == target.GetUID() {
 		return
 	}
-	n.failed(n.key, firstCode(reasons, "Superseded"))
+	n.failed(n.key, firstCode(reasons, failedSuperseded))
 	n.recreates[n.key] = target.GetUID()
 	isNews := n.rollout.fresh(n.plan) || reasons[0].Code == inplace.CodeUnderWay
 	if isNews && n.mode.Manages() && reasons[0].Code != inplace.CodeReleased {

@@ -6,37 +6,52 @@ import corev1 "k8s.io/api/core/v1"
 // ControllerRevisions: `kubectl rollout undo` and the Deployment controller copy annotations between a Deployment and its
 // ReplicaSets, never labels (kubectl/pkg/polymorphichelpers/rollback.go), and writing one wakes the native controller
 // (updateReplicaSet in pkg/controller/deployment, updateHistory in pkg/controller/daemon).
+//
+// docs/reference.md has the first paragraph of each.
 const (
-	// LabelUpdate, on a namespace or a workload, says how template edits are carried out; see Mode.
-	LabelUpdate = "stayput.dev/update"
 	// LabelSettling marks a ReplicaSet whose pods Stayput is moving: its controller's pod deletions are held. On a
 	// ControllerRevision it marks the target of an update under way.
-	// Its value is the time the update started, in Unix seconds; with a suffix, deletions pass for the moment: see scaling.
+	// Its value is the time the update started, in Unix seconds; with a suffix, deletions pass for the moment.
+	//
+	// See scaling for the suffix.
 	LabelSettling = "stayput.dev/settling"
 	// LabelReleased marks a target revision whose update was given back to the native controller. Its value is the time
 	// of the last touch, in Unix seconds: writing it is what wakes that controller. With a hash behind it, it is about a target that
-	// was not there yet: see standsFor.
+	// was not there yet.
+	//
+	// See standsFor for the hash.
 	LabelReleased = "stayput.dev/released"
-	// LabelWoken, on a revision, is written to wake the native controller: every minute of an update, which is also the sign that the leader
-	// tends it (see HoldLasts), when the last manager may be going, and, for that of DaemonSets, when gates no longer keep a deletion back.
+	// LabelWoken is written on a revision to wake the native controller: every minute of an update, which is also the sign that the leader
+	// tends it, when the last manager may be going, and, for that of DaemonSets, when gates no longer keep a deletion back.
 	// Its value is the time, in Unix seconds; it is taken off when nothing is under way.
+	//
+	// See HoldLasts for what the sign is good for.
 	LabelWoken = "stayput.dev/woken"
-	// LabelReplicas on a ReplicaSet whose pods are being moved says how many replicas Stayput gave it last. If it has others, somebody else
-	// scales: see slip.go.
+	// LabelReplicas says, on a ReplicaSet whose pods are being moved, how many replicas Stayput gave it last. If it has others, somebody else
+	// scales.
+	//
+	// See slip.go for what follows.
 	LabelReplicas = "stayput.dev/replicas"
-	// LabelSlipped on a target is when somebody else was last found to have scaled in the middle of the update, in Unix seconds.
+	// LabelSlipped says, on a target, when somebody else was last found to have scaled in the middle of the update, in Unix seconds.
 	LabelSlipped = "stayput.dev/slipped"
 	// LabelPuller marks the pods that have nodes pull new images before containers stop. Its value is the workload's UID.
 	LabelPuller = "stayput.dev/puller"
-	// LabelBorrowed on a target says how many of its replicas are borrowed, "0" that the update goes on without: see borrow.go.
+	// LabelBorrowed says, on a target, how many of its replicas are borrowed, "0" that the update goes on without.
+	//
+	// See borrow.go.
 	LabelBorrowed = "stayput.dev/borrowed"
-	// AnnotationDecision records on a workload what its last template edit does; set by the mutating webhook.
+	// AnnotationDecision records on a workload what its last template edit does.
+	//
+	// Set by the mutating webhook.
 	AnnotationDecision = "stayput.dev/decision"
-	// AnnotationMove is the mark on a pod patched in place; see Move.
+	// AnnotationMove marks a pod that was patched in place: the revision it became one of, and by what it can be told that its containers have
+	// restarted, as JSON.
+	//
+	// See Move.
 	AnnotationMove = "stayput.dev/move"
 	// AnnotationBorrowed marks a pod that exists only while others are updated.
 	AnnotationBorrowed = LabelBorrowed
-	// AnnotationWoken on a pod wakes its controller where a revision cannot be written; the value is that of LabelWoken.
+	// AnnotationWoken wakes a pod's controller where a revision cannot be written; the value is that of LabelWoken.
 	AnnotationWoken = LabelWoken
 	// ConditionServing is the readiness gate of pods under a managed workload.
 	ConditionServing corev1.PodConditionType = "stayput.dev/serving"

@@ -23,6 +23,7 @@ type Record struct{ Hash, Code string }
 func (r Record) Unwritable() bool { return r.Code == CodeRefused || r.Code == CodeFailing }
 
 const (
+	// recordPrefix begins the annotations of the Lease that keep on record which updates were given back; behind it stands the workload's UID.
 	recordPrefix = "released.stayput.dev/"
 	// maxRecords keeps them well within the 256 KiB that annotations may have; the oldest give way.
 	maxRecords = 1000

@@ -25,11 +25,11 @@ const (
 	CodeUnderWay        = "UnderWay"       // the native controller is at it
 	CodeTooLarge        = "TooLarge"       // what belongs to the workload is too large to be read
 	CodeNotAdmitted     = "NotAdmitted"    // a policy refuses new pods
-	CodeRefused         = "Refused"        // a policy refused a patch; given by the controller
+	CodeRefused         = "Refused"        // a policy refused a patch
 	CodeInjected        = "Injected"       // admission gives new pods what running ones have not, or the other way round
-	CodeFailing         = "Failing"        // writes have failed for too long; given by the controller
+	CodeFailing         = "Failing"        // writes have failed for too long
 	CodeUntended        = "Untended"       // the leader has not looked after it lately
-	CodeUninstalled     = "Uninstalled"    // Stayput is leaving; given by the controller
+	CodeUninstalled     = "Uninstalled"    // Stayput is leaving
 	labelTemplateHash   = appsv1.DefaultDeploymentUniqueLabelKey
 	recreateMaxReplicas = 1
 )

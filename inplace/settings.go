@@ -6,14 +6,21 @@ import (
 	"time"
 )
 
-// The labels, on a namespace or a workload, that say how an update in place is carried out. The workload's own goes first.
+// The labels, on a namespace or a workload, that say how updates are carried out. The workload's own goes first. docs/reference.md has the
+// first paragraph of each.
 const (
+	// LabelUpdate says how template edits are carried out: `in-place`, where possible, or `in-place-only`, where others are
+	// rejected. On a workload it goes before what the namespace says, and may also be `recreate`, native; it counts only in a labelled namespace.
+	//
+	// See Mode.
+	LabelUpdate = "stayput.dev/update"
 	// LabelDrain is how long a pod that no EndpointSlice offers any more goes on serving before its containers restart: a
-	// duration as Go writes it. "0" waits for nothing, not even for the EndpointSlices.
+	// duration in `ms`, `s` and `m`, up to `10m`, by default `2s`. "0" waits for nothing, not even for the EndpointSlices.
 	LabelDrain = "stayput.dev/drain"
-	// LabelPrePullParallelism is how many nodes at a time pull new images before containers stop; "0" pulls none first.
+	// LabelPrePullParallelism is how many nodes at a time pull new images before containers stop: up to 1000, by default 10; "0"
+	// pulls none first.
 	LabelPrePullParallelism = "stayput.dev/pre-pull-parallelism"
-	// LabelBorrow says whether a Deployment that may miss no pod gets extra ones during an update: "true" or "false".
+	// LabelBorrow says whether a Deployment that may miss no pod gets extra ones during an update: "true", the default, or "false".
 	LabelBorrow = "stayput.dev/borrow"
 )
 

@@ -13,6 +13,12 @@ RELEASED := ghcr.io/stayput/stayput:v0.1.0
 # Holds the reference of the image that was built last.
 BUILT := $(BIN)/images/stayput.image
 KO_DEFAULTBASEIMAGE ?= gcr.io/distroless/static-debian12:nonroot
+# Which build it is, for `stayput version`; outside of a git repository the binary says that it does not know. The commit's date, so that the
+# same source makes the same binary.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+BUILD := github.com/stayput/stayput/version
+LDFLAGS = -s -w -X $(BUILD).version=$(VERSION) -X $(BUILD).commit=$(shell git rev-parse HEAD 2>/dev/null) \
+	-X $(BUILD).date=$(shell git log -1 --format=%cI 2>/dev/null)
 KO := KO_DEFAULTBASEIMAGE=$(KO_DEFAULTBASEIMAGE) go run github.com/google/ko@v0.19.1
 
 STAYPUT := $(KUBECTL) --namespace stayput-system
@@ -29,11 +35,13 @@ ISSUING := certificates.cert-manager.io issuers.cert-manager.io
 image: ## build Stayput's image; push it to the test cluster, or to KO_DOCKER_REPO
 	@mkdir -p $(dir $(BUILT))
 ifdef KO_DOCKER_REPO
-	@$(KO) build --bare --platform linux/amd64,linux/arm64 ./cmd/stayput > $(BUILT)
+	@# Licences of what is linked are passed on in the image: ko puts this folder into it, and follows no links.
+	@mkdir -p cmd/stayput/kodata && cp LICENSE NOTICE cmd/stayput/kodata/
+	@$(KO) build --ldflags '$(LDFLAGS)' --bare --platform linux/amd64,linux/arm64 ./cmd/stayput > $(BUILT)
 else
-	@# Tagged by content: a changed binary rolls out, an unchanged one does not.
+	@# Tagged by content: another build rolls out, the same does not.
 	@binary=$(BIN)/images/stayput; \
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags '-s -w' -o $$binary ./cmd/stayput; \
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $$binary ./cmd/stayput; \
 	tag=dev-$$(sha256sum $$binary | cut -c 1-12); \
 	$(BIN)/cluster push stayput:$$tag $$binary; \
 	echo $(REGISTRY)/stayput:$$tag > $(BUILT)

@@ -9,14 +9,14 @@ import (
 type decision string
 
 const (
-	notOurs   decision = "" // not counted
-	inPlace   decision = "in-place"
-	recreate  decision = "recreate"
-	rejected  decision = "rejected"
-	held      decision = "held"
-	bornEmpty decision = "born-empty"
-	gated     decision = "gated"
-	failed    decision = "error"
+	notOurs   decision = ""           // not counted
+	inPlace   decision = "in-place"   // an edit that is made in place
+	recreate  decision = "recreate"   // an edit that needs new pods
+	rejected  decision = "rejected"   // an edit that needs new pods, where the mode is in-place-only
+	held      decision = "held"       // a native write that is denied while an update in place is under way
+	bornEmpty decision = "born-empty" // a ReplicaSet that is created without replicas
+	gated     decision = "gated"      // a pod that is created with the readiness gate
+	failed    decision = "error"      // a request that could not be judged
 )
 
 var (

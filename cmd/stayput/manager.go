@@ -25,6 +25,9 @@ import (
 
 // manage serves the webhooks and takes part in the election of the leader, which carries out the updates.
 func manage(ctx context.Context, o options) error {
+	if err := announce(); err != nil {
+		return err
+	}
 	certificate, err := certs.Watch(o.certificates)
 	if err != nil {
 		return err

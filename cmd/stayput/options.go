@@ -25,7 +25,7 @@ type options struct {
 	log                zap.Options
 }
 
-var commands = map[string]func(context.Context, options) error{"manager": manage, "release": release, "wait": wait}
+var commands = map[string]func(context.Context, options) error{"manager": manage, "release": release, "wait": wait, "version": tellVersion}
 
 // parse reads "[command] [flags]". It returns flag.ErrHelp after having printed the usage.
 func parse(arguments []string) (options, error) {
@@ -35,10 +35,10 @@ func parse(arguments []string) (options, error) {
 	}
 	command, known := commands[name]
 	if !known {
-		return options{}, fmt.Errorf("unknown command %q; it is manager (the default), release or wait", name)
+		return options{}, fmt.Errorf("unknown command %q; it is manager (the default), release, wait or version", name)
 	}
-	if name == "wait" {
-		return options{command: command}, waitsForNothing(arguments)
+	if name == "wait" || name == "version" {
+		return options{command: command}, takesNothing(name, arguments)
 	}
 	o := options{command: command}
 	flags := o.flags(name)
@@ -54,7 +54,7 @@ func parse(arguments []string) (options, error) {
 // flags declares the flags of a command, with their defaults.
 func (o *options) flags(command string) *flag.FlagSet {
 	flags := flag.NewFlagSet("stayput "+command, flag.ContinueOnError)
-	flags.StringVar(&o.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+	flags.StringVar(&o.namespace, "namespace", os.Getenv(envNamespace),
 		"Stayput's own `namespace`, where its Lease lives; by default $POD_NAMESPACE")
 	flags.Var((*list)(&o.inPlaceAnnotations), "in-place-annotations",
 		"comma-separated `keys` of pod template annotations whose change needs no new pod; by default none, since many exist to force a restart")

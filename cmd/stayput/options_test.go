@@ -32,13 +32,15 @@ func TestParseAddsToExcludedNamespaces(t *testing.T) {
 	}
 }
 
-func TestWaitNeedsNothing(t *testing.T) {
+func TestCommandsThatNeedNothing(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "")
-	if _, err := parse([]string{"wait"}); err != nil {
-		t.Error(err)
-	}
-	if _, err := parse([]string{"wait", "--namespace=own"}); err == nil {
-		t.Error("wait takes flags")
+	for _, command := range []string{"wait", "version"} {
+		if _, err := parse([]string{command}); err != nil {
+			t.Error(err)
+		}
+		if _, err := parse([]string{command, "--namespace=own"}); err == nil || !strings.Contains(err.Error(), command) {
+			t.Errorf("%s with flags: %v, want an error that names it", command, err)
+		}
 	}
 }
 

@@ -19,9 +19,9 @@ func wait(ctx context.Context, _ options) error {
 	return nil
 }
 
-func waitsForNothing(arguments []string) error {
+func takesNothing(command string, arguments []string) error {
 	if len(arguments) > 0 {
-		return fmt.Errorf("unexpected argument %q: wait takes none", arguments[0])
+		return fmt.Errorf("unexpected argument %q: %s takes none", arguments[0], command)
 	}
 	return nil
 }
@@ -29,7 +29,7 @@ func waitsForNothing(arguments []string) error {
 // waiter reads the pod this process runs in: pullers run the same image. Outside of a cluster there is none, and nothing is
 // pulled first.
 func waiter(ctx context.Context, live client.Reader, namespace string) (inplace.Waiter, error) {
-	name := os.Getenv("POD_NAME")
+	name := os.Getenv(envName)
 	if name == "" {
 		return inplace.Waiter{}, nil
 	}

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/stayput/stayput/version"
+)
+
+// tellVersion prints which build this is.
+func tellVersion(context.Context, options) error {
+	_, err := fmt.Println(version.Get())
+	return err
+}
+
+// announce says which build a manager is: in its first line, and as a metric.
+func announce() error {
+	build := version.Get()
+	ctrl.Log.Info("Starting", "version", build.Version, "commit", build.Commit, "date", build.Date, "go", build.Go)
+	return version.Register(metrics.Registry)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/stayput/stayput/controller"
+	"github.com/stayput/stayput/version"
+	_ "github.com/stayput/stayput/webhook" // registers its metrics
+)
+
+// metric is one of Stayput's own.
+type metric struct {
+	Name, Type, Help string
+	Labels           []string
+}
+
+// metrics are those a manager registers, beside controller-runtime's.
+func metrics() ([]metric, error) {
+	controller.RegisterMetrics(ctrlmetrics.Registry)
+	if err := version.Register(ctrlmetrics.Registry); err != nil {
+		return nil, err
+	}
+	types, err := sampled(ctrlmetrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	var all []metric
+	for _, description := range registered(ctrlmetrics.Registry.(prometheus.Collector)) {
+		m, err := metricOf(description)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(m.Name, "stayput_") {
+			continue
+		}
+		if m.Type = typed(m.Name, types); m.Type == "" {
+			return nil, fmt.Errorf("metric %s has no sample and is not named _total: its type is not known", m.Name)
+		}
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b metric) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// registered are the descriptions of what is registered.
+func registered(registry prometheus.Collector) []string {
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		registry.Describe(descriptions)
+		close(descriptions)
+	}()
+	var all []string
+	for description := range descriptions {
+		all = append(all, description.String())
+	}
+	return all
+}
+
+// sampled maps metrics that have samples to their types.
+func sampled(registry prometheus.Gatherer) (map[string]string, error) {
+	families, err := registry.Gather()
+	types := map[string]string{}
+	for _, family := range families {
+		types[family.GetName()] = strings.ToLower(family.GetType().String())
+	}
+	return types, err
+}
+
+// typed is the type of a metric: what samples say, else counter by its name. Vectors have no samples as long as nothing was counted.
+func typed(name string, types map[string]string) string {
+	if kind, has := types[name]; has {
+		return kind
+	}
+	if strings.HasSuffix(name, "_total") {
+		return "counter"
+	}
+	return ""
+}
+
+// desc matches what the library, which shows nothing else of a description, prints.
+var desc = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), constLabels: \{.*\}, variableLabels: \{(.*)\}\}$`)
+
+func metricOf(description string) (metric, error) {
+	parts := desc.FindStringSubmatch(description)
+	if parts == nil {
+		return metric{}, fmt.Errorf("cannot read the description %s", description)
+	}
+	name, err := strconv.Unquote(parts[1])
+	if err != nil {
+		return metric{}, err
+	}
+	help, err := strconv.Unquote(parts[2])
+	m := metric{Name: name, Help: strings.TrimSuffix(help, ".")}
+	if parts[3] != "" {
+		m.Labels = strings.Split(parts[3], ",")
+	}
+	return m, err
+}
