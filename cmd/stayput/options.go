@@ -62,8 +62,8 @@ func (o *options) flags(command string) *flag.FlagSet {
 		"comma-separated `namespaces` that are never managed, whatever their labels; kube-system and Stayput's own never are")
 	flags.StringVar(&o.certificates, "certificates", "/certificates",
 		"`folder` of the webhooks' tls.crt and tls.key")
-	flags.IntVar(&o.webhookPort, "webhook-port", 9443,
-		"`port` the webhooks are served on, over TLS")
+	flags.IntVar(&o.webhookPort, "webhook-port", 10250,
+		"`port` the webhooks are served on, over TLS; firewalls of private clusters often let the API server reach only 443 and 10250")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080",
 		"`address` of /metrics, plain HTTP; 0 serves none")
 	flags.StringVar(&o.healthAddress, "health-address", ":8081",
