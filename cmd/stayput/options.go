@@ -25,7 +25,9 @@ type options struct {
 	log                zap.Options
 }
 
-var commands = map[string]func(context.Context, options) error{"manager": manage, "release": release, "wait": wait}
+var commands = map[string]func(context.Context, options) error{
+	"manager": manage, "release": release, "withdraw": withdraw, "check": check, "wait": wait,
+}
 
 // parse reads "[command] [flags]". It returns flag.ErrHelp after having printed the usage.
 func parse(arguments []string) (options, error) {
@@ -35,7 +37,7 @@ func parse(arguments []string) (options, error) {
 	}
 	command, known := commands[name]
 	if !known {
-		return options{}, fmt.Errorf("unknown command %q; it is manager (the default), release or wait", name)
+		return options{}, fmt.Errorf("unknown command %q; it is manager (the default), release, withdraw, check or wait", name)
 	}
 	if name == "wait" {
 		return options{command: command}, waitsForNothing(arguments)
