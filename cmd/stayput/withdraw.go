@@ -43,6 +43,10 @@ func withdraw(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	return withdrawWith(ctx, c, o)
+}
+
+func withdrawWith(ctx context.Context, c client.Client, o options) error {
 	if err := dismiss(ctx, c, o.namespace); err != nil {
 		return err
 	}
