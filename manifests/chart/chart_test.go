@@ -19,7 +19,10 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -150,6 +153,26 @@ func withoutHelm(object map[string]any) {
 	for _, label := range []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart"} {
 		delete(labels, label)
 	}
+}
+
+// TestEveryFieldIsKnown to the API, hooks included.
+func TestEveryFieldIsKnown(t *testing.T) {
+	each(t, func(t *testing.T, h helm) {
+		for key, object := range h.template(t, serving...) {
+			kind := schema.FromAPIVersionAndKind(object["apiVersion"].(string), object["kind"].(string))
+			typed, err := scheme.Scheme.New(kind)
+			if runtime.IsNotRegisteredError(err) && kind.Group == "cert-manager.io" {
+				continue
+			}
+			text, marshalErr := yaml.Marshal(object)
+			if err = errors.Join(err, marshalErr); err == nil {
+				err = yaml.UnmarshalStrict(text, typed)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+		}
+	})
 }
 
 func TestLint(t *testing.T) {
