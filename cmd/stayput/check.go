@@ -56,15 +56,19 @@ func check(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	e := examination{Client: c, apiServer: apiServer, namespace: o.namespace}
-	return put(ctx, os.Stdout, checkPatience, []question{
+	e := examination{Client: c, apiServer: apiServer, namespace: o.namespace, dial: (&net.Dialer{}).DialContext}
+	return put(ctx, os.Stdout, checkPatience, e.questions())
+}
+
+func (e examination) questions() []question {
+	return []question{
 		{"leader", e.leader},
 		{"certificate", e.certificate},
 		{"webhooks", e.webhooks},
 		{"webhook port", e.port},
 		{"policies", e.policies},
 		{"mutating policies", e.mutatingPolicies},
-	})
+	}
 }
 
 // put asks each question until it has a good answer or patience ends, whatever becomes of the others.
@@ -86,10 +90,10 @@ func put(ctx context.Context, out io.Writer, patience time.Duration, questions [
 }
 
 func insist(ctx context.Context, patience time.Duration, q question) (answer string, err error) {
-	_ = polling.PollUntilContextTimeout(ctx, askEvery, patience, true, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, askPatience)
+	_ = polling.PollUntilContextTimeout(ctx, askEvery, patience, true, func(context.Context) (bool, error) {
+		once, cancel := context.WithTimeout(ctx, askPatience)
 		defer cancel()
-		answer, err = q.ask(ctx)
+		answer, err = q.ask(once)
 		return err == nil, nil
 	}) // what it says about time is less than what the question said last
 	return answer, err
@@ -100,6 +104,7 @@ type examination struct {
 	client.Client
 	apiServer rest.Interface
 	namespace string
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // proxyClient has the API server call Services, as it calls webhooks.
@@ -188,29 +193,35 @@ func (e examination) certificate(ctx context.Context) (string, error) {
 	}
 	var until time.Time
 	for _, h := range hooks {
-		if until, err = expiry(ctx, h); err != nil {
+		connection, err := e.call(ctx, h)
+		if err != nil {
 			return "", fmt.Errorf("webhook %s: %w", h.name, err)
 		}
+		until = connection.ConnectionState().PeerCertificates[0].NotAfter
+		_ = connection.Close() // nothing was written
 	}
 	return "valid until " + until.UTC().Format(time.RFC3339) + ", and signed by what the webhook configurations trust", nil
 }
 
-func expiry(ctx context.Context, h hook) (time.Time, error) {
+// call connects as an API server does; an error is one of the network or about the certificate.
+func (e examination) call(ctx context.Context, h hook) (*tls.Conn, error) {
 	trust, err := h.trust()
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
 	host, port, err := h.address()
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
-	connection, err := (&tls.Dialer{Config: trust}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	plain, err := e.dial(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
-	defer func() { _ = connection.Close() }() // nothing was written
-	presented := connection.(*tls.Conn).ConnectionState().PeerCertificates
-	return presented[0].NotAfter, nil
+	connection := tls.Client(plain, trust)
+	if err := connection.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, plain.Close())
+	}
+	return connection, nil
 }
 
 // webhooks are asked about an edit that nobody makes, in a namespace that is never managed.
@@ -228,20 +239,15 @@ func (e examination) webhooks(ctx context.Context) (string, error) {
 }
 
 func (e examination) answers(ctx context.Context, h hook) error {
-	trust, err := h.trust()
-	if err != nil {
-		return err
-	}
-	host, port, err := h.address()
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+net.JoinHostPort(host, port)+h.path(), bytes.NewReader(e.forged()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://webhook"+h.path(), bytes.NewReader(e.forged()))
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	transport := &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}
+	transport := &http.Transport{
+		DialTLSContext:    func(ctx context.Context, _, _ string) (net.Conn, error) { return e.call(ctx, h) },
+		DisableKeepAlives: true,
+	}
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		return err

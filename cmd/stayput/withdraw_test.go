@@ -154,24 +154,3 @@ func TestWithdrawKnowsTheManifests(t *testing.T) {
 		t.Errorf("installed are\n%s\nremoved are\n%s", strings.Join(installed, "\n"), strings.Join(removed, "\n"))
 	}
 }
-
-func TestCheckSaysWhatIsWrong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		late := func(context.Context) (string, error) {
-			if asked++; asked < 3 {
-				return "", errors.New("not yet")
-			}
-			return "there", nil
-		}
-		never := func(context.Context) (string, error) { return "", errors.New("gone") }
-		var out strings.Builder
-		err := put(t.Context(), &out, checkPatience, []question{{"leader", late}, {"webhooks", never}})
-		if want := "ok     leader: there\nwrong  webhooks: gone\n"; out.String() != want {
-			t.Errorf("it says\n%s\nwant\n%s", out.String(), want)
-		}
-		if err == nil || !strings.Contains(err.Error(), "1 of 2") {
-			t.Errorf("the error is %v", err)
-		}
-	})
-}
