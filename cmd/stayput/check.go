@@ -33,7 +33,7 @@ import (
 )
 
 const (
-	// checkPatience is how long one question may go without a good answer: just installed, CA and leader are a moment away.
+	// checkPatience is how long questions may go without good answers: just installed, CA and leader are a moment away.
 	checkPatience = 30 * time.Second
 	askPatience   = 5 * time.Second
 	askEvery      = time.Second
@@ -71,11 +71,11 @@ func (e examination) questions() []question {
 	}
 }
 
-// put asks each question until it has a good answer or patience ends, whatever becomes of the others.
+// put asks each question once, and again until it has a good answer or their common patience ends, whatever becomes of the others.
 func put(ctx context.Context, out io.Writer, patience time.Duration, questions []question) error {
-	wrong := 0
+	wrong, deadline := 0, time.Now().Add(patience)
 	for _, q := range questions {
-		answer, err := insist(ctx, patience, q)
+		answer, err := insist(ctx, time.Until(deadline), q)
 		if err != nil {
 			wrong++
 			fmt.Fprintf(out, "wrong  %s: %v\n", q.about, err)
