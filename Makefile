@@ -29,19 +29,19 @@ test-unit: ## the tests that need no cluster
 MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node .ci/notice
 
 .PHONY: verify
-verify: verify-go verify-lint verify-manifests verify-notice verify-docs ## format, vet, lint, generated files, import rule, manifests
+verify: verify-go verify-lint verify-manifests verify-chart verify-notice verify-docs ## format, vet, lint, generated files, import rule, manifests
 
 .PHONY: verify-go
 verify-go:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not formatted by gofmt: $$unformatted"; exit 1; }
 	@for module in $(MODULES); do go -C $$module mod tidy -diff || { echo "$$module/go.mod: run go mod tidy"; exit 1; }; done
-	go vet -tags e2e,bench ./...
+	go vet -tags e2e,bench,chart,helm ./...
 	go -C e2e/cluster vet ./...
 
 .PHONY: verify-lint
 verify-lint: ## golangci-lint, which also holds the import rule (.golangci.yml)
 	go -C .ci/lint build -o $(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	$(BIN)/golangci-lint run --build-tags e2e,bench ./...
+	$(BIN)/golangci-lint run --build-tags e2e,bench,chart,helm ./...
 
 .PHONY: verify-manifests
 verify-manifests: dist
@@ -63,3 +63,8 @@ docs: ## write docs/reference.md from the code
 .PHONY: verify-docs
 verify-docs: docs
 	@git diff --exit-code --stat docs/reference.md || { echo "docs/reference.md was out of date: commit what make docs has written"; exit 1; }
+
+.PHONY: verify-chart
+verify-chart: chart helm ## the Helm chart is what manifests/ make of it, and both Helm versions render its options
+	@git diff --exit-code --stat $(CHART) && [ -z "$$(git ls-files --others $(CHART))" ] || { echo "$(CHART) was out of date: commit what make chart has written"; exit 1; }
+	HELMS='$(HELMS)' go test -tags helm -count=1 ./manifests/chart

@@ -153,7 +153,7 @@ func forgedEdit(t *testing.T, namespace string) reviewv1.AdmissionResponse {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := clients.CoreV1().RESTClient().Post().Namespace(ownNamespace).Resource("pods").Name("https:"+manager.Name+":9443").
+	answer, err := clients.CoreV1().RESTClient().Post().Namespace(ownNamespace).Resource("pods").Name("https:"+manager.Name+":10250").
 		SubResource("proxy").Suffix("validate-workload").SetHeader("Content-Type", "application/json").Body(body).DoRaw(t.Context())
 	if err != nil {
 		t.Fatalf("asking %s: %v", manager.Name, err)

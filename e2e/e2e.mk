@@ -1,6 +1,6 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # What follows breaks things on purpose: never in the cluster that the caller's KUBECONFIG names.
-e2e demo e2e-serving bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo e2e-chart e2e-serving bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -18,6 +18,10 @@ demo: cluster install ## what Stayput does, in a minute
 .PHONY: e2e-serving
 e2e-serving: cluster install ## updates under load, of which none may lose a request; TIMES=3 in a row
 	go test -tags e2e $(if $(SHORT),-short) -v -count=$(or $(TIMES),1) -timeout 60m ./e2e -run '^TestServing$$/$(RUN)'
+
+.PHONY: e2e-chart
+e2e-chart: cluster helm image uninstall ## the Helm chart's life with Helm 3 and 4, from a cluster without Stayput to one; RUN=helm4 for one of them
+	go test -tags e2e,chart -v -count=1 -timeout 60m ./e2e -run '^TestChart$$/$(RUN)'
 
 # In e2e itself and without a package argument: only so does go test print while it runs.
 .PHONY: bench

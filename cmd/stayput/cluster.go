@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -33,7 +34,8 @@ func connection() (*rest.Config, error) {
 // newScheme knows exactly the kinds Stayput reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, inplace.AddToScheme)
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, inplace.AddToScheme,
+		admissionv1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 

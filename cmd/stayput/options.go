@@ -25,7 +25,9 @@ type options struct {
 	log                zap.Options
 }
 
-var commands = map[string]func(context.Context, options) error{"manager": manage, "release": release, "wait": wait, "version": tellVersion}
+var commands = map[string]func(context.Context, options) error{
+	"manager": manage, "release": release, "withdraw": withdraw, "check": check, "wait": wait, "version": tellVersion,
+}
 
 // parse reads "[command] [flags]". It returns flag.ErrHelp after having printed the usage.
 func parse(arguments []string) (options, error) {
@@ -35,7 +37,7 @@ func parse(arguments []string) (options, error) {
 	}
 	command, known := commands[name]
 	if !known {
-		return options{}, fmt.Errorf("unknown command %q; it is manager (the default), release, wait or version", name)
+		return options{}, fmt.Errorf("unknown command %q; it is manager (the default), release, withdraw, check, wait or version", name)
 	}
 	if name == "wait" || name == "version" {
 		return options{command: command}, takesNothing(name, arguments)
@@ -62,8 +64,8 @@ func (o *options) flags(command string) *flag.FlagSet {
 		"comma-separated `namespaces` that are never managed, whatever their labels; kube-system and Stayput's own never are")
 	flags.StringVar(&o.certificates, "certificates", "/certificates",
 		"`folder` of the webhooks' tls.crt and tls.key")
-	flags.IntVar(&o.webhookPort, "webhook-port", 9443,
-		"`port` the webhooks are served on, over TLS")
+	flags.IntVar(&o.webhookPort, "webhook-port", 10250,
+		"`port` the webhooks are served on, over TLS; firewalls of private clusters often let the API server reach only 443 and 10250")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080",
 		"`address` of /metrics, plain HTTP; 0 serves none")
 	flags.StringVar(&o.healthAddress, "health-address", ":8081",

@@ -14,8 +14,8 @@ func TestParseDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.webhookPort != 9443 || o.namespace != "stayput-system" || len(o.inPlaceAnnotations) != 0 {
-		t.Errorf("parse() = %+v, want port 9443, namespace stayput-system and no annotations", o)
+	if o.webhookPort != 10250 || o.namespace != "stayput-system" || len(o.inPlaceAnnotations) != 0 {
+		t.Errorf("parse() = %+v, want port 10250, namespace stayput-system and no annotations", o)
 	}
 	if want := []string{"kube-system", "stayput-system"}; !slices.Equal(o.excludedNamespaces, want) {
 		t.Errorf("excluded namespaces = %v, want %v", o.excludedNamespaces, want)

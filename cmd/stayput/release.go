@@ -12,21 +12,31 @@ import (
 // releaseTimeout bounds how long others may keep changing what is being released.
 const releaseTimeout = 2 * time.Minute
 
-// release gives every update back to the native controllers. No manager may run meanwhile: it would take them up again.
+// release gives every update back to the native controllers. No manager may run meanwhile: it would take them up again. It is the last
+// step of withdraw.
 func release(ctx context.Context, o options) error {
-	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
-	defer cancel()
-	config, err := connection()
+	c, err := directClient()
 	if err != nil {
 		return err
+	}
+	return releaseAll(ctx, c, o)
+}
+
+func releaseAll(ctx context.Context, c client.Client, o options) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	defer cancel()
+	return controller.ReleaseAll(ctx, c, o.reader(c))
+}
+
+// directClient reads and writes at the API server itself, without a cache.
+func directClient() (client.Client, error) {
+	config, err := connection()
+	if err != nil {
+		return nil, err
 	}
 	scheme, err := newScheme()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	direct, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return err
-	}
-	return controller.ReleaseAll(ctx, direct, o.reader(direct))
+	return client.New(config, client.Options{Scheme: scheme})
 }

@@ -1,0 +1,107 @@
+{{- /* What Helm adds to the labels of kustomize. */ -}}
+{{- define "stayput.labels" -}}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- /* The labels of what only Helm has. */ -}}
+{{- define "stayput.hookLabels" -}}
+app.kubernetes.io/part-of: stayput
+{{ include "stayput.labels" . }}
+{{- end }}
+
+{{- define "stayput.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end }}
+{{- end }}
+
+{{- /* Flags of the manager, which whoever gives updates back must have as well. None where they would say what is so by default. */ -}}
+{{- define "stayput.flags" -}}
+{{- $flags := list }}
+{{- with .Values.inPlaceAnnotations }}{{ $flags = append $flags (printf "--in-place-annotations=%s" (join "," .)) }}{{ end }}
+{{- with .Values.excludedNamespaces }}{{ $flags = append $flags (printf "--excluded-namespaces=%s" (join "," .)) }}{{ end }}
+{{- if ne (int .Values.webhook.port) 10250 }}{{ $flags = append $flags (printf "--webhook-port=%d" (int .Values.webhook.port)) }}{{ end }}
+{{- if ne (int .Values.metrics.port) 8080 }}{{ $flags = append $flags (printf "--metrics-address=:%d" (int .Values.metrics.port)) }}{{ end }}
+{{- if ne (int .Values.health.port) 8081 }}{{ $flags = append $flags (printf "--health-address=:%d" (int .Values.health.port)) }}{{ end }}
+{{- with concat $flags .Values.extraArgs }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* Not empty where the release has a CA of its own. */ -}}
+{{- define "stayput.ownCA" -}}
+{{- if not (or .Values.certificates.secretName .Values.certificates.issuer.name) }}true{{ end }}
+{{- end }}
+
+{{- define "stayput.issuer" -}}
+{{- if include "stayput.ownCA" . -}}
+kind: Issuer
+name: stayput-ca
+{{- else -}}
+{{ toYaml .Values.certificates.issuer }}
+{{- end }}
+{{- end }}
+
+{{- /* Not empty where MutatingAdmissionPolicies are installed. */ -}}
+{{- define "stayput.mutatingPolicies" -}}
+{{- $served := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" }}
+{{- if or (eq .Values.mutatingPolicies "always") (and (eq .Values.mutatingPolicies "auto") $served) }}true{{ end }}
+{{- end }}
+
+{{- /* The pod of a hook, which runs one command of the image: list with the root, the name and its arguments. */ -}}
+{{- define "stayput.hookPod" -}}
+{{- $root := index . 0 }}
+{{- $name := index . 1 -}}
+serviceAccountName: stayput-{{ $name }}
+# There is room for it where there is some for a manager.
+priorityClassName: stayput
+restartPolicy: Never
+{{- with $root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $root.Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $root.Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsGroup: 65532
+  runAsNonRoot: true
+  runAsUser: 65532
+  seccompProfile:
+    type: RuntimeDefault
+containers:
+  - name: {{ $name }}
+    image: {{ include "stayput.image" $root }}
+    {{- with $root.Values.image.pullPolicy }}
+    imagePullPolicy: {{ . }}
+    {{- end }}
+    args:
+      - {{ $name }}
+      {{- with include "stayput.flags" $root }}
+      {{- . | nindent 6 }}
+      {{- end }}
+    env:
+      - name: POD_NAMESPACE
+        valueFrom:
+          fieldRef:
+            fieldPath: metadata.namespace
+    resources:
+      requests:
+        cpu: 50m
+        memory: 64Mi
+    securityContext:
+      allowPrivilegeEscalation: false
+      capabilities:
+        drop:
+          - ALL
+      readOnlyRootFilesystem: true
+{{- end }}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/watchdog"
+	admission "github.com/stayput/stayput/webhook"
+)
+
+func TestCheckSaysWhatIsWrong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		late := func(context.Context) (string, error) {
+			if asked++; asked < 3 {
+				return "", errors.New("not yet")
+			}
+			return "there", nil
+		}
+		never := func(context.Context) (string, error) { return "", errors.New("gone") }
+		var out strings.Builder
+		err := put(t.Context(), &out, checkPatience, []question{{"leader", late}, {"webhooks", never}})
+		if want := "ok     leader: there\nwrong  webhooks: gone\n"; out.String() != want {
+			t.Errorf("it says\n%s\nwant\n%s", out.String(), want)
+		}
+		if err == nil || !strings.Contains(err.Error(), "1 of 2") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+// ownHost is whom the webhooks' certificate must be for.
+const ownHost = "stayput-webhook.own.svc"
+
+// certificateFor is self-signed; the second value is its own CA bundle.
+func certificateFor(t *testing.T, host string, until time.Time) (tls.Certificate, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotBefore: until.Add(-24 * time.Hour), NotAfter: until,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, made, made, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// checked is a cluster as check finds it; the zero value is in order.
+type checked struct {
+	host     string // of the certificate
+	expired  bool
+	noBundle bool
+	otherCA  bool
+	path     string // of a webhook that nobody serves
+	age      time.Duration
+	unbound  string // a policy
+	noPolicy string
+	firewall bool
+}
+
+func (c checked) examine(t *testing.T) examination {
+	t.Helper()
+	until := time.Now().Add(time.Hour)
+	if c.expired {
+		until = time.Now().Add(-time.Hour)
+	}
+	certificate, bundle := certificateFor(t, c.host+ownHost, until)
+	if c.otherCA {
+		_, bundle = certificateFor(t, ownHost, until)
+	}
+	if c.noBundle {
+		bundle = nil
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.objects(bundle)...).Build()
+	managers := serveManagers(t, cluster, certificate)
+	return examination{Client: cluster, apiServer: c.proxy(t, managers), namespace: "own",
+		dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address != ownHost+":443" {
+				t.Errorf("it calls %s", address)
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, managers.Listener.Addr().String())
+		}}
+}
+
+// serveManagers serves the product's own handlers.
+func serveManagers(t *testing.T, cluster client.Reader, certificate tls.Certificate) *httptest.Server {
+	t.Helper()
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{})
+	reader := observe.Reader{Reader: cluster, ExcludedNamespaces: []string{"own"}}
+	admission.Register(server, admission.Handlers{Cached: reader, Live: reader, Watchdog: &watchdog.Watchdog{}})
+	managers := httptest.NewUnstartedServer(server.WebhookMux())
+	managers.Config.ErrorLog = nil
+	managers.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
+	managers.StartTLS()
+	t.Cleanup(managers.Close)
+	return managers
+}
+
+func (c checked) objects(bundle []byte) []client.Object {
+	path := "/mutate-workload" + c.path
+	call := admissionv1.WebhookClientConfig{CABundle: bundle,
+		Service: &admissionv1.ServiceReference{Name: "stayput-webhook", Namespace: "own", Path: &path}}
+	now, holder := metav1.NewMicroTime(time.Now().Add(-c.age)), "manager"
+	objects := []client.Object{
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: ownConfiguration},
+			Webhooks: []admissionv1.MutatingWebhook{{Name: "edits", ClientConfig: call}}},
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: ownConfiguration},
+			Webhooks: []admissionv1.ValidatingWebhook{{Name: "edits", ClientConfig: call}}},
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: inplace.Lease},
+			Spec: coordinationv1.LeaseSpec{RenewTime: &now, HolderIdentity: &holder}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "own"}},
+	}
+	for _, name := range ownPolicies {
+		if name != c.noPolicy {
+			objects = append(objects, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		if name != c.unbound {
+			objects = append(objects, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}})
+		}
+	}
+	return objects
+}
+
+// proxy is an API server that passes requests on to the managers' Service, if no firewall is in between.
+func (c checked) proxy(t *testing.T, managers *httptest.Server) rest.Interface {
+	t.Helper()
+	const prefix = "/api/v1/namespaces/own/services/https:stayput-webhook:webhook/proxy"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path, is := strings.CutPrefix(r.URL.Path, prefix)
+		if !is || c.firewall {
+			http.Error(w, "error trying to reach service: dial tcp 10.0.0.1:10250: i/o timeout", http.StatusServiceUnavailable)
+			return
+		}
+		passed, err := http.NewRequestWithContext(r.Context(), r.Method, managers.URL+path, r.Body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		passed.Header = r.Header.Clone()
+		insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} // as API servers proxy
+		response, err := insecure.RoundTrip(passed)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = response.Body.Close() }()
+		w.Header().Set("Content-Type", response.Header.Get("Content-Type"))
+		w.WriteHeader(response.StatusCode)
+		if _, err := io.Copy(w, response.Body); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	apiServer, err := rest.RESTClientFor(&rest.Config{Host: server.URL, APIPath: "/api", ContentConfig: rest.ContentConfig{
+		GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return apiServer
+}
+
+// wrong are the questions without a good answer, and what was said.
+func (c checked) wrong(t *testing.T) ([]string, string) {
+	t.Helper()
+	var out strings.Builder
+	_ = put(t.Context(), &out, 0, c.examine(t).questions())
+	var wrong []string
+	for line := range strings.Lines(out.String()) {
+		if about, is := strings.CutPrefix(line, "wrong  "); is {
+			name, _, _ := strings.Cut(about, ":")
+			wrong = append(wrong, name)
+		}
+	}
+	return wrong, out.String()
+}
+
+// TestCheck asks the product's own webhooks over TLS.
+func TestCheck(t *testing.T) {
+	for name, test := range map[string]struct {
+		checked
+		wrong []string
+		says  string
+	}{
+		"in order":              {checked{}, nil, "the API server reaches it"},
+		"expired":               {checked{expired: true}, []string{"certificate", "webhooks"}, "expired"},
+		"for another host":      {checked{host: "other-"}, []string{"certificate", "webhooks"}, "not " + ownHost},
+		"of another CA":         {checked{otherCA: true}, []string{"certificate", "webhooks"}, "unknown authority"},
+		"no CA injected":        {checked{noBundle: true}, []string{"certificate", "webhooks"}, "cainjector"},
+		"a path nobody serves":  {checked{path: "-2"}, []string{"webhooks", "webhook port"}, "404"},
+		"no leader":             {checked{age: time.Minute}, []string{"leader"}, "renewed its Lease"},
+		"a firewall":            {checked{firewall: true}, []string{"webhook port"}, "i/o timeout"},
+		"a policy without bond": {checked{unbound: ownPolicies[1]}, []string{"policies"}, ownPolicies[1]},
+		"a policy is missing":   {checked{noPolicy: ownPolicies[2]}, []string{"policies"}, ownPolicies[2]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wrong, said := test.checked.wrong(t)
+			if !slices.Equal(wrong, test.wrong) || !strings.Contains(said, test.says) {
+				t.Errorf("wrong are %q, want %q; and it must say %q:\n%s", wrong, test.wrong, test.says, said)
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+)
+
+// leaving is a cluster whose managers go a while after they were told to.
+type leaving struct {
+	client.WithWatch
+	did      []string
+	pods     int // managers that are left
+	lasting  time.Duration
+	goneAt   time.Time
+	notFound bool // everything that would be deleted
+	refuse   error
+}
+
+func newLeaving(t *testing.T, l *leaving) *leaving {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.WithWatch = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+		SubResourcePatch: func(_ context.Context, _ client.Client, resource string, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+			data, err := patch.Data(object)
+			l.did = append(l.did, fmt.Sprintf("%s %s %s", resource, client.ObjectKeyFromObject(object), data))
+			l.goneAt = time.Now().Add(l.lasting)
+			return errors.Join(err, l.absent(object))
+		},
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			if pods, is := list.(*corev1.PodList); is && time.Now().Before(l.goneAt) {
+				pods.Items = make([]corev1.Pod, l.pods)
+				return nil
+			}
+			l.did = append(l.did, fmt.Sprintf("%T", list))
+			return nil
+		},
+		Delete: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.DeleteOption) error {
+			l.did = append(l.did, object.GetObjectKind().GroupVersionKind().Kind+" "+object.GetName())
+			return errors.Join(l.refuse, l.absent(object))
+		},
+	})
+	return l
+}
+
+func (l *leaving) absent(object client.Object) error {
+	if !l.notFound {
+		return nil
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, object.GetName())
+}
+
+func (l *leaving) withdraw(t *testing.T) error {
+	t.Helper()
+	return withdrawWith(t.Context(), l, options{namespace: "own"})
+}
+
+// TestWithdrawOrder: managers, then what asks, then updates; nothing of it before the managers are gone.
+func TestWithdrawOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeaving(t, &leaving{pods: 2, lasting: 20 * time.Second})
+		began := time.Now()
+		if err := l.withdraw(t); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < l.lasting {
+			t.Errorf("it went on after %s, with managers still there", took)
+		}
+		want := []string{`scale own/stayput {"spec":{"replicas":0}}`, "*v1.PodList"}
+		for _, judge := range judges() {
+			want = append(want, judge.GetObjectKind().GroupVersionKind().Kind+" "+judge.GetName())
+		}
+		if len(l.did) <= len(want) || !slices.Equal(l.did[:len(want)], want) {
+			t.Errorf("it did\n%s\nwant\n%s\nand then what releases", strings.Join(l.did, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+func TestWithdrawWhenPartsAreGone(t *testing.T) {
+	l := newLeaving(t, &leaving{notFound: true})
+	if err := l.withdraw(t); err != nil {
+		t.Error(err)
+	}
+	if !slices.Contains(l.did, "*inplace.DeploymentList") && !slices.Contains(l.did, "*inplace.ReplicaSetList") {
+		t.Errorf("nothing was given back: %q", l.did)
+	}
+}
+
+// TestWithdrawStops before it gives back what a manager, or a policy, would take or refuse.
+func TestWithdrawStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for what, l := range map[string]*leaving{
+			"managers": {pods: 1, lasting: time.Hour},
+			"refused":  {refuse: errors.New("refused")},
+		} {
+			if err := newLeaving(t, l).withdraw(t); err == nil || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s: %v", what, err)
+			}
+			if slices.Contains(l.did, "*inplace.ReplicaSetList") {
+				t.Errorf("%s: it gave back all the same", what)
+			}
+		}
+	})
+}
+
+// TestWithdrawKnowsTheManifests: it removes every webhook configuration and ValidatingAdmissionPolicy that is installed, and no other.
+func TestWithdrawKnowsTheManifests(t *testing.T) {
+	var installed, removed []string
+	files, err := filepath.Glob("../../manifests/base/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
+			var object metav1.PartialObjectMetadata
+			if err := yaml.Unmarshal(document, &object); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if strings.HasSuffix(object.Kind, "WebhookConfiguration") || strings.HasPrefix(object.Kind, "ValidatingAdmissionPolicy") {
+				installed = append(installed, object.Kind+" "+object.Name)
+			}
+		}
+	}
+	for _, judge := range judges() {
+		removed = append(removed, judge.GetObjectKind().GroupVersionKind().Kind+" "+judge.GetName())
+	}
+	slices.Sort(installed)
+	slices.Sort(removed)
+	if !slices.Equal(installed, removed) {
+		t.Errorf("installed are\n%s\nremoved are\n%s", strings.Join(installed, "\n"), strings.Join(removed, "\n"))
+	}
+}

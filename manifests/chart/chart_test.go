@@ -1,0 +1,368 @@
+//go:build helm
+
+package main
+
+import (
+	"bufio"
+	"encoding/base64"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+const chart = "../../charts/stayput"
+
+// serving has Helm believe in a cluster that serves MutatingAdmissionPolicies.
+var serving = []string{"--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"}
+
+// each runs a test with every Helm of $HELMS.
+func each(t *testing.T, test func(t *testing.T, h helm)) {
+	binaries := strings.Fields(os.Getenv("HELMS"))
+	if len(binaries) == 0 {
+		t.Fatal("$HELMS names no helm; make verify-chart does")
+	}
+	for _, binary := range binaries {
+		t.Run(filepath.Base(binary), func(t *testing.T) { test(t, helm(binary)) })
+	}
+}
+
+// helm is the path of a binary.
+type helm string
+
+// run returns what it printed.
+func (h helm) run(arguments ...string) (string, error) {
+	output, err := exec.Command(string(h), arguments...).Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = errors.New(string(exit.Stderr))
+	}
+	return string(output), err
+}
+
+// render is helm template for Kubernetes 1.36, where the options do not say another: without a cluster, Helm guesses.
+func (h helm) render(options ...string) (string, error) {
+	return h.run(append([]string{"template", "stayput", chart, "--namespace", namespace, "--kube-version", "1.36.0"}, options...)...)
+}
+
+func (h helm) template(t *testing.T, options ...string) rendering {
+	t.Helper()
+	output, err := h.render(options...)
+	if err != nil {
+		t.Fatalf("helm template %s: %v", strings.Join(options, " "), err)
+	}
+	return parse(t, output)
+}
+
+// rendering has objects by kind and name.
+type rendering map[string]map[string]any
+
+func parse(t *testing.T, text string) rendering {
+	t.Helper()
+	all := rendering{}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		var object map[string]any
+		if err := errors.Join(err, yaml.UnmarshalStrict(document, &object)); err != nil {
+			t.Fatalf("%v in:\n%s", err, document)
+		}
+		if object == nil {
+			continue
+		}
+		metadata := object["metadata"].(map[string]any)
+		key := object["kind"].(string) + " " + metadata["name"].(string)
+		if all[key] != nil {
+			t.Errorf("%s is there twice", key)
+		}
+		all[key] = object
+	}
+}
+
+// of decodes one object, of which every field must be known.
+func of[T any](t *testing.T, r rendering, key string) T {
+	t.Helper()
+	var decoded T
+	text, err := yaml.Marshal(r[key])
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &decoded)
+	}
+	if err != nil || r[key] == nil {
+		t.Fatalf("%s: %v in:\n%s", key, err, text)
+	}
+	return decoded
+}
+
+// TestDefaultIsDist: with no option the chart installs what kubectl apply of dist does, but for labels and the namespace.
+func TestDefaultIsDist(t *testing.T) {
+	want := rendering{}
+	files, err := filepath.Glob("../../dist/stayput*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, object := range parse(t, string(content)) {
+			if filepath.Base(file) == "stayput.yaml" || strings.HasPrefix(key, "MutatingAdmissionPolicy") {
+				want[key] = object
+			}
+		}
+	}
+	delete(want, "Namespace "+namespace)
+	each(t, func(t *testing.T, h helm) {
+		got := h.template(t, append(serving, "--no-hooks")...)
+		for key := range maps.Keys(got) {
+			if want[key] == nil {
+				t.Errorf("%s is not in dist", key)
+			}
+		}
+		for key, object := range want {
+			if withoutHelm(got[key]); !reflect.DeepEqual(got[key], object) {
+				t.Errorf("%s differs:\n%v\nin dist:\n%v", key, got[key], object)
+			}
+		}
+	})
+}
+
+// withoutHelm takes Helm's labels off.
+func withoutHelm(object map[string]any) {
+	if object == nil {
+		return
+	}
+	labels := object["metadata"].(map[string]any)["labels"].(map[string]any)
+	for _, label := range []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart"} {
+		delete(labels, label)
+	}
+}
+
+// TestEveryFieldIsKnown to the API, hooks included.
+func TestEveryFieldIsKnown(t *testing.T) {
+	each(t, func(t *testing.T, h helm) {
+		for key, object := range h.template(t, serving...) {
+			kind := schema.FromAPIVersionAndKind(object["apiVersion"].(string), object["kind"].(string))
+			typed, err := scheme.Scheme.New(kind)
+			if runtime.IsNotRegisteredError(err) && kind.Group == "cert-manager.io" {
+				continue
+			}
+			text, marshalErr := yaml.Marshal(object)
+			if err = errors.Join(err, marshalErr); err == nil {
+				err = yaml.UnmarshalStrict(text, typed)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+		}
+	})
+}
+
+func TestLint(t *testing.T) {
+	each(t, func(t *testing.T, h helm) {
+		if output, err := h.run("lint", "--strict", chart); err != nil {
+			t.Errorf("%v%s", err, output)
+		}
+	})
+}
+
+func TestManagerOptions(t *testing.T) {
+	each(t, func(t *testing.T, h helm) {
+		r := h.template(t, "--set", "hostNetwork=true,webhook.port=9444,metrics.port=9445,health.port=9446,replicas=3,image.repository=r.io/s",
+			"--set", "image.tag=t,image.pullPolicy=Always,imagePullSecrets[0].name=pull,nodeSelector.pool=a,tolerations[0].operator=Exists",
+			"--set", "podLabels.team=x,podAnnotations.note=y,resources.requests.cpu=1,goMemoryLimit=1GiB,affinity.nodeAffinity=null",
+			"--set", "inPlaceAnnotations={a/b,c},excludedNamespaces={x,y},extraArgs={--zap-log-level=debug}")
+		deployment := of[appsv1.Deployment](t, r, "Deployment stayput")
+		pod := deployment.Spec.Template
+		manager := pod.Spec.Containers[0]
+		flags := []string{"--in-place-annotations=a/b,c", "--excluded-namespaces=x,y", "--webhook-port=9444", "--metrics-address=:9445",
+			"--health-address=:9446", "--zap-log-level=debug"}
+		if want := append([]string{"manager"}, flags...); !slices.Equal(manager.Args, want) {
+			t.Errorf("args are %q, want %q", manager.Args, want)
+		}
+		withdraw := r["Job stayput-withdraw"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0]
+		if args := withdraw.(map[string]any)["args"].([]any); len(args) != len(flags)+1 || args[0] != "withdraw" || args[1] != flags[0] {
+			t.Errorf("the hook decides by other rules than the manager: %v", args)
+		}
+		for what, right := range map[string]bool{
+			"replicas":     *deployment.Spec.Replicas == 3,
+			"hostNetwork":  pod.Spec.HostNetwork && deployment.Spec.Strategy.RollingUpdate.MaxSurge.IntValue() == 0,
+			"image":        manager.Image == "r.io/s:t" && manager.ImagePullPolicy == "Always",
+			"pull secrets": pod.Spec.ImagePullSecrets[0].Name == "pull",
+			"ports":        manager.Ports[0].ContainerPort == 9444 && manager.Ports[1].ContainerPort == 9445 && manager.Ports[2].ContainerPort == 9446,
+			"nodes":        pod.Spec.NodeSelector["pool"] == "a" && pod.Spec.Tolerations[0].Operator == "Exists",
+			"labels":       pod.Labels["team"] == "x" && pod.Annotations["note"] == "y",
+			"resources":    manager.Resources.Requests.Cpu().String() == "1" && !manager.Resources.Limits.Memory().IsZero(),
+			"memory limit": manager.Env[2].Value == "1GiB",
+		} {
+			if !right {
+				t.Errorf("%s: not as the values say: %+v", what, deployment.Spec)
+			}
+		}
+	})
+}
+
+func TestCertificates(t *testing.T) {
+	bundle := base64.StdEncoding.EncodeToString([]byte("PEM"))
+	each(t, func(t *testing.T, h helm) {
+		for _, test := range []struct {
+			set                      string
+			certificate, ca, injects bool
+			secret                   string
+		}{
+			{"replicas=2", true, true, true, "stayput-webhook"},
+			{"certificates.issuer.name=mine", true, false, true, "stayput-webhook"},
+			{"certificates.secretName=given,certificates.caBundle=" + bundle, false, false, false, "given"},
+		} {
+			r := h.template(t, "--set", test.set)
+			if (r["Certificate stayput-webhook"] != nil) != test.certificate || (r["Issuer stayput-ca"] != nil) != test.ca {
+				t.Errorf("%s: certificate and CA are %v and %v", test.set, r["Certificate stayput-webhook"], r["Issuer stayput-ca"])
+			}
+			hooks := of[admissionv1.ValidatingWebhookConfiguration](t, r, "ValidatingWebhookConfiguration stayput")
+			if (hooks.Annotations["cert-manager.io/inject-ca-from"] == namespace+"/stayput-webhook") != test.injects {
+				t.Errorf("%s: annotations are %v", test.set, hooks.Annotations)
+			}
+			if bundled := string(hooks.Webhooks[0].ClientConfig.CABundle) == "PEM"; bundled == test.injects {
+				t.Errorf("%s: caBundle is %q", test.set, hooks.Webhooks[0].ClientConfig.CABundle)
+			}
+			pod := of[appsv1.Deployment](t, r, "Deployment stayput").Spec.Template.Spec
+			if got := pod.Volumes[0].Secret.SecretName; got != test.secret {
+				t.Errorf("%s: the managers read Secret %s", test.set, got)
+			}
+		}
+	})
+}
+
+// TestIssuer: whatever kind it is of.
+func TestIssuer(t *testing.T) {
+	each(t, func(t *testing.T, h helm) {
+		r := h.template(t, "--set", "certificates.issuer.name=mine,certificates.issuer.kind=Issuer,certificates.issuer.group=example.com")
+		ref := r["Certificate stayput-webhook"]["spec"].(map[string]any)["issuerRef"]
+		if want := map[string]any{"name": "mine", "kind": "Issuer", "group": "example.com"}; !reflect.DeepEqual(ref, want) {
+			t.Errorf("issuerRef is %v, want %v", ref, want)
+		}
+	})
+}
+
+func TestMutatingPoliciesWhereServed(t *testing.T) {
+	installed := func(r rendering) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(r)), func(key string) bool { return strings.HasPrefix(key, "MutatingAdmissionPolicy ") })
+	}
+	each(t, func(t *testing.T, h helm) {
+		for _, test := range []struct {
+			options []string
+			want    bool
+		}{
+			{[]string{"--kube-version", "1.35.0"}, false},
+			{serving, true},
+			{[]string{"--kube-version", "1.35.0", "--set", "mutatingPolicies=always"}, true},
+			{append(slices.Clone(serving), "--set", "mutatingPolicies=never"), false},
+		} {
+			if got := installed(h.template(t, test.options...)); got != test.want {
+				t.Errorf("%q: MutatingAdmissionPolicies installed: %t, want %t", test.options, got, test.want)
+			}
+		}
+	})
+}
+
+// TestWithdrawMayDeleteWhatAsks: the hook's rights name every configuration and policy that is installed.
+func TestWithdrawMayDeleteWhatAsks(t *testing.T) {
+	each(t, func(t *testing.T, h helm) {
+		r := h.template(t)
+		var may []string
+		for _, rule := range of[rbacv1.ClusterRole](t, r, "ClusterRole stayput-withdraw").Rules {
+			for _, resource := range rule.Resources {
+				for _, name := range rule.ResourceNames {
+					may = append(may, resource+" "+name)
+				}
+			}
+		}
+		for key := range r {
+			kind, name, _ := strings.Cut(key, " ")
+			resource := strings.ToLower(kind) + "s"
+			if kind == "ValidatingAdmissionPolicy" {
+				resource = "validatingadmissionpolicies"
+			}
+			asks := strings.HasSuffix(kind, "WebhookConfiguration") || strings.HasPrefix(kind, "ValidatingAdmissionPolicy")
+			if asks && !slices.Contains(may, resource+" "+name) {
+				t.Errorf("stayput-withdraw may not delete %s", key)
+			}
+		}
+	})
+}
+
+func TestMonitoring(t *testing.T) {
+	for value, want := range map[string]struct{ key, file string }{
+		"podMonitor":     {"PodMonitor stayput", ""},
+		"serviceMonitor": {"ServiceMonitor stayput", ""},
+		"prometheusRule": {"PrometheusRule stayput", "rules.yaml"},
+		"dashboard":      {"ConfigMap stayput-dashboard", "dashboard.json"},
+	} {
+		each(t, func(t *testing.T, h helm) {
+			output, err := h.render("--set", value+".enabled=true,"+value+".labels.release=prom")
+			if _, missing := os.Stat(filepath.Join("../monitoring", want.file)); want.file != "" && missing != nil {
+				if err == nil || !strings.Contains(err.Error(), want.file) {
+					t.Errorf("%s without manifests/monitoring/%s: %v", value, want.file, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			object := parse(t, output)[want.key]
+			if object == nil || object["metadata"].(map[string]any)["labels"].(map[string]any)["release"] != "prom" {
+				t.Errorf("%s: %v", value, object)
+			}
+		})
+	}
+}
+
+// TestNonsenseIsRefused by the schema, which names the value.
+func TestNonsenseIsRefused(t *testing.T) {
+	for set, named := range map[string]string{
+		"replica=3":                       "replica",
+		"replicas=0":                      "replicas",
+		"certificates.secretName=given":   "caBundle",
+		"certificates.caBundle=UEVN":      "caBundle",
+		"hostNetwork=true":                "port",
+		"mutatingPolicies=maybe":          "mutatingPolicies",
+		"extraArgs={manager}":             "extraArgs",
+		"image.digest=latest":             "digest",
+		"webhook.port=443":                "port",
+		"podMonitor.interval=often":       "interval",
+		"certificates.issuer.namespace=x": "namespace",
+	} {
+		each(t, func(t *testing.T, h helm) {
+			if _, err := h.render("--set", set); err == nil || !strings.Contains(err.Error(), named) {
+				t.Errorf("--set %s: %v, want an error about %s", set, err, named)
+			}
+		})
+	}
+}
+
+// TestAnotherNamespace: wherever it is installed, nothing speaks of the one that manifests/ install into.
+func TestAnotherNamespace(t *testing.T) {
+	each(t, func(t *testing.T, h helm) {
+		output, err := h.render(append(slices.Clone(serving), "--namespace", "elsewhere")...)
+		if err != nil || strings.Contains(output, namespace) || !strings.Contains(output, "system:serviceaccount:elsewhere:stayput") {
+			t.Errorf("%v; %s is named: %t", err, namespace, strings.Contains(output, namespace))
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	yaml "sigs.k8s.io/yaml/goyaml.v3"
+)
+
+// namespace is the one that manifests/ installs into; a chart goes where the user says.
+const namespace = "stayput-system"
+
+const container = "spec.template.spec.containers.0"
+
+// fileOf says which template has the objects of a kind. Helm makes namespaces itself (--create-namespace).
+var fileOf = map[string]string{
+	"Namespace":                        "",
+	"ServiceAccount":                   "rbac.yaml",
+	"ClusterRole":                      "rbac.yaml",
+	"ClusterRoleBinding":               "rbac.yaml",
+	"Role":                             "rbac.yaml",
+	"RoleBinding":                      "rbac.yaml",
+	"PriorityClass":                    "priority.yaml",
+	"Deployment":                       "manager.yaml",
+	"PodDisruptionBudget":              "manager.yaml",
+	"Service":                          "network.yaml",
+	"NetworkPolicy":                    "network.yaml",
+	"Certificate":                      "certificates.yaml",
+	"Issuer":                           "certificates.yaml",
+	"MutatingWebhookConfiguration":     "webhooks.yaml",
+	"ValidatingWebhookConfiguration":   "webhooks.yaml",
+	"ValidatingAdmissionPolicy":        "policies.yaml",
+	"ValidatingAdmissionPolicyBinding": "policies.yaml",
+	"MutatingAdmissionPolicy":          "mutating-policies.yaml",
+	"MutatingAdmissionPolicyBinding":   "mutating-policies.yaml",
+}
+
+// conditions say when an object is installed, by kind and name, or by kind alone.
+var conditions = map[string]string{
+	"PodDisruptionBudget":            `gt (int .Values.replicas) 1`,
+	"NetworkPolicy":                  `.Values.networkPolicy.enabled`,
+	"Certificate stayput-webhook":    `not .Values.certificates.secretName`,
+	"Certificate stayput-ca":         `include "stayput.ownCA" .`,
+	"Issuer":                         `include "stayput.ownCA" .`,
+	"MutatingAdmissionPolicy":        `include "stayput.mutatingPolicies" .`,
+	"MutatingAdmissionPolicyBinding": `include "stayput.mutatingPolicies" .`,
+}
+
+// templated is the object as a template.
+func templated(o *object) (string, error) {
+	e := &edit{object: o}
+	if e.object.at("metadata.labels") == nil {
+		return "", fmt.Errorf("it has no labels; kustomize should add some")
+	}
+	e.add("metadata.labels", `{{- include "stayput.labels" . | nindent INDENT }}`)
+	switch o.kind {
+	case "Deployment":
+		e.manager()
+	case "Certificate":
+		e.certificate()
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		e.webhooks()
+	}
+	if e.err != nil {
+		return "", e.err
+	}
+	text, err := e.text()
+	if err != nil {
+		return "", err
+	}
+	text = "---\n" + text
+	for _, of := range []string{o.kind, o.String()} {
+		if when := conditions[of]; when != "" {
+			text = "{{- if " + when + " }}\n" + text + "{{- end }}\n"
+		}
+	}
+	return text, nil
+}
+
+func (e *edit) manager() {
+	e.value("spec.replicas", `{{ .Values.replicas }}`)
+	// On the nodes' own network two managers cannot share a node, so there may be no room for one more.
+	e.value("spec.strategy.rollingUpdate.maxSurge", `{{ ternary 0 1 .Values.hostNetwork }}`)
+	e.value("spec.strategy.rollingUpdate.maxUnavailable", `{{ ternary 1 0 .Values.hostNetwork }}`)
+	e.add("spec.template.metadata", optional("annotations", "podAnnotations"))
+	e.add("spec.template.metadata.labels", "{{- with .Values.podLabels }}\n{{- toYaml . | nindent INDENT }}\n{{- end }}")
+	e.add("spec.template.spec", "{{- if .Values.hostNetwork }}\nhostNetwork: true\n{{- end }}")
+	for _, key := range []string{"nodeSelector", "tolerations", "affinity", "imagePullSecrets"} {
+		e.add("spec.template.spec", optional(key, key))
+	}
+	e.replace(container, "args", "args:\n  - manager\n{{- with include \"stayput.flags\" . }}\n{{- . | nindent INNER }}\n{{- end }}")
+	e.value(container+".image", `{{ include "stayput.image" . }}`)
+	e.add(container, "{{- with .Values.image.pullPolicy }}\nimagePullPolicy: {{ . }}\n{{- end }}")
+	e.replace(container, "resources", "resources:\n{{- toYaml .Values.resources | nindent INNER }}")
+	e.node(env(e.object, "GOMEMLIMIT"), `{{ .Values.goMemoryLimit | quote }}`)
+	for i := range e.list(container + ".ports") {
+		port := fmt.Sprintf("%s.ports.%d", container, i)
+		e.value(port+".containerPort", `{{ .Values.`+e.object.text(port+".name")+`.port }}`)
+	}
+	e.value("spec.template.spec.volumes.0.secret.secretName", `{{ default "stayput-webhook" .Values.certificates.secretName }}`)
+}
+
+// optional is a key that is there if the value is not empty.
+func optional(key, value string) string {
+	return "{{- with .Values." + value + " }}\n" + key + ":\n{{- toYaml . | nindent INNER }}\n{{- end }}"
+}
+
+func (e *edit) certificate() {
+	if e.object.name == "stayput-webhook" {
+		e.replace("spec", "issuerRef", "issuerRef:\n{{- include \"stayput.issuer\" . | nindent INNER }}")
+	}
+}
+
+func (e *edit) webhooks() {
+	e.replace("metadata", "annotations", "{{- if not .Values.certificates.secretName }}\nannotations:\n  cert-manager.io/inject-ca-from: "+
+		namespace+"/stayput-webhook"+"\n{{- end }}")
+	for i := range e.list("webhooks") {
+		e.add(fmt.Sprintf("webhooks.%d.clientConfig", i), "{{- with .Values.certificates.caBundle }}\ncaBundle: {{ . }}\n{{- end }}")
+	}
+}
+
+// edit replaces parts of an object by marks that YAML leaves alone, and the marks in its text by Helm's expressions.
+type edit struct {
+	object *object
+	texts  []string
+	err    error
+}
+
+const mark = "HELM_"
+
+// mark makes the next one.
+func (e *edit) mark(text string) *yaml.Node {
+	e.texts = append(e.texts, text)
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: mark + strconv.Itoa(len(e.texts)-1) + "_"}
+}
+
+func (e *edit) list(path string) []*yaml.Node {
+	if node := e.object.at(path); node != nil && node.Kind == yaml.SequenceNode {
+		return node.Content
+	}
+	e.missing(path)
+	return nil
+}
+
+func (e *edit) missing(path string) {
+	if e.err == nil {
+		e.err = fmt.Errorf("there is no %s any more; adapt the chart's options", path)
+	}
+}
+
+// value puts an expression in the place of a scalar.
+func (e *edit) value(path, expression string) {
+	node := e.object.at(path)
+	if node == nil {
+		e.missing(path)
+		return
+	}
+	e.node(node, expression)
+}
+
+func (e *edit) node(node *yaml.Node, expression string) { *node = *e.mark(expression) }
+
+// replace puts lines in the place of a key and what it has. INDENT stands for the column of the key, INNER for that of what is in it.
+func (e *edit) replace(path, key, lines string) {
+	parent := e.object.at(path)
+	if parent == nil || keyIndex(parent, key) < 0 {
+		e.missing(path + "." + key)
+		return
+	}
+	i := keyIndex(parent, key)
+	parent.Content[i], parent.Content[i+1] = e.mark(lines), e.mark("")
+}
+
+// add puts lines behind the last key of a mapping.
+func (e *edit) add(path, lines string) {
+	parent := e.object.at(path)
+	if parent == nil || parent.Kind != yaml.MappingNode {
+		e.missing(path)
+		return
+	}
+	parent.Content = append(parent.Content, e.mark(lines), e.mark(""))
+}
+
+var (
+	markedLine  = regexp.MustCompile(`(?m)^( *(?:- )?)` + mark + `(\d+)_: ` + mark + `\d+_$`)
+	markedValue = regexp.MustCompile(mark + `(\d+)_`)
+)
+
+// text is the object with the expressions in it.
+func (e *edit) text() (string, error) {
+	text, err := encode(e.object.root)
+	if err != nil {
+		return "", err
+	}
+	text = markedLine.ReplaceAllStringFunc(text, func(line string) string {
+		found := markedLine.FindStringSubmatch(line)
+		return indented(found[1], e.textOf(found[2]))
+	})
+	text = markedValue.ReplaceAllStringFunc(text, func(value string) string { return e.textOf(markedValue.FindStringSubmatch(value)[1]) })
+	return strings.ReplaceAll(text, namespace, "{{ .Release.Namespace }}"), nil
+}
+
+func (e *edit) textOf(number string) string {
+	i, err := strconv.Atoi(number)
+	if err != nil || i >= len(e.texts) {
+		panic("no such mark: " + number)
+	}
+	return e.texts[i]
+}
+
+// indented puts lines where the first begins with start. Expressions that trim what is before them may stand anywhere.
+func indented(start, lines string) string {
+	column := len(start)
+	lines = strings.ReplaceAll(lines, "INDENT", strconv.Itoa(column))
+	lines = strings.ReplaceAll(lines, "INNER", strconv.Itoa(column+2))
+	return start + strings.ReplaceAll(lines, "\n", "\n"+strings.Repeat(" ", column))
+}
