@@ -13,6 +13,7 @@ type metrics struct {
 	inFlight    prometheus.Gauge
 	pullers     prometheus.Counter
 	pullsFailed prometheus.Counter
+	bypassed    *prometheus.CounterVec
 }
 
 // newMetrics makes the metrics and registers them.
@@ -27,8 +28,9 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_in_flight", Help: "Deployments and DaemonSets being updated in place."}),
 		pullers:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pullers_created_total", Help: "Pods created to have a node pull images before containers stop."}),
 		pullsFailed: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "image_pulls_failed_total", Help: "Images that could not be pulled, each once per update and message."}),
+		bypassed:    counter("webhook_bypassed_total", "Updates in which a native controller's write that a webhook should have held was not, by kind of workload.", "kind"),
 	}
-	registry.MustRegister(m.started, m.completed, m.failed, m.duration, m.moved, m.unavailable, m.inFlight, m.pullers, m.pullsFailed)
+	registry.MustRegister(m.started, m.completed, m.failed, m.duration, m.moved, m.unavailable, m.inFlight, m.pullers, m.pullsFailed, m.bypassed)
 	return m
 }
 

@@ -29,7 +29,9 @@ const (
 	EventNotPulled  = "PrePullSkipped"
 	// EventNotRehearsed tells that nobody knows what admission makes of new pods.
 	EventNotRehearsed = "RehearsalSkipped"
-	EventMoved        = "UpdatedInPlace"
+	// EventBypassed tells that the API server did not ask the webhooks.
+	EventBypassed = "WebhookBypassed"
+	EventMoved    = "UpdatedInPlace"
 )
 
 // longestNote is what events.k8s.io takes (pkg/apis/core/validation/events.go).
@@ -46,6 +48,7 @@ type reporter struct {
 	lock      sync.Mutex
 	updates   map[types.NamespacedName]*update
 	recreates map[types.NamespacedName]types.UID // target already told to be recreated
+	guarded   map[types.NamespacedName]time.Time // see bypass.go
 }
 
 // update is an update in place that is under way.
@@ -65,6 +68,7 @@ func newReporter(kind kind, recorder events.EventRecorder, metrics *metrics) *re
 		metrics:   metrics,
 		updates:   map[types.NamespacedName]*update{},
 		recreates: map[types.NamespacedName]types.UID{},
+		guarded:   map[types.NamespacedName]time.Time{},
 	}
 }
 
@@ -77,6 +81,7 @@ func (r *reporter) report(rollout rollout, plan inplace.Plan, writes []write) {
 	n.begun()
 	n.moves()
 	n.preparations()
+	n.bypassed()
 	n.absences()
 	n.stalled()
 	n.released()
@@ -90,6 +95,7 @@ func (r *reporter) gone(workload types.NamespacedName) {
 	defer r.lock.Unlock()
 	r.failed(workload, "Deleted")
 	delete(r.recreates, workload)
+	delete(r.guarded, workload)
 }
 
 // failed ends an update that was not completed in place. One that had stalled has failed for that.
@@ -184,6 +190,7 @@ func (n news) adopt(known *update) {
 	known.stalled = n.rollout.overdue()
 	known.told[EventNotPulled] = n.plan.NotPulled != ""
 	known.told[EventNotRehearsed] = n.plan.NotRehearsed != ""
+	known.told[EventBypassed] = n.plan.Bypassed != ""
 }
 
 // moves tells each pod that was given new images, a new revision, or both.
