@@ -29,7 +29,7 @@ test-unit: ## the tests that need no cluster
 MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node
 
 .PHONY: verify
-verify: verify-go verify-lint verify-manifests ## format, vet, lint, generated files, import rule, manifests
+verify: verify-go verify-lint verify-manifests verify-monitoring ## format, vet, lint, generated files, import rule, manifests, alerts
 
 .PHONY: verify-go
 verify-go:
@@ -46,3 +46,10 @@ verify-lint: ## golangci-lint, which also holds the import rule (.golangci.yml)
 .PHONY: verify-manifests
 verify-manifests: dist
 	@git diff --exit-code --stat dist || { echo "dist/ was out of date: commit what make dist has written"; exit 1; }
+
+.PHONY: verify-monitoring
+verify-monitoring: ## Prometheus' rules and their tests, and the metrics that rules and dashboard name
+	go -C .ci/prometheus build -o $(BIN)/promtool github.com/prometheus/prometheus/cmd/promtool
+	$(BIN)/promtool check rules manifests/monitoring/rules.yaml
+	$(BIN)/promtool test rules manifests/monitoring/rules_test.yaml
+	PROMTOOL=$(BIN)/promtool go test -count=1 ./manifests -run 'Monitoring|Alerts|Dashboard'

@@ -57,6 +57,7 @@ type update struct {
 	mode    inplace.Mode
 	started time.Time
 	stalled bool
+	still   bool                    // it stalls now
 	told    map[string]bool         // of what goes before the restarts
 	away    map[types.UID]time.Time // since when a pod has not been Ready
 }
@@ -84,6 +85,7 @@ func (r *reporter) report(rollout rollout, plan inplace.Plan, writes []write) {
 	n.bypassed()
 	n.absences()
 	n.stalled()
+	n.standstill()
 	n.released()
 	n.recreated()
 	n.completed()
@@ -112,8 +114,20 @@ func (r *reporter) failed(workload types.NamespacedName, reason string) {
 }
 
 func (r *reporter) end(workload types.NamespacedName) {
+	r.stalls(r.updates[workload], false)
 	delete(r.updates, workload)
 	r.metrics.inFlight.Dec()
+}
+
+// stalls counts the updates that stall at this moment.
+func (r *reporter) stalls(known *update, now bool) {
+	switch {
+	case now && !known.still:
+		r.metrics.stalled.Inc()
+	case !now && known.still:
+		r.metrics.stalled.Dec()
+	}
+	known.still = now
 }
 
 func (r *reporter) event(regarding runtime.Object, kind, reason, note string) {
@@ -286,6 +300,13 @@ func (n news) stalled() {
 	}
 	known.stalled = true
 	n.event(n.workload, corev1.EventTypeWarning, EventStalled, n.plan.Message)
+}
+
+// standstill notices when an update stalls and when it goes on.
+func (n news) standstill() {
+	if known := n.current(); known != nil {
+		n.stalls(known, n.plan.Phase == inplace.PhaseStalled)
+	}
 }
 
 // released tells that an update begun in place was given back.

@@ -1,6 +1,6 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # What follows breaks things on purpose: never in the cluster that the caller's KUBECONFIG names.
-e2e demo e2e-serving bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo e2e-serving e2e-monitoring bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -18,6 +18,12 @@ demo: cluster install ## what Stayput does, in a minute
 .PHONY: e2e-serving
 e2e-serving: cluster install ## updates under load, of which none may lose a request; TIMES=3 in a row
 	go test -tags e2e $(if $(SHORT),-short) -v -count=$(or $(TIMES),1) -timeout 60m ./e2e -run '^TestServing$$/$(RUN)'
+
+# Prometheus is built without its web page, which would have to be built with npm.
+.PHONY: e2e-monitoring
+e2e-monitoring: cluster install ## every expression of manifests/monitoring on a real Prometheus that scrapes the managers
+	go -C .ci/prometheus build -o $(BIN)/prometheus github.com/prometheus/prometheus/cmd/prometheus
+	PROMETHEUS=$(BIN)/prometheus go test -tags e2e -v -count=1 -timeout 15m ./e2e -run '^TestMonitoring$$'
 
 # In e2e itself and without a package argument: only so does go test print while it runs.
 .PHONY: bench
