@@ -19,6 +19,18 @@ demo: cluster install ## what Stayput does, in a minute
 e2e-serving: cluster install ## updates under load, of which none may lose a request; TIMES=3 in a row
 	go test -tags e2e $(if $(SHORT),-short) -v -count=$(or $(TIMES),1) -timeout 60m ./e2e -run '^TestServing$$/$(RUN)'
 
+# Not run by any test: docs/kind.md says what of it is the same as in the cluster that is.
+kind kind-down: override KUBECONFIG := $(CURDIR)/.cluster/kind.kubeconfig
+
+.PHONY: kind
+kind: ## with Docker and kind: a cluster, Stayput and one update in place; see docs/kind.md
+	@mkdir -p $(dir $(KUBECONFIG))
+	@e2e/kind.sh
+
+.PHONY: kind-down
+kind-down: ## remove the cluster of make kind
+	kind delete cluster --name $${KIND_NAME:-stayput}
+
 # Prometheus is built without its web page, which would have to be built with npm.
 .PHONY: e2e-monitoring
 e2e-monitoring: cluster install ## every expression of manifests/monitoring on a real Prometheus that scrapes the managers
