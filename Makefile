@@ -9,6 +9,7 @@ BIN := $(CURDIR)/.cluster/bin
 include e2e/cluster/cluster.mk
 include manifests/install.mk
 include e2e/e2e.mk
+include .ci/release/release.mk
 
 .PHONY: help
 help: ## list the targets
