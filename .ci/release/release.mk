@@ -19,7 +19,7 @@ RELEASE_LDFLAGS = -s -w -X main.version=$(RELEASE_VERSION) -X $(RELEASE_PACKAGE)
 .PHONY: release
 release: release-tools ## build, sign and push a release, and pull it back; DRY_RUN=1 into the test cluster's registry
 	@VERSION='$(RELEASE_VERSION)' REPOSITORY='$(REPOSITORY)' DRY_RUN='$(DRY_RUN)' LDFLAGS='$(RELEASE_LDFLAGS)' \
-		TOOLS='$(BIN)/release' HELM='$(if $(RELEASE_CHART),$(BIN)/helm4)' KUBECTL='$(KUBECTL)' OUT='$(CURDIR)/dist/release' .ci/release/release.sh
+		TOOLS='$(BIN)/release' HELM='$(if $(RELEASE_CHART),$(BIN)/helm4)' OUT='$(CURDIR)/dist/release' .ci/release/release.sh
 
 .PHONY: release-tools
 release-tools: $(RELEASE_TOOLS) $(if $(RELEASE_CHART),$(BIN)/helm4)

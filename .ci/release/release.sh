@@ -10,7 +10,8 @@ crane() { "$TOOLS/crane" "$@"; }
 cosign() { "$TOOLS/cosign" "$@"; }
 
 PLATFORMS=(linux/amd64 linux/arm64)
-PLUGIN_PLATFORMS=(linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64)
+# Fewer may be asked for to try something.
+read -ra PLUGIN_PLATFORMS <<<"${PLUGIN_PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64}"
 IMAGE=$REPOSITORY/stayput
 CHARTS=$REPOSITORY/charts
 DOWNLOADS=https://github.com/stayput/stayput/releases/download
