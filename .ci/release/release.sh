@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One release: an image for amd64 and arm64 with its SBOM, the chart if there is one, the manifests, and kubectl's plugin. All of it is signed,
-# pushed and pulled back. `make release` calls it, with the tools it needs.
+# One release: an image for amd64 and arm64 with its SBOM, the chart if there is one, the manifests, and kubectl's plugin. All of it is
+# signed, pushed and pulled back. `make release` calls it, with the tools it needs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -23,7 +23,7 @@ check() {
 	[[ $VERSION =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] ||
 		fail "the version is '$VERSION': tag the commit with one such as v1.2.3, or say VERSION=v1.2.3 or DRY_RUN=1"
 	[[ -n $DRY_RUN || -z $(git status --porcelain --untracked-files=no) ]] || fail "the working tree differs from the commit: commit or stash first"
-	crane catalog "${REPOSITORY%%/*}" >/dev/null 2>&1 || [[ -z $DRY_RUN ]] ||
+	[[ -z $DRY_RUN ]] || crane catalog "${REPOSITORY%%/*}" >/dev/null 2>&1 ||
 		fail "no registry answers at ${REPOSITORY%%/*}: make cluster starts one, or say REPOSITORY=HOST:PORT/NAME"
 	rm -rf "$OUT" && mkdir -p "$OUT"
 	work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
@@ -63,16 +63,22 @@ keys() {
 	verifying=(--key "$work/cosign.pub" --insecure-ignore-tlog=true)
 }
 
-sign() { cosign sign "${signing[@]}" "$1" >"$work/cosign" 2>&1 || { cat "$work/cosign" >&2; fail "$1 was not signed"; }; }
+# quietly shows what a command says only if it fails.
+quietly() { "$@" >"$work/said" 2>&1 || { cat "$work/said" >&2; fail "$1 failed, see above"; }; }
 
-verify() { cosign verify "${verifying[@]}" "$1" >"$work/cosign" 2>&1 || { cat "$work/cosign" >&2; fail "the signature of $1 does not hold"; }; }
+sign() { quietly cosign sign "${signing[@]}" "$1"; }
+
+verify() { quietly cosign verify "${verifying[@]}" "$1"; }
+
+# plain: Helm takes a registry on this machine for one with TLS, too.
+plain() { [[ -z $DRY_RUN ]] || echo --plain-http; }
 
 # chart has the version without v, as Semantic Versioning and Helm want it.
 chart() {
 	[[ -n $HELM ]] || { say "no chart: charts/stayput is not there"; return 0; }
 	say "chart $CHARTS/stayput:${VERSION#v}"
-	"$HELM" package charts/stayput --version "${VERSION#v}" --app-version "$VERSION" --destination "$OUT" >/dev/null
-	"$HELM" push "$OUT/stayput-${VERSION#v}.tgz" "oci://$CHARTS" $([[ -z $DRY_RUN ]] || echo --plain-http) 2>"$work/helm" || { cat "$work/helm" >&2; fail "the chart was not pushed"; }
+	quietly "$HELM" package charts/stayput --version "${VERSION#v}" --app-version "$VERSION" --destination "$OUT"
+	quietly "$HELM" push "$OUT/stayput-${VERSION#v}.tgz" "oci://$CHARTS" $(plain)
 	sign "$CHARTS/stayput@$(crane digest "$CHARTS/stayput:${VERSION#v}")"
 }
 
@@ -99,7 +105,8 @@ plugin() {
 archive() {
 	local os=$1 arch=$2 folder=$work/plugin-$1-$2 name=kubectl-stayput_$1_$2.tar.gz binary=kubectl-stayput
 	[[ $os != windows ]] || binary+=.exe
-	mkdir "$folder" && cp LICENSE "$folder/" 2>/dev/null || true
+	mkdir "$folder"
+	[[ ! -e LICENSE ]] || cp LICENSE "$folder/"
 	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "$LDFLAGS" -o "$folder/$binary" ./cmd/kubectl-stayput
 	tar --create --gzip --owner 0 --group 0 --numeric-owner --sort name --mtime "@$(git log -1 --format=%ct)" --file "$OUT/$name" --directory "$folder" .
 	cat >>"$OUT/stayput.krew.yaml" <<-EOF
@@ -115,7 +122,7 @@ archive() {
 checksums() {
 	(cd "$OUT" && sha256sum -- * >"$work/sums" && mv "$work/sums" SHA256SUMS)
 	local blob=(--bundle "$OUT/SHA256SUMS.sigstore.json" "$OUT/SHA256SUMS")
-	cosign sign-blob "${signing[@]}" "${blob[@]}" >"$work/cosign" 2>&1 || { cat "$work/cosign" >&2; fail "SHA256SUMS was not signed"; }
+	quietly cosign sign-blob "${signing[@]}" "${blob[@]}"
 }
 
 # pulled gets everything back from where people get it, and looks at it.
@@ -126,7 +133,7 @@ pulled() {
 	for platform in "${PLATFORMS[@]}"; do
 		crane config --platform "$platform" "$IMAGE:$VERSION" | grep -q "\"architecture\":\"${platform#*/}\"" || fail "$IMAGE:$VERSION is not for $platform"
 		crane config --platform "$platform" "$IMAGE:$VERSION" | grep -q "\"User\":\"$USER_ID\"" || fail "$IMAGE:$VERSION does not run as $USER_ID"
-		crane export --platform "$platform" "$IMAGE:$VERSION" - | tar --list >"$work/files"
+		crane export --platform "$platform" "$IMAGE:$VERSION" - | tar --list --absolute-names >"$work/files"
 		grep -q 'ko-app/stayput$' "$work/files" || fail "$IMAGE:$VERSION for $platform has no binary: $(<"$work/files")"
 		echo "$IMAGE:$VERSION for $platform: $(grep -c . "$work/files") files"
 	done
@@ -135,7 +142,7 @@ pulled() {
 	grep -q SPDXRef "$work/sbom" || fail "$sbom is no SPDX document"
 	echo "$sbom"
 	[[ -z $HELM ]] || pulled_chart
-	cosign verify-blob "${verifying[@]}" --bundle "$OUT/SHA256SUMS.sigstore.json" "$OUT/SHA256SUMS" >"$work/cosign" 2>&1 || { cat "$work/cosign" >&2; fail "the signature of SHA256SUMS does not hold"; }
+	quietly cosign verify-blob "${verifying[@]}" --bundle "$OUT/SHA256SUMS.sigstore.json" "$OUT/SHA256SUMS"
 	(cd "$OUT" && sha256sum --check --quiet SHA256SUMS)
 	echo "signatures and checksums hold"
 	runs
@@ -144,7 +151,7 @@ pulled() {
 pulled_chart() {
 	verify "$CHARTS/stayput@$(crane digest "$CHARTS/stayput:${VERSION#v}")"
 	mkdir "$work/chart"
-	"$HELM" pull "oci://$CHARTS/stayput" --version "${VERSION#v}" --destination "$work/chart" $([[ -z $DRY_RUN ]] || echo --plain-http) >/dev/null 2>&1
+	quietly "$HELM" pull "oci://$CHARTS/stayput" --version "${VERSION#v}" --destination "$work/chart" $(plain)
 	cmp "$work/chart/stayput-${VERSION#v}.tgz" "$OUT/stayput-${VERSION#v}.tgz" || fail "the chart that was pulled is not the one that was pushed"
 	echo "$CHARTS/stayput:${VERSION#v}"
 }
@@ -156,7 +163,7 @@ runs() {
 	[[ $(go env GOOS) = linux ]] || return 0
 	mkdir "$work/root"
 	crane export --platform "linux/$arch" "$IMAGE:$VERSION" - | tar --extract --directory "$work/root"
-	"$work/root/ko-app/stayput" --help >"$work/help" 2>&1 || { cat "$work/help" >&2; fail "the image's binary does not start"; }
+	quietly "$work/root/ko-app/stayput" --help
 	tar --extract --gzip --file "$OUT/kubectl-stayput_linux_$arch.tar.gz" --directory "$work/root"
 	binary=$("$work/root/kubectl-stayput" version) && [[ $binary = *"$VERSION"* ]] || fail "the plugin says that it is '$binary', not $VERSION"
 	echo "$binary"
