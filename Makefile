@@ -9,6 +9,7 @@ BIN := $(CURDIR)/.cluster/bin
 include e2e/cluster/cluster.mk
 include manifests/install.mk
 include e2e/e2e.mk
+include .ci/release/release.mk
 
 .PHONY: help
 help: ## list the targets
@@ -29,7 +30,7 @@ test-unit: ## the tests that need no cluster
 MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node .ci/notice
 
 .PHONY: verify
-verify: verify-go verify-lint verify-manifests verify-chart verify-notice verify-docs ## format, vet, lint, generated files, import rule, manifests
+verify: verify-go verify-lint verify-manifests verify-chart verify-monitoring verify-notice verify-docs ## format, vet, lint, generated files, import rule, manifests, alerts
 
 .PHONY: verify-go
 verify-go:
@@ -68,3 +69,10 @@ verify-docs: docs
 verify-chart: chart helm ## the Helm chart is what manifests/ make of it, and both Helm versions render its options
 	@git diff --exit-code --stat $(CHART) && [ -z "$$(git ls-files --others $(CHART))" ] || { echo "$(CHART) was out of date: commit what make chart has written"; exit 1; }
 	HELMS='$(HELMS)' go test -tags helm -count=1 ./manifests/chart
+
+.PHONY: verify-monitoring
+verify-monitoring: ## Prometheus' rules and their tests, and the metrics that rules and dashboard name
+	go -C .ci/prometheus build -o $(BIN)/promtool github.com/prometheus/prometheus/cmd/promtool
+	$(BIN)/promtool check rules manifests/monitoring/rules.yaml
+	$(BIN)/promtool test rules manifests/monitoring/rules_test.yaml
+	PROMTOOL=$(BIN)/promtool go test -count=1 ./manifests -run 'Monitoring|Alerts|Dashboard'

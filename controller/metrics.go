@@ -11,8 +11,10 @@ type metrics struct {
 	moved       prometheus.Counter
 	unavailable prometheus.Histogram
 	inFlight    prometheus.Gauge
+	stalled     prometheus.Gauge
 	pullers     prometheus.Counter
 	pullsFailed prometheus.Counter
+	bypassed    *prometheus.CounterVec
 }
 
 // RegisterMetrics registers the metrics without a controller: for who describes them.
@@ -28,10 +30,16 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		moved:       prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pods_moved_total", Help: "Pods moved to another revision."}),
 		unavailable: histogram("pod_unavailable_seconds", "Time a pod was not Ready during its update in place.", prometheus.ExponentialBuckets(0.25, 2, 12)),
 		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_in_flight", Help: "Deployments and DaemonSets being updated in place."}),
+		stalled:     prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_stalled", Help: "Deployments whose update in place has made no progress for progressDeadlineSeconds."}),
 		pullers:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pullers_created_total", Help: "Pods created to have a node pull images before containers stop."}),
 		pullsFailed: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "image_pulls_failed_total", Help: "Images that could not be pulled, each once per update and message."}),
+		bypassed:    counter("webhook_bypassed_total", "Updates in which a native controller's write that a webhook should have held was not, by kind of workload.", "kind"),
 	}
-	registry.MustRegister(m.started, m.completed, m.failed, m.duration, m.moved, m.unavailable, m.inFlight, m.pullers, m.pullsFailed)
+	registry.MustRegister(m.started, m.completed, m.failed, m.duration, m.moved, m.unavailable, m.inFlight, m.stalled, m.pullers, m.pullsFailed, m.bypassed)
+	// What is to be zero first cannot be seen to rise else.
+	for _, kind := range []kind{deploymentKind, daemonSetKind} {
+		m.bypassed.WithLabelValues(kind.workload)
+	}
 	return m
 }
 

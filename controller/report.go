@@ -35,6 +35,8 @@ const (
 	EventNotPulled = "PrePullSkipped"
 	// EventNotRehearsed tells why it is not known what admission makes of new pods.
 	EventNotRehearsed = "RehearsalSkipped"
+	// EventBypassed tells that a native write that a webhook should have held was not: the API server may not reach them.
+	EventBypassed = "WebhookBypassed"
 	// EventMoved tells, on a pod, which images it was given.
 	EventMoved = "UpdatedInPlace"
 )
@@ -60,6 +62,7 @@ type reporter struct {
 	lock      sync.Mutex
 	updates   map[types.NamespacedName]*update
 	recreates map[types.NamespacedName]types.UID // target already told to be recreated
+	guarded   map[types.NamespacedName]time.Time // see bypass.go
 }
 
 // update is an update in place that is under way.
@@ -68,6 +71,7 @@ type update struct {
 	mode    inplace.Mode
 	started time.Time
 	stalled bool
+	still   bool                    // it stalls now
 	told    map[string]bool         // of what goes before the restarts
 	away    map[types.UID]time.Time // since when a pod has not been Ready
 }
@@ -79,6 +83,7 @@ func newReporter(kind kind, recorder events.EventRecorder, metrics *metrics) *re
 		metrics:   metrics,
 		updates:   map[types.NamespacedName]*update{},
 		recreates: map[types.NamespacedName]types.UID{},
+		guarded:   map[types.NamespacedName]time.Time{},
 	}
 }
 
@@ -91,8 +96,10 @@ func (r *reporter) report(rollout rollout, plan inplace.Plan, writes []write) {
 	n.begun()
 	n.moves()
 	n.preparations()
+	n.bypassed()
 	n.absences()
 	n.stalled()
+	n.standstill()
 	n.released()
 	n.recreated()
 	n.completed()
@@ -104,6 +111,7 @@ func (r *reporter) gone(workload types.NamespacedName) {
 	defer r.lock.Unlock()
 	r.failed(workload, failedDeleted)
 	delete(r.recreates, workload)
+	delete(r.guarded, workload)
 }
 
 // failed ends an update that was not completed in place. One that had stalled has failed for that.
@@ -120,8 +128,20 @@ func (r *reporter) failed(workload types.NamespacedName, reason string) {
 }
 
 func (r *reporter) end(workload types.NamespacedName) {
+	r.stalls(r.updates[workload], false)
 	delete(r.updates, workload)
 	r.metrics.inFlight.Dec()
+}
+
+// stalls counts the updates that stall at this moment.
+func (r *reporter) stalls(known *update, now bool) {
+	switch {
+	case now && !known.still:
+		r.metrics.stalled.Inc()
+	case !now && known.still:
+		r.metrics.stalled.Dec()
+	}
+	known.still = now
 }
 
 func (r *reporter) event(regarding runtime.Object, kind, reason, note string) {
@@ -198,6 +218,7 @@ func (n news) adopt(known *update) {
 	known.stalled = n.rollout.overdue()
 	known.told[EventNotPulled] = n.plan.NotPulled != ""
 	known.told[EventNotRehearsed] = n.plan.NotRehearsed != ""
+	known.told[EventBypassed] = n.plan.Bypassed != ""
 }
 
 // moves tells each pod that was given new images, a new revision, or both.
@@ -293,6 +314,13 @@ func (n news) stalled() {
 	}
 	known.stalled = true
 	n.event(n.workload, corev1.EventTypeWarning, EventStalled, n.plan.Message)
+}
+
+// standstill notices when an update stalls and when it goes on.
+func (n news) standstill() {
+	if known := n.current(); known != nil {
+		n.stalls(known, n.plan.Phase == inplace.PhaseStalled)
+	}
 }
 
 // released tells that an update begun in place was given back.

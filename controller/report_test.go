@@ -194,6 +194,27 @@ func TestReportOfAStall(t *testing.T) {
 	wantTold(t, s.recorder)
 }
 
+func TestReportCountsWhatStallsNow(t *testing.T) {
+	stalled := held
+	stalled.Phase = inplace.PhaseStalled
+	s := newStory(t)
+	s.begin()
+	wantStalled := func(when string, want float64) {
+		if n := testutil.ToFloat64(s.metrics.stalled); n != want {
+			t.Errorf("%s: %v updates stall, want %v", when, n, want)
+		}
+	}
+	s.report(stalled)
+	s.report(stalled)
+	wantStalled("no progress", 1)
+	s.report(held)
+	wantStalled("it goes on", 0)
+	s.report(stalled)
+	s.complete()
+	s.report(inplace.Plan{})
+	wantStalled("completed", 0)
+}
+
 func TestReportMeasuresAbsence(t *testing.T) {
 	s := newStory(t)
 	s.begin()

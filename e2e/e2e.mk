@@ -1,6 +1,6 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # What follows breaks things on purpose: never in the cluster that the caller's KUBECONFIG names.
-e2e demo e2e-chart e2e-serving bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo e2e-chart e2e-serving e2e-monitoring bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -22,6 +22,24 @@ e2e-serving: cluster install ## updates under load, of which none may lose a req
 .PHONY: e2e-chart
 e2e-chart: cluster helm image uninstall ## the Helm chart's life with Helm 3 and 4, from a cluster without Stayput to one; RUN=helm4 for one of them
 	go test -tags e2e,chart -v -count=1 -timeout 60m ./e2e -run '^TestChart$$/$(RUN)'
+
+# Not run by any test: docs/kind.md says what of it is the same as in the cluster that is.
+kind kind-down: override KUBECONFIG := $(CURDIR)/.cluster/kind.kubeconfig
+
+.PHONY: kind
+kind: ## with Docker and kind: a cluster, Stayput and one update in place; see docs/kind.md
+	@mkdir -p $(dir $(KUBECONFIG))
+	@e2e/kind.sh
+
+.PHONY: kind-down
+kind-down: ## remove the cluster of make kind
+	kind delete cluster --name $${KIND_NAME:-stayput}
+
+# Prometheus is built without its web page, which would have to be built with npm.
+.PHONY: e2e-monitoring
+e2e-monitoring: cluster install ## every expression of manifests/monitoring on a real Prometheus that scrapes the managers
+	go -C .ci/prometheus build -o $(BIN)/prometheus github.com/prometheus/prometheus/cmd/prometheus
+	PROMETHEUS=$(BIN)/prometheus go test -tags e2e -v -count=1 -timeout 15m ./e2e -run '^TestMonitoring$$'
 
 # In e2e itself and without a package argument: only so does go test print while it runs.
 .PHONY: bench

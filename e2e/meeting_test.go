@@ -179,6 +179,7 @@ func webhookDown(t *testing.T) {
 	m.phase("webhook down", recreated, Rules{Created: some, Deleted: some, Outage: true})
 	m.setImages("v2")
 	m.end("v2")
+	m.tells("web", "was not held", "begun a rollout with new pods")
 	portWebhooks(t, 443)
 	m.each(m.managed)
 	m.inPlace(func() { m.setImages("v3") })

@@ -176,6 +176,7 @@ func downWhileCrashing(t *testing.T) {
 	t.Cleanup(func() { portWebhooks(t, 443) })
 	s.begin("out of reach", anyChurn)
 	portWebhooks(t, 9)
+	s.tells("web", "was not held", "somebody else has scaled")
 	s.tells("web", "Left to the Deployment controller", "does not reach")
 	if lowered := s.lowered("web"); lowered > 3 {
 		t.Errorf("the new ReplicaSet was lowered %d times", lowered)

@@ -43,8 +43,21 @@ func (v *daemonView) update() {
 	default:
 		v.sign()
 		v.move()
+		v.plan.Bypassed = v.bypassed()
 	}
 	v.gates()
+}
+
+// bypassed looks for a pod that was born in the middle of the update and has no gate: nobody asked the webhooks about its birth, nor then
+// about the deletion of the one before it. That deletion itself shows nothing, since anybody may delete a pod.
+func (v *daemonView) bypassed() string {
+	begun := startedAt(v.target.Labels[LabelSettling])
+	for _, m := range v.members {
+		if !Gated(m.pod) && m.pod.CreationTimestamp.After(begun) {
+			return "pod " + m.pod.Name + " was born without its readiness gate"
+		}
+	}
+	return ""
 }
 
 func (v *daemonView) gates() { v.openGates(v.states(), v.Now) }

@@ -538,3 +538,30 @@ func TestRevisionTemplate(t *testing.T) {
 		}
 	}
 }
+
+// A pod that is born in the middle of an update has its gate from a webhook. One without shows that nobody asked.
+func TestBirthPastTheWebhooks(t *testing.T) {
+	for name, c := range map[string]struct {
+		ungated bool
+		age     time.Duration
+		want    bool
+	}{
+		"born before the update":       {true, time.Hour, false},
+		"in its middle":                {true, time.Minute, true},
+		"in its middle, and was asked": {false, time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 3)
+			f.edit(app{image: "v2"})
+			f.Target().Labels[LabelSettling] = seconds(f.Now.Add(-10 * time.Minute))
+			other := f.Pods[2]
+			other.CreationTimestamp = metav1.NewTime(f.Now.Add(-c.age))
+			if c.ungated {
+				other.Spec.ReadinessGates = nil
+			}
+			if plan := f.Plan(); (plan.Bypassed != "") != c.want {
+				t.Errorf("a bypass is told: %q, phase %s", plan.Bypassed, plan.Phase)
+			}
+		})
+	}
+}

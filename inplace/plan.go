@@ -43,6 +43,8 @@ type Plan struct {
 	NotPulled string
 	// PullFailures tell of images that cannot be pulled, each in a sentence that stays the same while it is tried again.
 	PullFailures []string
+	// Bypassed tells of a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
+	Bypassed string
 }
 
 // Progress counts pods.
@@ -85,7 +87,7 @@ func (v *view) impossible() *Reason {
 		return &Reason{Code: CodeUnderWay, Message: "the Deployment controller has begun a rollout with new pods"}
 	}
 	if v.slipsAgain() {
-		return &Reason{Code: CodeUnderWay, Message: "the Deployment controller scales although it should be held: the API server does not reach Stayput's webhooks"}
+		return &Reason{Code: CodeBypassed, Message: "the Deployment controller scales although it should be held: the API server does not reach Stayput's webhooks"}
 	}
 	return v.notAsRehearsed()
 }

@@ -23,6 +23,7 @@ const (
 	CodeRewrittenImage  = "RewrittenImage" // a pod's image is not the one of its template
 	CodeCannotCreate    = "CannotCreate"   // the target is missing and must not be written from our types
 	CodeUnderWay        = "UnderWay"       // the native controller is at it
+	CodeBypassed        = "Bypassed"       // the native controller's writes are not held: it is at it, too
 	CodeTooLarge        = "TooLarge"       // what belongs to the workload is too large to be read
 	CodeNotAdmitted     = "NotAdmitted"    // a policy refuses new pods
 	CodeRefused         = "Refused"        // a policy refused a patch

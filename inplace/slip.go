@@ -23,6 +23,7 @@ const whyUnsteady = "somebody else has scaled the ReplicaSets"
 func (v *view) noteSlip() {
 	if v.target != nil && v.target.wish.settling != "" && slices.ContainsFunc(v.sets, (*replicaSet).slipped) && !v.slipIsKnown() {
 		v.target.wish.slipped = v.seconds()
+		v.plan.Bypassed = whyUnsteady
 	}
 }
 

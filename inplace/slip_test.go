@@ -104,8 +104,15 @@ func TestSlipIsForgotten(t *testing.T) {
 			}
 			source.Labels[LabelReplicas], target.Labels[LabelReplicas] = "4", "0"
 			target.Labels[LabelSlipped] = seconds(start.Add(-test.ago))
-			if plan := r.Plan(); plan.Verdict.Held != test.held {
+			plan := r.Plan()
+			if plan.Verdict.Held != test.held {
 				t.Errorf("the plan is %+v", plan)
+			}
+			if !test.held && plan.Verdict.Reasons[0].Code != CodeBypassed {
+				t.Errorf("it ends for %+v", plan.Verdict.Reasons)
+			}
+			if isNews := test.ago > slipMemory; isNews != (plan.Bypassed != "") {
+				t.Errorf("a bypass is told, %q", plan.Bypassed)
 			}
 		})
 	}
