@@ -25,7 +25,7 @@ test: ## unit tests and the end-to-end suite, but for what takes a minute
 test-unit: ## the tests that need no cluster
 	go test -timeout 10m ./...
 
-# Every Go module of the repository; go.mod of the older Kubernetes releases is tidied by hand.
+# Every Go module of the repository; the go.mod of Kubernetes releases other than the default is tidied by hand.
 MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node
 
 .PHONY: verify
