@@ -9,6 +9,7 @@ BIN := $(CURDIR)/.cluster/bin
 include e2e/cluster/cluster.mk
 include manifests/install.mk
 include e2e/e2e.mk
+include e2e/conformance/conformance.mk
 
 .PHONY: help
 help: ## list the targets
@@ -26,7 +27,7 @@ test-unit: ## the tests that need no cluster
 	go test -timeout 10m ./...
 
 # Every Go module of the repository; the go.mod of Kubernetes releases other than the default is tidied by hand.
-MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node
+MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance
 
 .PHONY: verify
 verify: verify-go verify-lint verify-manifests ## format, vet, lint, generated files, import rule, manifests
