@@ -18,7 +18,7 @@ conformance: conformance-build cluster install conformance-images ## Kubernetes'
 
 # What the tests print goes to a file: the verdict's table is what one reads. Tests that fail are the verdict's to judge.
 conformance_run = echo "running $(1), see $(CONFORMANCE_REPORTS)/$(1).log" && $(conformance_test) --provider skeleton \
-	--kubectl-path $(BIN)/kubectl --ginkgo.focus '^\[sig-apps\] $(CONFORMANCE_KINDS) .*$(RUN)' --ginkgo.label-filter 'Feature: isEmpty' \
+	--kubectl-path $(BIN)/kubectl --ginkgo.focus '\[sig-apps\] $(CONFORMANCE_KINDS) .*$(RUN)' --ginkgo.label-filter 'Feature: isEmpty' \
 	--ginkgo.no-color --ginkgo.timeout 2h --ginkgo.json-report $(CONFORMANCE_REPORTS)/$(1).json > $(CONFORMANCE_REPORTS)/$(1).log 2>&1
 conformance_test = KUBE_TEST_REPO_LIST=$(CONFORMANCE)/repositories.yaml $(CONFORMANCE_BIN)/upstream.test
 
