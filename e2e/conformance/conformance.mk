@@ -48,3 +48,10 @@ $(CONFORMANCE_BIN)/verdict: $(CONFORMANCE_MODFILE) $(CONFORMANCE)/main.go $(call
 $(BIN)/standins: $(cluster_module) $(CLUSTER)/standins/main.go $(call go_files,$(CLUSTER)/registry)
 	@echo building $(@F)
 	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ ./standins
+
+.PHONY: test-admission
+test-admission: ## whether the API server of each Kubernetes release takes our policies and webhooks; needs no cluster
+	@for modfile in $(notdir $(wildcard $(CONFORMANCE)/*.mod)); do \
+		echo "$$(sed -n 's/.*\(k8s.io.kubernetes v[0-9.]*\)$$/\1/p' $(CONFORMANCE)/$$modfile)"; \
+		( $(conformance_build) $(subst go build,go test -vet=off,$(CLUSTER_BUILD)) -modfile=$$modfile ./admission ) || exit 1; \
+	done
