@@ -25,6 +25,7 @@ test: ## unit tests and the end-to-end suite, but for what takes a minute
 .PHONY: test-unit
 test-unit: ## the tests that need no cluster
 	go test -timeout 10m ./...
+	cd e2e/conformance && $(CLUSTER_ENV) go test ./verdict
 
 # Every Go module of the repository; the go.mod of Kubernetes releases other than the default is tidied by hand.
 MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance

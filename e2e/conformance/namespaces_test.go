@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"testing"
 
 	"github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/kubernetes/test/e2e/framework"
 
 	"github.com/stayput/stayput/e2e/conformance/verdict"
@@ -36,19 +40,62 @@ func (n *testNamespaces) create(ctx context.Context, name string, client clients
 	return namespace, err
 }
 
-// What Stayput did for a test goes on record before the framework deletes the namespace.
-var _ = ginkgo.AfterEach(func(ctx context.Context) {
-	defer func() { namespaces.created = nil }()
-	for _, namespace := range namespaces.created {
-		events, err := namespaces.client.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
-		framework.ExpectNoError(err, "list the events in %s, which say what Stayput did", namespace)
+// said are the reasons of Stayput's events in the namespaces of the test that ends.
+func (n *testNamespaces) said(ctx context.Context) ([]string, error) {
+	var reasons []string
+	for _, namespace := range n.created {
+		events, err := n.client.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
 		for i := range events.Items {
 			if event := &events.Items[i]; event.ReportingController == verdict.Controller {
-				ginkgo.AddReportEntry(verdict.Event, event.Reason)
+				reasons = append(reasons, event.Reason)
 			}
 		}
 	}
+	return reasons, nil
+}
+
+// What Stayput did for a test goes on record before the framework deletes the namespaces.
+var _ = ginkgo.AfterEach(func(ctx context.Context) {
+	reasons, err := namespaces.said(ctx)
+	namespaces.created = nil
+	framework.ExpectNoError(err, "list the events that say what Stayput did")
+	for _, reason := range reasons {
+		ginkgo.AddReportEntry(verdict.Event, reason)
+	}
 })
+
+func TestNamespacesAreLabelledAndRead(t *testing.T) {
+	verify := framework.TestContext.VerifyServiceAccount
+	framework.TestContext.VerifyServiceAccount = false // nobody makes one
+	t.Cleanup(func() { framework.TestContext.VerifyServiceAccount = verify })
+	client := fake.NewClientset()
+	tested := testNamespaces{label: label{"stayput.dev/update", "in-place"}}
+
+	asked := map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
+	namespace, err := tested.create(t.Context(), "deployment", client, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if namespace.Labels["stayput.dev/update"] != "in-place" || namespace.Labels["pod-security.kubernetes.io/enforce"] != "baseline" {
+		t.Errorf("labels are %v, want what was asked for, and Stayput's", namespace.Labels)
+	}
+	if len(asked) != 1 {
+		t.Errorf("the framework's own labels have become %v", asked)
+	}
+
+	for name, controller := range map[string]string{"ours": verdict.Controller, "theirs": "deployment-controller"} {
+		event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, ReportingController: controller, Reason: name}
+		if _, err := client.EventsV1().Events(namespace.Name).Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said, err := tested.said(t.Context()); err != nil || !slices.Equal(said, []string{"ours"}) {
+		t.Errorf("said %v (%v), want ours alone", said, err)
+	}
+}
 
 // label is the value of a flag, KEY=VALUE.
 type label struct{ key, value string }
