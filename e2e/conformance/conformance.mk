@@ -39,7 +39,7 @@ $(CONFORMANCE_BIN)/agnhost: $(CONFORMANCE_MODFILE)
 	@echo "building agnhost of Kubernetes $(KUBERNETES_VERSION)"
 	@$(conformance_build) $(CLUSTER_BUILD) -modfile=$(notdir $<) -ldflags '$(STRIP)' -o $@ k8s.io/kubernetes/test/images/agnhost
 
-$(CONFORMANCE_BIN)/upstream.test: $(CONFORMANCE_MODFILE) $(wildcard $(CONFORMANCE)/*_test.go)
+$(CONFORMANCE_BIN)/upstream.test: $(CONFORMANCE_MODFILE) $(wildcard $(CONFORMANCE)/*_test.go) $(call go_files,$(CONFORMANCE)/verdict)
 	@echo "building the tests of Kubernetes $(KUBERNETES_VERSION)"
 	@$(conformance_build) $(subst go build,go test -c -vet=off,$(CLUSTER_BUILD)) -modfile=$(notdir $<) -ldflags '$(STRIP)' -o $@ .
 
