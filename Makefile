@@ -10,6 +10,7 @@ include e2e/cluster/cluster.mk
 include manifests/install.mk
 include e2e/e2e.mk
 include .ci/release/release.mk
+include e2e/conformance/conformance.mk
 
 .PHONY: help
 help: ## list the targets
@@ -25,9 +26,10 @@ test: ## unit tests and the end-to-end suite, but for what takes a minute
 .PHONY: test-unit
 test-unit: ## the tests that need no cluster
 	go test -timeout 10m ./...
+	cd e2e/conformance && $(CLUSTER_ENV) go test ./verdict
 
-# Every Go module of the repository; go.mod of the older Kubernetes releases is tidied by hand.
-MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node .ci/notice
+# Every Go module of the repository; the go.mod of Kubernetes releases other than the default is tidied by hand.
+MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance .ci/notice
 
 .PHONY: verify
 verify: verify-go verify-lint verify-manifests verify-chart verify-monitoring verify-notice verify-docs ## format, vet, lint, generated files, import rule, manifests, alerts

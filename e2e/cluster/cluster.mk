@@ -4,10 +4,12 @@
 CLUSTER := e2e/cluster
 SHARE := $(BIN)/../share
 
-# The releases there is a go.mod for. A cluster that is up keeps its release unless another is asked for.
-KUBERNETES_VERSIONS := $(sort $(shell sed -n 's/.*k8s\.io\/kubernetes \(v[0-9.]*\)$$/\1/p' $(CLUSTER)/kubernetes/*.mod))
+# The releases there is a go.mod for; go.mod itself has the one that is started by default. A cluster that is up keeps its release unless
+# another is asked for.
+kubernetes_in = $(sort $(shell sed -n 's/.*k8s\.io\/kubernetes \(v[0-9.]*\)$$/\1/p' $(1)))
+KUBERNETES_VERSIONS := $(call kubernetes_in,$(CLUSTER)/kubernetes/*.mod)
 KUBERNETES_UP := $(if $(wildcard $(BIN)/../kubeconfig),$(patsubst kubernetes-%,%,$(notdir $(realpath $(BIN)/kubernetes))))
-KUBERNETES_VERSION ?= $(or $(KUBERNETES_UP),$(lastword $(KUBERNETES_VERSIONS)))
+KUBERNETES_VERSION ?= $(or $(KUBERNETES_UP),$(call kubernetes_in,$(CLUSTER)/kubernetes/go.mod))
 KUBERNETES_MODFILE := $(or $(wildcard $(CLUSTER)/kubernetes/go-$(KUBERNETES_VERSION).mod),$(CLUSTER)/kubernetes/go.mod)
 
 CLUSTER_UP = $(BIN)/cluster up --kubernetes-version $(KUBERNETES_VERSION) \

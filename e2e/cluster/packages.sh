@@ -1,6 +1,6 @@
 #!/bin/sh
 # Sees to it that what the cluster needs from the distribution is there: it installs what is missing when it may
-# (root on Debian or Ubuntu), and else says in one sentence what to install.
+# (root on Debian or Ubuntu), and else says in one sentence what to install. With the argument busybox that is needed, too.
 set -eu
 
 if [ "$(uname)" != Linux ]; then
@@ -19,6 +19,8 @@ need conntrack command -v conntrack
 need gcc command -v "${CC:-gcc}"
 need pkg-config command -v pkg-config
 need libseccomp-dev pkg-config --exists libseccomp
+static_busybox() { busybox true && ! ldd "$(command -v busybox)"; }
+[ "${1:-}" != busybox ] || need busybox-static static_busybox
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then

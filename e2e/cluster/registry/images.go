@@ -1,19 +1,13 @@
 package registry
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 // versions is how many versions the test application has: app:v1 and so on.
@@ -55,6 +49,10 @@ func FromBinary(path string, env []string) (v1.Image, error) {
 }
 
 func image(layer v1.Layer, env []string) (v1.Image, error) {
+	return configured(layer, v1.Config{Entrypoint: []string{"/app"}, User: "65532:65532", Env: env})
+}
+
+func configured(layer v1.Layer, config v1.Config) (v1.Image, error) {
 	withLayer, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
 		return nil, err
@@ -66,36 +64,11 @@ func image(layer v1.Layer, env []string) (v1.Image, error) {
 	file = file.DeepCopy()
 	file.OS, file.Architecture = "linux", "amd64"
 	file.Created = v1.Time{Time: created}
-	file.Config = v1.Config{Entrypoint: []string{"/app"}, User: "65532:65532", Env: env}
+	file.Config = config
 	return mutate.ConfigFile(withLayer, file)
 }
 
 // binaryLayer has one file, /app.
 func binaryLayer(path string) (v1.Layer, error) {
-	archive, err := binaryArchive(path)
-	if err != nil {
-		return nil, err
-	}
-	opener := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil }
-	return tarball.LayerFromOpener(opener, tarball.WithCompressedCaching, tarball.WithCompressionLevel(gzip.BestSpeed))
-}
-
-func binaryArchive(path string) ([]byte, error) {
-	binary, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("image: %w", err)
-	}
-	var archive bytes.Buffer
-	writer := tar.NewWriter(&archive)
-	header := &tar.Header{Name: "app", Mode: 0o755, Size: int64(len(binary)), ModTime: created}
-	if err := writer.WriteHeader(header); err != nil {
-		return nil, err
-	}
-	if _, err := writer.Write(binary); err != nil {
-		return nil, err
-	}
-	if err := writer.Close(); err != nil {
-		return nil, err
-	}
-	return archive.Bytes(), nil
+	return layerOf(entry{name: "app", file: path})
 }

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/kubernetes/test/e2e/framework"
+
+	"github.com/stayput/stayput/e2e/conformance/verdict"
+)
+
+// namespaces are those of the test that runs. Only one does at a time: ginkgo runs tests side by side in processes of their own.
+var namespaces testNamespaces
+
+type testNamespaces struct {
+	label   label
+	client  clientset.Interface
+	created []string
+}
+
+// create is the framework's way to make a namespace, with our label. Tests that make namespaces by hand would get none.
+func (n *testNamespaces) create(ctx context.Context, name string, client clientset.Interface, labels map[string]string) (*corev1.Namespace, error) {
+	labels = maps.Clone(labels)
+	n.label.addTo(labels)
+	namespace, err := framework.CreateTestingNS(ctx, name, client, labels)
+	if namespace != nil {
+		n.client = client
+		n.created = append(n.created, namespace.Name)
+	}
+	return namespace, err
+}
+
+// said are the reasons of Stayput's events in the namespaces of the test that ends.
+func (n *testNamespaces) said(ctx context.Context) ([]string, error) {
+	var reasons []string
+	for _, namespace := range n.created {
+		events, err := n.client.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for i := range events.Items {
+			if event := &events.Items[i]; event.ReportingController == verdict.Controller {
+				reasons = append(reasons, event.Reason)
+			}
+		}
+	}
+	return reasons, nil
+}
+
+// What Stayput did for a test goes on record before the framework deletes the namespaces.
+var _ = ginkgo.AfterEach(func(ctx context.Context) {
+	reasons, err := namespaces.said(ctx)
+	namespaces.created = nil
+	framework.ExpectNoError(err, "list the events that say what Stayput did")
+	for _, reason := range reasons {
+		ginkgo.AddReportEntry(verdict.Event, reason)
+	}
+})
+
+func TestNamespacesAreLabelledAndRead(t *testing.T) {
+	verify := framework.TestContext.VerifyServiceAccount
+	framework.TestContext.VerifyServiceAccount = false // nobody makes one
+	t.Cleanup(func() { framework.TestContext.VerifyServiceAccount = verify })
+	client := fake.NewClientset()
+	tested := testNamespaces{label: label{"stayput.dev/update", "in-place"}}
+
+	asked := map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
+	namespace, err := tested.create(t.Context(), "deployment", client, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if namespace.Labels["stayput.dev/update"] != "in-place" || namespace.Labels["pod-security.kubernetes.io/enforce"] != "baseline" {
+		t.Errorf("labels are %v, want what was asked for, and Stayput's", namespace.Labels)
+	}
+	if len(asked) != 1 {
+		t.Errorf("the framework's own labels have become %v", asked)
+	}
+
+	for name, controller := range map[string]string{"ours": verdict.Controller, "theirs": "deployment-controller"} {
+		event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, ReportingController: controller, Reason: name}
+		if _, err := client.EventsV1().Events(namespace.Name).Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said, err := tested.said(t.Context()); err != nil || !slices.Equal(said, []string{"ours"}) {
+		t.Errorf("said %v (%v), want ours alone", said, err)
+	}
+}
+
+// label is the value of a flag, KEY=VALUE.
+type label struct{ key, value string }
+
+func (l *label) String() string { return l.key + "=" + l.value }
+
+func (l *label) Set(text string) error {
+	key, value, found := strings.Cut(text, "=")
+	if !found || key == "" {
+		return fmt.Errorf("a label is KEY=VALUE, and this is %q", text)
+	}
+	l.key, l.value = key, value
+	return nil
+}
+
+func (l *label) addTo(labels map[string]string) {
+	if l.key != "" {
+		labels[l.key] = l.value
+	}
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"k8s.io/kubernetes/test/e2e"
+	"k8s.io/kubernetes/test/e2e/framework"
+	"k8s.io/kubernetes/test/e2e/framework/config"
+
+	// The tests, what they take for granted in any test binary, and the freeze of the features they name.
+	_ "k8s.io/kubernetes/test/e2e/apps"
+	_ "k8s.io/kubernetes/test/e2e/feature"
+	_ "k8s.io/kubernetes/test/e2e/framework/debug/init"
+	_ "k8s.io/kubernetes/test/e2e/framework/metrics/init"
+	_ "k8s.io/kubernetes/test/e2e/framework/node/init"
+)
+
+// TestMain reads the flags of upstream's test binary, and one of ours.
+func TestMain(m *testing.M) {
+	config.CopyFlags(config.Flags, flag.CommandLine)
+	framework.RegisterCommonFlags(flag.CommandLine)
+	framework.RegisterClusterFlags(flag.CommandLine)
+	flag.Var(&namespaces.label, "namespace-label", "KEY=VALUE, a label that the namespaces of the tests get")
+	flag.Parse()
+	framework.TestContext.CreateTestingNS = namespaces.create
+	framework.AfterReadingAllFlags(&framework.TestContext)
+	os.Exit(m.Run())
+}
+
+func TestUpstream(t *testing.T) {
+	e2e.RunE2ETests(t)
+}

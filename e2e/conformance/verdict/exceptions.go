@@ -1,0 +1,45 @@
+package verdict
+
+import "k8s.io/apimachinery/pkg/util/version"
+
+// exception is a test that asserts what Stayput promises not to do. It must fail, and in the way that the promise says.
+type exception struct {
+	Test string
+	// Contradicts is the sentence of the README that the test contradicts, and How the way it does.
+	Contradicts, How string
+	// Event is on record when the promise was kept.
+	Event string
+	// Since is the first release on which it was.
+	Since *version.Version
+}
+
+// imageVolumes is the first release whose nodes can be asked to pull an image before a container stops.
+var imageVolumes = version.MustParseGeneric("1.35")
+
+var exceptions = []exception{
+	{
+		Test:        "Deployment deployment should support proportional scaling",
+		Contradicts: "A bad image stops nothing",
+		How:         "sets an image that does not exist, and waits until two of ten pods are down for it",
+		Event:       "ImagePullFailed",
+		Since:       imageVolumes,
+	},
+	{
+		Test:        "Daemon set should rollback without unnecessary restarts",
+		Contradicts: "A bad image stops nothing",
+		How:         "sets an image that does not exist, and waits until a pod is down for it",
+		Event:       "ImagePullFailed",
+		Since:       imageVolumes,
+	},
+}
+
+// exceptionsOf are those of a release, by test.
+func exceptionsOf(kubernetes *version.Version) map[string]exception {
+	of := map[string]exception{}
+	for _, each := range exceptions {
+		if kubernetes.AtLeast(each.Since) {
+			of[each.Test] = each
+		}
+	}
+	return of
+}

@@ -1,0 +1,124 @@
+package verdict
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// kinds begin the names of the tests that must have run, and say whether pods of theirs are updated in place.
+var kinds = map[string]bool{"Deployment": true, "Daemon set": true, "ReplicaSet": false, "ControllerRevision": false}
+
+// completed is the reason of the event that tells of an update which was made in place to its end.
+const completed = "InPlaceUpdateCompleted"
+
+// Judge says what is wrong, and returns whether nothing is. With some of the tests only, those that did not run are not missed.
+func (r *Runs) Judge(out io.Writer, some bool) bool {
+	faults := slices.Concat(r.broken(), r.faults())
+	if !some {
+		faults = slices.Concat(faults, r.missing())
+	}
+	fmt.Fprintln(out)
+	for _, fault := range faults {
+		fmt.Fprintln(out, "FAIL:", fault)
+	}
+	if len(faults) == 0 {
+		fmt.Fprintf(out, "ok: %d tests, in place as natively but for the %d that contradict a promise\n", len(r.names()), r.excepted())
+	}
+	return len(faults) == 0
+}
+
+// broken are failures outside of tests.
+func (r *Runs) broken() []string {
+	var faults []string
+	for _, failure := range r.native.broken {
+		faults = append(faults, "natively: "+failure)
+	}
+	for _, failure := range r.inPlace.broken {
+		faults = append(faults, "in place: "+failure)
+	}
+	return faults
+}
+
+func (r *Runs) faults() []string {
+	var faults []string
+	for _, test := range r.names() {
+		if fault := r.fault(test); fault != "" {
+			faults = append(faults, fault)
+		}
+	}
+	return faults
+}
+
+func (r *Runs) fault(test string) string {
+	native, ranNatively := r.native.tests[test]
+	inPlace, ranInPlace := r.inPlace.tests[test]
+	promise, excepted := r.exceptions[test]
+	switch {
+	case !ranNatively:
+		return test + ": ran in place only"
+	case !ranInPlace:
+		return test + ": ran natively only"
+	case !native.passed:
+		return fmt.Sprintf("%s: fails natively, so the cluster or what stands in for the images is wrong: %s", test, native.failure)
+	case excepted:
+		return promise.fault(inPlace)
+	case !inPlace.passed:
+		return fmt.Sprintf("%s: fails in place: %s", test, inPlace.failure)
+	}
+	return ""
+}
+
+func (e exception) fault(inPlace outcome) string {
+	switch {
+	case inPlace.passed:
+		return fmt.Sprintf("%s: passes in place, so %q is not kept, or it is no exception", e.Test, e.Contradicts)
+	case inPlace.events[e.Event] == 0:
+		return fmt.Sprintf("%s: fails in place, but for something else than %q, since there is no event %s: %s",
+			e.Test, e.Contradicts, e.Event, inPlace.failure)
+	}
+	return ""
+}
+
+// missing are the tests that had to run, and the updates in place that had to come of them: without Stayput, all tests would pass.
+func (r *Runs) missing() []string {
+	var faults []string
+	for test := range r.exceptions {
+		if _, ran := r.inPlace.tests[test]; !ran {
+			faults = append(faults, test+": is an exception, and there is no such test")
+		}
+	}
+	for kind, updates := range kinds {
+		ran, updated := r.ranInPlace(kind)
+		switch {
+		case !ran:
+			faults = append(faults, "no test of a "+kind+" ran in place")
+		case updates && !updated:
+			faults = append(faults, "in no test of a "+kind+" an update was made in place: is Stayput installed?")
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+func (r *Runs) ranInPlace(kind string) (ran, updated bool) {
+	for test, outcome := range r.inPlace.tests {
+		if strings.HasPrefix(test, kind+" ") {
+			ran = true
+			updated = updated || outcome.events[completed] > 0
+		}
+	}
+	return ran, updated
+}
+
+// excepted counts the exceptions among the tests that ran.
+func (r *Runs) excepted() int {
+	count := 0
+	for test := range r.exceptions {
+		if _, ran := r.inPlace.tests[test]; ran {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,125 @@
+// Package verdict compares what came of the same tests natively and in place.
+package verdict
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// Event is the name of the report entries that hold the reason of an event which Controller, Stayput, left in a test's namespace.
+const (
+	Event      = "Stayput's event"
+	Controller = "stayput"
+)
+
+// Runs are what came of the tests in a cluster of one release.
+type Runs struct {
+	exceptions      map[string]exception
+	native, inPlace run
+}
+
+// run has an outcome for each test that ran, and what failed outside of tests.
+type run struct {
+	tests  map[string]outcome
+	broken []string
+}
+
+type outcome struct {
+	passed bool
+	// failure is the first line of why it did not.
+	failure string
+	took    time.Duration
+	// events counts the events of Stayput by reason.
+	events map[string]int
+}
+
+// Read reads the JSON reports of both runs.
+func Read(kubernetes, native, inPlace string) (*Runs, error) {
+	release, err := version.ParseGeneric(kubernetes)
+	if err != nil {
+		return nil, fmt.Errorf("-kubernetes: %w", err)
+	}
+	runs := &Runs{exceptions: exceptionsOf(release)}
+	if runs.native, err = read(native); err != nil {
+		return nil, err
+	}
+	runs.inPlace, err = read(inPlace)
+	return runs, err
+}
+
+func read(file string) (run, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return run{}, fmt.Errorf("the tests ended without a report: %w", err)
+	}
+	var reports []types.Report
+	if err := json.Unmarshal(content, &reports); err != nil {
+		return run{}, fmt.Errorf("%s is no JSON report of ginkgo: %w", file, err)
+	}
+	return collect(reports), nil
+}
+
+func collect(reports []types.Report) run {
+	result := run{tests: map[string]outcome{}}
+	for _, report := range reports {
+		result.broken = append(result.broken, report.SpecialSuiteFailureReasons...)
+		for _, spec := range report.SpecReports {
+			result.add(spec)
+		}
+	}
+	return result
+}
+
+// add leaves out what was not asked for and what skipped itself, as tests do that need a cloud.
+func (r *run) add(spec types.SpecReport) {
+	switch {
+	case spec.State.Is(types.SpecStateSkipped | types.SpecStatePending):
+	case spec.LeafNodeType == types.NodeTypeIt:
+		r.tests[name(spec)] = outcomeOf(spec)
+	case spec.Failed():
+		r.broken = append(r.broken, fmt.Sprintf("%s: %s", spec.LeafNodeType, firstLine(spec.FailureMessage())))
+	}
+}
+
+func outcomeOf(spec types.SpecReport) outcome {
+	events := map[string]int{}
+	for _, entry := range spec.ReportEntries {
+		if entry.Name == Event {
+			events[entry.StringRepresentation()]++
+		}
+	}
+	return outcome{
+		passed:  spec.State.Is(types.SpecStatePassed),
+		failure: firstLine(spec.FailureMessage()),
+		took:    spec.RunTime,
+		events:  events,
+	}
+}
+
+// labels are how the framework writes a test's labels into its name, such as [Conformance].
+var labels = regexp.MustCompile(`\s*\[[^\]]*\]\s*`)
+
+func name(spec types.SpecReport) string {
+	return strings.TrimSpace(labels.ReplaceAllString(spec.FullText(), " "))
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSuffix(line, ":")
+}
+
+// names are all tests, in order.
+func (r *Runs) names() []string {
+	all := maps.Clone(r.native.tests)
+	maps.Copy(all, r.inPlace.tests)
+	return slices.Sorted(maps.Keys(all))
+}
