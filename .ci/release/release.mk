@@ -13,7 +13,7 @@ RELEASE_CHART := $(wildcard charts/stayput/Chart.yaml)
 REPOSITORY ?= $(if $(DRY_RUN),$(REGISTRY)/release,ghcr.io/stayput)
 # What the binary says of itself; the commit's date, so that the same source makes the same binary.
 RELEASE_PACKAGE := github.com/stayput/stayput/version
-RELEASE_LDFLAGS = -s -w -X main.version=$(RELEASE_VERSION) -X $(RELEASE_PACKAGE).version=$(RELEASE_VERSION) -X $(RELEASE_PACKAGE).commit=$(shell git rev-parse HEAD) \
+RELEASE_LDFLAGS = -s -w -X $(RELEASE_PACKAGE).version=$(RELEASE_VERSION) -X $(RELEASE_PACKAGE).commit=$(shell git rev-parse HEAD) \
 	-X $(RELEASE_PACKAGE).date=$(shell git log -1 --format=%cI)
 
 .PHONY: release

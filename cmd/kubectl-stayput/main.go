@@ -15,10 +15,9 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-)
 
-// version is set by the linker.
-var version = "unknown"
+	"github.com/stayput/stayput/version"
+)
 
 const usage = `kubectl stayput status [flags]   who leads, what is updated in place and how the last edits are carried out
 kubectl stayput version          which build this is
@@ -44,8 +43,8 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	}
 	switch command := arguments[0]; command {
 	case "version":
-		fmt.Fprintln(out, "kubectl-stayput", version)
-		return nil
+		_, err := fmt.Fprintln(out, "kubectl-"+version.Get().String())
+		return err
 	case "status":
 		return runStatus(ctx, arguments[1:], out)
 	case "help", "-h", "--help":
