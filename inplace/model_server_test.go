@@ -112,6 +112,8 @@ type world struct {
 
 	mode     Mode
 	settings Settings
+	// unserved: there is no Service.
+	unserved bool
 	// quota is how many pods there may be, room how many find a node.
 	quota, room int
 	// verdict is that of the live objects at some version, remembered.

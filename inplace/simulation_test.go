@@ -390,6 +390,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w.gatesBorn = w.rng.Intn(4) > 0
 	w.settings.Drain = []time.Duration{0, 500 * time.Millisecond, 2 * time.Second}[w.rng.Intn(3)]
 	w.settings.Borrow = w.rng.Intn(3) > 0
+	w.unserved = w.rng.Intn(4) == 0
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
