@@ -52,8 +52,8 @@ func (r Rollout) borrows() bool {
 	return r.Settings.Borrow && d.rolls() && desired(d) > 0 && d.maxUnavailable() == 0
 }
 
-// borrowing: it may, and it was not in vain.
-func (v *view) borrowing() bool { return v.borrows() && !v.gaveUp() }
+// borrowing: it may, and it is not in vain.
+func (v *view) borrowing() bool { return v.borrows() && !v.gaveUp() && !v.alone() }
 
 func (v *view) gaveUp() bool {
 	return v.target != nil && v.target.rs.Labels[LabelBorrowed] == unobtainable
@@ -111,9 +111,10 @@ func (s *replicaSet) noted() int { return noted(s.rs) + s.surged() }
 // unsettled: more is noted than is borrowed by now.
 func (s *replicaSet) unsettled() bool { return s.noted() > s.loan }
 
-// inVain: the deadline passed before anything could be borrowed, and the user has not said outright that no pod may be missed.
+// inVain: the deadline passed before anything could be borrowed, or no node was found for it, and the user has not said outright that no pod
+// may be missed.
 func (v *view) inVain() bool {
-	return v.borrowing() && v.anyToRestart() && v.overdue() && !explicitZero(v.Deployment)
+	return v.borrowing() && v.anyToRestart() && !explicitZero(v.Deployment) && (v.overdue() || v.unplaceable())
 }
 
 func note(loan int) string {
@@ -291,9 +292,17 @@ func (v *view) giveBack() bool {
 		}
 	}
 	if v.givesUp() {
+		v.noteInVain()
 		v.plan.Phase, v.plan.Message = PhaseStalled, v.lack()+"; pods restart one at a time"
 	}
 	return given
+}
+
+// noteInVain notes with the patch that gives the last borrowed replica back that nothing can be borrowed: the pods that showed it go.
+func (v *view) noteInVain() {
+	if int(v.target.wish.replicas) == v.target.size()-v.target.loan {
+		v.target.wish.borrowed = unobtainable
+	}
 }
 
 // someoneRestarts, or is drained for it. That comes to its end before anything is given back.

@@ -116,6 +116,7 @@ func (v *view) update() {
 	default:
 		v.settle()
 	}
+	v.explainWait()
 	v.patchSets()
 	v.patchStatus()
 }

@@ -23,6 +23,8 @@ type Rehearse struct {
 	Target types.UID
 	// Pod is one of that revision, raw so that fields newer than our types are kept.
 	Pod json.RawMessage
+	// Claims name the PersistentVolumeClaims that all its pods share: which of them is ForOneNode has to be known, too.
+	Claims []string
 }
 
 // Rehearsal is what was found out about new pods of a revision. Without Refused, Unknown and Pod admission is taken to change nothing.
@@ -35,6 +37,8 @@ type Rehearsal struct {
 	Refused string
 	// Unknown is why nobody can tell. Then the update is made as if admission changed nothing, unless some pod shows that it does.
 	Unknown string
+	// Claim is one of those that only one node, or one pod, can mount; empty if there is none.
+	Claim string
 }
 
 // rehearsed is a Rehearsal as far as it is one of the target's, and what it means for pods.
@@ -165,7 +169,8 @@ func (v *view) unrehearsed() bool {
 // rehearse asks. Until there is an answer all stays as it is.
 func (v *view) rehearse() {
 	target := v.target.rs
-	v.plan.Rehearse = &Rehearse{Target: target.UID, Pod: newPod(target.Spec.Template.tree(), target, "ReplicaSet")}
+	v.plan.Rehearse = &Rehearse{Target: target.UID, Pod: newPod(target.Spec.Template.tree(), target, "ReplicaSet"),
+		Claims: claimsOf(target.Spec.Template.Typed().Spec)}
 	for _, m := range v.members {
 		m.turn = v.keepsTurn(m)
 	}
