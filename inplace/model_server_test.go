@@ -583,6 +583,10 @@ func (a app) template() Template {
 	if a.env != "" {
 		typed.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E", Value: a.env}}
 	}
+	return asTemplate(typed)
+}
+
+func asTemplate(typed corev1.PodTemplateSpec) Template {
 	raw, err := json.Marshal(typed)
 	if err != nil {
 		panic(err)
