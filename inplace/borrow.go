@@ -150,20 +150,24 @@ func (v *view) markBorrowed(s *replicaSet) {
 // markFirst gives back, in the place of a borrowed pod that may go, any that their controller deletes before it whatever their costs:
 // it would try that one, which is held. And where the nodes are full that one may be waiting for the very place of the borrowed.
 func (v *view) markFirst(s *replicaSet) {
+	var going []*member
 	for _, m := range s.pods {
-		if !m.goes && slices.ContainsFunc(s.pods, m.precedes) {
+		if MayGo(m.pod) {
+			going = append(going, m)
+		}
+	}
+	for _, m := range s.pods {
+		if !m.goes && slices.ContainsFunc(going, m.precedes) {
 			v.step(m.dismissed())
 		}
 	}
 }
 
-// precedes tells whether the other pod may go but this one is deleted first: by what ActivePodsWithRanks compares before the costs.
+// precedes tells whether this pod is deleted before the other, which may go: by what ActivePodsWithRanks compares before the costs.
 func (m *member) precedes(other *member) bool {
 	placed := func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 	pending := func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending }
 	switch {
-	case !MayGo(other.pod):
-		return false
 	case placed(m.pod) != placed(other.pod):
 		return placed(other.pod)
 	case pending(m.pod) != pending(other.pod):
@@ -420,7 +424,7 @@ func (m *member) dismissed() PatchPod {
 func (m *member) stay() PatchPod {
 	entries := [][2]string{{AnnotationBorrowed, ""}}
 	if m.goes {
-		entries = append(entries, [2]string{corev1.PodDeletionCost, m.owner.rs.Spec.Template.Typed().Annotations[corev1.PodDeletionCost]})
+		entries = append(entries, [2]string{corev1.PodDeletionCost, m.owner.rs.Spec.Template.typed().Annotations[corev1.PodDeletionCost]})
 	}
 	return m.annotated("stays", entries...)
 }

@@ -60,7 +60,7 @@ func (r Rehearsal) of(target types.UID, template Template, containers []corev1.C
 	}
 	found.Rehearsal = r
 	if r.Pod != nil {
-		found.read(template.Typed().Spec)
+		found.read(template.typed().Spec)
 	}
 	return found
 }
@@ -106,6 +106,9 @@ func (r rehearsed) againstPod(s *podState) *Reason {
 
 // injects tells what a new pod has besides its template and the running one has not, or the other way round.
 func (r rehearsed) injects(pod *corev1.Pod) *Reason {
+	if r.listsTheSame(pod.Spec.Containers, r.Pod.Spec.Containers) && r.listsTheSame(pod.Spec.InitContainers, r.Pod.Spec.InitContainers) {
+		return nil
+	}
 	has := r.added(pod)
 	if maps.Equal(has, r.additions) {
 		return nil
@@ -159,6 +162,15 @@ func (r rehearsed) added(pod *corev1.Pod) map[addition]string {
 		}
 	}
 	return found
+}
+
+// listsTheSame tells whether what was added is the same and in the same order, as in nearly all pods: that is quickly seen.
+func (r rehearsed) listsTheSame(a, b []corev1.Container) bool {
+	return slices.EqualFunc(a, b, func(a, b corev1.Container) bool { return a.Name == b.Name && (r.own[a.Name] || a.Image == b.Image) }) &&
+		slices.EqualFunc(a, b, func(a, b corev1.Container) bool {
+			return !r.own[a.Name] || slices.EqualFunc(a.Env, b.Env, func(a, b corev1.EnvVar) bool { return a.Name == b.Name }) &&
+				slices.EqualFunc(a.VolumeMounts, b.VolumeMounts, func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
+		})
 }
 
 // unrehearsed: pods are to change, and nobody knows what admission makes of new ones. While paused nothing begins.

@@ -57,7 +57,7 @@ func (r Rollout) view() *view {
 	}
 	if target := v.verdict.Target; target != nil {
 		v.rehearsed = r.Rehearsal.of(target.UID, target.Spec.Template, v.containersOf(target))
-		v.whyAlone = whyAlone(target.Spec.Template.Typed().Spec, v.rehearsed.Claim)
+		v.whyAlone = whyAlone(target.Spec.Template.typed().Spec, v.rehearsed.Claim)
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if owner := v.ownerOf(pod); owner != nil && live(pod) {
@@ -184,7 +184,7 @@ func (v *view) sourcesInUse() bool {
 func (v *view) containersOf(rs *ReplicaSet) []corev1.Container {
 	containers, known := v.containers[rs]
 	if !known {
-		containers = rs.Spec.Template.Containers()
+		containers = rs.Spec.Template.typed().Spec.Containers
 		v.containers[rs] = containers
 	}
 	return containers
