@@ -105,6 +105,19 @@ func (r *reporter) failed(workload types.NamespacedName, reason string) {
 	r.metrics.failed.WithLabelValues(string(ended.mode), reason).Inc()
 }
 
+// superseded ends an update that another one follows. One that had stalled has failed.
+func (r *reporter) superseded(workload types.NamespacedName) {
+	ended, ok := r.updates[workload]
+	switch {
+	case !ok:
+	case ended.stalled:
+		r.failed(workload, "Stalled")
+	default:
+		r.end(workload)
+		r.metrics.superseded.WithLabelValues(string(ended.mode)).Inc()
+	}
+}
+
 func (r *reporter) end(workload types.NamespacedName) {
 	delete(r.updates, workload)
 	r.metrics.inFlight.Dec()
@@ -142,7 +155,7 @@ func (n news) begun() {
 		return
 	}
 	adopted := known == nil && !now
-	n.failed(n.key, "Superseded")
+	n.superseded(n.key)
 	n.updates[n.key] = &update{target: target.GetUID(), mode: n.mode, started: n.now,
 		told: map[string]bool{}, away: map[types.UID]time.Time{}}
 	n.metrics.inFlight.Inc()
@@ -317,7 +330,7 @@ func (n news) recreated() {
 	if target == nil || n.plan.Verdict.Held || len(reasons) == 0 || n.recreates[n.key] == target.GetUID() {
 		return
 	}
-	n.failed(n.key, firstCode(reasons, "Superseded"))
+	n.failed(n.key, reasons[0].Code)
 	n.recreates[n.key] = target.GetUID()
 	isNews := n.rollout.fresh(n.plan) || reasons[0].Code == inplace.CodeUnderWay
 	if isNews && n.mode.Manages() && reasons[0].Code != inplace.CodeReleased {
