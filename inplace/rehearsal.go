@@ -166,11 +166,24 @@ func (r rehearsed) added(pod *corev1.Pod) map[addition]string {
 
 // listsTheSame tells whether what was added is the same and in the same order, as in nearly all pods: that is quickly seen.
 func (r rehearsed) listsTheSame(a, b []corev1.Container) bool {
-	return slices.EqualFunc(a, b, func(a, b corev1.Container) bool { return a.Name == b.Name && (r.own[a.Name] || a.Image == b.Image) }) &&
-		slices.EqualFunc(a, b, func(a, b corev1.Container) bool {
-			return !r.own[a.Name] || slices.EqualFunc(a.Env, b.Env, func(a, b corev1.EnvVar) bool { return a.Name == b.Name }) &&
-				slices.EqualFunc(a.VolumeMounts, b.VolumeMounts, func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
-		})
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !r.addsTheSame(&a[i], &b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// addsTheSame compares two containers by what added tells of them.
+func (r rehearsed) addsTheSame(a, b *corev1.Container) bool {
+	if a.Name != b.Name || !r.own[a.Name] {
+		return a.Name == b.Name && a.Image == b.Image
+	}
+	return slices.EqualFunc(a.Env, b.Env, func(a, b corev1.EnvVar) bool { return a.Name == b.Name }) &&
+		slices.EqualFunc(a.VolumeMounts, b.VolumeMounts, func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
 }
 
 // unrehearsed: pods are to change, and nobody knows what admission makes of new ones. While paused nothing begins.
