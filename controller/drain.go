@@ -23,6 +23,8 @@ type endpointsReader interface {
 // a restart the wait begins anew, which is the safe side.
 type drains struct {
 	cached, live endpointsReader
+	// seen tells of pods to which nobody is sent whether anybody was, not long ago. Without it there is no such pod.
+	seen *listings
 
 	lock sync.Mutex
 	// out is since when no EndpointSlice offers the pods of a workload, by UID.
@@ -39,6 +41,7 @@ func (d *drains) endpoints(ctx context.Context, workload types.NamespacedName, s
 	if err != nil {
 		return nil, err
 	}
+	d.doubt(seen, endpoints)
 	if known := d.compare(workload, endpoints); known {
 		return endpoints, nil
 	}
@@ -58,7 +61,7 @@ func (d *drains) confirm(ctx context.Context, workload types.NamespacedName, see
 	now := time.Now()
 	for _, step := range steps {
 		if patch, ok := step.(inplace.PatchPod); ok && patch.Drained {
-			if drained, _ := current[patch.Pod.UID].Drained(patch.Pod, seen.settings.Drain, now); !drained {
+			if drained, _ := current[patch.Pod.UID].Drained(patch.Pod, seen.settings.Drain, patch.ServesOn, now); !drained {
 				log.FromContext(ctx).V(1).Info("Not out of service after all", "pod", patch.Pod.Name)
 				continue
 			}
@@ -81,9 +84,22 @@ func (d *drains) ask(ctx context.Context, workload types.NamespacedName, seen sc
 		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart late", "workload", workload)
 		return nil
 	}
+	d.doubt(seen, current)
 	d.remember(workload, current, time.Now())
 	d.compare(workload, current)
 	return current
+}
+
+// doubt takes back that nobody is sent to a pod where that is not known of all the time of its drain: what there was can have gone a moment
+// ago.
+func (d *drains) doubt(seen scene, endpoints inplace.Endpoints) {
+	now := time.Now()
+	for _, pod := range seen.pods {
+		if endpoint := endpoints[pod.UID]; endpoint.NobodySent && !d.seen.nobodySent(pod, seen.settings.Drain, now) {
+			endpoint.NobodySent = false
+			endpoints[pod.UID] = endpoint
+		}
+	}
 }
 
 // remember notes which pods are out now, and forgets all others.
@@ -105,7 +121,7 @@ func (d *drains) remember(workload types.NamespacedName, current inplace.Endpoin
 }
 
 // compare completes the endpoints by since when they are out, and forgets those that are offered again; known, unless one is out
-// of which that is not known.
+// of which that is not known and matters.
 func (d *drains) compare(workload types.NamespacedName, endpoints inplace.Endpoints) (known bool) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
@@ -120,7 +136,7 @@ func (d *drains) compare(workload types.NamespacedName, endpoints inplace.Endpoi
 		endpoints[uid] = endpoint
 	}
 	for _, endpoint := range endpoints {
-		known = known && (endpoint.Listed || !endpoint.OutSince.IsZero())
+		known = known && (endpoint.Listed || endpoint.NobodySent || !endpoint.OutSince.IsZero())
 	}
 	return known
 }

@@ -7,6 +7,7 @@ type metrics struct {
 	started     *prometheus.CounterVec
 	completed   *prometheus.CounterVec
 	failed      *prometheus.CounterVec
+	superseded  *prometheus.CounterVec
 	duration    prometheus.Histogram
 	moved       prometheus.Counter
 	unavailable prometheus.Histogram
@@ -25,7 +26,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		started:     counter("updates_started_total", "Updates of Deployments and DaemonSets begun in place.", "mode"),
 		completed:   counter("updates_completed_total", "Updates of Deployments and DaemonSets completed in place.", "mode"),
-		failed:      counter("updates_failed_total", "Updates begun in place and not completed so: released to the native controller, superseded by another edit, stalled or deleted.", "mode", "reason"),
+		failed:      counter("updates_failed_total", "Updates begun in place and not completed so: released to the native controller, stalled or deleted.", "mode", "reason"),
+		superseded:  counter("updates_superseded_total", "Updates begun in place whose pods another edit has given another end.", "mode"),
 		duration:    histogram("update_duration_seconds", "Time from the start of an update in place to every pod available.", prometheus.ExponentialBuckets(1, 2, 12)),
 		moved:       prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pods_moved_total", Help: "Pods moved to another revision."}),
 		unavailable: histogram("pod_unavailable_seconds", "Time a pod was not Ready during its update in place.", prometheus.ExponentialBuckets(0.25, 2, 12)),
@@ -35,7 +37,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		pullsFailed: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "image_pulls_failed_total", Help: "Images that could not be pulled, each once per update and message."}),
 		bypassed:    counter("webhook_bypassed_total", "Updates in which a native controller's write that a webhook should have held was not, by kind of workload.", "kind"),
 	}
-	registry.MustRegister(m.started, m.completed, m.failed, m.duration, m.moved, m.unavailable, m.inFlight, m.stalled, m.pullers, m.pullsFailed, m.bypassed)
+	registry.MustRegister(m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable, m.inFlight, m.stalled, m.pullers, m.pullsFailed, m.bypassed)
 	// What is to be zero first cannot be seen to rise else.
 	for _, kind := range []kind{deploymentKind, daemonSetKind} {
 		m.bypassed.WithLabelValues(kind.workload)

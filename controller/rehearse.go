@@ -62,8 +62,8 @@ func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName
 	}
 	asking, cancel := context.WithTimeout(ctx, rehearsalTimeout)
 	defer cancel()
-	pod, err := r.writer.rehearse(asking, wanted)
-	known.Rehearsal = answer(wanted.Target, pod, err)
+	var err error
+	known.Rehearsal, err = r.writer.ask(asking, workload.Namespace, wanted)
 	if known.Target == "" && time.Since(known.asked) > unanswered {
 		known.Rehearsal = inplace.Rehearsal{Target: wanted.Target, Refused: fmt.Sprintf("the API server has not answered for %s: %v", unanswered, err)}
 	}
@@ -72,6 +72,18 @@ func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName
 	}
 	r.rehearsals.note(workload, known)
 	return known.Rehearsal
+}
+
+// ask has what an update has to know answered; there is no answer, or all of it.
+func (w writer) ask(ctx context.Context, namespace string, wanted inplace.Rehearse) (inplace.Rehearsal, error) {
+	claim, err := claimForOneNode(ctx, w.live, namespace, wanted.Claims)
+	if err != nil {
+		return inplace.Rehearsal{}, err
+	}
+	pod, err := w.rehearse(ctx, wanted)
+	found := answer(wanted.Target, pod, err)
+	found.Claim = claim
+	return found, err
 }
 
 // rehearse has a pod created and not stored, and returns it as it would be.

@@ -43,9 +43,8 @@ const (
 
 // Why an update in place failed, beside inplace's reasons why it is not made in place; only metrics say these.
 const (
-	failedDeleted    = "Deleted"    // the workload was deleted meanwhile
-	failedStalled    = "Stalled"    // it had stalled, whatever ended it then
-	failedSuperseded = "Superseded" // another edit came before it was complete
+	failedDeleted = "Deleted" // the workload was deleted meanwhile
+	failedStalled = "Stalled" // it had stalled, whatever ended it then
 )
 
 // longestNote is what events.k8s.io takes (pkg/apis/core/validation/events.go).
@@ -127,6 +126,19 @@ func (r *reporter) failed(workload types.NamespacedName, reason string) {
 	r.metrics.failed.WithLabelValues(string(ended.mode), reason).Inc()
 }
 
+// superseded ends an update that another one follows. One that had stalled has failed.
+func (r *reporter) superseded(workload types.NamespacedName) {
+	ended, ok := r.updates[workload]
+	switch {
+	case !ok:
+	case ended.stalled:
+		r.failed(workload, failedStalled)
+	default:
+		r.end(workload)
+		r.metrics.superseded.WithLabelValues(string(ended.mode)).Inc()
+	}
+}
+
 func (r *reporter) end(workload types.NamespacedName) {
 	r.stalls(r.updates[workload], false)
 	delete(r.updates, workload)
@@ -176,7 +188,7 @@ func (n news) begun() {
 		return
 	}
 	adopted := known == nil && !now
-	n.failed(n.key, failedSuperseded)
+	n.superseded(n.key)
 	n.updates[n.key] = &update{target: target.GetUID(), mode: n.mode, started: n.now,
 		told: map[string]bool{}, away: map[types.UID]time.Time{}}
 	n.metrics.inFlight.Inc()
@@ -359,7 +371,7 @@ func (n news) recreated() {
 	if target == nil || n.plan.Verdict.Held || len(reasons) == 0 || n.recreates[n.key] == target.GetUID() {
 		return
 	}
-	n.failed(n.key, firstCode(reasons, failedSuperseded))
+	n.failed(n.key, reasons[0].Code)
 	n.recreates[n.key] = target.GetUID()
 	isNews := n.rollout.fresh(n.plan) || reasons[0].Code == inplace.CodeUnderWay
 	if isNews && n.mode.Manages() && reasons[0].Code != inplace.CodeReleased {

@@ -59,11 +59,15 @@ func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*P
 	if err := setupStrays(m, cached, dog); err != nil {
 		return nil, err
 	}
-	metrics := newMetrics(ctrlmetrics.Registry)
-	if err := setupDeployments(m, cached, metrics, dog); err != nil {
+	seen := &listings{cache: m.GetCache()}
+	if err := m.Add(seen); err != nil {
 		return nil, err
 	}
-	return prober, setupDaemonSets(m, cached, metrics, dog)
+	metrics := newMetrics(ctrlmetrics.Registry)
+	if err := setupDeployments(m, cached, seen, metrics, dog); err != nil {
+		return nil, err
+	}
+	return prober, setupDaemonSets(m, cached, seen, metrics, dog)
 }
 
 // setupGates opens gates on every replica.
@@ -85,9 +89,9 @@ func setupStrays(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdo
 }
 
 // setupDeployments reconciles Deployments on the leader.
-func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics, dog *watchdog.Watchdog) error {
+func setupDeployments(m manager.Manager, cached observe.Reader, seen *listings, metrics *metrics, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: deploymentKind}
-	updates := newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached).WithoutNodes()), newDrains(m, cached), newWriter(m, cached), metrics)
+	updates := newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached).WithoutNodes()), newDrains(m, cached, seen), newWriter(m, cached), metrics)
 	return builder.ControllerManagedBy(m).Named("updates").
 		Watches(&inplace.Deployment{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
 		Watches(&inplace.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
@@ -100,9 +104,9 @@ func setupDeployments(m manager.Manager, cached observe.Reader, metrics *metrics
 }
 
 // setupDaemonSets reconciles DaemonSets on the leader.
-func setupDaemonSets(m manager.Manager, cached observe.Reader, metrics *metrics, dog *watchdog.Watchdog) error {
+func setupDaemonSets(m manager.Manager, cached observe.Reader, seen *listings, metrics *metrics, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: daemonSetKind}
-	updates := newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached).WithoutNodes()), newDrains(m, cached), newWriter(m, cached), metrics)
+	updates := newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached).WithoutNodes()), newDrains(m, cached, seen), newWriter(m, cached), metrics)
 	return builder.ControllerManagedBy(m).Named("daemonset-updates").
 		Watches(&inplace.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
 		Watches(&inplace.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
@@ -125,8 +129,8 @@ func newWriter(m manager.Manager, cached observe.Reader) writer {
 	return writer{client: m.GetClient(), live: m.GetAPIReader(), memory: &memory{}, lease: lease}
 }
 
-func newDrains(m manager.Manager, cached observe.Reader) *drains {
-	return &drains{cached: cached, live: live(m, cached)}
+func newDrains(m manager.Manager, cached observe.Reader, seen *listings) *drains {
+	return &drains{cached: cached, live: live(m, cached), seen: seen}
 }
 
 func newReconciler(m manager.Manager, kind kind, cached, live source, drains *drains, writer writer, metrics *metrics) *Reconciler {

@@ -33,7 +33,10 @@ func leaderKilled(t *testing.T, step step) {
 	labels := maps.Clone(labelled)
 	labels[drainLabel] = step.drain
 	s := newStage(t, labels)
+	s.followSlices()
 	s.create(web(4, step.knobs...))
+	s.service("web", corev1.ServiceInternalTrafficPolicyCluster) // without one nobody waits for a drain
+	s.offered("web")
 	t.Cleanup(func() { mended(t) })
 	before, leader := s.pods("web"), managerProcess(s, s.leader())
 	if leader == 0 {

@@ -126,6 +126,7 @@ func TestTogether(t *testing.T) {
 		"pulled":    pulled,
 		"borrow":    borrow,
 		"drain":     drains,
+		"pacing":    pacing,
 		"ownpower":  ownPower,
 		"rehearsal": rehearsals,
 		"stuck":     stuck,

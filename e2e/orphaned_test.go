@@ -131,7 +131,10 @@ func serves(pod *corev1.Pod) error {
 // serves again, and nothing that Stayput made is left.
 func leftBehind(t *testing.T, name string, create func(*stage), meanwhile ...func(*stage)) {
 	s := newStage(t, unending)
+	s.followSlices()
 	create(s)
+	s.service(name, corev1.ServiceInternalTrafficPolicyCluster) // without one nobody waits for a drain
+	s.offered(name)
 	before := s.pods(name)
 	s.begin("in place", inPlace)
 	s.setImage(name, "app=v2")

@@ -52,8 +52,8 @@ func (r Rollout) borrows() bool {
 	return r.Settings.Borrow && d.rolls() && desired(d) > 0 && d.maxUnavailable() == 0
 }
 
-// borrowing: it may, and it was not in vain.
-func (v *view) borrowing() bool { return v.borrows() && !v.gaveUp() }
+// borrowing: it may, and it is not in vain.
+func (v *view) borrowing() bool { return v.borrows() && !v.gaveUp() && !v.alone() }
 
 func (v *view) gaveUp() bool {
 	return v.target != nil && v.target.rs.Labels[LabelBorrowed] == unobtainable
@@ -111,9 +111,10 @@ func (s *replicaSet) noted() int { return noted(s.rs) + s.surged() }
 // unsettled: more is noted than is borrowed by now.
 func (s *replicaSet) unsettled() bool { return s.noted() > s.loan }
 
-// inVain: the deadline passed before anything could be borrowed, and the user has not said outright that no pod may be missed.
+// inVain: the deadline passed before anything could be borrowed, or no node was found for it, and the user has not said outright that no pod
+// may be missed.
 func (v *view) inVain() bool {
-	return v.borrowing() && v.anyToRestart() && v.overdue() && !explicitZero(v.Deployment)
+	return v.borrowing() && v.anyToRestart() && !explicitZero(v.Deployment) && (v.overdue() || v.unplaceable())
 }
 
 func note(loan int) string {
@@ -149,20 +150,24 @@ func (v *view) markBorrowed(s *replicaSet) {
 // markFirst gives back, in the place of a borrowed pod that may go, any that their controller deletes before it whatever their costs:
 // it would try that one, which is held. And where the nodes are full that one may be waiting for the very place of the borrowed.
 func (v *view) markFirst(s *replicaSet) {
+	var going []*member
 	for _, m := range s.pods {
-		if !m.goes && slices.ContainsFunc(s.pods, m.precedes) {
+		if MayGo(m.pod) {
+			going = append(going, m)
+		}
+	}
+	for _, m := range s.pods {
+		if !m.goes && slices.ContainsFunc(going, m.precedes) {
 			v.step(m.dismissed())
 		}
 	}
 }
 
-// precedes tells whether the other pod may go but this one is deleted first: by what ActivePodsWithRanks compares before the costs.
+// precedes tells whether this pod is deleted before the other, which may go: by what ActivePodsWithRanks compares before the costs.
 func (m *member) precedes(other *member) bool {
 	placed := func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 	pending := func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending }
 	switch {
-	case !MayGo(other.pod):
-		return false
 	case placed(m.pod) != placed(other.pod):
 		return placed(other.pod)
 	case pending(m.pod) != pending(other.pod):
@@ -291,9 +296,17 @@ func (v *view) giveBack() bool {
 		}
 	}
 	if v.givesUp() {
+		v.noteInVain()
 		v.plan.Phase, v.plan.Message = PhaseStalled, v.lack()+"; pods restart one at a time"
 	}
 	return given
+}
+
+// noteInVain notes with the patch that gives the last borrowed replica back that nothing can be borrowed: the pods that showed it go.
+func (v *view) noteInVain() {
+	if int(v.target.wish.replicas) == v.target.size()-v.target.loan {
+		v.target.wish.borrowed = unobtainable
+	}
 }
 
 // someoneRestarts, or is drained for it. That comes to its end before anything is given back.
@@ -411,7 +424,7 @@ func (m *member) dismissed() PatchPod {
 func (m *member) stay() PatchPod {
 	entries := [][2]string{{AnnotationBorrowed, ""}}
 	if m.goes {
-		entries = append(entries, [2]string{corev1.PodDeletionCost, m.owner.rs.Spec.Template.Typed().Annotations[corev1.PodDeletionCost]})
+		entries = append(entries, [2]string{corev1.PodDeletionCost, m.owner.rs.Spec.Template.typed().Annotations[corev1.PodDeletionCost]})
 	}
 	return m.annotated("stays", entries...)
 }

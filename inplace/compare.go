@@ -55,7 +55,12 @@ func Compare(from, to Template, rules Rules) Change {
 	if flaw := cmp.Or(from.flawed(), to.flawed()); flaw != nil {
 		return compareFlawed(from, to, *flaw)
 	}
-	old, patched, pod := from.canonical(), to.canonical(), to.Typed()
+	asked := comparison{from.digest(), to.digest(), rules.text()}
+	return ofComparisons.of(asked, sizeOfComparison, func() Change { return compare(from, to, rules).clipped() })
+}
+
+func compare(from, to Template, rules Rules) Change {
+	old, patched, pod := from.canonical(), to.canonical(), to.typed()
 	labels := revert(old, patched, "labels", func(string) bool { return true })
 	annotations := revert(old, patched, "annotations", rules.allows)
 	images, reasons := revertImages(old, patched)
@@ -82,16 +87,7 @@ func compareFlawed(from, to Template, flaw Reason) Change {
 
 // SameTemplate tells whether the Deployment controller takes the templates for the same revision: EqualIgnoreHash in
 // pkg/controller/deployment/util/deployment_util.go, on what the API server sent, so that a field we do not know counts too.
-func SameTemplate(a, b Template) bool {
-	return same(a.canonical(), b.canonical())
-}
-
-func same(a, b map[string]any) bool {
-	for range differences(a, b) {
-		return false
-	}
-	return true
-}
+func SameTemplate(a, b Template) bool { return a.digest() == b.digest() }
 
 // revert puts the old values of the allowed keys of the labels or annotations into the new tree, and returns the keys that had
 // changed, sorted. Both trees have that map afterwards, so that what still differs is found key by key.

@@ -19,11 +19,11 @@ type places struct {
 }
 
 func (d *DaemonSet) places() places {
-	spec := d.Spec.Template.Typed().Spec
+	spec := d.Spec.Template.typed().Spec
 	return places{
 		nodeName:    spec.NodeName,
 		affinity:    nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: spec}),
-		tolerations: append(spec.Tolerations, daemonTolerations(spec.HostNetwork)...),
+		tolerations: slices.Concat(spec.Tolerations, daemonTolerations(spec.HostNetwork)),
 	}
 }
 

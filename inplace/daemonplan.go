@@ -119,7 +119,7 @@ func (m *daemon) moveTo(target *ControllerRevision, template Template, now time.
 	change.Images = m.images
 	patch = append(patch, change.PodOperations(marked, m.revision.template, template)...)
 	patch = append(patch, m.identify(identity)...)
-	return PatchPod{Pod: m.pod, Moves: identity == hash, Drained: m.turn, Operations: guarded(m.pod, patch...),
+	return PatchPod{Pod: m.pod, Moves: identity == hash, Drained: m.turn, ServesOn: m.servesOn(), Operations: guarded(m.pod, patch...),
 		Why: fmt.Sprintf("%s from %s to %s, %s", why, m.revision.Name, target.Name, change)}
 }
 

@@ -52,10 +52,9 @@ func (r DaemonRollout) Target() *ControllerRevision {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	wanted := r.DaemonSet.Spec.Template.canonical()
 	for _, revision := range newestFirst {
 		template, err := revision.Template()
-		if err == nil && revision.Labels[labelRevisionHash] != "" && same(template.canonical(), wanted) {
+		if err == nil && revision.Labels[labelRevisionHash] != "" && SameTemplate(template, r.DaemonSet.Spec.Template) {
 			return revision
 		}
 	}

@@ -20,14 +20,14 @@ import (
 // its nodes n1, n2 … and the pods there p1, p2 …
 type fleet struct {
 	DaemonRollout
-	t     *testing.T
+	t     testing.TB
 	steps []string
 	// sick is the pod whose container never gets ready.
 	sick string
 	pull pullModel
 }
 
-func newFleet(t *testing.T, nodes int, changes ...func(*fleet)) *fleet {
+func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
 	f := &fleet{t: t, DaemonRollout: DaemonRollout{DaemonSet: &DaemonSet{}, Mode: ModeInPlace, Now: start}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
@@ -45,9 +45,13 @@ func newFleet(t *testing.T, nodes int, changes ...func(*fleet)) *fleet {
 
 // edit gives the DaemonSet a template, for which the native controller makes a revision unless there is one.
 func (f *fleet) edit(a app) {
-	f.DaemonSet.Spec.Template = a.template()
+	f.record(a.template())
+}
+
+func (f *fleet) record(template Template) {
+	f.DaemonSet.Spec.Template = template
 	defer func() {
-		f.Rehearsal = Rehearsal{Target: f.Target().UID, Pod: &corev1.Pod{Spec: a.template().Typed().Spec}}
+		f.Rehearsal = Rehearsal{Target: f.Target().UID, Pod: &corev1.Pod{Spec: template.Typed().Spec}}
 	}()
 	if f.Target() != nil {
 		return

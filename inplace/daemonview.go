@@ -51,7 +51,7 @@ type marks struct{ settling, released, woken string }
 
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{
-		DaemonRollout: r, target: r.Target(), wanted: r.DaemonSet.Spec.Template.Containers(),
+		DaemonRollout: r, target: r.Target(), wanted: r.DaemonSet.Spec.Template.typed().Spec.Containers,
 		places: r.DaemonSet.places(), nodes: byName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*ControllerRevision]marks{}, revisions: map[string]*revision{},
 	}
@@ -112,7 +112,7 @@ func (v *daemonView) readRevision(hash string) *revision {
 		if err != nil {
 			return nil // nothing is known of it, as if it were gone
 		}
-		return &revision{ControllerRevision: each, template: template, containers: template.Containers(),
+		return &revision{ControllerRevision: each, template: template, containers: template.typed().Spec.Containers,
 			change: Compare(template, v.DaemonSet.Spec.Template, v.Rules)}
 	}
 	return nil

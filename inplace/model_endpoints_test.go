@@ -23,7 +23,7 @@ func newEndpointsController(w *world) *endpointsController {
 }
 
 func (c *endpointsController) run() {
-	if c.away {
+	if c.away || c.unserved {
 		return
 	}
 	next := slice("web")
@@ -43,12 +43,16 @@ func (c *endpointsController) run() {
 }
 
 // endpointsOf are those that slices show, of one reader.
-func endpointsOf(pods []*corev1.Pod, shown map[string]*discoveryv1.EndpointSlice) Endpoints {
+func (w *world) endpointsOf(pods []*corev1.Pod, shown map[string]*discoveryv1.EndpointSlice) Endpoints {
 	var all []discoveryv1.EndpointSlice
 	for _, s := range shown {
 		all = append(all, *s)
 	}
-	return EndpointsOf(pods, all, nil)
+	var services []corev1.Service
+	if !w.unserved {
+		services = append(services, service("web", selecting("app", "web")))
+	}
+	return EndpointsOf(pods, all, services)
 }
 
 // drains is what the controller does around a plan: the cache says when to ask, the API server says what is.
@@ -67,14 +71,14 @@ func (d *drains) known(endpoints Endpoints) bool {
 	for uid, e := range endpoints {
 		e.OutSince = d.out[uid]
 		endpoints[uid] = e
-		known = known && (e.Listed || !e.OutSince.IsZero())
+		known = known && (e.Listed || e.NobodySent || !e.OutSince.IsZero())
 	}
 	return known
 }
 
 // ask asks the API server.
 func (w *world) ask(d *drains, pods []*corev1.Pod) Endpoints {
-	endpoints := endpointsOf(pods, w.slices.objects)
+	endpoints := w.endpointsOf(pods, w.slices.objects)
 	d.known(endpoints)
 	for uid, e := range endpoints {
 		if _, known := d.out[uid]; !known && !e.Listed {
@@ -87,7 +91,7 @@ func (w *world) ask(d *drains, pods []*corev1.Pod) Endpoints {
 
 // endpoints are those to plan on.
 func (s *stayput) endpoints() Endpoints {
-	endpoints := endpointsOf(s.pods.list(), s.slices.objects)
+	endpoints := s.endpointsOf(s.pods.list(), s.slices.objects)
 	if s.settings.Drain == 0 || s.drains.known(endpoints) {
 		return endpoints
 	}
@@ -107,7 +111,7 @@ func (s *stayput) confirmed(steps []Step) []Step {
 		}
 		e := current[patch.Pod.UID]
 		s.rules.last[patch.Pod.Name] = e.LastOf != ""
-		drained, _ := e.Drained(patch.Pod, s.settings.Drain, s.now)
+		drained, _ := e.Drained(patch.Pod, s.settings.Drain, patch.ServesOn, s.now)
 		s.stale = s.stale || !drained
 		return !drained
 	})
@@ -133,7 +137,7 @@ func (j *judge) sliceWritten(w *world) {
 // unless it was the last or had waited too long.
 func (j *judge) stopping(w *world, pod *corev1.Pod) {
 	gate := condition(pod, ConditionServing)
-	if w.settings.Drain == 0 || j.last[pod.Name] || gate == nil || w.now.Sub(gate.LastTransitionTime.Time) >= drainPatience+w.settings.Drain {
+	if w.settings.Drain == 0 || w.unserved || j.last[pod.Name] || gate == nil || w.now.Sub(gate.LastTransitionTime.Time) >= drainPatience+w.settings.Drain {
 		return
 	}
 	if out, known := j.gone[pod.Name]; !known || w.now.Sub(out) < w.settings.Drain {
@@ -154,7 +158,7 @@ func (j *judge) reopened(w *world, pod *corev1.Pod) {
 // killed: the kubelet stops a container for its image.
 func (j *judge) killed(w *world, name string) {
 	pod := w.pods.objects[name]
-	if pod == nil || !Gated(pod) || w.settings.Drain == 0 || j.last[name] || !j.gone[name].IsZero() {
+	if pod == nil || !Gated(pod) || w.settings.Drain == 0 || w.unserved || j.last[name] || !j.gone[name].IsZero() {
 		return
 	}
 	w.violated("%s is restarted while it is offered", name)

@@ -56,6 +56,10 @@ func (k *kubelet) run(name string) {
 			if _, err := edit(k.world, k.world.pods, name, "", k.schedule); err != nil {
 				k.violated("schedule: %v", err)
 			}
+		} else if condition(pod, corev1.PodScheduled) == nil {
+			if _, err := edit(k.world, k.world.pods, name, "", k.unschedulable); err != nil {
+				k.violated("schedule: %v", err)
+			}
 		}
 		return
 	}

@@ -112,6 +112,10 @@ type world struct {
 
 	mode     Mode
 	settings Settings
+	// unserved: there is no Service.
+	unserved bool
+	// claim is one of the pods' that only one node can mount; empty if there is none.
+	claim string
 	// quota is how many pods there may be, room how many find a node.
 	quota, room int
 	// verdict is that of the live objects at some version, remembered.
@@ -316,7 +320,12 @@ func (w *world) rehearsal(target *ReplicaSet) Rehearsal {
 	if target == nil {
 		return Rehearsal{}
 	}
-	return Rehearsal{Target: target.UID, Pod: &corev1.Pod{Spec: w.admitted(target.Spec.Template)}}
+	return Rehearsal{Target: target.UID, Pod: &corev1.Pod{Spec: w.admitted(target.Spec.Template)}, Claim: w.claim}
+}
+
+// lends: an update may borrow, and does where it can.
+func (w *world) lends() bool {
+	return w.rollout().borrows() && (w.claim == "" || explicitZero(w.deployment()))
 }
 
 const plenty = 100
@@ -325,8 +334,17 @@ const plenty = 100
 func (w *world) schedule(pod *corev1.Pod) {
 	if w.roomy() {
 		pod.Spec.NodeName = "node"
+		if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil {
+			scheduled.Status, scheduled.Reason = corev1.ConditionTrue, ""
+		}
 		w.pull.place(pod, 3)
 	}
+}
+
+// unschedulable says that there is none.
+func (w *world) unschedulable(pod *corev1.Pod) {
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(w.now), Message: "no node has room"})
 }
 
 func (w *world) roomy() bool { return w.placed() < w.room }
@@ -570,6 +588,10 @@ func (a app) template() Template {
 	if a.env != "" {
 		typed.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E", Value: a.env}}
 	}
+	return asTemplate(typed)
+}
+
+func asTemplate(typed corev1.PodTemplateSpec) Template {
 	raw, err := json.Marshal(typed)
 	if err != nil {
 		panic(err)

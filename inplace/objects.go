@@ -2,6 +2,7 @@ package inplace
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -62,21 +63,32 @@ type ControllerRevision struct {
 // Template returns the pod template of a DaemonSet's revision: its data is a patch that replaces the template (getPatch in
 // pkg/controller/daemon/update.go). The error says why the data is none.
 func (r *ControllerRevision) Template() (Template, error) {
+	read := ofRevisions.of(string(r.Data), len(r.Data), func() revisionTemplate {
+		template, err := r.decode()
+		return revisionTemplate{template, err}
+	})
+	if read.err != nil {
+		return Template{}, fmt.Errorf("ControllerRevision %s: %w", r.Name, read.err)
+	}
+	return read.Template, nil
+}
+
+func (r *ControllerRevision) decode() (Template, error) {
 	var data struct {
 		Spec struct {
 			Template map[string]json.RawMessage `json:"template"`
 		} `json:"spec"`
 	}
 	if err := json.Unmarshal(r.Data, &data); err != nil {
-		return Template{}, fmt.Errorf("ControllerRevision %s: %w", r.Name, err)
+		return Template{}, err
 	}
 	if data.Spec.Template == nil {
-		return Template{}, fmt.Errorf("ControllerRevision %s: its data has no pod template", r.Name)
+		return Template{}, errors.New("its data has no pod template")
 	}
 	delete(data.Spec.Template, "$patch")
 	raw, err := json.Marshal(data.Spec.Template)
 	if err != nil {
-		return Template{}, fmt.Errorf("ControllerRevision %s: %w", r.Name, err)
+		return Template{}, err
 	}
 	return ParseTemplate(raw)
 }

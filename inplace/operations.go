@@ -11,7 +11,7 @@ import (
 // must be InPlace, so whatever annotations differ are allowed to. They touch only what differs between the templates, never
 // what admission put into the pod, nor the hash of a revision. Values the pod has already are left out.
 func (c Change) PodOperations(pod *corev1.Pod, from, to Template) []jsonpatch.Operation {
-	old, updated := from.Typed(), to.Typed()
+	old, updated := from.typed(), to.typed()
 	operations := c.imageOperations(pod)
 	operations = append(operations, mapOperations("labels", pod.Labels, old.Labels, updated.Labels)...)
 	return append(operations, mapOperations("annotations", pod.Annotations, old.Annotations, updated.Annotations)...)

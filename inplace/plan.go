@@ -118,6 +118,7 @@ func (v *view) update() {
 	default:
 		v.settle()
 	}
+	v.explainWait()
 	v.patchSets()
 	v.patchStatus()
 }

@@ -29,7 +29,7 @@ type scene struct {
 // which they come, its pods 1, 2 …
 func newScene(t *testing.T, replicas int32, change func(*Deployment), ungated bool) *scene {
 	w := newWorld(t, 1, true)
-	w.rules.loose, w.gatesBorn, w.settings = true, !ungated, Settings{}
+	w.rules.loose, w.gatesBorn, w.settings, w.unserved, w.claim = true, !ungated, Settings{}, false, ""
 	d := newDeployment(replicas, app{image: "v1"})
 	if change != nil {
 		change(d)

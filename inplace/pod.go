@@ -122,7 +122,7 @@ func (m *member) moveTo(target *ReplicaSet, change Change, now time.Time) PatchP
 	patch = append(patch, change.PodOperations(marked, m.owner.rs.Spec.Template, target.Spec.Template)...)
 	patch = append(patch, setEntries("labels", m.pod.Labels, [2]string{labelTemplateHash, hash})...)
 	patch = append(patch, reown(m.pod, target)...)
-	return PatchPod{Pod: m.pod, Moves: true, Drained: m.turn, Operations: guarded(m.pod, patch...),
+	return PatchPod{Pod: m.pod, Moves: true, Drained: m.turn, ServesOn: m.servesOn(), Operations: guarded(m.pod, patch...),
 		Why: fmt.Sprintf("move from %s to %s, %s", m.owner.rs.Name, target.Name, change)}
 }
 

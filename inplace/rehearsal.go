@@ -23,6 +23,8 @@ type Rehearse struct {
 	Target types.UID
 	// Pod is one of that revision, raw so that fields newer than our types are kept.
 	Pod json.RawMessage
+	// Claims name the PersistentVolumeClaims that all its pods share: which of them is ForOneNode has to be known, too.
+	Claims []string
 }
 
 // Rehearsal is what was found out about new pods of a revision. Without Refused, Unknown and Pod admission is taken to change nothing.
@@ -35,6 +37,8 @@ type Rehearsal struct {
 	Refused string
 	// Unknown is why nobody can tell. Then the update is made as if admission changed nothing, unless some pod shows that it does.
 	Unknown string
+	// Claim is one of those that only one node, or one pod, can mount; empty if there is none.
+	Claim string
 }
 
 // rehearsed is a Rehearsal as far as it is one of the target's, and what it means for pods.
@@ -56,7 +60,7 @@ func (r Rehearsal) of(target types.UID, template Template, containers []corev1.C
 	}
 	found.Rehearsal = r
 	if r.Pod != nil {
-		found.read(template.Typed().Spec)
+		found.read(template.typed().Spec)
 	}
 	return found
 }
@@ -102,6 +106,9 @@ func (r rehearsed) againstPod(s *podState) *Reason {
 
 // injects tells what a new pod has besides its template and the running one has not, or the other way round.
 func (r rehearsed) injects(pod *corev1.Pod) *Reason {
+	if r.listsTheSame(pod.Spec.Containers, r.Pod.Spec.Containers) && r.listsTheSame(pod.Spec.InitContainers, r.Pod.Spec.InitContainers) {
+		return nil
+	}
 	has := r.added(pod)
 	if maps.Equal(has, r.additions) {
 		return nil
@@ -157,6 +164,28 @@ func (r rehearsed) added(pod *corev1.Pod) map[addition]string {
 	return found
 }
 
+// listsTheSame tells whether what was added is the same and in the same order, as in nearly all pods: that is quickly seen.
+func (r rehearsed) listsTheSame(a, b []corev1.Container) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !r.addsTheSame(&a[i], &b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// addsTheSame compares two containers by what added tells of them.
+func (r rehearsed) addsTheSame(a, b *corev1.Container) bool {
+	if a.Name != b.Name || !r.own[a.Name] {
+		return a.Name == b.Name && a.Image == b.Image
+	}
+	return slices.EqualFunc(a.Env, b.Env, func(a, b corev1.EnvVar) bool { return a.Name == b.Name }) &&
+		slices.EqualFunc(a.VolumeMounts, b.VolumeMounts, func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
+}
+
 // unrehearsed: pods are to change, and nobody knows what admission makes of new ones. While paused nothing begins.
 func (v *view) unrehearsed() bool {
 	return v.target != nil && v.rehearsed.Target == "" && v.unfinished() && (!v.paused() || v.settling())
@@ -165,7 +194,8 @@ func (v *view) unrehearsed() bool {
 // rehearse asks. Until there is an answer all stays as it is.
 func (v *view) rehearse() {
 	target := v.target.rs
-	v.plan.Rehearse = &Rehearse{Target: target.UID, Pod: newPod(target.Spec.Template.tree(), target, "ReplicaSet")}
+	v.plan.Rehearse = &Rehearse{Target: target.UID, Pod: newPod(target.Spec.Template.tree(), target, "ReplicaSet"),
+		Claims: claimsOf(target.Spec.Template.Typed().Spec)}
 	for _, m := range v.members {
 		m.turn = v.keepsTurn(m)
 	}

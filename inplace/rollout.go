@@ -77,9 +77,8 @@ type Verdict struct {
 // Target returns the oldest owned ReplicaSet with the Deployment's template, the one the Deployment controller will choose:
 // FindNewReplicaSet in pkg/controller/deployment/util/deployment_util.go. Nil if there is none.
 func (r Rollout) Target() *ReplicaSet {
-	wanted := r.Deployment.Spec.Template.canonical()
 	for _, rs := range r.oldestFirst() {
-		if same(rs.Spec.Template.canonical(), wanted) {
+		if SameTemplate(rs.Spec.Template, r.Deployment.Spec.Template) {
 			return rs
 		}
 	}

@@ -3,6 +3,7 @@ package inplace
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,8 @@ type Endpoint struct {
 	LastOf string
 	// OutSince is since when the caller has seen that no EndpointSlice offers the pod; zero if it has not.
 	OutSince time.Time
+	// NobodySent: nothing sends clients to the pod, whether it is ready or not. See SentTo.
+	NobodySent bool
 }
 
 // EndpointsOf finds the pods whose gates are closed in the EndpointSlices of their namespace. What is ready there is
@@ -44,10 +47,91 @@ func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, service
 	endpoints, offers := Endpoints{}, offersOf(slices, services)
 	for _, pod := range pods {
 		if Closed(pod) {
-			endpoints[pod.UID] = endpointOf(pod, offers)
+			endpoint := endpointOf(pod, offers)
+			endpoint.NobodySent = !SentTo(pod, slices, services)
+			endpoints[pod.UID] = endpoint
 		}
 	}
 	return endpoints
+}
+
+// SentTo tells whether clients may be sent to the pod: some Service selects it, or some EndpointSlice lists it, ready or not and whoever
+// maintains it.
+func SentTo(pod *corev1.Pod, all []discoveryv1.EndpointSlice, services []corev1.Service) bool {
+	for i := range services {
+		if Selects(&services[i], pod) {
+			return true
+		}
+	}
+	for i := range all {
+		if Lists(&all[i], pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// Selects tells whether the Service selects the pod. One without a selector selects nothing.
+func Selects(service *corev1.Service, pod *corev1.Pod) bool {
+	for key, value := range service.Spec.Selector {
+		if has, labelled := pod.Labels[key]; !labelled || has != value {
+			return false
+		}
+	}
+	return len(service.Spec.Selector) > 0
+}
+
+// SameSelector tells whether both Services select the same pods; nil is one that is not there.
+func SameSelector(a, b *corev1.Service) bool {
+	return a != nil && b != nil && maps.Equal(a.Spec.Selector, b.Spec.Selector)
+}
+
+// Lists tells whether the pod is among the endpoints. Nobody knows whom a name stands for.
+func Lists(slice *discoveryv1.EndpointSlice, pod *corev1.Pod) bool {
+	for i := range slice.Endpoints {
+		switch endpoint := &slice.Endpoints[i]; {
+		case isPod(endpoint.TargetRef):
+			target := endpoint.TargetRef
+			if target.UID == pod.UID || target.UID == "" && target.Name == pod.Name {
+				return true
+			}
+		case slice.AddressType == discoveryv1.AddressTypeFQDN, hasAddress(pod, endpoint.Addresses):
+			return true
+		}
+	}
+	return false
+}
+
+// Unlisted are the endpoints that the slice had before and has not after the change; nil is one that is not there.
+func Unlisted(before, after *discoveryv1.EndpointSlice) []discoveryv1.Endpoint {
+	still := map[string]bool{}
+	if after != nil {
+		for _, endpoint := range after.Endpoints {
+			still[identity(endpoint)] = true
+		}
+	}
+	var left []discoveryv1.Endpoint
+	for _, endpoint := range before.Endpoints {
+		if !still[identity(endpoint)] {
+			left = append(left, discoveryv1.Endpoint{TargetRef: endpoint.TargetRef, Addresses: endpoint.Addresses})
+		}
+	}
+	return left
+}
+
+func isPod(target *corev1.ObjectReference) bool { return target != nil && target.Kind == "Pod" }
+
+func hasAddress(pod *corev1.Pod, addresses []string) bool {
+	return slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool {
+		return slices.ContainsFunc(addresses, func(address string) bool { return sameAddress(address, ip.IP) })
+	})
+}
+
+// sameAddress compares addresses however they are written.
+func sameAddress(a, b string) bool {
+	one, err := netip.ParseAddr(a)
+	other, otherErr := netip.ParseAddr(b)
+	return a == b || err == nil && otherErr == nil && one.Unmap() == other.Unmap()
 }
 
 // endpointOf names the first of the Services of which the pod is the last. A Ready pod counts as listed: where it is not yet, it
@@ -128,7 +212,7 @@ func (o *offer) add(endpoint discoveryv1.Endpoint) {
 // identity is what tells endpoints apart: the pod, by UID if that is known, since a namesake is another one.
 func identity(endpoint discoveryv1.Endpoint) string {
 	switch target := endpoint.TargetRef; {
-	case target == nil || target.Kind != "Pod":
+	case !isPod(target):
 		return "address " + strings.Join(endpoint.Addresses, " ")
 	case target.UID != "":
 		return string(target.UID)
@@ -160,12 +244,14 @@ func (o *offer) others(pod *corev1.Pod, own int) int {
 // Drained tells whether the containers of a pod whose gate is closed may stop: its kubelet keeps it out, and no EndpointSlice has offered
 // it for as long as proxies need to follow. If not, it says when to look again although nothing changes.
 //
-// There is no wait where the pod is the last endpoint. Closing its gate has taken it out of service, since Ready=False takes
+// What goes on serving after the patch need not be waited for before it: servesOn is how long that is.
+//
+// There is no wait where nobody is sent to the pod, and none where it is the last endpoint. Closing its gate has taken it out of service, since Ready=False takes
 // every pod out of the slices: the sooner it restarts, the shorter the gap. That gate is closed nevertheless: the pod serves
 // until the kubelet has reported Ready=False, so the gap begins only then, and were a Ready pod patched, it would be counted as
 // updated and available while its old container runs.
-func (e Endpoint) Drained(pod *corev1.Pod, drain time.Duration, now time.Time) (bool, time.Duration) {
-	if out, wait := keptOut(pod, now); !out || drain == 0 || e.LastOf != "" {
+func (e Endpoint) Drained(pod *corev1.Pod, drain, servesOn time.Duration, now time.Time) (bool, time.Duration) {
+	if out, wait := keptOut(pod, now); !out || drain == 0 || e.LastOf != "" || e.NobodySent {
 		return out, wait
 	}
 	overdue, patience := since(condition(pod, ConditionServing).LastTransitionTime.Time, drainPatience+drain, now)
@@ -177,7 +263,7 @@ func (e Endpoint) Drained(pod *corev1.Pod, drain time.Duration, now time.Time) (
 	case e.OutSince.IsZero():
 		return false, sooner(patience, unseenAgain)
 	}
-	if over, left := since(e.OutSince, drain, now); !over {
+	if over, left := since(e.OutSince, drain-servesOn, now); !over {
 		return false, sooner(patience, left)
 	}
 	return true, 0
@@ -189,7 +275,30 @@ func (d *draft) drained(s *podState, endpoints Endpoints, drain time.Duration, n
 	if !s.turn {
 		return false
 	}
-	drained, wait := endpoints[s.pod.UID].Drained(s.pod, drain, now)
+	drained, wait := endpoints[s.pod.UID].Drained(s.pod, drain, s.servesOn(), now)
 	d.again(wait)
 	return drained
+}
+
+// servesOn is how long the containers that the pod is to be patched for go on serving after that: what their preStop hooks sleep, as far as
+// the grace period lets them. One without such a hook may be told to stop at once, and so may a pod that is given back.
+func (s *podState) servesOn() time.Duration {
+	if s.goes || len(s.images) == 0 {
+		return 0
+	}
+	shortest := gracePeriod(s.pod)
+	for _, image := range s.images {
+		shortest = min(shortest, sleeps(s.pod, image.Container))
+	}
+	return shortest
+}
+
+// sleeps is how long the container's preStop hook does nothing else.
+func sleeps(pod *corev1.Pod, container string) time.Duration {
+	for _, c := range pod.Spec.Containers {
+		if c.Name == container && c.Lifecycle != nil && c.Lifecycle.PreStop != nil && c.Lifecycle.PreStop.Sleep != nil {
+			return time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
+		}
+	}
+	return 0
 }

@@ -45,6 +45,9 @@ func service(name string, changes ...func(*corev1.ServiceSpec)) corev1.Service {
 }
 
 func publishing(spec *corev1.ServiceSpec) { spec.PublishNotReadyAddresses = true }
+func selecting(key, value string) func(*corev1.ServiceSpec) {
+	return func(spec *corev1.ServiceSpec) { spec.Selector = map[string]string{key: value} }
+}
 func localOutside(spec *corev1.ServiceSpec) {
 	spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 }
@@ -101,8 +104,56 @@ func TestEndpointsOf(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			pod := r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), drained)
 			pod.Spec.NodeName = "n1"
-			if got := EndpointsOf(r.Pods, c.shown, c.services)[pod.UID]; got != c.want {
+			got := EndpointsOf(r.Pods, c.shown, c.services)[pod.UID]
+			if got.NobodySent = false; got != c.want { // that has a test of its own
 				t.Errorf("it is %+v, not %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestSentTo asks about pod p with address 10.0.0.1 and label app=web.
+func TestSentTo(t *testing.T) {
+	type all = []discoveryv1.EndpointSlice
+	byHand := func(addresses ...string) discoveryv1.EndpointSlice {
+		return foreign("a", discoveryv1.Endpoint{Addresses: addresses})
+	}
+	named := byHand("web.example")
+	named.AddressType = discoveryv1.AddressTypeFQDN
+	for name, c := range map[string]struct {
+		shown    all
+		services []corev1.Service
+		want     bool
+	}{
+		"nothing there":               {nil, nil, false},
+		"selected":                    {nil, []corev1.Service{service("a", selecting("app", "web"))}, true},
+		"selected by the second":      {nil, []corev1.Service{service("a"), service("b", selecting("app", "web"))}, true},
+		"selected and published":      {nil, []corev1.Service{service("a", selecting("app", "web"), publishing)}, true},
+		"others are selected":         {nil, []corev1.Service{service("a", selecting("app", "shop"))}, false},
+		"no selector":                 {nil, []corev1.Service{service("a")}, false},
+		"listed, ready":               {all{slice("a", endpoint("p", true))}, nil, true},
+		"listed, not ready":           {all{slice("a", endpoint("q", true), endpoint("p", false))}, nil, true},
+		"listed by name, without UID": {all{slice("a", changed(endpoint("p", true), func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "" }))}, nil, true},
+		"a namesake":                  {all{slice("a", changed(endpoint("p", true), func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "earlier" }))}, nil, false},
+		"another pod of its address":  {all{slice("a", endpoint("q", true))}, nil, false},
+		"by a mesh":                   {all{foreign("a", endpoint("p", true))}, nil, true},
+		"by hand":                     {all{byHand("10.0.0.7", "10.0.0.1")}, nil, true},
+		"by hand, written otherwise":  {all{byHand("::ffff:10.0.0.1")}, nil, true},
+		"others by hand":              {all{byHand("10.0.0.7")}, nil, false},
+		"a name by hand":              {all{named}, nil, true},
+		"of another kind": {all{foreign("a", changed(endpoint("q", true), func(e *discoveryv1.Endpoint) {
+			e.TargetRef.Kind = "Machine"
+		}))}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), drained)
+			pod.Labels, pod.Status.PodIPs = map[string]string{"app": "web"}, []corev1.PodIP{{IP: "10.0.0.1"}}
+			if got := SentTo(pod, c.shown, c.services); got != c.want {
+				t.Errorf("clients are sent to it: %t, not %t", got, c.want)
+			}
+			if got := EndpointsOf(r.Pods, c.shown, c.services)[pod.UID].NobodySent; got == c.want {
+				t.Errorf("the endpoint says that nobody is sent: %t", got)
 			}
 		})
 	}
@@ -115,7 +166,7 @@ func TestEndpointsOfPodsWithAnOpenGate(t *testing.T) {
 	r.pod("without", rs, ungated)
 	r.pod("closed", rs, drained, conditionIs(corev1.PodReady, corev1.ConditionTrue))
 	got := EndpointsOf(r.Pods, []discoveryv1.EndpointSlice{slice("a", endpoint("open", true))}, nil)
-	if want := (Endpoints{"closed": {Listed: true}}); fmt.Sprint(got) != fmt.Sprint(want) {
+	if want := (Endpoints{"closed": {Listed: true, NobodySent: true}}); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("endpoints are %v, not %v: a pod that is Ready may be offered at any moment", got, want)
 	}
 }
@@ -146,13 +197,15 @@ func TestDrained(t *testing.T) {
 		"out long enough":               {Endpoint{OutSince: ago(2 * time.Second)}, 2 * time.Second, 3 * time.Second, nil, true, 0},
 		"out late":                      {Endpoint{OutSince: ago(time.Second)}, 2 * time.Second, 31500 * time.Millisecond, nil, false, 500 * time.Millisecond},
 		"last":                          {Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, nil, true, 0},
+		"nobody is sent":                {Endpoint{NobodySent: true}, 2 * time.Second, 0, nil, true, 0},
+		"nobody is sent, and Ready":     {Endpoint{NobodySent: true}, 2 * time.Second, 0, ready, false, 0},
 		"last and Ready":                {Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, ready, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			pod := r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), drained, nonNil(c.change))
 			condition(pod, ConditionServing).LastTransitionTime = metav1.NewTime(ago(c.closed))
-			if got, again := c.endpoint.Drained(pod, c.drain, start); got != c.want || again != c.again {
+			if got, again := c.endpoint.Drained(pod, c.drain, 0, start); got != c.want || again != c.again {
 				t.Errorf("drained is %t, again in %s; want %t, %s", got, again, c.want, c.again)
 			}
 		})
@@ -201,6 +254,65 @@ func TestStepsOfTheLastEndpoint(t *testing.T) {
 		t.Errorf("the only pod was out of service for %s before it restarted", waited)
 	}
 	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+}
+
+func TestStepsWhereNobodyIsSent(t *testing.T) {
+	s := draining(t, 2)
+	s.unserved = true
+	delete(s.slices.objects, "web-1")
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	if first, second := s.waited("A 2 → 1"), s.waited("A 1 → 0"); first > 200*time.Millisecond || second > 200*time.Millisecond {
+		t.Errorf("pods that nobody calls were out of service for %s and %s before they restarted", first, second)
+	}
+	s.expect("A marks", "B marks", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "open 1",
+		"close 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks", "open 2")
+}
+
+// TestPreStopCounts asks when a pod of two containers, out of service since just now, may be patched.
+func TestPreStopCounts(t *testing.T) {
+	sleep := func(seconds int64) *corev1.Lifecycle {
+		return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: seconds}}}
+	}
+	exec := &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", "9"}}}}
+	for name, c := range map[string]struct {
+		app, proxy *corev1.Lifecycle
+		both       bool
+		grace      int64
+		left       time.Duration
+	}{
+		"no hook":                   {grace: 30, left: 5 * time.Second},
+		"it sleeps a part":          {app: sleep(2), grace: 30, left: 3 * time.Second},
+		"it sleeps longer":          {app: sleep(8), grace: 30},
+		"it sleeps just as long":    {app: sleep(5), grace: 30},
+		"killed before":             {app: sleep(8), grace: 1, left: 4 * time.Second},
+		"a command":                 {app: exec, grace: 30, left: 5 * time.Second},
+		"one of two does":           {app: sleep(8), both: true, grace: 30, left: 5 * time.Second},
+		"both do":                   {app: sleep(8), proxy: sleep(3), both: true, grace: 30, left: 2 * time.Second},
+		"only the one that runs on": {proxy: sleep(8), grace: 30, left: 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, drain := fixture(1, app{image: "v1"}), 5*time.Second
+			pod := r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), drained)
+			condition(pod, ConditionServing).LastTransitionTime = metav1.NewTime(start)
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "p1"})
+			pod.Spec.Containers[0].Lifecycle, pod.Spec.Containers[1].Lifecycle = c.app, c.proxy
+			pod.Spec.TerminationGracePeriodSeconds = new(c.grace)
+			s := podState{pod: pod, turn: true, images: []ImageChange{{Container: "app", From: "v1", To: "v2"}}}
+			if c.both {
+				s.images = append(s.images, ImageChange{Container: "proxy", From: "p1", To: "p2"})
+			}
+			d := draft{}
+			endpoints := Endpoints{pod.UID: {OutSince: start}}
+			if drained := d.drained(&s, endpoints, drain, start); drained != (c.left == 0) || d.plan.After != c.left {
+				t.Errorf("drained %t, looks again in %s; want %s", drained, d.plan.After, c.left)
+			}
+			s.goes = true
+			if d.drained(&s, endpoints, drain, start) {
+				t.Error("a pod that is given back is deleted before its drain is over")
+			}
+		})
+	}
 }
 
 func TestStepsOfASliceThatDoesNotFollow(t *testing.T) {

@@ -27,10 +27,11 @@ const (
 const (
 	defaultDrain              = 2 * time.Second
 	defaultPrePullParallelism = 10
-	// maxDrain bounds LabelDrain, maxPrePullParallelism the other.
-	maxDrain              = 10 * time.Minute
-	maxPrePullParallelism = 1000
+	maxPrePullParallelism     = 1000 // bounds LabelPrePullParallelism
 )
+
+// LongestDrain bounds LabelDrain.
+const LongestDrain = 10 * time.Minute
 
 // Settings are what the labels say.
 type Settings struct {
@@ -67,8 +68,8 @@ func setting[T any](from []map[string]string, label string, parse func(string) (
 
 func parseDrain(text string) (time.Duration, error) {
 	drain, err := time.ParseDuration(text)
-	if err == nil && (drain < 0 || drain > maxDrain) {
-		err = fmt.Errorf("%s is not between 0 and %s", drain, maxDrain)
+	if err == nil && (drain < 0 || drain > LongestDrain) {
+		err = fmt.Errorf("%s is not between 0 and %s", drain, LongestDrain)
 	}
 	return drain, err
 }

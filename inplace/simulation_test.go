@@ -189,7 +189,7 @@ func (j *judge) statusWritten(w *world, d *Deployment) {
 
 func (j *judge) podCreated(w *world, rs *ReplicaSet) {
 	allowed := desired(w.deployment())
-	if w.rollout().borrows() {
+	if w.lends() {
 		allowed += w.deployment().maxSurge()
 	}
 	if !j.loose && !j.deleted && w.held() && w.living() >= int(allowed) {
@@ -274,7 +274,7 @@ func (j *judge) taken(w *world, pod *corev1.Pod) {
 
 // mayBeOut is how many pods may be out of service at a time: in the place of those there can be others.
 func (w *world) mayBeOut() int {
-	if w.rollout().borrows() {
+	if w.lends() {
 		return max(1, int(w.deployment().maxSurge()))
 	}
 	return max(1, int(w.deployment().maxUnavailable()))
@@ -343,7 +343,7 @@ func (w *world) checkBorrowing() {
 		w.violated("nothing was borrowed although no pod may be missed at all")
 	}
 	want := int(desired(w.deployment()))
-	if w.rules.originals != nil && w.rollout().borrows() && !w.rules.loose && !w.rules.disturbed && !w.rules.missed && available < want {
+	if w.rules.originals != nil && w.lends() && !w.rules.loose && !w.rules.disturbed && !w.rules.missed && available < want {
 		w.violated("%d pods are available instead of %d", available, want)
 	}
 }
@@ -396,6 +396,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
+	w.unserved, w.claim = seed%4 == 0, []string{"", "", "data"}[seed%3]
 	return w
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -49,6 +50,8 @@ type PatchPod struct {
 	Moves bool
 	// Drained: containers of a pod with a gate stop. Endpoint.Drained has to hold at the API server as well, just before.
 	Drained bool
+	// ServesOn is how long those containers go on serving after the patch.
+	ServesOn time.Duration
 }
 
 // SetGate opens or closes the readiness gate, in subresource status.

@@ -52,15 +52,23 @@ func (t Template) Size() int { return len(t.raw) }
 
 // Typed returns what our k8s.io/api types know of the template, nothing if it has a flaw. It is for reading single fields: never compare
 // it and never write it back, since fields of newer clusters are missing.
-func (t Template) Typed() corev1.PodTemplateSpec {
-	var typed corev1.PodTemplateSpec
+func (t Template) Typed() corev1.PodTemplateSpec { return *t.typed().DeepCopy() }
+
+// typed is Typed for those who change nothing of it: it is shared.
+func (t Template) typed() *corev1.PodTemplateSpec {
 	if t.raw == nil || t.flaw != nil {
-		return typed
+		return &corev1.PodTemplateSpec{}
 	}
+	return t.finding().typed()
+}
+
+// decode decodes a template without flaws.
+func (t Template) decode() *corev1.PodTemplateSpec {
+	var typed corev1.PodTemplateSpec
 	if err := utiljson.Unmarshal(t.raw, &typed); err != nil {
 		panic(err) // ParseTemplate has decoded the same bytes before
 	}
-	return typed
+	return &typed
 }
 
 // tree is the template as JSON, numbers as they are written. What is not an object becomes one that only equals itself.

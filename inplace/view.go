@@ -19,6 +19,8 @@ type view struct {
 	sets      []*replicaSet // oldest first
 	members   []*member     // by name: an order that no event changes
 	nodes     map[string]*corev1.Node
+	// whyAlone is why a pod of the target can hardly run beside another; empty if nothing is known against it.
+	whyAlone string
 	// What was worked out of templates once.
 	changes    map[*ReplicaSet]Change
 	containers map[*ReplicaSet][]corev1.Container
@@ -55,6 +57,7 @@ func (r Rollout) view() *view {
 	}
 	if target := v.verdict.Target; target != nil {
 		v.rehearsed = r.Rehearsal.of(target.UID, target.Spec.Template, v.containersOf(target))
+		v.whyAlone = whyAlone(target.Spec.Template.typed().Spec, v.rehearsed.Claim)
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if owner := v.ownerOf(pod); owner != nil && live(pod) {
@@ -186,7 +189,7 @@ func (v *view) sourcesInUse() bool {
 func (v *view) containersOf(rs *ReplicaSet) []corev1.Container {
 	containers, known := v.containers[rs]
 	if !known {
-		containers = rs.Spec.Template.Containers()
+		containers = rs.Spec.Template.typed().Spec.Containers
 		v.containers[rs] = containers
 	}
 	return containers

@@ -143,7 +143,7 @@ func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// shared has a cache hand out its own objects: package inplace changes nothing, and a DaemonSet may have thousands of pods.
+// shared has a cache hand out its own objects: package inplace changes nothing, and a workload may have thousands of pods.
 func (r Reader) shared() []client.ListOption {
 	if !r.Indexed {
 		return nil

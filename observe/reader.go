@@ -167,13 +167,13 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (
 	}
 	rollout.Recorded = record.Hash
 	of := selected{deployment, deployment.Spec.Selector}
-	replicaSets, sets, err := owned[inplace.ReplicaSet](ctx, r, &inplace.ReplicaSetList{}, of, []types.UID{deployment.UID})
+	replicaSets, sets, err := owned[inplace.ReplicaSet](ctx, r, &inplace.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
 	if err != nil {
 		return nil, err
 	}
 	rollout.ReplicaSets, rollout.Unread = replicaSets, sets.unread()
 	if !r.podless {
-		pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, uids(replicaSets))
+		pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, uids(replicaSets), r.shared()...)
 		if err != nil {
 			return nil, err
 		}

@@ -95,27 +95,29 @@ func withImageNames(object any) (any, error) {
 	return node, nil
 }
 
-// withoutAddresses keeps of endpoints which pods they are, where, and in what condition; of slices that do not follow pods, nothing.
+// withoutAddresses keeps of endpoints which pods they are, where, and in what condition; of slices that do not follow pods, which pods or
+// addresses they list.
 func withoutAddresses(object any) (any, error) {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return object, nil
 	}
 	slice.ObjectMeta, slice.Ports = named(slice.ObjectMeta, discoveryv1.LabelServiceName, discoveryv1.LabelManagedBy), nil
-	if !inplace.SliceFollowsPods(slice) {
-		slice.Endpoints = nil
-	}
+	follows := inplace.SliceFollowsPods(slice)
 	for i := range slice.Endpoints {
 		endpoint := &slice.Endpoints[i]
-		if endpoint.TargetRef != nil {
+		if endpoint.TargetRef != nil && endpoint.TargetRef.Kind == "Pod" {
 			endpoint.Addresses = nil
 		}
-		endpoint.Zone, endpoint.Hints = nil, nil
+		endpoint.Zone, endpoint.Hints, endpoint.DeprecatedTopology, endpoint.Hostname = nil, nil, nil, nil
+		if !follows {
+			endpoint.Conditions, endpoint.NodeName = discoveryv1.EndpointConditions{}, nil
+		}
 	}
 	return slice, nil
 }
 
-// withoutPorts keeps of Services what says how they treat endpoints.
+// withoutPorts keeps of Services which pods they select, and how they treat endpoints.
 func withoutPorts(object any) (any, error) {
 	service, ok := object.(*corev1.Service)
 	if !ok {
@@ -123,6 +125,7 @@ func withoutPorts(object any) (any, error) {
 	}
 	service.ObjectMeta, service.Status = named(service.ObjectMeta), corev1.ServiceStatus{}
 	service.Spec = corev1.ServiceSpec{
+		Selector:                 service.Spec.Selector,
 		PublishNotReadyAddresses: service.Spec.PublishNotReadyAddresses,
 		ExternalTrafficPolicy:    service.Spec.ExternalTrafficPolicy,
 		InternalTrafficPolicy:    service.Spec.InternalTrafficPolicy,

@@ -147,6 +147,35 @@ func TestCachedNodesNameTheirImages(t *testing.T) {
 	}
 }
 
+// TestCacheTellsWhomClientsAreSentTo: what is cut off must not hide that a pod is selected or listed.
+func TestCacheTellsWhomClientsAreSentTo(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-a", UID: "u", Labels: map[string]string{"app": "web"}},
+		Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}}}
+	byHand := func(endpoint discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
+		return &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{endpoint}}
+	}
+	for name, object := range map[string]any{
+		"selected":           &corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}},
+		"listed as a pod":    byHand(discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Pod", UID: "u"}, Addresses: []string{"10.0.0.1"}}),
+		"listed as nothing":  byHand(discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}}),
+		"listed as a server": byHand(discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Server"}, Addresses: []string{"10.0.0.1"}}),
+	} {
+		var services []corev1.Service
+		var slices []discoveryv1.EndpointSlice
+		switch o := object.(type) {
+		case *corev1.Service:
+			kept, _ := withoutPorts(o)
+			services = append(services, *kept.(*corev1.Service))
+		case *discoveryv1.EndpointSlice:
+			kept, _ := withoutAddresses(o)
+			slices = append(slices, *kept.(*discoveryv1.EndpointSlice))
+		}
+		if !inplace.SentTo(pod, slices, services) {
+			t.Errorf("%s: nobody seems to be sent to the pod", name)
+		}
+	}
+}
+
 func TestCachedSlicesFollowPods(t *testing.T) {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "web-1", ResourceVersion: "7", Labels: map[string]string{
 		discoveryv1.LabelServiceName: "web", discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "app": "web"}}}

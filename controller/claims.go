@@ -1,0 +1,34 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// mostClaims bounds how many claims of one template are read. Nodes attach about as many volumes.
+const mostClaims = 128
+
+// claimForOneNode returns the first of the claims that only one node, or one pod, can mount; empty if there is none. What does not exist, or we
+// may not read, is taken for a claim that any node can mount: then an update that borrows finds out by itself.
+func claimForOneNode(ctx context.Context, live client.Reader, namespace string, names []string) (string, error) {
+	for _, name := range names[:min(len(names), mostClaims)] {
+		claim := &corev1.PersistentVolumeClaim{}
+		switch err := live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, claim); {
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+			log.FromContext(ctx).Error(err, "A PersistentVolumeClaim is taken for one that any node can mount", "claim", name)
+		case err != nil:
+			return "", fmt.Errorf("read PersistentVolumeClaim %s: %w", name, err)
+		case inplace.ForOneNode(claim):
+			return name, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,121 @@
+package controller
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+func claim(name string, modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: modes}}
+}
+
+// withClaims gives old and new pods volumes of claims.
+func (c *cluster) withClaims(names ...string) {
+	c.t.Helper()
+	var volumes []string
+	for _, name := range names {
+		volumes = append(volumes, `{"name":"`+name+`","persistentVolumeClaim":{"claimName":"`+name+`"}}`)
+	}
+	with := func(template inplace.Template) inplace.Template {
+		raw, err := template.MarshalJSON()
+		c.do(err)
+		parsed, err := inplace.ParseTemplate([]byte(strings.Replace(string(raw), `"spec":{`, `"spec":{"volumes":[`+strings.Join(volumes, ",")+`],`, 1)))
+		c.do(err)
+		return parsed
+	}
+	deployment := c.snapshot().rollout.Deployment
+	deployment.Spec.Template = with(deployment.Spec.Template)
+	c.do(c.Update(c.t.Context(), deployment))
+	for _, name := range []string{"web-old", "web-new"} {
+		replicaSet := c.replicaSet(name)
+		replicaSet.Spec.Template = with(replicaSet.Spec.Template)
+		c.do(c.Update(c.t.Context(), replicaSet))
+	}
+}
+
+// reading counts reads of claims; the first ones fail.
+type reading struct {
+	failing error
+	failed  int
+	asked   []string
+}
+
+func (r *reading) of(c *cluster) {
+	c.Client = interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, is := object.(*corev1.PersistentVolumeClaim); is {
+				r.asked = append(r.asked, key.Name)
+				if len(r.asked) <= r.failed {
+					return r.failing
+				}
+			}
+			return to.Get(ctx, key, object, options...)
+		}})
+}
+
+func TestReadsClaimsOncePerUpdate(t *testing.T) {
+	for name, test := range map[string]struct {
+		claims []*corev1.PersistentVolumeClaim
+		names  []string
+		asked  string
+		want   string
+	}{
+		"no claim":          {nil, nil, "", ""},
+		"for many nodes":    {[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadWriteMany)}, []string{"a"}, "a", ""},
+		"for one":           {[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadWriteOnce)}, []string{"a"}, "a", "a"},
+		"the second of two": {[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadOnlyMany), claim("b", corev1.ReadWriteOncePod)}, []string{"a", "b"}, "a b", "b"},
+		"the first of two":  {[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadWriteOnce), claim("b", corev1.ReadWriteOnce)}, []string{"a", "b"}, "a", "a"},
+		"one that is gone":  {nil, []string{"a"}, "a", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, read := newCluster(t), &reading{}
+			for _, claim := range test.claims {
+				h.add(claim)
+			}
+			h.withClaims(test.names...)
+			read.of(h)
+			hand := h.rehearsing(nil)
+			r := hand.reconciler(nil)
+			hand.reconcileTimes(r, 4)
+			if got := r.rehearsals.of(web).Claim; got != test.want || strings.Join(read.asked, " ") != test.asked || !hand.begun() {
+				t.Errorf("claim %q is for one node, asked for %v, begun %t", got, read.asked, hand.begun())
+			}
+		})
+	}
+}
+
+func TestClaimsThatCannotBeRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		err   error
+		waits bool
+	}{
+		"not allowed": {apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "a", errText("no")), false},
+		"a failure":   {apierrors.NewInternalError(errText("away")), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, read := newCluster(t), &reading{failing: test.err, failed: 1}
+			h.add(claim("a", corev1.ReadWriteOnce))
+			h.withClaims("a")
+			read.of(h)
+			r := h.reconciler(nil)
+			h.reconcile(r)
+			if answered := r.rehearsals.of(web).Target != ""; answered == test.waits {
+				t.Errorf("the first attempt is an answer: %t", answered)
+			}
+			h.reconcile(r)
+			if got := r.rehearsals.of(web).Claim; test.waits && got != "a" {
+				t.Errorf("after the second attempt claim %q is for one node", got)
+			}
+		})
+	}
+}

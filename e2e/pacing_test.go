@@ -1,0 +1,244 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// pacing: nothing is waited for that cannot matter.
+func pacing(t *testing.T) {
+	together(t, lengthy(map[string]func(*testing.T){
+		"nobody is sent":                func(t *testing.T) { nobodySent(t, "web", func(s *stage) { s.create(web(2)) }) },
+		"nobody is sent to the agents":  func(t *testing.T) { nobodySent(t, agents, func(s *stage) { s.install(agent()) }) },
+		"a slice by hand":               sliceByHand,
+		"preStop counts":                preStopCounts,
+		"a volume for one node":         volumeForOneNode,
+		"a port of the node":            portOfTheNode,
+		"no node for the borrowed":      noNodeForTheBorrowed,
+		"none may be missed, and alone": noneMissedAndAlone,
+	}, "nobody is sent to the agents", "a slice by hand", "no node for the borrowed", "none may be missed, and alone"))
+}
+
+// noticeable is a drain much longer than an update that waits for none.
+const noticeable = 30 * time.Second
+
+var noticeably = with(labelled, drainLabel, noticeable.String())
+
+// nobodySent: pods that no Service selects restart one after the other before the drain of the first would be over.
+func nobodySent(t *testing.T, name string, create func(*stage)) {
+	s := newStage(t, noticeably)
+	create(s)
+	s.watchedFor(noticeable)
+	began := time.Now()
+	s.inPlace(name, once, func() { s.setImage(name, "app=v2") })
+	if took := time.Since(began); took >= noticeable {
+		t.Errorf("an update of pods to which nobody is sent took %s", took.Round(time.Second))
+	}
+}
+
+// watchedFor waits until every manager has been Ready for as long: before that none believes that nobody was sent to a pod.
+func (s *stage) watchedFor(long time.Duration) {
+	s.Helper()
+	s.eventually("managers that have watched for "+long.String(), func(ctx context.Context) error {
+		pods, err := clients.CoreV1().Pods(ownNamespace).List(ctx, managers)
+		if err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			if condition := conditionOf(&pods.Items[i], corev1.PodReady); condition == nil || time.Since(condition.LastTransitionTime.Time) <= long+time.Second {
+				return fmt.Errorf("manager %s has not been Ready for as long", pods.Items[i].Name)
+			}
+		}
+		return nil
+	})
+}
+
+// sliceByHand: who is listed by address only, in a slice that nobody maintains, may be called. A whole update of pods to which nobody is sent
+// takes place while the first that is listed waits.
+func sliceByHand(t *testing.T) {
+	s := newStage(t, noticeably)
+	s.followSlices()
+	s.create(web(2), web(1, named("worker")))
+	s.listByHand("web")
+	s.watchedFor(noticeable)
+	before := s.pods("web")
+	s.begin("in place", inPlace)
+	s.setImage("web", "app=v2")
+	s.wait("a pod of web to be out of service", draining("web"))
+	s.setImage("worker", "app=v2")
+	s.completes("worker")
+	s.wait("a pod of web to wait still", draining("web"))
+	s.kubectl("", "label", ref("web"), drainLabel+"=500ms")
+	s.completes("web")
+	s.kept("web", before, once)
+}
+
+// listByHand makes a slice of a workload's addresses.
+func (s *stage) listByHand(name string) {
+	s.Helper()
+	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, ObjectMeta: metav1.ObjectMeta{Name: "by-hand",
+		Labels: map[string]string{discoveryv1.LabelServiceName: "by-hand", discoveryv1.LabelManagedBy: "e2e.example"}}}
+	for _, pod := range s.pods(name) {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{pod.Status.PodIP}})
+	}
+	if _, err := clients.DiscoveryV1().EndpointSlices(s.namespace).Create(s.Context(), slice, metav1.CreateOptions{}); err != nil {
+		s.Fatalf("creating an EndpointSlice by hand: %v", err)
+	}
+}
+
+// preStopCounts: what sleeps before it stops, for as long as the drain asks, is told to at once.
+func preStopCounts(t *testing.T) {
+	s := newStage(t, with(labelled, drainLabel, preStopSleep.String()))
+	s.followSlices()
+	s.create(web(2, sleepingFor(preStopSleep)))
+	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
+	s.offered("web")
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	s.patchedOnlyWhen("web", outOfService)
+	s.patchedWithin("web", preStopSleep)
+}
+
+const preStopSleep = 10 * time.Second
+
+// sleepingFor lets the application go on serving for some seconds when it is told to stop.
+func sleepingFor(pause time.Duration) knob {
+	return func(d *appsv1.Deployment) {
+		spec := &d.Spec.Template.Spec
+		spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: int64(pause.Seconds())}}}
+		spec.TerminationGracePeriodSeconds = new(int64(2 * pause.Seconds()))
+	}
+}
+
+// patchedWithin replays what happened, and demands that pods of a workload were patched that soon after their gates had closed.
+func (s *stage) patchedWithin(name string, limit time.Duration) {
+	s.Helper()
+	w := newWorld()
+	for _, e := range s.recorder.inOrder() {
+		before := w.pods[e.object.GetUID()]
+		if before != nil && w.workloadOf(before) == name && repatched(before, e) {
+			if waited := e.at.Sub(conditionOf(before, servingGate).LastTransitionTime.Time); waited >= limit {
+				s.Errorf("pod %s was patched %s after its gate had closed", before.Name, waited.Round(time.Second))
+			}
+		}
+		w.apply(e)
+	}
+}
+
+// volumeForOneNode: one replica with the commonest of volumes, and the default strategy. Natively a second pod may wait for the volume.
+func volumeForOneNode(t *testing.T) {
+	s := newStage(t, borrowing)
+	s.volume("data", corev1.ReadWriteOnce)
+	s.create(web(1, mounting("data")))
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	s.runs("web", "v2")
+}
+
+// volume makes a claim, and a volume for it on every node.
+func (s *stage) volume(name string, mode corev1.PersistentVolumeAccessMode) {
+	s.Helper()
+	modes, size := []corev1.PersistentVolumeAccessMode{mode}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + name}, Spec: corev1.PersistentVolumeSpec{
+		AccessModes: modes, Capacity: size, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+		ClaimRef:               &corev1.ObjectReference{Namespace: s.namespace, Name: name},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}}}
+	if _, err := clients.CoreV1().PersistentVolumes().Create(s.Context(), volume, metav1.CreateOptions{}); err != nil {
+		s.Fatalf("creating a volume: %v", err)
+	}
+	s.Cleanup(func() {
+		if err := clients.CoreV1().PersistentVolumes().Delete(context.Background(), volume.Name, metav1.DeleteOptions{}); err != nil {
+			s.Errorf("deleting volume %s: %v", volume.Name, err)
+		}
+	})
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: modes, Resources: corev1.VolumeResourceRequirements{Requests: size}, StorageClassName: new(string), VolumeName: volume.Name}}
+	if _, err := clients.CoreV1().PersistentVolumeClaims(s.namespace).Create(s.Context(), claim, metav1.CreateOptions{}); err != nil {
+		s.Fatalf("creating a claim: %v", err)
+	}
+}
+
+// mounting gives the pods a volume.
+func mounting(claim string) knob {
+	return func(d *appsv1.Deployment) {
+		spec := &d.Spec.Template.Spec
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
+		spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: claim, MountPath: "/data", ReadOnly: true})
+	}
+}
+
+// portOfTheNode: a pod on each of three nodes takes the same port there. Natively a fourth finds no node.
+func portOfTheNode(t *testing.T) {
+	s := newStage(t, borrowing)
+	s.create(web(3, takingPort(18079)))
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	s.runs("web", "v2")
+}
+
+// takingPort lets every pod take a port of its node, whatever the pod is told to listen on.
+func takingPort(port int32) knob {
+	return func(d *appsv1.Deployment) {
+		app := &d.Spec.Template.Spec.Containers[0]
+		app.Ports = append(app.Ports, corev1.ContainerPort{Name: "node", ContainerPort: 8079, HostPort: port})
+	}
+}
+
+// noNodeForTheBorrowed: pods keep away from one another by a rule that only the scheduler knows. Long before the deadline they restart one at a
+// time.
+func noNodeForTheBorrowed(t *testing.T) {
+	s := newStage(t, borrowing)
+	s.create(web(3, apart, progressDeadline(3600)))
+	before := s.pods("web")
+	s.begin("nothing to borrow", Rules{Created: exactly(1), Deleted: exactly(1)})
+	s.setImage("web", "app=v2")
+	s.completes("web")
+	s.kept("web", before, once)
+	s.runs("web", "v2")
+}
+
+// apart: at most one pod on a node.
+func apart(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: d.Spec.Selector}}}}
+}
+
+// noneMissedAndAlone: with an explicit 0 no pod is missed, whatever that costs, and people are told why nothing happens.
+func noneMissedAndAlone(t *testing.T) {
+	s := newStage(t, borrowing)
+	port := int32(18080) // another scenario's pods take the other
+	s.create(web(3, takingPort(port), rolling("0", "1"), progressDeadline(15)))
+	before := s.pods("web")
+	s.begin("waiting", Rules{Created: exactly(1), Deleted: none, Whole: true})
+	s.setImage("web", "app=v2")
+	s.wait("the status to say why", on("web", func(_ world, d *appsv1.Deployment) error {
+		for _, c := range d.Status.Conditions {
+			if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {
+				return says(c.Message, "maxUnavailable is 0", fmt.Sprint("port ", port))
+			}
+		}
+		return errors.New("the deadline has not passed")
+	}))
+	s.survived("web", before)
+	s.begin("one at a time", Rules{Created: none, Deleted: exactly(1)})
+	s.patch("web", `{"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":"25%"}}}}`)
+	s.completes("web")
+	s.kept("web", before, once)
+	s.runs("web", "v2")
+}
+
+func says(message string, parts ...string) error {
+	if !containsAll(message, parts) {
+		return fmt.Errorf("it says %q", message)
+	}
+	return nil
+}

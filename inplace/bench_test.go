@@ -1,0 +1,143 @@
+package inplace
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// furnished is a template of the size that applications have.
+func furnished(image string) Template {
+	typed := app{image: image, sidecar: "s1"}.template().Typed()
+	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
+	for i := range typed.Spec.Containers {
+		c := &typed.Spec.Containers[i]
+		c.ReadinessProbe, c.LivenessProbe = probe, probe
+		c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
+		for v := range 20 {
+			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprint("VARIABLE_", v), Value: "some value of it"})
+		}
+	}
+	return asTemplate(typed)
+}
+
+// BenchmarkPlan plans in the middle of an update at 10 %: a third of the pods is done, a tenth is drained, the others wait.
+func BenchmarkPlan(b *testing.B) {
+	for _, pods := range []int{1000, 3000} {
+		b.Run(fmt.Sprint("Deployment/", pods), func(b *testing.B) {
+			r := deploymentHalfway(pods)
+			b.ReportAllocs()
+			for b.Loop() {
+				if plan := r.Plan(); !plan.Verdict.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
+					b.Fatalf("%+v", plan.Progress)
+				}
+			}
+		})
+		b.Run(fmt.Sprint("DaemonSet/", pods), func(b *testing.B) {
+			r := daemonSetHalfway(b, pods)
+			b.ReportAllocs()
+			for b.Loop() {
+				if plan := r.Plan(); !plan.Verdict.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
+					b.Fatalf("%+v", plan.Progress)
+				}
+			}
+		})
+	}
+}
+
+// stageOf tells which pods are done, and which are drained.
+func stageOf(pod, pods int) (done, isDrained bool) {
+	return pod < pods/3, pod >= pods/3 && pod < pods/3+pods/10
+}
+
+func deploymentHalfway(pods int) Rollout {
+	r := fixture(int32(pods), app{image: "v2"})
+	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.Parse("10%"))
+	r.Deployment.Spec.Template = furnished("v2")
+	r.Settings = Settings{Drain: defaultDrain, PrePullParallelism: defaultPrePullParallelism, Borrow: true}
+	for i := range 9 { // the history
+		old := r.replicaSet(fmt.Sprint("h", i), app{image: "v1"}, 0)
+		old.Spec.Template = furnished(fmt.Sprint("h", i))
+	}
+	source := r.replicaSet("a", app{image: "v1"}, int32(pods-pods/3))
+	target := r.replicaSet("b", app{image: "v2"}, int32(pods/3))
+	source.Spec.Template, target.Spec.Template = furnished("v1"), furnished("v2")
+	source.Labels[LabelSettling], target.Labels[LabelSettling] = begun, begun
+	r.Rehearsal = admitted(target)
+	r.Endpoints = Endpoints{}
+	for i := range pods {
+		r.addHalfway(i, pods, source, target)
+	}
+	return *r
+}
+
+func (r *Rollout) addHalfway(i, pods int, source, target *ReplicaSet) {
+	done, isDrained := stageOf(i, pods)
+	owner := source
+	if done {
+		owner = target
+	}
+	pod := r.pod(fmt.Sprintf("p%04d", i), owner)
+	pod.Spec.NodeName = fmt.Sprint("n", i/30)
+	if isDrained {
+		drained(pod)
+		condition(pod, ConditionServing).LastTransitionTime = metav1.NewTime(start)
+		r.Endpoints[pod.UID] = Endpoint{OutSince: start}
+	}
+	if i%30 == 0 {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		node.Status.Images = imagesOnNode("v1", "v2", "s1")
+		r.Nodes = append(r.Nodes, node)
+	}
+}
+
+// imagesOnNode is what a kubelet lists, others too.
+func imagesOnNode(names ...string) []corev1.ContainerImage {
+	var images []corev1.ContainerImage
+	for i := range 40 {
+		images = append(images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example/other/app-%d:v1", i)}})
+	}
+	for _, name := range names {
+		images = append(images, corev1.ContainerImage{Names: []string{"docker.io/library/" + name + ":latest"}})
+	}
+	return images
+}
+
+func daemonSetHalfway(tb testing.TB, nodes int) DaemonRollout {
+	f := newFleet(tb, 0)
+	f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.Parse("10%"))}
+	f.Settings = Settings{Drain: defaultDrain, PrePullParallelism: defaultPrePullParallelism}
+	f.Revisions = nil
+	f.record(furnished("v1"))
+	f.record(furnished("v2"))
+	f.Revisions[1].Labels[LabelSettling] = begun
+	f.Endpoints, f.Now = Endpoints{}, start.Add(time.Second)
+	for i := range nodes {
+		f.addHalfway(i, nodes)
+	}
+	return f.DaemonRollout
+}
+
+func (f *fleet) addHalfway(i, nodes int) {
+	done, isDrained := stageOf(i, nodes)
+	pod := f.addPod(fmt.Sprintf("p%04d", i), fmt.Sprint("n", i))
+	hash := "1"
+	if done {
+		hash = "2"
+	}
+	pod.Labels[labelRevisionHash] = hash
+	pod.Spec.Containers = furnished("v" + hash).Containers()
+	f.addNode(pod.Spec.NodeName).Status.Images = imagesOnNode("v1", "v2", "s1")
+	if isDrained {
+		drained(pod)
+		condition(pod, ConditionServing).LastTransitionTime = metav1.NewTime(start)
+		f.Endpoints[pod.UID] = Endpoint{OutSince: start}
+	}
+}
