@@ -24,9 +24,10 @@ test: ## unit tests and the end-to-end suite, but for what takes a minute
 .PHONY: test-unit
 test-unit: ## the tests that need no cluster
 	go test -timeout 10m ./...
+	go -C manifests/cel test ./...
 
 # Every Go module of the repository; go.mod of the older Kubernetes releases is tidied by hand.
-MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node
+MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node
 
 .PHONY: verify
 verify: verify-go verify-lint verify-manifests ## format, vet, lint, generated files, import rule, manifests
@@ -37,6 +38,7 @@ verify-go:
 	@for module in $(MODULES); do go -C $$module mod tidy -diff || { echo "$$module/go.mod: run go mod tidy"; exit 1; }; done
 	go vet -tags e2e,bench ./...
 	go -C e2e/cluster vet ./...
+	go -C manifests/cel vet ./...
 
 .PHONY: verify-lint
 verify-lint: ## golangci-lint, which also holds the import rule (.golangci.yml)

@@ -28,7 +28,7 @@ func everyManagerKilled(t *testing.T) {
 func reopens(t *testing.T) {
 	t.Helper()
 	mutates(t)
-	if _, _, err := kubectl(t.Context(), "", "get", "mutatingadmissionpolicybinding", "stayput-reopen"); err != nil {
+	if _, _, err := kubectl(t.Context(), "", "get", "mutatingadmissionpolicybinding", "stayput-ready"); err != nil {
 		t.Fatal(err)
 	}
 }

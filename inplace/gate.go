@@ -93,7 +93,7 @@ func closeGate(pod *corev1.Pod, now time.Time, why string) SetGate {
 
 func setServing(pod *corev1.Pod, status corev1.ConditionStatus, reason string, now time.Time) []jsonpatch.Operation {
 	serving := corev1.PodCondition{Type: ConditionServing, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now),
-		ObservedGeneration: pod.Generation} // by which manifests/reopen tells a pod that was patched since
+		ObservedGeneration: pod.Generation} // by which ready.go tells a pod that was patched since
 	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == ConditionServing })
 	switch {
 	case at >= 0:
@@ -152,15 +152,13 @@ func reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool, wait time.D
 
 // mayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
-// so before the patch and could get ready yet. For when no manager lives manifests/reopen repeats a part of this: observed and
-// restarted.
+// so before the patch and could get ready yet. Where the API server opens gates itself, it asks the latter half: see ready.go.
 func (s *podState) mayReopen(now time.Time) (bool, time.Duration) {
 	arrived, wait := s.move.arrived(s.pod, now)
 	if arrived {
 		return true, 0
 	}
-	seen := s.move.observed(s.pod)
-	return seen && (s.move.stopped(s.pod) || s.move.restarted(s.pod)), wait
+	return s.move.observed(s.pod) && s.move.followed(s.pod), wait
 }
 
 func (s *podState) whyReopen() string {
