@@ -280,9 +280,8 @@ func (w *world) mayBeOut() int {
 	return max(1, int(w.deployment().maxUnavailable()))
 }
 
-func (j *judge) readySet(w *world, name string, ready bool) {
-	pod := w.pods.objects[name]
-	runs := w.runsItsSpec(pod)
+func (j *judge) readySet(w *world, name string, pod *corev1.Pod) {
+	ready, runs := isTrue(pod, corev1.PodReady), w.runsItsSpec(pod)
 	if ready && !Closed(pod) && runs {
 		delete(j.out, name)
 	}
@@ -755,6 +754,7 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w := newWorld(t, seed, tracing)
 	w.pull.parallel = int(seed % 3)
 	w.kubelet.lags = true
+	w.says = seed%3 > 0
 	w.mirror = seed%4 == 1
 	w.calm()
 	w.rules.loose = w.rng.Intn(2) == 0
