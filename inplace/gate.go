@@ -16,9 +16,12 @@ func Gated(pod *corev1.Pod) bool {
 	return slices.Contains(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: ConditionServing})
 }
 
-// Unopened tells whether the pod waits for its gate to be opened for the first time, which any replica may do. One that is
-// False was closed by the leader and is the leader's.
+// Unopened tells whether the pod's gate was never opened. One that is False was closed by the leader and is the leader's.
 func Unopened(pod *corev1.Pod) bool { return Gated(pod) && condition(pod, ConditionServing) == nil }
+
+// AwaitsGate tells whether the pod waits for its gate to be opened for the first time, which any replica may do. Where the API server opens
+// gates itself, that comes with the kubelet's first report: see ready.go. Before it, no gate keeps the pod from anything.
+func AwaitsGate(pod *corev1.Pod) bool { return Unopened(pod) && condition(pod, corev1.ContainersReady) != nil }
 
 // gateSeenAfter is how long after its transition a gate is taken to be known to the kubelet; several times what that takes.
 const gateSeenAfter = 3 * time.Second
@@ -124,7 +127,7 @@ func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
 	for s := range pods {
 		switch {
-		case Unopened(s.pod):
+		case AwaitsGate(s.pod):
 			d.step(openGate(s.pod, now, "born"))
 		case Closed(s.pod) && !s.turn && !s.goes:
 			open, wait := s.mayReopen(now)

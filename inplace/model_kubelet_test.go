@@ -22,6 +22,8 @@ type kubelet struct {
 	// written (updateStatusInternal), and every 10 s what is stored otherwise (needsReconcile).
 	said     map[string]corev1.PodStatus
 	compared map[string]time.Time
+	// retracts is when it takes back that containers are ready: see ahead.go.
+	retracts map[string]time.Time
 	// lags: it may go by those. A scene's does not.
 	lags bool
 	ids  int
@@ -41,7 +43,7 @@ type container struct {
 
 func newKubelet(w *world) *kubelet {
 	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{},
-		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}}
+		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{}}
 }
 
 func (k *kubelet) run(name string) {
@@ -157,8 +159,31 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 			k.rules.reopened(k.world, stored)
 		}
 		k.rules.readySet(k.world, cached.Name, stored)
+		if k.lags && isAhead(stored) && !isAhead(live) && k.rng.Intn(2) == 0 {
+			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Intn(200)) * time.Millisecond)
+		}
 		k.logf("kubelet: %s generation %d ready %v/%v %s; stored: gate %v ready %v", cached.Name, cached.Generation, containersReady, ready,
 			status.ContainerStatuses[0].Image, isTrue(stored, ConditionServing), isTrue(stored, corev1.PodReady))
+	}
+}
+
+// retract writes what was known before a probe had answered.
+func (k *kubelet) retract() {
+	for _, name := range slices.Sorted(maps.Keys(k.retracts)) {
+		if k.now.Before(k.retracts[name]) {
+			continue
+		}
+		delete(k.retracts, name)
+		pod := k.world.pods.objects[name]
+		if pod == nil || pod.DeletionTimestamp != nil || !isAhead(pod) {
+			continue
+		}
+		for _, c := range k.state[name] {
+			c.ready = false
+		}
+		k.logf("kubelet: %s is not ready after all", name)
+		k.rules.taken(k.world, pod)
+		k.writeStatus(k.pods.objects[name])
 	}
 }
 

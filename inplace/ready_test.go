@@ -26,7 +26,7 @@ func behindGate(changes ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-func newborn(pod *corev1.Pod) {
+func justBorn(pod *corev1.Pod) {
 	pod.Annotations, pod.Generation, pod.Status.Conditions = nil, 1, nil
 	conditionIs(corev1.ContainersReady, corev1.ConditionFalse)(pod)
 	conditionIs(corev1.PodReady, corev1.ConditionFalse)(pod)
@@ -64,7 +64,7 @@ func TestStoredConditions(t *testing.T) {
 		"we open, and the containers are not ready":       {OwnWriter, []func(*corev1.Pod){conditionIs(ConditionServing, isTrue), unready}, isTrue, isFalse},
 		"the next update has closed it":                   {KubeletWriter, []func(*corev1.Pod){func(p *corev1.Pod) { condition(p, ConditionServing).ObservedGeneration = 2 }}, isFalse, isFalse},
 		"it is given back":                                {KubeletWriter, []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[AnnotationBorrowed] = "true" }}, isFalse, isFalse},
-		"the first report of a newborn pod":               {KubeletWriter, []func(*corev1.Pod){newborn}, isTrue, isFalse},
+		"the first report of a newborn pod":               {KubeletWriter, []func(*corev1.Pod){justBorn}, isTrue, isFalse},
 		"a pod without our gate":                          {KubeletWriter, []func(*corev1.Pod){ungated}, "", isFalse},
 		"no probes":                                       {KubeletWriter, []func(*corev1.Pod){probed(nil, nil, 0)}, isTrue, isTrue},
 		"a readiness probe":                               {KubeletWriter, []func(*corev1.Pod){probed(nil, every10s, 0)}, isTrue, isTrue},

@@ -29,6 +29,7 @@ type stayput struct {
 	pods        *informer[*corev1.Pod]
 	slices      *informer[*discoveryv1.EndpointSlice]
 	drains      drains
+	ahead       Ahead
 	queue       []Step
 	queuedIn    Mode
 	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
@@ -97,6 +98,8 @@ func (s *stayput) run() {
 		Recorded: s.recorded, Now: s.now}
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
+	s.ahead = s.ahead.Next(r.Pods, s.now)
+	r.Ahead = s.ahead
 	r.Rehearsal = s.rehearsal(r.Target())
 	plan := r.Plan()
 	s.stopsForNothing(plan)
@@ -438,6 +441,7 @@ func (w *world) watch(process int) int {
 // tick is one random event.
 func (w *world) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
+	w.kubelet.retract()
 	switch w.rng.Intn(12) {
 	case 0, 1:
 		w.endpointsController.pods.advance(1 + w.rng.Intn(4))
@@ -592,6 +596,7 @@ func (w *world) calm() {
 			w.stayput.deliver(watch, 100)
 		}
 		w.kubelet.pods.advance(100)
+		w.kubelet.retract()
 		w.endpointsController.pods.advance(100)
 		w.endpointsController.run()
 		w.deploymentController.run()
