@@ -30,6 +30,7 @@ func admission(t *testing.T) {
 		"in-place-only lets images change": onlyInPlaceAllows,
 		"Ready is what it is":              readyIsWhatItIs,
 		"Ready comes at once":              readyAtOnce,
+		"Ready waits for startup probes":   readyAfterStartup,
 		"events":                           eventsTell,
 		"metrics":                          metricsTell,
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -165,6 +166,23 @@ func readyAtOnce(t *testing.T) {
 	for _, wrong := range s.recorder.unlikeItself() {
 		s.Error(wrong)
 	}
+}
+
+// readyAfterStartup: kubelets 1.35 and 1.36 take it for started what has just restarted, and take that back with the next turn of the startup
+// probe (kubernetes#141155). The judge demands that no other pod is taken out of service in between.
+func readyAfterStartup(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, rolling("1", "0"), starting))
+	s.begin("in place", inPlace)
+	s.setImage("web", "app=v2")
+	s.completes("web")
+}
+
+// starting gives the application a startup probe besides its readiness probe, with fewer turns.
+func starting(d *appsv1.Deployment) {
+	app := &d.Spec.Template.Spec.Containers[0]
+	app.StartupProbe = app.ReadinessProbe.DeepCopy()
+	app.StartupProbe.PeriodSeconds, app.StartupProbe.FailureThreshold = 3, 30
 }
 
 // unlikeItself are the states of pods, of all that were ever stored, in which Ready is not ContainersReady and all gates.
