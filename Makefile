@@ -26,10 +26,11 @@ test: ## unit tests and the end-to-end suite, but for what takes a minute
 .PHONY: test-unit
 test-unit: ## the tests that need no cluster
 	go test -timeout 10m ./...
+	go -C manifests/cel test ./...
 	cd e2e/conformance && $(CLUSTER_ENV) go test ./verdict
 
 # Every Go module of the repository; the go.mod of Kubernetes releases other than the default is tidied by hand.
-MODULES := . e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance .ci/notice
+MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance .ci/notice
 
 .PHONY: verify
 verify: verify-go verify-lint verify-manifests verify-chart verify-monitoring verify-notice verify-docs ## format, vet, lint, generated files, import rule, manifests, alerts
@@ -40,6 +41,7 @@ verify-go:
 	@for module in $(MODULES); do go -C $$module mod tidy -diff || { echo "$$module/go.mod: run go mod tidy"; exit 1; }; done
 	go vet -tags e2e,bench,chart,helm ./...
 	go -C e2e/cluster vet ./...
+	go -C manifests/cel vet ./...
 
 .PHONY: verify-lint
 verify-lint: ## golangci-lint, which also holds the import rule (.golangci.yml)

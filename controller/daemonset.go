@@ -50,6 +50,8 @@ func (d daemonSet) scene() scene {
 
 func (d daemonSet) setEndpoints(endpoints inplace.Endpoints) { d.Endpoints = endpoints }
 
+func (d daemonSet) setAhead(ahead inplace.Ahead) { d.Ahead = ahead }
+
 func (d daemonSet) pulling() *inplace.Pulling { return &d.Pull }
 
 func (d daemonSet) rehearsal() *inplace.Rehearsal { return &d.Rehearsal }

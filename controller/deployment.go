@@ -53,6 +53,8 @@ func (d deployment) scene() scene {
 
 func (d deployment) setEndpoints(endpoints inplace.Endpoints) { d.Endpoints = endpoints }
 
+func (d deployment) setAhead(ahead inplace.Ahead) { d.Ahead = ahead }
+
 func (d deployment) pulling() *inplace.Pulling { return &d.Pull }
 
 func (d deployment) rehearsal() *inplace.Rehearsal { return &d.Rehearsal }

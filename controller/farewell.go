@@ -60,7 +60,7 @@ func (r releaser) lastWordsIn(ctx context.Context, namespace string) error {
 func lastSteps(read observe.Namespace) []inplace.Step {
 	var steps []inplace.Step
 	for i := range read.Pods {
-		if pod := &read.Pods[i]; waitsForGate(pod) {
+		if pod := &read.Pods[i]; pod.DeletionTimestamp == nil && inplace.Unopened(pod) {
 			steps = append(steps, inplace.OpenGate(pod, time.Now()))
 		}
 	}

@@ -40,7 +40,8 @@ func (c *cluster) observed(pod *corev1.Pod, generation int64, containersReady co
 	pod.Status = corev1.PodStatus{ObservedGeneration: generation, Conditions: []corev1.PodCondition{
 		{Type: inplace.ConditionServing, Status: corev1.ConditionFalse},
 		{Type: corev1.ContainersReady, Status: containersReady},
-	}}
+	}, ContainerStatuses: []corev1.ContainerStatus{{Name: "app", ContainerID: "old", Ready: containersReady == corev1.ConditionTrue,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
 	if err := c.Status().Update(c.t.Context(), pod); err != nil {
 		c.t.Fatal(err)
 	}

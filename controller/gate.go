@@ -14,10 +14,10 @@ import (
 )
 
 // patience is the time since a pod's creation in which its gate is left to the leader, so that not every replica patches it.
-// No container is up sooner than that anyway.
 const patience = time.Second
 
-// gates opens the readiness gates of newborn pods. It runs on every replica: a pod must not depend on one process to serve.
+// gates opens the readiness gates of newborn pods where the API server does not do so itself (manifests/ready). It runs on every replica: a
+// pod must not depend on one process to serve.
 type gates struct {
 	client  client.Client
 	elected <-chan struct{}
@@ -32,7 +32,7 @@ func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	now := time.Now()
-	if !waitsForGate(pod) {
+	if !awaitsGate(pod) {
 		return reconcile.Result{}, nil
 	}
 	if wait := patience - now.Sub(pod.CreationTimestamp.Time); wait > 0 && !g.leads() {

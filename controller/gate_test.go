@@ -35,6 +35,7 @@ func (c *cluster) born(at time.Time) types.NamespacedName {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "born", CreationTimestamp: metav1.NewTime(at)},
 		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
+		Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}}},
 	}
 	if err := c.Create(c.t.Context(), pod); err != nil {
 		c.t.Fatal(err)

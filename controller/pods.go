@@ -16,10 +16,10 @@ func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	})
 }
 
-// waitsForGate tells whether a pod that could still serve has our gate and nobody ever opened it.
-func waitsForGate(object client.Object) bool {
+// awaitsGate tells whether a pod that could still serve has our gate, and its kubelet has reported without anybody opening it.
+func awaitsGate(object client.Object) bool {
 	pod, ok := object.(*corev1.Pod)
-	return ok && pod.DeletionTimestamp == nil && inplace.Unopened(pod)
+	return ok && pod.DeletionTimestamp == nil && inplace.AwaitsGate(pod)
 }
 
 // mayStray tells whether something is left to do for a pod if its workload goes without it.

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,7 @@ func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, ro
 		return inplace.Plan{}, err
 	}
 	rollout.setEndpoints(endpoints)
+	rollout.setAhead(r.seeAhead(workload, rollout.scene()))
 	pull := rollout.pulling()
 	pull.Refused = r.refusals.of(workload)
 	plan := r.rehearsed(ctx, workload, rollout)
@@ -39,6 +41,13 @@ func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, ro
 	}
 	pull.Quotas = quotas
 	return rollout.Plan(), nil
+}
+
+// seeAhead notes which pods are seen to be Ready before their kubelets say so. A restart begins anew, which is the safe side.
+func (r *Reconciler) seeAhead(workload types.NamespacedName, seen scene) inplace.Ahead {
+	ahead := r.aheads.of(workload).Next(seen.pods, time.Now())
+	r.aheads.note(workload, ahead)
+	return ahead
 }
 
 // noteRefusal notes that nothing is pulled first for a target. While there are pullers, one more that is refused says only that

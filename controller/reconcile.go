@@ -33,6 +33,8 @@ type rollout interface {
 	scene() scene
 	// setEndpoints adds what Plan needs to know about pods whose gates are closed.
 	setEndpoints(endpoints inplace.Endpoints)
+	// setAhead adds what Plan needs to know about pods whose kubelets do not know yet that they are Ready.
+	setAhead(ahead inplace.Ahead)
 	// pulling is what is known of images on nodes, to be completed before Plan.
 	pulling() *inplace.Pulling
 	// rehearsal is what is known of new pods, for Plan.
@@ -90,6 +92,7 @@ type Reconciler struct {
 	// refusals are the targets for which the API server takes no pullers.
 	refusals   notes[inplace.Refused]
 	rehearsals notes[rehearsal]
+	aheads     notes[inplace.Ahead]
 	failing    failing
 	writer     writer
 	reporter   *reporter
@@ -107,6 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.refusals.forget(request.NamespacedName)
 		r.failing.forget(request.NamespacedName)
 		r.rehearsals.forget(request.NamespacedName)
+		r.aheads.forget(request.NamespacedName)
 		r.reporter.gone(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}

@@ -75,7 +75,7 @@ func setupGates(m manager.Manager, prober *Prober, dog *watchdog.Watchdog) error
 	everywhere := options()
 	everywhere.NeedLeaderElection = ptr.To(false)
 	return builder.ControllerManagedBy(m).Named("gates").
-		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(waitsForGate))).
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(awaitsGate))).
 		WithOptions(everywhere).
 		Complete(watched{&gates{client: m.GetClient(), elected: m.Elected(), prober: prober}, dog, "gate of pod"})
 }

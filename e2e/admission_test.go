@@ -28,7 +28,9 @@ func admission(t *testing.T) {
 		"strangers learn little":           strangersLearnLittle,
 		"webhooks are called for few":      webhooksAreNarrow,
 		"in-place-only lets images change": onlyInPlaceAllows,
-		"gates reopen by themselves":       gatesReopen,
+		"Ready is what it is":              readyIsWhatItIs,
+		"Ready comes at once":              readyAtOnce,
+		"Ready waits for startup probes":   readyAfterStartup,
 		"events":                           eventsTell,
 		"metrics":                          metricsTell,
 	})

@@ -16,7 +16,7 @@ import (
 // everyManagerKilled in the seconds in which a pod restarts: its gate is closed and nobody is left to open it but the API server. The
 // pod serves again, and the native controllers, which count it as missing until then, finish.
 func everyManagerKilled(t *testing.T) {
-	reopens(t)
+	saysReady(t)
 	t.Run("Deployment", func(t *testing.T) {
 		long(t)
 		orphaned(t, "web", func(s *stage) { s.create(web(4, stopping)) })
@@ -24,11 +24,11 @@ func everyManagerKilled(t *testing.T) {
 	t.Run("DaemonSet", func(t *testing.T) { orphaned(t, agents, func(s *stage) { s.install(agent(templated(stopping))) }) })
 }
 
-// reopens skips what needs a cluster that opens gates by itself. Where it could, the policy must be there.
-func reopens(t *testing.T) {
+// saysReady skips what needs a cluster that says itself what is Ready, and opens gates. Where it could, the policy must be there.
+func saysReady(t *testing.T) {
 	t.Helper()
 	mutates(t)
-	if _, _, err := kubectl(t.Context(), "", "get", "mutatingadmissionpolicybinding", "stayput-reopen"); err != nil {
+	if _, _, err := kubectl(t.Context(), "", "get", "mutatingadmissionpolicybinding", "stayput-ready"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -141,7 +141,7 @@ func (v *view) markBorrowed(s *replicaSet) {
 	}
 	young := s.youngest()
 	for _, m := range young[:min(len(young), max(0, unmarked-s.missing()))] {
-		if !Unopened(m.pod) { // its gate comes first
+		if !AwaitsGate(m.pod) { // its gate comes first
 			v.step(m.lend())
 		}
 	}

@@ -37,10 +37,11 @@ type DaemonRollout struct {
 	Now       time.Time
 	// HeldSince is since when the caller has held deletions of this update; zero if it has not.
 	HeldSince time.Time
-	// Recorded, Unread and Endpoints: as for a Rollout.
+	// Recorded, Unread, Endpoints and Ahead: as for a Rollout.
 	Recorded  string
 	Unread    string
 	Endpoints Endpoints
+	Ahead     Ahead
 }
 
 // Target returns the owned ControllerRevision with the DaemonSet's template, the newest if there are several, as natively:

@@ -11,6 +11,7 @@ type draft struct {
 	plan Plan
 	// waiting is for which image nothing restarts, one clause; empty if for none.
 	waiting string
+	ahead   Ahead
 }
 
 func (d *draft) step(s Step) { d.plan.Steps = append(d.plan.Steps, s) }

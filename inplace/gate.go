@@ -16,9 +16,14 @@ func Gated(pod *corev1.Pod) bool {
 	return slices.Contains(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: ConditionServing})
 }
 
-// Unopened tells whether the pod waits for its gate to be opened for the first time, which any replica may do. One that is
-// False was closed by the leader and is the leader's.
+// Unopened tells whether the pod's gate was never opened. One that is False was closed by the leader and is the leader's.
 func Unopened(pod *corev1.Pod) bool { return Gated(pod) && condition(pod, ConditionServing) == nil }
+
+// AwaitsGate tells whether the pod waits for its gate to be opened for the first time, which any replica may do. Where the API server opens
+// gates itself, that comes with the kubelet's first report: see ready.go. Before it, no gate keeps the pod from anything.
+func AwaitsGate(pod *corev1.Pod) bool {
+	return Unopened(pod) && condition(pod, corev1.ContainersReady) != nil
+}
 
 // gateSeenAfter is how long after its transition a gate is taken to be known to the kubelet; several times what that takes.
 const gateSeenAfter = 3 * time.Second
@@ -93,7 +98,7 @@ func closeGate(pod *corev1.Pod, now time.Time, why string) SetGate {
 
 func setServing(pod *corev1.Pod, status corev1.ConditionStatus, reason string, now time.Time) []jsonpatch.Operation {
 	serving := corev1.PodCondition{Type: ConditionServing, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now),
-		ObservedGeneration: pod.Generation} // by which manifests/reopen tells a pod that was patched since
+		ObservedGeneration: pod.Generation} // by which ready.go tells a pod that was patched since
 	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == ConditionServing })
 	switch {
 	case at >= 0:
@@ -124,7 +129,7 @@ func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
 	for s := range pods {
 		switch {
-		case Unopened(s.pod):
+		case AwaitsGate(s.pod):
 			d.step(openGate(s.pod, now, "born"))
 		case Closed(s.pod) && !s.turn && !s.goes:
 			open, wait := s.mayReopen(now)
@@ -152,15 +157,13 @@ func reopen(pod *corev1.Pod, now time.Time) (step SetGate, may bool, wait time.D
 
 // mayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
-// so before the patch and could get ready yet. For when no manager lives manifests/reopen repeats a part of this: observed and
-// restarted.
+// so before the patch and could get ready yet. Where the API server opens gates itself, it asks the latter half: see ready.go.
 func (s *podState) mayReopen(now time.Time) (bool, time.Duration) {
 	arrived, wait := s.move.arrived(s.pod, now)
 	if arrived {
 		return true, 0
 	}
-	seen := s.move.observed(s.pod)
-	return seen && (s.move.stopped(s.pod) || s.move.restarted(s.pod)), wait
+	return s.move.observed(s.pod) && s.move.followed(s.pod), wait
 }
 
 func (s *podState) whyReopen() string {

@@ -18,6 +18,12 @@ type kubelet struct {
 	state map[string]map[string]*container
 	// gates are those of the last sync of each pod: SetContainerReadiness in pkg/kubelet/status/status_manager.go computes Ready from these.
 	gates map[string]bool
+	// said is the last status it made of each pod, at what time it was last compared with the stored one. Only what is not the same is
+	// written (updateStatusInternal), and every 10 s what is stored otherwise (needsReconcile).
+	said     map[string]corev1.PodStatus
+	compared map[string]time.Time
+	// retracts is when it takes back that containers are ready: see ahead.go.
+	retracts map[string]time.Time
 	// lags: it may go by those. A scene's does not.
 	lags bool
 	ids  int
@@ -36,7 +42,8 @@ type container struct {
 }
 
 func newKubelet(w *world) *kubelet {
-	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{}}
+	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{},
+		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{}}
 }
 
 func (k *kubelet) run(name string) {
@@ -141,14 +148,71 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 		why = reasonGatesNotReady
 	}
 	k.setPodCondition(&status, corev1.PodReady, ready, why)
-	if sameStatus(live.Status, status) {
+	if !ready && containersReady {
+		condition(&corev1.Pod{Status: status}, corev1.PodReady).Message = whyShut
+	}
+	if sameStatus(live.Status, status) || k.swallows(cached, status) {
 		return
 	}
-	if _, err := edit(k.world, k.world.pods, cached.Name, "", func(pod *corev1.Pod) { pod.Status = status }); err == nil {
-		k.rules.readySet(k.world, cached.Name, ready)
-		k.logf("kubelet: %s generation %d ready %v/%v %s", cached.Name, cached.Generation, containersReady, ready, status.ContainerStatuses[0].Image)
+	stored, err := edit(k.world, k.world.pods, cached.Name, "", func(pod *corev1.Pod) {
+		pod.Status = status
+		pod.Status.Conditions = k.stored(live, pod, KubeletWriter)
+	})
+	if err == nil {
+		if Closed(live) && !Closed(stored) {
+			k.rules.reopened(k.world, stored)
+		}
+		k.rules.readySet(k.world, cached.Name, stored)
+		if k.lags && isAhead(stored) && !isAhead(live) && k.rng.Intn(2) == 0 {
+			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Intn(200)) * time.Millisecond)
+		}
+		k.logf("kubelet: %s generation %d ready %v/%v %s; stored: gate %v ready %v", cached.Name, cached.Generation, containersReady, ready,
+			status.ContainerStatuses[0].Image, isTrue(stored, ConditionServing), isTrue(stored, corev1.PodReady))
 	}
 }
+
+// retract writes what was known before a probe had answered.
+func (k *kubelet) retract() {
+	for _, name := range slices.Sorted(maps.Keys(k.retracts)) {
+		if k.now.Before(k.retracts[name]) {
+			continue
+		}
+		delete(k.retracts, name)
+		pod := k.world.pods.objects[name]
+		if pod == nil || pod.DeletionTimestamp != nil || !isAhead(pod) {
+			continue
+		}
+		for _, c := range k.state[name] {
+			c.ready = false
+		}
+		k.logf("kubelet: %s is not ready after all", name)
+		k.rules.taken(k.world, pod)
+		k.writeStatus(k.pods.objects[name])
+	}
+}
+
+// swallows tells whether it has said the same before, and so says nothing, whatever was stored since: unless it has seen that its word about
+// Ready is not what is stored (NeedToReconcilePodReadiness), or compares again. A scene's always does.
+func (k *kubelet) swallows(cached *corev1.Pod, status corev1.PodStatus) bool {
+	said, before := k.said[cached.Name]
+	k.said[cached.Name] = *status.DeepCopy()
+	if !k.lags || !before || k.now.Sub(k.compared[cached.Name]) >= 10*time.Second {
+		k.compared[cached.Name] = k.now
+		return false
+	}
+	ready, stored := condition(&corev1.Pod{Status: status}, corev1.PodReady), condition(cached, corev1.PodReady)
+	finds := stored != nil && (stored.Status != ready.Status || stored.Message != ready.Message)
+	return !finds && sameStatus(byKubelet(said), byKubelet(status))
+}
+
+// byKubelet is the status without the conditions of others.
+func byKubelet(status corev1.PodStatus) corev1.PodStatus {
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c corev1.PodCondition) bool { return c.Type == ConditionServing })
+	return status
+}
+
+// whyShut is its word about our gate.
+const whyShut = `the status of pod readiness gate "stayput.dev/serving" is not "True", but False`
 
 // gateOpen tells whether the pod's gate was open in the last sync; sometimes a sync has just taken place.
 func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
@@ -198,7 +262,7 @@ func sameStatus(a, b corev1.PodStatus) bool {
 		return a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready && (a.State.Running == nil) == (b.State.Running == nil)
 	}
 	sameCondition := func(a, b corev1.PodCondition) bool {
-		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 	}
 	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
 		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)

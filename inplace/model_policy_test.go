@@ -48,3 +48,11 @@ func givesBack(pod *corev1.Pod, path string) bool {
 	mark = strings.ReplaceAll(mark, "~1", "/")
 	return is && marked && slices.Contains([]string{AnnotationMove, AnnotationBorrowed, corev1.PodDeletionCost}, mark)
 }
+
+// stored are the conditions that the API server stores of a write of pods/status: by the rule, where it has one and the namespace its label.
+func (w *world) stored(old, sent *corev1.Pod, writer Writer) []corev1.PodCondition {
+	if !w.says || !w.mode.Manages() {
+		return sent.Status.Conditions
+	}
+	return StoredConditions(old, sent, writer)
+}

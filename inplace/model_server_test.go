@@ -134,6 +134,8 @@ type world struct {
 	heldSince map[string]time.Time
 
 	gatesBorn bool
+	// says: the API server says what is Ready, as from Kubernetes 1.36 on.
+	says bool
 	// mirror: admission has all images come from there.
 	mirror bool
 	pull   pullModel
@@ -431,7 +433,11 @@ func (w *world) carryOut(step Step) error {
 		return nil
 	case SetGate:
 		w.rules.gateSet(w, s)
-		return patch(w, w.pods, s.Pod.Name, s.Operations, func(_, _ *corev1.Pod) bool { return false })
+		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool {
+			after.Status.Conditions = w.stored(before, after, OwnWriter)
+			w.rules.readySet(w, before.Name, after)
+			return false
+		})
 	case PatchPod:
 		w.rules.podPatched(w, s)
 		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool { return images(before) != images(after) })

@@ -19,8 +19,6 @@ type Move struct {
 	Generation int64 `json:"generation,omitempty"`
 	// Containers are those that restart, by name.
 	Containers map[string]MovedContainer `json:"containers,omitempty"`
-	// Unready: its containers were not ready at that patch. Then that they are not ready is no sign of its having been seen.
-	Unready bool `json:"unready,omitempty"`
 	// Back are the images, by container, that a pod has to get again if it does not become what Hash says: those it had under its labels.
 	Back map[string]string `json:"back,omitempty"`
 }
@@ -37,6 +35,8 @@ type MovedContainer struct {
 	// Unsure: what ran before is not known, since the pod was patched before it had become what it should, or had not started.
 	// Then another ID proves nothing, and the old one nothing to the contrary.
 	Unsure bool `json:"unsure,omitempty"`
+	// Unready: it was not ready at the last patch of images. Then that it is not is no sign of the patch having been seen.
+	Unready bool `json:"unready,omitempty"`
 }
 
 const (
@@ -70,28 +70,37 @@ func (m Move) observed(pod *corev1.Pod) bool {
 	return pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration >= m.Generation
 }
 
-// stopped tells whether the containers have become unready since the patch, or none that was patched runs.
-func (m Move) stopped(pod *corev1.Pod) bool {
-	if isTrue(pod, corev1.ContainersReady) {
-		return false
-	}
-	running := false
-	for name := range m.Containers {
-		running = running || containerStatus(pod, name).State.Running != nil
-	}
-	return !m.Unready || !running
-}
-
-// restarted tells whether every patched container is certainly another one than before, of another image: one that crashed may have come again
-// as it was, before its kubelet knew of the patch. One would not do: it may have followed an earlier patch, and the others wait for the last.
-func (m Move) restarted(pod *corev1.Pod) bool {
+// followed tells whether no patched container can be the one that was to stop, if the kubelet has started to act on the patch. Each one
+// counts, and no other: an earlier patch may be why one is new, and a neighbour that fails says nothing of those that were patched.
+func (m Move) followed(pod *corev1.Pod) bool {
 	for name, before := range m.Containers {
-		status := containerStatus(pod, name)
-		if before.Unsure || status.ContainerID == "" || status.ContainerID == before.ContainerID || status.ImageID == before.ImageID {
+		if status := containerStatus(pod, name); status.Name == "" || !before.gone(status) {
 			return false
 		}
 	}
 	return len(m.Containers) > 0
+}
+
+// gone: it does not run, or has become unready since the patch, or is certainly another one than before.
+func (c MovedContainer) gone(status corev1.ContainerStatus) bool {
+	return status.State.Running == nil || !c.Unready && !status.Ready || !c.Unsure && c.replaced(status)
+}
+
+// restarted tells whether every patched container is certainly another one than before.
+func (m Move) restarted(pod *corev1.Pod) bool {
+	for name, before := range m.Containers {
+		if before.Unsure || !before.replaced(containerStatus(pod, name)) {
+			return false
+		}
+	}
+	return len(m.Containers) > 0
+}
+
+// replaced asks for another image besides another ID: a container that failed may have come again as it was before its kubelet knew of the
+// patch. Where both images are the same, the runtime tells them apart by name at most; a name that it writes out otherwise is for arrived.
+func (c MovedContainer) replaced(status corev1.ContainerStatus) bool {
+	another := status.ContainerID != "" && status.ContainerID != c.ContainerID
+	return another && (status.ImageID != "" && status.ImageID != c.ImageID || status.Image == c.Image)
 }
 
 // arrived tells whether every patched container runs its new image; if not, when to look again although nothing changes
@@ -132,11 +141,10 @@ func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (boo
 // next is the mark of a patch with these images, for what the ReplicaSet with that hash makes. The entries are those to keep:
 // all, or those pending.
 func (m Move) next(pod *corev1.Pod, hash string, entries map[string]MovedContainer, images []ImageChange, now time.Time) Move {
-	next := Move{Hash: hash, Generation: m.Generation, Containers: maps.Clone(entries), Unready: m.Unready}
+	next := Move{Hash: hash, Generation: m.Generation, Containers: maps.Clone(entries)}
 	if len(images) == 0 {
 		return next
 	}
-	next.Unready = !isTrue(pod, corev1.ContainersReady)
 	if pod.Generation > 0 {
 		next.Generation = pod.Generation + 1
 	}
@@ -149,6 +157,10 @@ func (m Move) next(pod *corev1.Pod, hash string, entries map[string]MovedContain
 		_, before.Unsure = pending[image.Container]
 		before.ImageID, before.ContainerID, before.Unsure = status.ImageID, status.ContainerID, before.Unsure || status.ImageID == ""
 		next.Containers[image.Container] = before
+	}
+	for name, entry := range next.Containers {
+		entry.Unready = !containerStatus(pod, name).Ready
+		next.Containers[name] = entry
 	}
 	return next
 }

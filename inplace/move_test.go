@@ -77,34 +77,42 @@ func TestMarkOfAnotherPodIsNone(t *testing.T) {
 }
 
 func TestMayReopen(t *testing.T) {
-	containersUnready := conditionIs(corev1.ContainersReady, corev1.ConditionFalse)
-	observed := func(pod *corev1.Pod) { pod.Status.ObservedGeneration = 2 }
-	cameAgain := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ContainerID = "new" }
-	restarted := func(pod *corev1.Pod) {
-		cameAgain(pod)
-		pod.Status.ContainerStatuses[0].ImageID = "sha256:v2"
+	its := func(change func(*corev1.ContainerStatus)) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { change(&pod.Status.ContainerStatuses[0]) }
 	}
+	observed := func(pod *corev1.Pod) { pod.Status.ObservedGeneration = 2 }
+	unready := its(func(c *corev1.ContainerStatus) { c.Ready = false })
+	restarted := its(func(c *corev1.ContainerStatus) { c.ContainerID = "new" })
+	updated := its(func(c *corev1.ContainerStatus) { c.ContainerID, c.ImageID = "new", "sha256:v2" })
+	renamed := its(func(c *corev1.ContainerStatus) { c.ContainerID, c.Image = "new", "v2" })
+	stopped := its(func(c *corev1.ContainerStatus) { c.State = corev1.ContainerState{} })
+	neighbour := conditionIs(corev1.ContainersReady, corev1.ConditionFalse)
+	wasUnready := func(pod *corev1.Pod) { pod.Annotations = map[string]string{"unready": "before"} }
 	cases := map[string]struct {
 		mark    bool
 		changes []func(*corev1.Pod)
 		want    bool
 	}{
-		"never patched":                      {false, nil, true},
-		"just patched":                       {true, nil, false},
-		"a probe flake before the patch":     {true, []func(*corev1.Pod){containersUnready}, false},
-		"a crash before the patch":           {true, []func(*corev1.Pod){restarted}, false},
-		"observed before the kill":           {true, []func(*corev1.Pod){observed}, false},
-		"observed, and its containers down":  {true, []func(*corev1.Pod){observed, containersUnready}, true},
-		"observed, and its container is new": {true, []func(*corev1.Pod){observed, restarted}, true},
-		"observed, but it came again as was": {true, []func(*corev1.Pod){observed, cameAgain}, false},
+		"never patched":                                   {false, nil, true},
+		"just patched":                                    {true, nil, false},
+		"a probe flake before the patch":                  {true, []func(*corev1.Pod){unready}, false},
+		"a crash before the patch":                        {true, []func(*corev1.Pod){restarted}, false},
+		"observed before the kill":                        {true, []func(*corev1.Pod){observed}, false},
+		"observed, and its container down":                {true, []func(*corev1.Pod){observed, unready}, true},
+		"observed, and it was down before":                {true, []func(*corev1.Pod){observed, unready, wasUnready}, false},
+		"observed, and it does not run":                   {true, []func(*corev1.Pod){observed, stopped, wasUnready}, true},
+		"observed, and a container that stays is down":    {true, []func(*corev1.Pod){observed, neighbour}, false},
+		"observed, and its container is new":              {true, []func(*corev1.Pod){observed, updated, wasUnready}, true},
+		"observed, and it came again as it was":           {true, []func(*corev1.Pod){observed, restarted, wasUnready}, false},
+		"observed, and the same has come by its new name": {true, []func(*corev1.Pod){observed, renamed, wasUnready}, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			m := &podState{pod: r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), append([]func(*corev1.Pod){drained}, c.changes...)...)}
 			if c.mark {
-				m.move = Move{Generation: 2, Containers: map[string]MovedContainer{
-					"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: metav1.NewTime(start)}}}
+				m.move = Move{Generation: 2, Containers: map[string]MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1",
+					ContainerID: "p/app", At: metav1.NewTime(start), Unready: m.pod.Annotations["unready"] != ""}}}
 			}
 			if open, _ := m.mayReopen(start); open != c.want {
 				t.Errorf("may reopen is %v", open)
@@ -142,13 +150,20 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 			}
 			for i := range pod.Status.ContainerStatuses {
 				status := &pod.Status.ContainerStatuses[i]
-				status.ImageID = cmp.Or(c.ids[status.Name], status.ImageID)
 				status.ContainerID, status.Image = cmp.Or(c.ids[status.Name], status.ContainerID), cmp.Or(c.statuses[status.Name], status.Image)
+				status.Ready = c.statuses == nil
+				if c.ids[status.Name] != "" {
+					status.ImageID = "sha256:new"
+				}
 				if !c.running {
 					status.State = corev1.ContainerState{}
 				}
 			}
-			s := &podState{pod: pod, move: Move{Generation: 2, Containers: c.moved, Unready: c.statuses != nil}}
+			for name, moved := range c.moved {
+				moved.Unready = c.statuses != nil
+				c.moved[name] = moved
+			}
+			s := &podState{pod: pod, move: Move{Generation: 2, Containers: c.moved}}
 			if open, _ := s.mayReopen(start); open != c.want {
 				t.Errorf("may reopen is %v", open)
 			}

@@ -21,7 +21,7 @@ type podState struct {
 	rewritten []ImageChange
 	// halfway: it has images of another revision than its labels say, as an ungated pod of a Deployment in the middle of its update.
 	halfway []ImageChange
-	// available as natively (Ready for minReadySeconds), and neither being drained nor still what it was before a patch.
+	// available as natively (Ready for minReadySeconds), neither being drained nor still what it was before a patch, and not for a moment only.
 	available bool
 	// arrived: its containers have followed the last patch.
 	arrived bool
@@ -62,8 +62,9 @@ func (d *draft) state(pod *corev1.Pod, own []corev1.Container, target rehearsed,
 	s.rewritten = slices.DeleteFunc(differing(pod, own), func(image ImageChange) bool { return s.move.Back[image.Container] != "" })
 	arrived, wait := s.move.arrived(pod, now)
 	available, later := availableAt(pod, minReadySeconds, now)
-	s.arrived, s.available = arrived, available && arrived && !Closed(pod)
-	d.again(sooner(wait, later))
+	lasting, longer := d.lasting(pod, now)
+	s.arrived, s.available = arrived, available && arrived && lasting && !Closed(pod)
+	d.again(sooner(wait, sooner(later, longer)))
 	return s
 }
 

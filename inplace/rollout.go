@@ -59,6 +59,8 @@ type Rollout struct {
 	// Endpoints are those of the pods whose gates are closed, with the time since when they have been seen to be out. Nobody needs
 	// them but the one who takes the steps of a Plan.
 	Endpoints Endpoints
+	// Ahead: as Endpoints, only for the one who takes the steps.
+	Ahead Ahead
 }
 
 // Verdict is whether Stayput makes the update.

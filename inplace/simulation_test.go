@@ -29,6 +29,7 @@ type stayput struct {
 	pods        *informer[*corev1.Pod]
 	slices      *informer[*discoveryv1.EndpointSlice]
 	drains      drains
+	ahead       Ahead
 	queue       []Step
 	queuedIn    Mode
 	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
@@ -97,6 +98,8 @@ func (s *stayput) run() {
 		Recorded: s.recorded, Now: s.now}
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
+	s.ahead = s.ahead.Next(r.Pods, s.now)
+	r.Ahead = s.ahead
 	r.Rehearsal = s.rehearsal(r.Target())
 	plan := r.Plan()
 	s.stopsForNothing(plan)
@@ -280,9 +283,8 @@ func (w *world) mayBeOut() int {
 	return max(1, int(w.deployment().maxUnavailable()))
 }
 
-func (j *judge) readySet(w *world, name string, ready bool) {
-	pod := w.pods.objects[name]
-	runs := w.runsItsSpec(pod)
+func (j *judge) readySet(w *world, name string, pod *corev1.Pod) {
+	ready, runs := isTrue(pod, corev1.PodReady), w.runsItsSpec(pod)
 	if ready && !Closed(pod) && runs {
 		delete(j.out, name)
 	}
@@ -440,6 +442,7 @@ func (w *world) watch(process int) int {
 // tick is one random event.
 func (w *world) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
+	w.kubelet.retract()
 	switch w.rng.Intn(12) {
 	case 0, 1:
 		w.endpointsController.pods.advance(1 + w.rng.Intn(4))
@@ -594,6 +597,7 @@ func (w *world) calm() {
 			w.stayput.deliver(watch, 100)
 		}
 		w.kubelet.pods.advance(100)
+		w.kubelet.retract()
 		w.endpointsController.pods.advance(100)
 		w.endpointsController.run()
 		w.deploymentController.run()
@@ -756,6 +760,7 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w := newWorld(t, seed, tracing)
 	w.pull.parallel = int(seed % 3)
 	w.kubelet.lags = true
+	w.says = seed%3 > 0
 	w.mirror = seed%4 == 1
 	w.calm()
 	w.rules.loose = w.rng.Intn(2) == 0

@@ -15,7 +15,7 @@ func TestStray(t *testing.T) {
 			drained(pod)
 			move := Move{Hash: "b", Containers: map[string]MovedContainer{"app": {Image: "v2", Unsure: true, At: metav1.NewTime(at)}}}
 			pod.Annotations = map[string]string{AnnotationMove: move.String()}
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: "v1",
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: "v1", Ready: true,
 				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 		}
 	}

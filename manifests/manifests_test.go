@@ -138,7 +138,7 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 			`"` + inplace.LabelPuller + `"`, `["` + inplace.AnnotationMove + `", "` + inplace.AnnotationBorrowed + `"`, `"` + string(inplace.ConditionServing) + `"`},
 		"base/webhooks.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationDecision + `"`},
 		"base/rbac.yaml":     {"resourceNames: [" + inplace.Lease + "]"},
-		"reopen/policy.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`, `"` + inplace.AnnotationBorrowed + `"`,
+		"ready/policy.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`, `"` + inplace.AnnotationBorrowed + `"`,
 			`"` + string(inplace.ConditionServing) + `"`},
 		"install.mk": {"RELEASED := " + image(t)},
 	} {
@@ -151,7 +151,7 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 }
 
 func TestKustomizationHasEveryFile(t *testing.T) {
-	for _, folder := range []string{"base", "reopen"} {
+	for _, folder := range []string{"base", "ready"} {
 		var kustomization struct{ Resources []string }
 		decode(t, read(t, folder+"/kustomization.yaml"), &kustomization)
 		files, err := filepath.Glob(folder + "/*.yaml")

@@ -144,7 +144,10 @@ func trimSpec(spec *corev1.PodSpec) {
 // trimContainer leaves the names of variables and the places of volumes: by them a rehearsal tells what admission adds.
 func trimContainer(c *corev1.Container) {
 	c.Command, c.Args, c.EnvFrom, c.VolumeDevices = nil, nil, nil, nil
-	c.LivenessProbe, c.ReadinessProbe, c.StartupProbe, c.SecurityContext = nil, nil, nil, nil
+	c.LivenessProbe, c.ReadinessProbe, c.SecurityContext = nil, nil, nil
+	if c.StartupProbe != nil {
+		c.StartupProbe = &corev1.Probe{PeriodSeconds: c.StartupProbe.PeriodSeconds}
+	}
 	c.Resources, c.ResizePolicy, c.Ports = corev1.ResourceRequirements{}, nil, nil
 	for i := range c.Env {
 		c.Env[i] = corev1.EnvVar{Name: c.Env[i].Name}

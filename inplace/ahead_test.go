@@ -1,0 +1,99 @@
+package inplace
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// aheadSince is Ready by the word of the API server alone.
+func aheadSince(at time.Time) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		*condition(pod, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: messageAhead,
+			LastTransitionTime: metav1.NewTime(at)}
+	}
+}
+
+func TestReadyCountsWhenItLasts(t *testing.T) {
+	readyAfter := func(up time.Duration) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			probed(&corev1.Probe{PeriodSeconds: 10}, &corev1.Probe{}, 0)(pod)
+			condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(start.Add(-2 * time.Second))
+			pod.Status.ContainerStatuses[0].State = runningSince(start.Add(-2*time.Second - up))
+		}
+	}
+	none := func(*corev1.Pod) {}
+	cases := map[string]struct {
+		change func(*corev1.Pod)
+		seen   time.Duration // ago; 0 if it was not seen
+		want   bool
+		wait   time.Duration
+	}{
+		"its kubelet says so":             {none, 0, true, 0},
+		"seen just now":                   {aheadSince(start), time.Millisecond, false, lasts - time.Millisecond},
+		"seen long enough":                {aheadSince(start), lasts, true, 0},
+		"not seen to come":                {aheadSince(start), 0, false, time.Second + lasts},
+		"not seen to come, but long ago":  {aheadSince(start.Add(-time.Second - lasts)), 0, true, 0},
+		"seen late":                       {aheadSince(start.Add(-time.Minute)), time.Millisecond, true, 0},
+		"its startup probe may not know":  {readyAfter(time.Second), 0, false, 12 * time.Second},
+		"its startup probe has had turns": {readyAfter(time.Minute), 0, true, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), c.change)
+			d := draft{}
+			if c.seen > 0 {
+				d.ahead = Ahead{pod.UID: start.Add(-c.seen)}
+			}
+			if got, wait := d.lasting(pod, start); got != c.want || wait != c.wait {
+				t.Errorf("lasting is %t, to be looked at again in %s; want %t, %s", got, wait, c.want, c.wait)
+			}
+		})
+	}
+}
+
+// TestNextTurnWaitsForReadyToLast: of three pods one may be out, and one has just come back.
+func TestNextTurnWaitsForReadyToLast(t *testing.T) {
+	for seen, closes := range map[time.Duration]int{time.Millisecond: 0, lasts: 1} {
+		f := newFleet(t, 3)
+		f.edit(app{image: "v2"})
+		f.once()
+		back := f.Pods[0]
+		back.Spec.Containers[0].Image = "v2"
+		back.Labels[labelRevisionHash] = f.Target().Labels[labelRevisionHash]
+		conditionIs(ConditionServing, corev1.ConditionTrue)(back)
+		aheadSince(f.Now)(back)
+		f.Ahead = Ahead{back.UID: f.Now.Add(-seen)}
+		got := 0
+		for _, step := range f.Plan().Steps {
+			if Closes(step) {
+				got++
+			}
+		}
+		if got != closes {
+			t.Errorf("seen for %s: %d gates close, want %d", seen, got, closes)
+		}
+	}
+}
+
+func TestAheadForgetsWhoIsNot(t *testing.T) {
+	r := fixture(2, app{image: "v1"})
+	rs := r.replicaSet("a", app{image: "v1"}, 2)
+	r.pod("said", rs)
+	r.pod("first", rs, aheadSince(start))
+	r.pod("known", rs, aheadSince(start))
+	before := start.Add(-time.Minute)
+	got := Ahead{"said": before, "known": before, "gone": before}.Next(r.Pods, start)
+	for uid, want := range map[types.UID]time.Time{"first": start, "known": before} {
+		if !got[uid].Equal(want) {
+			t.Errorf("%s is seen since %s, want %s", uid, got[uid], want)
+		}
+	}
+	if len(got) != 2 {
+		t.Errorf("seen are %v", got)
+	}
+}

@@ -1,0 +1,234 @@
+package cel
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+const (
+	readyPolicy = "../ready/policy.yaml"
+	writes      = 6000
+)
+
+// TestReadyIsTheRule has the policy and the rule in Go store thousands of random writes. The same must come of each.
+func TestReadyIsTheRule(t *testing.T) {
+	p, seen := compile(t, readyPolicy), map[string]int{}
+	for seed := range int64(writes) {
+		g := generator{rand.New(rand.NewSource(seed))}
+		old, sent, by := g.write()
+		want := sent.DeepCopy()
+		want.Status.Conditions = inplace.StoredConditions(old, sent, inplace.WriterOf(by.Name, by.Groups, sent.Spec.NodeName))
+		got, err := p.store(old, sent, by)
+		switch {
+		case err != nil:
+			t.Fatalf("seed %d: the policy fails: %v", seed, err)
+		case !equality.Semantic.DeepEqual(byType(got), byType(want)) || !equality.Semantic.DeepEqual(rest(got), rest(sent)):
+			t.Fatalf("seed %d, by %s:\n old %s\nsent %s\nrule %s\n CEL %s\nmark %s", seed, by.Name, text(old.Status.Conditions),
+				text(sent.Status), text(byType(want)), text(byType(got)), sent.Annotations["stayput.dev/move"])
+		}
+		seen[what(sent, want)]++
+	}
+	for _, must := range []string{"opens", "opens, becomes ready", "becomes ready", "becomes unready", "nothing"} {
+		if seen[must] < writes/100 {
+			t.Errorf("%q is what becomes of %d of %d writes only: %v", must, seen[must], writes, seen)
+		}
+	}
+}
+
+// TestReadyWithinItsBudget has a pod as large as any, at which a policy that is too dear would fail.
+func TestReadyWithinItsBudget(t *testing.T) {
+	p, g := compile(t, readyPolicy), generator{rand.New(rand.NewSource(1))}
+	const containers = 40
+	pod := g.pod(containers)
+	move := inplace.Move{Hash: "5d9f7c6b8", Generation: pod.Generation, Containers: map[string]inplace.MovedContainer{}}
+	for i := range pod.Status.ContainerStatuses {
+		status := &pod.Status.ContainerStatuses[i]
+		image := "registry.example/" + strings.Repeat("x", 200)
+		status.Image, status.ImageID = image+":2", image+"@sha256:"+strings.Repeat("2", 64)
+		status.RestartCount, pod.Spec.Containers[i].StartupProbe = 1, &corev1.Probe{PeriodSeconds: 1}
+		status.ContainerID, status.Ready, status.State = "containerd://"+strings.Repeat("2", 64), true, running(g.time())
+		move.Containers[status.Name] = inplace.MovedContainer{Image: image + ":2", ImageID: image + "@sha256:" + strings.Repeat("1", 64),
+			ContainerID: "containerd://" + strings.Repeat("1", 64), Unready: true}
+	}
+	pod.Annotations = map[string]string{inplace.AnnotationMove: move.String()}
+	pod.Status.ObservedGeneration = pod.Generation
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: inplace.ConditionServing, Status: corev1.ConditionFalse, ObservedGeneration: pod.Generation - 1, LastTransitionTime: g.time()},
+		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(g.time().Add(time.Hour))},
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", LastTransitionTime: g.time()},
+	}
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+	stored, err := p.store(pod, pod, kubelet(pod.Spec.NodeName))
+	if err != nil {
+		t.Fatalf("a mark of %d bytes for %d containers: %v", len(move.String()), containers, err)
+	}
+	if got := what(pod, stored); got != "opens, becomes ready" {
+		t.Errorf("what becomes of it: %s", got)
+	}
+}
+
+// what tells what is stored otherwise than it was sent.
+func what(sent, stored *corev1.Pod) string {
+	var did []string
+	if status(stored, inplace.ConditionServing) != status(sent, inplace.ConditionServing) {
+		did = append(did, "opens")
+	}
+	switch before, after := status(sent, corev1.PodReady), status(stored, corev1.PodReady); {
+	case before == after:
+	case after == corev1.ConditionTrue:
+		did = append(did, "becomes ready")
+	default:
+		did = append(did, "becomes unready")
+	}
+	if len(did) == 0 {
+		return "nothing"
+	}
+	return strings.Join(did, ", ")
+}
+
+func status(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatus {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// byType are the conditions in the order of their types, which is none in what is stored.
+func byType(pod *corev1.Pod) []corev1.PodCondition {
+	return slices.SortedFunc(slices.Values(pod.Status.Conditions), func(a, b corev1.PodCondition) int {
+		return strings.Compare(string(a.Type), string(b.Type))
+	})
+}
+
+// rest is all but the conditions.
+func rest(pod *corev1.Pod) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.Status.Conditions, pod.TypeMeta = nil, metav1.TypeMeta{}
+	return pod
+}
+
+func text(object any) string {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
+func kubelet(node string) *user.DefaultInfo {
+	return &user.DefaultInfo{Name: "system:node:" + node, Groups: []string{"system:nodes", "system:authenticated"}}
+}
+
+func running(since metav1.Time) corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: since}}
+}
+
+// generator makes writes that are mostly near to what happens, and sometimes not.
+type generator struct{ *rand.Rand }
+
+// mostly is one of the others in one of eight cases.
+func mostly[T any](g generator, usual T, others ...T) T {
+	if g.Intn(8) == 0 {
+		return others[g.Intn(len(others))]
+	}
+	return usual
+}
+
+func pick[T any](g generator, values ...T) T { return values[g.Intn(len(values))] }
+
+func (g generator) time() metav1.Time {
+	return metav1.NewTime(time.Unix(1_800_000_000+int64(g.Intn(40)), 0))
+}
+
+func (g generator) write() (old, sent *corev1.Pod, by *user.DefaultInfo) {
+	sent = g.pod(1 + g.Intn(3))
+	g.mark(sent)
+	g.conditions(sent)
+	old = sent.DeepCopy()
+	if g.Intn(3) > 0 {
+		g.conditions(old)
+	}
+	stayput := &user.DefaultInfo{Name: "system:serviceaccount:stayput-system:stayput", Groups: []string{"system:serviceaccounts"}}
+	node := kubelet(mostly(g, sent.Spec.NodeName, "other", ""))
+	node.Groups = mostly(g, node.Groups, []string{"system:authenticated"})
+	return old, sent, pick(g, node, node, stayput, mostly(g, node, &user.DefaultInfo{Name: "somebody", Groups: []string{"system:masters"}}))
+}
+
+func (g generator) pod(containers int) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", CreationTimestamp: g.time(), Generation: mostly(g, int64(2), 0, 1, 3)}}
+	pod.Spec.NodeName = mostly(g, "n", "")
+	pod.Status.ObservedGeneration = mostly(g, pod.Generation, 0, 1)
+	for i := range containers {
+		name := pick(g, "a", "app", "image", "containers") + fmt.Sprint(i)
+		container := corev1.Container{Name: name, Image: pick(g, "v1", "v2")}
+		if g.Intn(4) == 0 {
+			container.StartupProbe = &corev1.Probe{PeriodSeconds: int32(g.Intn(12))}
+		}
+		pod.Spec.Containers = append(pod.Spec.Containers, container)
+		if g.Intn(12) > 0 {
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, g.status(name))
+		}
+	}
+	pod.Spec.ReadinessGates = mostly(g, []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}},
+		nil, []corev1.PodReadinessGate{{ConditionType: "example.com/lb"}, {ConditionType: inplace.ConditionServing}})
+	return pod
+}
+
+func (g generator) status(name string) corev1.ContainerStatus {
+	status := corev1.ContainerStatus{Name: name, Image: pick(g, "v1", "v2", "docker.io/library/v2:latest"), ImageID: mostly(g, pick(g, "sha256:1", "sha256:2"), ""),
+		ContainerID: mostly(g, pick(g, "cri://1", "cri://2"), ""), Ready: g.Intn(2) == 0, RestartCount: int32(g.Intn(2))}
+	if g.Intn(6) > 0 {
+		status.State = running(g.time())
+	}
+	return status
+}
+
+func (g generator) mark(pod *corev1.Pod) {
+	move := inplace.Move{Hash: "h", Generation: mostly(g, pod.Generation, 0, 1), Containers: map[string]inplace.MovedContainer{}}
+	for _, container := range pod.Spec.Containers {
+		if g.Intn(4) > 0 {
+			move.Containers[container.Name] = inplace.MovedContainer{Image: pick(g, "v1", "v2", "v2:latest"), ImageID: mostly(g, "sha256:1", ""),
+				ContainerID: mostly(g, "cri://1", ""), At: g.time(), Unsure: g.Intn(12) == 0, Unready: g.Intn(3) == 0}
+		}
+	}
+	if g.Intn(6) == 0 {
+		move.Back = map[string]string{pod.Spec.Containers[0].Name: "v1"}
+	}
+	pod.Annotations = map[string]string{inplace.AnnotationMove: mostly(g, move.String(), "", "{", strings.Repeat(" ", 40<<10)+move.String())}
+	if g.Intn(12) == 0 {
+		pod.Annotations[inplace.AnnotationBorrowed] = pick(g, "true", "")
+	}
+}
+
+func (g generator) conditions(pod *corev1.Pod) {
+	pod.Status.Conditions = nil
+	bit := func() corev1.ConditionStatus {
+		return mostly(g, pick(g, corev1.ConditionTrue, corev1.ConditionFalse), corev1.ConditionUnknown)
+	}
+	add := func(kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string, generation int64) {
+		if g.Intn(12) > 0 {
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: status, Reason: reason, Message: message,
+				ObservedGeneration: generation, LastTransitionTime: g.time()})
+		}
+	}
+	add(inplace.ConditionServing, pick(g, bit(), corev1.ConditionFalse), pick(g, "", "UpdatingInPlace"), mostly(g, "", "said by somebody"), mostly(g, int64(1), 0, 2))
+	if len(pod.Spec.ReadinessGates) > 1 {
+		add("example.com/lb", bit(), "", "", 0)
+	}
+	add(corev1.ContainersReady, mostly(g, corev1.ConditionTrue, corev1.ConditionFalse), "", "", 2)
+	add(corev1.PodReady, bit(), mostly(g, "ReadinessGatesNotReady", "ContainersNotReady", ""), pick(g, "", "gates"), 2)
+}
