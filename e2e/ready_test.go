@@ -61,7 +61,6 @@ func readyIsWhatItIs(t *testing.T) {
 		"the gate was closed since":       func(r *report) { r.status.Conditions[0].ObservedGeneration = 2 },
 		"nobody knows when it was closed": func(r *report) { r.status.Conditions[0].ObservedGeneration = 0 },
 		"no kubelet reports":              func(r *report) { r.group = "system:authenticated" },
-		"another node's kubelet reports":  func(r *report) { r.user = "system:node:elsewhere" },
 		"the kubelet does not know of the gate": func(r *report) {
 			delete(r.annotations, moveAnnotation)
 			r.status.Conditions[2].Status, r.status.Conditions[2].Reason = corev1.ConditionTrue, ""
@@ -91,7 +90,7 @@ func stray() *corev1.Pod {
 
 // report is what somebody of a group says of a pod, and what Stayput has noted on it.
 type report struct {
-	user, group string
+	group       string
 	annotations map[string]string
 	status      corev1.PodStatus
 }
@@ -100,7 +99,6 @@ type report struct {
 func restarted() *report {
 	now := metav1.Now()
 	r := &report{
-		user:        "system:node:nowhere",
 		group:       "system:nodes",
 		annotations: map[string]string{moveAnnotation: `{"hash":"h","generation":2,"containers":{` + appMoved + "," + sideMoved + `}}`},
 		status: corev1.PodStatus{
@@ -148,7 +146,7 @@ func (s *stage) stores(name string, change func(*report), want string) {
 	patch := manifest(s.T, map[string]any{"metadata": map[string]any{"annotations": r.annotations}, "status": r.status})
 	state := func(kind string) string { return `{.status.conditions[?(@.type=="` + kind + `")].status}` }
 	got := s.kubectl("", "patch", "pod", "stray", "--subresource=status", "--type=merge", "-p", patch, "--dry-run=server",
-		"--as="+r.user, "--as-group="+r.group, "--as-group=system:masters", // kubectl reads what no kubelet may
+		"--as=system:node:nowhere", "--as-group="+r.group, "--as-group=system:masters", // kubectl reads what no kubelet may
 		"-o", "jsonpath="+state(servingGate)+" "+state("Ready"))
 	if got != want {
 		s.Errorf("%s: gate and Ready are %q instead of %q", name, got, want)
