@@ -225,7 +225,7 @@ func (s *replicaSet) missing() int { return max(0, s.size()-len(s.pods)) }
 
 // borrow raises the target by what the update may have more and has use for.
 func (v *view) borrow() bool {
-	if v.target == nil || v.paused() || !v.borrowing() || slices.ContainsFunc(v.sets, (*replicaSet).unsettled) {
+	if v.target == nil || v.paused() || !v.borrowing() || v.givesUp() || slices.ContainsFunc(v.sets, (*replicaSet).unsettled) {
 		return false
 	}
 	more := min(int(v.Deployment.maxSurge()), v.needy()) - v.loan()

@@ -86,6 +86,7 @@ func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 		own, m.change = m.revision.containers, m.revision.change
 	}
 	m.podState = v.state(pod, own, v.rehearsed, v.updated(m), v.DaemonSet.Spec.MinReadySeconds, v.Now)
+	m.unheard = unheard(v.nodes[pod.Spec.NodeName]) && v.Mode.Manages()
 	return m
 }
 

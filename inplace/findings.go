@@ -19,7 +19,7 @@ import (
 // never changes: it is no state, and forgetting it costs time only.
 
 const (
-	// mostFound bounds the text of what is remembered, twice: templates have a few KiB.
+	// mostFound bounds the text of what is remembered, twice, and what is made of it takes several times that: templates have a few KiB.
 	mostFound = 2 << 20
 	// longestFound is the longest text by which anything is remembered.
 	longestFound = 64 << 10

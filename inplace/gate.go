@@ -22,7 +22,13 @@ func Unopened(pod *corev1.Pod) bool { return Gated(pod) && condition(pod, Condit
 // AwaitsGate tells whether the pod waits for its gate to be opened for the first time, which any replica may do. Where the API server opens
 // gates itself, that comes with the kubelet's first report: see ready.go. Before it, no gate keeps the pod from anything.
 func AwaitsGate(pod *corev1.Pod) bool {
-	return Unopened(pod) && condition(pod, corev1.ContainersReady) != nil
+	return Unopened(pod) && (condition(pod, corev1.ContainersReady) != nil || unplaced(pod))
+}
+
+// unplaced: the scheduler has found no node for the pod. It may wait for one longer than managers live.
+func unplaced(pod *corev1.Pod) bool {
+	scheduled := condition(pod, corev1.PodScheduled)
+	return scheduled != nil && scheduled.Status == corev1.ConditionFalse
 }
 
 // gateSeenAfter is how long after its transition a gate is taken to be known to the kubelet; several times what that takes.
@@ -131,7 +137,7 @@ func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
 		switch {
 		case AwaitsGate(s.pod):
 			d.step(openGate(s.pod, now, "born"))
-		case Closed(s.pod) && !s.turn && !s.goes:
+		case Closed(s.pod) && !s.turn && !s.goes && !s.unheard:
 			open, wait := s.mayReopen(now)
 			d.again(wait)
 			if open {

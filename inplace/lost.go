@@ -1,12 +1,20 @@
 package inplace
 
-// lose finds the pods that are lost: not Ready, and on a node whose kubelet nobody hears of.
+import corev1 "k8s.io/api/core/v1"
+
+// lose finds the pods that are lost: not Ready, and on a node whose kubelet nobody hears of. One that was patched in the seconds before that was
+// known waits for its kubelet like one that has yet to be.
 func (v *view) lose() {
 	for _, m := range v.members {
-		node := v.nodes[m.pod.Spec.NodeName]
-		m.lost = node != nil && silent(node) && m.owner != v.target && m.toRestart() && !m.ready()
+		waits := m.owner != v.target && m.toRestart() || m.owner == v.target && !m.arrived && !m.move.observed(m.pod)
+		silent := unheard(v.nodes[m.pod.Spec.NodeName])
+		m.unheard = silent && v.Mode.Manages()
+		m.lost = silent && waits && !m.ready()
 	}
 }
+
+// unheard tells whether nobody hears of the node's kubelet; of one that is not known, nobody can say.
+func unheard(node *corev1.Node) bool { return node != nil && silent(node) }
 
 // givenUp are the ReplicaSets that are to have others in place of their lost pods. More of those than may be missed are no lost node but
 // an outage, in which new pods help nobody. If other pods are not Ready, nobody could say which of them would be deleted. And a lost pod may

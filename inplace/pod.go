@@ -29,6 +29,9 @@ type podState struct {
 	lacks string
 	// turn: its gate is closed because it is to be patched next, or to go.
 	turn bool
+	// unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (ready.go), a gate
+	// that opens would have the pod Ready for as long as the node is away.
+	unheard bool
 	// borrowed: it exists only while others are updated. goes: it is given back.
 	borrowed, goes bool
 }

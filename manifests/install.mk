@@ -55,7 +55,7 @@ install: install-check $(if $(IMAGE),,image) ## install Stayput into the cluster
 		| sed "s|image: $(RELEASED)$$|image: $${image:-$$(cat $(BUILT))}|" \
 		| $(KUBECTL) apply -f -
 	@# stayput-reopen is what stayput-ready was; each would change what the other does not see.
-	@if $(MUTATES); then $(KUBECTL) apply -k manifests/ready; $(KUBECTL) delete $(FORMER) --ignore-not-found; fi
+	@if $(MUTATES); then $(KUBECTL) delete $(FORMER) --ignore-not-found; $(KUBECTL) apply -k manifests/ready; fi
 	@$(STAYPUT) rollout status deployment/stayput --timeout=180s
 	@for i in 0 1 2; do $(KUBECTL) wait $(ADMISSION) --for="jsonpath={.webhooks[$$i].clientConfig.caBundle}" --timeout=60s >/dev/null; done
 	@# Until somebody leads, updates are native.
@@ -69,7 +69,8 @@ install-check:
 		{ echo "cert-manager is missing in this cluster: install it first, https://cert-manager.io/docs/installation/" >&2; exit 1; }
 
 # First the managers leave as they do when a node is drained: while one leads, native writes must be held, or two would take pods out of
-# service. Then nothing is asked any more, then what is under way is given back, then the rest goes. Gates are reopened to the end.
+# service. Then nothing is asked any more, then what is under way is given back, then the rest goes. What is Ready, kubelets say by themselves by
+# then: gates are opened in the end whatever has become of a pod, and one whose node is down would be Ready.
 .PHONY: uninstall
 uninstall: ## give every update back to Kubernetes, then remove Stayput
 	@if $(INSTALLED); then \
@@ -77,8 +78,8 @@ uninstall: ## give every update back to Kubernetes, then remove Stayput
 		$(STAYPUT) wait pod -l app.kubernetes.io/component=manager --for=delete --timeout=120s; \
 	fi
 	@$(KUBECTL) delete $(ADMISSION) $(POLICIES) --ignore-not-found
-	@if $(INSTALLED); then $(MAKE) --no-print-directory uninstall-release; fi
 	@if $(MUTATES); then $(KUBECTL) delete -k manifests/ready --ignore-not-found; $(KUBECTL) delete $(FORMER) --ignore-not-found; fi
+	@if $(INSTALLED); then $(MAKE) --no-print-directory uninstall-release; fi
 	@$(KUBECTL) kustomize $(OVERLAY) | $(KUBECTL) delete --ignore-not-found --timeout=180s -f -
 
 .PHONY: uninstall-release

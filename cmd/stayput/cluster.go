@@ -106,8 +106,9 @@ func withoutAddresses(object any) (any, error) {
 	follows := inplace.SliceFollowsPods(slice)
 	for i := range slice.Endpoints {
 		endpoint := &slice.Endpoints[i]
-		if endpoint.TargetRef != nil && endpoint.TargetRef.Kind == "Pod" {
+		if target := endpoint.TargetRef; target != nil && target.Kind == "Pod" {
 			endpoint.Addresses = nil
+			endpoint.TargetRef = &corev1.ObjectReference{Kind: target.Kind, Name: target.Name, UID: target.UID}
 		}
 		endpoint.Zone, endpoint.Hints, endpoint.DeprecatedTopology, endpoint.Hostname = nil, nil, nil, nil
 		if !follows {

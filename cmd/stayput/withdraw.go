@@ -9,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,7 @@ import (
 const (
 	ownDeployment    = "stayput"
 	ownConfiguration = "stayput"
+	readyPolicy      = "stayput-ready"
 )
 
 var (
@@ -100,19 +102,21 @@ func namesOf(ctx context.Context, c client.Client, namespace string) ([]string, 
 // askNobody deletes what has API servers ask Stayput, and what they would refuse while updates are given back.
 func askNobody(ctx context.Context, c client.Client) error {
 	for _, object := range judges() {
-		if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+		if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
 			return fmt.Errorf("delete %s %s: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
 		}
 	}
 	return nil
 }
 
-// judges are Stayput's webhook configurations, and its policies with their bindings. A MutatingAdmissionPolicy is none: gates are
-// reopened to the end.
+// judges are Stayput's webhook configurations, and its policies with their bindings. Older clusters do not serve MutatingAdmissionPolicies. That of
+// Ready goes before gates are opened whatever has become of a pod: one whose node is down would be Ready.
 func judges() []client.Object {
 	all := []client.Object{
 		judge("MutatingWebhookConfiguration", ownConfiguration),
 		judge("ValidatingWebhookConfiguration", ownConfiguration),
+		judge("MutatingAdmissionPolicyBinding", readyPolicy),
+		judge("MutatingAdmissionPolicy", readyPolicy),
 	}
 	for _, policy := range ownPolicies {
 		all = append(all, judge("ValidatingAdmissionPolicyBinding", policy), judge("ValidatingAdmissionPolicy", policy))

@@ -123,10 +123,10 @@ func TestWithdrawStops(t *testing.T) {
 	})
 }
 
-// TestWithdrawKnowsTheManifests: it removes every webhook configuration and ValidatingAdmissionPolicy that is installed, and no other.
+// TestWithdrawKnowsTheManifests: it removes every webhook configuration and policy that is installed, and no other.
 func TestWithdrawKnowsTheManifests(t *testing.T) {
 	var installed, removed []string
-	files, err := filepath.Glob("../../manifests/base/*.yaml")
+	files, err := filepath.Glob("../../manifests/[br]*/*.yaml") // base and ready
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestWithdrawKnowsTheManifests(t *testing.T) {
 			if err := yaml.Unmarshal(document, &object); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			if strings.HasSuffix(object.Kind, "WebhookConfiguration") || strings.HasPrefix(object.Kind, "ValidatingAdmissionPolicy") {
+			if strings.HasSuffix(object.Kind, "WebhookConfiguration") || strings.Contains(object.Kind, "AdmissionPolicy") {
 				installed = append(installed, object.Kind+" "+object.Name)
 			}
 		}
