@@ -54,6 +54,28 @@ func TestUnopened(t *testing.T) {
 	}
 }
 
+func TestAwaitsGate(t *testing.T) {
+	for name, c := range map[string]struct {
+		conditions []corev1.PodCondition
+		want       bool
+	}{
+		"nobody has said anything": {nil, false},
+		"its kubelet is about to":  {[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}, false},
+		"its kubelet has reported": {[]corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}}, true},
+		"there is no node for it":  {[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}, true},
+		"it was opened when born":  {[]corev1.PodCondition{{Type: corev1.ContainersReady}, {Type: ConditionServing, Status: corev1.ConditionTrue}}, false},
+		"the leader has closed it": {[]corev1.PodCondition{{Type: corev1.ContainersReady}, {Type: ConditionServing}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), func(pod *corev1.Pod) { pod.Status.Conditions = c.conditions })
+			if got := AwaitsGate(pod); got != c.want {
+				t.Errorf("it awaits its gate: %t", got)
+			}
+		})
+	}
+}
+
 func TestKeptOut(t *testing.T) {
 	closedAt := func(ago time.Duration, ready corev1.ConditionStatus, why string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
