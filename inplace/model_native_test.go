@@ -373,14 +373,14 @@ func (w *world) deleteReplicaSet(name string) {
 	default:
 		w.logf("native: clean up %s", name)
 		remove(w, w.sets, name)
-		w.collectGarbage(rs)
+		w.collectGarbage()
 	}
 }
 
-// collectGarbage deletes the pods of a ReplicaSet that is gone.
-func (w *world) collectGarbage(rs *ReplicaSet) {
+// collectGarbage deletes the pods of ReplicaSets that are gone; also those that are made after that, by a controller that does not know yet.
+func (w *world) collectGarbage() {
 	for _, pod := range sorted(w.pods.objects) {
-		if metav1.IsControlledBy(pod, rs) && live(pod) {
+		if w.sets.objects[metav1.GetControllerOf(pod).Name] == nil && live(pod) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("collect garbage: %v", err)
 			}

@@ -83,7 +83,14 @@ func (m Move) followed(pod *corev1.Pod) bool {
 
 // gone: it does not run, or has become unready since the patch, or is certainly another one than before.
 func (c MovedContainer) gone(status corev1.ContainerStatus) bool {
-	return status.State.Running == nil || !c.Unready && !status.Ready || !c.Unsure && c.replaced(status)
+	return status.State.Running == nil || c.stops(status) || !c.Unsure && c.replaced(status)
+}
+
+// stops: it has become unready since the patch. One with another ID may have failed before its kubelet knew of the patch, and come again as it
+// was.
+func (c MovedContainer) stops(status corev1.ContainerStatus) bool {
+	same := status.ContainerID != "" && status.ContainerID == c.ContainerID
+	return !c.Unready && !status.Ready && (c.Unsure || same)
 }
 
 // restarted tells whether every patched container is certainly another one than before.

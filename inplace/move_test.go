@@ -99,6 +99,7 @@ func TestMayReopen(t *testing.T) {
 		"a crash before the patch":                        {true, []func(*corev1.Pod){restarted}, false},
 		"observed before the kill":                        {true, []func(*corev1.Pod){observed}, false},
 		"observed, and its container down":                {true, []func(*corev1.Pod){observed, unready}, true},
+		"observed, down, but it came again as it was":     {true, []func(*corev1.Pod){observed, restarted, unready}, false},
 		"observed, and it was down before":                {true, []func(*corev1.Pod){observed, unready, wasUnready}, false},
 		"observed, and it does not run":                   {true, []func(*corev1.Pod){observed, stopped, wasUnready}, true},
 		"observed, and a container that stays is down":    {true, []func(*corev1.Pod){observed, neighbour}, false},
