@@ -281,7 +281,7 @@ func (j *judge) highestRevision(than *appsv1.ReplicaSet) int64 {
 // spec: only users own fields of a workload's spec.
 func (j *judge) spec(e event, of metav1.Object) {
 	for _, entry := range of.GetManagedFields() {
-		byUser := strings.HasPrefix(entry.Manager, "kubectl") || strings.HasPrefix(entry.Manager, user)
+		byUser := strings.HasPrefix(entry.Manager, "kubectl") || entry.Manager == "helm" || strings.HasPrefix(entry.Manager, user)
 		if !byUser && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:spec"`)) {
 			j.violation(e, "%s wrote its spec", entry.Manager)
 		}
