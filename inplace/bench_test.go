@@ -133,7 +133,7 @@ func (f *fleet) addHalfway(i, nodes int) {
 		hash = "2"
 	}
 	pod.Labels[labelRevisionHash] = hash
-	pod.Spec.Containers = furnished("v" + hash).Containers()
+	pod.Spec.Containers = furnished("v" + hash).Typed().Spec.Containers
 	f.addNode(pod.Spec.NodeName).Status.Images = imagesOnNode("v1", "v2", "s1")
 	if isDrained {
 		drained(pod)

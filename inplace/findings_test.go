@@ -59,7 +59,7 @@ func TestFindingsAreFoundOnceAndForgotten(t *testing.T) {
 func TestFindingsAreNobodysToChange(t *testing.T) {
 	template := app{image: "v1"}.template()
 	template.Typed().Spec.Containers[0].Image = "mine"
-	template.Containers()[0].Image = "mine"
+	template.Typed().Spec.Containers[0].Image = "mine"
 	if image := template.Typed().Spec.Containers[0].Image; image != "v1" {
 		t.Errorf("the template's image is %s", image)
 	}

@@ -36,7 +36,7 @@ func TestObjectsKeepNewerFields(t *testing.T) {
 	if deployment.Name != "web" || *deployment.Spec.Replicas != 3 || deployment.Status.Replicas != 2 {
 		t.Errorf("decoded as %+v", deployment)
 	}
-	if got := deployment.Spec.Template.Containers(); len(got) != 1 || got[0].Name != "app" {
+	if got := deployment.Spec.Template.Typed().Spec.Containers; len(got) != 1 || got[0].Name != "app" {
 		t.Errorf("containers are %v", got)
 	}
 	raw, err := json.Marshal(deployment)

@@ -98,6 +98,3 @@ func (t Template) Labels() map[string]string { return t.Typed().Labels }
 
 // Annotations of the template.
 func (t Template) Annotations() map[string]string { return t.Typed().Annotations }
-
-// Containers of the template, without init containers.
-func (t Template) Containers() []corev1.Container { return t.Typed().Spec.Containers }

@@ -168,7 +168,7 @@ func TestStubsAreReadWhole(t *testing.T) {
 					t.Errorf("unread: %s", rollout.Unread)
 				}
 				for _, set := range rollout.ReplicaSets {
-					if containers := set.Spec.Template.Containers(); len(containers) != 1 || len(containers[0].Env[0].Value) != test.size || set.Labels["app"] != "web" {
+					if containers := set.Spec.Template.Typed().Spec.Containers; len(containers) != 1 || len(containers[0].Env[0].Value) != test.size || set.Labels["app"] != "web" {
 						t.Errorf("%s has not come whole", set.Name)
 					}
 				}
