@@ -37,7 +37,9 @@ type Plan struct {
 	// NotRehearsed is why nobody knows what admission makes of new pods; empty if that is known, or not asked.
 	NotRehearsed string
 	// After: look again then, even if nothing changes; 0 if that is not needed.
-	After    time.Duration
+	After time.Duration
+	// PutOff is what was due and waits for others to go along: see Beats.
+	PutOff   []PutOff
 	Progress Progress
 	// NotPulled is why images are not pulled before containers stop, on one node at least; empty where they are.
 	NotPulled string

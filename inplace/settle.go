@@ -84,7 +84,9 @@ func (v *view) settleOne(s *replicaSet) {
 	stay := s.staying()
 	switch {
 	case s.size() > stay && len(s.leaving) > 0:
-		s.wish.replicas = int32(stay)
+		if !v.anyDrainsSoon() || !v.putOff(putOffMove, beat, v.Now) {
+			s.wish.replicas = int32(stay)
+		}
 	case s.size() < stay && s.seen():
 		s.wish.replicas = int32(stay)
 	case s.size() == stay && s.observed():
@@ -92,6 +94,11 @@ func (v *view) settleOne(s *replicaSet) {
 			v.step(m.moveTo(v.target.rs, v.changeFrom(s.rs), v.Now))
 		}
 	}
+}
+
+// anyDrainsSoon: another pod may move along with those that are drained.
+func (v *view) anyDrainsSoon() bool {
+	return slices.ContainsFunc(v.members, func(m *member) bool { return m.drainsSoon && !m.goes })
 }
 
 // passOnUncreated has the target create the pods that a source cannot: natively, too, it is the old ReplicaSet that gives up

@@ -30,6 +30,7 @@ type stayput struct {
 	slices      *informer[*discoveryv1.EndpointSlice]
 	drains      drains
 	ahead       Ahead
+	beats       Beats
 	queue       []Step
 	queuedIn    Mode
 	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
@@ -49,7 +50,7 @@ type stayput struct {
 
 func newStayput(w *world) *stayput {
 	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), slices: w.slices.informer(),
-		drains: drains{out: map[types.UID]time.Time{}}, stale: true, running: true, scaled: map[string]bool{}}
+		drains: drains{out: map[types.UID]time.Time{}}, beats: Beats{}, stale: true, running: true, scaled: map[string]bool{}}
 }
 
 const leaseDuration = 15 * time.Second
@@ -99,10 +100,11 @@ func (s *stayput) run() {
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
 	s.ahead = s.ahead.Next(r.Pods, s.now)
-	r.Ahead = s.ahead
+	r.Ahead, r.Beats = s.ahead, s.beats
 	r.Rehearsal = s.rehearsal(r.Target())
 	plan := r.Plan()
 	s.stopsForNothing(plan)
+	s.beats = s.beats.Next(plan, s.now)
 	s.plannedOn, s.failed = &r, false
 	if !plan.Verdict.Held {
 		s.plannedOn = nil
