@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -95,17 +96,21 @@ func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if inplace.MayGo(pod) {
 		return false, nil
 	}
-	held, err := false, error(nil)
-	if inplace.Closed(pod) {
-		held, err = h.ownerHolds(ctx, h.Cached, pod)
-	}
-	if !held && err == nil {
-		held, err = h.ownerHolds(ctx, h.Live, pod)
-	}
+	held, err := h.heldClosed(ctx, pod, h.ownerHolds)
 	if held {
 		h.deletions.stay(ctx, owner(pod), h.surplusPasses(pod))
 	}
 	return held, err
+}
+
+// heldClosed believes the cache only that a pod is held whose gate is closed.
+func (h Handlers) heldClosed(ctx context.Context, pod *corev1.Pod, holds func(context.Context, observe.Reader, *corev1.Pod) (bool, error)) (bool, error) {
+	if inplace.Closed(pod) {
+		if held, err := holds(ctx, h.Cached, pod); held && err == nil {
+			return true, nil
+		}
+	}
+	return holds(ctx, h.Live, pod)
 }
 
 // ownerHolds tells whether the mark on the pod's ReplicaSet holds deletions.
@@ -151,7 +156,15 @@ func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return true, nil
 	}
-	rollout, err := h.Live.Deletion(ctx, pod, h.Cached)
+	stays, err := h.heldClosed(ctx, pod, h.holdsDaemon)
+	if stays {
+		h.daemonDeletions.stay(ctx, owner(pod), h.sameDaemons(pod))
+	}
+	return stays, err
+}
+
+func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+	rollout, err := reader.Deletion(ctx, pod, h.Cached)
 	if rollout == nil || err != nil {
 		return false, err
 	}
@@ -163,6 +176,27 @@ func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil
+}
+
+// sameDaemons tells whether the DaemonSet is what it was when it was first asked, and no gate of its pods has moved: its controller asks because
+// too few of them are out of service.
+func (h Handlers) sameDaemons(pod *corev1.Pod) func(context.Context) bool {
+	before := ""
+	return func(ctx context.Context) bool {
+		daemonSet, err := h.Cached.DaemonSetOf(ctx, pod)
+		if daemonSet == nil || err != nil {
+			return false
+		}
+		rollout, err := h.Cached.DaemonRolloutOf(ctx, daemonSet)
+		if err != nil {
+			return false
+		}
+		now := fmt.Sprint(daemonSet.Generation, rollout.ClosedGates())
+		if before == "" {
+			before = now
+		}
+		return now == before
+	}
 }
 
 func decodePod(req admission.Request, raw runtime.RawExtension) (*corev1.Pod, error) {
