@@ -27,7 +27,7 @@ const (
 // Plan is what to do now.
 type Plan struct {
 	Verdict Verdict
-	// Steps do not depend on one another: all may be carried out now, in order, whatever becomes of the others.
+	// Steps do not depend on one another: all may be carried out now, in the lots of Together, whatever becomes of the others.
 	Steps []Step
 	Phase Phase
 	// Message is one clause about the phase.

@@ -653,8 +653,10 @@ func (w *world) finish() {
 	w.calm()
 	w.obey()
 	w.calm()
-	if w.stayput.gone {
+	if w.stayput.gone || w.mute() {
 		w.resync()
+	}
+	if w.stayput.gone {
 		w.deleteStranded()
 		w.calm()
 	}
@@ -674,6 +676,11 @@ func (w *world) obey() {
 	delete(w.answers, "pods")
 	delete(w.answers, "pods/status")
 	w.stayput.stale = true
+}
+
+// mute: whatever could wake the Deployment controller is not taken from us.
+func (w *world) mute() bool {
+	return w.answers["replicasets"] != nil && w.answers["deployments/status"] != nil
 }
 
 func (w *world) complete() bool { return statusComplete(w.deployment(), w.deployment().Status) }

@@ -16,7 +16,7 @@ const (
 	// dwell is how long a refusal may take.
 	dwell = 250 * time.Millisecond
 	// lookEvery is how often it is seen whether the refusal still stands.
-	lookEvery = 10 * time.Millisecond
+	lookEvery = 20 * time.Millisecond
 	// mostOfFive and mostOfTwo are for how many objects at a time refusals may. Each keeps one of the native controller's workers, of which there
 	// are five (concurrent-deployment-syncs, concurrent-replicaset-syncs) or two (concurrent-daemonset-syncs); and there are two managers.
 	mostOfFive = 2
