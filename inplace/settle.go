@@ -105,8 +105,8 @@ func (v *view) counted(s *replicaSet) bool {
 	return s.seen() || s == v.target && s.observed() && !slices.ContainsFunc(v.sets, unseen)
 }
 
-// SurplusPasses tells whether pods of the ReplicaSet are too many only until our next step. Its controller has told what we wait for by then; of a
-// ReplicaSet that pods have come to, those that they have left tell.
+// SurplusPasses tells whether pods of the ReplicaSet are too many only until our next step: its controller need not tell anything before. Pods that
+// leave have been told of when their ReplicaSet was lowered; of those that have come to the target, the ReplicaSets tell that they have left.
 func (r Rollout) SurplusPasses(name string) bool {
 	at := slices.IndexFunc(r.ReplicaSets, func(rs *ReplicaSet) bool { return rs.Name == name })
 	if at < 0 {
@@ -114,9 +114,11 @@ func (r Rollout) SurplusPasses(name string) bool {
 	}
 	one, pods := r.ReplicaSets[at], r.livePods()
 	tooMany := func(rs *ReplicaSet) bool { return pods[rs.UID] > int(replicas(rs)) }
-	others := slices.ContainsFunc(r.ReplicaSets, func(rs *ReplicaSet) bool { return rs != one && tooMany(rs) })
-	told := one.Status.ObservedGeneration >= one.Generation && (int(one.Status.Replicas) == pods[one.UID] || !others)
-	return Settling(one) && tooMany(one) && told
+	observed := func(rs *ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
+	told := func(rs *ReplicaSet) bool { return observed(rs) && int(rs.Status.Replicas) >= pods[rs.UID] }
+	untold := func(rs *ReplicaSet) bool { return rs != one && tooMany(rs) && !told(rs) }
+	passes := told(one) || observed(one) && one == r.Target() && !slices.ContainsFunc(r.ReplicaSets, untold)
+	return Settling(one) && tooMany(one) && passes
 }
 
 // livePods counts those of each ReplicaSet.
