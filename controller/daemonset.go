@@ -52,6 +52,9 @@ func (d daemonSet) setEndpoints(endpoints inplace.Endpoints) { d.Endpoints = end
 
 func (d daemonSet) setAhead(ahead inplace.Ahead) { d.Ahead = ahead }
 
+// setBeats: nothing is put off, as neither replicas nor a status are ours to write.
+func (d daemonSet) setBeats(inplace.Beats) {}
+
 func (d daemonSet) pulling() *inplace.Pulling { return &d.Pull }
 
 func (d daemonSet) rehearsal() *inplace.Rehearsal { return &d.Rehearsal }

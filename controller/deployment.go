@@ -55,6 +55,8 @@ func (d deployment) setEndpoints(endpoints inplace.Endpoints) { d.Endpoints = en
 
 func (d deployment) setAhead(ahead inplace.Ahead) { d.Ahead = ahead }
 
+func (d deployment) setBeats(beats inplace.Beats) { d.Beats = beats }
+
 func (d deployment) pulling() *inplace.Pulling { return &d.Pull }
 
 func (d deployment) rehearsal() *inplace.Rehearsal { return &d.Rehearsal }

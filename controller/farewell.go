@@ -73,7 +73,7 @@ func lastSteps(read observe.Namespace) []inplace.Step {
 	return steps
 }
 
-// atATime is how many requests are made side by side where time is short.
+// atATime is how many requests are made side by side.
 const atATime = 16
 
 // sideBySide does it for each of the items, in their order, whatever becomes of the others, until the context ends.

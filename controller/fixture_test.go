@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +36,7 @@ type cluster struct {
 	recorder *events.FakeRecorder
 	registry *prometheus.Registry
 	metrics  *metrics
+	lock     sync.Mutex
 	patches  int
 	// refuse may fail the patch of an object.
 	refuse func(object client.Object, patch string) error
@@ -76,6 +78,8 @@ func (c *cluster) patchStatus(ctx context.Context, to client.Client, _ string, o
 }
 
 func (c *cluster) admit(object client.Object, patch client.Patch) error {
+	c.lock.Lock() // steps are carried out side by side
+	defer c.lock.Unlock()
 	c.patches++
 	body, err := patch.Data(object)
 	if err != nil || c.refuse == nil {

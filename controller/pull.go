@@ -29,6 +29,17 @@ func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, ro
 	}
 	rollout.setEndpoints(endpoints)
 	rollout.setAhead(r.seeAhead(workload, rollout.scene()))
+	beats := r.beats.of(workload)
+	if beats == nil {
+		beats = inplace.Beats{}
+	}
+	rollout.setBeats(beats)
+	plan, err := r.planWithQuotas(ctx, workload, rollout)
+	r.beats.note(workload, beats.Next(plan, time.Now()))
+	return plan, err
+}
+
+func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.NamespacedName, rollout rollout) (inplace.Plan, error) {
 	pull := rollout.pulling()
 	pull.Refused = r.refusals.of(workload)
 	plan := r.rehearsed(ctx, workload, rollout)

@@ -35,6 +35,8 @@ type rollout interface {
 	setEndpoints(endpoints inplace.Endpoints)
 	// setAhead adds what Plan needs to know about pods whose kubelets do not know yet that they are Ready.
 	setAhead(ahead inplace.Ahead)
+	// setBeats adds since when Plan has put something off.
+	setBeats(beats inplace.Beats)
 	// pulling is what is known of images on nodes, to be completed before Plan.
 	pulling() *inplace.Pulling
 	// rehearsal is what is known of new pods, for Plan.
@@ -93,6 +95,7 @@ type Reconciler struct {
 	refusals   notes[inplace.Refused]
 	rehearsals notes[rehearsal]
 	aheads     notes[inplace.Ahead]
+	beats      notes[inplace.Beats]
 	failing    failing
 	writer     writer
 	reporter   *reporter
@@ -111,6 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.failing.forget(request.NamespacedName)
 		r.rehearsals.forget(request.NamespacedName)
 		r.aheads.forget(request.NamespacedName)
+		r.beats.forget(request.NamespacedName)
 		r.reporter.gone(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -61,22 +62,38 @@ type outcome struct {
 	err      error
 }
 
-// carryOut makes the steps in order, each whatever becomes of the others: they do not build on one another. Outdated ones are passed over.
+// carryOut makes the steps, each whatever becomes of the others: they do not build on one another. Outdated ones are passed over.
 func (w writer) carryOut(ctx context.Context, workload types.NamespacedName, steps []inplace.Step) outcome {
 	var done outcome
-	for _, step := range steps {
-		made, err := w.carry(ctx, step)
-		switch {
-		case err == nil:
-			w.memory.remember(workload, made.after)
-			done.writes = append(done.writes, made)
-		case isOutdated(err):
-			done.outdated = true
-		default:
-			done.fail(step, err)
+	for _, lot := range inplace.Together(steps) {
+		for i, made := range w.together(ctx, lot) {
+			switch {
+			case made.err == nil:
+				w.memory.remember(workload, made.after)
+				done.writes = append(done.writes, made.write)
+			case isOutdated(made.err):
+				done.outdated = true
+			default:
+				done.fail(lot[i], made.err)
+			}
 		}
 	}
 	return done
+}
+
+// attempt is what became of one step.
+type attempt struct {
+	write
+	err error
+}
+
+// together makes the steps side by side, and returns what became of each. When the context ends, each fails by itself.
+func (w writer) together(ctx context.Context, steps []inplace.Step) []attempt {
+	made := make([]attempt, len(steps))
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), atATime, len(steps), func(i int) {
+		made[i].write, made[i].err = w.carry(ctx, steps[i])
+	})
+	return made
 }
 
 // fail notes what went wrong. A puller that is refused is no error: the update goes on without.

@@ -1,9 +1,12 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +48,49 @@ func TestCarryOutPassesOverWhatIsOutdated(t *testing.T) {
 	if after.GetName() != pods[2].Name || after.GetLabels()["color"] != "red" || after.GetResourceVersion() == pods[2].ResourceVersion {
 		t.Errorf("the write returned %s with labels %v", after.GetName(), after.GetLabels())
 	}
+}
+
+// gathering lets patches through when as many as are expected have come.
+type gathering struct {
+	client.Client
+	missing atomic.Int32
+	all     chan struct{}
+}
+
+func (g *gathering) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if g.missing.Add(-1) == 0 {
+		close(g.all)
+	}
+	select {
+	case <-g.all:
+		return g.Client.Patch(ctx, object, patch, options...)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestCarryOutSideBySide(t *testing.T) {
+	c := newCluster(t)
+	pods := c.snapshot().rollout.Pods
+	g := &gathering{Client: c, all: make(chan struct{})}
+	g.missing.Store(int32(len(pods)))
+	w := c.writer()
+	w.client = g
+	var steps []inplace.Step
+	for _, pod := range pods {
+		steps = append(steps, label(pod))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		done := w.carryOut(t.Context(), web, steps)
+		if done.err != nil || len(done.writes) != len(steps) {
+			t.Fatalf("%d of %d writes, error %v", len(done.writes), len(steps), done.err)
+		}
+		for i, made := range done.writes {
+			if made.after.GetName() != pods[i].Name {
+				t.Errorf("write %d is of %s, not of %s", i, made.after.GetName(), pods[i].Name)
+			}
+		}
+	})
 }
 
 func TestCarryOutGoesOnAfterARefusal(t *testing.T) {

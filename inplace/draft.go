@@ -12,27 +12,41 @@ type draft struct {
 	// waiting is for which image nothing restarts, one clause; empty if for none.
 	waiting string
 	ahead   Ahead
+	beats   Beats
 }
 
 func (d *draft) step(s Step) { d.plan.Steps = append(d.plan.Steps, s) }
 
 // arrange puts first what lets pods serve, then what people are told, and last what takes pods out of service: some of it may fail.
 func (d *draft) arrange() {
-	rank := func(step Step) int {
-		gate, isGate := step.(SetGate)
-		_, isRecord := step.(RecordRelease)
-		_, isStatus := step.(PatchStatus)
-		switch {
-		case isRecord, isGate && gate.Open:
-			return 0
-		case isStatus:
-			return 1
-		case Closes(step):
-			return 3
-		}
-		return 2
+	slices.SortStableFunc(d.plan.Steps, func(a, b Step) int { return precedence(a) - precedence(b) })
+}
+
+func precedence(step Step) int {
+	gate, isGate := step.(SetGate)
+	_, isRecord := step.(RecordRelease)
+	_, isStatus := step.(PatchStatus)
+	switch {
+	case isRecord, isGate && gate.Open:
+		return 0
+	case isStatus:
+		return 1
+	case Closes(step):
+		return 3
 	}
-	slices.SortStableFunc(d.plan.Steps, func(a, b Step) int { return rank(a) - rank(b) })
+	return 2
+}
+
+// Together splits the steps of a plan into those that may be carried out side by side, one lot after the other.
+func Together(steps []Step) [][]Step {
+	var lots [][]Step
+	for i, step := range steps {
+		if i == 0 || precedence(step) != precedence(steps[i-1]) {
+			lots = append(lots, nil)
+		}
+		lots[len(lots)-1] = append(lots[len(lots)-1], step)
+	}
+	return lots
 }
 
 // again asks for another look after that time; 0 for none.

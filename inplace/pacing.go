@@ -1,6 +1,8 @@
 package inplace
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -101,12 +103,28 @@ func (v *view) start(budget int) {
 			v.startOne(m)
 		}
 	}
+	v.startAvailable(budget)
+}
+
+// startAvailable takes as many out of service as may be missed, together with those that somebody who comes back in a moment makes room for.
+func (v *view) startAvailable(budget int) {
+	var next []*member
 	for _, m := range v.members {
-		if m.startable() && m.available && budget > 0 {
-			budget--
-			v.startOne(m)
+		if m.startable() && m.available && len(next) < budget {
+			next = append(next, m)
 		}
 	}
+	if len(next) == 0 || v.anyComes() && v.putOff(putOffStart, beat, v.Now) {
+		return
+	}
+	for _, m := range next {
+		v.startOne(m)
+	}
+}
+
+// anyComes: a pod will be available within a beat.
+func (v *view) anyComes() bool {
+	return slices.ContainsFunc(v.members, func(m *member) bool { return 0 < m.comes && m.comes <= beat })
 }
 
 // startable: nothing but the budget keeps the pod from its turn.

@@ -27,7 +27,7 @@ const (
 // Plan is what to do now.
 type Plan struct {
 	Verdict Verdict
-	// Steps do not depend on one another: all may be carried out now, in order, whatever becomes of the others.
+	// Steps do not depend on one another: all may be carried out now, in the lots of Together, whatever becomes of the others.
 	Steps []Step
 	Phase Phase
 	// Message is one clause about the phase.
@@ -37,7 +37,9 @@ type Plan struct {
 	// NotRehearsed is why nobody knows what admission makes of new pods; empty if that is known, or not asked.
 	NotRehearsed string
 	// After: look again then, even if nothing changes; 0 if that is not needed.
-	After    time.Duration
+	After time.Duration
+	// PutOff is what was due and waits for others to go along: see Beats.
+	PutOff   []PutOff
 	Progress Progress
 	// NotPulled is why images are not pulled before containers stop, on one node at least; empty where they are.
 	NotPulled string

@@ -692,8 +692,12 @@ func TestSettlingWaits(t *testing.T) {
 		}, nil, 1},
 		"for the moved pod to be seen": {func(r *Rollout, source, target *ReplicaSet) {
 			r.pod("p", target, drained)
-			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+			source.Spec.Replicas = new(int32)
 		}, nil, 0},
+		"not when it is seen to have left": {func(r *Rollout, source, target *ReplicaSet) {
+			r.pod("p", target, drained)
+			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
 		"not when it is": {func(r *Rollout, source, target *ReplicaSet) {
 			r.pod("p", target, drained)
 			source.Spec.Replicas, source.Status.Replicas, target.Status.Replicas = new(int32), 0, 1

@@ -23,12 +23,16 @@ type podState struct {
 	halfway []ImageChange
 	// available as natively (Ready for minReadySeconds), neither being drained nor still what it was before a patch, and not for a moment only.
 	available bool
+	// comes is when it will be available if that is only a matter of time; 0 if it is not, or is already.
+	comes time.Duration
 	// arrived: its containers have followed the last patch.
 	arrived bool
 	// lacks is what it waits for before it may restart: see pulls; empty if for nothing.
 	lacks string
 	// turn: its gate is closed because it is to be patched next, or to go.
 	turn bool
+	// drainsSoon: it has a turn and is not drained, but may be within a beat.
+	drainsSoon bool
 	// unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (ready.go), a gate
 	// that opens would have the pod Ready for as long as the node is away.
 	unheard bool
@@ -68,6 +72,9 @@ func (d *draft) state(pod *corev1.Pod, own []corev1.Container, target rehearsed,
 	lasting, longer := d.lasting(pod, now)
 	s.arrived, s.available = arrived, available && arrived && lasting && !Closed(pod)
 	d.again(sooner(wait, sooner(later, longer)))
+	if arrived && !Closed(pod) {
+		s.comes = max(later, longer)
+	}
 	return s
 }
 

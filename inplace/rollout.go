@@ -61,6 +61,8 @@ type Rollout struct {
 	Endpoints Endpoints
 	// Ahead: as Endpoints, only for the one who takes the steps.
 	Ahead Ahead
+	// Beats: as Ahead. Without any, nil, nothing is put off.
+	Beats Beats
 }
 
 // Verdict is whether Stayput makes the update.

@@ -275,8 +275,10 @@ func (d *draft) drained(s *podState, endpoints Endpoints, drain time.Duration, n
 	if !s.turn {
 		return false
 	}
-	drained, wait := endpoints[s.pod.UID].Drained(s.pod, drain, s.servesOn(), now)
+	endpoint := endpoints[s.pod.UID]
+	drained, wait := endpoint.Drained(s.pod, drain, s.servesOn(), now)
 	d.again(wait)
+	s.drainsSoon = !drained && (wait <= beat || endpoint.OutSince.IsZero())
 	return drained
 }
 

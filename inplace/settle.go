@@ -8,6 +8,8 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Annotations the Deployment controller keeps on ReplicaSets; pkg/controller/deployment/util/deployment_util.go.
@@ -84,14 +86,55 @@ func (v *view) settleOne(s *replicaSet) {
 	stay := s.staying()
 	switch {
 	case s.size() > stay && len(s.leaving) > 0:
-		s.wish.replicas = int32(stay)
-	case s.size() < stay && s.seen():
+		if !v.anyDrainsSoon() || !v.putOff(putOffMove, beat, v.Now) {
+			s.wish.replicas = int32(stay)
+		}
+	case s.size() < stay && v.counted(s):
 		s.wish.replicas = int32(stay)
 	case s.size() == stay && s.observed():
 		for _, m := range s.leaving {
 			v.step(m.moveTo(v.target.rs, v.changeFrom(s.rs), v.Now))
 		}
 	}
+}
+
+// counted: its controller knows its pods. There is one such controller, with one cache of pods for all ReplicaSets: where those that pods have left
+// are counted without them, those that they have come to will be counted with them, whatever their status says yet.
+func (v *view) counted(s *replicaSet) bool {
+	unseen := func(other *replicaSet) bool { return other != s && !other.seen() }
+	return s.seen() || s == v.target && s.observed() && !slices.ContainsFunc(v.sets, unseen)
+}
+
+// SurplusPasses tells whether pods of the ReplicaSet are too many only until our next step: its controller need not tell anything before. Pods that
+// leave have been told of when their ReplicaSet was lowered; of those that have come to the target, the ReplicaSets tell that they have left.
+func (r Rollout) SurplusPasses(name string) bool {
+	at := slices.IndexFunc(r.ReplicaSets, func(rs *ReplicaSet) bool { return rs.Name == name })
+	if at < 0 {
+		return false
+	}
+	one, pods := r.ReplicaSets[at], r.livePods()
+	tooMany := func(rs *ReplicaSet) bool { return pods[rs.UID] > int(replicas(rs)) }
+	observed := func(rs *ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
+	told := func(rs *ReplicaSet) bool { return observed(rs) && int(rs.Status.Replicas) >= pods[rs.UID] }
+	untold := func(rs *ReplicaSet) bool { return rs != one && tooMany(rs) && !told(rs) }
+	passes := told(one) || observed(one) && one == r.Target() && !slices.ContainsFunc(r.ReplicaSets, untold)
+	return Settling(one) && tooMany(one) && passes
+}
+
+// livePods counts those of each ReplicaSet.
+func (r Rollout) livePods() map[types.UID]int {
+	count := map[types.UID]int{}
+	for _, pod := range r.Pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && live(pod) {
+			count[owner.UID]++
+		}
+	}
+	return count
+}
+
+// anyDrainsSoon: another pod may move along with those that are drained.
+func (v *view) anyDrainsSoon() bool {
+	return slices.ContainsFunc(v.members, func(m *member) bool { return m.drainsSoon && !m.goes })
 }
 
 // passOnUncreated has the target create the pods that a source cannot: natively, too, it is the old ReplicaSet that gives up

@@ -30,6 +30,7 @@ type stayput struct {
 	slices      *informer[*discoveryv1.EndpointSlice]
 	drains      drains
 	ahead       Ahead
+	beats       Beats
 	queue       []Step
 	queuedIn    Mode
 	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
@@ -49,7 +50,7 @@ type stayput struct {
 
 func newStayput(w *world) *stayput {
 	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), slices: w.slices.informer(),
-		drains: drains{out: map[types.UID]time.Time{}}, stale: true, running: true, scaled: map[string]bool{}}
+		drains: drains{out: map[types.UID]time.Time{}}, beats: Beats{}, stale: true, running: true, scaled: map[string]bool{}}
 }
 
 const leaseDuration = 15 * time.Second
@@ -99,10 +100,11 @@ func (s *stayput) run() {
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
 	s.ahead = s.ahead.Next(r.Pods, s.now)
-	r.Ahead = s.ahead
+	r.Ahead, r.Beats = s.ahead, s.beats
 	r.Rehearsal = s.rehearsal(r.Target())
 	plan := r.Plan()
 	s.stopsForNothing(plan)
+	s.beats = s.beats.Next(plan, s.now)
 	s.plannedOn, s.failed = &r, false
 	if !plan.Verdict.Held {
 		s.plannedOn = nil
@@ -398,6 +400,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
+	w.hooks = w.sets.informer()
 	w.unserved, w.claim = seed%4 == 0, []string{"", "", "data"}[seed%3]
 	return w
 }
@@ -444,6 +447,8 @@ func (w *world) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
 	w.kubelet.retract()
 	switch w.rng.Intn(12) {
+	case 6:
+		w.hooks.advance(1 + w.rng.Intn(4))
 	case 0, 1:
 		w.endpointsController.pods.advance(1 + w.rng.Intn(4))
 	case 2, 3:
@@ -596,6 +601,7 @@ func (w *world) calm() {
 			w.replicaSetController.deliver(watch, 100)
 			w.stayput.deliver(watch, 100)
 		}
+		w.hooks.advance(100)
 		w.kubelet.pods.advance(100)
 		w.kubelet.retract()
 		w.endpointsController.pods.advance(100)
@@ -647,8 +653,10 @@ func (w *world) finish() {
 	w.calm()
 	w.obey()
 	w.calm()
-	if w.stayput.gone {
+	if w.stayput.gone || w.mute() {
 		w.resync()
+	}
+	if w.stayput.gone {
 		w.deleteStranded()
 		w.calm()
 	}
@@ -668,6 +676,11 @@ func (w *world) obey() {
 	delete(w.answers, "pods")
 	delete(w.answers, "pods/status")
 	w.stayput.stale = true
+}
+
+// mute: whatever could wake the Deployment controller is not taken from us.
+func (w *world) mute() bool {
+	return w.answers["replicasets"] != nil && w.answers["deployments/status"] != nil
 }
 
 func (w *world) complete() bool { return statusComplete(w.deployment(), w.deployment().Status) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -34,9 +35,33 @@ func (v *view) patchStatus() {
 		return
 	}
 	v.awaitDeadline(status)
-	if operations := statusOperations(v.Deployment.Status, status); len(operations) > 0 {
-		v.step(PatchStatus{Deployment: v.Deployment, Status: status, Operations: guarded(v.Deployment, operations...)})
+	operations := statusOperations(v.Deployment.Status, status)
+	if len(operations) == 0 || v.statusWaits(status) {
+		return
 	}
+	v.step(PatchStatus{Deployment: v.Deployment, Status: status, Operations: guarded(v.Deployment, operations...)})
+}
+
+// statusWaits tells whether the status can be told together with what comes next. Counts can, for a moment that nobody notices. What people and
+// tools act on is told at once, but not while pods change their ReplicaSet: the sums are of two moments then.
+func (v *view) statusWaits(status appsv1.DeploymentStatus) bool {
+	switch {
+	case sameForActing(v.Deployment.Status, status):
+		return v.putOff(putOffStatus, statusBeat, v.Now)
+	case !v.still() && status.ObservedGeneration == v.Deployment.Status.ObservedGeneration:
+		return v.putOff(putOffStatus, beat, v.Now)
+	}
+	return false
+}
+
+// sameForActing tells whether statuses differ only in counts, and in times.
+func sameForActing(a, b appsv1.DeploymentStatus) bool {
+	same := func(a, b appsv1.DeploymentCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+	}
+	byType := func(a, b appsv1.DeploymentCondition) int { return strings.Compare(string(a.Type), string(b.Type)) }
+	return a.ObservedGeneration == b.ObservedGeneration &&
+		slices.EqualFunc(slices.SortedFunc(slices.Values(a.Conditions), byType), slices.SortedFunc(slices.Values(b.Conditions), byType), same)
 }
 
 // nativeStatus is syncDeploymentStatus (pkg/controller/deployment/sync.go) while paused, syncRolloutStatus (progress.go)

@@ -74,7 +74,7 @@ func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *inplace.DaemonSe
 }
 
 // Deletion reads what the deletion of a DaemonSet's pod depends on; nil if its DaemonSet is gone. The DaemonSet, its revisions
-// and everything on the pod's node come from r, pods and nodes elsewhere from the cache.
+// and everything on the pod's node come from r, pods and nodes elsewhere from the cache. If r is a cache, all of it does.
 func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*inplace.DaemonRollout, error) {
 	daemonSet, err := r.DaemonSetOf(ctx, pod)
 	if daemonSet == nil || err != nil {
@@ -87,8 +87,8 @@ func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*
 	if err = cached.daemons(ctx, rollout); err != nil {
 		return nil, err
 	}
-	if rollout.Nodes, err = cached.nodes(ctx); err != nil {
-		return nil, err
+	if rollout.Nodes, err = cached.nodes(ctx); err != nil || r.Indexed {
+		return rollout, err
 	}
 	return rollout, r.refresh(ctx, rollout, pod.Spec.NodeName)
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
@@ -89,25 +91,57 @@ func (h Handlers) holdDeletion(ctx context.Context, req admission.Request, stays
 
 // settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come
 // again, so the mark is read live before denying too: whoever takes it off wakes the controller by that, and an answer from an older cache
-// would come after the wake-up.
+// would come after the wake-up. Where the pod's gate is closed the cache will do: the gate will open, or the pod move, and that wakes it as well.
 func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if inplace.MayGo(pod) {
 		return false, nil
 	}
-	rs, err := h.Live.ReplicaSetOf(ctx, pod)
+	held, err := h.heldClosed(ctx, pod, h.ownerHolds)
+	if held {
+		h.deletions.stay(ctx, owner(pod), h.surplusPasses(pod))
+	}
+	return held, err
+}
+
+// heldClosed believes the cache only that a pod is held whose gate is closed.
+func (h Handlers) heldClosed(ctx context.Context, pod *corev1.Pod, holds func(context.Context, observe.Reader, *corev1.Pod) (bool, error)) (bool, error) {
+	if inplace.Closed(pod) {
+		if held, err := holds(ctx, h.Cached, pod); held && err == nil {
+			return true, nil
+		}
+	}
+	return holds(ctx, h.Live, pod)
+}
+
+// ownerHolds tells whether the mark on the pod's ReplicaSet holds deletions.
+func (h Handlers) ownerHolds(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+	rs, err := reader.ReplicaSetOf(ctx, pod)
 	if rs == nil || err != nil {
 		return false, err
 	}
-	return h.markHolds(ctx, rs)
+	return h.markHolds(ctx, reader, rs)
 }
 
-// markHolds tells whether the mark on a ReplicaSet, as the API server has it, holds deletions.
-func (h Handlers) markHolds(ctx context.Context, rs *inplace.ReplicaSet) (bool, error) {
+// owner names the pod's ReplicaSet, or what else controls it.
+func owner(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: metav1.GetControllerOfNoCopy(pod).Name}
+}
+
+// surplusPasses tells whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line.
+func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		rollout, err := rolloutWith(ctx, h.Cached, owner(pod))
+		return err == nil && rollout != nil && rollout.SurplusPasses(owner(pod).Name)
+	}
+}
+
+// markHolds tells whether the mark on a ReplicaSet holds deletions.
+func (h Handlers) markHolds(ctx context.Context, reader observe.Reader, rs *inplace.ReplicaSet) (bool, error) {
 	if !inplace.Settling(rs) {
 		return false, nil
 	}
 	// A ReplicaSet that somebody made from another's manifest has the mark, and nobody to take it off.
-	deployment, err := h.Live.DeploymentOf(ctx, rs)
+	deployment, err := reader.DeploymentOf(ctx, rs)
 	if deployment == nil || err != nil || !h.lasts(deployment, rs) {
 		return false, err
 	}
@@ -122,7 +156,15 @@ func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return true, nil
 	}
-	rollout, err := h.Live.Deletion(ctx, pod, h.Cached)
+	stays, err := h.heldClosed(ctx, pod, h.holdsDaemon)
+	if stays {
+		h.daemonDeletions.stay(ctx, owner(pod), h.sameDaemons(pod))
+	}
+	return stays, err
+}
+
+func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+	rollout, err := reader.Deletion(ctx, pod, h.Cached)
 	if rollout == nil || err != nil {
 		return false, err
 	}
@@ -134,6 +176,27 @@ func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil
+}
+
+// sameDaemons tells whether the DaemonSet is what it was when it was first asked, and no gate of its pods has moved: its controller asks because
+// too few of them are out of service.
+func (h Handlers) sameDaemons(pod *corev1.Pod) func(context.Context) bool {
+	before := ""
+	return func(ctx context.Context) bool {
+		daemonSet, err := h.Cached.DaemonSetOf(ctx, pod)
+		if daemonSet == nil || err != nil {
+			return false
+		}
+		rollout, err := h.Cached.DaemonRolloutOf(ctx, daemonSet)
+		if err != nil {
+			return false
+		}
+		now := fmt.Sprint(daemonSet.Generation, rollout.ClosedGates())
+		if before == "" {
+			before = now
+		}
+		return now == before
+	}
 }
 
 func decodePod(req admission.Request, raw runtime.RawExtension) (*corev1.Pod, error) {

@@ -1,0 +1,207 @@
+package inplace
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// twoOfFour is a Deployment of 4 of which 2 may be missed: p and q are on the target, r and s on the source. Its status says so.
+func twoOfFour(p, q, r, s func(*corev1.Pod)) *Rollout {
+	rollout := fixture(4, app{image: "v2"})
+	two := intstr.FromInt32(2)
+	rollout.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = &two
+	source, target := rollout.replicaSet("a", app{image: "v1"}, 2), rollout.replicaSet("b", app{image: "v2"}, 2)
+	for i, change := range []func(*corev1.Pod){p, q, r, s} {
+		rs := []*ReplicaSet{target, target, source, source}[i]
+		rs.Labels[LabelSettling] = begun
+		pod := rollout.pod(string("pqrs"[i]), rs, nonNil(change))
+		if isTrue(pod, corev1.PodReady) {
+			rs.Status.ReadyReplicas++
+			rs.Status.AvailableReplicas++
+		}
+	}
+	rollout.Deployment.Status = rollout.view().nativeStatus()
+	removeCondition(&rollout.Deployment.Status, appsv1.DeploymentProgressing)
+	setCondition(&rollout.Deployment.Status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonUpdated, "", start))
+	rollout.Beats = Beats{}
+	return rollout
+}
+
+// TestBeats: what is due waits for what comes within a beat, and no longer.
+func TestBeats(t *testing.T) {
+	seen := func(ago time.Duration) func(*Rollout) {
+		return func(r *Rollout) { r.Ahead = Ahead{"q": start.Add(-ago)} }
+	}
+	waited := func(what PutOff, ago time.Duration) func(*Rollout) {
+		return func(r *Rollout) { r.Beats = Beats{what: start.Add(-ago)} }
+	}
+
+	goingOut := func(pod *corev1.Pod) {
+		drained(pod)
+		condition(pod, corev1.PodReady).Status = corev1.ConditionTrue
+	}
+	lately := func(pod *corev1.Pod) {
+		drained(pod)
+		condition(pod, ConditionServing).LastTransitionTime.Time = start
+	}
+	out := func(since time.Duration) func(*Rollout) {
+		return func(r *Rollout) {
+			r.Settings.Drain = 2 * time.Second
+			r.Endpoints = Endpoints{"r": {NobodySent: true}, "s": {OutSince: start.Add(-since)}}
+		}
+	}
+	cases := map[string]struct {
+		rollout *Rollout
+		change  []func(*Rollout)
+		steps   string
+		putOff  string
+	}{
+		"nobody comes back":              {twoOfFour(nil, unready, nil, nil), nil, "close r", ""},
+		"one comes back in a moment":     {twoOfFour(nil, aheadSince(start), nil, nil), []func(*Rollout){seen(lasts - beat)}, "", "start"},
+		"one comes back later":           {twoOfFour(nil, aheadSince(start), nil, nil), []func(*Rollout){seen(lasts - beat - 1)}, "close r", ""},
+		"the moment is over":             {twoOfFour(nil, aheadSince(start), nil, nil), []func(*Rollout){seen(lasts - beat), waited(putOffStart, beat)}, "close r", ""},
+		"the caller puts nothing off":    {twoOfFour(nil, aheadSince(start), nil, nil), []func(*Rollout){seen(lasts - beat), func(r *Rollout) { r.Beats = nil }}, "close r", ""},
+		"both are drained":               {twoOfFour(nil, nil, drained, drained), nil, "2 → 0", ""},
+		"the other is not known to be":   {twoOfFour(nil, nil, drained, goingOut), nil, "", "move"},
+		"the other is nearly drained":    {twoOfFour(nil, nil, lately, lately), []func(*Rollout){out(2*time.Second - beat)}, "", "move"},
+		"the other has just begun to be": {twoOfFour(nil, nil, lately, lately), []func(*Rollout){out(time.Second)}, "2 → 1", ""},
+		"it has waited for the other":    {twoOfFour(nil, nil, drained, goingOut), []func(*Rollout){waited(putOffMove, beat)}, "2 → 1", ""},
+		"one became ready":               {twoOfFour(nil, nil, drained, drained), []func(*Rollout){countReady(1)}, "2 → 0", "status"},
+		"one became ready long ago":      {twoOfFour(nil, nil, drained, drained), []func(*Rollout){countReady(1), waited(putOffStatus, statusBeat)}, "status, 2 → 0", ""},
+		"the edit was not noted yet":     {twoOfFour(nil, unready, drained, drained), []func(*Rollout){editedAnew}, "status, 2 → 0", ""},
+		"too few are available":          {twoOfFour(nil, nil, drained, drained), []func(*Rollout){countReady(-2)}, "status, 2 → 0", ""},
+		"too few, while one moves":       {twoOfFour(nil, nil, drained, drained), []func(*Rollout){countReady(-2), uncounted}, "2 → 0", "status"},
+		"too few, and one moves on":      {twoOfFour(nil, nil, drained, drained), []func(*Rollout){countReady(-2), uncounted, waited(putOffStatus, beat)}, "status, 2 → 0", ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+
+			for _, change := range c.change {
+				change(c.rollout)
+			}
+			plan := c.rollout.Plan()
+			if steps := brief(plan.Steps); steps != c.steps {
+				t.Errorf("steps are %q, not %q", steps, c.steps)
+			}
+			if putOff := strings.Join(stringsOf(plan.PutOff), ", "); putOff != c.putOff {
+				t.Errorf("put off is %q, not %q", putOff, c.putOff)
+			}
+			if c.putOff != "" && (plan.After == 0 || plan.After > statusBeat) {
+				t.Errorf("what was put off is looked at again after %s", plan.After)
+			}
+		})
+	}
+}
+
+// countReady has the target's controller count as many more pods as ready.
+func countReady(more int32) func(*Rollout) {
+	return func(r *Rollout) {
+		for _, rs := range r.ReplicaSets {
+			rs.Status.ReadyReplicas = max(0, rs.Status.ReadyReplicas+more)
+			rs.Status.AvailableReplicas = max(0, rs.Status.AvailableReplicas+more)
+		}
+	}
+}
+
+func editedAnew(r *Rollout) { r.Deployment.Generation++ }
+
+func uncounted(r *Rollout) { r.ReplicaSets[1].Status.Replicas-- }
+
+func stringsOf(all []PutOff) []string {
+	var texts []string
+	for _, each := range all {
+		texts = append(texts, string(each))
+	}
+	return texts
+}
+
+func brief(steps []Step) string {
+	var texts []string
+	for _, step := range steps {
+		switch step := step.(type) {
+		case SetGate:
+			texts = append(texts, map[bool]string{true: "open ", false: "close "}[step.Open]+step.Pod.Name)
+		case PatchReplicaSet:
+			texts = append(texts, strings.TrimPrefix(step.Why, "replicas "))
+		case PatchPod:
+			texts = append(texts, "move "+step.Pod.Name)
+		case PatchStatus:
+			texts = append(texts, "status")
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func TestBeatsAreCountedFromTheFirst(t *testing.T) {
+	beats := Beats{putOffMove: start, putOffStatus: start}.Next(Plan{PutOff: []PutOff{putOffStart, putOffMove}}, start.Add(beat))
+	if len(beats) != 2 || beats[putOffMove] != start || beats[putOffStart] != start.Add(beat) {
+		t.Errorf("since when something is put off: %v", beats)
+	}
+}
+
+func TestTogether(t *testing.T) {
+	open, closes, status, move := SetGate{Open: true}, SetGate{}, PatchStatus{}, PatchPod{}
+	d := draft{}
+	for _, step := range []Step{closes, move, open, closes, PatchReplicaSet{}, status, open} {
+		d.step(step)
+	}
+	d.arrange()
+	var sizes []int
+	for _, lot := range Together(d.plan.Steps) {
+		sizes = append(sizes, len(lot))
+	}
+	if !slices.Equal(sizes, []int{2, 1, 2, 2}) {
+		t.Errorf("lots of %v steps, not gates that open, the status, the rest, and gates that close", sizes)
+	}
+	if Together(nil) != nil {
+		t.Error("no steps are some lots")
+	}
+}
+
+func TestSurplusPasses(t *testing.T) {
+	sizes := func(source, target int32) func(source, target *ReplicaSet) {
+		return func(s, t *ReplicaSet) { s.Spec.Replicas, t.Spec.Replicas = &source, &target }
+	}
+	and := func(changes ...func(source, target *ReplicaSet)) func(source, target *ReplicaSet) {
+		return func(source, target *ReplicaSet) {
+			for _, change := range changes {
+				change(source, target)
+			}
+		}
+	}
+	leaves := func(source, _ *ReplicaSet) { source.Status.Replicas = 3 }
+	comes := func(_, target *ReplicaSet) { target.Status.Replicas = 1 }
+	unobserved := func(source, _ *ReplicaSet) { source.Generation = 2 }
+	cases := map[string]struct {
+		change func(source, target *ReplicaSet)
+		of     string
+		passes bool
+	}{
+		"lowered and observed":                  {sizes(1, 2), "web-a", true},
+		"lowered, and some have left":           {and(sizes(1, 2), leaves), "web-a", true},
+		"lowered and not observed":              {and(sizes(1, 2), unobserved), "web-a", false},
+		"not lowered":                           {sizes(2, 2), "web-a", false},
+		"not marked":                            {and(sizes(1, 2), func(source, _ *ReplicaSet) { delete(source.Labels, LabelSettling) }), "web-a", false},
+		"come to a source, and not counted":     {and(sizes(1, 2), func(source, _ *ReplicaSet) { source.Status.Replicas = 1 }), "web-a", false},
+		"come and not counted":                  {and(sizes(2, 1), comes), "web-b", true},
+		"come and counted":                      {sizes(2, 1), "web-b", true},
+		"come and not counted, others to leave": {and(sizes(1, 1), comes), "web-b", true},
+		"the source was not observed":           {and(sizes(1, 1), comes, unobserved), "web-b", false},
+		"gone":                                  {sizes(1, 1), "web-c", false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := twoOfFour(nil, nil, nil, nil)
+			c.change(r.ReplicaSets[0], r.ReplicaSets[1])
+			if passes := r.SurplusPasses(c.of); passes != c.passes {
+				t.Errorf("the surplus passes: %t, want %t", passes, c.passes)
+			}
+		})
+	}
+}
