@@ -39,13 +39,14 @@ var fileOf = map[string]string{
 
 // conditions say when an object is installed, by kind and name, or by kind alone.
 var conditions = map[string]string{
-	"PodDisruptionBudget":            `gt (int .Values.replicas) 1`,
-	"NetworkPolicy":                  `.Values.networkPolicy.enabled`,
-	"Certificate stayput-webhook":    `not .Values.certificates.secretName`,
-	"Certificate stayput-ca":         `include "stayput.ownCA" .`,
-	"Issuer":                         `include "stayput.ownCA" .`,
-	"MutatingAdmissionPolicy":        `include "stayput.mutatingPolicies" .`,
-	"MutatingAdmissionPolicyBinding": `include "stayput.mutatingPolicies" .`,
+	"PodDisruptionBudget":                        `gt (int .Values.replicas) 1`,
+	"NetworkPolicy":                              `.Values.networkPolicy.enabled`,
+	"Certificate stayput-webhook":                `not .Values.certificates.secretName`,
+	"Certificate stayput-ca":                     `include "stayput.ownCA" .`,
+	"Issuer":                                     `include "stayput.ownCA" .`,
+	"MutatingWebhookConfiguration stayput-ready": `not (include "stayput.mutatingPolicies" .)`,
+	"MutatingAdmissionPolicy":                    `include "stayput.mutatingPolicies" .`,
+	"MutatingAdmissionPolicyBinding":             `include "stayput.mutatingPolicies" .`,
 }
 
 // templated is the object as a template.
