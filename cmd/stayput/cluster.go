@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -19,16 +20,21 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// connection is how this process talks to the API server. JSON, because inplace's own apps/v1 types keep templates as the
-// raw JSON that was sent and are no protobuf messages. No client-side rate limit: API priority and fairness does that.
+// connection is how this process talks to the API server.
 func connection() (*rest.Config, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("no way to the API server: %w", err)
 	}
-	config.ContentType = runtime.ContentTypeJSON
-	config.QPS = -1
-	return rest.AddUserAgent(config, "stayput"), nil
+	return over(config), nil
+}
+
+// over sets how a connection speaks. JSON, because inplace's own apps/v1 types keep templates as the raw JSON that was sent and are no protobuf
+// messages; but it accepts protobuf where it can. No client-side rate limit: API priority and fairness does that.
+func over(config *rest.Config) *rest.Config {
+	config.ContentType, config.QPS = runtime.ContentTypeJSON, -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return protobuf{next} })
+	return rest.AddUserAgent(config, "stayput")
 }
 
 // newScheme knows exactly the kinds Stayput reads and writes.
