@@ -23,6 +23,7 @@ var fileOf = map[string]string{
 	"Role":                             "rbac.yaml",
 	"RoleBinding":                      "rbac.yaml",
 	"PriorityClass":                    "priority.yaml",
+	"FlowSchema":                       "priority.yaml",
 	"Deployment":                       "manager.yaml",
 	"PodDisruptionBudget":              "manager.yaml",
 	"Service":                          "network.yaml",
