@@ -41,7 +41,7 @@ func usual(i int) *corev1.Pod {
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(&metav1.ObjectMeta{Name: "web-6d5f9c7b8", UID: "1f0b6f7e-5c8a-4d0a-9d5b-0123456789ab"},
 				corev1.SchemeGroupVersion.WithKind("ReplicaSet"))},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Operation: "Update", APIVersion: "v1", Time: &at, FieldsType: "FieldsV1",
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{` + strings.Repeat(`"f:field":{},`, 150) + `"f:last":{}}}`)}}}},
+				FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{` + strings.Repeat(`"f:field":{},`, 150) + `"f:last":{}}}`)}}},
 		Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node-%03d", i%200), Containers: []corev1.Container{container}, ServiceAccountName: "web", SchedulerName: "default-scheduler",
 			RestartPolicy: "Always", DNSPolicy: "ClusterFirst", ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}},
 			Tolerations: []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute"}, {Key: "node.kubernetes.io/unreachable", Operator: "Exists", Effect: "NoExecute"}}},
