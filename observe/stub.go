@@ -136,7 +136,7 @@ func entries(of map[string]string, wanted func(key string) bool) map[string]stri
 	kept := map[string]string{}
 	for key, value := range of {
 		if wanted(key) {
-			kept[shared(key)] = shared(value)
+			kept[Shared(key)] = Shared(value)
 		}
 	}
 	return kept
@@ -154,8 +154,8 @@ func each[T any](list []T, keep func(T) T) []T {
 	return kept
 }
 
-// shared is the same text, which all pods of a template have, once in memory.
-func shared(text string) string { return unique.Make(text).Value() }
+// Shared is the same text, which many objects have, as all pods of a template or all nodes, once in memory.
+func Shared(text string) string { return unique.Make(text).Value() }
 
 // readsAnnotation tells whether anybody asks for that annotation of a pod.
 func readsAnnotation(key string, rules inplace.Rules) bool {
@@ -190,28 +190,28 @@ func trimStatus(status *corev1.PodStatus) {
 	status.HostIPs, status.ResourceClaimStatuses, status.ExtendedResourceClaimStatus = nil, nil, nil
 	status.ContainerStatuses = each(status.ContainerStatuses, trimContainerStatus)
 	status.Conditions = each(status.Conditions, func(c corev1.PodCondition) corev1.PodCondition {
-		c.Type, c.Reason, c.Message = corev1.PodConditionType(shared(string(c.Type))), shared(c.Reason), shared(c.Message)
+		c.Type, c.Reason, c.Message = corev1.PodConditionType(Shared(string(c.Type))), Shared(c.Reason), Shared(c.Message)
 		return c
 	})
 }
 
 func trimContainerStatus(s corev1.ContainerStatus) corev1.ContainerStatus {
-	return corev1.ContainerStatus{Name: shared(s.Name), State: s.State, Ready: s.Ready, RestartCount: s.RestartCount,
-		Image: shared(s.Image), ImageID: shared(s.ImageID), ContainerID: s.ContainerID}
+	return corev1.ContainerStatus{Name: Shared(s.Name), State: s.State, Ready: s.Ready, RestartCount: s.RestartCount,
+		Image: Shared(s.Image), ImageID: Shared(s.ImageID), ContainerID: s.ContainerID}
 }
 
 // trimContainer leaves the names of variables and the places of volumes: by them a rehearsal tells what admission adds.
 func trimContainer(c corev1.Container) corev1.Container {
-	c.Name, c.Image = shared(c.Name), shared(c.Image)
+	c.Name, c.Image = Shared(c.Name), Shared(c.Image)
 	c.Command, c.Args, c.EnvFrom, c.VolumeDevices = nil, nil, nil, nil
 	c.LivenessProbe, c.ReadinessProbe, c.SecurityContext = nil, nil, nil
 	if c.StartupProbe != nil {
 		c.StartupProbe = &corev1.Probe{PeriodSeconds: c.StartupProbe.PeriodSeconds}
 	}
 	c.Resources, c.ResizePolicy, c.Ports = corev1.ResourceRequirements{}, nil, nil
-	c.Env = each(c.Env, func(env corev1.EnvVar) corev1.EnvVar { return corev1.EnvVar{Name: shared(env.Name)} })
+	c.Env = each(c.Env, func(env corev1.EnvVar) corev1.EnvVar { return corev1.EnvVar{Name: Shared(env.Name)} })
 	c.VolumeMounts = each(c.VolumeMounts, func(mount corev1.VolumeMount) corev1.VolumeMount {
-		return corev1.VolumeMount{MountPath: shared(mount.MountPath)}
+		return corev1.VolumeMount{MountPath: Shared(mount.MountPath)}
 	})
 	return c
 }

@@ -113,7 +113,7 @@ func BenchmarkCachedPods(b *testing.B) {
 					before := heap()
 					keep, kept := transformOf(b, &corev1.Pod{}), make([]any, pods)
 					for i := range kept {
-						kept[i] = received(b, serializers[media], i)
+						kept[i] = decoded(b, serializers[media], usual(i), &corev1.Pod{})
 						if trimmed {
 							kept[i], _ = keep(kept[i])
 						}
@@ -126,14 +126,48 @@ func BenchmarkCachedPods(b *testing.B) {
 	}
 }
 
-func received(b *testing.B, serializer kruntime.Serializer, i int) *corev1.Pod {
-	sent, err := kruntime.Encode(serializer, usual(i))
+// decoded is the object as it comes from an API server.
+func decoded[T kruntime.Object](b *testing.B, serializer kruntime.Serializer, sent kruntime.Object, into T) T {
+	b.Helper()
+	raw, err := kruntime.Encode(serializer, sent)
 	if err != nil {
 		b.Fatal(err)
 	}
-	pod := &corev1.Pod{}
-	if _, _, err := serializer.Decode(sent, nil, pod); err != nil {
+	if _, _, err := serializer.Decode(raw, nil, into); err != nil {
 		b.Fatal(err)
 	}
-	return pod
+	return into
+}
+
+// BenchmarkCachedNodes is the memory that 1,000 nodes take, each of which lists as many images as kubelets do by default.
+func BenchmarkCachedNodes(b *testing.B) {
+	const nodes = 1000
+	serializer := encodings(b)[kruntime.ContentTypeProtobuf]
+	for _, trimmed := range []bool{false, true} {
+		b.Run(fmt.Sprintf("trimmed=%t", trimmed), func(b *testing.B) {
+			for b.Loop() {
+				before := heap()
+				keep, kept := transformOf(b, &corev1.Node{}), make([]any, nodes)
+				for i := range kept {
+					kept[i] = decoded(b, serializer, usualNode(i), &corev1.Node{})
+					if trimmed {
+						kept[i], _ = keep(kept[i])
+					}
+				}
+				b.ReportMetric(float64(heap()-before)/nodes, "B/node")
+				runtime.KeepAlive(kept)
+			}
+		})
+	}
+}
+
+func usualNode(i int) *corev1.Node {
+	node := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%04d", i),
+		Labels: map[string]string{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": fmt.Sprintf("node-%04d", i)}}}
+	for n := range 50 {
+		name := fmt.Sprintf("registry.example/shop/service-%d", n)
+		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{SizeBytes: 100 << 20,
+			Names: []string{name + "@sha256:" + strings.Repeat("0123456789abcdef", 4), name + ":1.2.3"}})
+	}
+	return node
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -88,15 +89,20 @@ func cacheOptions(namespace string, keep *observe.Keep) cache.Options {
 }
 
 // withImageNames drops what nobody asks of a node. The names of its images stay: they tell which need not be pulled first. A
-// kubelet lists 50 images by default, with up to five names each: about 8 KiB, as much as a pod or two.
+// kubelet lists 50 images by default, with up to five names each, which are the same on most nodes.
 func withImageNames(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil
 	}
-	node.ManagedFields, node.Status.VolumesInUse, node.Status.VolumesAttached = nil, nil, nil
+	node.ManagedFields, node.Annotations = nil, nil
+	node.Status = corev1.NodeStatus{Conditions: node.Status.Conditions, NodeInfo: node.Status.NodeInfo, Images: slices.Clone(node.Status.Images)}
 	for i := range node.Status.Images {
-		node.Status.Images[i].SizeBytes = 0
+		image := &node.Status.Images[i]
+		image.SizeBytes = 0
+		for n, name := range image.Names {
+			image.Names[n] = observe.Shared(name)
+		}
 	}
 	return node, nil
 }
