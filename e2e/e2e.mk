@@ -1,6 +1,6 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # What follows breaks things on purpose: never in the cluster that the caller's KUBECONFIG names.
-e2e demo e2e-chart e2e-serving e2e-monitoring bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo e2e-chart e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -45,3 +45,12 @@ e2e-monitoring: cluster install ## every expression of manifests/monitoring on a
 .PHONY: bench
 bench: cluster install ## what an update costs, in place and natively; RUN=serving for some of it; SIMULATED_NODES=1000 for thousands of pods too
 	@SIMULATED_NODES='$(SIMULATED_NODES)' go -C e2e test -tags e2e,bench -count=1 -timeout 2h -run '^TestBench$$/$(RUN)'
+
+OTHER_VERSION := $(CURDIR)/.cluster/former
+FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || git rev-parse HEAD^)
+
+.PHONY: e2e-upgrade
+e2e-upgrade: cluster ## managers of two versions at a time, with updates under way; FROM=REV, by default the last release, or commit
+	@rm -rf $(OTHER_VERSION); mkdir -p $(OTHER_VERSION); git archive $(FROM) | tar -x -C $(OTHER_VERSION)
+	@$(MAKE) -C $(OTHER_VERSION) --no-print-directory install BIN=$(BIN) KUBECONFIG=$(KUBECONFIG)
+	OTHER_VERSION=$(OTHER_VERSION) go test -tags e2e -v -count=1 -timeout 30m ./e2e -run '^TestUpgrade$$'
