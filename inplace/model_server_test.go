@@ -384,10 +384,10 @@ func (w *world) markHolds(rs *ReplicaSet) bool {
 	return Settling(rs) && w.holdAlive() && w.mode.Manages() && w.lasts(rs) && w.recorded == ""
 }
 
-// cacheHolds: deletions of pods whose gates are closed rest on the webhooks' cache.
+// cacheHolds: deletions of pods whose gates are closed rest on the webhooks' cache, where it shows that their ReplicaSet was lowered.
 func (w *world) cacheHolds(pod *corev1.Pod) bool {
 	owner := w.hooks.objects[metav1.GetControllerOf(pod).Name]
-	return Closed(pod) && owner != nil && w.markHolds(owner)
+	return Closed(pod) && owner != nil && owner.Status.Replicas > replicas(owner) && w.markHolds(owner)
 }
 
 func (w *world) terminate(name string) error {

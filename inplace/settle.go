@@ -80,8 +80,9 @@ func (v *view) settle() {
 }
 
 // settleOne takes the next step for one ReplicaSet. Its controller sees pods and replicas through different watches. So
-// replicas are lowered, and seen to be, before pods leave: else a replacement is created. And pods that came are seen before
-// replicas are raised: else one too many is created. Deletions are held all the while.
+// replicas are lowered, and seen to be, before pods leave: else a replacement is created; and the pods have been counted, or nothing
+// would show that they have left (see counted). And pods that came are seen before replicas are raised: else one too many is created.
+// Deletions are held all the while.
 func (v *view) settleOne(s *replicaSet) {
 	stay := s.staying()
 	switch {
@@ -91,7 +92,7 @@ func (v *view) settleOne(s *replicaSet) {
 		}
 	case s.size() < stay && v.counted(s):
 		s.wish.replicas = int32(stay)
-	case s.size() == stay && s.observed():
+	case s.size() == stay && s.seen():
 		for _, m := range s.leaving {
 			v.step(m.moveTo(v.target.rs, v.changeFrom(s.rs), v.Now))
 		}

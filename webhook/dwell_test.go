@@ -24,7 +24,9 @@ func closed(pod *corev1.Pod) *corev1.Pod {
 
 // A deletion that is refused on the cache is right only where something is sure to wake who wants it: the gate will open.
 func TestClosedGatesRestOnTheCache(t *testing.T) {
-	marked, unmarked, web := settling(revision(t, "web-1", v1Template, "2")), revision(t, "web-1", v1Template, "2"), deployment(t, v2Template)
+	web, unmarked := deployment(t, v2Template), revision(t, "web-1", v1Template, "2")
+	marked, whole := settling(revision(t, "web-1", v1Template, "2")), settling(revision(t, "web-1", v1Template, "2"))
+	marked.Status.Replicas, whole.Status.Replicas, unmarked.Status.Replicas = 3, 2, 3
 	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 	agents := func(template string) client.Reader {
@@ -37,15 +39,16 @@ func TestClosedGatesRestOnTheCache(t *testing.T) {
 		user         string
 		code         int32
 	}{
-		"settling in the cache":            {shop(marked), broken(t), closed(pod(marked)), replicaSetController, 404},
-		"the gate is open":                 {shop(marked), shop(unmarked), pod(marked), replicaSetController, 0},
-		"the cache does not know it yet":   {shop(unmarked), shop(marked), closed(pod(marked)), replicaSetController, 404},
-		"the cache cannot be read":         {broken(t), shop(marked), closed(pod(marked)), replicaSetController, 404},
-		"neither settles":                  {shop(unmarked), shop(unmarked), closed(pod(marked)), replicaSetController, 0},
-		"a daemon is updated":              {agents(v2Template), broken(t), closed(daemon("agent-x", "1")), daemonSetController, 404},
-		"a daemon whose gate is open":      {agents(v2Template), agents(envTemplate), daemon("agent-x", "1"), daemonSetController, 0},
-		"the cache knows no update of it":  {agents(envTemplate), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
-		"the cache lacks the daemon's set": {reader(t, namespace(inplace.ModeInPlace), node), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
+		"settling in the cache":              {shop(marked), broken(t), closed(pod(marked)), replicaSetController, 404},
+		"the cache does not show it lowered": {shop(whole), shop(unmarked), closed(pod(marked)), replicaSetController, 0},
+		"the gate is open":                   {shop(marked), shop(unmarked), pod(marked), replicaSetController, 0},
+		"the cache does not know it yet":     {shop(unmarked), shop(marked), closed(pod(marked)), replicaSetController, 404},
+		"the cache cannot be read":           {broken(t), shop(marked), closed(pod(marked)), replicaSetController, 404},
+		"neither settles":                    {shop(unmarked), shop(unmarked), closed(pod(marked)), replicaSetController, 0},
+		"a daemon is updated":                {agents(v2Template), broken(t), closed(daemon("agent-x", "1")), daemonSetController, 404},
+		"a daemon whose gate is open":        {agents(v2Template), agents(envTemplate), daemon("agent-x", "1"), daemonSetController, 0},
+		"the cache knows no update of it":    {agents(envTemplate), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
+		"the cache lacks the daemon's set":   {reader(t, namespace(inplace.ModeInPlace), node), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
@@ -91,26 +92,33 @@ func (h Handlers) holdDeletion(ctx context.Context, req admission.Request, stays
 
 // settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come
 // again, so the mark is read live before denying too: whoever takes it off wakes the controller by that, and an answer from an older cache
-// would come after the wake-up. Where the pod's gate is closed the cache will do: the gate will open, or the pod move, and that wakes it as well.
+// would come after the wake-up.
 func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if inplace.MayGo(pod) {
 		return false, nil
 	}
-	held, err := h.heldClosed(ctx, pod, h.ownerHolds)
+	held, err := h.lowered(ctx, pod), error(nil)
+	if !held {
+		held, err = h.ownerHolds(ctx, h.Live, pod)
+	}
 	if held {
 		h.deletions.stay(ctx, owner(pod), h.surplusPasses(pod))
 	}
 	return held, err
 }
 
-// heldClosed believes the cache only that a pod is held whose gate is closed.
-func (h Handlers) heldClosed(ctx context.Context, pod *corev1.Pod, holds func(context.Context, observe.Reader, *corev1.Pod) (bool, error)) (bool, error) {
-	if inplace.Closed(pod) {
-		if held, err := holds(ctx, h.Cached, pod); held && err == nil {
-			return true, nil
-		}
+// lowered tells whether the cache will do to hold the pod: it shows that its ReplicaSet was lowered for pods that leave, and so all marks that came
+// before; and the pod's gate is closed. It will open, or the pod move, and that wakes the controller as well.
+func (h Handlers) lowered(ctx context.Context, pod *corev1.Pod) bool {
+	if !inplace.Closed(pod) {
+		return false
 	}
-	return holds(ctx, h.Live, pod)
+	rs, err := h.Cached.ReplicaSetOf(ctx, pod)
+	if rs == nil || err != nil || rs.Status.Replicas <= ptr.Deref(rs.Spec.Replicas, 1) {
+		return false
+	}
+	held, err := h.markHolds(ctx, h.Cached, rs)
+	return held && err == nil
 }
 
 // ownerHolds tells whether the mark on the pod's ReplicaSet holds deletions.
@@ -156,7 +164,13 @@ func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return true, nil
 	}
-	stays, err := h.heldClosed(ctx, pod, h.holdsDaemon)
+	stays, err := false, error(nil)
+	if inplace.Closed(pod) { // the gate will open, or the pod get its new hash: that wakes the controller
+		stays, _ = h.holdsDaemon(ctx, h.Cached, pod)
+	}
+	if !stays {
+		stays, err = h.holdsDaemon(ctx, h.Live, pod)
+	}
 	if stays {
 		h.daemonDeletions.stay(ctx, owner(pod), h.sameDaemons(pod))
 	}
