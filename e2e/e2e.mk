@@ -45,15 +45,15 @@ e2e-monitoring: cluster install ## every expression of manifests/monitoring on a
 
 # Where the figures, the plots and the page of them go.
 BENCH_OUTPUT ?= $(CURDIR)/docs/performance
+REPORT = go -C e2e/report build -o $(BIN)/report . && $(BIN)/report $(BENCH_OUTPUT) $(BENCH_OUTPUT).md
 
 # In e2e itself and without a package argument: only so does go test print while it runs. The page is written also after a failure.
 .PHONY: bench
 bench: cluster install ## what an update costs in place, natively and at the least, into docs/performance.md; RUN=pods for some of it; SIMULATED_NODES=1000 RUN='(crowd|fleet)' for thousands of pods
 	@mkdir -p $(BENCH_OUTPUT)
-	@measured=0; SIMULATED_NODES='$(SIMULATED_NODES)' BENCH_OUTPUT=$(BENCH_OUTPUT) go -C e2e test -tags e2e,bench -count=1 -timeout 3h -run '^TestBench$$/$(RUN)' || measured=$$?; \
-		$(MAKE) --no-print-directory performance; exit $$measured
+	@measured=0; SIMULATED_NODES='$(SIMULATED_NODES)' BENCH_OUTPUT=$(BENCH_OUTPUT) \
+		go -C e2e test -tags e2e,bench -count=1 -timeout 3h -run '^TestBench$$/$(RUN)' || measured=$$?; $(REPORT); exit $$measured
 
 .PHONY: performance
 performance: ## write docs/performance.md and its plots from the figures that make bench has left
-	@go -C e2e/report build -o $(BIN)/report .
-	@$(BIN)/report $(BENCH_OUTPUT) $(BENCH_OUTPUT).md
+	@$(REPORT)
