@@ -12,7 +12,7 @@ e2e: cluster install ## the end-to-end suite; RUN=undo/half for some of it, SHOR
 	go test -tags e2e -count=1 -timeout 45m -parallel $(SCENARIOS) $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
 
 .PHONY: demo
-demo: cluster install ## what Stayput does, in two minutes
+demo: cluster install ## what Stayput does, and what it costs beside a native rollout, in two and a half minutes
 	@go build -o $(BIN)/generator ./e2e/load/generator
 	@$(BIN)/cluster push fill:latest $(BIN)/images/app
 	@PATH="$(BIN):$$PATH" e2e/demo.sh
