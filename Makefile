@@ -34,7 +34,7 @@ test-unit: ## the tests that need no cluster
 MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance e2e/report .ci/notice
 
 .PHONY: verify
-verify: verify-go verify-lint verify-manifests verify-chart verify-monitoring verify-notice verify-docs ## format, vet, lint, generated files, import rule, manifests, alerts
+verify: verify-go verify-lint verify-manifests verify-chart verify-monitoring verify-notice verify-docs verify-performance ## format, vet, lint, generated files, import rule, manifests, alerts
 
 .PHONY: verify-go
 verify-go:
@@ -70,6 +70,11 @@ docs: ## write docs/reference.md from the code
 .PHONY: verify-docs
 verify-docs: docs
 	@git diff --exit-code --stat docs/reference.md || { echo "docs/reference.md was out of date: commit what make docs has written"; exit 1; }
+
+.PHONY: verify-performance
+verify-performance: BENCH_OUTPUT = $(CURDIR)/docs/performance
+verify-performance: performance
+	@git diff --exit-code --stat docs/performance docs/performance.md || { echo "docs/performance.md was out of date: commit what make performance has written"; exit 1; }
 
 .PHONY: verify-chart
 verify-chart: chart helm ## the Helm chart is what manifests/ make of it, and both Helm versions render its options

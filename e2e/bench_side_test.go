@@ -26,7 +26,7 @@ type side struct {
 	drain    time.Duration
 	name     string // of the workload
 	costs    []cost
-	resident float64 // memory of the managers in the end, in MiB
+	resident float64 // most memory of a manager, in MiB
 }
 
 // begin creates the workload.
@@ -71,7 +71,7 @@ func (s *side) update(tag string, before counters) counters {
 	}
 	after, resident := s.count()
 	happened := s.since(from)
-	s.resident = resident
+	s.resident = max(s.resident, resident)
 	s.costs = append(s.costs, cost{
 		counters:  after.since(before).per(pods),
 		seconds:   seconds,

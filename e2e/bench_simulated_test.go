@@ -100,7 +100,7 @@ type crowd struct {
 	pods     int
 	filled   float64 // seconds until all were Ready
 	costs    []cost
-	resident float64
+	resident float64            // most memory of a manager, in MiB
 	used     map[string]float64 // memory of the cluster's components, in MiB
 }
 
@@ -141,7 +141,7 @@ func (c *crowd) update(tag string) {
 	if err != nil {
 		c.Error(err)
 	}
-	c.resident, c.used = resident, used
+	c.resident, c.used = max(c.resident, resident), used
 }
 
 func (c *crowd) figures() []figure {

@@ -1,6 +1,6 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # What follows breaks things on purpose: never in the cluster that the caller's KUBECONFIG names.
-e2e demo e2e-chart e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo e2e-chart e2e-serving e2e-monitoring bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -12,7 +12,7 @@ e2e: cluster install ## the end-to-end suite; RUN=undo/half for some of it, SHOR
 	go test -tags e2e -count=1 -timeout 45m -parallel $(SCENARIOS) $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
 
 .PHONY: demo
-demo: cluster install ## what Stayput does, in two minutes
+demo: cluster install ## what Stayput does, and what it costs beside a native rollout, in two and a half minutes
 	@go build -o $(BIN)/generator ./e2e/load/generator
 	@$(BIN)/cluster push fill:latest $(BIN)/images/app
 	@PATH="$(BIN):$$PATH" e2e/demo.sh
@@ -45,24 +45,15 @@ e2e-monitoring: cluster install ## every expression of manifests/monitoring on a
 
 # Where the figures, the plots and the page of them go.
 BENCH_OUTPUT ?= $(CURDIR)/docs/performance
+REPORT = go -C e2e/report build -o $(BIN)/report . && $(BIN)/report $(BENCH_OUTPUT) $(BENCH_OUTPUT).md
 
 # In e2e itself and without a package argument: only so does go test print while it runs. The page is written also after a failure.
 .PHONY: bench
 bench: cluster install ## what an update costs in place, natively and at the least, into docs/performance.md; RUN=pods for some of it; SIMULATED_NODES=1000 RUN='(crowd|fleet)' for thousands of pods
 	@mkdir -p $(BENCH_OUTPUT)
-	@measured=0; SIMULATED_NODES='$(SIMULATED_NODES)' BENCH_OUTPUT=$(BENCH_OUTPUT) go -C e2e test -tags e2e,bench -count=1 -timeout 3h -run '^TestBench$$/$(RUN)' || measured=$$?; \
-		$(MAKE) --no-print-directory performance; exit $$measured
+	@measured=0; SIMULATED_NODES='$(SIMULATED_NODES)' BENCH_OUTPUT=$(BENCH_OUTPUT) \
+		go -C e2e test -tags e2e,bench -count=1 -timeout 3h -run '^TestBench$$/$(RUN)' || measured=$$?; $(REPORT); exit $$measured
 
 .PHONY: performance
 performance: ## write docs/performance.md and its plots from the figures that make bench has left
-	@go -C e2e/report build -o $(BIN)/report .
-	@$(BIN)/report $(BENCH_OUTPUT) $(BENCH_OUTPUT).md
-
-OTHER_VERSION := $(CURDIR)/.cluster/former
-FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || git rev-parse HEAD^)
-
-.PHONY: e2e-upgrade
-e2e-upgrade: cluster ## managers of two versions at a time, with updates under way; FROM=REV, by default the last release, or commit
-	@rm -rf $(OTHER_VERSION); mkdir -p $(OTHER_VERSION); git archive $(FROM) | tar -x -C $(OTHER_VERSION)
-	@$(MAKE) -C $(OTHER_VERSION) --no-print-directory install BIN=$(BIN) KUBECONFIG=$(KUBECONFIG)
-	OTHER_VERSION=$(OTHER_VERSION) go test -tags e2e -v -count=1 -timeout 30m ./e2e -run '^TestUpgrade$$'
+	@$(REPORT)

@@ -119,7 +119,7 @@ func (s *sheet) add(f figures, name string, of func(int) string, way, what strin
 func (s sheet) save(folder string) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = s.Title, s.x, s.y
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Top, p.Legend.Left, p.Legend.XOffs, p.Legend.Padding = true, true, vg.Points(8), vg.Points(2)
 	p.Add(plotter.NewGrid())
 	for _, l := range s.lines {
 		drawn, marks, err := plotter.NewLinePoints(l.points)
