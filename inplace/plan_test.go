@@ -690,6 +690,10 @@ func TestSettlingWaits(t *testing.T) {
 			r.pod("p", source, drained)
 			source.Spec.Replicas = new(int32)
 		}, nil, 1},
+		"for the pods to be counted": {func(r *Rollout, source, _ *ReplicaSet) {
+			r.pod("p", source, drained)
+			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+		}, nil, 0},
 		"for the moved pod to be seen": {func(r *Rollout, source, target *ReplicaSet) {
 			r.pod("p", target, drained)
 			source.Spec.Replicas = new(int32)

@@ -20,7 +20,7 @@ const updateJSON = `{
 	"deployment": {"metadata": {"name": "web", "namespace": "shop", "uid": "d", "resourceVersion": "1", "generation": 2}, "spec": {"replicas": 3,
 		"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}, "template": %[2]s}, "status": {"observedGeneration": 2}},
 	"old": {"metadata": {"name": "web-1", "namespace": "shop", "uid": "r1", "resourceVersion": "1", "labels": {"pod-template-hash": "1", "stayput.dev/settling": "1"}},
-		"spec": {"replicas": 2, "template": %[1]s}, "status": {"replicas": 2}},
+		"spec": {"replicas": 2, "template": %[1]s}, "status": {"replicas": 3}},
 	"new": {"metadata": {"name": "web-2", "namespace": "shop", "uid": "r2", "resourceVersion": "1", "labels": {"pod-template-hash": "2", "stayput.dev/settling": "1"}},
 		"spec": {"replicas": 0, "template": %[2]s}, "status": {"replicas": 0}}
 }`
