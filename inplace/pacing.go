@@ -16,16 +16,22 @@ func (v *view) pace() {
 		m.turn = v.keepsTurn(m)
 	}
 	// Scaling comes first: until then only what is half done goes on.
-	open := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.someoneGoes() && !v.unmarked() && v.steady()
-	budget := v.budget()
+	inOrder := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.unmarked() && v.steady()
+	open, budget := inOrder && !v.someoneGoes(), v.budget()
 	for _, s := range v.sets {
 		if s != v.target {
 			v.leaving(s, open, &budget)
 		}
 	}
 	// Nobody is taken out of service before the marks are stored: if they cannot be, the update is given back.
-	if open && !v.paused() && v.allSettling() {
-		v.start(budget)
+	if v.paused() || !v.allSettling() {
+		return
+	}
+	if open || inOrder && v.servesForOthers(budget) {
+		v.startIdle()
+	}
+	if open {
+		v.startAvailable(budget)
 	}
 }
 
@@ -86,8 +92,8 @@ func (s *replicaSet) light() []*member {
 	return append(idle, serving...)
 }
 
-// start gives pods that must restart their turn, those that do not serve anyway first.
-func (v *view) start(budget int) {
+// startIdle gives pods that must restart their turn where they do not serve anyway.
+func (v *view) startIdle() {
 	unproven := v.unproven()
 	for _, m := range v.members {
 		if !m.startable() || m.ready() {
@@ -103,7 +109,6 @@ func (v *view) start(budget int) {
 			v.startOne(m)
 		}
 	}
-	v.startAvailable(budget)
 }
 
 // startAvailable takes as many out of service as may be missed, together with those that somebody who comes back in a moment makes room for.
