@@ -1,6 +1,10 @@
 package controller
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stayput/stayput/inplace"
+)
 
 // metrics counts updates in place. Durations are in seconds.
 type metrics struct {
@@ -38,11 +42,20 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		bypassed:    counter("webhook_bypassed_total", "Updates in which a native controller's write that a webhook should have held was not, by kind of workload.", "kind"),
 	}
 	registry.MustRegister(m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable, m.inFlight, m.stalled, m.pullers, m.pullsFailed, m.bypassed)
-	// What is to be zero first cannot be seen to rise else.
+	m.begin()
+	return m
+}
+
+// begin has counters at zero: Prometheus does not see a series rise that begins with its first value. Reasons of failures are too many.
+func (m *metrics) begin() {
 	for _, kind := range []kind{deploymentKind, daemonSetKind} {
 		m.bypassed.WithLabelValues(kind.workload)
 	}
-	return m
+	for _, mode := range inplace.NamespaceModes {
+		for _, vector := range []*prometheus.CounterVec{m.started, m.completed, m.superseded} {
+			vector.WithLabelValues(string(mode))
+		}
+	}
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {

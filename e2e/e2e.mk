@@ -1,6 +1,6 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
 # What follows breaks things on purpose: never in the cluster that the caller's KUBECONFIG names.
-e2e demo e2e-chart e2e-serving e2e-monitoring bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
+e2e demo e2e-chart e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
@@ -57,3 +57,12 @@ bench: cluster install ## what an update costs in place, natively and at the lea
 .PHONY: performance
 performance: ## write docs/performance.md and its plots from the figures that make bench has left
 	@$(REPORT)
+
+OTHER_VERSION := $(CURDIR)/.cluster/former
+FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || git rev-parse HEAD^)
+
+.PHONY: e2e-upgrade
+e2e-upgrade: cluster ## managers of two versions at a time, with updates under way; FROM=REV, by default the last release, or commit
+	@rm -rf $(OTHER_VERSION); mkdir -p $(OTHER_VERSION); git archive $(FROM) | tar -x -C $(OTHER_VERSION)
+	@$(MAKE) -C $(OTHER_VERSION) --no-print-directory install BIN=$(BIN) KUBECONFIG=$(KUBECONFIG)
+	OTHER_VERSION=$(OTHER_VERSION) go test -tags e2e -v -count=1 -timeout 30m ./e2e -run '^TestUpgrade$$'

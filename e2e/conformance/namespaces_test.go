@@ -57,15 +57,18 @@ func (n *testNamespaces) said(ctx context.Context) ([]string, error) {
 	return reasons, nil
 }
 
-// What Stayput did for a test goes on record before the framework deletes the namespaces.
-var _ = ginkgo.AfterEach(func(ctx context.Context) {
-	reasons, err := namespaces.said(ctx)
-	namespaces.created = nil
-	framework.ExpectNoError(err, "list the events that say what Stayput did")
-	for _, reason := range reasons {
-		ginkgo.AddReportEntry(verdict.Event, reason)
-	}
-})
+// record puts on record what Stayput did for a test, before the framework deletes the test's namespaces. It is an extension of the framework: nodes
+// outside of containers are lost when the framework previews the tests (ginkgo.PreviewSpecs in AfterReadingAllFlags).
+func (n *testNamespaces) record(*framework.Framework) {
+	ginkgo.AfterEach(func(ctx context.Context) {
+		reasons, err := n.said(ctx)
+		n.created = nil
+		framework.ExpectNoError(err, "list the events that say what Stayput did")
+		for _, reason := range reasons {
+			ginkgo.AddReportEntry(verdict.Event, reason)
+		}
+	})
+}
 
 func TestNamespacesAreLabelledAndRead(t *testing.T) {
 	verify := framework.TestContext.VerifyServiceAccount

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 	flag.Var(&namespaces.label, "namespace-label", "KEY=VALUE, a label that the namespaces of the tests get")
 	flag.Parse()
 	framework.TestContext.CreateTestingNS = namespaces.create
+	framework.NewFrameworkExtensions = append(framework.NewFrameworkExtensions, namespaces.record)
 	framework.AfterReadingAllFlags(&framework.TestContext)
 	os.Exit(m.Run())
 }

@@ -1,0 +1,107 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestUpgrade has another version take over from the one that is installed, back again and once more, each time half-way through an update and
+// with further updates as long as managers of both live: every pod lives through all of them. make e2e-upgrade installs the former version
+// and says where its source is.
+func TestUpgrade(t *testing.T) {
+	former := os.Getenv("OTHER_VERSION")
+	if former == "" {
+		t.Skip("OTHER_VERSION is not set; make e2e-upgrade does that")
+	}
+	t.Cleanup(func() { settleManagers(t, 0) })
+	settleManagers(t, 30)
+	for _, step := range []struct{ name, source string }{
+		{"upgrade", repository}, {"rollback", former}, {"upgrade again", repository},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { takenOver(t, step.source) }) {
+			t.FailNow()
+		}
+	}
+}
+
+// settleManagers has a new manager be Ready for some seconds before an old one goes. Installing does not change that, as no manifest names it.
+func settleManagers(t *testing.T, seconds int) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"minReadySeconds":%d}}`, seconds)
+	if _, _, err := kubectl(context.Background(), "", "-n", ownNamespace, "patch", "deployment", ownName, "-p", patch); err != nil {
+		t.Errorf("the managers' Deployment: %v", err)
+	}
+}
+
+// takenOver by what this source makes.
+func takenOver(t *testing.T, source string) {
+	m := meet(t, web(4, slow), agent(lasting))
+	installed := make(chan error, 1)
+	m.inPlace(func() {
+		m.halfway()
+		go func() { installed <- installFrom(source) }()
+	})
+	mixed := 0
+	for tag := 3; ; tag = tag%9 + 1 { // a kubelet has a container wait that comes back to an image too soon
+		select {
+		case err := <-installed:
+			m.lasts(err, mixed, tag)
+			return
+		default:
+			before := twoVersions(m.stage)
+			m.update(tag)
+			if before && twoVersions(m.stage) {
+				mixed++
+			}
+		}
+	}
+}
+
+func (m meeting) update(tag int) {
+	m.Helper()
+	m.inPlace(func() { m.setImages(fmt.Sprintf("v%d", tag)) })
+}
+
+// lasts: the other version has taken over, was at work beside the former one, and goes on alone.
+func (m meeting) lasts(err error, mixed, tag int) {
+	m.Helper()
+	if err != nil {
+		m.Fatal(err)
+	}
+	if mixed == 0 {
+		m.Error("no update was made while managers of both versions lived")
+	}
+	mended(m.T)
+	m.each(m.managed)
+	m.update(tag)
+}
+
+func installFrom(source string) error {
+	command := exec.Command("make", "-C", source, "install", "BIN="+binaries)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("installing from %s: %w:\n%s", source, err, output)
+	}
+	return nil
+}
+
+// twoVersions tells whether managers of two images are Ready now.
+func twoVersions(s *stage) bool {
+	s.Helper()
+	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
+	if err != nil {
+		s.Fatal(err)
+	}
+	images := map[string]bool{}
+	for i := range pods.Items {
+		if ready(&pods.Items[i]) {
+			images[pods.Items[i].Spec.Containers[0].Image] = true
+		}
+	}
+	return len(images) > 1
+}
