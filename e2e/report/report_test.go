@@ -38,7 +38,8 @@ func goalOf(t *testing.T, part string) goal {
 }
 
 func TestGoals(t *testing.T) {
-	for part, want := range map[string]struct{ target, measured, verdict string }{
+	type row struct{ target, measured, verdict string }
+	for part, want := range map[string]row{
 		"DaemonSet of three nodes, no": {"≤ 0.5 × native; ≤ 1.25 × floor", "0.5 × native (4 : 8); 2 × floor (4 : 2)", "**missed**"},
 		"claim":                        {"0; ≤ 1.15 × floor", "0; 2 × floor (4 : 2)", "**missed**"},
 		"1,000 nodes":                  {"≤ 1 × native; ≤ 1 × native", "0.5 × native (4 : 8); 0.8 × native (8 : 10)", "met"},
@@ -48,8 +49,9 @@ func TestGoals(t *testing.T) {
 		"replicas: 3":                  {"0", "not measured", ""}, // five updates are not ten
 	} {
 		g, f := goalOf(t, part), some()
-		if target, measured, verdict := g.target(), g.measured(f), g.verdict(f); target != want.target || measured != want.measured || verdict != want.verdict {
-			t.Errorf("%s: %q, %q, %q instead of %+v", part, target, measured, verdict, want)
+		got := row{g.target(), g.measured(f), g.verdict(f)}
+		if got != want {
+			t.Errorf("%s: %+v instead of %+v", part, got, want)
 		}
 	}
 }
