@@ -28,7 +28,7 @@ const coldPull = 12 * time.Second
 func benchCold(t *testing.T) {
 	host := slowRegistry(t)
 	var all []column
-	defer func() { present(fmt.Sprintf("DaemonSet, a pull takes %s", coldPull), all) }()
+	defer func() { present(t, fmt.Sprintf("DaemonSet, a pull takes %s", coldPull), all) }()
 	for _, c := range []struct {
 		name   string
 		labels map[string]string

@@ -39,7 +39,7 @@ func benchCrowd(t *testing.T) {
 	for _, pods := range upTo(crowdSizes, nodes*crowdPerNode) {
 		t.Run(fmt.Sprint(pods), func(t *testing.T) {
 			var all []column
-			defer func() { present(fmt.Sprintf("Deployment of %d simulated pods", pods), all) }()
+			defer func() { present(t, fmt.Sprintf("Deployment of %d simulated pods", pods), all) }()
 			for _, way := range crowdWays {
 				t.Run(way.name, func(t *testing.T) {
 					c := newCrowd(t, way.labels, "web", pods)
@@ -69,7 +69,7 @@ func benchFleet(t *testing.T) {
 			chooseNodes(t, pods)
 			sides := []*crowd{newCrowd(t, labelled, agents, pods), newCrowd(t, unlabelled, agents, pods)}
 			defer func() {
-				present(fmt.Sprintf("DaemonSet of %d simulated pods", pods), []column{
+				present(t, fmt.Sprintf("DaemonSet of %d simulated pods", pods), []column{
 					{name: "in place", figures: sides[0].figures()}, {name: "native", figures: sides[1].figures()}})
 			}()
 			for _, side := range sides {

@@ -73,7 +73,7 @@ func (r race) run(t *testing.T) {
 		for _, s := range sides {
 			all = append(all, s.column())
 		}
-		present(r.name, all)
+		present(t, r.name, all)
 	}()
 	for lane, s := range sides {
 		s.begin(r, lane)

@@ -119,7 +119,7 @@ func (s *sheet) add(f figures, name string, of func(int) string, way, what strin
 func (s sheet) save(folder string) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = s.Title, s.x, s.y
-	p.Legend.Top, p.Legend.Left, p.Legend.XOffs, p.Legend.Padding = true, true, vg.Points(8), vg.Points(2)
+	p.Legend.XOffs, p.Legend.YOffs, p.Legend.Padding = -vg.Points(8), vg.Points(8), vg.Points(2) // below right: what grows with time leaves it free
 	p.Add(plotter.NewGrid())
 	for _, l := range s.lines {
 		drawn, marks, err := plotter.NewLinePoints(l.points)
@@ -159,8 +159,10 @@ func even(least, most float64) []plot.Tick {
 	return ticks
 }
 
-// bySize spreads the sizes evenly and names them.
+// bySize spreads the sizes evenly and names them, and leaves room above for the legend.
 func (s sheet) bySize(p *plot.Plot) {
+	p.Y.Max *= 1.35
+	p.Legend.Top, p.Legend.Left, p.Legend.XOffs, p.Legend.YOffs = true, true, vg.Points(8), 0
 	p.X.Scale = plot.LogScale{}
 	p.X.Tick.Marker = plot.TickerFunc(func(least, most float64) []plot.Tick {
 		var ticks []plot.Tick

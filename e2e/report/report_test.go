@@ -20,6 +20,9 @@ func some() figures {
 	for pods, cpu := range map[int]float64{300: 5, 3000: 7} {
 		all[simulatedDeployment(pods)] = result{Ways: []way{{Name: inPlace, Figures: []figure{{milliseconds, cpu}}}}}
 	}
+	all[serving] = result{Ways: []way{
+		{Name: "6 " + inPlace, Figures: []figure{{updates, 10}, {lost, 3}}}, {Name: "3 " + inPlace, Figures: []figure{{updates, 5}, {lost, 0}}},
+	}}
 	return all
 }
 
@@ -35,17 +38,20 @@ func goalOf(t *testing.T, part string) goal {
 }
 
 func TestGoals(t *testing.T) {
-	for part, want := range map[string]struct{ target, measured, verdict string }{
+	type row struct{ target, measured, verdict string }
+	for part, want := range map[string]row{
 		"DaemonSet of three nodes, no": {"≤ 0.5 × native; ≤ 1.25 × floor", "0.5 × native (4 : 8); 2 × floor (4 : 2)", "**missed**"},
 		"claim":                        {"0; ≤ 1.15 × floor", "0; 2 × floor (4 : 2)", "**missed**"},
 		"1,000 nodes":                  {"≤ 1 × native; ≤ 1 × native", "0.5 × native (4 : 8); 0.8 × native (8 : 10)", "met"},
 		"beyond drain":                 {"≤ 0.3 s; ≤ 1 s", "0.5 s; 0.5 s", "**missed**"},
 		"of 3,000; beside":             {"≤ 10 ms; ≤ 1.2 × that of 300", "7 ms; 1.4 × that of 300", "**missed**"},
-		"replicas: 6":                  {"0", "not measured", ""},
+		"replicas: 6":                  {"0", "3", "**missed**"},
+		"replicas: 3":                  {"0", "not measured", ""}, // five updates are not ten
 	} {
 		g, f := goalOf(t, part), some()
-		if target, measured, verdict := g.target(), g.measured(f), g.verdict(f); target != want.target || measured != want.measured || verdict != want.verdict {
-			t.Errorf("%s: %q, %q, %q instead of %+v", part, target, measured, verdict, want)
+		got := row{g.target(), g.measured(f), g.verdict(f)}
+		if got != want {
+			t.Errorf("%s: %+v instead of %+v", part, got, want)
 		}
 	}
 }
