@@ -17,22 +17,18 @@ const (
 	dwell = 250 * time.Millisecond
 	// lookEvery is how often it is seen whether the refusal still stands.
 	lookEvery = 20 * time.Millisecond
-	// mostOfFive and mostOfTwo are for how many objects at a time refusals may. Each keeps one of the native controller's workers, of which there
-	// are five (concurrent-deployment-syncs, concurrent-replicaset-syncs) or two (concurrent-daemonset-syncs); and there are two managers.
-	mostOfFive = 2
-	mostOfTwo  = 1
+	// mostDwelling is for how many objects of a kind at a time refusals may. Each keeps one of the native controller's workers, of which there are
+	// five (concurrent-deployment-syncs, concurrent-replicaset-syncs) or two (concurrent-daemonset-syncs); and there are two managers.
+	mostDwelling = 1
 )
 
 // dwellings are the objects about which a refusal takes its time. Of several about the same one does, as its author waits for all of them.
 type dwellings struct {
-	most    int
 	lock    sync.Mutex
 	objects sets.Set[types.NamespacedName]
 }
 
-func newDwellings(most int) *dwellings {
-	return &dwellings{most: most, objects: sets.New[types.NamespacedName]()}
-}
+func newDwellings() *dwellings { return &dwellings{objects: sets.New[types.NamespacedName]()} }
 
 // stay returns when the refusal no longer stands, or has taken long enough.
 func (d *dwellings) stay(ctx context.Context, object types.NamespacedName, stands func(context.Context) bool) {
@@ -54,7 +50,7 @@ func (d *dwellings) stay(ctx context.Context, object types.NamespacedName, stand
 func (d *dwellings) enter(object types.NamespacedName) bool {
 	d.lock.Lock()
 	defer d.lock.Unlock()
-	if d.objects.Has(object) || d.objects.Len() >= d.most {
+	if d.objects.Has(object) || d.objects.Len() >= mostDwelling {
 		return false
 	}
 	d.objects.Insert(object)

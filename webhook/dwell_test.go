@@ -59,7 +59,7 @@ func TestClosedGatesRestOnTheCache(t *testing.T) {
 }
 
 func TestStay(t *testing.T) {
-	one, two, three := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}, types.NamespacedName{Name: "three"}
+	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}
 	always := func(context.Context) bool { return true }
 	for name, test := range map[string]struct {
 		inside []types.NamespacedName
@@ -69,12 +69,11 @@ func TestStay(t *testing.T) {
 		"as long as it may":         {nil, always, dwell},
 		"until it does not stand":   {nil, until(3), 3 * lookEvery},
 		"another about the same":    {[]types.NamespacedName{one}, always, 0},
-		"one about something else":  {[]types.NamespacedName{two}, always, dwell},
-		"no more workers are taken": {[]types.NamespacedName{two, three}, always, 0},
+		"no more workers are taken": {[]types.NamespacedName{two}, always, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDwellings(2)
+				d := newDwellings()
 				for _, object := range test.inside {
 					d.enter(object)
 				}

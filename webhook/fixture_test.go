@@ -79,7 +79,7 @@ func handlers(t *testing.T, cached, live client.Reader) Handlers {
 
 		beginnings: newBeginnings(),
 
-		scalings: newDwellings(mostOfFive), deletions: newDwellings(mostOfFive), daemonDeletions: newDwellings(mostOfTwo),
+		scalings: newDwellings(), deletions: newDwellings(), daemonDeletions: newDwellings(),
 	}
 }
 
