@@ -10,8 +10,8 @@ import (
 // kinds begin the names of the tests that must have run, and say whether pods of theirs are updated in place.
 var kinds = map[string]bool{"Deployment": true, "Daemon set": true, "ReplicaSet": false, "ControllerRevision": false}
 
-// completed is the reason of the event that tells of an update which was made in place to its end.
-const completed = "InPlaceUpdateCompleted"
+// moved is the reason of the event that tells of a pod which was updated in place. Tests end before the update is said to be done.
+const moved = "UpdatedInPlace"
 
 // Judge says what is wrong, and returns whether nothing is. With some of the tests only, those that did not run are not missed.
 func (r *Runs) Judge(out io.Writer, some bool) bool {
@@ -95,7 +95,7 @@ func (r *Runs) missing() []string {
 		case !ran:
 			faults = append(faults, "no test of a "+kind+" ran in place")
 		case updates && !updated:
-			faults = append(faults, "in no test of a "+kind+" an update was made in place: is Stayput installed?")
+			faults = append(faults, "in no test of a "+kind+" a pod was updated in place: is Stayput installed?")
 		}
 	}
 	slices.Sort(faults)
@@ -106,7 +106,7 @@ func (r *Runs) ranInPlace(kind string) (ran, updated bool) {
 	for test, outcome := range r.inPlace.tests {
 		if strings.HasPrefix(test, kind+" ") {
 			ran = true
-			updated = updated || outcome.events[completed] > 0
+			updated = updated || outcome.events[moved] > 0
 		}
 	}
 	return ran, updated

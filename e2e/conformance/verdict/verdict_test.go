@@ -75,7 +75,7 @@ func TestVerdict(t *testing.T) {
 		},
 		"without Stayput": {
 			inPlace: func(r *reported) { r.say("Daemon set should update pod"); r.say(rollover) },
-			want:    "FAIL: in no test of a Daemon set an update was made in place: is Stayput installed?\nFAIL: in no test of a Deployment an",
+			want:    "FAIL: in no test of a Daemon set a pod was updated in place: is Stayput installed?\nFAIL: in no test of a Deployment a",
 		},
 		"no tests of a kind": {
 			native: func(r *reported) { r.remove("ReplicaSet should adopt") }, inPlace: func(r *reported) { r.remove("ReplicaSet should adopt") },
@@ -151,8 +151,8 @@ func natively() *reported {
 
 func inPlace() *reported {
 	r := natively()
-	r.say(rollover, completed, completed, "UpdatedInPlace")
-	r.say("Daemon set should update pod", completed)
+	r.say(rollover, "InPlaceUpdateCompleted", "InPlaceUpdateCompleted", moved)
+	r.say("Daemon set should update pod", moved)
 	for _, each := range []string{scaling, rollback} {
 		r.fail(each, "an image is missing")
 		r.say(each, "ImagePullFailed")
