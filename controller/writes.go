@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -91,9 +92,20 @@ type attempt struct {
 func (w writer) together(ctx context.Context, steps []inplace.Step) []attempt {
 	made := make([]attempt, len(steps))
 	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), atATime, len(steps), func(i int) {
-		made[i].write, made[i].err = w.carry(ctx, steps[i])
+		made[i] = w.attempt(ctx, steps[i])
 	})
 	return made
+}
+
+// attempt makes one step. A panic is a failure of this workload, as it is in Reconcile, and ends nobody else's updates.
+func (w writer) attempt(ctx context.Context, step inplace.Step) (made attempt) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			made.err = fmt.Errorf("panic: %v [recovered]\n%s", cause, debug.Stack())
+		}
+	}()
+	done, err := w.carry(ctx, step)
+	return attempt{done, err}
 }
 
 // fail notes what went wrong. A puller that is refused is no error: the update goes on without.

@@ -360,10 +360,20 @@ func (v *view) servesForOthers(budget int) bool {
 	return budget <= 0 && slices.ContainsFunc(v.members, func(m *member) bool { return m.goes && m.available })
 }
 
-// staying is how many of its pods are to be counted: those leaving are on their way to the target, and those given back to their end.
+// staying is how many of its pods are to be counted: those leaving are on their way to the target, and those given back to their end, once
+// replicas may have been lowered for them.
 func (s *replicaSet) staying() int {
-	return len(s.pods) - len(s.leaving) - min(s.going(), s.surplus())
+	ending := 0
+	for _, m := range s.pods {
+		if m.goes && m.mayBeLowered() {
+			ending++
+		}
+	}
+	return len(s.pods) - len(s.leaving) - min(ending, s.surplus())
 }
+
+// mayBeLowered: replicas are lowered for a pod that is given back when it is drained, or cannot be.
+func (m *member) mayBeLowered() bool { return Closed(m.pod) || !Gated(m.pod) }
 
 func (v *view) givesUp() bool { return v.inVain() && v.lack() != "" }
 

@@ -296,6 +296,35 @@ func TestWhoGoesServesUntilAnotherDoes(t *testing.T) {
 	}
 }
 
+// An undo has made the ReplicaSet of the borrowed pod the target, and the other pod has moved there: what is too many is not who goes.
+func TestWhoGoesIsNotWhoHasCome(t *testing.T) {
+	for name, test := range map[string]struct {
+		gate   func(*corev1.Pod)
+		raised bool
+	}{
+		"it serves still": {func(*corev1.Pod) {}, true},
+		"it is drained":   {drained, false}, // replicas were lowered for it
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v2"})
+			r.Settings.Borrow = true
+			r.replicaSet("a", app{image: "bad"}, 0)
+			target := r.replicaSet("b", app{image: "v2"}, 1)
+			target.Status.Replicas, target.Status.ReadyReplicas, target.Status.AvailableReplicas = 2, 2, 2
+			r.settles()
+			target.Labels[LabelBorrowed] = "1"
+			r.pod("original", target)
+			r.pod("borrowed", target, test.gate, func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{AnnotationBorrowed: "true", corev1.PodDeletionCost: firstToGo}
+			})
+			raised := slices.ContainsFunc(r.Plan().Steps, func(step Step) bool { return strings.Contains(step.Describe(), "replicas 1 → 2") })
+			if raised != test.raised {
+				t.Errorf("the target is raised: %t, want %t: steps are %v", raised, test.raised, r.Plan().Steps)
+			}
+		})
+	}
+}
+
 func TestDeletionCostOfATemplateComesBack(t *testing.T) {
 	r := fixture(1, app{image: "v1"})
 	template := r.Deployment.Spec.Template.Typed()

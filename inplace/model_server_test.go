@@ -110,9 +110,6 @@ type world struct {
 	kubelet              *kubelet
 	stayput              *stayput
 
-	// hooks is what the webhooks' cache shows of ReplicaSets.
-	hooks *informer[*ReplicaSet]
-
 	mode     Mode
 	settings Settings
 	// unserved: there is no Service.
@@ -371,7 +368,7 @@ func (w *world) deletePod(name string) error {
 		return errNotFound
 	}
 	owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
-	if owner != nil && !MayGo(pod) && (w.markHolds(owner) || w.cacheHolds(pod)) {
+	if owner != nil && !MayGo(pod) && w.markHolds(owner) {
 		w.logf("denied: delete %s", name)
 		return errNotFound
 	}
@@ -382,12 +379,6 @@ func (w *world) deletePod(name string) error {
 // markHolds: the webhooks hold deletions for the mark.
 func (w *world) markHolds(rs *ReplicaSet) bool {
 	return Settling(rs) && w.holdAlive() && w.mode.Manages() && w.lasts(rs) && w.recorded == ""
-}
-
-// cacheHolds: deletions of pods whose gates are closed rest on the webhooks' cache, where it shows that their ReplicaSet was lowered.
-func (w *world) cacheHolds(pod *corev1.Pod) bool {
-	owner := w.hooks.objects[metav1.GetControllerOf(pod).Name]
-	return Closed(pod) && owner != nil && owner.Status.Replicas > replicas(owner) && w.markHolds(owner)
 }
 
 func (w *world) terminate(name string) error {

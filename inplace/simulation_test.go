@@ -400,7 +400,6 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
-	w.hooks = w.sets.informer()
 	w.unserved, w.claim = seed%4 == 0, []string{"", "", "data"}[seed%3]
 	return w
 }
@@ -447,8 +446,6 @@ func (w *world) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
 	w.kubelet.retract()
 	switch w.rng.Intn(12) {
-	case 6:
-		w.hooks.advance(1 + w.rng.Intn(4))
 	case 0, 1:
 		w.endpointsController.pods.advance(1 + w.rng.Intn(4))
 	case 2, 3:
@@ -601,7 +598,6 @@ func (w *world) calm() {
 			w.replicaSetController.deliver(watch, 100)
 			w.stayput.deliver(watch, 100)
 		}
-		w.hooks.advance(100)
 		w.kubelet.pods.advance(100)
 		w.kubelet.retract()
 		w.endpointsController.pods.advance(100)

@@ -22,11 +22,9 @@ func closed(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// A deletion that is refused on the cache is right only where something is sure to wake who wants it: the gate will open.
+// A deletion that is refused on the cache is right only where something is sure to wake who wants it: of a DaemonSet, its gate or the next signature.
 func TestClosedGatesRestOnTheCache(t *testing.T) {
-	web, unmarked := deployment(t, v2Template), revision(t, "web-1", v1Template, "2")
-	marked, whole := settling(revision(t, "web-1", v1Template, "2")), settling(revision(t, "web-1", v1Template, "2"))
-	marked.Status.Replicas, whole.Status.Replicas, unmarked.Status.Replicas = 3, 2, 3
+	web, unmarked, marked := deployment(t, v2Template), revision(t, "web-1", v1Template, "2"), settling(revision(t, "web-1", v1Template, "2"))
 	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 	agents := func(template string) client.Reader {
@@ -39,12 +37,8 @@ func TestClosedGatesRestOnTheCache(t *testing.T) {
 		user         string
 		code         int32
 	}{
-		"settling in the cache":              {shop(marked), broken(t), closed(pod(marked)), replicaSetController, 404},
-		"the cache does not show it lowered": {shop(whole), shop(unmarked), closed(pod(marked)), replicaSetController, 0},
-		"the gate is open":                   {shop(marked), shop(unmarked), pod(marked), replicaSetController, 0},
-		"the cache does not know it yet":     {shop(unmarked), shop(marked), closed(pod(marked)), replicaSetController, 404},
-		"the cache cannot be read":           {broken(t), shop(marked), closed(pod(marked)), replicaSetController, 404},
-		"neither settles":                    {shop(unmarked), shop(unmarked), closed(pod(marked)), replicaSetController, 0},
+		"a ReplicaSet, only in the cache":    {shop(marked), shop(unmarked), closed(pod(marked)), replicaSetController, 0},
+		"a ReplicaSet, not yet in the cache": {shop(unmarked), shop(marked), closed(pod(marked)), replicaSetController, 404},
 		"a daemon is updated":                {agents(v2Template), broken(t), closed(daemon("agent-x", "1")), daemonSetController, 404},
 		"a daemon whose gate is open":        {agents(v2Template), agents(envTemplate), daemon("agent-x", "1"), daemonSetController, 0},
 		"the cache knows no update of it":    {agents(envTemplate), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
@@ -92,42 +91,25 @@ func (h Handlers) holdDeletion(ctx context.Context, req admission.Request, stays
 
 // settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come
 // again, so the mark is read live before denying too: whoever takes it off wakes the controller by that, and an answer from an older cache
-// would come after the wake-up.
+// would come after the wake-up. Not even a closed gate will do: on a node that is not heard of it stays closed.
 func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if inplace.MayGo(pod) {
 		return false, nil
 	}
-	held, err := h.lowered(ctx, pod), error(nil)
-	if !held {
-		held, err = h.ownerHolds(ctx, h.Live, pod)
-	}
+	held, err := h.ownerHolds(ctx, pod)
 	if held {
 		h.deletions.stay(ctx, owner(pod), h.surplusPasses(pod))
 	}
 	return held, err
 }
 
-// lowered tells whether the cache will do to hold the pod: it shows that its ReplicaSet was lowered for pods that leave, and so all marks that came
-// before; and the pod's gate is closed. It will open, or the pod move, and that wakes the controller as well.
-func (h Handlers) lowered(ctx context.Context, pod *corev1.Pod) bool {
-	if !inplace.Closed(pod) {
-		return false
-	}
-	rs, err := h.Cached.ReplicaSetOf(ctx, pod)
-	if rs == nil || err != nil || rs.Status.Replicas <= ptr.Deref(rs.Spec.Replicas, 1) {
-		return false
-	}
-	held, err := h.markHolds(ctx, h.Cached, rs)
-	return held && err == nil
-}
-
-// ownerHolds tells whether the mark on the pod's ReplicaSet holds deletions.
-func (h Handlers) ownerHolds(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
-	rs, err := reader.ReplicaSetOf(ctx, pod)
+// ownerHolds tells whether the mark on the pod's ReplicaSet, as the API server has it, holds deletions.
+func (h Handlers) ownerHolds(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	rs, err := h.Live.ReplicaSetOf(ctx, pod)
 	if rs == nil || err != nil {
 		return false, err
 	}
-	return h.markHolds(ctx, reader, rs)
+	return h.markHolds(ctx, rs)
 }
 
 // owner names the pod's ReplicaSet, or what else controls it.
@@ -143,13 +125,13 @@ func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 	}
 }
 
-// markHolds tells whether the mark on a ReplicaSet holds deletions.
-func (h Handlers) markHolds(ctx context.Context, reader observe.Reader, rs *inplace.ReplicaSet) (bool, error) {
+// markHolds tells whether the mark on a ReplicaSet, as the API server has it, holds deletions.
+func (h Handlers) markHolds(ctx context.Context, rs *inplace.ReplicaSet) (bool, error) {
 	if !inplace.Settling(rs) {
 		return false, nil
 	}
 	// A ReplicaSet that somebody made from another's manifest has the mark, and nobody to take it off.
-	deployment, err := reader.DeploymentOf(ctx, rs)
+	deployment, err := h.Live.DeploymentOf(ctx, rs)
 	if deployment == nil || err != nil || !h.lasts(deployment, rs) {
 		return false, err
 	}
