@@ -15,9 +15,8 @@ func (v *view) pace() {
 	for _, m := range v.members {
 		m.turn = v.keepsTurn(m)
 	}
-	// Scaling comes first: until then only what is half done goes on.
-	inOrder := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.unmarked() && v.steady()
-	open, budget := inOrder && !v.someoneGoes(), v.budget()
+	inOrder, budget := v.inOrder(), v.budget()
+	open := inOrder && !v.someoneGoes()
 	for _, s := range v.sets {
 		if s != v.target {
 			v.leaving(s, open, &budget)
@@ -33,6 +32,11 @@ func (v *view) pace() {
 	if open {
 		v.startAvailable(budget)
 	}
+}
+
+// inOrder: scaling comes first; until that is done only what is half done goes on.
+func (v *view) inOrder() bool {
+	return v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.unmarked() && v.steady()
 }
 
 // keepsTurn: a pod whose turn came keeps it until it is patched, or the user pauses, or wants an image that is not on its node yet.
