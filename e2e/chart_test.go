@@ -218,7 +218,7 @@ func uninstallHalfway(t *testing.T, h helm) {
 // nobodyIsThere is nil if no part of Stayput is installed that acts on others, or may.
 func nobodyIsThere(ctx context.Context) error {
 	left, _, err := kubectl(ctx, "", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,"+
-		"validatingadmissionpolicybindings,clusterroles,clusterrolebindings,priorityclasses", "-l", "app.kubernetes.io/part-of=stayput", "-o", "name")
+		"validatingadmissionpolicybindings,clusterroles,clusterrolebindings,priorityclasses,flowschemas", "-l", "app.kubernetes.io/part-of=stayput", "-o", "name")
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 // everyManagerKilled in the seconds in which a pod restarts: its gate is closed and nobody is left to open it but the API server. The
 // pod serves again, and the native controllers, which count it as missing until then, finish.
 func everyManagerKilled(t *testing.T) {
+	mutates(t) // elsewhere the API server asks a manager
 	saysReady(t)
 	t.Run("Deployment", func(t *testing.T) {
 		long(t)
@@ -24,25 +26,35 @@ func everyManagerKilled(t *testing.T) {
 	t.Run("DaemonSet", func(t *testing.T) { orphaned(t, agents, func(s *stage) { s.install(agent(templated(stopping))) }) })
 }
 
-// saysReady skips what needs a cluster that says itself what is Ready, and opens gates. Where it could, the policy must be there.
+// saysReady demands what has the API server say what is Ready, and open gates: a policy where it can be, else a webhook, and never both.
 func saysReady(t *testing.T) {
 	t.Helper()
-	mutates(t)
-	if _, _, err := kubectl(t.Context(), "", "get", "mutatingadmissionpolicybinding", "stayput-ready"); err != nil {
-		t.Fatal(err)
+	want := "mutatingwebhookconfiguration.admissionregistration.k8s.io/stayput-ready"
+	kinds := "mutatingwebhookconfigurations"
+	if servesMutatingPolicies(t) {
+		want, kinds = "mutatingadmissionpolicybinding.admissionregistration.k8s.io/stayput-ready", kinds+",mutatingadmissionpolicybindings"
+	}
+	found, _, err := kubectl(t.Context(), "", "get", kinds, "--field-selector=metadata.name=stayput-ready", "-o", "name")
+	if got := strings.TrimSpace(found); err != nil || got != want {
+		t.Fatalf("installed is %q instead of %s: %v", got, want, err)
 	}
 }
 
 // mutates skips what needs a MutatingAdmissionPolicy.
 func mutates(t *testing.T) {
 	t.Helper()
+	if !servesMutatingPolicies(t) {
+		t.Skip("this cluster serves no MutatingAdmissionPolicy, as Kubernetes 1.36 does")
+	}
+}
+
+func servesMutatingPolicies(t *testing.T) bool {
+	t.Helper()
 	served, err := clients.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == "mutatingadmissionpolicies" }) {
-		t.Skip("this cluster serves no MutatingAdmissionPolicy, as Kubernetes 1.36 does")
-	}
+	return slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == "mutatingadmissionpolicies" })
 }
 
 func orphaned(t *testing.T, name string, create func(*stage)) {

@@ -11,7 +11,8 @@ import (
 )
 
 // Ready = ContainersReady and all gates. A kubelet says so too, but from what it knew at its last sync: one or two seconds after a gate has
-// moved, on a busy node later. Where the API server can change what is written (manifests/ready), it says so in the very write, by this rule.
+// moved, on a busy node later. The API server says so in the very write, by this rule: by itself where it can change what is written
+// (manifests/ready), else by asking a manager (manifests/ready-webhook).
 // It is in force where the answer to our own write shows it; nothing else depends on it.
 
 // Writer is who writes the status of a pod, as far as that matters.
@@ -24,10 +25,13 @@ const (
 	OwnWriter            // Stayput
 )
 
-// WriterOf tells by user name and groups who writes the status of a pod on that node.
-func WriterOf(user string, groups []string, node string) Writer {
+// UserIn is Stayput's user name where it is installed in that namespace: that of the service account of manifests/base.
+func UserIn(namespace string) string { return "system:serviceaccount:" + namespace + ":stayput" }
+
+// WriterOf tells by user name and groups who writes the status of a pod on that node; own is Stayput's user name.
+func WriterOf(own, user string, groups []string, node string) Writer {
 	switch {
-	case user == ownUser:
+	case user == own:
 		return OwnWriter
 	case node != "" && user == "system:node:"+node && slices.Contains(groups, "system:nodes"):
 		return KubeletWriter
@@ -36,8 +40,6 @@ func WriterOf(user string, groups []string, node string) Writer {
 }
 
 const (
-	// ownUser is the service account of manifests/base.
-	ownUser = "system:serviceaccount:stayput-system:stayput"
 	// messageAhead is of a Ready that its kubelet does not know of yet. A kubelet that finds another message than its own syncs at once
 	// (NeedToReconcilePodReadiness in pkg/kubelet/status/status_manager.go). With an empty one it would go on with Ready=False in its cache,
 	// and take the next time that a gate closes for no change.

@@ -148,7 +148,7 @@ func TestWriterOf(t *testing.T) {
 		{"system:serviceaccount:stayput-system:stayput", nil, "a", OwnWriter},
 		{"system:serviceaccount:shop:stayput", nil, "a", OtherWriter},
 	} {
-		if got := WriterOf(c.user, c.groups, c.node); got != c.want {
+		if got := WriterOf(UserIn("stayput-system"), c.user, c.groups, c.node); got != c.want {
 			t.Errorf("%s %v on %q: %d, want %d", c.user, c.groups, c.node, got, c.want)
 		}
 	}

@@ -23,11 +23,9 @@ KO := KO_DEFAULTBASEIMAGE=$(KO_DEFAULTBASEIMAGE) go run github.com/google/ko@v0.
 
 STAYPUT := $(KUBECTL) --namespace stayput-system
 ADMISSION := mutatingwebhookconfiguration/stayput validatingwebhookconfiguration/stayput
-OWN_POWER := namespaces pullers pods gates replicasets scaling revisions status
-POLICIES := $(foreach policy,namespaces workloads settings priority $(addprefix own-,$(OWN_POWER)),\
-	validatingadmissionpolicy/stayput-$(policy) validatingadmissionpolicybinding/stayput-$(policy))
-# Kubernetes 1.36 and newer serve what manifests/ready needs.
+# Kubernetes 1.36 and newer serve what manifests/ready needs. On others managers are asked the same: manifests/ready-webhook.
 MUTATES := $(KUBECTL) get --raw /apis/admissionregistration.k8s.io/v1 | grep '"mutatingadmissionpolicies"' >/dev/null
+ASKED := mutatingwebhookconfiguration/stayput-ready
 FORMER := mutatingadmissionpolicybinding/stayput-reopen mutatingadmissionpolicy/stayput-reopen
 INSTALLED := $(STAYPUT) get deployment stayput >/dev/null 2>&1
 ISSUING := certificates.cert-manager.io issuers.cert-manager.io
@@ -55,7 +53,14 @@ install: install-check $(if $(IMAGE),,image) ## install Stayput into the cluster
 		| sed "s|image: $(RELEASED)$$|image: $${image:-$$(cat $(BUILT))}|" \
 		| $(KUBECTL) apply -f -
 	@# stayput-reopen is what stayput-ready was; each would change what the other does not see.
-	@if $(MUTATES); then $(KUBECTL) delete $(FORMER) --ignore-not-found; $(KUBECTL) apply -k manifests/ready; fi
+	@if $(MUTATES); then \
+		$(KUBECTL) delete $(FORMER) --ignore-not-found; \
+		$(KUBECTL) apply -k manifests/ready; \
+		$(KUBECTL) delete $(ASKED) --ignore-not-found; \
+	else \
+		$(KUBECTL) apply -k manifests/ready-webhook; \
+		$(KUBECTL) wait $(ASKED) --for="jsonpath={.webhooks[0].clientConfig.caBundle}" --timeout=60s >/dev/null; \
+	fi
 	@$(STAYPUT) rollout status deployment/stayput --timeout=180s
 	@for i in 0 1 2; do $(KUBECTL) wait $(ADMISSION) --for="jsonpath={.webhooks[$$i].clientConfig.caBundle}" --timeout=60s >/dev/null; done
 	@# Until somebody leads, updates are native.
@@ -68,36 +73,33 @@ install-check:
 	@$(KUBECTL) get crd $(ISSUING) >/dev/null 2>&1 || \
 		{ echo "cert-manager is missing in this cluster: install it first, https://cert-manager.io/docs/installation/" >&2; exit 1; }
 
-# First the managers leave as they do when a node is drained: while one leads, native writes must be held, or two would take pods out of
-# service. Then nothing is asked any more, then what is under way is given back, then the rest goes. What is Ready, kubelets say by themselves by
-# then: gates are opened in the end whatever has become of a pod, and one whose node is down would be Ready.
+# `stayput withdraw` knows what must go in which order. When it has ended, nothing is held or asked any more, and the rest may go in any.
 .PHONY: uninstall
 uninstall: ## give every update back to Kubernetes, then remove Stayput
-	@if $(INSTALLED); then \
-		$(STAYPUT) scale deployment stayput --replicas 0; \
-		$(STAYPUT) wait pod -l app.kubernetes.io/component=manager --for=delete --timeout=120s; \
-	fi
-	@$(KUBECTL) delete $(ADMISSION) $(POLICIES) --ignore-not-found
+	@if $(INSTALLED); then $(MAKE) --no-print-directory uninstall-withdraw; fi
+	@$(KUBECTL) delete -f manifests/uninstall/withdraw.yaml --ignore-not-found
+	@$(KUBECTL) delete $(ASKED) --ignore-not-found
 	@if $(MUTATES); then $(KUBECTL) delete -k manifests/ready --ignore-not-found; $(KUBECTL) delete $(FORMER) --ignore-not-found; fi
-	@if $(INSTALLED); then $(MAKE) --no-print-directory uninstall-release; fi
 	@$(KUBECTL) kustomize $(OVERLAY) | $(KUBECTL) delete --ignore-not-found --timeout=180s -f -
 
-.PHONY: uninstall-release
-uninstall-release:
+.PHONY: uninstall-withdraw
+uninstall-withdraw:
 	@image=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].image}'); \
-	args=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].args}' | sed 's/"manager"/"release"/'); \
-	$(STAYPUT) delete job stayput-release --ignore-not-found; \
-	sed "s|IMAGE$$|$$image|; s|ARGS$$|$$args|" manifests/uninstall/release.yaml | $(STAYPUT) apply -f -; \
-	$(STAYPUT) wait job stayput-release --for=condition=Complete --timeout=300s || \
-		{ $(STAYPUT) logs job/stayput-release >&2; echo "not everything could be given back: see above, then run make uninstall again" >&2; exit 1; }
+	args=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].args}' | sed 's/"manager"/"withdraw"/'); \
+	$(STAYPUT) delete job stayput-withdraw --ignore-not-found; \
+	sed "s|IMAGE$$|$$image|; s|ARGS$$|$$args|" manifests/uninstall/withdraw.yaml | $(KUBECTL) apply -f -; \
+	$(STAYPUT) wait job stayput-withdraw --for=condition=Complete --timeout=300s || \
+		{ $(STAYPUT) logs job/stayput-withdraw >&2; echo "not everything could be given back: see above, then run make uninstall again" >&2; exit 1; }
 
 .PHONY: dist
-dist: ## render manifests/base into dist/stayput.yaml, manifests/ready into dist/stayput-ready.yaml
+dist: ## render manifests/base into dist/stayput.yaml, manifests/ready and ready-webhook into dist/stayput-ready*.yaml
 	@mkdir -p dist
 	@{ echo "# Generated by make dist from manifests/base; needs cert-manager."; \
 		$(KUBECTL) kustomize manifests/base | sed "s|image: $(RELEASED)$$|image: $(or $(IMAGE),$(RELEASED))|"; } > dist/stayput.yaml
 	@{ echo "# Generated by make dist from manifests/ready; needs Kubernetes 1.36."; $(KUBECTL) kustomize manifests/ready; } \
 		> dist/stayput-ready.yaml
+	@{ echo "# Generated by make dist from manifests/ready-webhook; for Kubernetes 1.34 and 1.35."; $(KUBECTL) kustomize manifests/ready-webhook; } \
+		> dist/stayput-ready-webhook.yaml
 
 CHART := charts/stayput
 HELMS := $(BIN)/helm3 $(BIN)/helm4

@@ -1,8 +1,6 @@
 package manifests
 
 import (
-	"errors"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -36,21 +34,6 @@ func TestOwnPowerReadsTheMark(t *testing.T) {
 	for _, expression := range []string{`'{"hash":"' + `, `'"' + was.name + '":{"image":"' + was.image + '"'`} {
 		if !strings.Contains(read(t, "base/own-power.yaml"), expression) {
 			t.Errorf("base/own-power.yaml does not look for %s", expression)
-		}
-	}
-}
-
-// TestUninstallRemovesEveryPolicyFirst: those that are left would keep it from giving updates back.
-func TestUninstallRemovesEveryPolicyFirst(t *testing.T) {
-	database, err := exec.Command("make", "--print-data-base", "--question", "--file", "install.mk", "dist").Output()
-	if err != nil && !errors.As(err, new(*exec.ExitError)) {
-		t.Fatal(err)
-	}
-	for _, file := range []string{"base/policy.yaml", "base/own-power.yaml"} {
-		for _, policy := range policies(t, file) {
-			if want := "validatingadmissionpolicy/" + policy.Name + " "; !strings.Contains(string(database), want) {
-				t.Errorf("%s of %s is not among the POLICIES of install.mk", policy.Name, file)
-			}
 		}
 	}
 }

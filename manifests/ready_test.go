@@ -8,7 +8,30 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// What the policy does is compared with inplace.StoredConditions in manifests/cel.
+// What the policy does, and what the webhook is asked, is compared with inplace.StoredConditions in manifests/cel.
+
+// TestReadyIsOneRule: the policy and the webhook in its place are about the same writes of the same pods.
+func TestReadyIsOneRule(t *testing.T) {
+	policy, hook := readyPolicy(t).Spec, readyWebhook(t)
+	if !reflect.DeepEqual(policy.MatchConstraints.NamespaceSelector, hook.NamespaceSelector) {
+		t.Error("they are about different namespaces")
+	}
+	if len(hook.Rules) != 1 || !reflect.DeepEqual(policy.MatchConstraints.ResourceRules[0].RuleWithOperations, hook.Rules[0]) {
+		t.Error("they are about different writes")
+	}
+	for i, condition := range policy.MatchConditions {
+		if condition != hook.MatchConditions[i] {
+			t.Errorf("the policy's condition %s is\n%s\nand the webhook's is\n%s", condition.Name, condition.Expression, hook.MatchConditions[i].Expression)
+		}
+	}
+}
+
+func readyWebhook(t *testing.T) admissionv1.MutatingWebhook {
+	t.Helper()
+	var configuration admissionv1.MutatingWebhookConfiguration
+	decode(t, read(t, "ready-webhook/webhook.yaml"), &configuration)
+	return configuration.Webhooks[0]
+}
 
 func TestReadyIsHarmless(t *testing.T) {
 	spec := readyPolicy(t).Spec

@@ -1,10 +1,10 @@
 package observe
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,17 +112,50 @@ func sizeOf(object client.Object) int {
 	}
 }
 
-// trim drops in place what nobody asks of an object. Nothing that a patch compares or addresses by its place is touched, and no map or
+// trim drops what nobody asks of an object. Nothing that a patch compares or addresses by its place is touched, and no map or
 // list that is there becomes one that is not.
 func trim(object client.Object, rules inplace.Rules) {
 	object.SetManagedFields(nil)
 	delete(object.GetAnnotations(), annotationStub)
 	if pod, ok := object.(*corev1.Pod); ok {
-		maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return !readsAnnotation(key, rules) })
+		pod.Labels = entries(pod.Labels, func(string) bool { return true })
+		pod.Annotations = entries(pod.Annotations, func(key string) bool { return readsAnnotation(key, rules) })
 		trimSpec(&pod.Spec)
-		pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses = nil, nil
+		trimStatus(&pod.Status)
 	}
 }
+
+// A map or a list keeps the room of what is deleted from it, and lists that were decoded have room for more than they have: up to twice as much. So
+// what is left goes into new ones.
+
+// entries are those of the map that are wanted.
+func entries(of map[string]string, wanted func(key string) bool) map[string]string {
+	if of == nil {
+		return nil
+	}
+	kept := map[string]string{}
+	for key, value := range of {
+		if wanted(key) {
+			kept[Shared(key)] = Shared(value)
+		}
+	}
+	return kept
+}
+
+// each has of each item what is to be kept of it.
+func each[T any](list []T, keep func(T) T) []T {
+	if list == nil {
+		return nil
+	}
+	kept := make([]T, len(list))
+	for i := range list {
+		kept[i] = keep(list[i])
+	}
+	return kept
+}
+
+// Shared is the same text, which many objects have, as all pods of a template or all nodes, once in memory.
+func Shared(text string) string { return unique.Make(text).Value() }
 
 // readsAnnotation tells whether anybody asks for that annotation of a pod.
 func readsAnnotation(key string, rules inplace.Rules) bool {
@@ -131,28 +164,54 @@ func readsAnnotation(key string, rules inplace.Rules) bool {
 
 // trimSpec drops what only kubelets and schedulers ask for. Volumes that are images tell what a puller pulls.
 func trimSpec(spec *corev1.PodSpec) {
-	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Image == nil })
+	spec.Volumes = imageVolumes(spec.Volumes)
 	spec.EphemeralContainers = nil
 	spec.Affinity, spec.TopologySpreadConstraints, spec.NodeSelector, spec.HostAliases, spec.DNSConfig = nil, nil, nil, nil, nil
-	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
-		for i := range containers {
-			trimContainer(&containers[i])
+	spec.Containers, spec.InitContainers = each(spec.Containers, trimContainer), each(spec.InitContainers, trimContainer)
+}
+
+// imageVolumes are few, and none mostly.
+func imageVolumes(volumes []corev1.Volume) []corev1.Volume {
+	if volumes == nil {
+		return nil
+	}
+	kept := []corev1.Volume{}
+	for _, volume := range volumes {
+		if volume.Image != nil {
+			kept = append(kept, volume)
 		}
 	}
+	return kept
+}
+
+// trimStatus drops what is told of containers besides which ones run, since when and how.
+func trimStatus(status *corev1.PodStatus) {
+	status.InitContainerStatuses, status.EphemeralContainerStatuses = nil, nil
+	status.HostIPs, status.ResourceClaimStatuses, status.ExtendedResourceClaimStatus = nil, nil, nil
+	status.ContainerStatuses = each(status.ContainerStatuses, trimContainerStatus)
+	status.Conditions = each(status.Conditions, func(c corev1.PodCondition) corev1.PodCondition {
+		c.Type, c.Reason, c.Message = corev1.PodConditionType(Shared(string(c.Type))), Shared(c.Reason), Shared(c.Message)
+		return c
+	})
+}
+
+func trimContainerStatus(s corev1.ContainerStatus) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: Shared(s.Name), State: s.State, Ready: s.Ready, RestartCount: s.RestartCount,
+		Image: Shared(s.Image), ImageID: Shared(s.ImageID), ContainerID: s.ContainerID}
 }
 
 // trimContainer leaves the names of variables and the places of volumes: by them a rehearsal tells what admission adds.
-func trimContainer(c *corev1.Container) {
+func trimContainer(c corev1.Container) corev1.Container {
+	c.Name, c.Image = Shared(c.Name), Shared(c.Image)
 	c.Command, c.Args, c.EnvFrom, c.VolumeDevices = nil, nil, nil, nil
 	c.LivenessProbe, c.ReadinessProbe, c.SecurityContext = nil, nil, nil
 	if c.StartupProbe != nil {
 		c.StartupProbe = &corev1.Probe{PeriodSeconds: c.StartupProbe.PeriodSeconds}
 	}
 	c.Resources, c.ResizePolicy, c.Ports = corev1.ResourceRequirements{}, nil, nil
-	for i := range c.Env {
-		c.Env[i] = corev1.EnvVar{Name: c.Env[i].Name}
-	}
-	for i := range c.VolumeMounts {
-		c.VolumeMounts[i] = corev1.VolumeMount{MountPath: c.VolumeMounts[i].MountPath}
-	}
+	c.Env = each(c.Env, func(env corev1.EnvVar) corev1.EnvVar { return corev1.EnvVar{Name: Shared(env.Name)} })
+	c.VolumeMounts = each(c.VolumeMounts, func(mount corev1.VolumeMount) corev1.VolumeMount {
+		return corev1.VolumeMount{MountPath: Shared(mount.MountPath)}
+	})
+	return c
 }

@@ -1,5 +1,5 @@
 // Package webhook answers admission requests: it tells people what a template edit will do, holds the writes by which the
-// native controllers would replace pods, and gives new pods the readiness gate. It decodes, asks package inplace and answers;
+// native controllers would replace pods, gives new pods the readiness gate, and has their Ready follow it. It decodes, asks package inplace and answers;
 // it writes nothing.
 //
 // What is not ours is allowed first. A request that cannot be judged (a read fails, an object does not decode) is allowed,
@@ -15,7 +15,7 @@
 // dry run is answered in the same way and changes nothing), matchPolicy Equivalent, failurePolicy Ignore except where noted. The handlers
 // check users and operations themselves; matchConditions spare the calls. timeoutSeconds is 5 for edits of templates, for which a person
 // waits, and 3 for the writes of native controllers: while nobody answers, each costs one of the few workers of
-// kube-controller-manager that long, whosever pods it is about.
+// kube-controller-manager that long, whosever pods it is about. It is 1 for the reports of kubelets, each of which writes one after the other.
 //
 //	/mutate-workload      CREATE, UPDATE of apps/v1 deployments and daemonsets; reinvocationPolicy IfNeeded, as others may change the
 //	                      template after us. Conditions: at birth the annotation inplace.AnnotationDecision is there, later
@@ -32,5 +32,6 @@
 //	                      says that all is done.
 //	/mutate-pod           CREATE of v1 pods. Condition: request.userInfo.username in
 //	                      ["system:serviceaccount:kube-system:replicaset-controller", "system:serviceaccount:kube-system:daemon-set-controller"]
+//	/mutate-pod-status    UPDATE of v1 pods/status, where there is no manifests/ready. Conditions: inplace.StoredConditions are not what is sent.
 //	/validate-pod         DELETE of v1 pods. Condition: the same users.
 package webhook

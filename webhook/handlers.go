@@ -60,6 +60,7 @@ func Register(server ctrlwebhook.Server, h Handlers) {
 		"/validate-replicaset":    h.ours(h.validateReplicaSet, "ReplicaSet", "Scale"),
 		"/validate-status":        h.ours(h.validateStatus, "Deployment"),
 		"/mutate-pod":             h.ours(h.mutatePod, "Pod"),
+		"/mutate-pod-status":      h.ours(h.mutatePodStatus, "Pod"),
 		"/validate-pod":           h.ours(h.validatePod, "Pod"),
 	} {
 		server.Register(path, bounded{room, h.webhook(path, judge)})

@@ -16,6 +16,7 @@ const (
 	held      decision = "held"       // a native write that is denied while an update in place is under way
 	bornEmpty decision = "born-empty" // a ReplicaSet that is created without replicas
 	gated     decision = "gated"      // a pod that is created with the readiness gate
+	corrected decision = "corrected"  // the status of a pod, stored with another Ready or gate than was sent
 	failed    decision = "error"      // a request that could not be judged
 )
 

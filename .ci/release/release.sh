@@ -85,7 +85,7 @@ chart() {
 # manifests are those of dist/ with this image.
 manifests() {
 	local file
-	for file in dist/stayput.yaml dist/stayput-ready.yaml; do
+	for file in dist/stayput*.yaml; do
 		sed "s|image: ghcr\.io/stayput/stayput:.*|image: $built|" "$file" >"$OUT/$(basename "$file")"
 	done
 	cp manifests/monitoring/rules.yaml "$OUT/stayput-rules.yaml"

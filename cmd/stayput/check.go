@@ -21,6 +21,7 @@ import (
 	reviewv1 "k8s.io/api/admission/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -175,8 +176,12 @@ func (e examination) hooks(ctx context.Context) ([]hook, error) {
 	if err := errors.Join(e.Get(ctx, key, &mutating), e.Get(ctx, key, &validating)); err != nil {
 		return nil, fmt.Errorf("API servers do not know the webhooks: %w", err)
 	}
+	var ready admissionv1.MutatingWebhookConfiguration
+	if err := e.Get(ctx, client.ObjectKey{Name: readyRule}, &ready); client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
 	var all []hook
-	for _, w := range mutating.Webhooks {
+	for _, w := range slices.Concat(mutating.Webhooks, ready.Webhooks) {
 		all = append(all, hook{w.Name, w.ClientConfig})
 	}
 	for _, w := range validating.Webhooks {
@@ -336,17 +341,17 @@ func (e examination) policies(ctx context.Context) (string, error) {
 	return fmt.Sprintf("all %d are in force", len(ownPolicies)), nil
 }
 
-// mutatingPolicies are a help where the cluster serves them, and no fault where there are none.
+// mutatingPolicies are a help where the cluster serves them. Where there are none, a webhook does the most of it.
 func (e examination) mutatingPolicies(ctx context.Context) (string, error) {
 	var bindings admissionv1.MutatingAdmissionPolicyBindingList
 	err := e.List(ctx, &bindings, client.MatchingLabels{"app.kubernetes.io/part-of": "stayput"})
 	switch {
 	case meta.IsNoMatchError(err):
-		return "none, since this cluster does not serve them; Kubernetes 1.36 does", nil
+		return e.webhookInstead(ctx, "this cluster does not serve them, as Kubernetes 1.36 does")
 	case err != nil:
 		return "", err
 	case len(bindings.Items) == 0:
-		return "none installed, though this cluster serves them; they shorten updates and open gates when no manager lives", nil
+		return e.webhookInstead(ctx, "though this cluster serves them; they open gates also when no manager lives")
 	}
 	for _, binding := range bindings.Items {
 		if err := e.Get(ctx, client.ObjectKey{Name: binding.Spec.PolicyName}, &admissionv1.MutatingAdmissionPolicy{}); err != nil {
@@ -354,4 +359,13 @@ func (e examination) mutatingPolicies(ctx context.Context) (string, error) {
 		}
 	}
 	return fmt.Sprintf("%d in force", len(bindings.Items)), nil
+}
+
+// webhookInstead shortens updates as the policies do. Whether it answers, is asked with the others.
+func (e examination) webhookInstead(ctx context.Context, why string) (string, error) {
+	err := e.Get(ctx, client.ObjectKey{Name: readyRule}, &admissionv1.MutatingWebhookConfiguration{})
+	if apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("none, %s, nor is there the webhook ready.stayput.dev in their place: pods are Ready a second or two late; install it", why)
+	}
+	return "none, " + why + "; managers are asked instead", err
 }

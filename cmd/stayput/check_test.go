@@ -88,6 +88,8 @@ type checked struct {
 	unbound  string // a policy
 	noPolicy string
 	firewall bool
+	late     bool   // nothing says what is Ready but kubelets
+	readyAt  string // the path of the webhook in the place of the mutating policies; none without one
 }
 
 func (c checked) examine(t *testing.T) examination {
@@ -145,6 +147,15 @@ func (c checked) objects(bundle []byte) []client.Object {
 		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: inplace.Lease},
 			Spec: coordinationv1.LeaseSpec{RenewTime: &now, HolderIdentity: &holder}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "own"}},
+	}
+	if c.readyAt != "" {
+		call.Service = &admissionv1.ServiceReference{Name: "stayput-webhook", Namespace: "own", Path: &c.readyAt}
+		objects = append(objects, &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: readyRule},
+			Webhooks: []admissionv1.MutatingWebhook{{Name: "ready", ClientConfig: call}}})
+	} else if !c.late {
+		objects = append(objects, &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: readyRule}},
+			&admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: readyRule, Labels: map[string]string{"app.kubernetes.io/part-of": "stayput"}},
+				Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: readyRule}})
 	}
 	for _, name := range ownPolicies {
 		if name != c.noPolicy {
@@ -226,6 +237,9 @@ func TestCheck(t *testing.T) {
 		"a path nobody serves":  {checked{path: "-2"}, []string{"webhooks", "webhook port"}, "404"},
 		"no leader":             {checked{age: time.Minute}, []string{"leader"}, "renewed its Lease"},
 		"a firewall":            {checked{firewall: true}, []string{"webhook port"}, "i/o timeout"},
+		"a webhook for Ready":   {checked{readyAt: "/mutate-pod-status"}, nil, "managers are asked instead"},
+		"it is not served":      {checked{readyAt: "/mutate-pod-status-2"}, []string{"webhooks"}, "404"},
+		"nothing for Ready":     {checked{late: true}, []string{"mutating policies"}, "a second or two late"},
 		"a policy without bond": {checked{unbound: ownPolicies[1]}, []string{"policies"}, ownPolicies[1]},
 		"a policy is missing":   {checked{noPolicy: ownPolicies[2]}, []string{"policies"}, ownPolicies[2]},
 	} {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -19,16 +21,21 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// connection is how this process talks to the API server. JSON, because inplace's own apps/v1 types keep templates as the
-// raw JSON that was sent and are no protobuf messages. No client-side rate limit: API priority and fairness does that.
+// connection is how this process talks to the API server.
 func connection() (*rest.Config, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("no way to the API server: %w", err)
 	}
-	config.ContentType = runtime.ContentTypeJSON
-	config.QPS = -1
-	return rest.AddUserAgent(config, "stayput"), nil
+	return over(config), nil
+}
+
+// over sets how a connection speaks. JSON, because inplace's own apps/v1 types keep templates as the raw JSON that was sent and are no protobuf
+// messages; but it accepts protobuf where it can. No client-side rate limit: API priority and fairness does that.
+func over(config *rest.Config) *rest.Config {
+	config.ContentType, config.QPS = runtime.ContentTypeJSON, -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return protobuf{next} })
+	return rest.AddUserAgent(config, "stayput")
 }
 
 // newScheme knows exactly the kinds Stayput reads and writes.
@@ -82,15 +89,20 @@ func cacheOptions(namespace string, keep *observe.Keep) cache.Options {
 }
 
 // withImageNames drops what nobody asks of a node. The names of its images stay: they tell which need not be pulled first. A
-// kubelet lists 50 images by default, with up to five names each: about 8 KiB, as much as a pod or two.
+// kubelet lists 50 images by default, with up to five names each, which are the same on most nodes.
 func withImageNames(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil
 	}
-	node.ManagedFields, node.Status.VolumesInUse, node.Status.VolumesAttached = nil, nil, nil
+	node.ManagedFields, node.Annotations = nil, nil
+	node.Status = corev1.NodeStatus{Conditions: node.Status.Conditions, NodeInfo: node.Status.NodeInfo, Images: slices.Clone(node.Status.Images)}
 	for i := range node.Status.Images {
-		node.Status.Images[i].SizeBytes = 0
+		image := &node.Status.Images[i]
+		image.SizeBytes = 0
+		for n, name := range image.Names {
+			image.Names[n] = observe.Shared(name)
+		}
 	}
 	return node, nil
 }

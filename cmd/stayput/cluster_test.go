@@ -20,7 +20,7 @@ import (
 )
 
 // keeping has the labelled namespace shop.
-func keeping(t *testing.T) *observe.Keep {
+func keeping(t testing.TB) *observe.Keep {
 	t.Helper()
 	scheme, err := newScheme()
 	if err != nil {
@@ -35,7 +35,7 @@ func keeping(t *testing.T) *observe.Keep {
 }
 
 // transformOf is what the manager's cache does to objects of that type.
-func transformOf(t *testing.T, object client.Object) cache.TransformFunc {
+func transformOf(t testing.TB, object client.Object) cache.TransformFunc {
 	options := cacheOptions("stayput-system", keeping(t))
 	for of, by := range options.ByObject {
 		if reflect.TypeOf(of) == reflect.TypeOf(object) && by.Transform != nil {

@@ -26,7 +26,7 @@ type options struct {
 }
 
 var commands = map[string]func(context.Context, options) error{
-	"manager": manage, "release": release, "withdraw": withdraw, "check": check, "wait": wait, "version": tellVersion,
+	"manager": manage, "withdraw": withdraw, "check": check, "wait": wait, "version": tellVersion,
 }
 
 // parse reads "[command] [flags]". It returns flag.ErrHelp after having printed the usage.
@@ -37,7 +37,7 @@ func parse(arguments []string) (options, error) {
 	}
 	command, known := commands[name]
 	if !known {
-		return options{}, fmt.Errorf("unknown command %q; it is manager (the default), release, withdraw, check, wait or version", name)
+		return options{}, fmt.Errorf("unknown command %q; it is manager (the default), withdraw, check, wait or version", name)
 	}
 	if name == "wait" || name == "version" {
 		return options{command: command}, takesNothing(name, arguments)

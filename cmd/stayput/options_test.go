@@ -23,7 +23,7 @@ func TestParseDefaults(t *testing.T) {
 }
 
 func TestParseAddsToExcludedNamespaces(t *testing.T) {
-	o, err := parse([]string{"release", "--namespace=own", "--excluded-namespaces=a, kube-system", "--excluded-namespaces=b"})
+	o, err := parse([]string{"withdraw", "--namespace=own", "--excluded-namespaces=a, kube-system", "--excluded-namespaces=b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		"an unknown command":      {[]string{"update"}, "manager"},
 		"an unknown flag":         {[]string{"--port=1"}, "port"},
-		"an argument after flags": {[]string{"--namespace=own", "release"}, "release"},
+		"an argument after flags": {[]string{"--namespace=own", "withdraw"}, "withdraw"},
 		"no namespace":            {nil, "POD_NAMESPACE"},
 		"an impossible key":       {[]string{"--namespace=own", "--in-place-annotations=a b"}, "a b"},
 	} {

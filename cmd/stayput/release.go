@@ -12,16 +12,7 @@ import (
 // releaseTimeout bounds how long others may keep changing what is being released.
 const releaseTimeout = 2 * time.Minute
 
-// release gives every update back to the native controllers. No manager may run meanwhile: it would take them up again. It is the last
-// step of withdraw.
-func release(ctx context.Context, o options) error {
-	c, err := directClient()
-	if err != nil {
-		return err
-	}
-	return releaseAll(ctx, c, o)
-}
-
+// releaseAll gives every update back to the native controllers. No manager may run meanwhile: it would take them up again.
 func releaseAll(ctx context.Context, c client.Client, o options) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()

@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What manifests/base calls the Deployment, both webhook configurations and the policies (with their bindings) that judge writes.
+// What manifests calls the Deployment, both webhook configurations and the policies (with their bindings) that judge writes.
 const (
 	ownDeployment    = "stayput"
 	ownConfiguration = "stayput"
-	readyPolicy      = "stayput-ready"
+	readyRule        = "stayput-ready" // the policy, its binding, and the webhook configuration of older clusters
 )
 
 var (
@@ -109,14 +109,15 @@ func askNobody(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// judges are Stayput's webhook configurations, and its policies with their bindings. Older clusters do not serve MutatingAdmissionPolicies. That of
-// Ready goes before gates are opened whatever has become of a pod: one whose node is down would be Ready.
+// judges are Stayput's webhook configurations, and its policies with their bindings. Older clusters do not serve MutatingAdmissionPolicies, and
+// have a webhook instead. What says what is Ready goes before gates are opened whatever has become of a pod: one whose node is down would be Ready.
 func judges() []client.Object {
 	all := []client.Object{
 		judge("MutatingWebhookConfiguration", ownConfiguration),
 		judge("ValidatingWebhookConfiguration", ownConfiguration),
-		judge("MutatingAdmissionPolicyBinding", readyPolicy),
-		judge("MutatingAdmissionPolicy", readyPolicy),
+		judge("MutatingWebhookConfiguration", readyRule),
+		judge("MutatingAdmissionPolicyBinding", readyRule),
+		judge("MutatingAdmissionPolicy", readyRule),
 	}
 	for _, policy := range ownPolicies {
 		all = append(all, judge("ValidatingAdmissionPolicyBinding", policy), judge("ValidatingAdmissionPolicy", policy))

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,7 +152,41 @@ func TestWithdrawKnowsTheManifests(t *testing.T) {
 	}
 	slices.Sort(installed)
 	slices.Sort(removed)
+	if may := deletable(t, "../../manifests/uninstall/withdraw.yaml"); !slices.Equal(may, removed) {
+		t.Errorf("make uninstall lets it remove\n%s\nand it removes\n%s", strings.Join(may, "\n"), strings.Join(removed, "\n"))
+	}
 	if !slices.Equal(installed, removed) {
 		t.Errorf("installed are\n%s\nremoved are\n%s", strings.Join(installed, "\n"), strings.Join(removed, "\n"))
 	}
+}
+
+// deletable are the kinds and names of what the ClusterRole in the file lets somebody delete.
+func deletable(t *testing.T, file string) []string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]string{}
+	for _, judge := range judges() {
+		kind := judge.GetObjectKind().GroupVersionKind()
+		plural, _ := meta.UnsafeGuessKindToResource(kind)
+		kinds[plural.Resource] = kind.Kind
+	}
+	var may []string
+	for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal(document, &role); err != nil || role.Kind != "ClusterRole" {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, name := range rule.ResourceNames {
+					may = append(may, kinds[resource]+" "+name)
+				}
+			}
+		}
+	}
+	slices.Sort(may)
+	return may
 }

@@ -45,11 +45,7 @@ func compile(t *testing.T, file string) *policy {
 			t.Fatalf("variable %s: %v", v.Name, result.Error)
 		}
 	}
-	conditions := make([]plugincel.ExpressionAccessor, len(spec.MatchConditions))
-	for i := range spec.MatchConditions {
-		conditions[i] = (*matchconditions.MatchCondition)(&spec.MatchConditions[i])
-	}
-	evaluator := compiler.CompileCondition(conditions, options, environment.StoredExpressions)
+	evaluator := compiler.CompileCondition(accessors(spec.MatchConditions), options, environment.StoredExpressions)
 	options.HasPatchTypes = true
 	mutation := &patch.ApplyConfigurationCondition{Expression: spec.Mutations[0].ApplyConfiguration.Expression}
 	return &policy{
@@ -60,39 +56,84 @@ func compile(t *testing.T, file string) *policy {
 	}
 }
 
+// webhook is what decides whether an API server calls it, compiled as in k8s.io/apiserver/pkg/admission/plugin/webhook.
+type webhook struct {
+	matcher matchconditions.Matcher
+}
+
+func compileWebhook(t *testing.T, file string) webhook {
+	t.Helper()
+	var read admissionv1.MutatingWebhookConfiguration
+	decode(t, file, &read)
+	if len(read.Webhooks) != 1 {
+		t.Fatalf("%s has %d webhooks instead of one", file, len(read.Webhooks))
+	}
+	hook := read.Webhooks[0]
+	compiler := plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	evaluator := compiler.CompileCondition(accessors(hook.MatchConditions), plugincel.OptionalVariableDeclarations{HasAuthorizer: true},
+		environment.StoredExpressions)
+	fails := admissionv1.Fail // with Ignore nobody would hear of errors
+	return webhook{matchconditions.NewMatcher(evaluator, &fails, "webhook", "admit", hook.Name)}
+}
+
+// calls tells whether the API server would ask about the write. With an error it would not.
+func (w webhook) calls(old, sent *corev1.Pod, by user.Info) (bool, error) {
+	matched := w.matcher.Match(context.Background(), attributes(old, sent, by), nil, nil)
+	return matched.Matches, matched.Error
+}
+
+func accessors(conditions []admissionv1.MatchCondition) []plugincel.ExpressionAccessor {
+	all := make([]plugincel.ExpressionAccessor, len(conditions))
+	for i := range conditions {
+		all[i] = (*matchconditions.MatchCondition)(&conditions[i])
+	}
+	return all
+}
+
 func readSpec(t *testing.T, file string) admissionv1.MutatingAdmissionPolicySpec {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	document, _, _ := strings.Cut(string(raw), "\n---\n")
 	var read admissionv1.MutatingAdmissionPolicy
-	if err := yaml.UnmarshalStrict([]byte(document), &read); err != nil {
-		t.Fatal(err)
-	}
+	decode(t, file, &read)
 	if len(read.Spec.Mutations) != 1 {
 		t.Fatalf("%s has %d mutations instead of one, which alone sees what it changes", file, len(read.Spec.Mutations))
 	}
 	return read.Spec
 }
 
-// store is what is stored of a write of pods/status, if nobody else changes it. An error means: as it was sent, by failurePolicy.
-func (p *policy) store(old, sent *corev1.Pod, by user.Info) (*corev1.Pod, error) {
+// decode reads the first document of the file.
+func decode(t *testing.T, file string, into any) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, _, _ := strings.Cut(string(raw), "\n---\n")
+	if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attributes are those of a write of pods/status.
+func attributes(old, sent *corev1.Pod, by user.Info) *admission.VersionedAttributes {
 	kind, resource := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
 	old, sent = old.DeepCopy(), sent.DeepCopy()
 	old.SetGroupVersionKind(kind)
 	sent.SetGroupVersionKind(kind)
-	write := &admission.VersionedAttributes{
+	return &admission.VersionedAttributes{
 		Attributes:      admission.NewAttributesRecord(sent, old, kind, sent.Namespace, sent.Name, resource, "status", admission.Update, nil, false, by),
 		VersionedObject: sent, VersionedOldObject: old, VersionedKind: kind,
 	}
+}
+
+// store is what is stored of a write of pods/status, if nobody else changes it. An error means: as it was sent, by failurePolicy.
+func (p *policy) store(old, sent *corev1.Pod, by user.Info) (*corev1.Pod, error) {
+	write := attributes(old, sent, by)
 	ctx := p.compiler.CreateContext(context.Background())
 	matched := p.matcher.Match(ctx, write, nil, nil)
 	if matched.Error != nil || !matched.Matches {
 		return sent, matched.Error
 	}
-	changed, err := p.patcher.Patch(ctx, patch.Request{MatchedResource: resource, VersionedAttributes: write, TypeConverter: p.types},
+	changed, err := p.patcher.Patch(ctx, patch.Request{MatchedResource: write.GetResource(), VersionedAttributes: write, TypeConverter: p.types},
 		celconfig.RuntimeCELCostBudget)
 	if err != nil {
 		return sent, err

@@ -17,9 +17,13 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
+// stayput is who it is where manifests/ install it.
+var stayput = inplace.UserIn("stayput-system")
+
 const (
-	readyPolicy = "../ready/policy.yaml"
-	writes      = 6000
+	readyPolicy  = "../ready/policy.yaml"
+	readyWebhook = "../ready-webhook/webhook.yaml"
+	writes       = 6000
 )
 
 // TestReadyIsTheRule has the policy and the rule in Go store thousands of random writes. The same must come of each.
@@ -29,7 +33,7 @@ func TestReadyIsTheRule(t *testing.T) {
 		g := generator{rand.New(rand.NewSource(seed))}
 		old, sent, by := g.write()
 		want := sent.DeepCopy()
-		want.Status.Conditions = inplace.StoredConditions(old, sent, inplace.WriterOf(by.Name, by.Groups, sent.Spec.NodeName))
+		want.Status.Conditions = inplace.StoredConditions(old, sent, inplace.WriterOf(stayput, by.Name, by.Groups, sent.Spec.NodeName))
 		got, err := p.store(old, sent, by)
 		switch {
 		case err != nil:
@@ -47,9 +51,56 @@ func TestReadyIsTheRule(t *testing.T) {
 	}
 }
 
-// TestReadyWithinItsBudget has a pod as large as any, at which a policy that is too dear would fail.
+// TestWebhookIsAskedWhatIsStoredOtherwise, and of nothing else: not of what the policy has stored, nor of its own answers.
+func TestWebhookIsAskedWhatIsStoredOtherwise(t *testing.T) {
+	w, seen := compileWebhook(t, readyWebhook), map[bool]int{}
+	for seed := range int64(writes) {
+		old, sent, by := generator{rand.New(rand.NewSource(seed))}.write()
+		stored := sent.DeepCopy()
+		stored.Status.Conditions = inplace.StoredConditions(old, sent, inplace.WriterOf(stayput, by.Name, by.Groups, sent.Spec.NodeName))
+		otherwise := !equality.Semantic.DeepEqual(stored, sent)
+		called, err := w.calls(old, sent, by)
+		if err != nil || called != otherwise {
+			t.Fatalf("seed %d, by %s: called %t, stored otherwise %t: %v\n old %s\nsent %s\nrule %s\nmark %s", seed, by.Name, called, otherwise, err,
+				text(old.Status.Conditions), text(sent.Status), text(byType(stored)), sent.Annotations["stayput.dev/move"])
+		}
+		if again, err := w.calls(old, stored, by); again || err != nil {
+			t.Fatalf("seed %d: called again, %v, about %s", seed, err, text(stored.Status))
+		}
+		seen[called]++
+	}
+	if seen[true] < writes/10 || seen[false] < writes/10 {
+		t.Errorf("of %d writes it is asked about %d and not about %d", writes, seen[true], seen[false])
+	}
+}
+
+// TestReadyWithinItsBudget has a pod at which a policy that is too dear would fail.
 func TestReadyWithinItsBudget(t *testing.T) {
-	p, g := compile(t, readyPolicy), generator{rand.New(rand.NewSource(1))}
+	p, pod := compile(t, readyPolicy), largest()
+	stored, err := p.store(pod, pod, kubelet(pod.Spec.NodeName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := what(pod, stored); got != "opens, becomes ready" {
+		t.Errorf("what becomes of it: %s", got)
+	}
+}
+
+// TestWebhookWithinItsBudget has the same pod, and what its kubelet says next, which is stored as it is.
+func TestWebhookWithinItsBudget(t *testing.T) {
+	w, pod := compileWebhook(t, readyWebhook), largest()
+	if called, err := w.calls(pod, pod, kubelet(pod.Spec.NodeName)); !called || err != nil {
+		t.Errorf("asked %t, %v", called, err)
+	}
+	pod.Status.ContainerStatuses[len(pod.Status.ContainerStatuses)-1].ContainerID = ""
+	if called, err := w.calls(pod, pod, kubelet(pod.Spec.NodeName)); called || err != nil {
+		t.Errorf("one container has no ID yet: asked %t, %v", called, err)
+	}
+}
+
+// largest is a pod as large as any, all of whose containers have restarted.
+func largest() *corev1.Pod {
+	g := generator{rand.New(rand.NewSource(1))}
 	const containers = 40
 	pod := g.pod(containers)
 	move := inplace.Move{Hash: "5d9f7c6b8", Generation: pod.Generation, Containers: map[string]inplace.MovedContainer{}}
@@ -70,13 +121,7 @@ func TestReadyWithinItsBudget(t *testing.T) {
 		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", LastTransitionTime: g.time()},
 	}
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-	stored, err := p.store(pod, pod, kubelet(pod.Spec.NodeName))
-	if err != nil {
-		t.Fatalf("a mark of %d bytes for %d containers: %v", len(move.String()), containers, err)
-	}
-	if got := what(pod, stored); got != "opens, becomes ready" {
-		t.Errorf("what becomes of it: %s", got)
-	}
+	return pod
 }
 
 // what tells what is stored otherwise than it was sent.
@@ -162,10 +207,10 @@ func (g generator) write() (old, sent *corev1.Pod, by *user.DefaultInfo) {
 	if g.Intn(3) > 0 {
 		g.conditions(old)
 	}
-	stayput := &user.DefaultInfo{Name: "system:serviceaccount:stayput-system:stayput", Groups: []string{"system:serviceaccounts"}}
 	node := kubelet(mostly(g, sent.Spec.NodeName, "other", ""))
 	node.Groups = mostly(g, node.Groups, []string{"system:authenticated"})
-	return old, sent, pick(g, node, node, stayput, mostly(g, node, &user.DefaultInfo{Name: "somebody", Groups: []string{"system:masters"}}))
+	own := &user.DefaultInfo{Name: stayput, Groups: []string{"system:serviceaccounts"}}
+	return old, sent, pick(g, node, node, own, mostly(g, node, &user.DefaultInfo{Name: "somebody", Groups: []string{"system:masters"}}))
 }
 
 func (g generator) pod(containers int) *corev1.Pod {

@@ -110,38 +110,40 @@ func of[T any](t *testing.T, r rendering, key string) T {
 	return decoded
 }
 
-// TestDefaultIsDist: with no option the chart installs what kubectl apply of dist does, but for labels and the namespace.
+// TestDefaultIsDist: with no option the chart installs what kubectl apply of dist does, but for labels and the namespace. What says what is Ready
+// are policies where they are served, else a webhook.
 func TestDefaultIsDist(t *testing.T) {
-	want := rendering{}
-	files, err := filepath.Glob("../../dist/stayput*.yaml")
-	if err != nil {
-		t.Fatal(err)
+	for ready, options := range map[string][]string{"stayput-ready.yaml": serving, "stayput-ready-webhook.yaml": {"--kube-version", "1.35.0"}} {
+		want := dist(t, "stayput.yaml", ready)
+		delete(want, "Namespace "+namespace)
+		each(t, func(t *testing.T, h helm) {
+			got := h.template(t, append(slices.Clone(options), "--no-hooks")...)
+			for key := range maps.Keys(got) {
+				if want[key] == nil {
+					t.Errorf("%s is neither in stayput.yaml nor in %s", key, ready)
+				}
+			}
+			for key, object := range want {
+				if withoutHelm(got[key]); !reflect.DeepEqual(got[key], object) {
+					t.Errorf("%s differs:\n%v\nin dist:\n%v", key, got[key], object)
+				}
+			}
+		})
 	}
+}
+
+// dist are the objects of some of its files.
+func dist(t *testing.T, files ...string) rendering {
+	t.Helper()
+	all := rendering{}
 	for _, file := range files {
-		content, err := os.ReadFile(file)
+		content, err := os.ReadFile(filepath.Join("../../dist", file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for key, object := range parse(t, string(content)) {
-			if filepath.Base(file) == "stayput.yaml" || strings.HasPrefix(key, "MutatingAdmissionPolicy") {
-				want[key] = object
-			}
-		}
+		maps.Copy(all, parse(t, string(content)))
 	}
-	delete(want, "Namespace "+namespace)
-	each(t, func(t *testing.T, h helm) {
-		got := h.template(t, append(serving, "--no-hooks")...)
-		for key := range maps.Keys(got) {
-			if want[key] == nil {
-				t.Errorf("%s is not in dist", key)
-			}
-		}
-		for key, object := range want {
-			if withoutHelm(got[key]); !reflect.DeepEqual(got[key], object) {
-				t.Errorf("%s differs:\n%v\nin dist:\n%v", key, got[key], object)
-			}
-		}
-	})
+	return all
 }
 
 // withoutHelm takes Helm's labels off.
@@ -262,9 +264,6 @@ func TestIssuer(t *testing.T) {
 }
 
 func TestMutatingPoliciesWhereServed(t *testing.T) {
-	installed := func(r rendering) bool {
-		return slices.ContainsFunc(slices.Collect(maps.Keys(r)), func(key string) bool { return strings.HasPrefix(key, "MutatingAdmissionPolicy ") })
-	}
 	each(t, func(t *testing.T, h helm) {
 		for _, test := range []struct {
 			options []string
@@ -275,8 +274,10 @@ func TestMutatingPoliciesWhereServed(t *testing.T) {
 			{[]string{"--kube-version", "1.35.0", "--set", "mutatingPolicies=always"}, true},
 			{append(slices.Clone(serving), "--set", "mutatingPolicies=never"), false},
 		} {
-			if got := installed(h.template(t, test.options...)); got != test.want {
-				t.Errorf("%q: MutatingAdmissionPolicies installed: %t, want %t", test.options, got, test.want)
+			r := h.template(t, test.options...)
+			policy, hook := r["MutatingAdmissionPolicy stayput-ready"] != nil, r["MutatingWebhookConfiguration stayput-ready"] != nil
+			if policy != test.want || hook == policy {
+				t.Errorf("%q: installed is the policy: %t, the webhook: %t; want one of them, the policy: %t", test.options, policy, hook, test.want)
 			}
 		}
 	})

@@ -22,7 +22,7 @@ type object struct {
 
 func (o *object) String() string { return o.kind + " " + o.name }
 
-// readDist reads stayput.yaml, and of the files beside it the MutatingAdmissionPolicies, which the chart installs where they are served.
+// readDist reads stayput.yaml, and of the files beside it what the chart installs where MutatingAdmissionPolicies are served, or where not.
 func readDist(folder string) ([]*object, error) {
 	objects, err := readObjects(filepath.Join(folder, "stayput.yaml"))
 	if err != nil {
@@ -37,7 +37,7 @@ func readDist(folder string) ([]*object, error) {
 		if err != nil {
 			return nil, err
 		}
-		objects = append(objects, slices.DeleteFunc(more, func(o *object) bool { return !strings.HasPrefix(o.kind, "MutatingAdmissionPolicy") })...)
+		objects = append(objects, slices.DeleteFunc(more, func(o *object) bool { return !strings.HasPrefix(o.kind, "Mutating") })...)
 	}
 	return objects, nil
 }

@@ -23,6 +23,7 @@ var fileOf = map[string]string{
 	"Role":                             "rbac.yaml",
 	"RoleBinding":                      "rbac.yaml",
 	"PriorityClass":                    "priority.yaml",
+	"FlowSchema":                       "priority.yaml",
 	"Deployment":                       "manager.yaml",
 	"PodDisruptionBudget":              "manager.yaml",
 	"Service":                          "network.yaml",
@@ -39,13 +40,14 @@ var fileOf = map[string]string{
 
 // conditions say when an object is installed, by kind and name, or by kind alone.
 var conditions = map[string]string{
-	"PodDisruptionBudget":            `gt (int .Values.replicas) 1`,
-	"NetworkPolicy":                  `.Values.networkPolicy.enabled`,
-	"Certificate stayput-webhook":    `not .Values.certificates.secretName`,
-	"Certificate stayput-ca":         `include "stayput.ownCA" .`,
-	"Issuer":                         `include "stayput.ownCA" .`,
-	"MutatingAdmissionPolicy":        `include "stayput.mutatingPolicies" .`,
-	"MutatingAdmissionPolicyBinding": `include "stayput.mutatingPolicies" .`,
+	"PodDisruptionBudget":                        `gt (int .Values.replicas) 1`,
+	"NetworkPolicy":                              `.Values.networkPolicy.enabled`,
+	"Certificate stayput-webhook":                `not .Values.certificates.secretName`,
+	"Certificate stayput-ca":                     `include "stayput.ownCA" .`,
+	"Issuer":                                     `include "stayput.ownCA" .`,
+	"MutatingWebhookConfiguration stayput-ready": `not (include "stayput.mutatingPolicies" .)`,
+	"MutatingAdmissionPolicy":                    `include "stayput.mutatingPolicies" .`,
+	"MutatingAdmissionPolicyBinding":             `include "stayput.mutatingPolicies" .`,
 }
 
 // templated is the object as a template.

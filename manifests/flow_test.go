@@ -1,0 +1,78 @@
+package manifests
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// serviceAccounts is the precedence of the flow schema that every API server has for them (k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap).
+const serviceAccounts = 9000
+
+// TestStayputIsQueuedWithWhomItHolds: its requests find our flow schemas before those of all service accounts, and those of its election the
+// level of leader elections.
+func TestStayputIsQueuedWithWhomItHolds(t *testing.T) {
+	schemas := flowSchemas(t)
+	for name, level := range map[string]string{"stayput": "workload-high", "stayput-leader-election": "leader-election"} {
+		spec := schemas[name].Spec
+		if spec.PriorityLevelConfiguration.Name != level {
+			t.Errorf("%s leads to %q instead of %s", name, spec.PriorityLevelConfiguration.Name, level)
+		}
+		if spec.MatchingPrecedence <= 0 || spec.MatchingPrecedence >= serviceAccounts {
+			t.Errorf("%s comes after that of all service accounts: %d", name, spec.MatchingPrecedence)
+		}
+		for _, rule := range spec.Rules {
+			for _, subject := range rule.Subjects {
+				account := subject.ServiceAccount
+				if account == nil || "system:serviceaccount:"+account.Namespace+":"+account.Name != inplace.UserIn("stayput-system") {
+					t.Errorf("%s is about others: %+v", name, subject)
+				}
+			}
+		}
+	}
+	if schemas["stayput-leader-election"].Spec.MatchingPrecedence >= schemas["stayput"].Spec.MatchingPrecedence {
+		t.Error("requests of the election find the other flow schema first")
+	}
+	if len(schemas) != 2 {
+		t.Errorf("%d flow schemas, want 2", len(schemas))
+	}
+}
+
+// TestElectionIsQueuedAsOne: with all that the Role lets the election write.
+func TestElectionIsQueuedAsOne(t *testing.T) {
+	rules := flowSchemas(t)["stayput-leader-election"].Spec.Rules
+	if len(rules) != 1 || len(rules[0].ResourceRules) != 1 {
+		t.Fatalf("the rules are %+v", rules)
+	}
+	queued := rules[0].ResourceRules[0]
+	for document := range strings.SplitSeq(read(t, "base/rbac.yaml"), "\n---\n") {
+		var role rbacv1.Role
+		if decode(t, document, &role); role.Kind != "Role" {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, verb := range rule.Verbs {
+				watches := verb == "list" || verb == "watch"
+				if !watches && !(slices.Equal(rule.Resources, queued.Resources) && slices.Contains(queued.Verbs, verb)) {
+					t.Errorf("to %s %s is not queued as election", verb, rule.Resources)
+				}
+			}
+		}
+	}
+}
+
+func flowSchemas(t *testing.T) map[string]flowcontrolv1.FlowSchema {
+	t.Helper()
+	found := map[string]flowcontrolv1.FlowSchema{}
+	for document := range strings.SplitSeq(read(t, "base/flow.yaml"), "\n---\n") {
+		var schema flowcontrolv1.FlowSchema
+		decode(t, document, &schema)
+		found[schema.Name] = schema
+	}
+	return found
+}

@@ -1,0 +1,145 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// reported is a pod on node one whose containers are ready. Its gate, where it has that condition, is as it is said.
+func reported(t *testing.T, gate ...corev1.ConditionStatus) *corev1.Pod {
+	pod := pod(revision(t, "web-1", v1Template, "1"))
+	pod.Spec = corev1.PodSpec{NodeName: "one", ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}}
+	at := metav1.NewTime(time.Unix(1_800_000_000, 0).UTC())
+	pod.CreationTimestamp = at
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", LastTransitionTime: at},
+		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue, LastTransitionTime: at},
+	}
+	for _, status := range gate {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: inplace.ConditionServing, Status: status, LastTransitionTime: at})
+	}
+	return pod
+}
+
+// ready is what a kubelet says that does not know of the gate.
+func ready(pod *corev1.Pod) *corev1.Pod {
+	pod.Status.Conditions[0].Status, pod.Status.Conditions[0].Reason = corev1.ConditionTrue, ""
+	return pod
+}
+
+// report is the write of a pod's status by that user.
+func report(t *testing.T, user string, old, sent *corev1.Pod) admission.Request {
+	req := request(t, user, admissionv1.Update, sent, old)
+	req.SubResource, req.UserInfo.Groups = "status", []string{"system:nodes"}
+	return req
+}
+
+func TestPodStatus(t *testing.T) {
+	const kubelet = "system:node:one"
+	us := inplace.UserIn(own)
+	newborn := reported(t)
+	newborn.Status = corev1.PodStatus{}
+	for name, test := range map[string]struct {
+		user        string
+		sent        *corev1.Pod
+		operations  int
+		gate, ready corev1.ConditionStatus
+	}{
+		"newborn, with its containers ready": {kubelet, reported(t), 2, "True", "True"},
+		"newborn, without any condition":     {kubelet, newborn, 1, "True", ""},
+		"its gate is open":                   {kubelet, reported(t, "True"), 1, "True", "True"},
+		"its gate is closed":                 {kubelet, reported(t, "False"), 0, "False", "False"},
+		"its kubelet does not know":          {kubelet, ready(reported(t, "False")), 1, "False", "False"},
+		"we close its gate":                  {us, ready(reported(t, "False")), 1, "False", "False"},
+		"as it should be":                    {kubelet, ready(reported(t, "True")), 0, "True", "True"},
+		"another node's kubelet":             {"system:node:two", reported(t), 0, "", "False"},
+		"another namespace's service account": {
+			inplace.UserIn("shop"), ready(reported(t, "False")), 0, "False", "True"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, broken(t), broken(t)) // nothing is read but the write itself
+			response := h.handle(context.Background(), report(t, test.user, test.sent, test.sent), h.mutatePodStatus)
+			if len(response.Patches) != test.operations {
+				t.Errorf("%d operations, want %d: %v", len(response.Patches), test.operations, response.Patches)
+			}
+			stored := patched(t, test.sent, response)
+			want := test.sent.DeepCopy()
+			writer := inplace.WriterOf(us, test.user, []string{"system:nodes"}, "one")
+			if want.Status.Conditions = inplace.StoredConditions(test.sent, test.sent, writer); !equality.Semantic.DeepEqual(stored, want) {
+				t.Errorf("stored is\n%+v\nwant\n%+v", stored.Status, want.Status)
+			}
+			if gate, ready := conditionOf(stored, inplace.ConditionServing), conditionOf(stored, corev1.PodReady); gate != test.gate || ready != test.ready {
+				t.Errorf("gate and Ready are %q and %q, want %q and %q", gate, ready, test.gate, test.ready)
+			}
+		})
+	}
+}
+
+// TestPodStatusKeepsTimes: Ready is as old as it was, whatever the kubelet remembers.
+func TestPodStatusKeepsTimes(t *testing.T) {
+	old, sent := ready(reported(t, "True")), ready(reported(t, "True"))
+	sent.Status.Conditions[0].LastTransitionTime = metav1.NewTime(old.Status.Conditions[0].LastTransitionTime.Add(time.Second))
+	h := handlers(t, broken(t), broken(t))
+	response := h.handle(context.Background(), report(t, "system:node:one", old, sent), h.mutatePodStatus)
+	if stored := patched(t, sent, response); !equality.Semantic.DeepEqual(stored, old) {
+		t.Errorf("stored is %+v, want %+v", stored.Status, old.Status)
+	}
+}
+
+func TestPodStatusNotOurs(t *testing.T) {
+	another := report(t, "system:node:one", reported(t), reported(t))
+	another.SubResource = "resize"
+	birth := report(t, "system:node:one", nil, reported(t))
+	birth.Operation = admissionv1.Create
+	broke := report(t, "system:node:one", reported(t), reported(t))
+	broke.OldObject.Raw = []byte(`{"status":[]}`)
+	for name, req := range map[string]admission.Request{"another subresource": another, "a birth": birth, "not a pod": broke} {
+		h := handlers(t, broken(t), broken(t))
+		response := h.handle(context.Background(), req, h.mutatePodStatus)
+		expectPatch(t, response, "")
+		if warned := len(response.Warnings) > 0; warned != (name == "not a pod") {
+			t.Errorf("%s: warnings are %v", name, response.Warnings)
+		}
+	}
+}
+
+// patched is what is stored of the pod after the answer.
+func patched(t *testing.T, sent *corev1.Pod, response admission.Response) *corev1.Pod {
+	t.Helper()
+	if !response.Allowed || len(response.Patches) == 0 {
+		return sent
+	}
+	operations, err := json.Marshal(response.Patches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := jsonpatch.DecodePatch(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := decoded.Apply(raw(t, sent).Raw)
+	if err != nil {
+		t.Fatalf("%v: %s", err, operations)
+	}
+	return parse[corev1.Pod](t, string(stored))
+}
+
+func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatus {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return ""
+}
