@@ -27,13 +27,14 @@ test: ## unit tests and the end-to-end suite, but for what takes a minute
 test-unit: ## the tests that need no cluster
 	go test -timeout 10m ./...
 	go -C manifests/cel test ./...
+	go -C e2e/report test ./...
 	cd e2e/conformance && $(CLUSTER_ENV) go test ./verdict
 
 # Every Go module of the repository; the go.mod of Kubernetes releases other than the default is tidied by hand.
-MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance .ci/notice
+MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance e2e/report .ci/notice
 
 .PHONY: verify
-verify: verify-go verify-lint verify-manifests verify-chart verify-monitoring verify-notice verify-docs ## format, vet, lint, generated files, import rule, manifests, alerts
+verify: verify-go verify-lint verify-manifests verify-chart verify-monitoring verify-notice verify-docs verify-performance ## format, vet, lint, generated files, import rule, manifests, alerts
 
 .PHONY: verify-go
 verify-go:
@@ -42,6 +43,7 @@ verify-go:
 	go vet -tags e2e,bench,chart,helm ./...
 	go -C e2e/cluster vet ./...
 	go -C manifests/cel vet ./...
+	go -C e2e/report vet ./...
 
 .PHONY: verify-lint
 verify-lint: ## golangci-lint, which also holds the import rule (.golangci.yml)
@@ -68,6 +70,11 @@ docs: ## write docs/reference.md from the code
 .PHONY: verify-docs
 verify-docs: docs
 	@git diff --exit-code --stat docs/reference.md || { echo "docs/reference.md was out of date: commit what make docs has written"; exit 1; }
+
+.PHONY: verify-performance
+verify-performance: BENCH_OUTPUT = $(CURDIR)/docs/performance
+verify-performance: performance
+	@git diff --exit-code --stat docs/performance docs/performance.md || { echo "docs/performance.md was out of date: commit what make performance has written"; exit 1; }
 
 .PHONY: verify-chart
 verify-chart: chart helm ## the Helm chart is what manifests/ make of it, and both Helm versions render its options

@@ -28,7 +28,7 @@ const coldPull = 12 * time.Second
 func benchCold(t *testing.T) {
 	host := slowRegistry(t)
 	var all []column
-	defer func() { fmt.Println(columns(fmt.Sprintf("DaemonSet, a pull takes %s", coldPull), all)) }()
+	defer func() { present(t, fmt.Sprintf("DaemonSet, a pull takes %s", coldPull), all) }()
 	for _, c := range []struct {
 		name   string
 		labels map[string]string
@@ -45,7 +45,7 @@ func benchCold(t *testing.T) {
 				warm(t, reference)
 			}
 			fmt.Printf("a DaemonSet is updated to an image that is %s\n", c.name)
-			all = append(all, column{c.name, updateTo(t, c.labels, reference)})
+			all = append(all, column{name: c.name, figures: updateTo(t, c.labels, reference)})
 		})
 	}
 }

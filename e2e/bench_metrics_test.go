@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -17,21 +18,28 @@ import (
 // counters are what only ever grows. NaN is what cannot be read.
 type counters struct {
 	writes, events float64 // requests to the API server, those for events apart
+	refused        float64 // those of the writes that it refused
 	held           float64 // native writes held by Stayput
 	cpu            float64 // seconds used by the managers
 }
 
 func (c counters) since(before counters) counters {
 	return counters{
-		writes: c.writes - before.writes,
-		events: c.events - before.events,
-		held:   c.held - before.held,
-		cpu:    c.cpu - before.cpu,
+		writes:  c.writes - before.writes,
+		events:  c.events - before.events,
+		refused: c.refused - before.refused,
+		held:    c.held - before.held,
+		cpu:     c.cpu - before.cpu,
 	}
 }
 
+// per is the share of each pod.
+func (c counters) per(pods float64) counters {
+	return counters{writes: c.writes / pods, events: c.events / pods, refused: c.refused / pods, held: c.held / pods, cpu: c.cpu / pods}
+}
+
 // write matches a series of requests to write something, dry runs left out. Prometheus' client sorts the labels.
-var write = regexp.MustCompile(`(?m)^apiserver_request_total\{.*,dry_run="",.*,resource="(\w*)",.*` +
+var write = regexp.MustCompile(`(?m)^apiserver_request_total\{code="(\d+)",.*,dry_run="",.*,resource="(\w*)",.*` +
 	`,verb="(?:POST|PUT|PATCH|APPLY|DELETE|DELETECOLLECTION)",.*\} (\S+)$`)
 
 // apiWrites counts the requests so far, refused ones too. Those of leases and nodes go on always, and reviews write nothing.
@@ -42,22 +50,25 @@ func apiWrites(ctx context.Context) (counters, error) {
 	}
 	var count counters
 	for _, series := range write.FindAllStringSubmatch(string(text), -1) {
-		resource, value := series[1], number(series[2])
+		code, resource, value := number(series[1]), series[2], number(series[3])
 		switch {
 		case resource == "leases" || resource == "nodes" || strings.HasSuffix(resource, "reviews"):
+			continue
 		case resource == "events":
 			count.events += value
-		default:
-			count.writes += value
+			continue
+		case code >= http.StatusBadRequest:
+			count.refused += value
 		}
+		count.writes += value
 	}
 	return count, nil
 }
 
-// use is what all managers together use: held and cpu are counters.
+// use is what the managers use: held and cpu are counters of all of them.
 type use struct {
 	held, cpu float64
-	memory    float64 // MiB
+	memory    float64 // MiB of the one that uses most
 }
 
 // managersUse is NaN where the managers' metrics cannot be reached, as under a NetworkPolicy.
@@ -68,22 +79,30 @@ func managersUse(ctx context.Context) use {
 		return use{math.NaN(), math.NaN(), math.NaN()}
 	}
 	return use{
-		held:   total(text, "stayput_held_writes_total"),
-		cpu:    total(text, "process_cpu_seconds_total"),
-		memory: total(text, "process_resident_memory_bytes") / (1 << 20),
+		held:   sum(text, "stayput_held_writes_total"),
+		cpu:    sum(text, "process_cpu_seconds_total"),
+		memory: quantile(seriesOf(text, "process_resident_memory_bytes"), 1) / (1 << 20),
 	}
 }
 
-// total adds up all series of a metric.
-func total(text, metric string) float64 {
-	sum := 0.0
+func sum(text, metric string) float64 {
+	total := 0.0
+	for _, value := range seriesOf(text, metric) {
+		total += value
+	}
+	return total
+}
+
+// seriesOf are the values of all series of a metric.
+func seriesOf(text, metric string) []float64 {
+	var all []float64
 	for line := range strings.Lines(text) {
 		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if name, _, _ := strings.Cut(series, "{"); name == metric {
-			sum += number(value)
+			all = append(all, number(value))
 		}
 	}
-	return sum
+	return all
 }
 
 func number(text string) float64 {

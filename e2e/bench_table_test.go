@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // figure is one number that was measured.
@@ -15,20 +16,45 @@ type figure struct {
 	value float64
 }
 
-// table sets two sides against each other, 80 columns wide. What was not measured is a dash.
-func table(title string, marked, plain []figure) string {
-	var text strings.Builder
-	line := func(columns ...any) { fmt.Fprintf(&text, "%-46s %10s %10s %10s\n", columns...) }
-	text.WriteString("\n")
-	line(title, "in place", "native", "ratio")
-	for _, what := range rows(marked, plain) {
-		a, b := valueOf(marked, what), valueOf(plain, what)
-		line(what, shown(a), shown(b), shown(a/b))
-	}
-	return text.String()
+// column is one of several things that are compared. What is beside the figures is for the page that is made of them.
+type column struct {
+	name    string
+	figures []figure
+	updated []float64 // when each pod was updated, in seconds
+	steps   []float64 // of each pod in all updates, without drain, in seconds
 }
 
-// rows are what was measured on either side, in the order in which it was.
+// present prints what was compared, and keeps it unless the test has failed.
+func present(t *testing.T, title string, all []column) {
+	t.Helper()
+	fmt.Println(columns(title, all))
+	if t.Failed() {
+		return
+	}
+	if err := keepResult(title, all); err != nil {
+		t.Errorf("the figures could not be kept: %v", err)
+	}
+}
+
+// columns sets any number of them beside one another. What was not measured is a dash.
+func columns(title string, all []column) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "\n%-50s", title)
+	sides := make([][]figure, 0, len(all))
+	for _, c := range all {
+		fmt.Fprintf(&text, " %16s", c.name)
+		sides = append(sides, c.figures)
+	}
+	for _, what := range rows(sides...) {
+		fmt.Fprintf(&text, "\n%-50s", what)
+		for _, side := range sides {
+			fmt.Fprintf(&text, " %16s", shown(valueOf(side, what)))
+		}
+	}
+	return text.String() + "\n"
+}
+
+// rows are what was measured on any side, in the order in which it was.
 func rows(sides ...[]figure) []string {
 	var all []string
 	for _, f := range slices.Concat(sides...) {
@@ -49,13 +75,15 @@ func valueOf(figures []figure, what string) float64 {
 
 func shown(value float64) string {
 	switch {
-	case math.IsNaN(value) || math.IsInf(value, 0):
+	case !measured(value):
 		return "-"
 	case math.Abs(value) >= 100:
 		return fmt.Sprintf("%.0f", value)
 	}
 	return fmt.Sprintf("%.2f", value)
 }
+
+func measured(value float64) bool { return !math.IsNaN(value) && !math.IsInf(value, 0) }
 
 // quantile is the smallest value that a share q of all do not exceed, NaN of none.
 func quantile(values []float64, q float64) float64 {
@@ -64,13 +92,4 @@ func quantile(values []float64, q float64) float64 {
 	}
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[int(math.Ceil(q*float64(len(sorted))))-1]
-}
-
-// mean is that of one part of each cost, NaN of none.
-func mean(costs []cost, of func(cost) float64) float64 {
-	sum := 0.0
-	for _, c := range costs {
-		sum += of(c)
-	}
-	return sum / float64(len(costs))
 }

@@ -3,19 +3,32 @@
 set -euo pipefail
 
 registry=127.0.0.1:5000
+rate=100 # requests a second
 started=$(date +%s.%N)
-declare -A seconds created
+scratch=$(mktemp -d)
+declare -A measured
+
+namespaces=(shop-in-place shop-native shop-prestop)
+declare -A titles=([shop-in-place]='in place' [shop-native]='native' [shop-prestop]='native, preStop')
+declare -A names=([image]='set image' [undo]='rollout undo' [chart]='chart label')
 
 say()  { printf '\n\033[1m%s\033[0m\n' "$*"; }
 show() { printf '$ %s\n' "$*" | fold -w 78; "$@" 2>&1 | fold -s -w 78; }
 now()  { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }'; }
 
-tidy() { kubectl delete namespace shop-in-place shop-native --ignore-not-found --wait="${1:-false}" >/dev/null; }
-trap tidy EXIT
+tidy() { kubectl delete namespace "${namespaces[@]}" --ignore-not-found --wait="${1:-false}" >/dev/null; }
+leave() {
+	unload
+	rm -rf "$scratch"
+	tidy
+}
+trap leave EXIT
 
+# manifest prints an application as they are: it needs seconds to start, and before that something has to be fetched. What its container
+# says of its life cycle is the argument.
 manifest() {
-	cat <<EOF
+	cat <<YAML
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -26,11 +39,21 @@ spec:
   template:
     metadata: {labels: {app: web, helm.sh/chart: web-1.0.0}}
     spec:
-      terminationGracePeriodSeconds: 5
+      volumes: [{name: cache, emptyDir: {}}]
+      initContainers:
+        - name: fetch
+          image: $registry/fill:latest
+          imagePullPolicy: Always
+          args: [fill, /cache]
+          env: [{name: START_DELAY, value: 2s}]
+          volumeMounts: [{name: cache, mountPath: /cache}]
       containers:
         - name: app
           image: $registry/app:v1
+          env: [{name: START_DELAY, value: 2s}]
           readinessProbe: {httpGet: {path: /ready, port: 8080}, periodSeconds: 1}
+          lifecycle: $1
+          volumeMounts: [{name: cache, mountPath: /cache}]
 ---
 apiVersion: v1
 kind: Service
@@ -38,7 +61,7 @@ metadata: {name: web}
 spec:
   selector: {app: web}
   ports: [{port: 80, targetPort: 8080}]
-EOF
+YAML
 }
 
 # pods prints one row for each pod: name, IP, image, restarts, ready.
@@ -58,7 +81,14 @@ table() {
 	while read -r line; do row '' $line; done < <(pods "$1")
 }
 
-uids() { kubectl -n "$1" get pods -l app=web -o jsonpath='{range .items[*]}{.metadata.uid}{"\n"}{end}' | sort; }
+# each NAMESPACE PATH: one field of every pod.
+each() { kubectl -n "$1" get pods -l app=web -o jsonpath="{range .items[*]}{$2}{\"\\n\"}{end}" | sort; }
+uids() { each "$1" .metadata.uid; }
+addresses() { each "$1" .status.podIP; }
+fetches() { each "$1" '.status.initContainerStatuses[*].containerID'; }
+
+# new BEFORE AFTER: how many lines are only in the second.
+new() { comm -13 <(echo "$1") <(echo "$2") | grep -c . || true; }
 
 # live prints the rows that change until the rollout is over.
 live() {
@@ -82,59 +112,104 @@ rolled_out() {
 	kubectl -n "$1" rollout status deployment/web --watch=false 2>/dev/null | grep -q 'successfully rolled out'
 }
 
-# edit NAMESPACE COLUMN COMMAND...: runs it, shows the pods while they change, and notes seconds and pods created.
+# load NAMESPACE: requests to its Service from now on; the nodes are this machine, so Services can be reached from here.
+load() {
+	local address
+	address=$(kubectl -n "$1" get service web -o jsonpath='{.spec.clusterIP}')
+	generator $rate "http://$address" "$scratch/requests" &
+	loader=$!
+	until [ -s "$scratch/requests" ] && [ "$(sent)" -ge $rate ]; do sleep 0.1; done
+}
+
+unload() {
+	[ -n "${loader:-}" ] || return 0
+	kill "$loader" 2>/dev/null && wait "$loader" || true
+	rm -f "$scratch/requests"
+	loader=
+}
+
+sent() { cut -d ' ' -f 1 "$scratch/requests"; }
+lost() { cut -d ' ' -f 2 "$scratch/requests"; }
+
+# settles waits until the pods that leave are gone, and for the requests that were sent to them.
+settles() {
+	while pods "$1" | grep -q ' leaving$'; do sleep 0.2; done
+	sleep 1
+}
+
+# edit NAMESPACE OF COMMAND...: runs it, shows the pods while they change, and notes what it cost.
 edit() {
-	local namespace=$1 column=$2 before begun
+	local namespace=$1 of=$2 uids addresses fetches sent lost begun
 	shift 2
-	before=$(uids "$namespace")
+	uids=$(uids "$namespace") addresses=$(addresses "$namespace") fetches=$(fetches "$namespace") sent=$(sent) lost=$(lost)
 	begun=$(now)
 	show kubectl -n "$namespace" "$@"
 	live "$namespace" "$begun"
-	seconds[$namespace/$column]=$(since "$begun")
+	measured[$namespace/$of/seconds]=$(since "$begun")
 	show kubectl -n "$namespace" rollout status deployment/web
-	created[$namespace/$column]=$(comm -13 <(echo "$before") <(uids "$namespace") | grep -c . || true)
+	settles "$namespace"
+	measured[$namespace/$of/lost]="$(($(lost) - lost)) of $(($(sent) - sent))"
+	measured[$namespace/$of/pods]=$(new "$uids" "$(uids "$namespace")")
+	measured[$namespace/$of/addresses]=$(new "$addresses" "$(addresses "$namespace")")
+	measured[$namespace/$of/fetches]=$(new "$fetches" "$(fetches "$namespace")")
 }
 
 chart='{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}'
 
-# edits are the same in both namespaces.
+# edits are the same in every namespace.
 edits() {
 	local namespace=$1
-	say "$2: a new image"
+	say "$2: a new image, at $rate requests a second"
+	load "$namespace"
 	table "$namespace"
 	edit "$namespace" image set image deployment/web app=$registry/app:v2
-	show kubectl -n "$namespace" rollout history deployment/web
 	say "$2: back again"
 	edit "$namespace" undo rollout undo deployment/web
 	say "$2: a chart bump, which changes no more than a label"
 	edit "$namespace" chart patch deployment web --type=merge -p "$chart"
-	table "$namespace"
+	show kubectl -n "$namespace" rollout history deployment/web
+	unload
+}
+
+# line FIGURE TITLE OF: a figure of each namespace.
+line() {
+	local namespace
+	printf '    %-28s' "$2"
+	for namespace in "${namespaces[@]}"; do printf ' %16s' "${measured[$namespace/$3/$1]}"; done
+	echo
 }
 
 closing() {
-	local of
-	say 'Seconds, and pods created'
-	printf '  %-16s %18s %22s\n' '' 'in place' 'native (no label)'
+	local of namespace
+	say "What each edit cost, under $rate requests a second"
+	printf '    %-28s' ''
+	for namespace in "${namespaces[@]}"; do printf ' %16s' "${titles[$namespace]}"; done
+	echo
 	for of in image undo chart; do
-		printf '  %-16s %8s s %3s pods %12s s %3s pods\n' "${names[$of]}" \
-			"${seconds[shop-in-place/$of]}" "${created[shop-in-place/$of]}" \
-			"${seconds[shop-native/$of]}" "${created[shop-native/$of]}"
+		printf '  %s\n' "${names[$of]}"
+		line seconds 'seconds' $of
+		line lost 'requests lost' $of
+		line pods 'pods created' $of
+		line addresses 'addresses changed' $of
+		line fetches 'init containers run again' $of
 	done
-	printf '\n%s\n' 'In place, each pod in turn is drained for 2 s before its container restarts.'
+	printf '\n%s\n%s\n' 'In place, one pod after the other is drained for 2 s before its container restarts;' \
+		'natively a second pod starts beside the others, too (maxUnavailable 1, maxSurge 25%).'
 	printf '\nThe demonstration took %.0f s.\n' "$(since "$started")"
 }
-declare -A names=([image]='set image' [undo]='rollout undo' [chart]='chart label')
 
-say 'Two namespaces with the same Deployment of 3 pods; one has the label'
+say 'Three namespaces with the same Deployment of 3 pods: one has the label, in one of the others pods have a preStop hook'
 tidy true
-kubectl create namespace shop-native >/dev/null
-kubectl create namespace shop-in-place >/dev/null
+for namespace in "${namespaces[@]}"; do kubectl create namespace $namespace >/dev/null; done
 show kubectl label namespace shop-in-place stayput.dev/update=in-place
-for namespace in shop-in-place shop-native; do manifest | kubectl -n $namespace create -f - >/dev/null; done
-for namespace in shop-in-place shop-native; do
-	kubectl -n $namespace rollout status deployment/web --timeout=60s >/dev/null
+for namespace in shop-in-place shop-native; do manifest '{}' | kubectl -n $namespace create -f - >/dev/null; done
+manifest '{preStop: {sleep: {seconds: 5}}}' | kubectl -n shop-prestop create -f - >/dev/null
+echo 'Each pod has an init container that fills an emptyDir in 2 s; the application needs 2 s more to start.'
+for namespace in "${namespaces[@]}"; do
+	kubectl -n $namespace rollout status deployment/web --timeout=90s >/dev/null
 done
 
 edits shop-in-place 'With the label'
 edits shop-native 'Without the label'
+edits shop-prestop 'Without the label, with a preStop hook that sleeps 5 s'
 closing

@@ -7,12 +7,14 @@
 //	world_test.go      what the events add up to: who owns which pod, is it ready, is it where it should be
 //	judge_test.go      the promises, judged at every event; judge_check_test.go shows that each can be broken
 //	judge_puller_*.go  the same for pods that pull images and pods that are borrowed
-//	load_test.go       requests at a fixed rate, for serving_test.go: no update in place loses one
+//	load               requests at a fixed rate, for serving_test.go and demo.sh: no update in place loses one
 //	lastendpoint_*.go  where a pod waits for its drain, and where it does not since nobody could stand in for it
 //	pacing_test.go     what need not be waited for: drains of pods to which nobody is sent, pods that could never be borrowed
 //	timeline_test.go   what is printed when a test fails, with diagnosis_test.go
 //	scenario_test.go   what a user does: create, edit, wait
 //	daemonset_*.go     the same for DaemonSets, where they differ, and their scenarios
 //	meeting_test.go    what disturbs everybody, a Deployment and a DaemonSet at once; leader_test.go, in each phase of a pod's way
-//	bench_test.go      what an update costs beside a native one (build tag bench, `make bench`)
+//	bench_test.go      what an update costs beside a native one, and beside pods that the bench itself patches (build tag bench, `make bench`)
+//	bench_side_test.go one way to update, and what it costs; bench_floor_test.go, the least it can cost
+//	report             the page that is made of the figures: docs/performance.md
 package e2e

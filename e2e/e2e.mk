@@ -12,7 +12,9 @@ e2e: cluster install ## the end-to-end suite; RUN=undo/half for some of it, SHOR
 	go test -tags e2e -count=1 -timeout 45m -parallel $(SCENARIOS) $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
 
 .PHONY: demo
-demo: cluster install ## what Stayput does, in a minute
+demo: cluster install ## what Stayput does, and what it costs beside a native rollout, in two and a half minutes
+	@go build -o $(BIN)/generator ./e2e/load/generator
+	@$(BIN)/cluster push fill:latest $(BIN)/images/app
 	@PATH="$(BIN):$$PATH" e2e/demo.sh
 
 .PHONY: e2e-serving
@@ -41,10 +43,20 @@ e2e-monitoring: cluster install ## every expression of manifests/monitoring on a
 	go -C .ci/prometheus build -o $(BIN)/prometheus github.com/prometheus/prometheus/cmd/prometheus
 	PROMETHEUS=$(BIN)/prometheus go test -tags e2e -v -count=1 -timeout 15m ./e2e -run '^TestMonitoring$$'
 
-# In e2e itself and without a package argument: only so does go test print while it runs.
+# Where the figures, the plots and the page of them go.
+BENCH_OUTPUT ?= $(CURDIR)/docs/performance
+REPORT = go -C e2e/report build -o $(BIN)/report . && $(BIN)/report $(BENCH_OUTPUT) $(BENCH_OUTPUT).md
+
+# In e2e itself and without a package argument: only so does go test print while it runs. The page is written also after a failure.
 .PHONY: bench
-bench: cluster install ## what an update costs, in place and natively; RUN=serving for some of it; SIMULATED_NODES=1000 for thousands of pods too
-	@SIMULATED_NODES='$(SIMULATED_NODES)' go -C e2e test -tags e2e,bench -count=1 -timeout 2h -run '^TestBench$$/$(RUN)'
+bench: cluster install ## what an update costs in place, natively and at the least, into docs/performance.md; RUN=pods for some of it; SIMULATED_NODES=1000 RUN='(crowd|fleet)' for thousands of pods
+	@mkdir -p $(BENCH_OUTPUT)
+	@measured=0; SIMULATED_NODES='$(SIMULATED_NODES)' BENCH_OUTPUT=$(BENCH_OUTPUT) \
+		go -C e2e test -tags e2e,bench -count=1 -timeout 3h -run '^TestBench$$/$(RUN)' || measured=$$?; $(REPORT); exit $$measured
+
+.PHONY: performance
+performance: ## write docs/performance.md and its plots from the figures that make bench has left
+	@$(REPORT)
 
 OTHER_VERSION := $(CURDIR)/.cluster/former
 FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || git rev-parse HEAD^)

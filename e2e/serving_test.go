@@ -15,7 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/e2e/load"
 )
+
+const loadRate = 200 // requests a second
 
 // serving is an update under load: what is updated, under which labels, and which pods may come and go.
 type serving struct {
@@ -94,13 +98,13 @@ func (of serving) run(t *testing.T) string {
 	seconds := time.Since(from).Seconds()
 	count := s.unload(l)
 	s.kept(name, before, once)
-	if count.lost > 0 {
-		t.Errorf("requests were lost: the update began %.2fs after the load: %s", from.Sub(l.started).Seconds(), count)
+	if count.Lost > 0 {
+		t.Errorf("requests were lost: the update began %.2fs after the load: %s", from.Sub(l.Started).Seconds(), count)
 	}
-	if count.versions["v1"]+count.versions["v2"] != count.ok || count.versions["v2"] == 0 {
+	if count.Versions["v1"]+count.Versions["v2"] != count.OK || count.Versions["v2"] == 0 {
 		t.Errorf("not answered by v1 and then v2: %s", count)
 	}
-	row := fmt.Sprintf("%-36s %-38s %8d %6d %8.1f", of.name, of.strategy, count.sent, count.lost, seconds)
+	row := fmt.Sprintf("%-36s %-38s %8d %6d %8.1f", of.name, of.strategy, count.Sent, count.Lost, seconds)
 	t.Log(row)
 	return row
 }
@@ -127,7 +131,7 @@ func (s *stage) expose(name string) string {
 	url := "http://" + s.service(name, corev1.ServiceInternalTrafficPolicyCluster).Spec.ClusterIP
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	s.eventually("an answer of "+url, func(context.Context) error {
-		_, err := ask(client, url)
+		_, err := load.Ask(client, url)
 		return err
 	})
 	return url
@@ -152,12 +156,12 @@ func (s *stage) service(name string, traffic corev1.ServiceInternalTrafficPolicy
 }
 
 // load starts requests and returns when they are in full swing.
-func (s *stage) load(url string) *load {
+func (s *stage) load(url string) *load.Load {
 	s.Helper()
-	l := startLoad(s.Context(), url)
-	s.Cleanup(func() { l.end() })
+	l := load.Start(s.Context(), url, loadRate)
+	s.Cleanup(func() { l.End() })
 	s.eventually("a second of load", func(context.Context) error {
-		if count := l.soFar(); count.sent < loadRate {
+		if count := l.SoFar(); count.Sent < loadRate {
 			return errors.New(count.String())
 		}
 		return nil
@@ -166,8 +170,8 @@ func (s *stage) load(url string) *load {
 }
 
 // unload goes on for as long as proxies may need to follow, and then stops.
-func (s *stage) unload(l *load) traffic {
+func (s *stage) unload(l *load.Load) load.Traffic {
 	s.Helper()
 	time.Sleep(2 * time.Second)
-	return l.end()
+	return l.End()
 }

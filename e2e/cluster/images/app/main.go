@@ -8,7 +8,8 @@
 // Environment: VERSION (set by its image), PORT (8080), START_DELAY, READY_DELAY, STOP_DELAY (Go durations, 0),
 // TLS_DIR (serve TLS with the tls.crt and tls.key in it), CRASH (exit at once with code 1).
 //
-// For kubectl exec: "app version" prints the version, "app get URL" what URL answers.
+// For kubectl exec: "app version" prints the version, "app get URL" what URL answers. For init containers: "app fill FOLDER" writes a
+// file into FOLDER after START_DELAY.
 package main
 
 import (
@@ -41,8 +42,14 @@ func run(arguments []string) error {
 		return nil
 	case len(arguments) == 2 && arguments[0] == "get":
 		return get(os.Stdout, arguments[1])
+	case len(arguments) == 2 && arguments[0] == "fill":
+		settings, err := settingsFromEnvironment()
+		if err != nil {
+			return err
+		}
+		return fill(arguments[1], settings.startDelay)
 	}
-	return fmt.Errorf("arguments %q are neither none, nor version, nor get URL", arguments)
+	return fmt.Errorf("arguments %q are neither none, nor version, nor get URL, nor fill FOLDER", arguments)
 }
 
 func listen() error {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,20 @@ func TestGetWritesTheAnswer(t *testing.T) {
 	}
 	if err := get(&out, server.URL+"/nothing"); err == nil {
 		t.Error("no error for an address that does not exist")
+	}
+}
+
+func TestFillLeavesSomethingBehindAfterItsTime(t *testing.T) {
+	t.Setenv("START_DELAY", "50ms")
+	folder, from := t.TempDir(), time.Now()
+	if err := run([]string{"fill", folder}); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(from); took < 50*time.Millisecond {
+		t.Errorf("it took %s instead of START_DELAY, 50ms", took)
+	}
+	if written, err := os.Stat(filepath.Join(folder, "cache")); err != nil || written.Size() != filled {
+		t.Errorf("%v, error %v; want a file of %d bytes", written, err, filled)
 	}
 }
 

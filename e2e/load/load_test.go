@@ -1,4 +1,4 @@
-package e2e
+package load
 
 import (
 	"context"
@@ -11,8 +11,10 @@ import (
 	"time"
 )
 
+const rate = 200
+
 // underLoad sends requests to a server for a moment.
-func underLoad(t *testing.T, handler http.HandlerFunc) (traffic, int64) {
+func underLoad(t *testing.T, handler http.HandlerFunc) (Traffic, int64) {
 	t.Helper()
 	var connections atomic.Int64
 	server := httptest.NewUnstartedServer(handler)
@@ -23,27 +25,27 @@ func underLoad(t *testing.T, handler http.HandlerFunc) (traffic, int64) {
 	}
 	server.Start()
 	defer server.Close()
-	l := startLoad(t.Context(), server.URL)
+	l := Start(t.Context(), server.URL, rate)
 	time.Sleep(time.Second)
-	return l.end(), connections.Load()
+	return l.End(), connections.Load()
 }
 
 func TestLoadKeepsItsRateAndHalfItsConnections(t *testing.T) {
 	count, connections := underLoad(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("v1\n")) })
-	if count.lost != 0 || count.ok != count.sent || count.versions["v1"] != count.ok {
+	if count.Lost != 0 || count.OK != count.Sent || count.Versions["v1"] != count.OK {
 		t.Errorf("a server that answers everything: %s", count)
 	}
-	if count.sent < loadRate*8/10 {
-		t.Errorf("%d requests in %.1fs, the rate is %d", count.sent, count.seconds, loadRate)
+	if count.Sent < rate*8/10 {
+		t.Errorf("%d requests in %.1fs, the rate is %d", count.Sent, count.Seconds, rate)
 	}
-	if connections > int64(count.sent)*7/10 {
-		t.Errorf("%d connections for %d requests, half of which keep theirs", connections, count.sent)
+	if connections > int64(count.Sent)*7/10 {
+		t.Errorf("%d connections for %d requests, half of which keep theirs", connections, count.Sent)
 	}
 }
 
 func TestLoadDoesNotWaitForSlowAnswers(t *testing.T) {
 	count, _ := underLoad(t, func(_ http.ResponseWriter, _ *http.Request) { time.Sleep(time.Second) })
-	if count.sent < loadRate*8/10 || count.lost != 0 {
+	if count.Sent < rate*8/10 || count.Lost != 0 {
 		t.Errorf("every answer takes a second: %s", count)
 	}
 }
@@ -55,10 +57,10 @@ func TestLoadCountsWhatIsLost(t *testing.T) {
 			http.Error(w, "too busy", http.StatusServiceUnavailable)
 		}
 	})
-	if count.lost < count.sent/3 || count.ok+count.lost != count.sent {
+	if count.Lost < count.Sent/3 || count.OK+count.Lost != count.Sent {
 		t.Errorf("every other answer is an error: %s", count)
 	}
-	if len(count.failures) != failuresListed || !strings.Contains(count.String(), "503 Service Unavailable: too busy") {
+	if len(count.Failures) != failuresListed || !strings.Contains(count.String(), "503 Service Unavailable: too busy") {
 		t.Errorf("the losses are not told: %s", count)
 	}
 }
@@ -67,7 +69,7 @@ func TestLoadEndsByItself(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := startLoad(ctx, server.URL)
+	l := Start(ctx, server.URL, rate)
 	cancel()
 	l.sender.Wait()
 }

@@ -1,0 +1,166 @@
+//go:build e2e && bench
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// incarnation tells a container from the one that ran before it in the same pod.
+type incarnation string
+
+// incarnations are the containers that run now, by pod.
+func incarnations(pods []*corev1.Pod) map[types.UID]incarnation {
+	running := map[types.UID]incarnation{}
+	for _, pod := range pods {
+		running[pod.UID] = incarnationOf(pod)
+	}
+	return running
+}
+
+// incarnationOf is the application's container, empty before it has been reported.
+func incarnationOf(pod *corev1.Pod) incarnation {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == "app" {
+			return incarnation(status.ContainerID)
+		}
+	}
+	return ""
+}
+
+// renewed says whether the pod runs another container than of old, and that is ready.
+func renewed(pod *corev1.Pod, tag string, old map[types.UID]incarnation) bool {
+	condition := conditionOf(pod, corev1.ContainersReady)
+	return wants(pod, tag) && incarnationOf(pod) != old[pod.UID] && condition != nil && condition.Status == corev1.ConditionTrue
+}
+
+func wants(pod *corev1.Pod, tag string) bool { return imagesOf(pod.Spec)["app"] == appImage(tag) }
+
+// editPods is the floor: it patches the image of every pod and nothing else, so many at a time, each after the drain. The controllers
+// above do not mind what images their pods have.
+func (s *side) editPods(tag string, atOnce int) {
+	s.Helper()
+	pods := s.workload(s.name).pods
+	old := incarnations(pods)
+	group, ctx := errgroup.WithContext(s.Context())
+	group.SetLimit(atOnce)
+	for _, pod := range pods {
+		group.Go(func() error { return s.editPod(ctx, pod, tag, old) })
+	}
+	if err := group.Wait(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// editPod returns when the pod's new container is ready.
+func (s *side) editPod(ctx context.Context, pod *corev1.Pod, tag string, old map[types.UID]incarnation) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(s.drain):
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"containers":[{"name":"app","image":%q}]}}`, appImage(tag))
+	if _, err := clients.CoreV1().Pods(s.namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	return s.recorder.until(ctx, func(w world) error {
+		if now := w.pods[pod.UID]; now == nil || !renewed(now, tag, old) {
+			return errors.New("the new container of " + pod.Name + " is not ready")
+		}
+		return nil
+	})
+}
+
+// arrivals is when each pod was updated and Ready, in seconds after a moment.
+func arrivals(events []event, from time.Time, tag string, old map[types.UID]incarnation) []float64 {
+	arrived := map[types.UID]float64{}
+	for _, e := range events {
+		pod, ok := e.object.(*corev1.Pod)
+		if _, known := arrived[e.object.GetUID()]; ok && !known && alive(pod) && renewed(pod, tag, old) && ready(pod) {
+			arrived[pod.UID] = e.at.Sub(from).Seconds()
+		}
+	}
+	return slices.Sorted(maps.Values(arrived))
+}
+
+// stepTimes is one pod's way through an update, in seconds. The floor closes no gate.
+type stepTimes struct {
+	whole     float64 // from the moment its gate closes, or its image is patched, until it is Ready
+	patched   float64 // from its gate's closing to the patch
+	restarted float64 // from the patch until the new container is ready
+	said      float64 // from then on until the pod is called Ready
+}
+
+// stepsIn are those of all pods that were there before.
+func stepsIn(events []event, tag string, old map[types.UID]incarnation) []stepTimes {
+	var all []stepTimes
+	for uid := range old {
+		if s, complete := stepOf(uid, events, tag, old); complete {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// stepOf is complete if the pod lived through the update.
+func stepOf(uid types.UID, events []event, tag string, old map[types.UID]incarnation) (s stepTimes, complete bool) {
+	var closed, patched, restarted, said time.Time
+	note := func(when *time.Time, e event, holds bool) {
+		if holds && when.IsZero() {
+			*when = e.at
+		}
+	}
+	for _, e := range events {
+		pod, ok := e.object.(*corev1.Pod)
+		if !ok || pod.UID != uid {
+			continue
+		}
+		note(&closed, e, !gateOpen(pod) || wants(pod, tag))
+		note(&patched, e, wants(pod, tag))
+		note(&restarted, e, renewed(pod, tag, old))
+		note(&said, e, renewed(pod, tag, old) && ready(pod))
+	}
+	return stepTimes{
+		whole:     said.Sub(closed).Seconds(),
+		patched:   patched.Sub(closed).Seconds(),
+		restarted: restarted.Sub(patched).Seconds(),
+		said:      said.Sub(restarted).Seconds(),
+	}, !said.IsZero()
+}
+
+// stepFigures are those of every step of all updates, the drain taken off.
+func stepFigures(costs []cost, drain time.Duration) []figure {
+	var all []stepTimes
+	for _, c := range costs {
+		all = append(all, c.steps...)
+	}
+	var figures []figure
+	for _, part := range []struct {
+		name string
+		of   func(stepTimes) float64
+	}{
+		{"step: all, without drain", func(s stepTimes) float64 { return s.whole - drain.Seconds() }},
+		{"step: gate closed to patch, without drain", func(s stepTimes) float64 { return s.patched - drain.Seconds() }},
+		{"step: patch to container ready", func(s stepTimes) float64 { return s.restarted }},
+		{"step: container ready to pod Ready", func(s stepTimes) float64 { return s.said }},
+	} {
+		values := make([]float64, len(all))
+		for i, s := range all {
+			values[i] = part.of(s)
+		}
+		figures = append(figures, figure{part.name + ", s, p50", quantile(values, 0.5)}, figure{part.name + ", s, p99", quantile(values, 0.99)})
+	}
+	return figures
+}

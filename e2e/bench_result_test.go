@@ -1,0 +1,131 @@
+//go:build e2e && bench
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// result is what one bench has measured, as figures.json has it under the bench's name.
+type result struct {
+	Measured   string      `json:"measured"` // the day
+	Commit     string      `json:"commit"`
+	Kubernetes string      `json:"kubernetes"`
+	Machine    string      `json:"machine"`
+	Ways       []resultWay `json:"ways"`
+}
+
+// resultWay is one column of the result.
+type resultWay struct {
+	Name    string        `json:"name"`
+	Figures []namedFigure `json:"figures"`
+	Updated []float64     `json:"updated,omitempty"` // when each pod was updated, in seconds
+	Steps   []float64     `json:"steps,omitempty"`   // of each pod, without drain, in seconds
+}
+
+type namedFigure struct {
+	What  string  `json:"what"`
+	Value float64 `json:"value"`
+}
+
+// keepResult puts what was measured into the file of all figures, where that of other benches stays.
+func keepResult(name string, all []column) error {
+	folder := os.Getenv("BENCH_OUTPUT")
+	if folder == "" {
+		return nil
+	}
+	path, results := filepath.Join(folder, "figures.json"), map[string]result{}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &results)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	results[name] = resultOf(all)
+	if text, err = json.MarshalIndent(results, "", "\t"); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+func resultOf(all []column) result {
+	r := result{Measured: time.Now().UTC().Format(time.DateOnly), Commit: commit(), Kubernetes: release(), Machine: machine()}
+	for _, c := range all {
+		w := resultWay{Name: c.name, Updated: rounded(c.updated), Steps: rounded(c.steps)}
+		for _, f := range c.figures {
+			if measured(f.value) {
+				w.Figures = append(w.Figures, namedFigure{f.what, thousandths(f.value)})
+			}
+		}
+		r.Ways = append(r.Ways, w)
+	}
+	return r
+}
+
+func rounded(values []float64) []float64 {
+	short := make([]float64, len(values))
+	for i, value := range values {
+		short[i] = thousandths(value)
+	}
+	return short
+}
+
+func thousandths(value float64) float64 { return math.Round(value*1000) / 1000 }
+
+// commit is what was measured, if that is known.
+func commit() string {
+	output, err := exec.Command("git", "-C", repository, "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// release is that of the cluster.
+func release() string {
+	version, err := clients.Discovery().ServerVersion()
+	if err != nil {
+		return "unknown"
+	}
+	return version.GitVersion
+}
+
+var (
+	processorModel = regexp.MustCompile(`(?m)^model name\s*: (.*)$`)
+	memoryTotal    = regexp.MustCompile(`(?m)^MemTotal:\s*(\d+) kB$`)
+)
+
+// machine is what this runs on: the cluster's nodes are this machine.
+func machine() string {
+	text := fmt.Sprintf("%d processors", runtime.NumCPU())
+	if model := firstIn("/proc/cpuinfo", processorModel); model != "" {
+		text += " (" + model + ")"
+	}
+	if memory := firstIn("/proc/meminfo", memoryTotal); memory != "" {
+		text += fmt.Sprintf(", %.0f GiB", number(memory)/(1<<20))
+	}
+	return text
+}
+
+func firstIn(path string, expression *regexp.Regexp) string {
+	text, err := os.ReadFile(path)
+	if found := expression.FindSubmatch(text); err == nil && found != nil {
+		return string(found[1])
+	}
+	return ""
+}

@@ -1,0 +1,304 @@
+//go:build e2e && bench
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// side is one way to update a workload: a namespace with the workload, and what has been measured there.
+type side struct {
+	*stage
+	way      string
+	edit     func(tag string) // gives the pods an image and returns when that is over
+	drain    time.Duration
+	name     string // of the workload
+	costs    []cost
+	resident float64 // most memory of a manager, in MiB
+}
+
+// begin creates the workload.
+func (s *side) begin(r race, lane int) {
+	s.Helper()
+	if r.before != nil {
+		r.before(s.stage)
+	}
+	s.name = s.deploy(r.object(lane))
+	if r.service {
+		s.expose(s.name)
+	}
+}
+
+// end deletes the workload and waits until its pods are gone.
+func (s *side) end() {
+	s.Helper()
+	s.kubectl("", "delete", ref(s.name), "--cascade=foreground", "--timeout="+patience.String())
+}
+
+// cost is what one update cost.
+type cost struct {
+	counters
+	seconds   float64 // until it is over
+	created   float64 // pods
+	deadlines float64 // how often the workload's progress deadline passed
+	notReady  []float64
+	updated   []float64 // when each pod was updated and Ready, in seconds
+	steps     []stepTimes
+}
+
+// update gives the pods an image, notes what that cost beside what was counted before, and returns what is counted now.
+func (s *side) update(tag string, before counters) counters {
+	s.Helper()
+	old := incarnations(s.workload(s.name).pods)
+	pods := float64(len(old))
+	from := time.Now()
+	s.edit(tag)
+	seconds := time.Since(from).Seconds()
+	if s.way != "floor" {
+		s.completes(s.name)
+	}
+	after, resident := s.count()
+	happened := s.since(from)
+	s.resident = max(s.resident, resident)
+	s.costs = append(s.costs, cost{
+		counters:  after.since(before).per(pods),
+		seconds:   seconds,
+		created:   births(happened),
+		deadlines: deadlinesPassed(happened),
+		notReady:  notReady(happened),
+		updated:   arrivals(happened, from, tag, old),
+		steps:     stepsIn(happened, tag, old),
+	})
+	return after
+}
+
+// editTemplate waits until `kubectl rollout status` would say that the update is over. Neither it nor `kubectl set image` is run: to
+// start them takes as long as to restart a container.
+func (s *side) editTemplate(tag string) {
+	s.Helper()
+	generation, err := s.patchTemplate(tag)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.until(s.name+" to be rolled out", func(w world) error { return toldSo(w, s.name, generation) })
+}
+
+// patchTemplate returns the generation that came of it.
+func (s *side) patchTemplate(tag string) (int64, error) {
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, appImage(tag))
+	apps, kind := clients.AppsV1(), types.StrategicMergePatchType
+	if isDaemonSet(s.name) {
+		ds, err := apps.DaemonSets(s.namespace).Patch(s.Context(), s.name[len(daemonSetPrefix):], kind, patch, metav1.PatchOptions{})
+		return ds.GetGeneration(), err
+	}
+	d, err := apps.Deployments(s.namespace).Patch(s.Context(), s.name, kind, patch, metav1.PatchOptions{})
+	return d.GetGeneration(), err
+}
+
+// toldSo is nil when `kubectl rollout status` says that this generation, or a later one, is rolled out.
+func toldSo(w world, name string, generation int64) error {
+	now, err := w.workload(name)
+	if err != nil {
+		return err
+	}
+	done, why := false, ""
+	switch object := now.Object.(type) {
+	case *appsv1.Deployment:
+		done, why = rolledOut(object)
+	case *appsv1.DaemonSet:
+		done, why = daemonsRolledOut(object)
+	}
+	if now.GetGeneration() < generation || !done {
+		return fmt.Errorf("generation %d: %s", now.GetGeneration(), why)
+	}
+	return nil
+}
+
+// until is wait for what is known to be still to come.
+func (s *stage) until(what string, condition func(world) error) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	if err := s.recorder.until(ctx, condition); err != nil {
+		s.Fatalf("waited in vain for %s: %v", what, err)
+	}
+}
+
+// count reads the counters when nothing has been written for a second, so that each write is counted where it belongs.
+func (s *stage) count() (now counters, resident float64) {
+	s.Helper()
+	var since time.Time
+	s.eventually("a cluster to which nobody else writes", func(ctx context.Context) error {
+		read, err := apiWrites(ctx)
+		if err != nil {
+			return err
+		}
+		if read != now {
+			now, since = read, time.Now()
+		}
+		if time.Since(since) < time.Second {
+			return errors.New("writes were counted less than a second ago")
+		}
+		return nil
+	})
+	own := managersUse(s.Context())
+	now.held, now.cpu = own.held, own.cpu
+	return now, own.memory
+}
+
+// listed waits until every node says that it has these versions of the test application.
+func (s *stage) listed(tags []string) {
+	s.Helper()
+	s.eventually("every node to list the images", func(ctx context.Context) error {
+		found, err := clients.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "type!=simulated"})
+		if err != nil {
+			return err
+		}
+		for _, node := range found.Items {
+			for _, tag := range tags {
+				if !lists(node, appImage(tag)) {
+					return fmt.Errorf("%s does not list %s", node.Name, tag)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func lists(node corev1.Node, image string) bool {
+	return slices.ContainsFunc(node.Status.Images, func(has corev1.ContainerImage) bool { return slices.Contains(has.Names, image) })
+}
+
+// column is all that was measured. What is counted is the median of all updates, like their seconds.
+func (s *side) column() column {
+	var notReady, beyond []float64
+	for _, c := range s.costs {
+		notReady = append(notReady, c.notReady...)
+		for _, step := range c.steps {
+			beyond = append(beyond, step.whole-s.drained().Seconds())
+		}
+	}
+	figures := []figure{
+		{"seconds until rolled out, p50", s.median(func(c cost) float64 { return c.seconds })},
+		{"seconds until rolled out, max", s.most(func(c cost) float64 { return c.seconds })},
+		{"pods created", s.most(func(c cost) float64 { return c.created })},
+		{"progress deadlines passed", s.most(func(c cost) float64 { return c.deadlines })},
+		{"seconds a pod is not Ready, p50", quantile(notReady, 0.5)},
+		{"seconds a pod is not Ready, max", quantile(notReady, 1)},
+		{"API writes per pod, without events", s.median(func(c cost) float64 { return c.writes })},
+		{"API writes per pod, events", s.median(func(c cost) float64 { return c.events })},
+		{"API writes per pod, refused", s.median(func(c cost) float64 { return c.refused })},
+		{"native writes held per pod", s.median(func(c cost) float64 { return c.held })},
+		{"milliseconds of the managers' CPU per pod", 1000 * s.median(func(c cost) float64 { return c.cpu })},
+		{"MiB of the larger manager", s.resident},
+	}
+	return column{name: s.way, figures: append(figures, stepFigures(s.costs, s.drained())...), updated: s.typical(), steps: beyond}
+}
+
+// drained is the part of each step that the user asked for. The floor waits before its steps begin.
+func (s *side) drained() time.Duration {
+	if s.way == "floor" {
+		return 0
+	}
+	return s.drain
+}
+
+func (s *side) median(of func(cost) float64) float64 { return quantile(each(s.costs, of), 0.5) }
+func (s *side) most(of func(cost) float64) float64   { return quantile(each(s.costs, of), 1) }
+
+func each(costs []cost, of func(cost) float64) []float64 {
+	values := make([]float64, len(costs))
+	for i, c := range costs {
+		values[i] = of(c)
+	}
+	return values
+}
+
+// typical is when the pods were updated in the update that took as long as the median.
+func (s *side) typical() []float64 {
+	median := s.median(func(c cost) float64 { return c.seconds })
+	for _, c := range s.costs {
+		if c.seconds == median {
+			return c.updated
+		}
+	}
+	return nil
+}
+
+// since are the events that have arrived from a moment on, but for those of pullers.
+func (s *stage) since(moment time.Time) []event {
+	return slices.DeleteFunc(s.recorder.inOrder(), func(e event) bool {
+		pod, ok := e.object.(*corev1.Pod)
+		return e.at.Before(moment) || ok && pulls(pod)
+	})
+}
+
+func births(events []event) float64 {
+	count := 0
+	for _, e := range events {
+		if _, pod := e.object.(*corev1.Pod); pod && e.what == watch.Added {
+			count++
+		}
+	}
+	return float64(count)
+}
+
+// deadlinesPassed counts the Deployments that said so at some moment.
+func deadlinesPassed(events []event) float64 {
+	passed := map[types.UID]bool{}
+	for _, e := range events {
+		if d, ok := e.object.(*appsv1.Deployment); ok && late(d) {
+			passed[d.UID] = true
+		}
+	}
+	return float64(len(passed))
+}
+
+func late(d *appsv1.Deployment) bool {
+	condition := progressing(d)
+	return condition != nil && condition.Reason == "ProgressDeadlineExceeded"
+}
+
+// notReady is how long each pod was there and not Ready, in seconds: natively from its birth on. Terminating pods, which only the
+// native rollout has, are not counted.
+func notReady(events []event) []float64 {
+	since, total := map[types.UID]time.Time{}, map[types.UID]float64{}
+	for _, e := range events {
+		pod, ok := e.object.(*corev1.Pod)
+		if !ok {
+			continue
+		}
+		began, missing := since[pod.UID]
+		switch misses := e.what != watch.Deleted && alive(pod) && !ready(pod); {
+		case misses && !missing:
+			since[pod.UID] = e.at
+		case !misses && missing:
+			total[pod.UID] += e.at.Sub(began).Seconds()
+			delete(since, pod.UID)
+		}
+	}
+	return slices.Collect(maps.Values(total))
+}
+
+// unjudged is a stage for what breaks the promises on purpose, such as pods that somebody else patches.
+func unjudged(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{T: t, namespace: createNamespace(t, unlabelled)}
+	t.Cleanup(func() { deleteNamespace(t, s.namespace) })
+	s.recorder = record(t, s.namespace)
+	t.Cleanup(s.recorder.stop)
+	s.usable()
+	return s
+}

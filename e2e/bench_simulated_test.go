@@ -1,0 +1,257 @@
+//go:build e2e && bench
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	crowdPerNode = 5
+	// crowdPatience bounds each rollout on simulated nodes: kube-controller-manager creates 20 pods a second.
+	crowdPatience = 20 * time.Minute
+	// fleetLabel is on the simulated nodes that a DaemonSet may use which is not for all.
+	fleetLabel = "e2e/fleet"
+)
+
+// crowdSizes are the Deployments, fleetSizes the DaemonSets whose cost is compared: does it grow with their size?
+var (
+	crowdSizes = []int{100, 300, 1000, 3000}
+	fleetSizes = []int{200, 1000}
+)
+
+// benchCrowd measures Deployments all over the simulated nodes, 10 % of their pods at a time. Each is alone there, so that the managers'
+// processor time is its own; natively there is one update of each, as kube-controller-manager takes minutes.
+func benchCrowd(t *testing.T) {
+	nodes := simulatedNodes(t)
+	for _, pods := range upTo(crowdSizes, nodes*crowdPerNode) {
+		t.Run(fmt.Sprint(pods), func(t *testing.T) {
+			var all []column
+			defer func() { present(t, fmt.Sprintf("Deployment of %d simulated pods", pods), all) }()
+			for _, way := range crowdWays {
+				t.Run(way.name, func(t *testing.T) {
+					c := newCrowd(t, way.labels, "web", pods)
+					c.fill(crowded(int32(pods)))
+					for round := range way.updates {
+						c.update(fmt.Sprintf("v%d", round+2))
+					}
+					all = append(all, column{name: way.name, figures: c.figures()})
+				})
+			}
+		})
+	}
+}
+
+var crowdWays = []struct {
+	name    string
+	labels  map[string]string
+	updates int
+}{{"native", unlabelled, 1}, {"in place", labelled, benchRounds}}
+
+// benchFleet measures DaemonSets on simulated nodes, 10 % of them at a time. How many writes are held matters most here: the DaemonSet
+// controller asks again at every event of a pod, and shares its requests among all DaemonSets. On all nodes both ways take turns.
+func benchFleet(t *testing.T) {
+	nodes := simulatedNodes(t)
+	for _, pods := range upTo(fleetSizes, nodes) {
+		t.Run(fmt.Sprint(pods), func(t *testing.T) {
+			chooseNodes(t, pods)
+			sides := []*crowd{newCrowd(t, labelled, agents, pods), newCrowd(t, unlabelled, agents, pods)}
+			defer func() {
+				present(t, fmt.Sprintf("DaemonSet of %d simulated pods", pods), []column{
+					{name: "in place", figures: sides[0].figures()}, {name: "native", figures: sides[1].figures()}})
+			}()
+			for _, side := range sides {
+				side.fill(agent(budget("10%", "0"), chosenOnly))
+			}
+			for round := range benchRounds {
+				for _, side := range sides {
+					side.update(fmt.Sprintf("v%d", round+2))
+				}
+			}
+		})
+	}
+}
+
+// upTo are the sizes for which there is room, and if that is none, what there is room for.
+func upTo(sizes []int, room int) []int {
+	fit := slices.DeleteFunc(slices.Clone(sizes), func(size int) bool { return size > room })
+	if len(fit) == 0 {
+		return []int{room}
+	}
+	return fit
+}
+
+// crowd is a workload of too many pods to record every event.
+type crowd struct {
+	*stage
+	name     string
+	pods     int
+	filled   float64 // seconds until all were Ready
+	costs    []cost
+	resident float64            // most memory of a manager, in MiB
+	used     map[string]float64 // memory of the cluster's components, in MiB
+}
+
+func newCrowd(t *testing.T, labels map[string]string, name string, pods int) *crowd {
+	t.Helper()
+	c := &crowd{stage: &stage{T: t, namespace: createNamespace(t, asShipped(labels))}, name: name, pods: pods}
+	t.Cleanup(c.clear)
+	c.usable()
+	return c
+}
+
+// fill creates the workload.
+func (c *crowd) fill(object any) {
+	c.Helper()
+	fmt.Printf("%s: %d pods are created\n", c.Name(), c.pods)
+	c.filled = c.takes(func() {
+		switch of := object.(type) {
+		case *appsv1.Deployment:
+			c.submit(of)
+		case *appsv1.DaemonSet:
+			c.submitDaemonSet(of)
+		}
+	})
+}
+
+// update gives the pods an image and notes what that cost.
+func (c *crowd) update(tag string) {
+	c.Helper()
+	fmt.Printf("%s: %d pods are updated to %s\n", c.Name(), c.pods, tag)
+	existing := c.uids()
+	before, _ := c.count()
+	seconds := c.takes(func() { c.setImage(c.name, "app="+tag) })
+	after, resident := c.count()
+	created := c.uids()
+	maps.DeleteFunc(created, func(uid types.UID, _ bool) bool { return existing[uid] })
+	c.costs = append(c.costs, cost{counters: after.since(before).per(float64(c.pods)), seconds: seconds, created: float64(len(created))})
+	used, err := componentsUse(c.Context(), "kube-apiserver", "etcd", "kwok")
+	if err != nil {
+		c.Error(err)
+	}
+	c.resident, c.used = max(c.resident, resident), used
+}
+
+func (c *crowd) figures() []figure {
+	median := func(of func(cost) float64) float64 { return quantile(each(c.costs, of), 0.5) }
+	figures := []figure{
+		{"updates", float64(len(c.costs))},
+		{"seconds until all are Ready", c.filled},
+		{"seconds until rolled out, p50", median(func(c cost) float64 { return c.seconds })},
+		{"seconds until rolled out, max", quantile(each(c.costs, func(c cost) float64 { return c.seconds }), 1)},
+		{"pods created", median(func(c cost) float64 { return c.created })},
+		{"API writes per pod, without events", median(func(c cost) float64 { return c.writes })},
+		{"API writes per pod, events", median(func(c cost) float64 { return c.events })},
+		{"API writes per pod, refused", median(func(c cost) float64 { return c.refused })},
+		{"native writes held per pod", median(func(c cost) float64 { return c.held })},
+		{"milliseconds of the managers' CPU per pod", 1000 * median(func(c cost) float64 { return c.cpu })},
+		{"MiB of the larger manager", c.resident},
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.used)) {
+		figures = append(figures, figure{"MiB of " + name, c.used[name]})
+	}
+	return figures
+}
+
+// takes is how many seconds pass from an edit until `kubectl rollout status` says success.
+func (c *crowd) takes(edit func()) float64 {
+	c.Helper()
+	from := time.Now()
+	edit()
+	c.rollout("status", c.name, "--timeout="+crowdPatience.String())
+	return time.Since(from).Seconds()
+}
+
+func (c *crowd) uids() map[types.UID]bool {
+	c.Helper()
+	pods, err := clients.CoreV1().Pods(c.namespace).List(c.Context(), metav1.ListOptions{LabelSelector: "!" + pullerLabel})
+	if err != nil {
+		c.Fatal(err)
+	}
+	uids := map[types.UID]bool{}
+	for _, pod := range pods.Items {
+		uids[pod.UID] = true
+	}
+	return uids
+}
+
+// clear deletes the namespace and waits until its pods are gone, which would burden whatever is measured next.
+func (c *crowd) clear() {
+	ctx, cancel := context.WithTimeout(context.Background(), crowdPatience)
+	defer cancel()
+	if _, _, err := kubectl(ctx, "", "delete", "namespace", c.namespace, "--timeout="+crowdPatience.String()); err != nil {
+		c.Error(err)
+	}
+}
+
+// simulatedNodes is how many were asked for, if the cluster has them.
+func simulatedNodes(t *testing.T) int {
+	t.Helper()
+	asked := os.Getenv("SIMULATED_NODES")
+	if asked == "" || asked == "0" {
+		t.Skip("SIMULATED_NODES asks for none")
+	}
+	nodes, err := strconv.Atoi(asked)
+	if err != nil || nodes < 0 {
+		t.Fatalf("SIMULATED_NODES=%s is not a number of nodes", asked)
+	}
+	if found := len(simulated(t)); found < nodes {
+		t.Fatalf("the cluster has %d simulated nodes: make cluster SIMULATED_NODES=%d adds the others", found, nodes)
+	}
+	return nodes
+}
+
+func simulated(t *testing.T) []corev1.Node {
+	t.Helper()
+	found, err := clients.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "type=simulated"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Items
+}
+
+// chooseNodes labels so many simulated nodes, and takes the labels off when the test ends.
+func chooseNodes(t *testing.T, count int) {
+	t.Helper()
+	chosen := simulated(t)[:count]
+	label := func(ctx context.Context, value string) {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, fleetLabel, value)
+		for _, node := range chosen {
+			if _, err := clients.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(func() { label(context.Background(), "null") })
+	label(t.Context(), `"true"`)
+}
+
+// crowded is a Deployment whose pods only simulated nodes take: see cluster/simulated/node.yaml.
+func crowded(replicas int32) *appsv1.Deployment {
+	d := web(replicas, rolling("10%", "25%"))
+	onSimulated(&d.Spec.Template.Spec)
+	return d
+}
+
+// chosenOnly lets the DaemonSet run on the chosen nodes and no others.
+func chosenOnly(ds *appsv1.DaemonSet) {
+	onSimulated(&ds.Spec.Template.Spec)
+	ds.Spec.Template.Spec.NodeSelector[fleetLabel] = "true"
+}
+
+func onSimulated(spec *corev1.PodSpec) {
+	spec.NodeSelector = map[string]string{"type": "simulated"}
+	spec.Tolerations = []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Value: "fake", Effect: corev1.TaintEffectNoSchedule}}
+}

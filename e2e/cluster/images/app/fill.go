@@ -1,0 +1,17 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// filled is how many bytes fill writes.
+const filled = 1 << 20
+
+// fill does what init containers do: it takes its time, and leaves something behind in a folder.
+func fill(folder string, delay time.Duration) error {
+	time.Sleep(delay)
+	return os.WriteFile(filepath.Join(folder, "cache"), bytes.Repeat([]byte("x"), filled), 0o644)
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// some are figures of a run in which in place takes twice as long as the floor and half as long as natively.
+func some() figures {
+	of := func(name string, s, w float64) way {
+		return way{Name: name, Figures: []figure{{seconds, s}, {writes, w}, {deadlines, 0}}, Updated: []float64{s / 2, s}, Steps: []float64{s / 4}}
+	}
+	all := figures{}
+	for _, bench := range []string{daemonSet, four, fourServing, twenty, twentyServed, claimed, onPorts, simulatedDaemonSet(1000)} {
+		all[bench] = result{Commit: "abc", Ways: []way{of(native, 8, 10), of(inPlace, 4, 8), of(floor, 2, 1)}}
+	}
+	for pods, cpu := range map[int]float64{300: 5, 3000: 7} {
+		all[simulatedDeployment(pods)] = result{Ways: []way{{Name: inPlace, Figures: []figure{{milliseconds, cpu}}}}}
+	}
+	all[serving] = result{Ways: []way{
+		{Name: "6 " + inPlace, Figures: []figure{{updates, 10}, {lost, 3}}}, {Name: "3 " + inPlace, Figures: []figure{{updates, 5}, {lost, 0}}},
+	}}
+	return all
+}
+
+func goalOf(t *testing.T, part string) goal {
+	t.Helper()
+	for _, g := range goals() {
+		if strings.Contains(g.what, part) {
+			return g
+		}
+	}
+	t.Fatalf("no goal is about %q", part)
+	return goal{}
+}
+
+func TestGoals(t *testing.T) {
+	type row struct{ target, measured, verdict string }
+	for part, want := range map[string]row{
+		"DaemonSet of three nodes, no": {"≤ 0.5 × native; ≤ 1.25 × floor", "0.5 × native (4 : 8); 2 × floor (4 : 2)", "**missed**"},
+		"claim":                        {"0; ≤ 1.15 × floor", "0; 2 × floor (4 : 2)", "**missed**"},
+		"1,000 nodes":                  {"≤ 1 × native; ≤ 1 × native", "0.5 × native (4 : 8); 0.8 × native (8 : 10)", "met"},
+		"beyond drain":                 {"≤ 0.3 s; ≤ 1 s", "0.5 s; 0.5 s", "**missed**"},
+		"of 3,000; beside":             {"≤ 10 ms; ≤ 1.2 × that of 300", "7 ms; 1.4 × that of 300", "**missed**"},
+		"replicas: 6":                  {"0", "3", "**missed**"},
+		"replicas: 3":                  {"0", "not measured", ""}, // five updates are not ten
+	} {
+		g, f := goalOf(t, part), some()
+		got := row{g.target(), g.measured(f), g.verdict(f)}
+		if got != want {
+			t.Errorf("%s: %+v instead of %+v", part, got, want)
+		}
+	}
+}
+
+func TestGoalsOfNothing(t *testing.T) {
+	for _, g := range goals() {
+		if verdict := g.verdict(figures{}); verdict != "" {
+			t.Errorf("%s is %s although nothing was measured", g.what, verdict)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	if got := quantile([]float64{3, 1, 2, 4}, 0.5); got != 2 {
+		t.Errorf("the median of 1 to 4 is %v instead of 2", got)
+	}
+	if got := quantile(nil, 0.5); !math.IsNaN(got) {
+		t.Errorf("the median of nothing is %v", got)
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for most, want := range map[float64]string{7: "0 1 2 3 4 5 6 7", 20: "0 5 10 15 20", 2.6: "0 0.5 1 1.5 2 2.5", 95: "0 20 40 60 80"} {
+		var labels []string
+		for _, tick := range even(0, most) {
+			labels = append(labels, tick.Label)
+		}
+		if got := strings.Join(labels, " "); got != want {
+			t.Errorf("an axis up to %v has the ticks %q instead of %q", most, got, want)
+		}
+	}
+}
+
+func TestPage(t *testing.T) {
+	folder := t.TempDir()
+	drawn, err := draw(some(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := render(some(), drawn, "performance")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		"| 0.5 × native (4 : 8); 2 × floor (4 : 2) | **missed** |", "### " + twenty, "| seconds until rolled out, p50 | 8 | 4 | 2 |", "](performance/updated-20.svg)", "](performance/cpu.svg)",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in:\n%s", part, text)
+		}
+	}
+	for _, d := range drawn {
+		svg, err := os.ReadFile(filepath.Join(folder, d.File))
+		if err != nil || !strings.Contains(string(svg), "<path") {
+			t.Errorf("%s draws nothing: %v", d.File, err)
+		}
+	}
+}
