@@ -197,12 +197,14 @@ func (s *replicaSet) borrowed() []*member {
 	}
 	rank := func(m *member) int {
 		switch {
-		case m.goes:
+		case m.goes && !m.available:
 			return 0
-		case !m.available:
+		case m.goes:
 			return 1
+		case !m.available:
+			return 2
 		}
-		return 2
+		return 3
 	}
 	slices.SortStableFunc(marked, func(a, b *member) int { return rank(a) - rank(b) })
 	return marked
@@ -348,15 +350,30 @@ func (s *replicaSet) going() int {
 	return going
 }
 
-// someoneGoes: until that is over, nobody else has a turn.
+// someoneGoes: until that is over, nobody else has a turn who serves.
 func (v *view) someoneGoes() bool {
 	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return s.going() > 0 })
 }
 
-// staying is how many of its pods are to be counted: those leaving are on their way to the target, and those given back to their end.
-func (s *replicaSet) staying() int {
-	return len(s.pods) - len(s.leaving) - min(s.going(), s.surplus())
+// servesForOthers: who goes serves until another does, and that one may have to restart for it.
+func (v *view) servesForOthers(budget int) bool {
+	return budget <= 0 && slices.ContainsFunc(v.members, func(m *member) bool { return m.goes && m.available })
 }
+
+// staying is how many of its pods are to be counted: those leaving are on their way to the target, and those given back to their end, once
+// replicas may have been lowered for them.
+func (s *replicaSet) staying() int {
+	ending := 0
+	for _, m := range s.pods {
+		if m.goes && m.mayBeLowered() {
+			ending++
+		}
+	}
+	return len(s.pods) - len(s.leaving) - min(ending, s.surplus())
+}
+
+// mayBeLowered: replicas are lowered for a pod that is given back when it is drained, or cannot be.
+func (m *member) mayBeLowered() bool { return Closed(m.pod) || !Gated(m.pod) }
 
 func (v *view) givesUp() bool { return v.inVain() && v.lack() != "" }
 

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -260,6 +261,67 @@ func TestLastBorrowedPodIsNotReopened(t *testing.T) {
 	}
 	if !MayGo(going) {
 		t.Error("its deletion is held")
+	}
+}
+
+// The borrowed pod is given back by an edit that comes when another pod has been moved to a version that does not work: one waits for the other.
+func TestWhoGoesServesUntilAnotherDoes(t *testing.T) {
+	for name, lender := range map[string]string{"of another ReplicaSet": "b", "of the same": "a"} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v3"})
+			r.Settings.Borrow = true
+			sets := map[string]*ReplicaSet{"a": r.replicaSet("a", app{image: "bad"}, 0), "b": r.replicaSet("b", app{image: "v2"}, 0)}
+			r.replicaSet("c", app{image: "v3"}, 0)
+			r.settles()
+			sets[lender].Labels[LabelBorrowed] = "1"
+			r.pod("original", sets["a"], unready)
+			r.pod("borrowed", sets[lender], func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{AnnotationBorrowed: "true", corev1.PodDeletionCost: firstToGo}
+			})
+			for _, pod := range r.Pods {
+				owner := r.ReplicaSets[slices.IndexFunc(r.ReplicaSets, func(rs *ReplicaSet) bool { return metav1.IsControlledBy(pod, rs) })]
+				*owner.Spec.Replicas++
+				owner.Status.Replicas++
+			}
+			var closed []string
+			for _, step := range r.Plan().Steps {
+				if gate, is := step.(SetGate); is && !gate.Open {
+					closed = append(closed, gate.Pod.Name)
+				}
+			}
+			if !slices.Equal(closed, []string{"original"}) {
+				t.Errorf("%v are taken out of service, want the one that does not serve: steps are %v", closed, r.Plan().Steps)
+			}
+		})
+	}
+}
+
+// An undo has made the ReplicaSet of the borrowed pod the target, and the other pod has moved there: what is too many is not who goes.
+func TestWhoGoesIsNotWhoHasCome(t *testing.T) {
+	for name, test := range map[string]struct {
+		gate   func(*corev1.Pod)
+		raised bool
+	}{
+		"it serves still": {func(*corev1.Pod) {}, true},
+		"it is drained":   {drained, false}, // replicas were lowered for it
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v2"})
+			r.Settings.Borrow = true
+			r.replicaSet("a", app{image: "bad"}, 0)
+			target := r.replicaSet("b", app{image: "v2"}, 1)
+			target.Status.Replicas, target.Status.ReadyReplicas, target.Status.AvailableReplicas = 2, 2, 2
+			r.settles()
+			target.Labels[LabelBorrowed] = "1"
+			r.pod("original", target)
+			r.pod("borrowed", target, test.gate, func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{AnnotationBorrowed: "true", corev1.PodDeletionCost: firstToGo}
+			})
+			raised := slices.ContainsFunc(r.Plan().Steps, func(step Step) bool { return strings.Contains(step.Describe(), "replicas 1 → 2") })
+			if raised != test.raised {
+				t.Errorf("the target is raised: %t, want %t: steps are %v", raised, test.raised, r.Plan().Steps)
+			}
+		})
 	}
 }
 

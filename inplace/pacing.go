@@ -13,18 +13,28 @@ func (v *view) pace() {
 	for _, m := range v.members {
 		m.turn = v.keepsTurn(m)
 	}
-	// Scaling comes first: until then only what is half done goes on.
-	open := v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.someoneGoes() && !v.unmarked() && v.steady()
-	budget := v.budget()
+	inOrder, budget := v.inOrder(), v.budget()
+	open := inOrder && !v.someoneGoes()
 	for _, s := range v.sets {
 		if s != v.target {
 			v.leaving(s, open, &budget)
 		}
 	}
 	// Nobody is taken out of service before the marks are stored: if they cannot be, the update is given back.
-	if open && !v.paused() && v.allSettling() {
-		v.start(budget)
+	if v.paused() || !v.allSettling() {
+		return
 	}
+	if open || inOrder && v.servesForOthers(budget) {
+		v.startIdle()
+	}
+	if open {
+		v.startAvailable(budget)
+	}
+}
+
+// inOrder: scaling comes first; until that is done only what is half done goes on.
+func (v *view) inOrder() bool {
+	return v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.unmarked() && v.steady()
 }
 
 // keepsTurn: a pod whose turn came keeps it until it is patched, or the user pauses, or wants an image that is not on its node yet.
@@ -84,8 +94,8 @@ func (s *replicaSet) light() []*member {
 	return append(idle, serving...)
 }
 
-// start gives pods that must restart their turn, those that do not serve anyway first.
-func (v *view) start(budget int) {
+// startIdle gives pods that must restart their turn where they do not serve anyway.
+func (v *view) startIdle() {
 	unproven := v.unproven()
 	for _, m := range v.members {
 		if !m.startable() || m.ready() {
@@ -101,6 +111,10 @@ func (v *view) start(budget int) {
 			v.startOne(m)
 		}
 	}
+}
+
+// startAvailable takes as many out of service as may be missed.
+func (v *view) startAvailable(budget int) {
 	for _, m := range v.members {
 		if m.startable() && m.available && budget > 0 {
 			budget--

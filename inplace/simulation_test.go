@@ -584,8 +584,8 @@ func (w *world) undo() {
 func (w *world) calm() {
 	idle := 0
 	for round := 0; idle < 90 && w.failed == ""; round++ {
-		if round > 600 && len(w.answers) > 0 {
-			return // it may go on for as long as our writes are not taken
+		if round > 600 && (len(w.answers) > 0 || w.stayput.gone) {
+			return // it may go on for as long as our writes are not taken, or nobody wakes who could end a crash loop
 		}
 		if round > 6000 {
 			w.violated("it does not come to rest")

@@ -59,9 +59,9 @@ install: install-check $(if $(IMAGE),,image) ## install Stayput into the cluster
 		$(KUBECTL) delete $(ASKED) --ignore-not-found; \
 	else \
 		$(KUBECTL) apply -k manifests/ready-webhook; \
-		$(KUBECTL) wait $(ASKED) --for="jsonpath={.webhooks[0].clientConfig.caBundle}" --timeout=60s >/dev/null; \
 	fi
 	@$(STAYPUT) rollout status deployment/stayput --timeout=180s
+	@$(MUTATES) || $(KUBECTL) wait $(ASKED) --for="jsonpath={.webhooks[0].clientConfig.caBundle}" --timeout=60s >/dev/null
 	@for i in 0 1 2; do $(KUBECTL) wait $(ADMISSION) --for="jsonpath={.webhooks[$$i].clientConfig.caBundle}" --timeout=60s >/dev/null; done
 	@# Until somebody leads, updates are native.
 	@$(STAYPUT) wait lease/stayput --for="jsonpath={.spec.holderIdentity}" --timeout=60s >/dev/null
@@ -89,7 +89,7 @@ uninstall-withdraw:
 	$(STAYPUT) delete job stayput-withdraw --ignore-not-found; \
 	sed "s|IMAGE$$|$$image|; s|ARGS$$|$$args|" manifests/uninstall/withdraw.yaml | $(KUBECTL) apply -f -; \
 	$(STAYPUT) wait job stayput-withdraw --for=condition=Complete --timeout=300s || \
-		{ $(STAYPUT) logs job/stayput-withdraw >&2; echo "not everything could be given back: see above, then run make uninstall again" >&2; exit 1; }
+		{ $(STAYPUT) logs job/stayput-withdraw >&2; $(KUBECTL) delete clusterrolebinding stayput-withdraw >/dev/null; echo "not everything could be given back: see above, then run make uninstall again" >&2; exit 1; }
 
 .PHONY: dist
 dist: ## render manifests/base into dist/stayput.yaml, manifests/ready and ready-webhook into dist/stayput-ready*.yaml

@@ -309,6 +309,28 @@ func TestWithdrawMayDeleteWhatAsks(t *testing.T) {
 	})
 }
 
+// TestUninstallMayDoTheSame: make uninstall runs what the hook runs, with the same rights and no more.
+func TestUninstallMayDoTheSame(t *testing.T) {
+	content, err := os.ReadFile("../uninstall/withdraw.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uninstall := parse(t, string(content))
+	each(t, func(t *testing.T, h helm) {
+		r := h.template(t)
+		for _, key := range []string{"ClusterRole stayput-withdraw", "Role stayput-withdraw"} {
+			if !reflect.DeepEqual(r[key]["rules"], uninstall[key]["rules"]) {
+				t.Errorf("%s: the hook may\n%v\nmake uninstall\n%v", key, r[key]["rules"], uninstall[key]["rules"])
+			}
+		}
+		for key := range uninstall {
+			if strings.HasSuffix(strings.Fields(key)[0], "Binding") && r[key] == nil {
+				t.Errorf("only make uninstall has %s", key)
+			}
+		}
+	})
+}
+
 func TestMonitoring(t *testing.T) {
 	for value, want := range map[string]struct{ key, file string }{
 		"podMonitor":     {"PodMonitor stayput", ""},
