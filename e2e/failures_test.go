@@ -206,9 +206,18 @@ func component(t *testing.T, verb, name string) {
 // build runs a target of the Makefile.
 func build(t *testing.T, target string) {
 	t.Helper()
-	command := exec.Command("make", "-C", repository, target)
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Errorf("make %s: %v:\n%s", target, err, output)
+	if err := buildIn(repository, target); err != nil {
+		t.Error(err)
 	}
+}
+
+// buildIn runs a target of the Makefile that is in a folder, on this cluster.
+func buildIn(folder, target string, variables ...string) error {
+	command := exec.Command("make", append([]string{"-C", folder, target}, variables...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("make %s in %s: %w:\n%s", target, folder, err, output)
+	}
+	return nil
 }

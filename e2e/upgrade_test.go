@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"testing"
 )
 
@@ -44,7 +43,7 @@ func takenOver(t *testing.T, source string) {
 	installed := make(chan error, 1)
 	m.inPlace(func() {
 		m.halfway()
-		go func() { installed <- installFrom(source) }()
+		go func() { installed <- buildIn(source, "install", "BIN="+binaries) }()
 	})
 	mixed := 0
 	for tag := 3; ; tag = tag%9 + 1 { // a kubelet has a container wait that comes back to an image too soon
@@ -79,15 +78,6 @@ func (m meeting) lasts(err error, mixed, tag int) {
 	mended(m.T)
 	m.each(m.managed)
 	m.update(tag)
-}
-
-func installFrom(source string) error {
-	command := exec.Command("make", "-C", source, "install", "BIN="+binaries)
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("installing from %s: %w:\n%s", source, err, output)
-	}
-	return nil
 }
 
 // twoVersions tells whether managers of two images are Ready now.

@@ -78,8 +78,6 @@ func handlers(t *testing.T, cached, live client.Reader) Handlers {
 		Log:       testr.New(t),
 
 		beginnings: newBeginnings(),
-
-		scalings: newDwellings(), deletions: newDwellings(), daemonDeletions: newDwellings(),
 	}
 }
 

@@ -45,14 +45,11 @@ type Handlers struct {
 
 	lookups    *rate.Limiter
 	beginnings *beginnings
-	// Refusals that take their time.
-	scalings, deletions, daemonDeletions *dwellings
 }
 
 // Register adds the webhooks to the server, each at its path; see the package's documentation for what calls them.
 func Register(server ctrlwebhook.Server, h Handlers) {
 	h.beginnings = newBeginnings()
-	h.scalings, h.deletions, h.daemonDeletions = newDwellings(), newDwellings(), newDwellings()
 	h.lookups = lookups()
 	room := semaphore.NewWeighted(room)
 	for path, judge := range map[string]judge{

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
@@ -96,33 +94,11 @@ func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if inplace.MayGo(pod) {
 		return false, nil
 	}
-	held, err := h.ownerHolds(ctx, pod)
-	if held {
-		h.deletions.stay(ctx, owner(pod), h.surplusPasses(pod))
-	}
-	return held, err
-}
-
-// ownerHolds tells whether the mark on the pod's ReplicaSet, as the API server has it, holds deletions.
-func (h Handlers) ownerHolds(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	rs, err := h.Live.ReplicaSetOf(ctx, pod)
 	if rs == nil || err != nil {
 		return false, err
 	}
 	return h.markHolds(ctx, rs)
-}
-
-// owner names the pod's ReplicaSet, or what else controls it.
-func owner(pod *corev1.Pod) types.NamespacedName {
-	return types.NamespacedName{Namespace: pod.Namespace, Name: metav1.GetControllerOfNoCopy(pod).Name}
-}
-
-// surplusPasses tells whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line.
-func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
-	return func(ctx context.Context) bool {
-		rollout, err := rolloutWith(ctx, h.Cached, owner(pod))
-		return err == nil && rollout != nil && rollout.SurplusPasses(owner(pod).Name)
-	}
 }
 
 // markHolds tells whether the mark on a ReplicaSet, as the API server has it, holds deletions.
@@ -141,22 +117,17 @@ func (h Handlers) markHolds(ctx context.Context, rs *inplace.ReplicaSet) (bool, 
 }
 
 // daemonStays holds the pods of a DaemonSet that is updated in place. It reads live for the same reason, and to allow as well: what
-// is allowed by mistake is a pod lost. One that nobody controls any more has been left behind on purpose since the deletion was decided.
+// is allowed by mistake is a pod lost. What is closed may be held by the cache. One that nobody controls any more has been left behind on purpose since the deletion was decided.
 func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return true, nil
 	}
-	stays, err := false, error(nil)
 	if inplace.Closed(pod) { // the gate will open, or the pod get its new hash: that wakes the controller
-		stays, _ = h.holdsDaemon(ctx, h.Cached, pod)
+		if stays, err := h.holdsDaemon(ctx, h.Cached, pod); stays && err == nil {
+			return true, nil
+		}
 	}
-	if !stays {
-		stays, err = h.holdsDaemon(ctx, h.Live, pod)
-	}
-	if stays {
-		h.daemonDeletions.stay(ctx, owner(pod), h.sameDaemons(pod))
-	}
-	return stays, err
+	return h.holdsDaemon(ctx, h.Live, pod)
 }
 
 func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
@@ -172,27 +143,6 @@ func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *c
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil
-}
-
-// sameDaemons tells whether the DaemonSet is what it was when it was first asked, and no gate of its pods has moved: its controller asks because
-// too few of them are out of service.
-func (h Handlers) sameDaemons(pod *corev1.Pod) func(context.Context) bool {
-	before := ""
-	return func(ctx context.Context) bool {
-		daemonSet, err := h.Cached.DaemonSetOf(ctx, pod)
-		if daemonSet == nil || err != nil {
-			return false
-		}
-		rollout, err := h.Cached.DaemonRolloutOf(ctx, daemonSet)
-		if err != nil {
-			return false
-		}
-		now := fmt.Sprint(daemonSet.Generation, rollout.ClosedGates())
-		if before == "" {
-			before = now
-		}
-		return now == before
-	}
 }
 
 func decodePod(req admission.Request, raw runtime.RawExtension) (*corev1.Pod, error) {

@@ -189,3 +189,40 @@ func TestDaemonGate(t *testing.T) {
 		})
 	}
 }
+
+// closed is the pod with its gate closed.
+func closed(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: inplace.ConditionServing, Status: corev1.ConditionFalse}}
+	return pod
+}
+
+// A deletion that is refused on the cache is right only where something is sure to wake who wants it: of a DaemonSet, its gate or the next signature.
+func TestClosedGatesRestOnTheCache(t *testing.T) {
+	web, unmarked, marked := deployment(t, v2Template), revision(t, "web-1", v1Template, "2"), settling(revision(t, "web-1", v1Template, "2"))
+	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	agents := func(template string) client.Reader {
+		return reader(t, namespace(inplace.ModeInPlace), daemonSet(t, template), first, second, node, daemon("agent-x", "1"))
+	}
+	shop := func(rs *inplace.ReplicaSet) client.Reader { return reader(t, namespace(inplace.ModeInPlace), web, rs) }
+	for name, test := range map[string]struct {
+		cached, live client.Reader
+		pod          *corev1.Pod
+		user         string
+		code         int32
+	}{
+		"a ReplicaSet, only in the cache":    {shop(marked), shop(unmarked), closed(pod(marked)), replicaSetController, 0},
+		"a ReplicaSet, not yet in the cache": {shop(unmarked), shop(marked), closed(pod(marked)), replicaSetController, 404},
+		"a daemon is updated":                {agents(v2Template), broken(t), closed(daemon("agent-x", "1")), daemonSetController, 404},
+		"a daemon whose gate is open":        {agents(v2Template), agents(envTemplate), daemon("agent-x", "1"), daemonSetController, 0},
+		"the cache knows no update of it":    {agents(envTemplate), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
+		"the cache lacks the daemon's set":   {reader(t, namespace(inplace.ModeInPlace), node), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, test.cached, test.live)
+			req := request(t, test.user, admissionv1.Delete, nil, test.pod)
+			expectDenied(t, h.handle(t.Context(), req, h.validatePod), test.code, metav1.StatusReasonNotFound)
+		})
+	}
+}

@@ -75,12 +75,11 @@ func (h Handlers) validateScaling(ctx context.Context, req admission.Request) (a
 		return allow(), err
 	}
 	stay, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
-		return h.moves(ctx, reader, key(req))
+		return h.moves(ctx, reader, types.NamespacedName{Namespace: req.Namespace, Name: req.Name})
 	})
 	if err != nil || !stay {
 		return allow(), err
 	}
-	h.scalings.stay(ctx, key(req), h.sameUpdate(key(req)))
 	why := errors.New("stayput moves the pods of this Deployment in place; its replicas are held meanwhile")
 	return deny(held, apierrors.NewConflict(appsv1.Resource("replicasets"), req.Name, why)), nil
 }
@@ -111,32 +110,15 @@ func scales(req admission.Request) (bool, error) {
 
 // moves tells whether the pods of the ReplicaSet's Deployment are being moved.
 func (h Handlers) moves(ctx context.Context, reader observe.Reader, key types.NamespacedName) (bool, error) {
-	rollout, err := rolloutWith(ctx, reader, key)
-	return rollout != nil && h.holds(rollout), err
-}
-
-// rolloutWith reads the rollout that the ReplicaSet is part of; nil if there is none.
-func rolloutWith(ctx context.Context, reader observe.Reader, key types.NamespacedName) (*inplace.Rollout, error) {
 	rs, err := reader.ReplicaSet(ctx, key)
 	if rs == nil || err != nil {
-		return nil, err
+		return false, err
 	}
-	return reader.RolloutOfReplicaSet(ctx, rs)
-}
-
-// sameUpdate tells whether the pods of the ReplicaSet's Deployment are still moved, and nobody has edited it since it was first asked.
-func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) bool {
-	generation := int64(-1)
-	return func(ctx context.Context) bool {
-		rollout, err := rolloutWith(ctx, h.Cached.WithoutPods(), key)
-		if rollout == nil || err != nil {
-			return false
-		}
-		if generation < 0 {
-			generation = rollout.Deployment.Generation
-		}
-		return rollout.Deployment.Generation == generation && h.holds(rollout)
+	rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
+	if rollout == nil || err != nil {
+		return false, err
 	}
+	return h.holds(rollout), nil
 }
 
 // holds tells whether native writes are held while the Deployment's pods are moved.
