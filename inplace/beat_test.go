@@ -163,3 +163,45 @@ func TestTogether(t *testing.T) {
 		t.Error("no steps are some lots")
 	}
 }
+
+func TestSurplusPasses(t *testing.T) {
+	sizes := func(source, target int32) func(source, target *ReplicaSet) {
+		return func(s, t *ReplicaSet) { s.Spec.Replicas, t.Spec.Replicas = &source, &target }
+	}
+	and := func(changes ...func(source, target *ReplicaSet)) func(source, target *ReplicaSet) {
+		return func(source, target *ReplicaSet) {
+			for _, change := range changes {
+				change(source, target)
+			}
+		}
+	}
+	leaves := func(source, _ *ReplicaSet) { source.Status.Replicas = 3 }
+	comes := func(_, target *ReplicaSet) { target.Status.Replicas = 1 }
+	unobserved := func(source, _ *ReplicaSet) { source.Generation = 2 }
+	cases := map[string]struct {
+		change func(source, target *ReplicaSet)
+		of     string
+		passes bool
+	}{
+		"lowered and observed":                  {sizes(1, 2), "web-a", true},
+		"lowered, and some have left":           {and(sizes(1, 2), leaves), "web-a", true},
+		"lowered and not observed":              {and(sizes(1, 2), unobserved), "web-a", false},
+		"not lowered":                           {sizes(2, 2), "web-a", false},
+		"not marked":                            {and(sizes(1, 2), func(source, _ *ReplicaSet) { delete(source.Labels, LabelSettling) }), "web-a", false},
+		"come to a source, and not counted":     {and(sizes(1, 2), func(source, _ *ReplicaSet) { source.Status.Replicas = 1 }), "web-a", false},
+		"come and not counted":                  {and(sizes(2, 1), comes), "web-b", true},
+		"come and counted":                      {sizes(2, 1), "web-b", true},
+		"come and not counted, others to leave": {and(sizes(1, 1), comes), "web-b", true},
+		"the source was not observed":           {and(sizes(1, 1), comes, unobserved), "web-b", false},
+		"gone":                                  {sizes(1, 1), "web-c", false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := twoOfFour(nil, nil, nil, nil)
+			c.change(r.ReplicaSets[0], r.ReplicaSets[1])
+			if passes := r.SurplusPasses(c.of); passes != c.passes {
+				t.Errorf("the surplus passes: %t, want %t", passes, c.passes)
+			}
+		})
+	}
+}

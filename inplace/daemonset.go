@@ -173,6 +173,18 @@ func (r DaemonRollout) on(node string) DaemonRollout {
 	return r
 }
 
+// ClosedGates names the pods whose gates are closed.
+func (r DaemonRollout) ClosedGates() []string {
+	var names []string
+	for _, pod := range r.Pods {
+		if Closed(pod) {
+			names = append(names, pod.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // gateMoved: another pod may count as available although its gate is or was closed. The kubelet's report of that wakes the native
 // controller, and so does every touch of a released target.
 func (v *daemonView) gateMoved(but *daemon) bool {

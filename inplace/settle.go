@@ -8,6 +8,8 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Annotations the Deployment controller keeps on ReplicaSets; pkg/controller/deployment/util/deployment_util.go.
@@ -102,6 +104,33 @@ func (v *view) settleOne(s *replicaSet) {
 func (v *view) counted(s *replicaSet) bool {
 	unseen := func(other *replicaSet) bool { return other != s && !other.seen() }
 	return s.seen() || s == v.target && s.observed() && !slices.ContainsFunc(v.sets, unseen)
+}
+
+// SurplusPasses tells whether pods of the ReplicaSet are too many only until our next step: its controller need not tell anything before. Pods that
+// leave have been told of when their ReplicaSet was lowered; of those that have come to the target, the ReplicaSets tell that they have left.
+func (r Rollout) SurplusPasses(name string) bool {
+	at := slices.IndexFunc(r.ReplicaSets, func(rs *ReplicaSet) bool { return rs.Name == name })
+	if at < 0 {
+		return false
+	}
+	one, pods := r.ReplicaSets[at], r.livePods()
+	tooMany := func(rs *ReplicaSet) bool { return pods[rs.UID] > int(replicas(rs)) }
+	observed := func(rs *ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
+	told := func(rs *ReplicaSet) bool { return observed(rs) && int(rs.Status.Replicas) >= pods[rs.UID] }
+	untold := func(rs *ReplicaSet) bool { return rs != one && tooMany(rs) && !told(rs) }
+	passes := told(one) || observed(one) && one == r.Target() && !slices.ContainsFunc(r.ReplicaSets, untold)
+	return Settling(one) && tooMany(one) && passes
+}
+
+// livePods counts those of each ReplicaSet.
+func (r Rollout) livePods() map[types.UID]int {
+	count := map[types.UID]int{}
+	for _, pod := range r.Pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && live(pod) {
+			count[owner.UID]++
+		}
+	}
+	return count
 }
 
 // anyDrainsSoon: another pod may move along with those that are drained.

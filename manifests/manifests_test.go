@@ -65,8 +65,8 @@ func failurePolicy(name string) admissionv1.FailurePolicyType {
 // patience is how many seconds the author of a write may wait for us when nobody answers: a native controller has a handful of
 // workers for the whole cluster.
 func patience(c call) int32 {
-	if path(c) == "/mutate-pod-status" {
-		return 1 // a kubelet reports its pods one after the other
+	if path(c) == "/mutate-pod-status" || strings.HasPrefix(path(c), "/throttle-") {
+		return 1 // a kubelet reports its pods one after the other; nothing is lost where nobody throttles
 	}
 	native := func(condition admissionv1.MatchCondition) bool {
 		return strings.Contains(condition.Expression, "system:serviceaccount:kube-system:")

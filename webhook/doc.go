@@ -15,7 +15,8 @@
 // dry run is answered in the same way and changes nothing), matchPolicy Equivalent, failurePolicy Ignore except where noted. The handlers
 // check users and operations themselves; matchConditions spare the calls. timeoutSeconds is 5 for edits of templates, for which a person
 // waits, and 3 for the writes of native controllers: while nobody answers, each costs one of the few workers of
-// kube-controller-manager that long, whosever pods it is about. It is 1 for the reports of kubelets, each of which writes one after the other.
+// kube-controller-manager that long, whosever pods it is about. It is 1 for the reports of kubelets, each of which writes one after the other,
+// and for what is always allowed.
 //
 //	/mutate-workload      CREATE, UPDATE of apps/v1 deployments and daemonsets; reinvocationPolicy IfNeeded, as others may change the
 //	                      template after us. Conditions: at birth the annotation inplace.AnnotationDecision is there, later
@@ -28,10 +29,13 @@
 //	/validate-replicaset  UPDATE of apps/v1 replicasets and replicasets/scale, DELETE of replicasets. Conditions: the same user, and
 //	                      object.spec.?replicas != oldObject.spec.?replicas (a Scale of 0 has no such field), or that what is deleted
 //	                      has the label inplace.LabelSettling.
+//	/throttle-replicaset  UPDATE of apps/v1 replicasets that have the label inplace.LabelSettling, under the same conditions. Always allowed, late.
 //	/validate-status      UPDATE of apps/v1 deployments/status. Conditions: the same user, and a status of the latest generation that
 //	                      says that all is done.
 //	/mutate-pod           CREATE of v1 pods. Condition: request.userInfo.username in
 //	                      ["system:serviceaccount:kube-system:replicaset-controller", "system:serviceaccount:kube-system:daemon-set-controller"]
 //	/mutate-pod-status    UPDATE of v1 pods/status, where there is no manifests/ready. Conditions: inplace.StoredConditions are not what is sent.
 //	/validate-pod         DELETE of v1 pods. Condition: the same users.
+//	/throttle-pod         DELETE of v1 pods. Conditions: the same users, and of the ReplicaSet controller's those whose gate is closed. Always
+//	                      allowed, late.
 package webhook

@@ -45,11 +45,14 @@ type Handlers struct {
 
 	lookups    *rate.Limiter
 	beginnings *beginnings
+	// Who is answered late.
+	scalings, deletions, daemonDeletions *throttled
 }
 
 // Register adds the webhooks to the server, each at its path; see the package's documentation for what calls them.
 func Register(server ctrlwebhook.Server, h Handlers) {
 	h.beginnings = newBeginnings()
+	h.scalings, h.deletions, h.daemonDeletions = newThrottled(), newThrottled(), newThrottled()
 	h.lookups = lookups()
 	room := semaphore.NewWeighted(room)
 	for path, judge := range map[string]judge{
@@ -58,6 +61,8 @@ func Register(server ctrlwebhook.Server, h Handlers) {
 		"/validate-in-place-only": orDeny(h.ours(h.validateWorkload, "Deployment", "DaemonSet")),
 		"/mutate-replicaset":      h.ours(h.mutateReplicaSet, "ReplicaSet"),
 		"/validate-replicaset":    h.ours(h.validateReplicaSet, "ReplicaSet", "Scale"),
+		"/throttle-replicaset":    h.ours(h.throttleScaling, "ReplicaSet", "Scale"),
+		"/throttle-pod":           h.ours(h.throttleDeletion, "Pod"),
 		"/validate-status":        h.ours(h.validateStatus, "Deployment"),
 		"/mutate-pod":             h.ours(h.mutatePod, "Pod"),
 		"/mutate-pod-status":      h.ours(h.mutatePodStatus, "Pod"),

@@ -75,7 +75,7 @@ func (h Handlers) validateScaling(ctx context.Context, req admission.Request) (a
 		return allow(), err
 	}
 	stay, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
-		return h.moves(ctx, reader, types.NamespacedName{Namespace: req.Namespace, Name: req.Name})
+		return h.moves(ctx, reader, key(req))
 	})
 	if err != nil || !stay {
 		return allow(), err
@@ -110,15 +110,17 @@ func scales(req admission.Request) (bool, error) {
 
 // moves tells whether the pods of the ReplicaSet's Deployment are being moved.
 func (h Handlers) moves(ctx context.Context, reader observe.Reader, key types.NamespacedName) (bool, error) {
+	rollout, err := rolloutWith(ctx, reader, key)
+	return rollout != nil && h.holds(rollout), err
+}
+
+// rolloutWith reads the rollout that the ReplicaSet is part of; nil if there is none.
+func rolloutWith(ctx context.Context, reader observe.Reader, key types.NamespacedName) (*inplace.Rollout, error) {
 	rs, err := reader.ReplicaSet(ctx, key)
 	if rs == nil || err != nil {
-		return false, err
+		return nil, err
 	}
-	rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
-	if rollout == nil || err != nil {
-		return false, err
-	}
-	return h.holds(rollout), nil
+	return reader.RolloutOfReplicaSet(ctx, rs)
 }
 
 // holds tells whether native writes are held while the Deployment's pods are moved.

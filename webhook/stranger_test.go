@@ -27,7 +27,7 @@ import (
 
 // The port answers whoever reaches it. These tests are strangers.
 
-var paths = []string{"/mutate-workload", "/validate-workload", "/validate-in-place-only", "/mutate-replicaset", "/validate-replicaset",
+var paths = []string{"/mutate-workload", "/validate-workload", "/validate-in-place-only", "/mutate-replicaset", "/validate-replicaset", "/throttle-replicaset", "/throttle-pod",
 	"/validate-status", "/mutate-pod", "/validate-pod"}
 
 func served(h Handlers) http.Handler {

@@ -1,0 +1,158 @@
+package webhook
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+func TestThrottleWaits(t *testing.T) {
+	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}
+	always := func(context.Context) bool { return true }
+	for name, test := range map[string]struct {
+		inside []types.NamespacedName
+		vain   func(context.Context) bool
+		takes  time.Duration
+	}{
+		"as long as it may":         {nil, always, throttle},
+		"until it is not in vain":   {nil, until(3), 3 * lookEvery},
+		"another about the same":    {[]types.NamespacedName{one}, always, 0},
+		"no more workers are taken": {[]types.NamespacedName{two}, always, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newThrottled()
+				for _, object := range test.inside {
+					d.enter(object)
+				}
+				from := time.Now()
+				d.wait(t.Context(), one, test.vain)
+				if took := time.Since(from); took != test.takes {
+					t.Errorf("the answer took %s, want %s", took, test.takes)
+				}
+				if len(test.inside) == 0 && !d.enter(one) {
+					t.Error("the answer has not made room for the next")
+				}
+			})
+		})
+	}
+}
+
+// until is in vain that often.
+func until(times int) func(context.Context) bool {
+	return func(context.Context) bool { times--; return times >= 0 }
+}
+
+// What ends the waiting is what the native controller waits for.
+func TestWhatEndsThrottling(t *testing.T) {
+	objects := []client.Object{namespace(inplace.ModeInPlace), deployment(t, v2Template), revision(t, "web-2", v2Template, "0"), pod(revision(t, "web-1", v1Template, "3")),
+		daemonSet(t, v2Template), controllerRevision(t, "1", v1Template), daemon("agent-x", "1")}
+	web1 := types.NamespacedName{Namespace: space, Name: "web-1"}
+	for name, test := range map[string]struct {
+		vain   func(h Handlers) func(context.Context) bool
+		change client.Object
+	}{
+		"an edit":                {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, newer(deployment(t, v2Template))},
+		"the label is taken off": {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, namespace("")},
+		"replicas for the pods": {func(h Handlers) func(context.Context) bool {
+			return h.surplusPasses(pod(revision(t, "web-1", v1Template, "3")))
+		},
+			settling(revision(t, "web-1", v1Template, "1"))},
+		"a gate that closes": {func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) }, closed(daemon("agent-x", "1"))},
+		"another template":   {func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) }, newer(daemonSet(t, v2Template))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lowered := settling(revision(t, "web-1", v1Template, "0"))
+			lowered.Status.Replicas = 1
+			cached, ok := reader(t, append(objects, lowered)...).(client.Client)
+			if !ok {
+				t.Fatal("the fake client cannot write")
+			}
+			vain := test.vain(handlers(t, cached, broken(t)))
+			for range 2 {
+				if !vain(t.Context()) {
+					t.Fatal("asking is not in vain although nothing has changed")
+				}
+			}
+			change(t, cached, test.change)
+			if vain(t.Context()) {
+				t.Error("asking is in vain all the same")
+			}
+		})
+	}
+}
+
+func newer[T client.Object](object T) T {
+	object.SetGeneration(7)
+	return object
+}
+
+// change replaces what is there of that name.
+func change(t *testing.T, to client.Client, object client.Object) {
+	t.Helper()
+	object.SetResourceVersion("")
+	if err := to.Update(t.Context(), object.DeepCopyObject().(client.Object)); err != nil {
+		t.Fatal(err)
+	}
+	if _, pod := object.(*corev1.Pod); pod {
+		if err := to.Status().Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Whoever waits is never refused here: a request that is lost with a manager would pass all the same.
+func TestOnlyWhatIsHeldIsThrottledAndNothingIsRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		deployment, daemons string
+		user                string
+		operation           admissionv1.Operation
+		waits               bool
+	}{
+		"scaling while pods move":     {v2Template, v2Template, deploymentController, admissionv1.Update, true},
+		"scaling in a native rollout": {envTemplate, v2Template, deploymentController, admissionv1.Update, false},
+		"scaling by somebody":         {v2Template, v2Template, "jane", admissionv1.Update, false},
+		"deletion of a surplus":       {v2Template, v2Template, replicaSetController, admissionv1.Delete, true},
+		"deletion of a daemon":        {v2Template, v2Template, daemonSetController, admissionv1.Delete, true},
+		"of a daemon, natively":       {v2Template, envTemplate, daemonSetController, admissionv1.Delete, false},
+		"deletion by somebody":        {v2Template, v2Template, "jane", admissionv1.Delete, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, node := settling(revision(t, "web-1", v1Template, "0")), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+				source.Status.Replicas = 1
+				cached := reader(t, namespace(inplace.ModeInPlace), deployment(t, test.deployment), source, revision(t, "web-2", test.deployment, "0"), pod(source),
+					daemonSet(t, test.daemons), controllerRevision(t, "1", v1Template), controllerRevision(t, "2", test.daemons), daemon("agent-x", "1"), node)
+				h, from := handlers(t, cached, broken(t)), time.Now()
+				judge, req := h.throttleScaling, request(t, test.user, test.operation, source, source)
+				if test.operation == admissionv1.Delete {
+					judge, req = h.throttleDeletion, request(t, test.user, test.operation, nil, deletedBy(test.user, source))
+				}
+				given, err := judge(t.Context(), req)
+				if err != nil || !given.Allowed {
+					t.Errorf("answered %+v, %v", given, err)
+				}
+				if took := time.Since(from); took > 0 != test.waits {
+					t.Errorf("the answer took %s; throttled: %t", took, test.waits)
+				}
+			})
+		})
+	}
+}
+
+// deletedBy is what that user would delete.
+func deletedBy(user string, source *inplace.ReplicaSet) *corev1.Pod {
+	if user == daemonSetController {
+		return daemon("agent-x", "1")
+	}
+	return pod(source)
+}
