@@ -27,7 +27,7 @@ import (
 const (
 	// throttle is how long an answer may be late.
 	throttle = 250 * time.Millisecond
-	// lookEvery is how often it is seen whether we have acted.
+	// lookEvery is how often it is seen whether we have acted; where a look takes long, as there are thousands of pods, it takes a tenth of the time.
 	lookEvery = 20 * time.Millisecond
 	// mostThrottled is for how many objects of a kind at a time answers are late. Each keeps one of the native controller's workers, of which there
 	// are five (concurrent-deployment-syncs, concurrent-replicaset-syncs) or two (concurrent-daemonset-syncs); and there are two managers.
@@ -50,11 +50,11 @@ func (t *throttled) wait(ctx context.Context, object types.NamespacedName, vain 
 	defer t.leave(object)
 	ctx, cancel := context.WithTimeout(ctx, throttle)
 	defer cancel()
-	for vain(ctx) {
+	for from := time.Now(); vain(ctx); from = time.Now() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(lookEvery):
+		case <-time.After(max(lookEvery, 9*time.Since(from))):
 		}
 	}
 }
