@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
 	appsv1 "k8s.io/api/apps/v1"
@@ -100,10 +101,20 @@ func (v *view) settleOne(s *replicaSet) {
 }
 
 // counted: its controller knows its pods. There is one such controller, with one cache of pods for all ReplicaSets: where those that pods have left
-// are counted without them, those that they have come to will be counted with them, whatever their status says yet.
+// are counted without them, those that they have come to will be counted with them, whatever their status says yet. But the count of one that
+// has a pod born lately says nothing: a replacement that has come hides that another has left.
 func (v *view) counted(s *replicaSet) bool {
-	unseen := func(other *replicaSet) bool { return other != s && !other.seen() }
+	unseen := func(other *replicaSet) bool { return other != s && (!other.seen() || other.bornSince(v.target)) }
 	return s.seen() || s == v.target && s.observed() && !slices.ContainsFunc(v.sets, unseen)
+}
+
+// clockSkew is how far the API server's clock may be from a manager's.
+const clockSkew = 10 * time.Second
+
+// bornSince: some pod was created after the update began, or perhaps was.
+func (s *replicaSet) bornSince(target *replicaSet) bool {
+	began := startedAt(target.rs.Labels[LabelSettling]).Add(-clockSkew)
+	return slices.ContainsFunc(s.pods, func(m *member) bool { return !m.pod.CreationTimestamp.Time.Before(began) })
 }
 
 // SurplusPasses tells whether pods of the ReplicaSet are too many only until our next step: its controller need not tell anything before. Pods that
