@@ -64,7 +64,7 @@ func (v *view) gaveUp() bool {
 func (v *view) loans() {
 	left := max(0, v.total()-v.desired())
 	take := func(s *replicaSet) {
-		s.loan = min(s.noted(), left, max(s.size(), len(s.pods)))
+		s.loan = min(s.noted(), left, s.lendable())
 		left -= s.loan
 	}
 	for _, s := range v.sets {
@@ -75,6 +75,15 @@ func (v *view) loans() {
 	if v.target != nil {
 		take(v.target)
 	}
+}
+
+// lendable is how many of its replicas may be borrowed. Once its controller knows all its pods, none is that was moved: what is noted of those that
+// somebody else has scaled away would be kept for nobody, and nobody would get a turn.
+func (s *replicaSet) lendable() int {
+	if !s.seen() {
+		return max(s.size(), len(s.pods))
+	}
+	return len(s.borrowed()) + len(s.youngest()) + s.missing()
 }
 
 func (v *view) loan() int {
@@ -127,20 +136,17 @@ func note(loan int) string {
 // markBorrowed marks as many pods as are borrowed and have come. Among the pods that a controller created meanwhile nobody can tell
 // the borrowed ones, and nobody needs to: all of them are younger than the update.
 func (v *view) markBorrowed(s *replicaSet) {
-	unmarked := s.loan
-	for _, m := range s.borrowed() {
-		switch {
-		case unmarked > 0:
-			unmarked--
-		case s.surplus() == 0:
-			v.step(m.stay())
-		}
+	marked := s.borrowed()
+	// Those for whom replicas were lowered already are still there; which of them, their controller decides. Of one too many it might choose the one
+	// that serves again, which is held.
+	for _, m := range marked[min(len(marked), s.loan+s.surplus()):] {
+		v.step(m.stay())
 	}
 	if !s.seen() {
 		return
 	}
-	young := s.youngest()
-	for _, m := range young[:min(len(young), max(0, unmarked-s.missing()))] {
+	young, unmarked := s.youngest(), max(0, s.loan-len(marked)-s.missing())
+	for _, m := range young[:min(len(young), unmarked)] {
 		if !AwaitsGate(m.pod) { // its gate comes first
 			v.step(m.lend())
 		}
@@ -187,7 +193,7 @@ func (v *view) unmarked() bool {
 	})
 }
 
-// borrowed are the pods marked: those that go already first, then those that do not serve.
+// borrowed are the pods marked: those that go already first, most of all those that may, then those that do not serve.
 func (s *replicaSet) borrowed() []*member {
 	var marked []*member
 	for _, m := range s.pods {
@@ -197,14 +203,16 @@ func (s *replicaSet) borrowed() []*member {
 	}
 	rank := func(m *member) int {
 		switch {
-		case m.goes && !m.available:
+		case MayGo(m.pod) && !m.available:
 			return 0
-		case m.goes:
+		case MayGo(m.pod):
 			return 1
-		case !m.available:
+		case m.goes:
 			return 2
+		case !m.available:
+			return 3
 		}
-		return 3
+		return 4
 	}
 	slices.SortStableFunc(marked, func(a, b *member) int { return rank(a) - rank(b) })
 	return marked

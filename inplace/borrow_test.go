@@ -2,6 +2,7 @@ package inplace
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -370,4 +371,54 @@ func TestAnnounces(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+}
+
+// What is noted as borrowed of pods that somebody else has scaled away belongs to nobody: the Deployment has one replica too many, like any other.
+func TestNobodyIsBorrowedWhereAllWereMoved(t *testing.T) {
+	r := fixture(3, app{image: "v2"})
+	r.Settings.Borrow = true
+	source, target := r.replicaSet("a", app{image: "v1"}, 2), r.replicaSet("b", app{image: "v2"}, 2)
+	for _, rs := range []*ReplicaSet{source, target} {
+		rs.Labels[LabelSettling], rs.Status.Replicas = begun, 2
+	}
+	target.Labels[LabelBorrowed] = "1"
+	r.pod("p", source)
+	r.pod("q", source)
+	for _, name := range []string{"r", "s"} {
+		r.pod(name, target, func(pod *corev1.Pod) { pod.Annotations = map[string]string{AnnotationMove: Move{Hash: "b"}.String()} })
+	}
+	if got := brief(r.Plan().Steps); got != "status, marks, marks" { // deletions are let through for the one that is too many
+		t.Errorf("of three pods that are wanted there are four, and the plan is %q", got)
+	}
+}
+
+// A pod that was given back in the place of another, as it did not serve and would be deleted first, serves by now. Their controller would choose it,
+// as it is Ready for a shorter time, and is not let to.
+func TestWhoServesAgainIsNotGivenBackInAnothersPlace(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	r.Settings.Borrow = true
+	r.replicaSet("a", app{image: "v1"}, 0)
+	target := r.replicaSet("b", app{image: "v2"}, 1)
+	target.Labels[LabelSettling], target.Status.Replicas = begun, 2
+	given := map[string]string{AnnotationBorrowed: "true", corev1.PodDeletionCost: firstToGo}
+	ungated := r.pod("ungated", target, func(pod *corev1.Pod) {
+		pod.Annotations, pod.Spec.ReadinessGates, pod.Status.Conditions = given, nil, withoutGate(pod.Status.Conditions)
+	})
+	moved := r.pod("moved", target, func(pod *corev1.Pod) { pod.Annotations = maps.Clone(given) })
+	if !MayGo(ungated) || MayGo(moved) {
+		t.Fatal("the one without a gate may go, and the one that serves with an open gate may not")
+	}
+	var stays []string
+	for _, step := range r.Plan().Steps {
+		if patch, ok := step.(PatchPod); ok && patch.Why == "stays" {
+			stays = append(stays, patch.Pod.Name)
+		}
+	}
+	if !slices.Equal(stays, []string{moved.Name}) {
+		t.Errorf("%v stay, not the one that may not go", stays)
+	}
+}
+
+func withoutGate(conditions []corev1.PodCondition) []corev1.PodCondition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c corev1.PodCondition) bool { return c.Type == ConditionServing })
 }
