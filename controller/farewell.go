@@ -67,9 +67,6 @@ func lastSteps(read observe.Namespace) []inplace.Step {
 	for _, rollout := range read.Rollouts {
 		steps = append(steps, rollout.Wake()...)
 	}
-	for _, rollout := range read.DaemonSets {
-		steps = append(steps, rollout.Wake()...)
-	}
 	return steps
 }
 

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +17,19 @@ import (
 
 // fieldNode is the one field besides name and namespace by which API servers select pods.
 const fieldNode = "spec.nodeName"
+
+// daemonSets have their revisions in ControllerRevisions.
+var daemonSets = Kind{
+	Workload: typeOf("DaemonSet", func() client.ObjectList { return &inplace.DaemonSetList{} },
+		func(d *inplace.DaemonSet) int {
+			return d.ObjectMeta.Size() + d.Spec.Size() + d.Spec.Template.Size() + d.Status.Size()
+		},
+		func(_ *inplace.DaemonSet, stub metav1.ObjectMeta) *inplace.DaemonSet {
+			return &inplace.DaemonSet{ObjectMeta: stub}
+		}),
+	Revision: controllerRevisions,
+	waking:   wakingDaemonSets,
+}
 
 // DaemonRollout reads the DaemonSet and what belongs to it, all nodes and its pullers; nil if there is no such DaemonSet.
 func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*inplace.DaemonRollout, error) {
@@ -149,4 +163,23 @@ func (r Reader) shared() []client.ListOption {
 		return nil
 	}
 	return []client.ListOption{client.UnsafeDisableDeepCopy}
+}
+
+// wakingDaemonSets are those of a namespace.
+func wakingDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Waking, error) {
+	var (
+		daemonSets inplace.DaemonSetList
+		revisions  inplace.ControllerRevisionList
+	)
+	if err := of.list(ctx, r, &daemonSets, &revisions); err != nil {
+		return nil, err
+	}
+	revisionsOf := byController(revisions.Items)
+	var all []Waking
+	for i := range daemonSets.Items {
+		daemonSet := &daemonSets.Items[i]
+		all = append(all, &inplace.DaemonRollout{DaemonSet: daemonSet, Revisions: revisionsOf[daemonSet.UID],
+			Pods: of.pods[daemonSet.UID], Mode: inplace.ModeOf(of.labels, daemonSet.Labels), Now: of.now})
+	}
+	return all, nil
 }
