@@ -28,9 +28,9 @@ func (n news) bypassed() {
 }
 
 func (n news) tellBypass(why string) {
-	n.metrics.bypassed.WithLabelValues(n.kind.workload).Inc()
-	n.event(n.workload, corev1.EventTypeWarning, EventBypassed,
-		"A write of the "+n.kind.workload+" controller was not held, so the API server may not reach Stayput's webhooks: "+why)
+	n.metrics.bypassed.WithLabelValues(n.kind.Workload.Name).Inc()
+	n.event(n.Workload, corev1.EventTypeWarning, EventBypassed,
+		"A write of the "+n.kind.Workload.Name+" controller was not held, so the API server may not reach Stayput's webhooks: "+why)
 }
 
 // guard remembers whether the next rollout of the workload is to be held from its first write on, and since when it has been; zero if none
@@ -40,13 +40,13 @@ func (n news) guard() (bypassed bool) {
 	since, guarded := n.guarded[n.key]
 	switch {
 	case verdict.Held && guarded && since.IsZero():
-		n.guarded[n.key] = n.now
+		n.guarded[n.key] = n.Now
 	case verdict.Held:
-	case n.mode.Manages() && len(verdict.Reasons) == 0:
+	case n.Mode.Manages() && len(verdict.Reasons) == 0:
 		n.guarded[n.key] = time.Time{}
 	default:
 		delete(n.guarded, n.key)
-		return guarded && firstCode(verdict.Reasons, "") == inplace.CodeUnderWay && (since.IsZero() || inplace.HoldLasts(nil, since, n.now))
+		return guarded && firstCode(verdict.Reasons, "") == inplace.CodeUnderWay && (since.IsZero() || inplace.HoldLasts(nil, since, n.Now))
 	}
 	return false
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 )
 
@@ -20,7 +21,7 @@ func native(code string) inplace.Plan {
 }
 
 func (s *story) bypasses() float64 {
-	return testutil.ToFloat64(s.metrics.bypassed.WithLabelValues(deploymentKind.workload))
+	return testutil.ToFloat64(s.metrics.bypassed.WithLabelValues(kinds.Deployments.Workload.Name))
 }
 
 // sees tells the plans one by one, each later than the one before.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -64,11 +64,11 @@ const controllerRevisionJSON = `{
 func (c *cluster) daemonReconciler() *Reconciler {
 	live := observe.Reader{Reader: c}
 	return &Reconciler{
-		cached: daemonSets(live), live: daemonSets(live),
+		cached: kinds.DaemonSets.Source(live), live: kinds.DaemonSets.Source(live),
 		drains:   &drains{cached: live, live: live},
 		quotas:   live,
 		writer:   writer{client: c, live: c, memory: &memory{}},
-		reporter: newReporter(daemonSetKind, c.recorder, c.metrics),
+		reporter: newReporter(kinds.DaemonSets, c.recorder, c.metrics),
 	}
 }
 
@@ -143,7 +143,7 @@ func TestReleaseAllReleasesDaemonSets(t *testing.T) {
 
 func TestRouterOfDaemonSets(t *testing.T) {
 	c := newCluster(t).withDaemons()
-	route := router{observe.Reader{Reader: c}, daemonSetKind}
+	route := router{observe.Reader{Reader: c}, kinds.DaemonSets}
 	pod := &corev1.Pod{}
 	if err := c.Get(t.Context(), types.NamespacedName{Namespace: web.Namespace, Name: "agent-one"}, pod); err != nil {
 		t.Fatal(err)
@@ -156,8 +156,8 @@ func TestRouterOfDaemonSets(t *testing.T) {
 			c.unlabel()
 		}
 		for what, test := range map[string]struct{ woken, want bool }{
-			"pod":                 {len(route.daemon(t.Context(), pod)) == 1, labelled},
-			"pod of a Deployment": {len(route.daemon(t.Context(), other)) == 1, false},
+			"pod":                 {len(route.pod(t.Context(), pod)) == 1, labelled},
+			"pod of a Deployment": {len(route.pod(t.Context(), other)) == 1, false},
 			"node":                {len(route.node(t.Context(), &corev1.Node{})) == 1, labelled},
 			"revision":            {len(route.revision(t.Context(), c.controllerRevision("web-new"))) == 1, labelled},
 			"marked revision":     {len(route.revision(t.Context(), marked)) == 1, true},
@@ -166,26 +166,6 @@ func TestRouterOfDaemonSets(t *testing.T) {
 			if test.woken != test.want {
 				t.Errorf("%s, namespace labelled %t: woken is %t", what, labelled, test.woken)
 			}
-		}
-	}
-}
-
-func TestNodeMatters(t *testing.T) {
-	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
-	for what, test := range map[string]struct {
-		change func(*corev1.Node)
-		passes bool
-	}{
-		"heartbeat": {func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }, false},
-		"readiness": {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, true},
-		"label":     {func(n *corev1.Node) { n.Labels = map[string]string{"disk": "ssd"} }, true},
-		"taint":     {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoExecute}} }, true},
-	} {
-		before := &corev1.Node{Status: *ready.DeepCopy()}
-		after := before.DeepCopy()
-		test.change(after)
-		if passes := nodeMatters.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); passes != test.passes {
-			t.Errorf("%s passes %t", what, passes)
 		}
 	}
 }

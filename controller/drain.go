@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 )
 
@@ -32,12 +33,12 @@ type drains struct {
 }
 
 // endpoints returns what a plan has to know. Where no gate is closed, or nothing is waited for, that is nothing.
-func (d *drains) endpoints(ctx context.Context, workload types.NamespacedName, seen scene) (inplace.Endpoints, error) {
-	if seen.settings.Drain == 0 || !slices.ContainsFunc(seen.pods, inplace.Closed) {
+func (d *drains) endpoints(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) (inplace.Endpoints, error) {
+	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, inplace.Closed) {
 		d.forget(workload)
 		return nil, nil
 	}
-	endpoints, err := d.cached.Endpoints(ctx, workload.Namespace, seen.pods)
+	endpoints, err := d.cached.Endpoints(ctx, workload.Namespace, seen.Pods)
 	if err != nil {
 		return nil, err
 	}
@@ -53,15 +54,15 @@ func (d *drains) endpoints(ctx context.Context, workload types.NamespacedName, s
 
 // confirm asks once more, right before containers stop, and leaves out the steps for which that would be too early; if there are
 // such, it is not confirmed.
-func (d *drains) confirm(ctx context.Context, workload types.NamespacedName, seen scene, steps []inplace.Step) (kept []inplace.Step, confirmed bool) {
-	if seen.settings.Drain == 0 || !slices.ContainsFunc(steps, restartsDrained) {
+func (d *drains) confirm(ctx context.Context, workload types.NamespacedName, seen kinds.Scene, steps []inplace.Step) (kept []inplace.Step, confirmed bool) {
+	if seen.Settings.Drain == 0 || !slices.ContainsFunc(steps, restartsDrained) {
 		return steps, true
 	}
 	current := d.ask(ctx, workload, seen)
 	now := time.Now()
 	for _, step := range steps {
 		if patch, ok := step.(inplace.PatchPod); ok && patch.Drained {
-			if drained, _ := current[patch.Pod.UID].Drained(patch.Pod, seen.settings.Drain, patch.ServesOn, now); !drained {
+			if drained, _ := current[patch.Pod.UID].Drained(patch.Pod, seen.Settings.Drain, patch.ServesOn, now); !drained {
 				log.FromContext(ctx).V(1).Info("Not out of service after all", "pod", patch.Pod.Name)
 				continue
 			}
@@ -78,8 +79,8 @@ func restartsDrained(step inplace.Step) bool {
 
 // ask reads the API server and remembers what is out. An error is no reason to end here: nothing is known then, and that may be so
 // for only as long as the wait may take altogether.
-func (d *drains) ask(ctx context.Context, workload types.NamespacedName, seen scene) inplace.Endpoints {
-	current, err := d.live.Endpoints(ctx, workload.Namespace, seen.pods)
+func (d *drains) ask(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) inplace.Endpoints {
+	current, err := d.live.Endpoints(ctx, workload.Namespace, seen.Pods)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart late", "workload", workload)
 		return nil
@@ -92,10 +93,10 @@ func (d *drains) ask(ctx context.Context, workload types.NamespacedName, seen sc
 
 // doubt takes back that nobody is sent to a pod where that is not known of all the time of its drain: what there was can have gone a moment
 // ago.
-func (d *drains) doubt(seen scene, endpoints inplace.Endpoints) {
+func (d *drains) doubt(seen kinds.Scene, endpoints inplace.Endpoints) {
 	now := time.Now()
-	for _, pod := range seen.pods {
-		if endpoint := endpoints[pod.UID]; endpoint.NobodySent && !d.seen.nobodySent(pod, seen.settings.Drain, now) {
+	for _, pod := range seen.Pods {
+		if endpoint := endpoints[pod.UID]; endpoint.NobodySent && !d.seen.nobodySent(pod, seen.Settings.Drain, now) {
 			endpoint.NobodySent = false
 			endpoints[pod.UID] = endpoint
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -70,10 +71,10 @@ func (c *cluster) shut(name string, at time.Time) {
 	}
 }
 
-func (c *cluster) scene() scene {
+func (c *cluster) scene() kinds.Scene {
 	rollout := c.snapshot().rollout
 	rollout.Settings.Drain = drain
-	return deployment{rollout}.scene()
+	return kinds.Deployment{Rollout: rollout}.Scene()
 }
 
 // stopped is a cache of endpoints that has stopped.
@@ -124,11 +125,11 @@ func TestDrainIsForgotten(t *testing.T) {
 	c := draining(t)
 	c.serving("web-old-0")
 	d := &drains{cached: observe.Reader{Reader: c}, live: observe.Reader{Reader: c}}
-	for name, change := range map[string]func(*scene){
-		"the gate is open":   func(s *scene) { s.pods = s.pods[1:] },
-		"there is no drain":  func(s *scene) { s.settings.Drain = 0 },
-		"there are no pods":  func(s *scene) { s.pods = nil },
-		"the pod is another": func(s *scene) { s.pods[0].UID = "another" },
+	for name, change := range map[string]func(*kinds.Scene){
+		"the gate is open":   func(s *kinds.Scene) { s.Pods = s.Pods[1:] },
+		"there is no drain":  func(s *kinds.Scene) { s.Settings.Drain = 0 },
+		"there are no pods":  func(s *kinds.Scene) { s.Pods = nil },
+		"the pod is another": func(s *kinds.Scene) { s.Pods[0].UID = "another" },
 	} {
 		c.endpoint(d)
 		seen := c.scene()
@@ -189,7 +190,7 @@ func TestConfirm(t *testing.T) {
 				d.live = unreadable{}
 			}
 			seen := c.scene()
-			steps := []inplace.Step{label(seen.pods[1]), restart(seen.pods[0]), label(seen.pods[2])}
+			steps := []inplace.Step{label(seen.Pods[1]), restart(seen.Pods[0]), label(seen.Pods[2])}
 			kept, confirmed := d.confirm(t.Context(), web, seen, steps)
 			if confirmed != test.kept || len(kept) != map[bool]int{true: 3, false: 2}[test.kept] {
 				t.Errorf("confirmed is %t with %d of 3 steps", confirmed, len(kept))
@@ -205,11 +206,11 @@ func TestConfirmAsksNobodyWithoutNeed(t *testing.T) {
 	c := draining(t)
 	d := &drains{live: unreadable{}}
 	seen := c.scene()
-	if kept, confirmed := d.confirm(t.Context(), web, seen, []inplace.Step{label(seen.pods[0])}); !confirmed || len(kept) != 1 {
+	if kept, confirmed := d.confirm(t.Context(), web, seen, []inplace.Step{label(seen.Pods[0])}); !confirmed || len(kept) != 1 {
 		t.Error("a change of labels waits for endpoints")
 	}
-	seen.settings.Drain = 0
-	if kept, confirmed := d.confirm(t.Context(), web, seen, []inplace.Step{restart(seen.pods[0])}); !confirmed || len(kept) != 1 {
+	seen.Settings.Drain = 0
+	if kept, confirmed := d.confirm(t.Context(), web, seen, []inplace.Step{restart(seen.Pods[0])}); !confirmed || len(kept) != 1 {
 		t.Error("there is a wait although there is no drain")
 	}
 }
@@ -265,7 +266,7 @@ func (c *cluster) closedPods() []string {
 
 func TestRouterOfEndpoints(t *testing.T) {
 	c := draining(t)
-	route := router{observe.Reader{Reader: c}, deploymentKind}
+	route := router{observe.Reader{Reader: c}, kinds.Deployments}
 	slice := &discoveryv1.EndpointSlice{}
 	if err := c.Get(t.Context(), types.NamespacedName{Namespace: web.Namespace, Name: "web-1"}, slice); err != nil {
 		t.Fatal(err)
@@ -273,7 +274,7 @@ func TestRouterOfEndpoints(t *testing.T) {
 	woken := func(change func(*discoveryv1.EndpointSlice)) bool {
 		changed := slice.DeepCopy()
 		change(changed)
-		requests := route.endpoints(route.pod)(t.Context(), changed)
+		requests := route.endpoints(t.Context(), changed)
 		return len(requests) == 1 && requests[0] == request
 	}
 	for what, test := range map[string]struct {

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -30,17 +30,18 @@ func LastWords(ctx context.Context, c client.Client, live observe.Reader) error 
 
 // concerned are the namespaces with marks of ours, and then the others with our label.
 func (r releaser) concerned(ctx context.Context) ([]string, error) {
-	deployments, deploymentsErr := r.marked(ctx, deploymentKind)
-	daemonSets, daemonSetsErr := r.marked(ctx, daemonSetKind)
-	labelled, labelledErr := r.labelled(ctx)
 	first := sets.New[string]()
-	for _, workloads := range []map[types.NamespacedName]bool{deployments, daemonSets} {
+	var failed []error
+	for _, kind := range kinds.All {
+		workloads, err := r.marked(ctx, kind)
+		failed = append(failed, err)
 		for workload := range workloads {
 			first.Insert(workload.Namespace)
 		}
 	}
+	labelled, err := r.labelled(ctx)
 	rest := sets.New(labelled...).Difference(first)
-	return append(sets.List(first), sets.List(rest)...), errors.Join(deploymentsErr, daemonSetsErr, labelledErr)
+	return append(sets.List(first), sets.List(rest)...), errors.Join(append(failed, err)...)
 }
 
 func (r releaser) lastWordsIn(ctx context.Context, namespace string) error {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -58,10 +59,10 @@ func TestFarewellOpensWhatTheLeaderClosed(t *testing.T) {
 		if err != nil || done != wantDone {
 			t.Errorf("done %t, error %v; want %t", done, err, wantDone)
 		}
-		if open := isTrue(c.pod(unpatched), inplace.ConditionServing); open != wantUnpatched {
+		if open := kinds.IsTrue(c.pod(unpatched), inplace.ConditionServing); open != wantUnpatched {
 			t.Errorf("the gate of the pod not patched is open: %t, want %t", open, wantUnpatched)
 		}
-		if open := isTrue(c.pod(patched), inplace.ConditionServing); open != wantPatched {
+		if open := kinds.IsTrue(c.pod(patched), inplace.ConditionServing); open != wantPatched {
 			t.Errorf("the gate of the patched pod is open: %t, want %t", open, wantPatched)
 		}
 	}
@@ -90,7 +91,7 @@ func TestFarewellGoesOnAfterAnError(t *testing.T) {
 		t.Error(err)
 	}
 	for _, pod := range []types.NamespacedName{failing, other} {
-		if !isTrue(c.pod(pod), inplace.ConditionServing) {
+		if !kinds.IsTrue(c.pod(pod), inplace.ConditionServing) {
 			t.Errorf("the gate of pod %s is closed", pod.Name)
 		}
 	}
@@ -108,7 +109,7 @@ func TestLastWords(t *testing.T) {
 	if err := LastWords(t.Context(), c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if !isTrue(c.pod(born), inplace.ConditionServing) {
+	if !kinds.IsTrue(c.pod(born), inplace.ConditionServing) {
 		t.Error("a gate that nobody had opened was left")
 	}
 	if c.replicaSet("web-new").Labels[inplace.LabelWoken] == "" {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -88,6 +89,11 @@ func (c *cluster) admit(object client.Object, patch client.Patch) error {
 	return c.refuse(object, string(body))
 }
 
+// deploymentReader reads a Deployment with its ReplicaSets and pods; see observe.Reader.
+type deploymentReader interface {
+	Rollout(ctx context.Context, key types.NamespacedName) (*inplace.Rollout, error)
+}
+
 // reconciler is a new process: it remembers nothing. It reads through the reader given, else the API server.
 func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 	live := c.observer()
@@ -95,12 +101,12 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 		cached = live
 	}
 	return &Reconciler{
-		cached:   deployments(cached),
-		live:     deployments(live.WithoutNodes()),
+		cached:   kinds.DeploymentsBy(cached.Rollout),
+		live:     kinds.DeploymentsBy(live.WithoutNodes().Rollout),
 		drains:   &drains{cached: live, live: live},
 		quotas:   live,
 		writer:   c.writer(),
-		reporter: newReporter(deploymentKind, c.recorder, c.metrics),
+		reporter: newReporter(kinds.Deployments, c.recorder, c.metrics),
 	}
 }
 

@@ -67,3 +67,9 @@ func (g *gates) leads() bool {
 		return false
 	}
 }
+
+// awaitsGate tells whether a pod that could still serve has our gate, and its kubelet has reported without anybody opening it.
+func awaitsGate(object client.Object) bool {
+	pod, ok := object.(*corev1.Pod)
+	return ok && pod.DeletionTimestamp == nil && inplace.AwaitsGate(pod)
+}

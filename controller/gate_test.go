@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -70,7 +71,7 @@ func TestGatesOpenNewbornPods(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if open := isTrue(c.pod(key), inplace.ConditionServing); open != test.open || g.prober.Ready() != test.open {
+			if open := kinds.IsTrue(c.pod(key), inplace.ConditionServing); open != test.open || g.prober.Ready() != test.open {
 				t.Errorf("open %t, ready %t; want %t", open, g.prober.Ready(), test.open)
 			}
 			if waits := result.RequeueAfter > 0; waits == test.open {
@@ -189,11 +190,11 @@ func TestReleaseAll(t *testing.T) {
 	if c.replicaSet("web-new").Labels[inplace.LabelReleased] == "" {
 		t.Error("the target is not marked as released")
 	}
-	if !isTrue(c.pod(born), inplace.ConditionServing) {
+	if !kinds.IsTrue(c.pod(born), inplace.ConditionServing) {
 		t.Error("a newborn pod's gate is not open")
 	}
 	for _, pod := range c.snapshot().rollout.Pods {
-		if !isTrue(pod, inplace.ConditionServing) {
+		if !kinds.IsTrue(pod, inplace.ConditionServing) {
 			t.Errorf("the gate of %s is not open", pod.Name)
 		}
 	}

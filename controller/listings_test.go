@@ -141,7 +141,7 @@ func TestDrainWhereNobodyIsSent(t *testing.T) {
 				t.Errorf("planned on %+v", e)
 			}
 			seen := c.scene()
-			if _, confirmed := d.confirm(t.Context(), web, seen, []inplace.Step{restart(seen.pods[0])}); confirmed != test.confirmed {
+			if _, confirmed := d.confirm(t.Context(), web, seen, []inplace.Step{restart(seen.Pods[0])}); confirmed != test.confirmed {
 				t.Errorf("confirmed is %t", confirmed)
 			}
 		})
@@ -154,7 +154,7 @@ func TestPreStopIsConfirmed(t *testing.T) {
 	c.serving("web-old-0")
 	d := &drains{live: observe.Reader{Reader: c}}
 	seen := c.scene()
-	step := restart(seen.pods[0])
+	step := restart(seen.Pods[0])
 	for servesOn, want := range map[time.Duration]bool{0: false, drain / 2: false, drain: true} {
 		step.ServesOn = servesOn
 		if _, confirmed := d.confirm(t.Context(), web, seen, []inplace.Step{step}); confirmed != want {

@@ -3,6 +3,7 @@ package controller
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 )
 
@@ -48,8 +49,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 
 // begin has counters at zero: Prometheus does not see a series rise that begins with its first value. Reasons of failures are too many.
 func (m *metrics) begin() {
-	for _, kind := range []kind{deploymentKind, daemonSetKind} {
-		m.bypassed.WithLabelValues(kind.workload)
+	for _, kind := range kinds.All {
+		m.bypassed.WithLabelValues(kind.Workload.Name)
 	}
 	for _, mode := range inplace.NamespaceModes {
 		for _, vector := range []*prometheus.CounterVec{m.started, m.completed, m.superseded} {

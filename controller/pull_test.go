@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -61,7 +62,7 @@ func (c *cluster) pullingReconciler() *Reconciler { return c.reconciler(c.reader
 
 func (c *cluster) pullingDaemonReconciler() *Reconciler {
 	r := c.daemonReconciler()
-	r.cached, r.live = daemonSets(c.reader()), daemonSets(c.reader())
+	r.cached, r.live = kinds.DaemonSets.Source(c.reader()), kinds.DaemonSets.Source(c.reader())
 	return r
 }
 
@@ -230,11 +231,11 @@ func TestDaemonSetPullsFirst(t *testing.T) {
 		if owner := metav1.GetControllerOf(puller); owner.Kind != "ControllerRevision" || owner.Name != "web-new" {
 			t.Errorf("%s is controlled by %+v", puller.Name, owner)
 		}
-		woken := router{c.reader(), daemonSetKind}.daemon(t.Context(), puller)
+		woken := router{c.reader(), kinds.DaemonSets}.pod(t.Context(), puller)
 		if len(woken) != 1 || woken[0] != (reconcile.Request{NamespacedName: web}) {
 			t.Errorf("the puller wakes %v", woken)
 		}
-		if woken := (router{c.reader(), deploymentKind}).pod(t.Context(), puller); len(woken) > 0 {
+		if woken := (router{c.reader(), kinds.Deployments}).pod(t.Context(), puller); len(woken) > 0 {
 			t.Errorf("the puller of a DaemonSet wakes Deployments %v", woken)
 		}
 	}
@@ -252,7 +253,7 @@ func TestPullersWakeTheirDeploymentAnywhere(t *testing.T) {
 	c.reconcileTimes(c.pullingReconciler(), 4)
 	c.unlabel()
 	for _, puller := range c.pullers() {
-		if woken := (router{c.reader(), deploymentKind}).pod(t.Context(), puller); len(woken) != 1 || woken[0] != request {
+		if woken := (router{c.reader(), kinds.Deployments}).pod(t.Context(), puller); len(woken) != 1 || woken[0] != request {
 			t.Errorf("the puller wakes %v", woken)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 )
 
@@ -38,11 +39,11 @@ type rehearsal struct {
 
 // rehearsed asks for a plan, and where that needs a rehearsal, for one that knows what came of it. What is known is of one update: before
 // the next one to the same target policies may have changed.
-func (r *Reconciler) rehearsed(ctx context.Context, workload types.NamespacedName, rollout rollout) inplace.Plan {
-	*rollout.rehearsal() = r.rehearsals.of(workload).Rehearsal
+func (r *Reconciler) rehearsed(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) inplace.Plan {
+	*rollout.Asks().Rehearsal = r.rehearsals.of(workload).Rehearsal
 	plan := rollout.Plan()
 	if plan.Rehearse != nil {
-		*rollout.rehearsal() = r.rehearse(ctx, workload, *plan.Rehearse)
+		*rollout.Asks().Rehearsal = r.rehearse(ctx, workload, *plan.Rehearse)
 		plan = rollout.Plan()
 	}
 	if plan.Rehearse != nil {

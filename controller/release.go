@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -43,12 +44,15 @@ type releaser struct {
 
 // releaseUpdates releases the updates under way; done unless some object changed under it.
 func (r releaser) releaseUpdates(ctx context.Context) (done bool, err error) {
-	deployments, deploymentsErr := r.releaseKind(ctx, deploymentKind, deployments(r.reader))
-	daemonSets, daemonSetsErr := r.releaseKind(ctx, daemonSetKind, daemonSets(r.reader))
-	return deployments && daemonSets, errors.Join(deploymentsErr, daemonSetsErr)
+	done = true
+	for _, kind := range kinds.All {
+		released, releaseErr := r.releaseKind(ctx, kind)
+		done, err = done && released, errors.Join(err, releaseErr)
+	}
+	return done, err
 }
 
-func (r releaser) releaseKind(ctx context.Context, kind kind, read source) (done bool, err error) {
+func (r releaser) releaseKind(ctx context.Context, kind kinds.Kind) (done bool, err error) {
 	workloads, err := r.underWay(ctx, kind)
 	if err != nil {
 		return false, err
@@ -56,9 +60,9 @@ func (r releaser) releaseKind(ctx context.Context, kind kind, read source) (done
 	done = true
 	var failed []error
 	for workload := range workloads {
-		outdated, err := r.release(ctx, workload, read)
+		outdated, err := r.release(ctx, workload, kind.Source(r.reader))
 		if err != nil {
-			failed = append(failed, fmt.Errorf("releasing %s %s: %w", kind.workload, workload, err))
+			failed = append(failed, fmt.Errorf("releasing %s %s: %w", kind.Workload.Name, workload, err))
 		}
 		done = done && !outdated
 	}
@@ -67,7 +71,7 @@ func (r releaser) releaseKind(ctx context.Context, kind kind, read source) (done
 
 // underWay returns the workloads that may have to be released: those with a marked revision, and the unfinished ones of
 // labelled namespaces, of which something may be held although nothing is marked yet.
-func (r releaser) underWay(ctx context.Context, kind kind) (map[types.NamespacedName]bool, error) {
+func (r releaser) underWay(ctx context.Context, kind kinds.Kind) (map[types.NamespacedName]bool, error) {
 	workloads, err := r.marked(ctx, kind)
 	if err != nil {
 		return nil, err
@@ -77,8 +81,8 @@ func (r releaser) underWay(ctx context.Context, kind kind) (map[types.Namespaced
 		return nil, err
 	}
 	for _, namespace := range labelled {
-		if err := r.each(ctx, kind.workloads(), func(workload client.Object) {
-			if !kind.finished(workload) {
+		if err := r.each(ctx, kind.Workload.List(), func(workload client.Object) {
+			if !kind.Finished(workload) {
 				workloads[client.ObjectKeyFromObject(workload)] = true
 			}
 		}, client.InNamespace(namespace)); err != nil {
@@ -89,10 +93,10 @@ func (r releaser) underWay(ctx context.Context, kind kind) (map[types.Namespaced
 }
 
 // marked returns the workloads with a marked revision.
-func (r releaser) marked(ctx context.Context, kind kind) (map[types.NamespacedName]bool, error) {
+func (r releaser) marked(ctx context.Context, kind kinds.Kind) (map[types.NamespacedName]bool, error) {
 	workloads := map[types.NamespacedName]bool{}
-	err := r.each(ctx, kind.revisions(), func(revision client.Object) {
-		if name := controllerName(revision, kind.workload); name != "" {
+	err := r.each(ctx, kind.Revision.List(), func(revision client.Object) {
+		if name := kind.NameOf(revision); name != "" {
 			workloads[types.NamespacedName{Namespace: revision.GetNamespace(), Name: name}] = true
 		}
 	}, client.HasLabels{inplace.LabelSettling})
@@ -124,12 +128,12 @@ func (r releaser) each(ctx context.Context, list client.ObjectList, visit func(c
 }
 
 // release releases one workload, if Stayput holds it or has left a mark on it.
-func (r releaser) release(ctx context.Context, workload types.NamespacedName, read source) (outdated bool, err error) {
+func (r releaser) release(ctx context.Context, workload types.NamespacedName, read kinds.Source) (outdated bool, err error) {
 	rollout, err := read(ctx, workload)
 	if err != nil || rollout == nil {
 		return false, err
 	}
-	if !rollout.Verdict().Held && !rollout.scene().marked() {
+	if !rollout.Verdict().Held && !rollout.Scene().Marked() {
 		return false, nil
 	}
 	plan := rollout.Release(inplace.Reason{Code: inplace.CodeUninstalled, Message: "Stayput is being uninstalled"})
@@ -147,7 +151,7 @@ func (r releaser) openGates(ctx context.Context) (done bool, err error) {
 	var failed []error
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if pod.DeletionTimestamp != nil || !inplace.Gated(pod) || isTrue(pod, inplace.ConditionServing) {
+		if pod.DeletionTimestamp != nil || !inplace.Gated(pod) || kinds.IsTrue(pod, inplace.ConditionServing) {
 			continue
 		}
 		step, may := inplace.Reopen(pod, time.Now())
@@ -164,4 +168,20 @@ func (r releaser) openGates(ctx context.Context) (done bool, err error) {
 		}
 	}
 	return done, errors.Join(failed...)
+}
+
+// deletePullers deletes those of every workload; done unless some changed under it.
+func (r releaser) deletePullers(ctx context.Context) (done bool, err error) {
+	list := &corev1.PodList{}
+	if err := r.reader.List(ctx, list, client.HasLabels{inplace.LabelPuller}); err != nil {
+		return false, err
+	}
+	var steps []inplace.Step
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			steps = append(steps, inplace.DeletePuller{Pod: &list.Items[i], Why: "Stayput is being uninstalled"})
+		}
+	}
+	all := r.writer.carryOut(ctx, types.NamespacedName{}, steps)
+	return !all.outdated, all.err
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 )
 
@@ -54,7 +55,7 @@ const longestNote = 1024
 // in the objects; what it remembers keeps them from being told twice, and is never asked for a decision. A process that finds
 // an update under way takes it over silently.
 type reporter struct {
-	kind     kind
+	kind     kinds.Kind
 	recorder events.EventRecorder
 	metrics  *metrics
 
@@ -75,7 +76,7 @@ type update struct {
 	away    map[types.UID]time.Time // since when a pod has not been Ready
 }
 
-func newReporter(kind kind, recorder events.EventRecorder, metrics *metrics) *reporter {
+func newReporter(kind kinds.Kind, recorder events.EventRecorder, metrics *metrics) *reporter {
 	return &reporter{
 		kind:      kind,
 		recorder:  recorder,
@@ -87,11 +88,11 @@ func newReporter(kind kind, recorder events.EventRecorder, metrics *metrics) *re
 }
 
 // report tells what the writes have changed and what the plan has found out.
-func (r *reporter) report(rollout rollout, plan inplace.Plan, writes []write) {
+func (r *reporter) report(rollout kinds.Rollout, plan inplace.Plan, writes []write) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	seen := rollout.scene()
-	n := news{reporter: r, scene: seen, key: client.ObjectKeyFromObject(seen.workload), rollout: rollout, plan: plan, writes: writes}
+	seen := rollout.Scene()
+	n := news{reporter: r, Scene: seen, key: client.ObjectKeyFromObject(seen.Workload), rollout: rollout, plan: plan, writes: writes}
 	n.begun()
 	n.moves()
 	n.preparations()
@@ -166,9 +167,9 @@ func (r *reporter) event(regarding runtime.Object, kind, reason, note string) {
 // news is what one reconcile of one workload has to tell.
 type news struct {
 	*reporter
-	scene
+	kinds.Scene
 	key     types.NamespacedName
-	rollout rollout
+	rollout kinds.Rollout
 	plan    inplace.Plan
 	writes  []write
 }
@@ -189,7 +190,7 @@ func (n news) begun() {
 	}
 	adopted := known == nil && !now
 	n.superseded(n.key)
-	n.updates[n.key] = &update{target: target.GetUID(), mode: n.mode, started: n.now,
+	n.updates[n.key] = &update{target: target.GetUID(), mode: n.Mode, started: n.Now,
 		told: map[string]bool{}, away: map[types.UID]time.Time{}}
 	n.metrics.inFlight.Inc()
 	delete(n.recreates, n.key)
@@ -197,8 +198,8 @@ func (n news) begun() {
 		n.adopt(n.current())
 		return
 	}
-	n.metrics.started.WithLabelValues(string(n.mode)).Inc()
-	n.event(n.workload, corev1.EventTypeNormal, EventStarted, fmt.Sprintf("Moving running pods to %s %s", n.kind.revision, target.GetName()))
+	n.metrics.started.WithLabelValues(string(n.Mode)).Inc()
+	n.event(n.Workload, corev1.EventTypeNormal, EventStarted, fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, target.GetName()))
 }
 
 // target is the revision all pods are to have; nil as long as nobody has made it.
@@ -227,7 +228,7 @@ func (n news) adopt(known *update) {
 	if started := n.plan.Progress.Started; !started.IsZero() {
 		known.started = started
 	}
-	known.stalled = n.rollout.overdue()
+	known.stalled = n.rollout.Overdue()
 	known.told[EventNotPulled] = n.plan.NotPulled != ""
 	known.told[EventNotRehearsed] = n.plan.NotRehearsed != ""
 	known.told[EventBypassed] = n.plan.Bypassed != ""
@@ -279,17 +280,17 @@ func (n news) preparations() {
 	}
 	if why := n.plan.NotRehearsed; why != "" && !known.told[EventNotRehearsed] {
 		known.told[EventNotRehearsed] = true
-		n.event(n.workload, corev1.EventTypeNormal, EventNotRehearsed, "What admission makes of new pods is not known: "+why)
+		n.event(n.Workload, corev1.EventTypeNormal, EventNotRehearsed, "What admission makes of new pods is not known: "+why)
 	}
 	if why := n.plan.NotPulled; why != "" && !known.told[EventNotPulled] {
 		known.told[EventNotPulled] = true
-		n.event(n.workload, corev1.EventTypeNormal, EventNotPulled, "Images are not pulled before containers stop: "+why)
+		n.event(n.Workload, corev1.EventTypeNormal, EventNotPulled, "Images are not pulled before containers stop: "+why)
 	}
 	for _, failure := range n.plan.PullFailures {
 		if !known.told[failure] {
 			known.told[failure] = true
 			n.metrics.pullsFailed.Inc()
-			n.event(n.workload, corev1.EventTypeWarning, EventPullFailed, failure)
+			n.event(n.Workload, corev1.EventTypeWarning, EventPullFailed, failure)
 		}
 	}
 }
@@ -300,14 +301,14 @@ func (n news) absences() {
 	if known == nil {
 		return
 	}
-	for _, pod := range n.pods {
-		ready := isTrue(pod, corev1.PodReady)
+	for _, pod := range n.Pods {
+		ready := kinds.IsTrue(pod, corev1.PodReady)
 		since, away := known.away[pod.UID]
 		switch {
 		case !ready && !away && n.isOurs(pod):
-			known.away[pod.UID] = n.now
+			known.away[pod.UID] = n.Now
 		case ready && away:
-			n.metrics.unavailable.Observe(n.now.Sub(since).Seconds())
+			n.metrics.unavailable.Observe(n.Now.Sub(since).Seconds())
 			delete(known.away, pod.UID)
 		}
 	}
@@ -325,7 +326,7 @@ func (n news) stalled() {
 		return
 	}
 	known.stalled = true
-	n.event(n.workload, corev1.EventTypeWarning, EventStalled, n.plan.Message)
+	n.event(n.Workload, corev1.EventTypeWarning, EventStalled, n.plan.Message)
 }
 
 // standstill notices when an update stalls and when it goes on.
@@ -343,7 +344,7 @@ func (n news) released() {
 	}
 	reasons := n.plan.Verdict.Reasons
 	note := cmp.Or(n.plan.Message, reasons.String())
-	n.event(n.workload, corev1.EventTypeWarning, EventReleased, "Left to the "+n.kind.workload+" controller: "+note)
+	n.event(n.Workload, corev1.EventTypeWarning, EventReleased, "Left to the "+n.kind.Workload.Name+" controller: "+note)
 	n.failed(n.key, firstCode(reasons, inplace.CodeReleased))
 	n.recreates[n.key] = known.target
 }
@@ -366,29 +367,29 @@ const recreation = "Pods are recreated: "
 func (n news) recreated() {
 	target, reasons := n.target(), n.plan.Verdict.Reasons
 	if target == nil && n.justReleased() {
-		n.event(n.workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
+		n.event(n.Workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
 	}
 	if target == nil || n.plan.Verdict.Held || len(reasons) == 0 || n.recreates[n.key] == target.GetUID() {
 		return
 	}
 	n.failed(n.key, reasons[0].Code)
 	n.recreates[n.key] = target.GetUID()
-	isNews := n.rollout.fresh(n.plan) || reasons[0].Code == inplace.CodeUnderWay
-	if isNews && n.mode.Manages() && reasons[0].Code != inplace.CodeReleased {
-		n.event(n.workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
+	isNews := n.rollout.Fresh(n.plan) || reasons[0].Code == inplace.CodeUnderWay
+	if isNews && n.Mode.Manages() && reasons[0].Code != inplace.CodeReleased {
+		n.event(n.Workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
 	}
 }
 
 // completed tells that the last pod is where it belongs, available, and nothing of ours is left.
 func (n news) completed() {
 	known, target := n.current(), n.target()
-	if known == nil || target == nil || target.GetUID() != known.target || n.marked() || !n.rollout.done() {
+	if known == nil || target == nil || target.GetUID() != known.target || n.Marked() || !n.rollout.Done() {
 		return
 	}
-	took := n.now.Sub(known.started)
+	took := n.Now.Sub(known.started)
 	n.metrics.completed.WithLabelValues(string(known.mode)).Inc()
 	n.metrics.duration.Observe(took.Seconds())
-	n.event(n.workload, corev1.EventTypeNormal, EventCompleted, "Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
+	n.event(n.Workload, corev1.EventTypeNormal, EventCompleted, "Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
 	n.end(n.key)
 }
 

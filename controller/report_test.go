@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 )
 
@@ -62,7 +63,7 @@ func (s *story) report(plan inplace.Plan, writes ...write) {
 	if plan.Verdict.Target == nil {
 		plan.Verdict.Target = s.rollout.Target()
 	}
-	s.r.reporter.report(deployment{s.rollout}, plan, writes)
+	s.r.reporter.report(kinds.Deployment{Rollout: s.rollout}, plan, writes)
 	s.apply(writes)
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/watchdog"
@@ -40,8 +41,8 @@ const (
 )
 
 // Setup adds the controllers to the manager: updates and strays on the leader, gates and the returned Prober on every replica. The
-// reader reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, Deployments,
-// ReplicaSets, DaemonSets, ControllerRevisions, Nodes, EndpointSlices and Services in its cache.
+// reader reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, observe.Types, Nodes,
+// EndpointSlices and Services in its cache.
 func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
 		return nil, err
@@ -64,10 +65,12 @@ func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*P
 		return nil, err
 	}
 	metrics := newMetrics(ctrlmetrics.Registry)
-	if err := setupDeployments(m, cached, seen, metrics, dog); err != nil {
-		return nil, err
+	for _, kind := range kinds.All {
+		if err := setupUpdates(m, kind, cached, seen, metrics, dog); err != nil {
+			return nil, err
+		}
 	}
-	return prober, setupDaemonSets(m, cached, seen, metrics, dog)
+	return prober, nil
 }
 
 // setupGates opens gates on every replica.
@@ -88,34 +91,18 @@ func setupStrays(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdo
 		Complete(watched{&strays{cached: cached, live: live(m, cached), writer: newWriter(m, cached)}, dog, "pod"})
 }
 
-// setupDeployments reconciles Deployments on the leader.
-func setupDeployments(m manager.Manager, cached observe.Reader, seen *listings, metrics *metrics, dog *watchdog.Watchdog) error {
-	route := router{reader: cached, kind: deploymentKind}
-	updates := newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached).WithoutNodes()), newDrains(m, cached, seen), newWriter(m, cached), metrics)
-	return builder.ControllerManagedBy(m).Named("updates").
-		Watches(&inplace.Deployment{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
-		Watches(&inplace.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
+// setupUpdates reconciles the workloads of one kind on the leader.
+func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *listings, metrics *metrics, dog *watchdog.Watchdog) error {
+	route := router{reader: cached, kind: kind}
+	return builder.ControllerManagedBy(m).Named(kind.Controller).
+		Watches(kind.Workload.Object(), handler.EnqueueRequestsFromMapFunc(route.workload)).
+		Watches(kind.Revision.Object(), handler.EnqueueRequestsFromMapFunc(route.revision)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(route.pod)).
-		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints(route.pod))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeTurns)).
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(kind.Nodes)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(options()).
-		Complete(watched{updates, dog, deploymentKind.workload})
-}
-
-// setupDaemonSets reconciles DaemonSets on the leader.
-func setupDaemonSets(m manager.Manager, cached observe.Reader, seen *listings, metrics *metrics, dog *watchdog.Watchdog) error {
-	route := router{reader: cached, kind: daemonSetKind}
-	updates := newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached).WithoutNodes()), newDrains(m, cached, seen), newWriter(m, cached), metrics)
-	return builder.ControllerManagedBy(m).Named("daemonset-updates").
-		Watches(&inplace.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
-		Watches(&inplace.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(route.daemon)).
-		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints(route.daemon))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeMatters)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
-		WithOptions(options()).
-		Complete(watched{updates, dog, daemonSetKind.workload})
+		Complete(watched{newReconciler(m, kind, cached, seen, metrics), dog, kind.Workload.Name})
 }
 
 // live reads the API server by the rules of the cached reader.
@@ -129,17 +116,13 @@ func newWriter(m manager.Manager, cached observe.Reader) writer {
 	return writer{client: m.GetClient(), live: m.GetAPIReader(), memory: &memory{}, lease: lease}
 }
 
-func newDrains(m manager.Manager, cached observe.Reader, seen *listings) *drains {
-	return &drains{cached: cached, live: live(m, cached), seen: seen}
-}
-
-func newReconciler(m manager.Manager, kind kind, cached, live source, drains *drains, writer writer, metrics *metrics) *Reconciler {
+func newReconciler(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *listings, metrics *metrics) *Reconciler {
 	return &Reconciler{
-		cached:   cached,
-		live:     live,
-		drains:   drains,
+		cached:   kind.Source(cached),
+		live:     kind.Source(live(m, cached).WithoutNodes()),
+		drains:   &drains{cached: cached, live: live(m, cached), seen: seen},
 		quotas:   observe.Reader{Reader: m.GetAPIReader()},
-		writer:   writer,
+		writer:   newWriter(m, cached),
 		reporter: newReporter(kind, m.GetEventRecorder("stayput"), metrics),
 	}
 }

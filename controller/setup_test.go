@@ -9,13 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
 
 func TestRouter(t *testing.T) {
 	c := newCluster(t)
-	route := router{observe.Reader{Reader: c}, deploymentKind}
+	route := router{observe.Reader{Reader: c}, kinds.Deployments}
 	rollout := c.snapshot().rollout
 	source, pod := c.replicaSet("web-old"), rollout.Pods[0]
 	marked := c.replicaSet("web-old")

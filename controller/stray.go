@@ -60,3 +60,9 @@ func (s *strays) isStray(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	}
 	return true, nil
 }
+
+// mayStray tells whether something is left to do for a pod if its workload goes without it.
+func mayStray(object client.Object) bool {
+	pod, ok := object.(*corev1.Pod)
+	return ok && inplace.MayStray(pod)
+}

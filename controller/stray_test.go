@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -59,7 +60,7 @@ func TestStrays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if open := isTrue(c.pod(client.ObjectKeyFromObject(pod)), inplace.ConditionServing); open != test.open {
+			if open := kinds.IsTrue(c.pod(client.ObjectKeyFromObject(pod)), inplace.ConditionServing); open != test.open {
 				t.Errorf("the gate is open: %t, want %t", open, test.open)
 			}
 			if again := result.RequeueAfter > 0; again != test.again {

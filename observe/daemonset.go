@@ -18,8 +18,8 @@ import (
 // fieldNode is the one field besides name and namespace by which API servers select pods.
 const fieldNode = "spec.nodeName"
 
-// daemonSets have their revisions in ControllerRevisions.
-var daemonSets = Kind{
+// DaemonSets have their revisions in ControllerRevisions.
+var DaemonSets = Kind{
 	Workload: typeOf("DaemonSet", func() client.ObjectList { return &inplace.DaemonSetList{} },
 		func(d *inplace.DaemonSet) int {
 			return d.ObjectMeta.Size() + d.Spec.Size() + d.Spec.Template.Size() + d.Status.Size()

@@ -14,8 +14,8 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// deployments have their revisions in ReplicaSets.
-var deployments = Kind{
+// Deployments have their revisions in ReplicaSets.
+var Deployments = Kind{
 	Workload: typeOf("Deployment", func() client.ObjectList { return &inplace.DeploymentList{} },
 		func(d *inplace.Deployment) int {
 			return d.ObjectMeta.Size() + d.Spec.Size() + d.Spec.Template.Size() + d.Status.Size()

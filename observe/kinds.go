@@ -11,8 +11,11 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
+// GroupVersion is that of all workloads and of what holds their revisions.
+var GroupVersion = appsv1.SchemeGroupVersion
+
 // Kinds are the kinds of workloads that are updated in place. What is watched, kept and indexed of them follows from here.
-var Kinds = []Kind{deployments, daemonSets}
+var Kinds = []Kind{Deployments, DaemonSets}
 
 // Kind is a kind of workload, as a cluster has it.
 type Kind struct {
@@ -54,7 +57,7 @@ func typeOf[T any, P object[T]](
 			return stub(of, stubMeta(of, size))
 		},
 		controllerOf: func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error) {
-			found, err := findController[T, P](ctx, r, controlled, appsv1.SchemeGroupVersion.WithKind(name))
+			found, err := findController[T, P](ctx, r, controlled, GroupVersion.WithKind(name))
 			if found == nil || err != nil {
 				return nil, err
 			}
