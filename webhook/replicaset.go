@@ -7,7 +7,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -119,14 +118,4 @@ func (h Handlers) moves(ctx context.Context, reader observe.Reader, key types.Na
 		return false, err
 	}
 	return h.holds(rollout), nil
-}
-
-// holds tells whether native writes are held while the Deployment's pods are moved.
-func (h Handlers) holds(rollout *inplace.Rollout) bool {
-	verdict := rollout.Verdict()
-	var target metav1.Object
-	if verdict.Target != nil {
-		target = verdict.Target
-	}
-	return verdict.Held && h.lasts(rollout.Deployment, target)
 }
