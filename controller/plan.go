@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stayput/stayput/controller/write"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,7 +22,7 @@ type quotaReader interface {
 // plan asks for a plan, once more with the answer if it needs a rehearsal, and once more with what the quotas leave if pods are to be
 // created.
 func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (inplace.Plan, error) {
-	endpoints, err := r.drains.endpoints(ctx, workload, rollout.Scene())
+	endpoints, err := r.drains.Endpoints(ctx, workload, rollout.Scene())
 	if err != nil {
 		return inplace.Plan{}, err
 	}
@@ -40,7 +42,7 @@ func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.Namespac
 	pull := rollout.Asks().Pull
 	pull.Refused = r.refusals.of(workload)
 	plan := r.rehearsed(ctx, workload, rollout)
-	if !slices.ContainsFunc(plan.Steps, createsPuller) {
+	if !slices.ContainsFunc(plan.Steps, write.CreatesPuller) {
 		return plan, nil
 	}
 	quotas, err := r.quotas.Quotas(ctx, workload.Namespace)
@@ -60,12 +62,12 @@ func (r *Reconciler) seeAhead(workload types.NamespacedName, seen kinds.Scene) i
 
 // noteRefusal notes that nothing is pulled first for a target. While there are pullers, one more that is refused says only that
 // there are enough: a quota is full. A name that is taken stays so.
-func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout kinds.Rollout, done outcome) (noted bool) {
-	created := slices.ContainsFunc(done.writes, func(w write) bool { return createsPuller(w.step) })
+func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout kinds.Rollout, done write.Outcome) (noted bool) {
+	created := slices.ContainsFunc(done.Writes, func(w write.Done) bool { return write.CreatesPuller(w.Step) })
 	enough := created || len(rollout.Asks().Pull.Pullers) > 0
-	if done.unpulled.Why == "" || enough && !done.taken {
+	if done.Unpulled.Why == "" || enough && !done.Taken {
 		return false
 	}
-	r.refusals.note(workload, done.unpulled)
+	r.refusals.note(workload, done.Unpulled)
 	return true
 }

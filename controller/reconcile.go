@@ -7,7 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stayput/stayput/controller/drain"
+	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/controller/write"
+
 	corev1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +33,7 @@ const soon = time.Millisecond
 type Reconciler struct {
 	// cached reads the cache, live the API server itself, which need not say anything of nodes.
 	cached, live kinds.Source
-	drains       *drains
+	drains       *drain.Drains
 	quotas       quotaReader
 	// refusals are the targets for which the API server takes no pullers.
 	refusals   notes[inplace.Refused]
@@ -36,8 +41,8 @@ type Reconciler struct {
 	aheads     notes[inplace.Ahead]
 	beats      notes[inplace.Beats]
 	failing    failing
-	writer     writer
-	reporter   *reporter
+	writer     write.Writer
+	Reporter   *report.Reporter
 }
 
 // Reconcile takes the steps that are due for one workload.
@@ -47,14 +52,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if rollout == nil {
-		r.writer.memory.forget(request.NamespacedName)
-		r.drains.forget(request.NamespacedName)
+		r.writer.Memory.Forget(request.NamespacedName)
+		r.drains.Forget(request.NamespacedName)
 		r.refusals.forget(request.NamespacedName)
 		r.failing.forget(request.NamespacedName)
 		r.rehearsals.forget(request.NamespacedName)
 		r.aheads.forget(request.NamespacedName)
 		r.beats.forget(request.NamespacedName)
-		r.reporter.gone(request.NamespacedName)
+		r.Reporter.Gone(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	result, err := r.advance(ctx, request.NamespacedName, rollout)
@@ -74,7 +79,7 @@ func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName,
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if len(plan.Steps) > 0 && !r.writer.memory.knows(workload) {
+	if len(plan.Steps) > 0 && !r.writer.Memory.Knows(workload) {
 		return r.catchUp(ctx, workload)
 	}
 	return r.execute(ctx, workload, rollout, plan)
@@ -82,7 +87,7 @@ func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName,
 
 // isStale tells whether the cache is behind what is known.
 func (r *Reconciler) isStale(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) bool {
-	late := r.writer.memory.lagging(workload, rollout.Scene().Objects())
+	late := r.writer.Memory.Lagging(workload, rollout.Scene().Objects())
 	if late == nil {
 		return false
 	}
@@ -100,7 +105,7 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 	if current == nil {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
-	r.writer.memory.remember(workload, current.Scene().Objects()...)
+	r.writer.Memory.Remember(workload, current.Scene().Objects()...)
 	return reconcile.Result{RequeueAfter: soon}, nil
 }
 
@@ -108,26 +113,26 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 // there is nothing to give back, a refusal is an error like others.
 func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan inplace.Plan) (reconcile.Result, error) {
 	if !plan.Verdict.Held {
-		return r.finish(ctx, workload, rollout, plan, r.writer.carryOut(ctx, workload, plan.Steps))
+		return r.finish(ctx, workload, rollout, plan, r.writer.CarryOut(ctx, workload, plan.Steps))
 	}
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
 		return reconcile.Result{RequeueAfter: lookAgain}, err
 	}
-	steps, confirmed := r.drains.confirm(ctx, workload, rollout.Scene(), plan.Steps)
-	done := r.writer.carryOut(ctx, workload, steps)
-	done.outdated = done.outdated || !confirmed
-	var refused refusal
-	if !errors.As(done.err, &refused) {
+	steps, confirmed := r.drains.Confirm(ctx, workload, rollout.Scene(), plan.Steps)
+	done := r.writer.CarryOut(ctx, workload, steps)
+	done.Outdated = done.Outdated || !confirmed
+	var refused write.Refusal
+	if !errors.As(done.Err, &refused) {
 		return r.finish(ctx, workload, rollout, plan, done)
 	}
-	r.reporter.report(rollout, plan, done.writes)
-	return r.giveBack(ctx, workload, rollout, refused.reason())
+	r.Reporter.Report(rollout, plan, done.Writes)
+	return r.giveBack(ctx, workload, rollout, refused.Reason())
 }
 
 // giveBack gives the update back to the native controller.
 func (r *Reconciler) giveBack(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, why inplace.Reason) (reconcile.Result, error) {
 	release := rollout.Release(why)
-	return r.finish(ctx, workload, rollout, release, r.writer.carryOut(ctx, workload, release.Steps))
+	return r.finish(ctx, workload, rollout, release, r.writer.CarryOut(ctx, workload, release.Steps))
 }
 
 // overtaken tells whether the workload was edited since it was read, or is no longer ours, if the plan takes pods out of service: the native
@@ -137,11 +142,11 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 		return false, nil
 	}
 	planned := rollout.Scene().Workload
-	current, err := r.writer.current(ctx, planned)
+	current, err := r.writer.Current(ctx, planned)
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	namespace, err := r.writer.current(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: planned.GetNamespace()}})
+	namespace, err := r.writer.Current(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: planned.GetNamespace()}})
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
@@ -151,18 +156,18 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 
 // finish reports what was done and says when to look again.
 func (r *Reconciler) finish(
-	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan inplace.Plan, done outcome,
+	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan inplace.Plan, done write.Outcome,
 ) (reconcile.Result, error) {
-	r.reporter.report(rollout, plan, done.writes)
-	log.FromContext(ctx).V(1).Info("Reconciled", "phase", plan.Phase, "message", plan.Message, "steps", len(plan.Steps), "done", len(done.writes))
-	if done.err != nil {
-		return reconcile.Result{}, done.err
+	r.Reporter.Report(rollout, plan, done.Writes)
+	log.FromContext(ctx).V(1).Info("Reconciled", "phase", plan.Phase, "message", plan.Message, "steps", len(plan.Steps), "done", len(done.Writes))
+	if done.Err != nil {
+		return reconcile.Result{}, done.Err
 	}
 	r.failing.forget(workload)
 	if r.noteRefusal(workload, rollout, done) {
 		return reconcile.Result{RequeueAfter: soon}, nil
 	}
-	return reconcile.Result{RequeueAfter: lookAfter(plan, done.outdated)}, nil
+	return reconcile.Result{RequeueAfter: lookAfter(plan, done.Outdated)}, nil
 }
 
 // lookAfter returns when to look again even if nothing is seen to change; 0 is never.

@@ -4,8 +4,16 @@ import (
 	"context"
 	"time"
 
+	"github.com/stayput/stayput/controller/drain"
+	"github.com/stayput/stayput/controller/gate"
+	"github.com/stayput/stayput/controller/release"
+	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/controller/write"
+
 	authorizationv1 "k8s.io/api/authorization/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -14,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -43,28 +52,28 @@ const (
 // Setup adds the controllers to the manager: updates and strays on the leader, gates and the returned Prober on every replica. The
 // reader reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, observe.Types, Nodes,
 // EndpointSlices and Services in its cache.
-func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*Prober, error) {
+func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*gate.Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
 		return nil, err
 	}
-	prober := &Prober{client: m.GetClient(), cache: m.GetCache()}
+	prober := &gate.Prober{Client: m.GetClient(), Cache: m.GetCache()}
 	if err := m.Add(prober); err != nil {
 		return nil, err
 	}
 	if err := setupGates(m, prober, dog); err != nil {
 		return nil, err
 	}
-	if err := m.Add(&farewell{cached: cached, writer: newWriter(m, cached)}); err != nil {
+	if err := m.Add(&release.Farewell{Cached: cached, Writer: newWriter(m, cached)}); err != nil {
 		return nil, err
 	}
 	if err := setupStrays(m, cached, dog); err != nil {
 		return nil, err
 	}
-	seen := &listings{cache: m.GetCache()}
+	seen := &drain.Listings{Cache: m.GetCache()}
 	if err := m.Add(seen); err != nil {
 		return nil, err
 	}
-	metrics := newMetrics(ctrlmetrics.Registry)
+	metrics := report.NewMetrics(ctrlmetrics.Registry)
 	for _, kind := range kinds.All {
 		if err := setupUpdates(m, kind, cached, seen, metrics, dog); err != nil {
 			return nil, err
@@ -74,13 +83,13 @@ func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*P
 }
 
 // setupGates opens gates on every replica.
-func setupGates(m manager.Manager, prober *Prober, dog *watchdog.Watchdog) error {
+func setupGates(m manager.Manager, prober *gate.Prober, dog *watchdog.Watchdog) error {
 	everywhere := options()
 	everywhere.NeedLeaderElection = ptr.To(false)
 	return builder.ControllerManagedBy(m).Named("gates").
-		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(awaitsGate))).
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(gate.AwaitsGate))).
 		WithOptions(everywhere).
-		Complete(watched{&gates{client: m.GetClient(), elected: m.Elected(), prober: prober}, dog, "gate of pod"})
+		Complete(watched{&gate.Gates{Client: m.GetClient(), Elected: m.Elected(), Prober: prober}, dog, "gate of pod"})
 }
 
 // setupStrays looks after pods that have lost their workload on the leader.
@@ -92,7 +101,7 @@ func setupStrays(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdo
 }
 
 // setupUpdates reconciles the workloads of one kind on the leader.
-func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *listings, metrics *metrics, dog *watchdog.Watchdog) error {
+func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *drain.Listings, metrics *report.Metrics, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: kind}
 	return builder.ControllerManagedBy(m).Named(kind.Controller).
 		Watches(kind.Workload.Object(), handler.EnqueueRequestsFromMapFunc(route.workload)).
@@ -111,19 +120,19 @@ func live(m manager.Manager, cached observe.Reader) observe.Reader {
 	return cached
 }
 
-func newWriter(m manager.Manager, cached observe.Reader) writer {
+func newWriter(m manager.Manager, cached observe.Reader) write.Writer {
 	lease := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Lease}
-	return writer{client: m.GetClient(), live: m.GetAPIReader(), memory: &memory{}, lease: lease}
+	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Memory: &write.Memory{}, Lease: lease}
 }
 
-func newReconciler(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *listings, metrics *metrics) *Reconciler {
+func newReconciler(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *drain.Listings, metrics *report.Metrics) *Reconciler {
 	return &Reconciler{
 		cached:   kind.Source(cached),
 		live:     kind.Source(live(m, cached).WithoutNodes()),
-		drains:   &drains{cached: cached, live: live(m, cached), seen: seen},
+		drains:   &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},
 		quotas:   observe.Reader{Reader: m.GetAPIReader()},
 		writer:   newWriter(m, cached),
-		reporter: newReporter(kind, m.GetEventRecorder("stayput"), metrics),
+		Reporter: report.New(kind, m.GetEventRecorder("stayput"), metrics),
 	}
 }
 

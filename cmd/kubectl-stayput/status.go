@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/stayput/stayput/controller"
+	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -81,7 +81,7 @@ func (s status) printLeader(ctx context.Context, out io.Writer) error {
 
 // printBypasses tells of native writes that should have been held and were not, as long as there are events of that.
 func (s status) printBypasses(ctx context.Context, out io.Writer) error {
-	events, err := s.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + controller.EventBypassed})
+	events, err := s.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + report.EventBypassed})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/stayput/stayput/controller"
+	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
 )
 
@@ -61,7 +61,7 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: "agent",
 			Labels: map[string]string{inplace.LabelUpdate: "recreate"}}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "unmanaged"}},
-		&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Reason: controller.EventBypassed, Note: "was not held",
+		&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Reason: report.EventBypassed, Note: "was not held",
 			Regarding: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}},
 	)
 	rows := [][]string{

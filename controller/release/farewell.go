@@ -1,4 +1,4 @@
-package controller
+package release
 
 import (
 	"context"
@@ -7,10 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stayput/stayput/controller/write"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/controller/kinds"
@@ -23,9 +24,9 @@ import (
 // wherever an update is under way. The live reader and the client talk to the API server itself; the context bounds it all. There is
 // little time in it for a large cluster, so it reads whole lists, namespaces with marks of ours first, and nothing waits for anything else.
 func LastWords(ctx context.Context, c client.Client, live observe.Reader) error {
-	r := releaser{writer: writer{client: c, live: live, memory: &memory{}}, reader: live}
+	r := releaser{writer: write.Writer{Client: c, Live: live, Memory: &write.Memory{}}, reader: live}
 	namespaces, err := r.concerned(ctx)
-	return errors.Join(err, sideBySide(ctx, namespaces, r.lastWordsIn))
+	return errors.Join(err, write.SideBySide(ctx, namespaces, r.lastWordsIn))
 }
 
 // concerned are the namespaces with marks of ours, and then the others with our label.
@@ -49,9 +50,9 @@ func (r releaser) lastWordsIn(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	return sideBySide(ctx, lastSteps(read), func(ctx context.Context, step inplace.Step) error {
-		_, err := r.writer.carry(ctx, step)
-		if err == nil || isOutdated(err) {
+	return write.SideBySide(ctx, lastSteps(read), func(ctx context.Context, step inplace.Step) error {
+		_, err := r.writer.Carry(ctx, step)
+		if err == nil || write.IsOutdated(err) {
 			return nil // another manager was faster, or what has changed has woken the native controller
 		}
 		return fmt.Errorf("namespace %s: %s: %w", namespace, step.Describe(), err)
@@ -71,16 +72,6 @@ func lastSteps(read observe.Namespace) []inplace.Step {
 	return steps
 }
 
-// atATime is how many requests are made side by side.
-const atATime = 16
-
-// sideBySide does it for each of the items, in their order, whatever becomes of the others, until the context ends.
-func sideBySide[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
-	failed := make([]error, len(items))
-	workqueue.ParallelizeUntil(ctx, atATime, len(items), func(i int) { failed[i] = do(ctx, items[i]) })
-	return errors.Join(errors.Join(failed...), ctx.Err())
-}
-
 const (
 	// farewellPatience is how long a leader that is going waits for kubelets to act on its last patches. Twice what they take.
 	farewellPatience = 8 * time.Second
@@ -88,18 +79,18 @@ const (
 	farewellEvery = 250 * time.Millisecond
 )
 
-// farewell opens the gates that the leader has closed before it goes. If another manager follows, it drains the pods again
+// Farewell opens the gates that the leader has closed before it goes. If another manager follows, it drains the pods again
 // that were not patched yet; if none does, no pod is left out of service for ever and the native controller can finish.
-type farewell struct {
-	cached observe.Reader
-	writer writer
+type Farewell struct {
+	Cached observe.Reader
+	Writer write.Writer
 }
 
 // NeedLeaderElection tells the manager to run it on the leader, and to stop it before the Lease is handed over.
-func (*farewell) NeedLeaderElection() bool { return true }
+func (*Farewell) NeedLeaderElection() bool { return true }
 
 // Start waits until the leader is told to go. What fails is tried again until time is up.
-func (f *farewell) Start(ctx context.Context) error {
+func (f *Farewell) Start(ctx context.Context) error {
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellPatience)
 	defer cancel()
@@ -112,21 +103,21 @@ func (f *farewell) Start(ctx context.Context) error {
 }
 
 // open opens what may be opened now; done when no gate is closed any more.
-func (f *farewell) open(ctx context.Context) (done bool, err error) {
-	closed, err := f.cached.ClosedPods(ctx)
+func (f *Farewell) open(ctx context.Context) (done bool, err error) {
+	closed, err := f.Cached.ClosedPods(ctx)
 	if err != nil {
 		return false, err
 	}
 	closed = slices.DeleteFunc(closed, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
-	return len(closed) == 0, sideBySide(ctx, closed, f.reopen)
+	return len(closed) == 0, write.SideBySide(ctx, closed, f.reopen)
 }
 
-func (f *farewell) reopen(ctx context.Context, pod *corev1.Pod) error {
+func (f *Farewell) reopen(ctx context.Context, pod *corev1.Pod) error {
 	step, may := inplace.Reopen(pod, time.Now())
 	if !may {
 		return nil
 	}
-	if _, err := f.writer.carry(ctx, step); err != nil && !isOutdated(err) {
+	if _, err := f.Writer.Carry(ctx, step); err != nil && !write.IsOutdated(err) {
 		return fmt.Errorf("namespace %s: %s: %w", pod.Namespace, step.Describe(), err)
 	}
 	return nil

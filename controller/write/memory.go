@@ -1,4 +1,4 @@
-package controller
+package write
 
 import (
 	"sync"
@@ -8,22 +8,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// memory holds, for each workload of one kind, the versions its objects are known to have reached. A plan made on a cache that is older
+// Memory holds, for each workload of one kind, the versions its objects are known to have reached. A plan made on a cache that is older
 // would count pods that are already on their way as untouched, and take down more than allowed.
-type memory struct {
+type Memory struct {
 	lock      sync.Mutex
 	workloads map[types.NamespacedName]map[types.UID]string
 }
 
-// knows tells whether anything was remembered for this workload since the process started.
-func (m *memory) knows(workload types.NamespacedName) bool {
+// Knows tells whether anything was remembered for this workload since the process started.
+func (m *Memory) Knows(workload types.NamespacedName) bool {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	return m.workloads[workload] != nil
 }
 
-// remember notes the versions objects have reached, and that the workload is known even if there are none.
-func (m *memory) remember(workload types.NamespacedName, objects ...client.Object) {
+// Remember notes the versions objects have reached, and that the workload is known even if there are none.
+func (m *Memory) Remember(workload types.NamespacedName, objects ...client.Object) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	if m.workloads == nil {
@@ -37,16 +37,16 @@ func (m *memory) remember(workload types.NamespacedName, objects ...client.Objec
 	}
 }
 
-// forget drops a workload that is gone.
-func (m *memory) forget(workload types.NamespacedName) {
+// Forget drops a workload that is gone.
+func (m *Memory) Forget(workload types.NamespacedName) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	delete(m.workloads, workload)
 }
 
-// lagging returns an object which the cache shows older than it is known to be, nil if it shows all of them. What it shows is
+// Lagging returns an object which the cache shows older than it is known to be, nil if it shows all of them. What it shows is
 // forgotten, and so is what it no longer has: we only write what it had, so it has seen that deleted.
-func (m *memory) lagging(workload types.NamespacedName, cached []client.Object) client.Object {
+func (m *Memory) Lagging(workload types.NamespacedName, cached []client.Object) client.Object {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	known := m.workloads[workload]

@@ -1,4 +1,4 @@
-package controller
+package drain
 
 import (
 	"context"
@@ -19,26 +19,26 @@ type endpointsReader interface {
 	Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (inplace.Endpoints, error)
 }
 
-// drains knows since when pods that wait for their restart are out of service. The cache only says when it is worth while to ask:
+// Drains knows since when pods that wait for their restart are out of service. The cache only says when it is worth while to ask:
 // it may not even show yet that a pod was ever offered. The API server is asked twice, when the wait begins and when it ends. After
 // a restart the wait begins anew, which is the safe side.
-type drains struct {
-	cached, live endpointsReader
+type Drains struct {
+	Cached, Live endpointsReader
 	// seen tells of pods to which nobody is sent whether anybody was, not long ago. Without it there is no such pod.
-	seen *listings
+	Seen *Listings
 
 	lock sync.Mutex
 	// out is since when no EndpointSlice offers the pods of a workload, by UID.
 	out map[types.NamespacedName]map[types.UID]time.Time
 }
 
-// endpoints returns what a plan has to know. Where no gate is closed, or nothing is waited for, that is nothing.
-func (d *drains) endpoints(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) (inplace.Endpoints, error) {
+// Endpoints returns what a plan has to know. Where no gate is closed, or nothing is waited for, that is nothing.
+func (d *Drains) Endpoints(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) (inplace.Endpoints, error) {
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, inplace.Closed) {
-		d.forget(workload)
+		d.Forget(workload)
 		return nil, nil
 	}
-	endpoints, err := d.cached.Endpoints(ctx, workload.Namespace, seen.Pods)
+	endpoints, err := d.Cached.Endpoints(ctx, workload.Namespace, seen.Pods)
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +52,9 @@ func (d *drains) endpoints(ctx context.Context, workload types.NamespacedName, s
 	return endpoints, nil
 }
 
-// confirm asks once more, right before containers stop, and leaves out the steps for which that would be too early; if there are
+// Confirm asks once more, right before containers stop, and leaves out the steps for which that would be too early; if there are
 // such, it is not confirmed.
-func (d *drains) confirm(ctx context.Context, workload types.NamespacedName, seen kinds.Scene, steps []inplace.Step) (kept []inplace.Step, confirmed bool) {
+func (d *Drains) Confirm(ctx context.Context, workload types.NamespacedName, seen kinds.Scene, steps []inplace.Step) (kept []inplace.Step, confirmed bool) {
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(steps, restartsDrained) {
 		return steps, true
 	}
@@ -79,8 +79,8 @@ func restartsDrained(step inplace.Step) bool {
 
 // ask reads the API server and remembers what is out. An error is no reason to end here: nothing is known then, and that may be so
 // for only as long as the wait may take altogether.
-func (d *drains) ask(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) inplace.Endpoints {
-	current, err := d.live.Endpoints(ctx, workload.Namespace, seen.Pods)
+func (d *Drains) ask(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) inplace.Endpoints {
+	current, err := d.Live.Endpoints(ctx, workload.Namespace, seen.Pods)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart late", "workload", workload)
 		return nil
@@ -93,10 +93,10 @@ func (d *drains) ask(ctx context.Context, workload types.NamespacedName, seen ki
 
 // doubt takes back that nobody is sent to a pod where that is not known of all the time of its drain: what there was can have gone a moment
 // ago.
-func (d *drains) doubt(seen kinds.Scene, endpoints inplace.Endpoints) {
+func (d *Drains) doubt(seen kinds.Scene, endpoints inplace.Endpoints) {
 	now := time.Now()
 	for _, pod := range seen.Pods {
-		if endpoint := endpoints[pod.UID]; endpoint.NobodySent && !d.seen.nobodySent(pod, seen.Settings.Drain, now) {
+		if endpoint := endpoints[pod.UID]; endpoint.NobodySent && !d.Seen.nobodySent(pod, seen.Settings.Drain, now) {
 			endpoint.NobodySent = false
 			endpoints[pod.UID] = endpoint
 		}
@@ -104,7 +104,7 @@ func (d *drains) doubt(seen kinds.Scene, endpoints inplace.Endpoints) {
 }
 
 // remember notes which pods are out now, and forgets all others.
-func (d *drains) remember(workload types.NamespacedName, current inplace.Endpoints, now time.Time) {
+func (d *Drains) remember(workload types.NamespacedName, current inplace.Endpoints, now time.Time) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	before, out := d.out[workload], map[types.UID]time.Time{}
@@ -123,7 +123,7 @@ func (d *drains) remember(workload types.NamespacedName, current inplace.Endpoin
 
 // compare completes the endpoints by since when they are out, and forgets those that are offered again; known, unless one is out
 // of which that is not known and matters.
-func (d *drains) compare(workload types.NamespacedName, endpoints inplace.Endpoints) (known bool) {
+func (d *Drains) compare(workload types.NamespacedName, endpoints inplace.Endpoints) (known bool) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	known = true
@@ -142,8 +142,8 @@ func (d *drains) compare(workload types.NamespacedName, endpoints inplace.Endpoi
 	return known
 }
 
-// forget drops a workload of which no pod waits.
-func (d *drains) forget(workload types.NamespacedName) {
+// Forget drops a workload of which no pod waits.
+func (d *Drains) Forget(workload types.NamespacedName) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	delete(d.out, workload)

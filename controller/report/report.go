@@ -1,4 +1,4 @@
-package controller
+package report
 
 import (
 	"cmp"
@@ -7,7 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stayput/stayput/controller/write"
+
 	corev1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,16 +54,16 @@ const (
 // longestNote is what events.k8s.io takes (pkg/apis/core/validation/events.go).
 const longestNote = 1024
 
-// reporter tells people what happened: events and metrics, only after the writes they speak of. It tells transitions it sees
+// Reporter tells people what happened: events and metrics, only after the writes they speak of. It tells transitions it sees
 // in the objects; what it remembers keeps them from being told twice, and is never asked for a decision. A process that finds
 // an update under way takes it over silently.
-type reporter struct {
+type Reporter struct {
 	kind     kinds.Kind
 	recorder events.EventRecorder
-	metrics  *metrics
+	metrics  *Metrics
 
 	lock      sync.Mutex
-	updates   map[types.NamespacedName]*update
+	Updates   map[types.NamespacedName]*update
 	recreates map[types.NamespacedName]types.UID // target already told to be recreated
 	guarded   map[types.NamespacedName]time.Time // see bypass.go
 }
@@ -76,23 +79,24 @@ type update struct {
 	away    map[types.UID]time.Time // since when a pod has not been Ready
 }
 
-func newReporter(kind kinds.Kind, recorder events.EventRecorder, metrics *metrics) *reporter {
-	return &reporter{
+// New reports of one kind of workload.
+func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Reporter {
+	return &Reporter{
 		kind:      kind,
 		recorder:  recorder,
 		metrics:   metrics,
-		updates:   map[types.NamespacedName]*update{},
+		Updates:   map[types.NamespacedName]*update{},
 		recreates: map[types.NamespacedName]types.UID{},
 		guarded:   map[types.NamespacedName]time.Time{},
 	}
 }
 
-// report tells what the writes have changed and what the plan has found out.
-func (r *reporter) report(rollout kinds.Rollout, plan inplace.Plan, writes []write) {
+// Report tells what the writes have changed and what the plan has found out.
+func (r *Reporter) Report(rollout kinds.Rollout, plan inplace.Plan, writes []write.Done) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	seen := rollout.Scene()
-	n := news{reporter: r, Scene: seen, key: client.ObjectKeyFromObject(seen.Workload), rollout: rollout, plan: plan, writes: writes}
+	n := news{Reporter: r, Scene: seen, key: client.ObjectKeyFromObject(seen.Workload), rollout: rollout, plan: plan, writes: writes}
 	n.begun()
 	n.moves()
 	n.preparations()
@@ -105,8 +109,8 @@ func (r *reporter) report(rollout kinds.Rollout, plan inplace.Plan, writes []wri
 	n.completed()
 }
 
-// gone ends the update of a workload that was deleted.
-func (r *reporter) gone(workload types.NamespacedName) {
+// Gone ends the update of a workload that was deleted.
+func (r *Reporter) Gone(workload types.NamespacedName) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	r.failed(workload, failedDeleted)
@@ -115,8 +119,8 @@ func (r *reporter) gone(workload types.NamespacedName) {
 }
 
 // failed ends an update that was not completed in place. One that had stalled has failed for that.
-func (r *reporter) failed(workload types.NamespacedName, reason string) {
-	ended, ok := r.updates[workload]
+func (r *Reporter) failed(workload types.NamespacedName, reason string) {
+	ended, ok := r.Updates[workload]
 	if !ok {
 		return
 	}
@@ -128,8 +132,8 @@ func (r *reporter) failed(workload types.NamespacedName, reason string) {
 }
 
 // superseded ends an update that another one follows. One that had stalled has failed.
-func (r *reporter) superseded(workload types.NamespacedName) {
-	ended, ok := r.updates[workload]
+func (r *Reporter) superseded(workload types.NamespacedName) {
+	ended, ok := r.Updates[workload]
 	switch {
 	case !ok:
 	case ended.stalled:
@@ -140,14 +144,14 @@ func (r *reporter) superseded(workload types.NamespacedName) {
 	}
 }
 
-func (r *reporter) end(workload types.NamespacedName) {
-	r.stalls(r.updates[workload], false)
-	delete(r.updates, workload)
+func (r *Reporter) end(workload types.NamespacedName) {
+	r.stalls(r.Updates[workload], false)
+	delete(r.Updates, workload)
 	r.metrics.inFlight.Dec()
 }
 
 // stalls counts the updates that stall at this moment.
-func (r *reporter) stalls(known *update, now bool) {
+func (r *Reporter) stalls(known *update, now bool) {
 	switch {
 	case now && !known.still:
 		r.metrics.stalled.Inc()
@@ -157,7 +161,7 @@ func (r *reporter) stalls(known *update, now bool) {
 	known.still = now
 }
 
-func (r *reporter) event(regarding runtime.Object, kind, reason, note string) {
+func (r *Reporter) event(regarding runtime.Object, kind, reason, note string) {
 	if len(note) > longestNote {
 		note = note[:longestNote-3] + "..."
 	}
@@ -166,15 +170,15 @@ func (r *reporter) event(regarding runtime.Object, kind, reason, note string) {
 
 // news is what one reconcile of one workload has to tell.
 type news struct {
-	*reporter
+	*Reporter
 	kinds.Scene
 	key     types.NamespacedName
 	rollout kinds.Rollout
 	plan    inplace.Plan
-	writes  []write
+	writes  []write.Done
 }
 
-func (n news) current() *update { return n.updates[n.key] }
+func (n news) current() *update { return n.Updates[n.key] }
 
 // begun notices an update whose target is marked: a new one if we just put the mark or the target has changed, else one that
 // another leader began.
@@ -190,7 +194,7 @@ func (n news) begun() {
 	}
 	adopted := known == nil && !now
 	n.superseded(n.key)
-	n.updates[n.key] = &update{target: target.GetUID(), mode: n.Mode, started: n.Now,
+	n.Updates[n.key] = &update{target: target.GetUID(), mode: n.Mode, started: n.Now,
 		told: map[string]bool{}, away: map[types.UID]time.Time{}}
 	n.metrics.inFlight.Inc()
 	delete(n.recreates, n.key)
@@ -216,7 +220,7 @@ func (n news) target() metav1.Object {
 // settling tells whether the revision is marked, and whether it is so just now.
 func (n news) settling(revision metav1.Object) (now, settling bool) {
 	for _, w := range n.writes {
-		if w.after.GetUID() == revision.GetUID() && inplace.Settling(w.after) {
+		if w.After.GetUID() == revision.GetUID() && inplace.Settling(w.After) {
 			return !inplace.Settling(revision), true
 		}
 	}
@@ -237,11 +241,11 @@ func (n news) adopt(known *update) {
 // moves tells each pod that was given new images, a new revision, or both.
 func (n news) moves() {
 	for _, w := range n.writes {
-		step, ok := w.step.(inplace.PatchPod)
+		step, ok := w.Step.(inplace.PatchPod)
 		if !ok {
 			continue
 		}
-		images := imageChanges(step.Pod, w.after.(*corev1.Pod))
+		images := imageChanges(step.Pod, w.After.(*corev1.Pod))
 		if step.Moves {
 			n.metrics.moved.Inc()
 		}
@@ -270,8 +274,8 @@ func imageChanges(before, after *corev1.Pod) string {
 // nobody knows what policies say.
 func (n news) preparations() {
 	for _, w := range n.writes {
-		if createsPuller(w.step) {
-			n.metrics.pullers.Inc()
+		if write.CreatesPuller(w.Step) {
+			n.metrics.Pullers.Inc()
 		}
 	}
 	known := n.current()
@@ -352,8 +356,8 @@ func (n news) released() {
 // justReleased tells whether one of the writes put the mark of a released update.
 func (n news) justReleased() bool {
 	for _, w := range n.writes {
-		_, recorded := w.step.(inplace.RecordRelease)
-		if recorded || w.before != nil && !inplace.Released(w.before) && inplace.Released(w.after) {
+		_, recorded := w.Step.(inplace.RecordRelease)
+		if recorded || w.Before != nil && !inplace.Released(w.Before) && inplace.Released(w.After) {
 			return true
 		}
 	}

@@ -1,14 +1,19 @@
-package controller
+package drain
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/stayput/stayput/controller/internal/fixture"
+
 	corev1 "k8s.io/api/core/v1"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/stayput/stayput/inplace"
@@ -17,16 +22,16 @@ import (
 
 // worker is a pod with a label, to which nobody is sent unless a test says so.
 func worker() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "worker", UID: "w", Labels: map[string]string{"app": "worker"}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "worker", UID: "w", Labels: map[string]string{"app": "worker"}}}
 }
 
 func selecting(app string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "work"},
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "work"},
 		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": app}}}
 }
 
 func listedIn(uids ...types.UID) *discoveryv1.EndpointSlice {
-	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "work-1"}}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "work-1"}}
 	for _, uid := range uids {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "worker", UID: uid}})
 	}
@@ -71,7 +76,7 @@ func TestNobodySent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
 			at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
-			seen := &listings{}
+			seen := &Listings{}
 			seen.begin(began)
 			for _, change := range test.changes {
 				if missed, ok := change.before.(toolscache.DeletedFinalStateUnknown); ok {
@@ -91,7 +96,7 @@ func TestNobodySent(t *testing.T) {
 }
 
 func TestNobodyIsBelievedWithoutAWatch(t *testing.T) {
-	for name, seen := range map[string]*listings{"none": nil, "not begun": {}} {
+	for name, seen := range map[string]*Listings{"none": nil, "not begun": {}} {
 		if seen.nobodySent(worker(), drain, time.Now()) {
 			t.Errorf("%s: nobody is sent, so it is believed", name)
 		}
@@ -100,11 +105,11 @@ func TestNobodyIsBelievedWithoutAWatch(t *testing.T) {
 
 func TestListingsForget(t *testing.T) {
 	began := time.Now()
-	seen := &listings{}
+	seen := &Listings{}
 	seen.begin(began)
 	seen.see(nil, selecting("worker"), began)
 	seen.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: selecting("worker")})
-	if of := seen.namespaces[web.Namespace]; len(of.gone) != 1 || len(of.services) != 0 {
+	if of := seen.namespaces[fixture.Web.Namespace]; len(of.gone) != 1 || len(of.services) != 0 {
 		t.Fatalf("a Service that is gone is %+v", of)
 	}
 	if seen.sweep(time.Now().Add(2 * inplace.LongestDrain)); len(seen.namespaces) != 0 {
@@ -114,14 +119,16 @@ func TestListingsForget(t *testing.T) {
 
 // TestDrainWhereNobodyIsSent asks for pods that no Service selects and no slice lists.
 func TestDrainWhereNobodyIsSent(t *testing.T) {
-	long := &listings{}
+	long := &Listings{}
 	long.begin(time.Now().Add(-time.Minute))
-	just := &listings{}
+	just := &Listings{}
 	just.begin(time.Now())
-	inTheCache := func(nobody bool) stopped { return stopped{inplace.Endpoints{"web-old-0": {NobodySent: nobody}}} }
+	inTheCache := func(nobody bool) fixture.Stopped {
+		return fixture.Stopped{At: inplace.Endpoints{"web-old-0": {NobodySent: nobody}}}
+	}
 	for name, test := range map[string]struct {
-		cached             stopped
-		seen               *listings
+		cached             fixture.Stopped
+		seen               *Listings
 		listed             bool // by the API server
 		planned, confirmed bool
 	}{
@@ -132,16 +139,16 @@ func TestDrainWhereNobodyIsSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			c.shut("web-old-0", time.Now())
+			c.Shut("web-old-0", time.Now())
 			if test.listed {
-				c.serving("web-old-0")
+				c.Serving("web-old-0")
 			}
-			d := &drains{cached: test.cached, live: observe.Reader{Reader: c}, seen: test.seen}
+			d := &Drains{Cached: test.cached, Live: observe.Reader{Reader: c}, Seen: test.seen}
 			if e := c.endpoint(d); e.NobodySent != test.planned {
 				t.Errorf("planned on %+v", e)
 			}
 			seen := c.scene()
-			if _, confirmed := d.confirm(t.Context(), web, seen, []inplace.Step{restart(seen.Pods[0])}); confirmed != test.confirmed {
+			if _, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []inplace.Step{restart(seen.Pods[0])}); confirmed != test.confirmed {
 				t.Errorf("confirmed is %t", confirmed)
 			}
 		})
@@ -150,14 +157,14 @@ func TestDrainWhereNobodyIsSent(t *testing.T) {
 
 // TestPreStopIsConfirmed: the drain need only pass as far as the container does not go on serving by itself.
 func TestPreStopIsConfirmed(t *testing.T) {
-	c := draining(t)
-	c.serving("web-old-0")
-	d := &drains{live: observe.Reader{Reader: c}}
+	c := &cluster{fixture.Draining(t)}
+	c.Serving("web-old-0")
+	d := &Drains{Live: observe.Reader{Reader: c}}
 	seen := c.scene()
 	step := restart(seen.Pods[0])
 	for servesOn, want := range map[time.Duration]bool{0: false, drain / 2: false, drain: true} {
 		step.ServesOn = servesOn
-		if _, confirmed := d.confirm(t.Context(), web, seen, []inplace.Step{step}); confirmed != want {
+		if _, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []inplace.Step{step}); confirmed != want {
 			t.Errorf("it serves on for %s: confirmed is %t", servesOn, confirmed)
 		}
 	}

@@ -1,4 +1,4 @@
-package controller
+package write
 
 import (
 	"context"
@@ -9,42 +9,29 @@ import (
 	"testing/synctest"
 
 	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/stayput/stayput/controller/internal/fixture"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stayput/stayput/inplace"
 )
 
-var request = reconcile.Request{NamespacedName: web}
-
-func errText(text string) error { return errors.New(text) }
-
-func (c *cluster) writer() writer {
-	return writer{client: c, live: c, memory: &memory{}, lease: leaseKey}
-}
-
-// label is a step that labels a pod.
-func label(pod *corev1.Pod) inplace.PatchPod {
-	return inplace.PatchPod{Pod: pod, Operations: []jsonpatch.Operation{
-		jsonpatch.NewOperation("replace", "/metadata/resourceVersion", pod.ResourceVersion),
-		jsonpatch.NewOperation("add", "/metadata/labels/color", "red"),
-	}}
-}
-
 func TestCarryOutPassesOverWhatIsOutdated(t *testing.T) {
 	c := newCluster(t)
-	pods := c.snapshot().rollout.Pods
+	pods := c.Snapshot().Seen.Pods
 	pods[0].ResourceVersion = "1"
 	gone := pods[1].DeepCopy()
 	gone.Name = "gone"
-	done := c.writer().carryOut(t.Context(), web, []inplace.Step{label(pods[0]), label(gone), label(pods[2])})
-	if done.err != nil || !done.outdated || len(done.writes) != 1 {
-		t.Fatalf("%d writes, outdated %t, error %v; want the third only, and no error", len(done.writes), done.outdated, done.err)
+	done := c.writer().CarryOut(t.Context(), fixture.Web, []inplace.Step{fixture.Label(pods[0]), fixture.Label(gone), fixture.Label(pods[2])})
+	if done.Err != nil || !done.Outdated || len(done.Writes) != 1 {
+		t.Fatalf("%d writes, outdated %t, error %v; want the third only, and no error", len(done.Writes), done.Outdated, done.Err)
 	}
-	after := done.writes[0].after
+	after := done.Writes[0].After
 	if after.GetName() != pods[2].Name || after.GetLabels()["color"] != "red" || after.GetResourceVersion() == pods[2].ResourceVersion {
 		t.Errorf("the write returned %s with labels %v", after.GetName(), after.GetLabels())
 	}
@@ -71,23 +58,23 @@ func (g *gathering) Patch(ctx context.Context, object client.Object, patch clien
 
 func TestCarryOutSideBySide(t *testing.T) {
 	c := newCluster(t)
-	pods := c.snapshot().rollout.Pods
+	pods := c.Snapshot().Seen.Pods
 	g := &gathering{Client: c, all: make(chan struct{})}
 	g.missing.Store(int32(len(pods)))
 	w := c.writer()
-	w.client = g
+	w.Client = g
 	var steps []inplace.Step
 	for _, pod := range pods {
-		steps = append(steps, label(pod))
+		steps = append(steps, fixture.Label(pod))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		done := w.carryOut(t.Context(), web, steps)
-		if done.err != nil || len(done.writes) != len(steps) {
-			t.Fatalf("%d of %d writes, error %v", len(done.writes), len(steps), done.err)
+		done := w.CarryOut(t.Context(), fixture.Web, steps)
+		if done.Err != nil || len(done.Writes) != len(steps) {
+			t.Fatalf("%d of %d writes, error %v", len(done.Writes), len(steps), done.Err)
 		}
-		for i, made := range done.writes {
-			if made.after.GetName() != pods[i].Name {
-				t.Errorf("write %d is of %s, not of %s", i, made.after.GetName(), pods[i].Name)
+		for i, made := range done.Writes {
+			if made.After.GetName() != pods[i].Name {
+				t.Errorf("write %d is of %s, not of %s", i, made.After.GetName(), pods[i].Name)
 			}
 		}
 	})
@@ -95,28 +82,28 @@ func TestCarryOutSideBySide(t *testing.T) {
 
 func TestCarryOutGoesOnAfterARefusal(t *testing.T) {
 	c := newCluster(t)
-	pods := c.snapshot().rollout.Pods
-	c.refuse = func(object client.Object, _ string) error {
+	pods := c.Snapshot().Seen.Pods
+	c.Refuse = func(object client.Object, _ string) error {
 		if object.GetName() == pods[0].Name {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, object.GetName(), errText("no"))
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, object.GetName(), fixture.ErrText("no"))
 		}
 		return nil
 	}
-	steps := []inplace.Step{label(pods[0]), label(pods[1])}
-	if done := c.writer().carryOut(t.Context(), web, steps); len(done.writes) != 1 || !errors.As(done.err, new(refusal)) {
+	steps := []inplace.Step{fixture.Label(pods[0]), fixture.Label(pods[1])}
+	if done := c.writer().CarryOut(t.Context(), fixture.Web, steps); len(done.Writes) != 1 || !errors.As(done.Err, new(Refusal)) {
 		t.Errorf("carryOut stopped or lost the refusal: %+v", done)
 	}
 }
 
 func TestCarryOutReturnsRemovedKeysAsRemoved(t *testing.T) {
 	c := newCluster(t)
-	old := c.replicaSet("web-old")
+	old := c.ReplicaSet("web-old")
 	step := inplace.PatchReplicaSet{ReplicaSet: old, Operations: []jsonpatch.Operation{jsonpatch.NewOperation("remove", "/metadata/labels/app", nil)}}
-	done := c.writer().carryOut(t.Context(), web, []inplace.Step{step})
-	if done.err != nil || len(done.writes) != 1 {
+	done := c.writer().CarryOut(t.Context(), fixture.Web, []inplace.Step{step})
+	if done.Err != nil || len(done.Writes) != 1 {
 		t.Fatal(done)
 	}
-	if _, has := done.writes[0].after.GetLabels()["app"]; has {
+	if _, has := done.Writes[0].After.GetLabels()["app"]; has {
 		t.Error("the label that was removed is still there in what the write returned")
 	}
 }
@@ -131,19 +118,19 @@ func TestRefusalIsOnlyOnTheCurrentObject(t *testing.T) {
 		"policy":                     {answer: unprocessable, refused: true},
 		"an operation without place": {answer: unprocessable, stale: true},
 		"too many requests":          {answer: apierrors.NewTooManyRequests("later", 1)},
-		"server error":               {answer: apierrors.NewInternalError(errText("away"))},
-		"network":                    {answer: errText("connection refused")},
+		"server error":               {answer: apierrors.NewInternalError(fixture.ErrText("away"))},
+		"network":                    {answer: fixture.ErrText("connection refused")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			c.refuse = func(client.Object, string) error { return test.answer }
-			pod := c.snapshot().rollout.Pods[0]
+			c.Refuse = func(client.Object, string) error { return test.answer }
+			pod := c.Snapshot().Seen.Pods[0]
 			if test.stale {
 				pod.ResourceVersion = "1"
 			}
-			done := c.writer().carryOut(t.Context(), web, []inplace.Step{label(pod)})
-			if refused := errors.As(done.err, new(refusal)); refused != test.refused || done.outdated != test.stale {
-				t.Errorf("refused %t, outdated %t (%v); want %t, %t", refused, done.outdated, done.err, test.refused, test.stale)
+			done := c.writer().CarryOut(t.Context(), fixture.Web, []inplace.Step{fixture.Label(pod)})
+			if refused := errors.As(done.Err, new(Refusal)); refused != test.refused || done.Outdated != test.stale {
+				t.Errorf("refused %t, outdated %t (%v); want %t, %t", refused, done.Outdated, done.Err, test.refused, test.stale)
 			}
 		})
 	}
@@ -155,11 +142,11 @@ func TestMemory(t *testing.T) {
 		p.UID, p.ResourceVersion = "p", version
 		return p
 	}
-	m := &memory{}
-	if m.knows(web) || m.lagging(web, []client.Object{pod("1")}) != nil {
+	m := &Memory{}
+	if m.Knows(fixture.Web) || m.Lagging(fixture.Web, []client.Object{pod("1")}) != nil {
 		t.Error("an empty memory knows something")
 	}
-	m.remember(web, pod("10"))
+	m.Remember(fixture.Web, pod("10"))
 	for _, step := range []struct {
 		cached []client.Object
 		lags   bool
@@ -169,15 +156,15 @@ func TestMemory(t *testing.T) {
 		{[]client.Object{pod("10")}, false},
 		{[]client.Object{pod("9")}, false}, // seen once is forgotten
 	} {
-		if lags := m.lagging(web, step.cached) != nil; lags != step.lags {
+		if lags := m.Lagging(fixture.Web, step.cached) != nil; lags != step.lags {
 			t.Errorf("cache at %s: lagging %t, want %t", step.cached[0].GetResourceVersion(), lags, step.lags)
 		}
 	}
-	m.remember(web, pod("10"))
-	if m.lagging(web, nil) != nil || m.lagging(web, []client.Object{pod("9")}) != nil {
+	m.Remember(fixture.Web, pod("10"))
+	if m.Lagging(fixture.Web, nil) != nil || m.Lagging(fixture.Web, []client.Object{pod("9")}) != nil {
 		t.Error("an object that is gone is waited for")
 	}
-	if m.forget(web); m.knows(web) {
+	if m.Forget(fixture.Web); m.Knows(fixture.Web) {
 		t.Error("a forgotten Deployment is known")
 	}
 }

@@ -1,4 +1,4 @@
-package controller
+package release
 
 import (
 	"context"
@@ -9,8 +9,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/stayput/stayput/controller/internal/fixture"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,51 +27,38 @@ import (
 
 // drained adds a pod whose gate the leader has closed.
 func (c *cluster) drained(name, move string) types.NamespacedName {
-	c.t.Helper()
+	c.T.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: name, Annotations: map[string]string{inplace.AnnotationMove: move}},
 		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
 	}
-	if err := c.Create(c.t.Context(), pod); err != nil {
-		c.t.Fatal(err)
+	if err := c.Create(c.T.Context(), pod); err != nil {
+		c.T.Fatal(err)
 	}
-	c.observed(pod, 1, corev1.ConditionTrue)
+	c.Observed(pod, 1, corev1.ConditionTrue)
 	return client.ObjectKeyFromObject(pod)
-}
-
-// observed has the kubelet report how far it is.
-func (c *cluster) observed(pod *corev1.Pod, generation int64, containersReady corev1.ConditionStatus) {
-	c.t.Helper()
-	pod.Status = corev1.PodStatus{ObservedGeneration: generation, Conditions: []corev1.PodCondition{
-		{Type: inplace.ConditionServing, Status: corev1.ConditionFalse},
-		{Type: corev1.ContainersReady, Status: containersReady},
-	}, ContainerStatuses: []corev1.ContainerStatus{{Name: "app", ContainerID: "old", Ready: containersReady == corev1.ConditionTrue,
-		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
-	if err := c.Status().Update(c.t.Context(), pod); err != nil {
-		c.t.Fatal(err)
-	}
 }
 
 func TestFarewellOpensWhatTheLeaderClosed(t *testing.T) {
 	c := newCluster(t)
 	unpatched := c.drained("unpatched", "{}")
 	patched := c.drained("patched", `{"hash":"new","generation":2,"containers":{"app":{"image":"app:v2","containerID":"old"}}}`)
-	f := &farewell{cached: observe.Reader{Reader: c}, writer: c.writer()}
+	f := &Farewell{Cached: observe.Reader{Reader: c}, Writer: c.writer()}
 	pass := func(wantDone, wantUnpatched, wantPatched bool) {
 		t.Helper()
 		done, err := f.open(t.Context())
 		if err != nil || done != wantDone {
 			t.Errorf("done %t, error %v; want %t", done, err, wantDone)
 		}
-		if open := kinds.IsTrue(c.pod(unpatched), inplace.ConditionServing); open != wantUnpatched {
+		if open := kinds.IsTrue(c.Pod(unpatched), inplace.ConditionServing); open != wantUnpatched {
 			t.Errorf("the gate of the pod not patched is open: %t, want %t", open, wantUnpatched)
 		}
-		if open := kinds.IsTrue(c.pod(patched), inplace.ConditionServing); open != wantPatched {
+		if open := kinds.IsTrue(c.Pod(patched), inplace.ConditionServing); open != wantPatched {
 			t.Errorf("the gate of the patched pod is open: %t, want %t", open, wantPatched)
 		}
 	}
 	pass(false, true, false) // the kubelet has not acted on the patch
-	c.observed(c.pod(patched), 2, corev1.ConditionFalse)
+	c.Observed(c.Pod(patched), 2, corev1.ConditionFalse)
 	pass(false, true, true)
 	pass(true, true, true)
 }
@@ -77,49 +68,23 @@ func TestFarewellGoesOnAfterAnError(t *testing.T) {
 	c := newCluster(t)
 	failing, other := c.drained("a", "{}"), c.drained("b", "{}")
 	failures := 1
-	c.refuse = func(object client.Object, _ string) error {
+	c.Refuse = func(object client.Object, _ string) error {
 		if object.GetName() != failing.Name || failures == 0 {
 			return nil
 		}
 		failures--
-		return apierrors.NewInternalError(errText("no"))
+		return apierrors.NewInternalError(fixture.ErrText("no"))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	f := &farewell{cached: observe.Reader{Reader: c}, writer: c.writer()}
+	f := &Farewell{Cached: observe.Reader{Reader: c}, Writer: c.writer()}
 	if err := f.Start(ctx); err != nil {
 		t.Error(err)
 	}
 	for _, pod := range []types.NamespacedName{failing, other} {
-		if !kinds.IsTrue(c.pod(pod), inplace.ConditionServing) {
+		if !kinds.IsTrue(c.Pod(pod), inplace.ConditionServing) {
 			t.Errorf("the gate of pod %s is closed", pod.Name)
 		}
-	}
-}
-
-func TestLastWords(t *testing.T) {
-	c := newCluster(t)
-	born := types.NamespacedName{Namespace: web.Namespace, Name: "born"}
-	if err := c.Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: born.Namespace, Name: born.Name},
-		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := LastWords(t.Context(), c, observe.Reader{Reader: c}); err != nil {
-		t.Fatal(err)
-	}
-	if !kinds.IsTrue(c.pod(born), inplace.ConditionServing) {
-		t.Error("a gate that nobody had opened was left")
-	}
-	if c.replicaSet("web-new").Labels[inplace.LabelWoken] == "" {
-		t.Error("the native controller was not woken for the update under way")
-	}
-	r := c.reconciler(nil)
-	c.reconcile(r)
-	c.reconcile(r)
-	if c.replicaSet("web-new").Labels[inplace.LabelWoken] != "" {
-		t.Error("the next manager left the label")
 	}
 }
 
@@ -152,17 +117,17 @@ func TestLastWordsGoOnAfterErrors(t *testing.T) {
 	c := newCluster(t)
 	c.copyOfWeb("another")
 	locked := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "locked", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}
-	c.add(locked)
-	c.refuse = func(object client.Object, _ string) error {
+	c.Add(locked)
+	c.Refuse = func(object client.Object, _ string) error {
 		if object.GetName() == "another-new" {
-			return apierrors.NewInternalError(errText("no"))
+			return apierrors.NewInternalError(fixture.ErrText("no"))
 		}
 		return nil
 	}
 	live := interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
 		List: func(ctx context.Context, from client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if where := (&client.ListOptions{}).ApplyOptions(options); where.Namespace == locked.Name {
-				return apierrors.NewInternalError(errText("not there"))
+				return apierrors.NewInternalError(fixture.ErrText("not there"))
 			}
 			return from.List(ctx, list, options...)
 		},
@@ -171,7 +136,7 @@ func TestLastWordsGoOnAfterErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no") || !strings.Contains(err.Error(), "not there") {
 		t.Errorf("error %v, want both", err)
 	}
-	if c.replicaSet("web-new").Labels[inplace.LabelWoken] == "" {
+	if c.ReplicaSet("web-new").Labels[inplace.LabelWoken] == "" {
 		t.Error("the native controller was not woken for an update that nothing is wrong with")
 	}
 }
@@ -180,16 +145,16 @@ func TestLastWordsGoOnAfterErrors(t *testing.T) {
 func TestLastWordsComeFirstWhereMarksAre(t *testing.T) {
 	c := newCluster(t)
 	marked := map[string]string{inplace.LabelSettling: "1"}
-	owner := []metav1.OwnerReference{*ownedBy("DaemonSet", "agent", "agent")}
-	c.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "another", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}})
-	c.add(&inplace.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "unlabelled", Name: "agent-1", Labels: marked, OwnerReferences: owner}})
-	replicaSet := c.replicaSet("web-old")
+	owner := []metav1.OwnerReference{*fixture.OwnedBy("DaemonSet", "agent", "agent")}
+	c.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "another", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}})
+	c.Add(&inplace.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "unlabelled", Name: "agent-1", Labels: marked, OwnerReferences: owner}})
+	replicaSet := c.ReplicaSet("web-old")
 	replicaSet.Labels[inplace.LabelSettling] = "1"
 	if err := c.Update(t.Context(), replicaSet); err != nil {
 		t.Fatal(err)
 	}
 	namespaces, err := releaser{reader: observe.Reader{Reader: c}}.concerned(t.Context())
-	if want := []string{web.Namespace, "unlabelled", "another"}; err != nil || !slices.Equal(namespaces, want) {
+	if want := []string{fixture.Web.Namespace, "unlabelled", "another"}; err != nil || !slices.Equal(namespaces, want) {
 		t.Errorf("%q, %v; want %q", namespaces, err, want)
 	}
 }
@@ -216,27 +181,27 @@ func (r *requests) funcs() interceptor.Funcs {
 
 // copyOfWeb adds another Deployment in the same state, with one pod, on a node of its own.
 func (c *cluster) copyOfWeb(name string) {
-	c.t.Helper()
+	c.T.Helper()
 	rename := strings.NewReplacer(`"web"`, strconv.Quote(name), "web-", name+"-")
-	pod := decode[corev1.Pod](c.t, rename.Replace(fmt.Sprintf(podJSON, "web-old-0")))
+	pod := fixture.Decode[corev1.Pod](c.T, rename.Replace(fmt.Sprintf(fixture.PodJSON, "web-old-0")))
 	pod.Spec.NodeName = "node-of-" + name
 	for _, object := range []client.Object{
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}},
-		decode[inplace.Deployment](c.t, rename.Replace(deploymentJSON)),
-		decode[inplace.ReplicaSet](c.t, rename.Replace(fmt.Sprintf(replicaSetJSON, "web-old", "old", "10:00", 1, "app:1", "old", 1))),
-		decode[inplace.ReplicaSet](c.t, rename.Replace(fmt.Sprintf(replicaSetJSON, "web-new", "new", "11:00", 0, "app:2", "new", 0))),
+		fixture.Decode[inplace.Deployment](c.T, rename.Replace(fixture.DeploymentJSON)),
+		fixture.Decode[inplace.ReplicaSet](c.T, rename.Replace(fmt.Sprintf(fixture.ReplicaSetJSON, "web-old", "old", "10:00", 1, "app:1", "old", 1))),
+		fixture.Decode[inplace.ReplicaSet](c.T, rename.Replace(fmt.Sprintf(fixture.ReplicaSetJSON, "web-new", "new", "11:00", 0, "app:2", "new", 0))),
 		pod,
 	} {
-		c.add(object)
+		c.Add(object)
 	}
 }
 
 // woken counts the native controllers that were.
 func (c *cluster) woken() int {
-	c.t.Helper()
+	c.T.Helper()
 	list := &inplace.ReplicaSetList{}
-	if err := c.List(c.t.Context(), list, client.HasLabels{inplace.LabelWoken}); err != nil {
-		c.t.Fatal(err)
+	if err := c.List(c.T.Context(), list, client.HasLabels{inplace.LabelWoken}); err != nil {
+		c.T.Fatal(err)
 	}
 	return len(list.Items)
 }

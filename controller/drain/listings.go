@@ -1,4 +1,4 @@
-package controller
+package drain
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 // mostGone bounds how many pods and addresses are remembered of one namespace that have left an EndpointSlice.
 const mostGone = 1000
 
-// listings is what this manager has seen pass in its watches of Services and EndpointSlices. That no Service selects a pod and no slice
+// Listings is what this manager has seen pass in its watches of Services and EndpointSlices. That no Service selects a pod and no slice
 // lists it now does not say that nobody calls it: proxies and load balancers may still have to follow. So what has gone is remembered for
 // as long as the longest drain.
 //
 // It keeps what there is as well, in step with what has gone: a cache may have dropped a Service before its watcher hears of it.
-type listings struct {
-	cache cache.Cache
+type Listings struct {
+	Cache cache.Cache
 
 	lock sync.Mutex
 	// since is from when on everything was seen; zero as long as that has not begun.
@@ -48,13 +48,13 @@ type gone struct {
 }
 
 // NeedLeaderElection lets every manager watch, so that who leads next need not begin then.
-func (*listings) NeedLeaderElection() bool { return false }
+func (*Listings) NeedLeaderElection() bool { return false }
 
 // Start watches until the manager ends.
-func (l *listings) Start(ctx context.Context) error {
+func (l *Listings) Start(ctx context.Context) error {
 	var synced []toolscache.InformerSynced
 	for _, watched := range []client.Object{&discoveryv1.EndpointSlice{}, &corev1.Service{}} {
-		informer, err := l.cache.GetInformer(ctx, watched)
+		informer, err := l.Cache.GetInformer(ctx, watched)
 		if err != nil {
 			return err
 		}
@@ -71,20 +71,20 @@ func (l *listings) Start(ctx context.Context) error {
 	return nil
 }
 
-func (l *listings) begin(now time.Time) {
+func (l *Listings) begin(now time.Time) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	l.since = now
 }
 
 // OnAdd implements cache.ResourceEventHandler of client-go.
-func (l *listings) OnAdd(object any, _ bool) { l.see(nil, object, time.Now()) }
+func (l *Listings) OnAdd(object any, _ bool) { l.see(nil, object, time.Now()) }
 
 // OnUpdate implements cache.ResourceEventHandler of client-go.
-func (l *listings) OnUpdate(before, after any) { l.see(before, after, time.Now()) }
+func (l *Listings) OnUpdate(before, after any) { l.see(before, after, time.Now()) }
 
 // OnDelete implements cache.ResourceEventHandler of client-go.
-func (l *listings) OnDelete(object any) {
+func (l *Listings) OnDelete(object any) {
 	if missed, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = missed.Obj
 	}
@@ -92,7 +92,7 @@ func (l *listings) OnDelete(object any) {
 }
 
 // see takes note of one change; nil is what is not there.
-func (l *listings) see(before, after any, now time.Time) {
+func (l *Listings) see(before, after any, now time.Time) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	if slice, ok := either[*discoveryv1.EndpointSlice](before, after); ok {
@@ -128,7 +128,7 @@ func put[T any](all map[string]*T, name string, current *T) {
 	all[name] = current
 }
 
-func (l *listings) of(namespace string) *listing {
+func (l *Listings) of(namespace string) *listing {
 	if l.namespaces == nil {
 		l.namespaces = map[string]*listing{}
 	}
@@ -187,7 +187,7 @@ func (l *listing) forget(now time.Time) {
 }
 
 // nobodySent tells whether nobody can have been sent to the pod for as long as the drain, as far as was seen.
-func (l *listings) nobodySent(pod *corev1.Pod, drain time.Duration, now time.Time) bool {
+func (l *Listings) nobodySent(pod *corev1.Pod, drain time.Duration, now time.Time) bool {
 	if l == nil {
 		return false
 	}
@@ -221,7 +221,7 @@ func (l *listing) sentTo(pod *corev1.Pod, since time.Time) bool {
 }
 
 // sweepEvery drops what no drain asks for any more, also of namespaces in which nothing happens.
-func (l *listings) sweepEvery(ctx context.Context, pause time.Duration) {
+func (l *Listings) sweepEvery(ctx context.Context, pause time.Duration) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
@@ -234,7 +234,7 @@ func (l *listings) sweepEvery(ctx context.Context, pause time.Duration) {
 	}
 }
 
-func (l *listings) sweep(now time.Time) {
+func (l *Listings) sweep(now time.Time) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	for name, of := range l.namespaces {

@@ -1,4 +1,4 @@
-package controller
+package report
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/stayput/stayput/controller/internal/fixture"
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 )
@@ -28,7 +29,7 @@ func (s *story) bypasses() float64 {
 func (s *story) sees(every time.Duration, plans ...inplace.Plan) {
 	for _, plan := range plans {
 		s.report(plan)
-		s.rollout.Now = s.rollout.Now.Add(every)
+		s.Seen.Now = s.Seen.Now.Add(every)
 	}
 }
 
@@ -52,7 +53,7 @@ func TestReportOfARolloutPastTheWebhooks(t *testing.T) {
 			s := newStory(t)
 			s.sees(c.every, c.plans...)
 			if n := s.bypasses(); n != c.want {
-				t.Errorf("%v bypasses are counted, want %v; events %q", n, c.want, told(s.recorder))
+				t.Errorf("%v bypasses are counted, want %v; events %q", n, c.want, fixture.Told(s.Recorder))
 			}
 		})
 	}
@@ -61,9 +62,9 @@ func TestReportOfARolloutPastTheWebhooks(t *testing.T) {
 // A namespace that has just got its label may have a native rollout under way.
 func TestReportOfARolloutOlderThanTheLabel(t *testing.T) {
 	s := newStory(t)
-	s.rollout.Mode = inplace.ModeNone
+	s.Seen.Mode = inplace.ModeNone
 	s.sees(time.Second, native(inplace.CodeMode), atRest)
-	s.rollout.Mode = inplace.ModeInPlace
+	s.Seen.Mode = inplace.ModeInPlace
 	s.sees(time.Second, underWay)
 	if n := s.bypasses(); n != 0 {
 		t.Errorf("%v bypasses are counted, want none", n)
@@ -76,10 +77,10 @@ func TestReportOfASlip(t *testing.T) {
 	s := newStory(t)
 	s.begin()
 	s.report(slipped)
-	wantTold(t, s.recorder, "Warning "+EventBypassed+" A write of the Deployment controller was not held, so the API server may not reach "+
+	fixture.WantTold(t, s.Recorder, "Warning "+EventBypassed+" A write of the Deployment controller was not held, so the API server may not reach "+
 		"Stayput's webhooks: somebody else has scaled")
 	s.report(slipped)
-	wantTold(t, s.recorder)
+	fixture.WantTold(t, s.Recorder)
 	if n := s.bypasses(); n != 1 {
 		t.Errorf("%v bypasses are counted, want 1", n)
 	}
@@ -92,7 +93,7 @@ func TestSlipBeforeALeaderIsNotTold(t *testing.T) {
 	slipped := held
 	slipped.Bypassed = "somebody else has scaled"
 	s.sees(time.Second, slipped, slipped)
-	wantTold(t, s.recorder)
+	fixture.WantTold(t, s.Recorder)
 	if n := s.bypasses(); n != 0 {
 		t.Errorf("%v bypasses are counted, want none", n)
 	}

@@ -1,10 +1,12 @@
-package controller
+package release
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/stayput/stayput/controller/write"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,15 +20,15 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// releaseEvery is the time between two passes of ReleaseAll, while others write to the same objects.
+// releaseEvery is the time between two passes of All, while others write to the same objects.
 const releaseEvery = 200 * time.Millisecond
 
-// ReleaseAll gives every update back to the native controller, opens every readiness gate and deletes every puller, so that nothing
+// All gives every update back to the native controller, opens every readiness gate and deletes every puller, so that nothing
 // depends on Stayput any more. It is for uninstalling, after the webhook configurations are gone, so that no new pod is given a gate.
 // Everything is read from the API server, and again for as long as others write in between; the context bounds that. What
 // the API server refuses does not keep it from the rest, and is returned.
-func ReleaseAll(ctx context.Context, c client.Client, live observe.Reader) error {
-	r := releaser{writer: writer{client: c, live: live, memory: &memory{}}, reader: live, patient: time.Now().Add(farewellPatience)}
+func All(ctx context.Context, c client.Client, live observe.Reader) error {
+	r := releaser{writer: write.Writer{Client: c, Live: live, Memory: &write.Memory{}}, reader: live, patient: time.Now().Add(farewellPatience)}
 	return wait.PollUntilContextCancel(ctx, releaseEvery, true, func(ctx context.Context) (bool, error) {
 		updates, updatesErr := r.releaseUpdates(ctx)
 		gates, gatesErr := r.openGates(ctx)
@@ -36,7 +38,7 @@ func ReleaseAll(ctx context.Context, c client.Client, live observe.Reader) error
 }
 
 type releaser struct {
-	writer writer
+	writer write.Writer
 	reader observe.Reader
 	// patient: until then a pod that was just patched stays out of service, lest its old containers be taken for the new ones.
 	patient time.Time
@@ -137,8 +139,8 @@ func (r releaser) release(ctx context.Context, workload types.NamespacedName, re
 		return false, nil
 	}
 	plan := rollout.Release(inplace.Reason{Code: inplace.CodeUninstalled, Message: "Stayput is being uninstalled"})
-	done := r.writer.carryOut(ctx, workload, plan.Steps)
-	return done.outdated, done.err
+	done := r.writer.CarryOut(ctx, workload, plan.Steps)
+	return done.Outdated, done.Err
 }
 
 // openGates opens every gate that is not open, in whatever namespace; done unless some pod changed under it.
@@ -159,9 +161,9 @@ func (r releaser) openGates(ctx context.Context) (done bool, err error) {
 			done = false
 			continue
 		}
-		_, err := r.writer.carry(ctx, step)
+		_, err := r.writer.Carry(ctx, step)
 		switch {
-		case isOutdated(err):
+		case write.IsOutdated(err):
 			done = false
 		case err != nil:
 			failed = append(failed, fmt.Errorf("opening the gate of pod %s: %w", client.ObjectKeyFromObject(pod), err))
@@ -182,6 +184,6 @@ func (r releaser) deletePullers(ctx context.Context) (done bool, err error) {
 			steps = append(steps, inplace.DeletePuller{Pod: &list.Items[i], Why: "Stayput is being uninstalled"})
 		}
 	}
-	all := r.writer.carryOut(ctx, types.NamespacedName{}, steps)
-	return !all.outdated, all.err
+	all := r.writer.CarryOut(ctx, types.NamespacedName{}, steps)
+	return !all.Outdated, all.Err
 }

@@ -1,4 +1,4 @@
-package controller
+package gate
 
 import (
 	"context"
@@ -7,8 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stayput/stayput/controller/write"
+
 	authorizationv1 "k8s.io/api/authorization/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -32,8 +36,8 @@ const (
 // Prober finds out whether this process could open the gate of a pod born now. A gate that nobody can open keeps its pod from
 // serving for ever, so gates are only promised by a process that has just shown it can keep the promise.
 type Prober struct {
-	client client.Client
-	cache  cache.Cache
+	Client client.Client
+	Cache  cache.Cache
 	// proved is the time of the last proof, in Unix nanoseconds; 0 if it failed.
 	proved atomic.Int64
 }
@@ -48,7 +52,7 @@ func (p *Prober) NeedLeaderElection() bool { return false }
 
 // Start waits until pods are watched, then probes every 30 s, after a failure every 5 s, until the context ends.
 func (p *Prober) Start(ctx context.Context) error {
-	if _, err := p.cache.GetInformer(ctx, &corev1.Pod{}); err != nil {
+	if _, err := p.Cache.GetInformer(ctx, &corev1.Pod{}); err != nil {
 		return fmt.Errorf("waiting for the pod informer: %w", err)
 	}
 	for {
@@ -101,7 +105,7 @@ func (p *Prober) tryWrite(ctx context.Context) error {
 // gatedPods returns a few live pods with our gate, no two of one namespace.
 func (p *Prober) gatedPods(ctx context.Context) ([]*corev1.Pod, error) {
 	list := &corev1.PodList{}
-	if err := p.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	var pods []*corev1.Pod
@@ -121,7 +125,7 @@ func (p *Prober) dryRun(ctx context.Context, pod *corev1.Pod) error {
 	target := &corev1.Pod{}
 	target.Namespace, target.Name = pod.Namespace, pod.Name
 	body := fmt.Sprintf(`[{"op":"test","path":"/metadata/uid","value":%q}]`, pod.UID)
-	return p.client.Status().Patch(ctx, target, client.RawPatch(types.JSONPatchType, []byte(body)), client.DryRunAll, FieldOwner)
+	return p.Client.Status().Patch(ctx, target, client.RawPatch(types.JSONPatchType, []byte(body)), client.DryRunAll, write.FieldOwner)
 }
 
 // mayWrite asks the API server whether we may patch the status of pods.
@@ -129,7 +133,7 @@ func (p *Prober) mayWrite(ctx context.Context) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Subresource: "status"},
 	}}
-	if err := p.client.Create(ctx, review); err != nil {
+	if err := p.Client.Create(ctx, review); err != nil {
 		return err
 	}
 	if !review.Status.Allowed {

@@ -1,4 +1,4 @@
-package controller
+package report
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -7,8 +7,8 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// metrics counts updates in place. Durations are in seconds.
-type metrics struct {
+// Metrics counts updates in place. Durations are in seconds.
+type Metrics struct {
 	started     *prometheus.CounterVec
 	completed   *prometheus.CounterVec
 	failed      *prometheus.CounterVec
@@ -18,17 +18,17 @@ type metrics struct {
 	unavailable prometheus.Histogram
 	inFlight    prometheus.Gauge
 	stalled     prometheus.Gauge
-	pullers     prometheus.Counter
+	Pullers     prometheus.Counter
 	pullsFailed prometheus.Counter
 	bypassed    *prometheus.CounterVec
 }
 
 // RegisterMetrics registers the metrics without a controller: for who describes them.
-func RegisterMetrics(registry prometheus.Registerer) { newMetrics(registry) }
+func RegisterMetrics(registry prometheus.Registerer) { NewMetrics(registry) }
 
-// newMetrics makes the metrics and registers them.
-func newMetrics(registry prometheus.Registerer) *metrics {
-	m := &metrics{
+// NewMetrics makes the metrics and registers them.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
 		started:     counter("updates_started_total", "Updates of Deployments and DaemonSets begun in place.", "mode"),
 		completed:   counter("updates_completed_total", "Updates of Deployments and DaemonSets completed in place.", "mode"),
 		failed:      counter("updates_failed_total", "Updates begun in place and not completed so: released to the native controller, stalled or deleted.", "mode", "reason"),
@@ -38,17 +38,17 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		unavailable: histogram("pod_unavailable_seconds", "Time a pod was not Ready during its update in place.", prometheus.ExponentialBuckets(0.25, 2, 12)),
 		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_in_flight", Help: "Deployments and DaemonSets being updated in place."}),
 		stalled:     prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_stalled", Help: "Deployments whose update in place has made no progress for progressDeadlineSeconds."}),
-		pullers:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pullers_created_total", Help: "Pods created to have a node pull images before containers stop."}),
+		Pullers:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pullers_created_total", Help: "Pods created to have a node pull images before containers stop."}),
 		pullsFailed: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "image_pulls_failed_total", Help: "Images that could not be pulled, each once per update and message."}),
 		bypassed:    counter("webhook_bypassed_total", "Updates in which a native controller's write that a webhook should have held was not, by kind of workload.", "kind"),
 	}
-	registry.MustRegister(m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable, m.inFlight, m.stalled, m.pullers, m.pullsFailed, m.bypassed)
+	registry.MustRegister(m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable, m.inFlight, m.stalled, m.Pullers, m.pullsFailed, m.bypassed)
 	m.begin()
 	return m
 }
 
 // begin has counters at zero: Prometheus does not see a series rise that begins with its first value. Reasons of failures are too many.
-func (m *metrics) begin() {
+func (m *Metrics) begin() {
 	for _, kind := range kinds.All {
 		m.bypassed.WithLabelValues(kind.Workload.Name)
 	}
