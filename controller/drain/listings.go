@@ -95,20 +95,33 @@ func (l *Listings) OnDelete(object any) {
 func (l *Listings) see(before, after any, now time.Time) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
-	if slice, ok := either[*discoveryv1.EndpointSlice](before, after); ok {
-		of := l.of(slice.Namespace)
-		old, _ := before.(*discoveryv1.EndpointSlice)
-		current, _ := after.(*discoveryv1.EndpointSlice)
-		put(of.slices, slice.Name, current)
-		of.left(old, current, now)
+	note(l, before, after, now, func(of *listing) map[string]*discoveryv1.EndpointSlice { return of.slices }, (*listing).left)
+	note(l, before, after, now, func(of *listing) map[string]*corev1.Service { return of.services }, (*listing).deselected)
+}
+
+// object is a T that is used through its pointer.
+type object[T any] interface {
+	*T
+	client.Object
+}
+
+// note puts what is there now among those of its type, and has it remembered what has gone; nothing if the change is of another type.
+func note[T any, P object[T]](
+	l *Listings, before, after any, now time.Time, all func(*listing) map[string]P, remember func(of *listing, before, after P, now time.Time),
+) {
+	seen, ok := either[P](before, after)
+	if !ok {
+		return
 	}
-	if service, ok := either[*corev1.Service](before, after); ok {
-		of := l.of(service.Namespace)
-		old, _ := before.(*corev1.Service)
-		current, _ := after.(*corev1.Service)
-		put(of.services, service.Name, current)
-		of.deselected(old, current, now)
+	of := l.of(seen.GetNamespace())
+	old, _ := before.(P)
+	current, _ := after.(P)
+	if current == nil {
+		delete(all(of), seen.GetName())
+	} else {
+		all(of)[seen.GetName()] = current
 	}
+	remember(of, old, current, now)
 }
 
 // either returns the object after a change, or else the one before it.
@@ -118,14 +131,6 @@ func either[T any](before, after any) (T, bool) {
 	}
 	object, ok := before.(T)
 	return object, ok
-}
-
-func put[T any](all map[string]*T, name string, current *T) {
-	if current == nil {
-		delete(all, name)
-		return
-	}
-	all[name] = current
 }
 
 func (l *Listings) of(namespace string) *listing {
