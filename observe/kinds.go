@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -37,6 +39,12 @@ type Type struct {
 	sizeOf       func(client.Object) int
 	stubOf       func(object client.Object, size int) client.Object
 	controllerOf func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error)
+}
+
+// Resource is where the API server has objects of the type.
+func (t Type) Resource() schema.GroupVersionResource {
+	resource, _ := apimeta.UnsafeGuessKindToResource(GroupVersion.WithKind(t.Name))
+	return resource
 }
 
 // typeOf is the type of group apps and that name: how large its objects are, and what their stubs have besides metadata.
