@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -62,16 +63,11 @@ func (r Reader) DaemonSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.Daem
 
 // DaemonRolloutOf reads what belongs to the given DaemonSet, which may be one that is not stored yet, without nodes.
 func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *inplace.DaemonSet) (*inplace.DaemonRollout, error) {
-	mode, settings, err := r.policy(ctx, daemonSet.Namespace, daemonSet.Labels)
+	orders, err := r.ordersFor(ctx, daemonSet)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &inplace.DaemonRollout{DaemonSet: daemonSet, Mode: mode, Settings: settings, Rules: r.Rules}
-	record, err := r.Hold.Recorded(ctx, daemonSet.UID)
-	if err != nil {
-		return nil, err
-	}
-	rollout.Recorded = record.Hash
+	rollout := &inplace.DaemonRollout{DaemonSet: daemonSet, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: r.Rules}
 	of := selected{daemonSet, daemonSet.Spec.Selector}
 	revisions, load, err := owned[inplace.ControllerRevision](ctx, r, &inplace.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
 	if err != nil {
@@ -118,20 +114,12 @@ func (r Reader) refresh(ctx context.Context, rollout *inplace.DaemonRollout, nam
 	if err != nil {
 		return err
 	}
-	for _, pod := range rollout.Pods {
-		if pod.Spec.NodeName != name {
-			pods = append(pods, pod)
-		}
-	}
-	nodes := []*corev1.Node{}
-	for _, each := range rollout.Nodes {
-		if each.Name != name {
-			nodes = append(nodes, each)
-		}
-	}
+	nodes := slices.DeleteFunc(slices.Clone(rollout.Nodes), func(other *corev1.Node) bool { return other.Name == name })
 	if node != nil {
 		nodes = append(nodes, node)
 	}
+	elsewhere := slices.DeleteFunc(slices.Clone(rollout.Pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == name })
+	pods = append(pods, elsewhere...)
 	rollout.Pods, rollout.Nodes, rollout.Unread = pods, nodes, cmp.Or(rollout.Unread, load.unread())
 	return nil
 }

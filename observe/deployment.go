@@ -88,16 +88,11 @@ func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.Rep
 
 // RolloutOf reads what belongs to the given Deployment, which may be one that is not stored yet.
 func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (*inplace.Rollout, error) {
-	mode, settings, err := r.policy(ctx, deployment.Namespace, deployment.Labels)
+	orders, err := r.ordersFor(ctx, deployment)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &inplace.Rollout{Deployment: deployment, Mode: mode, Settings: settings, Rules: r.Rules}
-	record, err := r.Hold.Recorded(ctx, deployment.UID)
-	if err != nil {
-		return nil, err
-	}
-	rollout.Recorded = record.Hash
+	rollout := &inplace.Rollout{Deployment: deployment, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: r.Rules}
 	of := selected{deployment, deployment.Spec.Selector}
 	replicaSets, sets, err := owned[inplace.ReplicaSet](ctx, r, &inplace.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
 	if err != nil {

@@ -64,6 +64,22 @@ func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map
 	return inplace.ModeOf(ns.Labels, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
 }
 
+// orders are how the update of a workload is to be made: by labels, and by the record of one that was given back.
+type orders struct {
+	mode     inplace.Mode
+	settings inplace.Settings
+	recorded string
+}
+
+func (r Reader) ordersFor(ctx context.Context, workload client.Object) (orders, error) {
+	mode, settings, err := r.policy(ctx, workload.GetNamespace(), workload.GetLabels())
+	if err != nil {
+		return orders{}, err
+	}
+	record, err := r.Hold.Recorded(ctx, workload.GetUID())
+	return orders{mode, settings, record.Hash}, err
+}
+
 // WorkloadOf reads the workload whose pod it is, or whose puller; nil if there is none.
 func (r Reader) WorkloadOf(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
 	controlled, err := r.underWorkload(ctx, pod)
