@@ -60,11 +60,7 @@ func newManager(ctx context.Context, o options, certificate *certwatcher.CertWat
 	if err != nil {
 		return nil, err
 	}
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, err
-	}
-	direct, err := client.New(config, client.Options{Scheme: scheme})
+	direct, err := clientOver(config)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +69,7 @@ func newManager(ctx context.Context, o options, certificate *certwatcher.CertWat
 		return nil, err
 	}
 	return ctrl.NewManager(config, manager.Options{
-		Scheme:                     scheme,
+		Scheme:                     direct.Scheme(),
 		Cache:                      cacheOptions(o.namespace, keep),
 		Metrics:                    metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:     o.healthAddress,

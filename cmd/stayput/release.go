@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/controller/release"
@@ -25,6 +26,10 @@ func directClient() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return clientOver(config)
+}
+
+func clientOver(config *rest.Config) (client.Client, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
