@@ -5,8 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stayput/stayput/controller/internal/fixture"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -15,13 +19,13 @@ import (
 )
 
 func claim(name string, modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
-	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: name},
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: modes}}
 }
 
 // withClaims gives old and new pods volumes of claims.
 func (c *cluster) withClaims(names ...string) {
-	c.t.Helper()
+	c.T.Helper()
 	var volumes []string
 	for _, name := range names {
 		volumes = append(volumes, `{"name":"`+name+`","persistentVolumeClaim":{"claimName":"`+name+`"}}`)
@@ -33,13 +37,13 @@ func (c *cluster) withClaims(names ...string) {
 		c.do(err)
 		return parsed
 	}
-	deployment := c.snapshot().rollout.Deployment
+	deployment := c.Snapshot().Seen.Deployment
 	deployment.Spec.Template = with(deployment.Spec.Template)
-	c.do(c.Update(c.t.Context(), deployment))
+	c.do(c.Update(c.T.Context(), deployment))
 	for _, name := range []string{"web-old", "web-new"} {
-		replicaSet := c.replicaSet(name)
+		replicaSet := c.ReplicaSet(name)
 		replicaSet.Spec.Template = with(replicaSet.Spec.Template)
-		c.do(c.Update(c.t.Context(), replicaSet))
+		c.do(c.Update(c.T.Context(), replicaSet))
 	}
 }
 
@@ -80,14 +84,14 @@ func TestReadsClaimsOncePerUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, read := newCluster(t), &reading{}
 			for _, claim := range test.claims {
-				h.add(claim)
+				h.Add(claim)
 			}
 			h.withClaims(test.names...)
 			read.of(h)
 			hand := h.rehearsing(nil)
 			r := hand.reconciler(nil)
 			hand.reconcileTimes(r, 4)
-			if got := r.rehearsals.of(web).Claim; got != test.want || strings.Join(read.asked, " ") != test.asked || !hand.begun() {
+			if got := r.rehearsals.of(fixture.Web).Claim; got != test.want || strings.Join(read.asked, " ") != test.asked || !hand.begun() {
 				t.Errorf("claim %q is for one node, asked for %v, begun %t", got, read.asked, hand.begun())
 			}
 		})
@@ -99,21 +103,21 @@ func TestClaimsThatCannotBeRead(t *testing.T) {
 		err   error
 		waits bool
 	}{
-		"not allowed": {apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "a", errText("no")), false},
-		"a failure":   {apierrors.NewInternalError(errText("away")), true},
+		"not allowed": {apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "a", fixture.ErrText("no")), false},
+		"a failure":   {apierrors.NewInternalError(fixture.ErrText("away")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, read := newCluster(t), &reading{failing: test.err, failed: 1}
-			h.add(claim("a", corev1.ReadWriteOnce))
+			h.Add(claim("a", corev1.ReadWriteOnce))
 			h.withClaims("a")
 			read.of(h)
 			r := h.reconciler(nil)
 			h.reconcile(r)
-			if answered := r.rehearsals.of(web).Target != ""; answered == test.waits {
+			if answered := r.rehearsals.of(fixture.Web).Target != ""; answered == test.waits {
 				t.Errorf("the first attempt is an answer: %t", answered)
 			}
 			h.reconcile(r)
-			if got := r.rehearsals.of(web).Claim; test.waits && got != "a" {
+			if got := r.rehearsals.of(fixture.Web).Claim; test.waits && got != "a" {
 				t.Errorf("after the second attempt claim %q is for one node", got)
 			}
 		})

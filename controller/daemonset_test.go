@@ -5,38 +5,46 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stayput/stayput/controller/drain"
+	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/controller/release"
+	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/controller/write"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
 
 // withDaemons adds a DaemonSet of two pods that was just given a new image. It has the name of the Deployment.
 func (c *cluster) withDaemons() *cluster {
-	c.t.Helper()
+	c.T.Helper()
 	objects := []client.Object{
-		decode[inplace.DaemonSet](c.t, daemonSetJSON),
-		decode[inplace.ControllerRevision](c.t, fmt.Sprintf(controllerRevisionJSON, "old", 1, "app:1")),
-		decode[inplace.ControllerRevision](c.t, fmt.Sprintf(controllerRevisionJSON, "new", 2, "app:2")),
+		fixture.Decode[inplace.DaemonSet](c.T, daemonSetJSON),
+		fixture.Decode[inplace.ControllerRevision](c.T, fmt.Sprintf(controllerRevisionJSON, "old", 1, "app:1")),
+		fixture.Decode[inplace.ControllerRevision](c.T, fmt.Sprintf(controllerRevisionJSON, "new", 2, "app:2")),
 	}
 	for _, name := range []string{"one", "two"} {
 		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
-		pod := decode[corev1.Pod](c.t, fmt.Sprintf(podJSON, "agent-"+name))
+		pod := fixture.Decode[corev1.Pod](c.T, fmt.Sprintf(fixture.PodJSON, "agent-"+name))
 		pod.Labels = map[string]string{"app": "agent", "controller-revision-hash": "old"}
 		pod.OwnerReferences[0].Kind, pod.OwnerReferences[0].Name, pod.OwnerReferences[0].UID = "DaemonSet", "web", "agent"
 		pod.Spec.NodeName = name
 		objects = append(objects, pod)
 	}
 	for _, object := range objects {
-		if err := c.Create(c.t.Context(), object); err != nil {
-			c.t.Fatal(err)
+		if err := c.Create(c.T.Context(), object); err != nil {
+			c.T.Fatal(err)
 		}
 	}
 	return c
@@ -64,19 +72,19 @@ const controllerRevisionJSON = `{
 func (c *cluster) daemonReconciler() *Reconciler {
 	live := observe.Reader{Reader: c}
 	return &Reconciler{
-		cached: daemonSets(live), live: daemonSets(live),
-		drains:   &drains{cached: live, live: live},
+		cached: kinds.DaemonSets.Source(live), live: kinds.DaemonSets.Source(live),
+		drains:   &drain.Drains{Cached: live, Live: live},
 		quotas:   live,
-		writer:   writer{client: c, live: c, memory: &memory{}},
-		reporter: newReporter(daemonSetKind, c.recorder, c.metrics),
+		writer:   write.Writer{Client: c, Live: c, Memory: &write.Memory{}},
+		Reporter: report.New(kinds.DaemonSets, c.Recorder, c.metrics),
 	}
 }
 
 func (c *cluster) controllerRevision(name string) *inplace.ControllerRevision {
-	c.t.Helper()
+	c.T.Helper()
 	revision := &inplace.ControllerRevision{}
-	if err := c.Get(c.t.Context(), types.NamespacedName{Namespace: web.Namespace, Name: name}, revision); err != nil {
-		c.t.Fatal(err)
+	if err := c.Get(c.T.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: name}, revision); err != nil {
+		c.T.Fatal(err)
 	}
 	return revision
 }
@@ -89,7 +97,7 @@ func TestReconcileDaemonSet(t *testing.T) {
 	if !inplace.Settling(c.controllerRevision("web-new")) || inplace.Settling(c.controllerRevision("web-old")) {
 		t.Error("not just the target is marked")
 	}
-	wantTold(t, c.recorder, "Normal "+EventStarted+" Moving running pods to ControllerRevision web-new")
+	fixture.WantTold(t, c.Recorder, "Normal "+report.EventStarted+" Moving running pods to ControllerRevision web-new")
 	before, after := c.controllerRevision("web-old").Data, c.controllerRevision("web-new").Data
 	if !json.Valid(after) || len(before) != len(after) {
 		t.Errorf("the mark changed the data of the revision: %s", after)
@@ -98,7 +106,7 @@ func TestReconcileDaemonSet(t *testing.T) {
 	closedPods := 0
 	for _, name := range []string{"agent-one", "agent-two"} {
 		pod := &corev1.Pod{}
-		if err := c.Get(t.Context(), types.NamespacedName{Namespace: web.Namespace, Name: name}, pod); err != nil {
+		if err := c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: name}, pod); err != nil {
 			t.Fatal(err)
 		}
 		if inplace.Closed(pod) {
@@ -112,28 +120,28 @@ func TestReconcileDaemonSet(t *testing.T) {
 
 func TestReconcileReleasesADaemonSet(t *testing.T) {
 	c := newCluster(t).withDaemons()
-	c.refuse = func(object client.Object, _ string) error {
+	c.Refuse = func(object client.Object, _ string) error {
 		if _, isPod := object.(*corev1.Pod); isPod {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, object.GetName(), errText("policy no-patches"))
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, object.GetName(), fixture.ErrText("policy no-patches"))
 		}
 		return nil
 	}
 	r := c.daemonReconciler()
 	c.start(r)
 	c.reconcile(r)
-	told(c.recorder)
-	if _, err := r.Reconcile(t.Context(), request); err != nil {
+	fixture.Told(c.Recorder)
+	if _, err := r.Reconcile(t.Context(), fixture.Request); err != nil {
 		t.Fatal(err)
 	}
 	if revision := c.controllerRevision("web-new"); !inplace.Released(revision) || inplace.Settling(revision) {
 		t.Errorf("labels of the target are %v, want it released", revision.Labels)
 	}
-	wantTold(t, c.recorder, "Warning "+EventReleased+" Left to the DaemonSet controller: ")
+	fixture.WantTold(t, c.Recorder, "Warning "+report.EventReleased+" Left to the DaemonSet controller: ")
 }
 
 func TestReleaseAllReleasesDaemonSets(t *testing.T) {
 	c := newCluster(t).withDaemons()
-	if err := ReleaseAll(t.Context(), c, observe.Reader{Reader: c}); err != nil {
+	if err := release.All(t.Context(), c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
 	if !inplace.Released(c.controllerRevision("web-new")) {
@@ -143,12 +151,12 @@ func TestReleaseAllReleasesDaemonSets(t *testing.T) {
 
 func TestRouterOfDaemonSets(t *testing.T) {
 	c := newCluster(t).withDaemons()
-	route := router{observe.Reader{Reader: c}, daemonSetKind}
+	route := router{observe.Reader{Reader: c}, kinds.DaemonSets}
 	pod := &corev1.Pod{}
-	if err := c.Get(t.Context(), types.NamespacedName{Namespace: web.Namespace, Name: "agent-one"}, pod); err != nil {
+	if err := c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "agent-one"}, pod); err != nil {
 		t.Fatal(err)
 	}
-	other := c.snapshot().rollout.Pods[0]
+	other := c.Snapshot().Seen.Pods[0]
 	marked := c.controllerRevision("web-new")
 	marked.Labels[inplace.LabelSettling] = "1"
 	for _, labelled := range []bool{true, false} {
@@ -156,8 +164,8 @@ func TestRouterOfDaemonSets(t *testing.T) {
 			c.unlabel()
 		}
 		for what, test := range map[string]struct{ woken, want bool }{
-			"pod":                 {len(route.daemon(t.Context(), pod)) == 1, labelled},
-			"pod of a Deployment": {len(route.daemon(t.Context(), other)) == 1, false},
+			"pod":                 {len(route.pod(t.Context(), pod)) == 1, labelled},
+			"pod of a Deployment": {len(route.pod(t.Context(), other)) == 1, false},
 			"node":                {len(route.node(t.Context(), &corev1.Node{})) == 1, labelled},
 			"revision":            {len(route.revision(t.Context(), c.controllerRevision("web-new"))) == 1, labelled},
 			"marked revision":     {len(route.revision(t.Context(), marked)) == 1, true},
@@ -166,26 +174,6 @@ func TestRouterOfDaemonSets(t *testing.T) {
 			if test.woken != test.want {
 				t.Errorf("%s, namespace labelled %t: woken is %t", what, labelled, test.woken)
 			}
-		}
-	}
-}
-
-func TestNodeMatters(t *testing.T) {
-	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
-	for what, test := range map[string]struct {
-		change func(*corev1.Node)
-		passes bool
-	}{
-		"heartbeat": {func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }, false},
-		"readiness": {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, true},
-		"label":     {func(n *corev1.Node) { n.Labels = map[string]string{"disk": "ssd"} }, true},
-		"taint":     {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoExecute}} }, true},
-	} {
-		before := &corev1.Node{Status: *ready.DeepCopy()}
-		after := before.DeepCopy()
-		test.change(after)
-		if passes := nodeMatters.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); passes != test.passes {
-			t.Errorf("%s passes %t", what, passes)
 		}
 	}
 }

@@ -5,7 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/controller/report"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,9 +19,9 @@ import (
 
 // start reconciles until the first writes: a new process first makes sure that its cache is no older than its predecessor.
 func (c *cluster) start(r *Reconciler) {
-	c.t.Helper()
-	if result := c.reconcile(r); result.RequeueAfter != soon || c.patches != 0 {
-		c.t.Fatalf("first reconcile: %+v and %d patches, want none before the live versions are known", result, c.patches)
+	c.T.Helper()
+	if result := c.reconcile(r); result.RequeueAfter != soon || c.Patches != 0 {
+		c.T.Fatalf("first reconcile: %+v and %d patches, want none before the live versions are known", result, c.Patches)
 	}
 }
 
@@ -27,38 +31,38 @@ func TestReconcileMarksFirst(t *testing.T) {
 	c.start(r)
 	c.reconcile(r)
 	for _, name := range []string{"web-old", "web-new"} {
-		if !inplace.Settling(c.replicaSet(name)) {
+		if !inplace.Settling(c.ReplicaSet(name)) {
 			t.Errorf("%s is not marked", name)
 		}
 	}
-	wantTold(t, c.recorder, "Normal "+EventStarted+" Moving running pods to ReplicaSet web-new")
+	fixture.WantTold(t, c.Recorder, "Normal "+report.EventStarted+" Moving running pods to ReplicaSet web-new")
 }
 
 func TestReconcileWaitsForItsOwnWrites(t *testing.T) {
 	c := newCluster(t)
-	r := c.reconciler(c.snapshot())
+	r := c.reconciler(c.Snapshot())
 	c.start(r)
 	c.reconcile(r)
-	before := c.patches
+	before := c.Patches
 	if result := c.reconcile(r); result.RequeueAfter != lookAgain {
 		t.Errorf("requeued after %s, want %s", result.RequeueAfter, lookAgain)
 	}
-	if c.patches != before {
-		t.Errorf("%d patches were planned on a cache older than our writes", c.patches-before)
+	if c.Patches != before {
+		t.Errorf("%d patches were planned on a cache older than our writes", c.Patches-before)
 	}
 	r.cached = r.live
 	c.reconcile(r) // the marks are stored: a gate closes
 	c.kubeletSeesGates()
 	c.reconcile(r)
-	if got := *c.replicaSet("web-old").Spec.Replicas; got != 2 {
+	if got := *c.ReplicaSet("web-old").Spec.Replicas; got != 2 {
 		t.Errorf("the cache has caught up and a pod is drained, but the source wants %d replicas, not 2", got)
 	}
 }
 
 // kubeletSeesGates makes the pods whose gate is closed unready.
 func (c *cluster) kubeletSeesGates() {
-	c.t.Helper()
-	for _, pod := range c.snapshot().rollout.Pods {
+	c.T.Helper()
+	for _, pod := range c.Snapshot().Seen.Pods {
 		if !inplace.Closed(pod) {
 			continue
 		}
@@ -67,39 +71,39 @@ func (c *cluster) kubeletSeesGates() {
 				pod.Status.Conditions[i].Status, pod.Status.Conditions[i].Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
 			}
 		}
-		if err := c.Status().Update(c.t.Context(), pod); err != nil {
-			c.t.Fatal(err)
+		if err := c.Status().Update(c.T.Context(), pod); err != nil {
+			c.T.Fatal(err)
 		}
 	}
 }
 
 func TestReconcileWaitsForThePredecessorsWrites(t *testing.T) {
 	c := newCluster(t)
-	stale := c.snapshot()
+	stale := c.Snapshot()
 	predecessor := c.reconciler(nil)
 	c.start(predecessor)
 	c.reconcile(predecessor)
-	before := c.patches
+	before := c.Patches
 
 	successor := c.reconciler(stale)
 	for range 3 {
 		c.reconcile(successor)
 	}
-	if c.patches != before {
-		t.Errorf("%d patches were planned on a cache older than the predecessor's writes", c.patches-before)
+	if c.Patches != before {
+		t.Errorf("%d patches were planned on a cache older than the predecessor's writes", c.Patches-before)
 	}
 }
 
 func TestReconcileLeavesADeletedDeploymentAlone(t *testing.T) {
 	c := newCluster(t)
-	stale := c.snapshot()
-	if err := c.Delete(t.Context(), stale.rollout.Deployment.DeepCopyObject().(client.Object)); err != nil {
+	stale := c.Snapshot()
+	if err := c.Delete(t.Context(), stale.Seen.Deployment.DeepCopyObject().(client.Object)); err != nil {
 		t.Fatal(err)
 	}
 	r := c.reconciler(stale)
 	for range 2 {
-		if result := c.reconcile(r); result.RequeueAfter != lookAgain || c.patches != 0 {
-			t.Errorf("%+v and %d patches, want to wait for the cache to see the deletion", result, c.patches)
+		if result := c.reconcile(r); result.RequeueAfter != lookAgain || c.Patches != 0 {
+			t.Errorf("%+v and %d patches, want to wait for the cache to see the deletion", result, c.Patches)
 		}
 	}
 }
@@ -109,17 +113,17 @@ func TestReconcileTakesOverSilently(t *testing.T) {
 	predecessor := c.reconciler(nil)
 	c.start(predecessor)
 	c.reconcile(predecessor)
-	told(c.recorder)
+	fixture.Told(c.Recorder)
 
 	successor := c.reconciler(nil)
 	c.reconcile(successor)
 	c.reconcile(successor)
-	wantTold(t, c.recorder)
+	fixture.WantTold(t, c.Recorder)
 }
 
 func TestReconcileConflictIsQuiet(t *testing.T) {
 	c := newCluster(t)
-	c.refuse = func(object client.Object, _ string) error {
+	c.Refuse = func(object client.Object, _ string) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "replicasets"}, object.GetName(), nil)
 	}
 	r := c.reconciler(nil)
@@ -127,70 +131,70 @@ func TestReconcileConflictIsQuiet(t *testing.T) {
 	if result := c.reconcile(r); result.RequeueAfter <= 0 || result.RequeueAfter > lookAgain {
 		t.Errorf("requeued after %s, want at most %s", result.RequeueAfter, lookAgain)
 	}
-	wantTold(t, c.recorder)
+	fixture.WantTold(t, c.Recorder)
 }
 
 func TestReconcileReleasesWhatIsRefused(t *testing.T) {
 	c := newCluster(t)
-	c.refuse = func(_ client.Object, patch string) error {
+	c.Refuse = func(_ client.Object, patch string) error {
 		if strings.Contains(patch, "settling") {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "replicasets"}, "web-old", errText("policy no-marks"))
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "replicasets"}, "web-old", fixture.ErrText("policy no-marks"))
 		}
 		return nil
 	}
 	r := c.reconciler(nil)
 	c.start(r)
 	c.reconcile(r)
-	if c.replicaSet("web-new").Labels[inplace.LabelReleased] == "" {
+	if c.ReplicaSet("web-new").Labels[inplace.LabelReleased] == "" {
 		t.Error("the target is not marked as released")
 	}
-	wantTold(t, c.recorder, "policy no-marks")
+	fixture.WantTold(t, c.Recorder, "policy no-marks")
 }
 
 // Who refuses marks refuses the label of a release as well. No pod may be taken out of service for what turns out not to be ours to do.
 func TestReconcileRecordsAReleaseThatIsRefused(t *testing.T) {
 	c := newCluster(t)
-	c.refuse = func(object client.Object, _ string) error {
+	c.Refuse = func(object client.Object, _ string) error {
 		if _, is := object.(*inplace.ReplicaSet); is {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "replicasets"}, object.GetName(), errText("policy hands-off"))
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "replicasets"}, object.GetName(), fixture.ErrText("policy hands-off"))
 		}
 		return nil
 	}
 	r := c.reconciler(nil)
 	c.start(r)
 	for range 5 {
-		_, _ = r.Reconcile(t.Context(), request) // with the errors of what is refused
-		for _, pod := range c.snapshot().rollout.Pods {
+		_, _ = r.Reconcile(t.Context(), fixture.Request) // with the errors of what is refused
+		for _, pod := range c.Snapshot().Seen.Pods {
 			if inplace.Closed(pod) {
 				t.Fatalf("pod %s is taken out of service", pod.Name)
 			}
 		}
 	}
-	if verdict := c.snapshot().rollout.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
+	if verdict := c.Snapshot().Seen.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
 		t.Errorf("the verdict is %+v", verdict)
 	}
-	wantTold(t, c.recorder, "policy hands-off")
+	fixture.WantTold(t, c.Recorder, "policy hands-off")
 }
 
 func TestReconcileGivesBackWhatFailsForTooLong(t *testing.T) {
 	c := newCluster(t)
-	c.refuse = func(object client.Object, _ string) error {
+	c.Refuse = func(object client.Object, _ string) error {
 		if _, is := object.(*inplace.ReplicaSet); is {
-			return apierrors.NewInternalError(errText("failed calling webhook"))
+			return apierrors.NewInternalError(fixture.ErrText("failed calling webhook"))
 		}
 		return nil
 	}
 	r := c.reconciler(nil)
 	c.start(r)
-	if _, err := r.Reconcile(t.Context(), request); err == nil || !c.snapshot().rollout.Verdict().Held {
+	if _, err := r.Reconcile(t.Context(), fixture.Request); err == nil || !c.Snapshot().Seen.Verdict().Held {
 		t.Fatalf("given back at once (%v)", err)
 	}
-	r.failing.note(web, time.Now().Add(-failingPatience))
-	_, _ = r.Reconcile(t.Context(), request)
-	if verdict := c.snapshot().rollout.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
+	r.failing.note(fixture.Web, time.Now().Add(-failingPatience))
+	_, _ = r.Reconcile(t.Context(), fixture.Request)
+	if verdict := c.Snapshot().Seen.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
 		t.Errorf("two minutes later the verdict is %+v", verdict)
 	}
-	wantTold(t, c.recorder, "failed calling webhook")
+	fixture.WantTold(t, c.Recorder, "failed calling webhook")
 }
 
 func TestFailingIsForgotten(t *testing.T) {
@@ -201,8 +205,8 @@ func TestFailingIsForgotten(t *testing.T) {
 		tooLong bool
 	}{{0, false, false}, {failingPatience - 1, false, false}, {failingPatience, false, true}, {failingPatience, true, false}, {failingPatience, false, false}} {
 		if step.succeed {
-			f.forget(web)
-		} else if tooLong := f.tooLong(web, now.Add(step.after)); tooLong != step.tooLong {
+			f.forget(fixture.Web)
+		} else if tooLong := f.tooLong(fixture.Web, now.Add(step.after)); tooLong != step.tooLong {
 			t.Errorf("after %s it is too long: %t", step.after, tooLong)
 		}
 	}
@@ -210,14 +214,14 @@ func TestFailingIsForgotten(t *testing.T) {
 
 func TestReconcileRetriesWhatFails(t *testing.T) {
 	c := newCluster(t)
-	c.refuse = func(client.Object, string) error { return apierrors.NewInternalError(errText("etcd is away")) }
+	c.Refuse = func(client.Object, string) error { return apierrors.NewInternalError(fixture.ErrText("etcd is away")) }
 	r := c.reconciler(nil)
 	c.start(r)
-	_, err := r.Reconcile(t.Context(), request)
+	_, err := r.Reconcile(t.Context(), fixture.Request)
 	if err == nil || !strings.Contains(err.Error(), "etcd is away") {
 		t.Errorf("error %v, want that of the API server", err)
 	}
-	if c.replicaSet("web-new").Labels[inplace.LabelReleased] != "" {
+	if c.ReplicaSet("web-new").Labels[inplace.LabelReleased] != "" {
 		t.Error("released although nothing was refused")
 	}
 }
@@ -227,11 +231,11 @@ func TestReconcileForgetsWhatIsGone(t *testing.T) {
 	r := c.reconciler(nil)
 	c.start(r)
 	c.reconcile(r)
-	if err := c.Delete(t.Context(), c.snapshot().rollout.Deployment); err != nil {
+	if err := c.Delete(t.Context(), c.Snapshot().Seen.Deployment); err != nil {
 		t.Fatal(err)
 	}
 	c.reconcile(r)
-	if r.writer.memory.knows(web) || len(r.reporter.updates) != 0 {
+	if r.writer.Memory.Knows(fixture.Web) || len(r.Reporter.Updates) != 0 {
 		t.Error("a deleted Deployment is remembered")
 	}
 }
@@ -241,18 +245,18 @@ func TestReconcileClosesNoGateForAnOvertakenEdit(t *testing.T) {
 	r := c.reconciler(nil)
 	c.start(r)
 	c.reconcile(r) // marks
-	r = c.reconciler(c.snapshot())
+	r = c.reconciler(c.Snapshot())
 	c.reconcile(r) // remembers what is there
-	edited := decode[inplace.Deployment](t, deploymentJSON)
-	if err := c.Get(t.Context(), web, edited); err != nil {
+	edited := fixture.Decode[inplace.Deployment](t, fixture.DeploymentJSON)
+	if err := c.Get(t.Context(), fixture.Web, edited); err != nil {
 		t.Fatal(err)
 	}
 	edited.Generation++
 	if err := c.Update(t.Context(), edited); err != nil {
 		t.Fatal(err)
 	}
-	before := c.patches
-	if result := c.reconcile(r); result.RequeueAfter != lookAgain || c.patches != before {
-		t.Errorf("%d patches, requeued after %s", c.patches-before, result.RequeueAfter)
+	before := c.Patches
+	if result := c.reconcile(r); result.RequeueAfter != lookAgain || c.Patches != before {
+		t.Errorf("%d patches, requeued after %s", c.Patches-before, result.RequeueAfter)
 	}
 }

@@ -5,9 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/controller/release"
+	"github.com/stayput/stayput/controller/report"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,40 +22,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
 
 // pulling has the cluster pull first, each pod being on a node of its own.
 func (c *cluster) pulling() *cluster {
-	c.t.Helper()
+	c.T.Helper()
 	namespace := c.namespace()
 	namespace.Labels[inplace.LabelPrePullParallelism] = "2"
-	c.do(c.Update(c.t.Context(), namespace))
+	c.do(c.Update(c.T.Context(), namespace))
 	pods := &corev1.PodList{}
-	c.do(c.List(c.t.Context(), pods))
+	c.do(c.List(c.T.Context(), pods))
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if pod.Spec.NodeName == "" {
 			pod.Spec.NodeName = "node-of-" + pod.Name
-			c.do(c.Update(c.t.Context(), pod))
+			c.do(c.Update(c.T.Context(), pod))
 		}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
-		c.do(client.IgnoreNotFound(c.Delete(c.t.Context(), node)))
+		c.do(client.IgnoreNotFound(c.Delete(c.T.Context(), node)))
 		node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}, Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "containerd://2.4.2"}}}
-		c.do(c.Create(c.t.Context(), node))
+		c.do(c.Create(c.T.Context(), node))
 	}
 	return c
 }
 
 func (c *cluster) do(err error) {
-	c.t.Helper()
+	c.T.Helper()
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 }
 
@@ -61,21 +67,21 @@ func (c *cluster) pullingReconciler() *Reconciler { return c.reconciler(c.reader
 
 func (c *cluster) pullingDaemonReconciler() *Reconciler {
 	r := c.daemonReconciler()
-	r.cached, r.live = daemonSets(c.reader()), daemonSets(c.reader())
+	r.cached, r.live = kinds.DaemonSets.Source(c.reader()), kinds.DaemonSets.Source(c.reader())
 	return r
 }
 
 func (c *cluster) reconcileTimes(r *Reconciler, times int) {
-	c.t.Helper()
+	c.T.Helper()
 	for range times {
 		c.reconcile(r)
 	}
 }
 
 func (c *cluster) pullers() []*corev1.Pod {
-	c.t.Helper()
+	c.T.Helper()
 	list := &corev1.PodList{}
-	c.do(c.List(c.t.Context(), list, client.HasLabels{inplace.LabelPuller}))
+	c.do(c.List(c.T.Context(), list, client.HasLabels{inplace.LabelPuller}))
 	var pullers []*corev1.Pod
 	for i := range list.Items {
 		pullers = append(pullers, &list.Items[i])
@@ -85,18 +91,18 @@ func (c *cluster) pullers() []*corev1.Pod {
 
 // tell has the container of every puller be in that state.
 func (c *cluster) tell(state corev1.ContainerState) {
-	c.t.Helper()
+	c.T.Helper()
 	for _, puller := range c.pullers() {
 		puller.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "wait", State: state}}
-		c.do(c.Status().Update(c.t.Context(), puller))
+		c.do(c.Status().Update(c.T.Context(), puller))
 	}
 }
 
 // closed counts the pods taken out of service.
 func (c *cluster) closed() int {
-	c.t.Helper()
+	c.T.Helper()
 	list := &corev1.PodList{}
-	c.do(c.List(c.t.Context(), list))
+	c.do(c.List(c.T.Context(), list))
 	closed := 0
 	for i := range list.Items {
 		if inplace.Closed(&list.Items[i]) {
@@ -107,9 +113,9 @@ func (c *cluster) closed() int {
 }
 
 func (c *cluster) wantPullers(pullers, closed int) {
-	c.t.Helper()
+	c.T.Helper()
 	if got := len(c.pullers()); got != pullers || c.closed() != closed {
-		c.t.Fatalf("%d pullers and %d pods out of service, want %d and %d", got, c.closed(), pullers, closed)
+		c.T.Fatalf("%d pullers and %d pods out of service, want %d and %d", got, c.closed(), pullers, closed)
 	}
 }
 
@@ -118,7 +124,7 @@ func TestPullsFirst(t *testing.T) {
 	r := c.pullingReconciler()
 	c.reconcileTimes(r, 4)
 	c.wantPullers(2, 0)
-	if created := testutil.ToFloat64(c.metrics.pullers); created != 2 {
+	if created := testutil.ToFloat64(c.metrics.Pullers); created != 2 {
 		t.Errorf("%v pullers are counted", created)
 	}
 	c.tell(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
@@ -132,22 +138,22 @@ func TestBadImageIsToldOnce(t *testing.T) {
 	c := newCluster(t).pulling()
 	r := c.pullingReconciler()
 	c.reconcileTimes(r, 4)
-	told(c.recorder)
+	fixture.Told(c.Recorder)
 	c.tell(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "app:2: not found"}})
 	c.reconcileTimes(r, 2)
 	c.tell(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff",
 		Message: `Back-off pulling image "app:2": ErrImagePull: app:2: not found`}})
 	c.reconcileTimes(r, 2)
 	c.wantPullers(2, 0)
-	wantTold(t, c.recorder, "Warning ImagePullFailed Image app:2 cannot be pulled: app:2: not found")
+	fixture.WantTold(t, c.Recorder, "Warning ImagePullFailed Image app:2 cannot be pulled: app:2: not found")
 }
 
 func TestUndoDeletesPullers(t *testing.T) {
 	c := newCluster(t).pulling()
 	r := c.pullingReconciler()
 	c.reconcileTimes(r, 4)
-	deployment := c.snapshot().rollout.Deployment
-	deployment.Spec.Template = c.replicaSet("web-old").Spec.Template
+	deployment := c.Snapshot().Seen.Deployment
+	deployment.Spec.Template = c.ReplicaSet("web-old").Spec.Template
 	c.do(c.Update(t.Context(), deployment))
 	c.reconcileTimes(r, 2)
 	c.wantPullers(0, 0)
@@ -166,8 +172,8 @@ func (c *cluster) refusing(with error) *cluster {
 }
 
 func TestGoesOnWithoutPullers(t *testing.T) {
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errText("exceeded quota: q"))
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "full"}}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", fixture.ErrText("exceeded quota: q"))
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "full"}}
 	quota.Status.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("4")}
 	quota.Status.Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("3")}
 	for name, test := range map[string]struct {
@@ -175,7 +181,7 @@ func TestGoesOnWithoutPullers(t *testing.T) {
 		note   string
 	}{
 		"refused":   {func(c *cluster) { c.refusing(forbidden) }, "exceeded quota: q"},
-		"no room":   {func(c *cluster) { c.do(c.Create(c.t.Context(), quota.DeepCopy())) }, "ResourceQuota full has no room"},
+		"no room":   {func(c *cluster) { c.do(c.Create(c.T.Context(), quota.DeepCopy())) }, "ResourceQuota full has no room"},
 		"old nodes": {func(c *cluster) { c.age() }, `kubelet "v1.34.0"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +190,7 @@ func TestGoesOnWithoutPullers(t *testing.T) {
 			r := c.pullingReconciler()
 			c.reconcileTimes(r, 6)
 			c.wantPullers(0, 1)
-			told := strings.Join(told(c.recorder), "\n")
+			told := strings.Join(fixture.Told(c.Recorder), "\n")
 			if strings.Count(told, "PrePullSkipped") != 1 || !strings.Contains(told, test.note) {
 				t.Errorf("events are %q", told)
 			}
@@ -195,32 +201,32 @@ func TestGoesOnWithoutPullers(t *testing.T) {
 // age makes the nodes too old to mount images.
 func (c *cluster) age() {
 	nodes := &corev1.NodeList{}
-	c.do(c.List(c.t.Context(), nodes))
+	c.do(c.List(c.T.Context(), nodes))
 	for i := range nodes.Items {
 		nodes.Items[i].Status.NodeInfo.KubeletVersion = "v1.34.0"
-		c.do(c.Status().Update(c.t.Context(), &nodes.Items[i]))
+		c.do(c.Status().Update(c.T.Context(), &nodes.Items[i]))
 	}
 }
 
 func TestAPullerThatFailsForNowIsTriedAgain(t *testing.T) {
-	c := newCluster(t).pulling().refusing(apierrors.NewInternalError(errText("webhook")))
+	c := newCluster(t).pulling().refusing(apierrors.NewInternalError(fixture.ErrText("webhook")))
 	r := c.pullingReconciler()
 	var err error
 	for range 4 {
-		_, err = r.Reconcile(t.Context(), request)
+		_, err = r.Reconcile(t.Context(), fixture.Request)
 	}
 	if err == nil || !strings.Contains(err.Error(), "webhook") {
 		t.Errorf("error %v, want that of the puller", err)
 	}
 	c.wantPullers(0, 0)
-	if !inplace.Settling(c.replicaSet("web-new")) {
+	if !inplace.Settling(c.ReplicaSet("web-new")) {
 		t.Error("the other steps were not made")
 	}
 }
 
 func TestDaemonSetPullsFirst(t *testing.T) {
 	c := newCluster(t).withDaemons().pulling()
-	for _, pod := range c.snapshot().rollout.Pods { // whose nodes should run a pod of the DaemonSet
+	for _, pod := range c.Snapshot().Seen.Pods { // whose nodes should run a pod of the DaemonSet
 		c.do(c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}))
 	}
 	r := c.pullingDaemonReconciler()
@@ -230,15 +236,15 @@ func TestDaemonSetPullsFirst(t *testing.T) {
 		if owner := metav1.GetControllerOf(puller); owner.Kind != "ControllerRevision" || owner.Name != "web-new" {
 			t.Errorf("%s is controlled by %+v", puller.Name, owner)
 		}
-		woken := router{c.reader(), daemonSetKind}.daemon(t.Context(), puller)
-		if len(woken) != 1 || woken[0] != (reconcile.Request{NamespacedName: web}) {
+		woken := router{c.reader(), kinds.DaemonSets}.pod(t.Context(), puller)
+		if len(woken) != 1 || woken[0] != (reconcile.Request{NamespacedName: fixture.Web}) {
 			t.Errorf("the puller wakes %v", woken)
 		}
-		if woken := (router{c.reader(), deploymentKind}).pod(t.Context(), puller); len(woken) > 0 {
+		if woken := (router{c.reader(), kinds.Deployments}).pod(t.Context(), puller); len(woken) > 0 {
 			t.Errorf("the puller of a DaemonSet wakes Deployments %v", woken)
 		}
 	}
-	rollout, err := c.reader().DaemonRollout(t.Context(), web)
+	rollout, err := c.reader().DaemonRollout(t.Context(), fixture.Web)
 	if err != nil || len(rollout.Pods) != 2 || len(rollout.Pull.Pullers) != 2 {
 		t.Fatalf("pods %v, pullers %v, %v", rollout.Pods, rollout.Pull.Pullers, err)
 	}
@@ -252,7 +258,7 @@ func TestPullersWakeTheirDeploymentAnywhere(t *testing.T) {
 	c.reconcileTimes(c.pullingReconciler(), 4)
 	c.unlabel()
 	for _, puller := range c.pullers() {
-		if woken := (router{c.reader(), deploymentKind}).pod(t.Context(), puller); len(woken) != 1 || woken[0] != request {
+		if woken := (router{c.reader(), kinds.Deployments}).pod(t.Context(), puller); len(woken) != 1 || woken[0] != fixture.Request {
 			t.Errorf("the puller wakes %v", woken)
 		}
 	}
@@ -266,7 +272,7 @@ func TestReleaseAllDeletesPullers(t *testing.T) {
 	stray := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "stray", UID: types.UID("stray"),
 		Labels: map[string]string{inplace.LabelPuller: "gone"}}}
 	c.do(c.Create(t.Context(), stray))
-	c.do(ReleaseAll(t.Context(), c, c.reader()))
+	c.do(release.All(t.Context(), c, c.reader()))
 	c.wantPullers(0, 0)
 }
 
@@ -288,7 +294,7 @@ func TestStrangerHasThePullersName(t *testing.T) {
 			for _, made := range c.pullers() {
 				c.do(c.Delete(t.Context(), made))
 			}
-			told(c.recorder)
+			fixture.Told(c.Recorder)
 			stranger := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: puller.Namespace, Name: puller.Name}}
 			disguise(stranger, puller)
 			c.do(c.Create(t.Context(), stranger))
@@ -296,7 +302,7 @@ func TestStrangerHasThePullersName(t *testing.T) {
 			if c.closed() != 1 {
 				t.Errorf("%d pods are out of service: the update waits for the stranger's pod", c.closed())
 			}
-			if notes := strings.Join(told(c.recorder), "\n"); !strings.Contains(notes, EventNotPulled) || !strings.Contains(notes, "already exists") {
+			if notes := strings.Join(fixture.Told(c.Recorder), "\n"); !strings.Contains(notes, report.EventNotPulled) || !strings.Contains(notes, "already exists") {
 				t.Errorf("the events are %q", notes)
 			}
 		})

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stayput/stayput/controller/write"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 )
 
@@ -38,11 +42,11 @@ type rehearsal struct {
 
 // rehearsed asks for a plan, and where that needs a rehearsal, for one that knows what came of it. What is known is of one update: before
 // the next one to the same target policies may have changed.
-func (r *Reconciler) rehearsed(ctx context.Context, workload types.NamespacedName, rollout rollout) inplace.Plan {
-	*rollout.rehearsal() = r.rehearsals.of(workload).Rehearsal
+func (r *Reconciler) rehearsed(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) inplace.Plan {
+	*rollout.Asks().Rehearsal = r.rehearsals.of(workload).Rehearsal
 	plan := rollout.Plan()
 	if plan.Rehearse != nil {
-		*rollout.rehearsal() = r.rehearse(ctx, workload, *plan.Rehearse)
+		*rollout.Asks().Rehearsal = r.rehearse(ctx, workload, *plan.Rehearse)
 		plan = rollout.Plan()
 	}
 	if plan.Rehearse != nil {
@@ -63,7 +67,7 @@ func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName
 	asking, cancel := context.WithTimeout(ctx, rehearsalTimeout)
 	defer cancel()
 	var err error
-	known.Rehearsal, err = r.writer.ask(asking, workload.Namespace, wanted)
+	known.Rehearsal, err = r.ask(asking, workload.Namespace, wanted)
 	if known.Target == "" && time.Since(known.asked) > unanswered {
 		known.Rehearsal = inplace.Rehearsal{Target: wanted.Target, Refused: fmt.Sprintf("the API server has not answered for %s: %v", unanswered, err)}
 	}
@@ -75,24 +79,24 @@ func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName
 }
 
 // ask has what an update has to know answered; there is no answer, or all of it.
-func (w writer) ask(ctx context.Context, namespace string, wanted inplace.Rehearse) (inplace.Rehearsal, error) {
-	claim, err := claimForOneNode(ctx, w.live, namespace, wanted.Claims)
+func (r *Reconciler) ask(ctx context.Context, namespace string, wanted inplace.Rehearse) (inplace.Rehearsal, error) {
+	claim, err := claimForOneNode(ctx, r.writer.Live, namespace, wanted.Claims)
 	if err != nil {
 		return inplace.Rehearsal{}, err
 	}
-	pod, err := w.rehearse(ctx, wanted)
+	pod, err := r.dryRun(ctx, wanted)
 	found := answer(wanted.Target, pod, err)
 	found.Claim = claim
 	return found, err
 }
 
-// rehearse has a pod created and not stored, and returns it as it would be.
-func (w writer) rehearse(ctx context.Context, wanted inplace.Rehearse) (*corev1.Pod, error) {
+// dryRun has a pod created and not stored, and returns it as it would be.
+func (r *Reconciler) dryRun(ctx context.Context, wanted inplace.Rehearse) (*corev1.Pod, error) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(wanted.Pod); err != nil {
 		return nil, fmt.Errorf("decoding a pod: %w", err)
 	}
-	if err := w.client.Create(ctx, object, client.DryRunAll, FieldOwner); err != nil {
+	if err := r.writer.Client.Create(ctx, object, client.DryRunAll, write.FieldOwner); err != nil {
 		return nil, err
 	}
 	pod := &corev1.Pod{}
@@ -106,7 +110,7 @@ func answer(target types.UID, pod *corev1.Pod, err error) inplace.Rehearsal {
 		return inplace.Rehearsal{Target: target, Pod: pod}
 	case saysNothing(err):
 		return inplace.Rehearsal{Target: target, Unknown: err.Error()}
-	case isRefused(err):
+	case write.IsRefused(err):
 		return inplace.Rehearsal{Target: target, Refused: err.Error()}
 	}
 	return inplace.Rehearsal{}

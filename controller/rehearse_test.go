@@ -5,8 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/controller/report"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,12 +48,12 @@ func (h *stageHand) create(ctx context.Context, to client.WithWatch, object clie
 }
 
 // released tells whether the update was given back.
-func (h *stageHand) released() bool { return inplace.Released(h.replicaSet("web-new")) }
+func (h *stageHand) released() bool { return inplace.Released(h.ReplicaSet("web-new")) }
 
-func (h *stageHand) begun() bool { return inplace.Settling(h.replicaSet("web-new")) }
+func (h *stageHand) begun() bool { return inplace.Settling(h.ReplicaSet("web-new")) }
 
 func forbidden(why string) error {
-	return apierrors.NewForbidden(corev1.Resource("pods"), "web-new-", errText(why))
+	return apierrors.NewForbidden(corev1.Resource("pods"), "web-new-", fixture.ErrText(why))
 }
 
 func TestRehearsesOnce(t *testing.T) {
@@ -58,7 +63,7 @@ func TestRehearsesOnce(t *testing.T) {
 	if h.asked != 1 || !h.begun() {
 		t.Errorf("asked %d times, begun %v", h.asked, h.begun())
 	}
-	if h.pod.GetGenerateName() != "web-new-" || h.pod.GetNamespace() != web.Namespace || h.pod.GetLabels()["pod-template-hash"] != "new" {
+	if h.pod.GetGenerateName() != "web-new-" || h.pod.GetNamespace() != fixture.Web.Namespace || h.pod.GetLabels()["pod-template-hash"] != "new" {
 		t.Errorf("asked for %v", h.pod)
 	}
 	pods := &corev1.PodList{}
@@ -66,7 +71,7 @@ func TestRehearsesOnce(t *testing.T) {
 	if len(pods.Items) != 3 {
 		t.Errorf("there are %d pods: the rehearsed one was stored", len(pods.Items))
 	}
-	if err := h.Delete(t.Context(), h.snapshot().rollout.Deployment); err != nil {
+	if err := h.Delete(t.Context(), h.Snapshot().Seen.Deployment); err != nil {
 		t.Fatal(err)
 	}
 	h.reconcile(r)
@@ -79,15 +84,15 @@ func TestRehearsesAgainForAnotherUpdate(t *testing.T) {
 	h := newCluster(t).rehearsing(nil)
 	r := h.reconciler(nil)
 	h.reconcileTimes(r, 3)
-	deployment := h.snapshot().rollout.Deployment
+	deployment := h.Snapshot().Seen.Deployment
 	forward := deployment.Spec.Template
-	deployment.Spec.Template = h.replicaSet("web-old").Spec.Template
+	deployment.Spec.Template = h.ReplicaSet("web-old").Spec.Template
 	h.do(h.Update(t.Context(), deployment))
 	h.reconcileTimes(r, 4)
 	if h.begun() {
 		t.Fatal("the update is not over")
 	}
-	deployment = h.snapshot().rollout.Deployment
+	deployment = h.Snapshot().Seen.Deployment
 	deployment.Spec.Template = forward
 	h.do(h.Update(t.Context(), deployment))
 	h.err = forbidden("policy signed")
@@ -103,7 +108,7 @@ func TestRefusedRehearsal(t *testing.T) {
 	if h.closed() > 0 || !h.released() {
 		t.Errorf("%d gates are closed, released %v", h.closed(), h.released())
 	}
-	wantTold(t, h.recorder, "Normal UpdateRecreatesPods Pods are recreated: no new pod is admitted: pods \"web-new-\" is forbidden: policy signed")
+	fixture.WantTold(t, h.Recorder, "Normal UpdateRecreatesPods Pods are recreated: no new pod is admitted: pods \"web-new-\" is forbidden: policy signed")
 }
 
 func TestRehearsalThatSaysNothing(t *testing.T) {
@@ -112,7 +117,7 @@ func TestRehearsalThatSaysNothing(t *testing.T) {
 		"no quota":   forbidden("insufficient quota to consume: pods"),
 		"new quota":  forbidden("status unknown for quota: full, resources: pods"),
 		"no dry run": apierrors.NewBadRequest(`admission webhook "a.b.c" does not support dry run`),
-		"no right":   apierrors.NewForbidden(corev1.Resource("pods"), "", errText(`User "stayput" cannot create resource "pods" in API group "" in the namespace "shop"`)),
+		"no right":   apierrors.NewForbidden(corev1.Resource("pods"), "", fixture.ErrText(`User "stayput" cannot create resource "pods" in API group "" in the namespace "shop"`)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newCluster(t).rehearsing(err)
@@ -120,7 +125,7 @@ func TestRehearsalThatSaysNothing(t *testing.T) {
 			if !h.begun() || h.asked != 1 {
 				t.Errorf("begun %v, asked %d times", h.begun(), h.asked)
 			}
-			if all := strings.Join(told(h.recorder), "\n"); strings.Count(all, EventNotRehearsed+" What admission makes of new pods is not known: "+err.Error()) != 1 {
+			if all := strings.Join(fixture.Told(h.Recorder), "\n"); strings.Count(all, report.EventNotRehearsed+" What admission makes of new pods is not known: "+err.Error()) != 1 {
 				t.Errorf("events are %s", all)
 			}
 		})
@@ -128,21 +133,21 @@ func TestRehearsalThatSaysNothing(t *testing.T) {
 }
 
 func TestRehearsalWithoutAnswer(t *testing.T) {
-	webhook := apierrors.NewInternalError(errText(`failed calling webhook "a.b.c": connection refused`))
+	webhook := apierrors.NewInternalError(fixture.ErrText(`failed calling webhook "a.b.c": connection refused`))
 	h := newCluster(t).rehearsing(webhook)
 	r := h.reconciler(nil)
 	h.reconcileTimes(r, 2)
 	if result := h.reconcile(r); result.RequeueAfter != askAgain || h.begun() || h.released() || h.closed() > 0 {
 		t.Errorf("looks again after %s, begun %v, released %v, %d gates closed", result.RequeueAfter, h.begun(), h.released(), h.closed())
 	}
-	known := r.rehearsals.of(web)
+	known := r.rehearsals.of(fixture.Web)
 	known.asked = known.asked.Add(-2 * unanswered)
-	r.rehearsals.note(web, known)
+	r.rehearsals.note(fixture.Web, known)
 	h.reconcile(r)
 	if !h.released() || h.closed() > 0 {
 		t.Errorf("released %v, %d gates closed", h.released(), h.closed())
 	}
-	wantTold(t, h.recorder, webhook.Error())
+	fixture.WantTold(t, h.Recorder, webhook.Error())
 }
 
 func TestRehearsalAnsweredLate(t *testing.T) {
@@ -180,7 +185,7 @@ func TestRewrittenImageIsPatched(t *testing.T) {
 		c.reconcile(r)
 		c.kubeletSeesGates()
 	}
-	for _, pod := range c.snapshot().rollout.Pods {
+	for _, pod := range c.Snapshot().Seen.Pods {
 		switch image := pod.Spec.Containers[0].Image; image {
 		case "mirror/app:2":
 			patched++

@@ -2,24 +2,21 @@ package controller
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -36,34 +33,12 @@ var relabelled = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
-// nodeMatters passes what decides whether a node runs pods of a DaemonSet and whether they can be patched. Nodes change otherwise
-// every few seconds.
-var nodeMatters = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*corev1.Node)
-		after, isNode := e.ObjectNew.(*corev1.Node)
-		return nodeTurns.Update(e) || ok && isNode && (!maps.Equal(before.Labels, after.Labels) ||
-			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints))
-	},
-}
-
-// nodeTurns passes what makes pods of Deployments lost, or not lost any more.
-var nodeTurns = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*corev1.Node)
-		after, isNode := e.ObjectNew.(*corev1.Node)
-		return ok && isNode && inplace.NodeReadiness(before) != inplace.NodeReadiness(after)
-	},
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
-}
-
 // router finds the workload of its kind an event concerns. Events of namespaces without our label end here, except those of
 // objects that carry a mark of ours: the label was taken off while nobody led. Reads can only fail where the cache lacks the
 // kind altogether, which no event can repair: that is logged.
 type router struct {
 	reader observe.Reader
-	kind   kind
+	kind   kinds.Kind
 }
 
 func (r router) workload(ctx context.Context, object client.Object) []reconcile.Request {
@@ -82,23 +57,11 @@ func (r router) revision(ctx context.Context, object client.Object) []reconcile.
 
 // controllerOf is the workload that controls the object.
 func (r router) controllerOf(object client.Object) []reconcile.Request {
-	name := controllerName(object, r.kind.workload)
+	name := r.kind.NameOf(object)
 	if name == "" {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
-}
-
-// daemon goes to the pod's DaemonSet.
-func (r router) daemon(ctx context.Context, object client.Object) []reconcile.Request {
-	pod, ok := object.(*corev1.Pod)
-	if ok && isPuller(pod) {
-		return r.puller(ctx, pod)
-	}
-	if !ok || !inplace.Closed(pod) && !r.labelled(ctx, pod.Namespace) {
-		return nil
-	}
-	return r.controllerOf(pod)
 }
 
 // node concerns every DaemonSet, since only its template says which, and every Deployment, since nobody lists the pods of a node.
@@ -106,7 +69,7 @@ func (r router) node(ctx context.Context, _ client.Object) []reconcile.Request {
 	return slices.DeleteFunc(r.workloads(ctx, ""), func(request reconcile.Request) bool { return !r.labelled(ctx, request.Namespace) })
 }
 
-// pod goes by way of the pod's ReplicaSet. If the cache does not have that yet, its own arrival does what is due.
+// pod goes by way of the pod's revision, if that is what controls it. If the cache does not have that yet, its own arrival does what is due.
 func (r router) pod(ctx context.Context, object client.Object) []reconcile.Request {
 	pod, ok := object.(*corev1.Pod)
 	if ok && isPuller(pod) {
@@ -115,33 +78,46 @@ func (r router) pod(ctx context.Context, object client.Object) []reconcile.Reque
 	if !ok || !inplace.Closed(pod) && !r.labelled(ctx, pod.Namespace) {
 		return nil
 	}
-	replicaSet, err := r.reader.ReplicaSetOf(ctx, pod)
+	owned, err := r.kind.Owned(ctx, r.reader, pod)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Finding the ReplicaSet of a pod", "pod", client.ObjectKeyFromObject(pod))
+		log.FromContext(ctx).Error(err, "Finding the "+r.kind.Revision.Name+" of a pod", "pod", client.ObjectKeyFromObject(pod))
 		return nil
 	}
-	if replicaSet == nil {
+	if owned == nil {
 		return nil
 	}
-	return r.controllerOf(replicaSet)
+	return r.controllerOf(owned)
 }
 
-// endpoints goes to the workloads of those endpoints whose pods wait to be out of service, by the way pods go. What somebody else
-// maintains is not waited for.
-func (r router) endpoints(way handler.MapFunc) handler.MapFunc {
-	return func(ctx context.Context, object client.Object) []reconcile.Request {
-		slice, ok := object.(*discoveryv1.EndpointSlice)
-		if !ok || !inplace.SliceFollowsPods(slice) || !r.labelled(ctx, slice.Namespace) {
-			return nil
-		}
-		var requests []reconcile.Request
-		for _, endpoint := range slice.Endpoints {
-			if pod := r.target(ctx, slice.Namespace, endpoint); pod != nil && inplace.Closed(pod) {
-				requests = append(requests, way(ctx, pod)...)
-			}
-		}
-		return requests
+// puller goes to the workload the puller pulls for, by way of the revision if that is its controller.
+func (r router) puller(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
+	revision, err := r.reader.RevisionOf(ctx, pod)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Finding the ControllerRevision of a puller", "pod", client.ObjectKeyFromObject(pod))
+		return nil
 	}
+	if revision != nil {
+		return r.controllerOf(revision)
+	}
+	return r.controllerOf(pod)
+}
+
+func isPuller(pod *corev1.Pod) bool { return pod.Labels[inplace.LabelPuller] != "" }
+
+// endpoints goes to the workloads of those endpoints whose pods wait to be out of service. What somebody else
+// maintains is not waited for.
+func (r router) endpoints(ctx context.Context, object client.Object) []reconcile.Request {
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok || !inplace.SliceFollowsPods(slice) || !r.labelled(ctx, slice.Namespace) {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, endpoint := range slice.Endpoints {
+		if pod := r.target(ctx, slice.Namespace, endpoint); pod != nil && inplace.Closed(pod) {
+			requests = append(requests, r.pod(ctx, pod)...)
+		}
+	}
+	return requests
 }
 
 // target is the pod behind an endpoint; nil if there is none in the cache.
@@ -168,9 +144,9 @@ func (r router) namespace(ctx context.Context, object client.Object) []reconcile
 
 // workloads lists those of a namespace, or of all namespaces.
 func (r router) workloads(ctx context.Context, namespace string) []reconcile.Request {
-	list := r.kind.workloads()
+	list := r.kind.Workload.List()
 	if err := r.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the workloads of a namespace", "kind", r.kind.workload, "namespace", namespace)
+		log.FromContext(ctx).Error(err, "Listing the workloads of a namespace", "kind", r.kind.Workload.Name, "namespace", namespace)
 		return nil
 	}
 	var requests []reconcile.Request
@@ -183,7 +159,7 @@ func (r router) workloads(ctx context.Context, namespace string) []reconcile.Req
 		return err
 	})
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Reading a list of workloads", "kind", r.kind.workload)
+		log.FromContext(ctx).Error(err, "Reading a list of workloads", "kind", r.kind.Workload.Name)
 	}
 	return requests
 }
@@ -193,15 +169,6 @@ func (r router) workloads(ctx context.Context, namespace string) []reconcile.Req
 func (r router) labelled(ctx context.Context, namespace string) bool {
 	mode, err := r.reader.Mode(ctx, namespace, nil)
 	return err != nil || mode.Manages()
-}
-
-// controllerName returns the name of the object's controller if it is of that apps kind.
-func controllerName(object metav1.Object, kind string) string {
-	owner := metav1.GetControllerOfNoCopy(object)
-	if owner == nil || owner.Kind != kind || owner.APIVersion != "apps/v1" {
-		return ""
-	}
-	return owner.Name
 }
 
 // isMarked tells whether a revision is part of an update of ours, or of one released.

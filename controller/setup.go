@@ -4,8 +4,16 @@ import (
 	"context"
 	"time"
 
+	"github.com/stayput/stayput/controller/drain"
+	"github.com/stayput/stayput/controller/gate"
+	"github.com/stayput/stayput/controller/release"
+	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/controller/write"
+
 	authorizationv1 "k8s.io/api/authorization/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -14,10 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/watchdog"
@@ -40,44 +50,46 @@ const (
 )
 
 // Setup adds the controllers to the manager: updates and strays on the leader, gates and the returned Prober on every replica. The
-// reader reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, Deployments,
-// ReplicaSets, DaemonSets, ControllerRevisions, Nodes, EndpointSlices and Services in its cache.
-func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*Prober, error) {
+// reader reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, observe.Types, Nodes,
+// EndpointSlices and Services in its cache.
+func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*gate.Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
 		return nil, err
 	}
-	prober := &Prober{client: m.GetClient(), cache: m.GetCache()}
+	prober := &gate.Prober{Client: m.GetClient(), Cache: m.GetCache()}
 	if err := m.Add(prober); err != nil {
 		return nil, err
 	}
 	if err := setupGates(m, prober, dog); err != nil {
 		return nil, err
 	}
-	if err := m.Add(&farewell{cached: cached, writer: newWriter(m, cached)}); err != nil {
+	if err := m.Add(&release.Farewell{Cached: cached, Writer: newWriter(m, cached)}); err != nil {
 		return nil, err
 	}
 	if err := setupStrays(m, cached, dog); err != nil {
 		return nil, err
 	}
-	seen := &listings{cache: m.GetCache()}
+	seen := &drain.Listings{Cache: m.GetCache()}
 	if err := m.Add(seen); err != nil {
 		return nil, err
 	}
-	metrics := newMetrics(ctrlmetrics.Registry)
-	if err := setupDeployments(m, cached, seen, metrics, dog); err != nil {
-		return nil, err
+	metrics := report.NewMetrics(ctrlmetrics.Registry)
+	for _, kind := range kinds.All {
+		if err := setupUpdates(m, kind, cached, seen, metrics, dog); err != nil {
+			return nil, err
+		}
 	}
-	return prober, setupDaemonSets(m, cached, seen, metrics, dog)
+	return prober, nil
 }
 
 // setupGates opens gates on every replica.
-func setupGates(m manager.Manager, prober *Prober, dog *watchdog.Watchdog) error {
+func setupGates(m manager.Manager, prober *gate.Prober, dog *watchdog.Watchdog) error {
 	everywhere := options()
 	everywhere.NeedLeaderElection = ptr.To(false)
 	return builder.ControllerManagedBy(m).Named("gates").
-		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(awaitsGate))).
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(gate.AwaitsGate))).
 		WithOptions(everywhere).
-		Complete(watched{&gates{client: m.GetClient(), elected: m.Elected(), prober: prober}, dog, "gate of pod"})
+		Complete(watched{&gate.Gates{Client: m.GetClient(), Elected: m.Elected(), Prober: prober}, dog, "gate of pod"})
 }
 
 // setupStrays looks after pods that have lost their workload on the leader.
@@ -88,34 +100,18 @@ func setupStrays(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdo
 		Complete(watched{&strays{cached: cached, live: live(m, cached), writer: newWriter(m, cached)}, dog, "pod"})
 }
 
-// setupDeployments reconciles Deployments on the leader.
-func setupDeployments(m manager.Manager, cached observe.Reader, seen *listings, metrics *metrics, dog *watchdog.Watchdog) error {
-	route := router{reader: cached, kind: deploymentKind}
-	updates := newReconciler(m, deploymentKind, deployments(cached), deployments(live(m, cached).WithoutNodes()), newDrains(m, cached, seen), newWriter(m, cached), metrics)
-	return builder.ControllerManagedBy(m).Named("updates").
-		Watches(&inplace.Deployment{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
-		Watches(&inplace.ReplicaSet{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
+// setupUpdates reconciles the workloads of one kind on the leader.
+func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *drain.Listings, metrics *report.Metrics, dog *watchdog.Watchdog) error {
+	route := router{reader: cached, kind: kind}
+	return builder.ControllerManagedBy(m).Named(kind.Controller).
+		Watches(kind.Workload.Object(), handler.EnqueueRequestsFromMapFunc(route.workload)).
+		Watches(kind.Revision.Object(), handler.EnqueueRequestsFromMapFunc(route.revision)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(route.pod)).
-		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints(route.pod))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeTurns)).
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(kind.Nodes)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(options()).
-		Complete(watched{updates, dog, deploymentKind.workload})
-}
-
-// setupDaemonSets reconciles DaemonSets on the leader.
-func setupDaemonSets(m manager.Manager, cached observe.Reader, seen *listings, metrics *metrics, dog *watchdog.Watchdog) error {
-	route := router{reader: cached, kind: daemonSetKind}
-	updates := newReconciler(m, daemonSetKind, daemonSets(cached), daemonSets(live(m, cached).WithoutNodes()), newDrains(m, cached, seen), newWriter(m, cached), metrics)
-	return builder.ControllerManagedBy(m).Named("daemonset-updates").
-		Watches(&inplace.DaemonSet{}, handler.EnqueueRequestsFromMapFunc(route.workload)).
-		Watches(&inplace.ControllerRevision{}, handler.EnqueueRequestsFromMapFunc(route.revision)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(route.daemon)).
-		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints(route.daemon))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(nodeMatters)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
-		WithOptions(options()).
-		Complete(watched{updates, dog, daemonSetKind.workload})
+		Complete(watched{newReconciler(m, kind, cached, seen, metrics), dog, kind.Workload.Name})
 }
 
 // live reads the API server by the rules of the cached reader.
@@ -124,23 +120,19 @@ func live(m manager.Manager, cached observe.Reader) observe.Reader {
 	return cached
 }
 
-func newWriter(m manager.Manager, cached observe.Reader) writer {
+func newWriter(m manager.Manager, cached observe.Reader) write.Writer {
 	lease := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Lease}
-	return writer{client: m.GetClient(), live: m.GetAPIReader(), memory: &memory{}, lease: lease}
+	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Memory: &write.Memory{}, Lease: lease}
 }
 
-func newDrains(m manager.Manager, cached observe.Reader, seen *listings) *drains {
-	return &drains{cached: cached, live: live(m, cached), seen: seen}
-}
-
-func newReconciler(m manager.Manager, kind kind, cached, live source, drains *drains, writer writer, metrics *metrics) *Reconciler {
+func newReconciler(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *drain.Listings, metrics *report.Metrics) *Reconciler {
 	return &Reconciler{
-		cached:   cached,
-		live:     live,
-		drains:   drains,
+		cached:   kind.Source(cached),
+		live:     kind.Source(live(m, cached).WithoutNodes()),
+		drains:   &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},
 		quotas:   observe.Reader{Reader: m.GetAPIReader()},
-		writer:   writer,
-		reporter: newReporter(kind, m.GetEventRecorder("stayput"), metrics),
+		writer:   newWriter(m, cached),
+		Reporter: report.New(kind, m.GetEventRecorder("stayput"), metrics),
 	}
 }
 

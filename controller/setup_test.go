@@ -3,22 +3,26 @@ package controller
 import (
 	"testing"
 
+	"github.com/stayput/stayput/controller/internal/fixture"
+
 	corev1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
 
 func TestRouter(t *testing.T) {
 	c := newCluster(t)
-	route := router{observe.Reader{Reader: c}, deploymentKind}
-	rollout := c.snapshot().rollout
-	source, pod := c.replicaSet("web-old"), rollout.Pods[0]
-	marked := c.replicaSet("web-old")
+	route := router{observe.Reader{Reader: c}, kinds.Deployments}
+	rollout := c.Snapshot().Seen
+	source, pod := c.ReplicaSet("web-old"), rollout.Pods[0]
+	marked := c.ReplicaSet("web-old")
 	marked.Labels[inplace.LabelSettling] = "1"
 	shut := pod.DeepCopy()
 	for i := range shut.Status.Conditions {
@@ -29,8 +33,8 @@ func TestRouter(t *testing.T) {
 
 	check := func(what string, got []reconcile.Request, want bool) {
 		t.Helper()
-		if len(got) > 1 || (len(got) == 1) != want || want && got[0] != request {
-			t.Errorf("%s: %v, want it to wake %s: %t", what, got, web, want)
+		if len(got) > 1 || (len(got) == 1) != want || want && got[0] != fixture.Request {
+			t.Errorf("%s: %v, want it to wake %s: %t", what, got, fixture.Web, want)
 		}
 	}
 	for _, labelled := range []bool{true, false} {
@@ -48,20 +52,20 @@ func TestRouter(t *testing.T) {
 }
 
 func (c *cluster) namespace() *corev1.Namespace {
-	c.t.Helper()
+	c.T.Helper()
 	namespace := &corev1.Namespace{}
-	if err := c.Get(c.t.Context(), client.ObjectKey{Name: web.Namespace}, namespace); err != nil {
-		c.t.Fatal(err)
+	if err := c.Get(c.T.Context(), client.ObjectKey{Name: fixture.Web.Namespace}, namespace); err != nil {
+		c.T.Fatal(err)
 	}
 	return namespace
 }
 
 func (c *cluster) unlabel() {
-	c.t.Helper()
+	c.T.Helper()
 	namespace := c.namespace()
 	namespace.Labels = nil
-	if err := c.Update(c.t.Context(), namespace); err != nil {
-		c.t.Fatal(err)
+	if err := c.Update(c.T.Context(), namespace); err != nil {
+		c.T.Fatal(err)
 	}
 }
 

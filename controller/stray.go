@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/stayput/stayput/controller/write"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,7 +23,7 @@ const strayEvery = 5 * time.Second
 type strays struct {
 	// cached reads the cache, live the API server itself.
 	cached, live observe.Reader
-	writer       writer
+	writer       write.Writer
 }
 
 // Reconcile does what is left to do for one pod if it has become nobody's. The write names the pod's resourceVersion, so that one which
@@ -44,8 +46,8 @@ func (s *strays) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if !may {
 		return reconcile.Result{RequeueAfter: wait}, nil // 0: the kubelet's next report brings us back
 	}
-	_, err := s.writer.carry(ctx, step)
-	if isOutdated(err) {
+	_, err := s.writer.Carry(ctx, step)
+	if write.IsOutdated(err) {
 		return reconcile.Result{}, nil // and so does the newer version
 	}
 	return reconcile.Result{}, err
@@ -59,4 +61,10 @@ func (s *strays) isStray(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// mayStray tells whether something is left to do for a pod if its workload goes without it.
+func mayStray(object client.Object) bool {
+	pod, ok := object.(*corev1.Pod)
+	return ok && inplace.MayStray(pod)
 }

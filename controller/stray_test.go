@@ -4,31 +4,36 @@ import (
 	"context"
 	"testing"
 
+	"github.com/stayput/stayput/controller/internal/fixture"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
 
 // keptOut adds a pod whose gate the leader has closed.
 func (c *cluster) keptOut(owner *metav1.OwnerReference, annotations map[string]string) *corev1.Pod {
-	c.t.Helper()
+	c.T.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "shut", Annotations: annotations},
+		ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "shut", Annotations: annotations},
 		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
 	}
 	if owner != nil {
 		pod.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
-	if err := c.Create(c.t.Context(), pod); err != nil {
-		c.t.Fatal(err)
+	if err := c.Create(c.T.Context(), pod); err != nil {
+		c.T.Fatal(err)
 	}
-	c.observed(pod, 1, corev1.ConditionTrue)
+	c.Observed(pod, 1, corev1.ConditionTrue)
 	return pod
 }
 
@@ -43,23 +48,23 @@ func TestStrays(t *testing.T) {
 		"nobody's":                          {nil, nil, true, false},
 		"nobody's, was to be given back":    {nil, given, true, false},
 		"nobody's, its patch is not seen":   {nil, map[string]string{inplace.AnnotationMove: patched}, false, false},
-		"of a Deployment":                   {ownedBy("ReplicaSet", "web-old", "web-old"), nil, false, true},
-		"of a DaemonSet":                    {ownedBy("DaemonSet", "agent", "agent"), nil, false, true},
-		"of an orphaned ReplicaSet":         {ownedBy("ReplicaSet", "bare", "bare"), nil, true, false},
-		"of a ReplicaSet of another life":   {ownedBy("ReplicaSet", "web-old", "earlier"), nil, true, false},
-		"of a DaemonSet of another life":    {ownedBy("DaemonSet", "agent", "earlier"), nil, true, false},
-		"of what has nothing to do with us": {ownedBy("StatefulSet", "web", "web"), nil, true, false},
+		"of a Deployment":                   {fixture.OwnedBy("ReplicaSet", "web-old", "web-old"), nil, false, true},
+		"of a DaemonSet":                    {fixture.OwnedBy("DaemonSet", "agent", "agent"), nil, false, true},
+		"of an orphaned ReplicaSet":         {fixture.OwnedBy("ReplicaSet", "bare", "bare"), nil, true, false},
+		"of a ReplicaSet of another life":   {fixture.OwnedBy("ReplicaSet", "web-old", "earlier"), nil, true, false},
+		"of a DaemonSet of another life":    {fixture.OwnedBy("DaemonSet", "agent", "earlier"), nil, true, false},
+		"of what has nothing to do with us": {fixture.OwnedBy("StatefulSet", "web", "web"), nil, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			c.add(&inplace.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "agent", UID: "agent"}})
-			c.add(&inplace.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "bare", UID: "bare"}})
+			c.Add(&inplace.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent", UID: "agent"}})
+			c.Add(&inplace.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "bare", UID: "bare"}})
 			pod := c.keptOut(test.owner, test.annotations)
 			result, err := c.strays(c).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if open := isTrue(c.pod(client.ObjectKeyFromObject(pod)), inplace.ConditionServing); open != test.open {
+			if open := kinds.IsTrue(c.Pod(client.ObjectKeyFromObject(pod)), inplace.ConditionServing); open != test.open {
 				t.Errorf("the gate is open: %t, want %t", open, test.open)
 			}
 			if again := result.RequeueAfter > 0; again != test.again {
@@ -72,7 +77,7 @@ func TestStrays(t *testing.T) {
 // TestStraysAreConfirmed: the cache may not have a workload yet that has adopted the pod.
 func TestStraysAreConfirmed(t *testing.T) {
 	c := newCluster(t)
-	pod := c.keptOut(ownedBy("ReplicaSet", "web-old", "web-old"), nil)
+	pod := c.keptOut(fixture.OwnedBy("ReplicaSet", "web-old", "web-old"), nil)
 	before := interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, from client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if _, is := object.(*inplace.Deployment); is {
@@ -84,7 +89,7 @@ func TestStraysAreConfirmed(t *testing.T) {
 	if _, err := c.strays(before).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
 		t.Fatal(err)
 	}
-	if !inplace.Closed(c.pod(client.ObjectKeyFromObject(pod))) {
+	if !inplace.Closed(c.Pod(client.ObjectKeyFromObject(pod))) {
 		t.Error("the gate of a pod that has a workload was opened")
 	}
 }
@@ -100,25 +105,25 @@ func TestStrayPullers(t *testing.T) {
 		gone, again bool
 	}{
 		"nobody's":                          {nil, true, false},
-		"of a Deployment":                   {ownedBy("Deployment", "web", "web"), false, true},
-		"of a Deployment of another life":   {ownedBy("Deployment", "web", "earlier"), true, false},
-		"of a revision of a DaemonSet":      {ownedBy("ControllerRevision", "agent-1", "agent-1"), false, true},
-		"of an orphaned revision":           {ownedBy("ControllerRevision", "bare", "bare"), true, false},
-		"made from a template by a Job":     {ownedBy("Job", "job", "job"), false, false},
-		"made from a Deployment's template": {ownedBy("ReplicaSet", "web-old", "web-old"), false, false},
+		"of a Deployment":                   {fixture.OwnedBy("Deployment", "web", "web"), false, true},
+		"of a Deployment of another life":   {fixture.OwnedBy("Deployment", "web", "earlier"), true, false},
+		"of a revision of a DaemonSet":      {fixture.OwnedBy("ControllerRevision", "agent-1", "agent-1"), false, true},
+		"of an orphaned revision":           {fixture.OwnedBy("ControllerRevision", "bare", "bare"), true, false},
+		"made from a template by a Job":     {fixture.OwnedBy("Job", "job", "job"), false, false},
+		"made from a Deployment's template": {fixture.OwnedBy("ReplicaSet", "web-old", "web-old"), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			c.add(&inplace.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "agent", UID: "agent"}})
-			c.add(&inplace.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "agent-1", UID: "agent-1",
-				OwnerReferences: []metav1.OwnerReference{*ownedBy("DaemonSet", "agent", "agent")}}})
-			c.add(&inplace.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "bare", UID: "bare"}})
-			puller := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "puller",
+			c.Add(&inplace.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent", UID: "agent"}})
+			c.Add(&inplace.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent-1", UID: "agent-1",
+				OwnerReferences: []metav1.OwnerReference{*fixture.OwnedBy("DaemonSet", "agent", "agent")}}})
+			c.Add(&inplace.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "bare", UID: "bare"}})
+			puller := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "puller",
 				Labels: map[string]string{inplace.LabelPuller: "uid"}}}
 			if test.owner != nil {
 				puller.OwnerReferences = []metav1.OwnerReference{*test.owner}
 			}
-			c.add(puller)
+			c.Add(puller)
 			result, err := c.strays(c).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(puller)})
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/stayput/stayput/controller/internal/fixture"
 	"github.com/stayput/stayput/watchdog"
 )
 
@@ -22,14 +23,14 @@ func TestReconcileThatHangsIsNoticed(t *testing.T) {
 			}), &dog, "Deployment"}
 		}
 		for range 10 {
-			_, _ = takes(reconcileTimeout).Reconcile(t.Context(), request)
+			_, _ = takes(reconcileTimeout).Reconcile(t.Context(), fixture.Request)
 			if err := dog.Check(nil); err != nil {
 				t.Errorf("reconciles that take as long as they may: %v", err)
 			}
 		}
-		go func() { _, _ = takes(time.Hour).Reconcile(t.Context(), request) }()
+		go func() { _, _ = takes(time.Hour).Reconcile(t.Context(), fixture.Request) }()
 		time.Sleep(reconcileLimit + time.Second)
-		if err := dog.Check(nil); err == nil || !strings.Contains(err.Error(), "Deployment "+request.String()) {
+		if err := dog.Check(nil); err == nil || !strings.Contains(err.Error(), "Deployment "+fixture.Request.String()) {
 			t.Errorf("a reconcile that has not ended for %s: %v", reconcileLimit, err)
 		}
 		time.Sleep(time.Hour)

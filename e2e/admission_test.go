@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	reviewv1 "k8s.io/api/admission/v1"
@@ -182,23 +181,24 @@ func metricsTell(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	mode := map[string]string{"mode": "in-place"}
 	s.eventually("all metrics", func(ctx context.Context) error {
-		text, err := metricsOf(ctx)
+		all, err := metricsOf(ctx)
 		if err != nil {
 			return err
 		}
-		for _, metric := range []string{
-			`stayput_updates_started_total{mode="in-place"} `,
-			`stayput_updates_completed_total{mode="in-place"} `,
-			`stayput_update_duration_seconds_count `,
-			`stayput_pods_moved_total `,
-			`stayput_pod_unavailable_seconds_count `,
-			`stayput_updates_in_flight `,
-			`stayput_held_writes_total{`,
-			`stayput_admission_decisions_total{`,
+		for metric, labels := range map[string]map[string]string{
+			"stayput_updates_started_total":     mode,
+			"stayput_updates_completed_total":   mode,
+			"stayput_update_duration_seconds":   nil,
+			"stayput_pods_moved_total":          nil,
+			"stayput_pod_unavailable_seconds":   nil,
+			"stayput_updates_in_flight":         nil,
+			"stayput_held_writes_total":         nil,
+			"stayput_admission_decisions_total": nil,
 		} {
-			if !strings.Contains(text, metric) {
-				return fmt.Errorf("%s is missing", metric)
+			if !slices.ContainsFunc(all, func(manager scraped) bool { return manager.has(metric, labels) }) {
+				return fmt.Errorf("%s is missing, with the labels %v", metric, labels)
 			}
 		}
 		return nil
@@ -206,20 +206,24 @@ func metricsTell(t *testing.T) {
 }
 
 // metricsOf are the metrics of all managers, fetched through the API server.
-func metricsOf(ctx context.Context) (string, error) {
+func metricsOf(ctx context.Context) ([]scraped, error) {
 	managers, err := clients.CoreV1().Pods(ownNamespace).List(ctx, managers)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var all strings.Builder
+	var all []scraped
 	for _, manager := range managers.Items {
 		text, _, err := kubectl(ctx, "", "get", "--raw", "/api/v1/namespaces/"+ownNamespace+"/pods/"+manager.Name+":8080/proxy/metrics")
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		all.WriteString(text)
+		read, err := parseMetrics(text)
+		if err != nil {
+			return nil, fmt.Errorf("metrics of %s: %w", manager.Name, err)
+		}
+		all = append(all, read)
 	}
-	return all.String(), nil
+	return all, nil
 }
 
 // configuration is what mutating and validating webhook configurations have in common.

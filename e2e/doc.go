@@ -16,5 +16,6 @@
 //	meeting_test.go    what disturbs everybody, a Deployment and a DaemonSet at once; leader_test.go, in each phase of a pod's way
 //	bench_test.go      what an update costs beside a native one, and beside pods that the bench itself patches (build tag bench, `make bench`)
 //	bench_side_test.go one way to update, and what it costs; bench_floor_test.go, the least it can cost
+//	metrics_test.go    what managers and the API server tell of themselves at /metrics
 //	report             the page that is made of the figures: docs/performance.md
 package e2e

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -233,24 +232,4 @@ func sooner(a, b time.Duration) time.Duration {
 		return a + b
 	}
 	return min(a, b)
-}
-
-// sameImage compares the name a container runtime reports with the one a template has, each with what it leaves out:
-// https://github.com/distribution/reference, normalize.go.
-func sameImage(a, b string) bool { return a != "" && normalImage(a) == normalImage(b) }
-
-func normalImage(image string) string {
-	first, rest, found := strings.Cut(image, "/")
-	switch {
-	case !found:
-		image = "docker.io/library/" + image
-	case first == "docker.io" && !strings.Contains(rest, "/"):
-		image = "docker.io/library/" + rest
-	case first != "localhost" && !strings.ContainsAny(first, ".:"):
-		image = "docker.io/" + image
-	}
-	if !strings.Contains(image[strings.LastIndex(image, "/"):], ":") {
-		image += ":latest" // a digest has a colon too
-	}
-	return image
 }

@@ -195,29 +195,6 @@ func TestMarkKeepsWhatIsPending(t *testing.T) {
 	}
 }
 
-func TestSameImage(t *testing.T) {
-	cases := []struct {
-		a, b string
-		want bool
-	}{
-		{"nginx", "docker.io/library/nginx:latest", true},
-		{"nginx:1", "docker.io/library/nginx:1", true},
-		{"docker.io/nginx:1", "nginx:1", true},
-		{"a/b:1", "docker.io/a/b:1", true},
-		{"localhost/b:1", "localhost/b:1", true},
-		{"localhost:5000/b", "localhost:5000/b:latest", true},
-		{"r.io/b@sha256:1", "r.io/b@sha256:1", true},
-		{"nginx:1", "nginx:2", false},
-		{"r.io/b", "b", false},
-		{"", "", false},
-	}
-	for _, c := range cases {
-		if got := sameImage(c.a, c.b); got != c.want {
-			t.Errorf("sameImage(%q, %q) is %v", c.a, c.b, got)
-		}
-	}
-}
-
 func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 	long := strings.Repeat("x", 500)
 	for name, test := range map[string]struct {

@@ -151,7 +151,7 @@ func pullPolicy(pod *corev1.Pod, image ImageChange) corev1.PullPolicy {
 			return c.ImagePullPolicy
 		}
 	}
-	if strings.HasSuffix(normalImage(image.To), ":latest") {
+	if isLatest(image.To) {
 		return corev1.PullAlways
 	}
 	return corev1.PullIfNotPresent

@@ -32,6 +32,15 @@ func pullFixture(changes ...func(*Rollout)) *Rollout {
 	return r
 }
 
+// targetIs has the Deployment edited to another image than app:2.
+func targetIs(image string) func(*Rollout) {
+	return func(r *Rollout) {
+		template, target := app{image: image, sidecar: "side:1"}.template(), r.Target()
+		r.Deployment.Spec.Template, target.Spec.Template = template, template
+		r.Rehearsal = admitted(target)
+	}
+}
+
 // pullerOn adds a puller of the target with its container in that state.
 func pullerOn(node string, state corev1.ContainerState, changes ...func(*corev1.Pod)) func(*Rollout) {
 	return func(r *Rollout) {
@@ -134,6 +143,8 @@ func TestPull(t *testing.T) {
 		"the first have it":             {[]func(*Rollout){pullerOn("n1", isRunning()), pullerOn("n2", corev1.ContainerState{})}, "close p1", "", "node n2"},
 		"the next while the first move": {[]func(*Rollout){pullerOn("n1", isRunning()), podIs(0, drained)}, "pull n2, pull n3", "", ""},
 		"the node lists it":             {[]func(*Rollout){nodeIs(1, lists("docker.io/library/app@sha256:1", "docker.io/library/app:2"))}, "pull n1, pull n3, close p2", "", ""},
+		"the node lists it by digest":   {[]func(*Rollout){targetIs("app:2" + ofDigest[0]), nodeIs(1, lists("docker.io/library/app"+ofDigest[0]))}, "pull n1, pull n3, close p2", "", ""},
+		"the node lists another digest": {[]func(*Rollout){targetIs("app:2" + ofDigest[0]), nodeIs(1, lists("docker.io/library/app"+ofDigest[1], "docker.io/library/app:2"))}, "pull n1, pull n2", "", ""},
 		"the registry is always asked":  {[]func(*Rollout){nodeIs(0, lists("app:2")), podIs(0, policyIs(corev1.PullAlways))}, "pull n1, pull n2", "", ""},
 		"another pod there runs it": {[]func(*Rollout){func(r *Rollout) {
 			target := r.ReplicaSets[1]

@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
-	"github.com/stayput/stayput/controller"
+	_ "github.com/stayput/stayput/controller" // registers controller-runtime's metrics
+	"github.com/stayput/stayput/controller/report"
 	_ "github.com/stayput/stayput/webhook" // registers its metrics
 )
 
@@ -92,7 +93,7 @@ func monitored(t *testing.T) map[string]string {
 func registered(t *testing.T) []string {
 	t.Helper()
 	controllers := prometheus.NewRegistry()
-	controller.RegisterMetrics(controllers)
+	report.RegisterMetrics(controllers)
 	var names []string
 	for _, registry := range []prometheus.Gatherer{controllers, metrics.Registry} {
 		names = append(names, described(registry.(prometheus.Collector))...)
@@ -165,7 +166,7 @@ func TestMonitoringShowsEveryMetric(t *testing.T) {
 		shown = append(shown, named(expression)...)
 	}
 	own := prometheus.NewRegistry()
-	controller.RegisterMetrics(own)
+	report.RegisterMetrics(own)
 	for metric := range slices.Chunk(described(own), 4) {
 		if !slices.ContainsFunc(metric, func(name string) bool { return slices.Contains(shown, name) }) {
 			t.Errorf("monitoring/dashboard.json does not show %s", metric[0])

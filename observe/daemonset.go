@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,6 +18,19 @@ import (
 
 // fieldNode is the one field besides name and namespace by which API servers select pods.
 const fieldNode = "spec.nodeName"
+
+// DaemonSets have their revisions in ControllerRevisions.
+var DaemonSets = Kind{
+	Workload: typeOf("DaemonSet", func() client.ObjectList { return &inplace.DaemonSetList{} },
+		func(d *inplace.DaemonSet) int {
+			return d.ObjectMeta.Size() + d.Spec.Size() + d.Spec.Template.Size() + d.Status.Size()
+		},
+		func(_ *inplace.DaemonSet, stub metav1.ObjectMeta) *inplace.DaemonSet {
+			return &inplace.DaemonSet{ObjectMeta: stub}
+		}),
+	Revision: controllerRevisions,
+	waking:   wakingDaemonSets,
+}
 
 // DaemonRollout reads the DaemonSet and what belongs to it, all nodes and its pullers; nil if there is no such DaemonSet.
 func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*inplace.DaemonRollout, error) {
@@ -48,16 +63,11 @@ func (r Reader) DaemonSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.Daem
 
 // DaemonRolloutOf reads what belongs to the given DaemonSet, which may be one that is not stored yet, without nodes.
 func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *inplace.DaemonSet) (*inplace.DaemonRollout, error) {
-	mode, settings, err := r.policy(ctx, daemonSet.Namespace, daemonSet.Labels)
+	orders, err := r.ordersFor(ctx, daemonSet)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &inplace.DaemonRollout{DaemonSet: daemonSet, Mode: mode, Settings: settings, Rules: r.Rules}
-	record, err := r.Hold.Recorded(ctx, daemonSet.UID)
-	if err != nil {
-		return nil, err
-	}
-	rollout.Recorded = record.Hash
+	rollout := &inplace.DaemonRollout{DaemonSet: daemonSet, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: r.Rules}
 	of := selected{daemonSet, daemonSet.Spec.Selector}
 	revisions, load, err := owned[inplace.ControllerRevision](ctx, r, &inplace.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
 	if err != nil {
@@ -104,20 +114,12 @@ func (r Reader) refresh(ctx context.Context, rollout *inplace.DaemonRollout, nam
 	if err != nil {
 		return err
 	}
-	for _, pod := range rollout.Pods {
-		if pod.Spec.NodeName != name {
-			pods = append(pods, pod)
-		}
-	}
-	nodes := []*corev1.Node{}
-	for _, each := range rollout.Nodes {
-		if each.Name != name {
-			nodes = append(nodes, each)
-		}
-	}
+	nodes := slices.DeleteFunc(slices.Clone(rollout.Nodes), func(other *corev1.Node) bool { return other.Name == name })
 	if node != nil {
 		nodes = append(nodes, node)
 	}
+	elsewhere := slices.DeleteFunc(slices.Clone(rollout.Pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == name })
+	pods = append(pods, elsewhere...)
 	rollout.Pods, rollout.Nodes, rollout.Unread = pods, nodes, cmp.Or(rollout.Unread, load.unread())
 	return nil
 }
@@ -149,4 +151,23 @@ func (r Reader) shared() []client.ListOption {
 		return nil
 	}
 	return []client.ListOption{client.UnsafeDisableDeepCopy}
+}
+
+// wakingDaemonSets are those of a namespace.
+func wakingDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Waking, error) {
+	var (
+		daemonSets inplace.DaemonSetList
+		revisions  inplace.ControllerRevisionList
+	)
+	if err := of.list(ctx, r, &daemonSets, &revisions); err != nil {
+		return nil, err
+	}
+	revisionsOf := byController(revisions.Items)
+	var all []Waking
+	for i := range daemonSets.Items {
+		daemonSet := &daemonSets.Items[i]
+		all = append(all, &inplace.DaemonRollout{DaemonSet: daemonSet, Revisions: revisionsOf[daemonSet.UID],
+			Pods: of.pods[daemonSet.UID], Mode: inplace.ModeOf(of.labels, daemonSet.Labels), Now: of.now})
+	}
+	return all, nil
 }

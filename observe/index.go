@@ -18,7 +18,11 @@ const indexClosed = "stayput.dev/closed"
 
 // Index registers the indexes that a Reader with Indexed set lists by. It has to be called before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, object := range []client.Object{&inplace.ReplicaSet{}, &inplace.ControllerRevision{}, &corev1.Pod{}} {
+	controlled := []client.Object{&corev1.Pod{}}
+	for _, of := range revisions() {
+		controlled = append(controlled, of.Object())
+	}
+	for _, object := range controlled {
 		if err := indexer.IndexField(ctx, object, indexController, controllerUID); err != nil {
 			return fmt.Errorf("index %T by controller: %w", object, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -65,23 +64,14 @@ func (k *Keep) manages(namespace string) bool {
 	return k.managed[namespace]
 }
 
-// Workload keeps a Deployment, DaemonSet or ReplicaSet.
-func (k *Keep) Workload(object any) (any, error) {
-	workload, ok := object.(client.Object)
+// App keeps a workload, or what holds revisions. ControllerRevisions of other kinds of workloads are nobody's concern.
+func (k *Keep) App(object any) (any, error) {
+	app, ok := object.(client.Object)
 	if !ok {
 		return object, nil
 	}
-	return k.keep(workload, k.manages(workload.GetNamespace())), nil
-}
-
-// Revision keeps a ControllerRevision. Those of other kinds than DaemonSets are nobody's concern.
-func (k *Keep) Revision(object any) (any, error) {
-	revision, ok := object.(*inplace.ControllerRevision)
-	if !ok {
-		return object, nil
-	}
-	owner := metav1.GetControllerOfNoCopy(revision)
-	return k.keep(revision, owner != nil && owner.Kind == "DaemonSet" && k.manages(revision.Namespace)), nil
+	foreign := controllerRevisions.is(app) && !isOf(app)
+	return k.keep(app, !foreign && k.manages(app.GetNamespace())), nil
 }
 
 // Pod keeps a pod, wherever it is: a gate must be opened in any namespace.

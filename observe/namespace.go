@@ -13,48 +13,53 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// Namespace is everything of workloads in one namespace. Its rollouts have revisions and pods, and nothing else: all that Wake needs.
+// Namespace is everything of workloads in one namespace.
 type Namespace struct {
-	Pods       []corev1.Pod
-	Rollouts   []*inplace.Rollout
-	DaemonSets []*inplace.DaemonRollout
+	Pods []corev1.Pod
+	// Rollouts have revisions and pods, and nothing else: all that Wake needs.
+	Rollouts []Waking
 }
 
-// Namespace reads a namespace with one list of each kind, however many workloads it has.
+// Waking is the rollout of a workload whose native controller may have to be woken.
+type Waking interface{ Wake() []inplace.Step }
+
+// namespaced is what rollouts of a namespace have in common.
+type namespaced struct {
+	name   string
+	labels map[string]string
+	pods   map[types.UID][]*corev1.Pod // by the UID of what controls them
+	now    time.Time
+}
+
+// list fills the lists.
+func (of namespaced) list(ctx context.Context, r Reader, lists ...client.ObjectList) error {
+	for _, list := range lists {
+		if err := r.List(ctx, list, client.InNamespace(of.name)); err != nil {
+			return fmt.Errorf("list %T of namespace %s: %w", list, of.name, err)
+		}
+	}
+	return nil
+}
+
+// Namespace reads a namespace with one list of each type, however many workloads it has.
 func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
-	var (
-		pods        corev1.PodList
-		deployments inplace.DeploymentList
-		replicaSets inplace.ReplicaSetList
-		daemonSets  inplace.DaemonSetList
-		revisions   inplace.ControllerRevisionList
-		namespace   corev1.Namespace
-	)
+	var namespace corev1.Namespace
 	if err := r.Get(ctx, types.NamespacedName{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
 		return Namespace{}, fmt.Errorf("read namespace %s: %w", name, err)
 	}
-	for _, list := range []client.ObjectList{&pods, &deployments, &replicaSets, &daemonSets, &revisions} {
-		if err := r.List(ctx, list, client.InNamespace(name)); err != nil {
-			return Namespace{}, fmt.Errorf("list %T of namespace %s: %w", list, name, err)
-		}
+	of := namespaced{name: name, labels: namespace.Labels}
+	var pods corev1.PodList
+	if err := of.list(ctx, r, &pods); err != nil {
+		return Namespace{}, err
 	}
-	podsOf, now := byController(pods.Items), time.Now()
+	of.pods, of.now = byController(pods.Items), time.Now()
 	read := Namespace{Pods: pods.Items}
-	replicaSetsOf := byController(replicaSets.Items)
-	for i := range deployments.Items {
-		deployment := &deployments.Items[i]
-		rollout := &inplace.Rollout{Deployment: deployment, ReplicaSets: replicaSetsOf[deployment.UID],
-			Mode: inplace.ModeOf(namespace.Labels, deployment.Labels), Now: now}
-		for _, replicaSet := range rollout.ReplicaSets {
-			rollout.Pods = append(rollout.Pods, podsOf[replicaSet.UID]...)
+	for _, kind := range Kinds {
+		rollouts, err := kind.waking(ctx, r, of)
+		if err != nil {
+			return Namespace{}, err
 		}
-		read.Rollouts = append(read.Rollouts, rollout)
-	}
-	revisionsOf := byController(revisions.Items)
-	for i := range daemonSets.Items {
-		daemonSet := &daemonSets.Items[i]
-		read.DaemonSets = append(read.DaemonSets, &inplace.DaemonRollout{DaemonSet: daemonSet, Revisions: revisionsOf[daemonSet.UID],
-			Pods: podsOf[daemonSet.UID], Mode: inplace.ModeOf(namespace.Labels, daemonSet.Labels), Now: now})
+		read.Rollouts = append(read.Rollouts, rollouts...)
 	}
 	return read, nil
 }

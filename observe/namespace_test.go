@@ -18,14 +18,15 @@ func TestNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(read.Pods) != 7 || len(read.Rollouts) != 1 || len(read.DaemonSets) != 1 {
-		t.Fatalf("read %d pods, %d Deployments and %d DaemonSets", len(read.Pods), len(read.Rollouts), len(read.DaemonSets))
+	if len(read.Pods) != 7 || len(read.Rollouts) != 2 {
+		t.Fatalf("read %d pods and %d rollouts", len(read.Pods), len(read.Rollouts))
 	}
-	expectNames(t, read.Rollouts[0].ReplicaSets, "web-1", "web-2")
-	expectNames(t, read.Rollouts[0].Pods, "web-1-a", "web-2-a")
-	expectNames(t, read.DaemonSets[0].Revisions, "web-1", "web-2")
-	expectNames(t, read.DaemonSets[0].Pods, "a", "b")
-	if none, err := reader.Namespace(context.Background(), "elsewhere"); err != nil || len(none.Pods)+len(none.Rollouts)+len(none.DaemonSets) > 0 {
+	deployment, daemonSet := read.Rollouts[0].(*inplace.Rollout), read.Rollouts[1].(*inplace.DaemonRollout)
+	expectNames(t, deployment.ReplicaSets, "web-1", "web-2")
+	expectNames(t, deployment.Pods, "web-1-a", "web-2-a")
+	expectNames(t, daemonSet.Revisions, "web-1", "web-2")
+	expectNames(t, daemonSet.Pods, "a", "b")
+	if none, err := reader.Namespace(context.Background(), "elsewhere"); err != nil || len(none.Pods)+len(none.Rollouts) > 0 {
 		t.Errorf("read %v, %v of an empty namespace", none, err)
 	}
 }

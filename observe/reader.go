@@ -1,13 +1,10 @@
 package observe
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,120 +64,44 @@ func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map
 	return inplace.ModeOf(ns.Labels, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
 }
 
-// Rollout reads the Deployment and what belongs to it, its nodes and pullers too; nil if there is no such Deployment.
-func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*inplace.Rollout, error) {
-	deployment, err := r.Deployment(ctx, key)
-	if deployment == nil || err != nil {
-		return nil, err
-	}
-	rollout, err := r.RolloutOf(ctx, deployment)
+// orders are how the update of a workload is to be made: by labels, and by the record of one that was given back.
+type orders struct {
+	mode     inplace.Mode
+	settings inplace.Settings
+	recorded string
+}
+
+func (r Reader) ordersFor(ctx context.Context, workload client.Object) (orders, error) {
+	mode, settings, err := r.policy(ctx, workload.GetNamespace(), workload.GetLabels())
 	if err != nil {
-		return nil, err
+		return orders{}, err
 	}
-	if !r.nodeless {
-		if rollout.Nodes, err = r.nodesOf(ctx, rollout.Pods); err != nil {
-			return nil, err
-		}
-	}
-	rollout.Pull, err = r.pulling(ctx, deployment, deployment.UID)
-	return rollout, err
+	record, err := r.Hold.Recorded(ctx, workload.GetUID())
+	return orders{mode, settings, record.Hash}, err
 }
 
-// RolloutOfReplicaSet is Rollout for the Deployment that controls the ReplicaSet; nil if there is none.
-func (r Reader) RolloutOfReplicaSet(ctx context.Context, rs *inplace.ReplicaSet) (*inplace.Rollout, error) {
-	deployment, err := r.DeploymentOf(ctx, rs)
-	if deployment == nil || err != nil {
-		return nil, err
-	}
-	return r.RolloutOf(ctx, deployment)
-}
-
-// Deployment reads one Deployment; nil if there is none.
-func (r Reader) Deployment(ctx context.Context, key types.NamespacedName) (*inplace.Deployment, error) {
-	return find[inplace.Deployment](ctx, r, key)
-}
-
-// ReplicaSet reads one ReplicaSet; nil if there is none.
-func (r Reader) ReplicaSet(ctx context.Context, key types.NamespacedName) (*inplace.ReplicaSet, error) {
-	return find[inplace.ReplicaSet](ctx, r, key)
-}
-
-// DeploymentOf reads the Deployment that controls the ReplicaSet; nil if there is none with the UID its reference names.
-func (r Reader) DeploymentOf(ctx context.Context, rs *inplace.ReplicaSet) (*inplace.Deployment, error) {
-	return findController[inplace.Deployment](ctx, r, rs, appsv1.SchemeGroupVersion.WithKind("Deployment"))
-}
-
-// ReplicaSetOf reads the ReplicaSet that controls the pod; nil if there is none with the UID its reference names.
-func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.ReplicaSet, error) {
-	return findController[inplace.ReplicaSet](ctx, r, pod, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
-}
-
-// WorkloadOf reads the Deployment or DaemonSet whose pod it is, or whose puller; nil if there is none.
+// WorkloadOf reads the workload whose pod it is, or whose puller; nil if there is none.
 func (r Reader) WorkloadOf(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
 	controlled, err := r.underWorkload(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	deployment, err := findController[inplace.Deployment](ctx, r, controlled, appsv1.SchemeGroupVersion.WithKind("Deployment"))
-	if err != nil {
-		return nil, err
+	for _, kind := range Kinds {
+		if workload, err := kind.Workload.controllerOf(ctx, r, controlled); workload != nil || err != nil {
+			return workload, err
+		}
 	}
-	if deployment != nil {
-		return deployment, nil
-	}
-	daemonSet, err := findController[inplace.DaemonSet](ctx, r, controlled, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
-	if daemonSet == nil || err != nil {
-		return nil, err
-	}
-	return daemonSet, nil
+	return nil, nil
 }
 
 // underWorkload is the revision that controls the pod, or else the pod: DaemonSets control their pods, and Deployments their pullers.
 func (r Reader) underWorkload(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
-	rs, err := r.ReplicaSetOf(ctx, pod)
-	if err != nil {
-		return nil, err
-	}
-	if rs != nil {
-		return rs, nil
-	}
-	revision, err := r.RevisionOf(ctx, pod)
-	if err != nil {
-		return nil, err
-	}
-	if revision != nil {
-		return revision, nil
+	for _, of := range revisions() {
+		if revision, err := of.controllerOf(ctx, r, pod); revision != nil || err != nil {
+			return revision, err
+		}
 	}
 	return pod, nil
-}
-
-// RolloutOf reads what belongs to the given Deployment, which may be one that is not stored yet.
-func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (*inplace.Rollout, error) {
-	mode, settings, err := r.policy(ctx, deployment.Namespace, deployment.Labels)
-	if err != nil {
-		return nil, err
-	}
-	rollout := &inplace.Rollout{Deployment: deployment, Mode: mode, Settings: settings, Rules: r.Rules}
-	record, err := r.Hold.Recorded(ctx, deployment.UID)
-	if err != nil {
-		return nil, err
-	}
-	rollout.Recorded = record.Hash
-	of := selected{deployment, deployment.Spec.Selector}
-	replicaSets, sets, err := owned[inplace.ReplicaSet](ctx, r, &inplace.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
-	if err != nil {
-		return nil, err
-	}
-	rollout.ReplicaSets, rollout.Unread = replicaSets, sets.unread()
-	if !r.podless {
-		pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, uids(replicaSets), r.shared()...)
-		if err != nil {
-			return nil, err
-		}
-		rollout.Pods, rollout.Unread = pods, cmp.Or(rollout.Unread, load.unread())
-	}
-	rollout.Now = time.Now()
-	return rollout, nil
 }
 
 // object is a T that is used through its pointer.

@@ -42,29 +42,20 @@ func stubSize(object client.Object) (size int, ok bool) {
 	return size, err == nil
 }
 
-// stubOf returns the stub of an object of that size; the object itself if its kind has none.
+// stubOf returns the stub of an object of that size; the object itself if its type has none.
 func stubOf(object client.Object, size int) client.Object {
-	switch o := object.(type) {
-	case *inplace.Deployment:
-		return &inplace.Deployment{ObjectMeta: stubMeta(o.ObjectMeta, size)}
-	case *inplace.DaemonSet:
-		return &inplace.DaemonSet{ObjectMeta: stubMeta(o.ObjectMeta, size)}
-	case *inplace.ReplicaSet:
-		stub := &inplace.ReplicaSet{ObjectMeta: stubMeta(o.ObjectMeta, size), Status: o.Status}
-		stub.Spec.Replicas, stub.Status.Conditions = o.Spec.Replicas, nil
-		return stub
-	case *inplace.ControllerRevision:
-		return &inplace.ControllerRevision{ObjectMeta: stubMeta(o.ObjectMeta, size), Revision: o.Revision}
-	case *corev1.Pod:
-		return stubOfPod(o, size)
-	default:
-		return object
+	if pod, is := object.(*corev1.Pod); is {
+		return stubOfPod(pod, size)
 	}
+	if of := typeFor(object); of != nil {
+		return of.stubOf(object, size)
+	}
+	return object
 }
 
 // stubOfPod keeps what gates are opened by. Conditions are addressed by their place.
 func stubOfPod(pod *corev1.Pod, size int) *corev1.Pod {
-	stub := &corev1.Pod{ObjectMeta: stubMeta(pod.ObjectMeta, size)}
+	stub := &corev1.Pod{ObjectMeta: stubMeta(pod, size)}
 	stub.Spec.NodeName, stub.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
 	if inplace.Gated(pod) {
 		stub.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
@@ -73,21 +64,23 @@ func stubOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	return stub
 }
 
-func stubMeta(meta metav1.ObjectMeta, size int) metav1.ObjectMeta {
+func stubMeta(object metav1.Object, size int) metav1.ObjectMeta {
 	stub := metav1.ObjectMeta{
-		Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion, Generation: meta.Generation,
-		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+		ResourceVersion: object.GetResourceVersion(), Generation: object.GetGeneration(),
+		CreationTimestamp: object.GetCreationTimestamp(), DeletionTimestamp: object.GetDeletionTimestamp(),
 		Annotations: map[string]string{annotationStub: strconv.Itoa(size)},
 	}
-	if meta.Labels != nil { // patches tell a map that is empty from one that is not there
+	labels := object.GetLabels()
+	if labels != nil { // patches tell a map that is empty from one that is not there
 		stub.Labels = map[string]string{}
 	}
 	for _, key := range stubLabels {
-		if value, has := meta.Labels[key]; has {
+		if value, has := labels[key]; has {
 			stub.Labels[key] = value
 		}
 	}
-	owner := metav1.GetControllerOf(&meta)
+	owner := metav1.GetControllerOf(object)
 	if owner != nil && len(owner.APIVersion)+len(owner.Kind)+len(owner.Name)+len(owner.UID) <= longestReference {
 		stub.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
@@ -96,20 +89,13 @@ func stubMeta(meta metav1.ObjectMeta, size int) metav1.ObjectMeta {
 
 // sizeOf is about how much memory an object takes.
 func sizeOf(object client.Object) int {
-	switch o := object.(type) {
-	case *inplace.Deployment:
-		return o.ObjectMeta.Size() + o.Spec.Size() + o.Spec.Template.Size() + o.Status.Size()
-	case *inplace.DaemonSet:
-		return o.ObjectMeta.Size() + o.Spec.Size() + o.Spec.Template.Size() + o.Status.Size()
-	case *inplace.ReplicaSet:
-		return o.ObjectMeta.Size() + o.Spec.Size() + o.Spec.Template.Size() + o.Status.Size()
-	case *inplace.ControllerRevision:
-		return o.ObjectMeta.Size() + len(o.Data)
-	case *corev1.Pod:
-		return o.Size()
-	default:
-		return 0
+	if pod, is := object.(*corev1.Pod); is {
+		return pod.Size()
 	}
+	if of := typeFor(object); of != nil {
+		return of.sizeOf(object)
+	}
+	return 0
 }
 
 // trim drops what nobody asks of an object. Nothing that a patch compares or addresses by its place is touched, and no map or

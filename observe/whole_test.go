@@ -103,12 +103,10 @@ func keepOf(t *testing.T, objects ...client.Object) *Keep {
 // kept is the object as it is in the cache.
 func kept(t *testing.T, keep *Keep, object client.Object) client.Object {
 	t.Helper()
-	transform := keep.Workload
+	transform := keep.App
 	switch object.(type) {
 	case *corev1.Pod:
 		transform = keep.Pod
-	case *inplace.ControllerRevision:
-		transform = keep.Revision
 	case *corev1.Namespace, *corev1.Node:
 		return object
 	}

@@ -78,8 +78,7 @@ func handlers(t *testing.T, cached, live client.Reader) Handlers {
 		Log:       testr.New(t),
 
 		beginnings: newBeginnings(),
-
-		scalings: newThrottled(), deletions: newThrottled(), daemonDeletions: newThrottled(),
+		throttled:  throttledByUser(),
 	}
 }
 

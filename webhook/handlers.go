@@ -21,14 +21,6 @@ import (
 	"github.com/stayput/stayput/watchdog"
 )
 
-// The users whose writes are held. They only exist under kube-controller-manager --use-service-account-credentials;
-// without it no write is ours and every update is native.
-const (
-	deploymentController = "system:serviceaccount:kube-system:deployment-controller"
-	replicaSetController = "system:serviceaccount:kube-system:replicaset-controller"
-	daemonSetController  = "system:serviceaccount:kube-system:daemon-set-controller"
-)
-
 // Handlers is what the webhooks ask.
 type Handlers struct {
 	// Cached reads from informers. It must fail on kinds without one (a strict cache) instead of starting it.
@@ -45,31 +37,28 @@ type Handlers struct {
 
 	lookups    *rate.Limiter
 	beginnings *beginnings
-	// Who is answered late.
-	scalings, deletions, daemonDeletions *throttled
+	// throttled are whose answers are late, by native controller.
+	throttled map[string]*throttled
 }
 
 // Register adds the webhooks to the server, each at its path; see the package's documentation for what calls them.
 func Register(server ctrlwebhook.Server, h Handlers) {
 	h.beginnings = newBeginnings()
-	h.scalings, h.deletions, h.daemonDeletions = newThrottled(), newThrottled(), newThrottled()
+	h.throttled = throttledByUser()
 	h.lookups = lookups()
 	room := semaphore.NewWeighted(room)
-	for path, judge := range map[string]judge{
-		"/mutate-workload":        h.ours(h.mutateWorkload, "Deployment", "DaemonSet"),
-		"/validate-workload":      h.ours(h.validateWorkload, "Deployment", "DaemonSet"),
-		"/validate-in-place-only": orDeny(h.ours(h.validateWorkload, "Deployment", "DaemonSet")),
-		"/mutate-replicaset":      h.ours(h.mutateReplicaSet, "ReplicaSet"),
-		"/validate-replicaset":    h.ours(h.validateReplicaSet, "ReplicaSet", "Scale"),
-		"/throttle-replicaset":    h.ours(h.throttleScaling, "ReplicaSet", "Scale"),
-		"/throttle-pod":           h.ours(h.throttleDeletion, "Pod"),
-		"/validate-status":        h.ours(h.validateStatus, "Deployment"),
-		"/mutate-pod":             h.ours(h.mutatePod, "Pod"),
-		"/mutate-pod-status":      h.ours(h.mutatePodStatus, "Pod"),
-		"/validate-pod":           h.ours(h.validatePod, "Pod"),
-	} {
-		server.Register(path, bounded{room, h.webhook(path, judge)})
+	for path, route := range h.routes() {
+		server.Register(path, bounded{room, h.webhook(path, h.judging(route))})
 	}
+}
+
+// judging has the webhook judge what it is called for, and nothing else.
+func (h Handlers) judging(route route) judge {
+	judged := h.ours(route.judge, route.kinds...)
+	if route.strict {
+		return orDeny(judged)
+	}
+	return judged
 }
 
 // judge answers one kind of request. With an error, the request could not be judged: it is allowed unless the answer denies it.

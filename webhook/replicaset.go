@@ -7,7 +7,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -121,14 +120,4 @@ func rolloutWith(ctx context.Context, reader observe.Reader, key types.Namespace
 		return nil, err
 	}
 	return reader.RolloutOfReplicaSet(ctx, rs)
-}
-
-// holds tells whether native writes are held while the Deployment's pods are moved.
-func (h Handlers) holds(rollout *inplace.Rollout) bool {
-	verdict := rollout.Verdict()
-	var target metav1.Object
-	if verdict.Target != nil {
-		target = verdict.Target
-	}
-	return verdict.Held && h.lasts(rollout.Deployment, target)
 }

@@ -42,6 +42,14 @@ type throttled struct {
 
 func newThrottled() *throttled { return &throttled{objects: sets.New[types.NamespacedName]()} }
 
+func throttledByUser() map[string]*throttled {
+	by := map[string]*throttled{deploymentController: newThrottled()}
+	for _, kind := range kinds {
+		by[kind.podsBy] = newThrottled()
+	}
+	return by
+}
+
 // wait returns when the request would no longer be in vain, or has waited long enough.
 func (t *throttled) wait(ctx context.Context, object types.NamespacedName, vain func(context.Context) bool) {
 	if !t.enter(object) {
@@ -78,26 +86,22 @@ func (t *throttled) leave(object types.NamespacedName) {
 // throttleScaling makes the Deployment controller wait whose scaling is held.
 func (h Handlers) throttleScaling(ctx context.Context, req admission.Request) (answer, error) {
 	if by(req, deploymentController, admissionv1.Update) {
-		h.scalings.wait(ctx, key(req), h.sameUpdate(key(req)))
+		h.throttled[deploymentController].wait(ctx, key(req), h.sameUpdate(key(req)))
 	}
 	return allow(), nil
 }
 
-// throttleDeletion makes the ReplicaSet and DaemonSet controllers wait whose deletions are held.
+// throttleDeletion makes the controller of pods wait whose deletion is held.
 func (h Handlers) throttleDeletion(ctx context.Context, req admission.Request) (answer, error) {
+	kind := kindOfPods(req, admissionv1.Delete)
+	if kind == nil {
+		return allow(), nil
+	}
 	pod, err := decodePod(req, req.OldObject)
-	if err != nil {
+	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || inplace.MayGo(pod) {
 		return allow(), err
 	}
-	switch owner := metav1.GetControllerOfNoCopy(pod); {
-	case owner == nil || inplace.MayGo(pod):
-	case by(req, replicaSetController, admissionv1.Delete):
-		h.deletions.wait(ctx, ownerOf(pod), h.surplusPasses(pod))
-	case by(req, daemonSetController, admissionv1.Delete):
-		if stays, err := h.holdsDaemon(ctx, h.Cached, pod); stays && err == nil {
-			h.daemonDeletions.wait(ctx, ownerOf(pod), h.sameDaemons(pod))
-		}
-	}
+	h.throttled[kind.podsBy].wait(ctx, ownerOf(pod), kind.vain(h, ctx, pod))
 	return allow(), nil
 }
 
@@ -122,7 +126,7 @@ func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) boo
 }
 
 // surplusPasses tells whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line.
-func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
+func (h Handlers) surplusPasses(_ context.Context, pod *corev1.Pod) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		rollout := h.cachedRollout(ctx, h.Cached, ownerOf(pod))
 		return rollout != nil && rollout.SurplusPasses(ownerOf(pod).Name)
@@ -141,9 +145,12 @@ func (h Handlers) cachedRollout(ctx context.Context, cached observe.Reader, key 
 	return rollout
 }
 
-// sameDaemons tells whether the DaemonSet is what it was when it was first asked, and no gate of its pods has moved: its controller asks because
-// too few of them are out of service.
-func (h Handlers) sameDaemons(pod *corev1.Pod) func(context.Context) bool {
+// sameDaemons tells whether the pod stays, the DaemonSet is what it was when it was first asked, and no gate of its pods has moved: its controller
+// asks because too few of them are out of service.
+func (h Handlers) sameDaemons(ctx context.Context, pod *corev1.Pod) func(context.Context) bool {
+	if stays, err := h.holdsDaemon(ctx, h.Cached, pod); !stays || err != nil {
+		return func(context.Context) bool { return false }
+	}
 	before := ""
 	return func(ctx context.Context) bool {
 		daemonSet, err := h.Cached.DaemonSetOf(ctx, pod)

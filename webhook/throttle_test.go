@@ -55,7 +55,8 @@ func until(times int) func(context.Context) bool {
 // What ends the waiting is what the native controller waits for.
 func TestWhatEndsThrottling(t *testing.T) {
 	objects := []client.Object{namespace(inplace.ModeInPlace), deployment(t, v2Template), revision(t, "web-2", v2Template, "0"), pod(revision(t, "web-1", v1Template, "3")),
-		daemonSet(t, v2Template), controllerRevision(t, "1", v1Template), daemon("agent-x", "1")}
+		daemonSet(t, v2Template), controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template), daemon("agent-x", "1"),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}}
 	web1 := types.NamespacedName{Namespace: space, Name: "web-1"}
 	for name, test := range map[string]struct {
 		vain   func(h Handlers) func(context.Context) bool
@@ -64,11 +65,11 @@ func TestWhatEndsThrottling(t *testing.T) {
 		"an edit":                {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, newer(deployment(t, v2Template))},
 		"the label is taken off": {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, namespace("")},
 		"replicas for the pods": {func(h Handlers) func(context.Context) bool {
-			return h.surplusPasses(pod(revision(t, "web-1", v1Template, "3")))
+			return h.surplusPasses(t.Context(), pod(revision(t, "web-1", v1Template, "3")))
 		},
 			settling(revision(t, "web-1", v1Template, "1"))},
-		"a gate that closes": {func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) }, closed(daemon("agent-x", "1"))},
-		"another template":   {func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) }, newer(daemonSet(t, v2Template))},
+		"a gate that closes": {func(h Handlers) func(context.Context) bool { return h.sameDaemons(t.Context(), daemon("agent-x", "1")) }, closed(daemon("agent-x", "1"))},
+		"another template":   {func(h Handlers) func(context.Context) bool { return h.sameDaemons(t.Context(), daemon("agent-x", "1")) }, newer(daemonSet(t, v2Template))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lowered := settling(revision(t, "web-1", v1Template, "0"))

@@ -110,49 +110,12 @@ func edits(req admission.Request, now, before *workload) bool {
 // listed is what the stored workload selects and controls, whatever the request says.
 // It has no text if the workload is not managed.
 func (h Handlers) judgeEdit(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
-	switch req.Kind.Kind {
-	case "Deployment":
-		return h.judgeDeployment(ctx, req, before)
-	case "DaemonSet":
-		return h.judgeDaemonSet(ctx, req, before)
+	for _, kind := range kinds {
+		if kind.Workload.Name == req.Kind.Kind {
+			return kind.judgeEdit(h, ctx, req, before)
+		}
 	}
 	return judgement{}, nil
-}
-
-func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
-	deployment, err := decode[inplace.Deployment](req.Object)
-	if err != nil {
-		return judgement{}, err
-	}
-	stored, err := h.Live.Deployment(ctx, key(req))
-	if stored == nil || err != nil {
-		return judgement{}, err
-	}
-	deployment.Namespace, deployment.UID, deployment.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
-	rollout, err := h.Live.WithoutPods().RolloutOf(ctx, deployment)
-	if err != nil || !rollout.Mode.Manages() {
-		return judgement{}, err
-	}
-	change := inplace.Compare(before.Spec.Template, deployment.Spec.Template, rollout.Rules)
-	return judgementOf(change, rollout.Mode, rollout.Verdict), nil
-}
-
-func (h Handlers) judgeDaemonSet(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
-	daemonSet, err := decode[inplace.DaemonSet](req.Object)
-	if err != nil {
-		return judgement{}, err
-	}
-	stored, err := h.Live.DaemonSet(ctx, key(req))
-	if stored == nil || err != nil {
-		return judgement{}, err
-	}
-	daemonSet.Namespace, daemonSet.UID, daemonSet.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
-	rollout, err := h.Live.DaemonRolloutOf(ctx, daemonSet)
-	if err != nil || !rollout.Mode.Manages() {
-		return judgement{}, err
-	}
-	change := inplace.Compare(before.Spec.Template, daemonSet.Spec.Template, rollout.Rules)
-	return judgementOf(change, rollout.Mode, rollout.Verdict), nil
 }
 
 // judgementOf asks for the verdict on the whole workload where the edit itself forbids nothing.

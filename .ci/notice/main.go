@@ -152,8 +152,10 @@ func (p pkg) addFiles(found map[file]bool) error {
 	}
 }
 
+// isLegal passes over LICENSE.docs: by the custom of Docker and OCI that is the licence of pages such as README.md, which are not linked.
 func isLegal(entry os.DirEntry) bool {
-	return !entry.IsDir() && legal.MatchString(entry.Name()) && filepath.Ext(entry.Name()) != ".go"
+	extension := filepath.Ext(entry.Name())
+	return !entry.IsDir() && legal.MatchString(entry.Name()) && extension != ".go" && extension != ".docs"
 }
 
 func isNotice(path string) bool {

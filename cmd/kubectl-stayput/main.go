@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stayput/stayput/version"
@@ -73,5 +74,9 @@ func runStatus(ctx context.Context, arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return status{Interface: clients, own: *own, now: time.Now()}.print(ctx, out)
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	return status{Interface: clients, metadata: objects, own: *own, now: time.Now()}.print(ctx, out)
 }

@@ -13,8 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 
-	"github.com/stayput/stayput/controller"
+	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -22,11 +23,12 @@ import (
 // status reads what Stayput does in a cluster.
 type status struct {
 	kubernetes.Interface
-	own string
-	now time.Time
+	metadata metadata.Interface
+	own      string
+	now      time.Time
 }
 
-// workload is a Deployment or DaemonSet.
+// workload is one of any kind.
 type workload struct {
 	kind string
 	metav1.ObjectMeta
@@ -81,7 +83,7 @@ func (s status) printLeader(ctx context.Context, out io.Writer) error {
 
 // printBypasses tells of native writes that should have been held and were not, as long as there are events of that.
 func (s status) printBypasses(ctx context.Context, out io.Writer) error {
-	events, err := s.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + controller.EventBypassed})
+	events, err := s.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + report.EventBypassed})
 	if err != nil {
 		return err
 	}
@@ -113,41 +115,31 @@ func (s status) printWorkloads(ctx context.Context, out io.Writer, namespace cor
 }
 
 func (s status) workloads(ctx context.Context, namespace string) ([]workload, error) {
-	deployments, err := s.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	daemonSets, err := s.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
 	var found []workload
-	for _, each := range deployments.Items {
-		found = append(found, workload{"Deployment", each.ObjectMeta})
-	}
-	for _, each := range daemonSets.Items {
-		found = append(found, workload{"DaemonSet", each.ObjectMeta})
+	for _, kind := range observe.Kinds {
+		list, err := s.metadata.Resource(kind.Workload.Resource()).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for _, each := range list.Items {
+			found = append(found, workload{kind.Workload.Name, each.ObjectMeta})
+		}
 	}
 	return found, nil
 }
 
 // underWay are the workloads of which a revision is marked.
 func (s status) underWay(ctx context.Context, namespace string) (map[types.UID]bool, error) {
-	marked := metav1.ListOptions{LabelSelector: inplace.LabelSettling}
-	replicaSets, err := s.AppsV1().ReplicaSets(namespace).List(ctx, marked)
-	if err != nil {
-		return nil, err
-	}
-	revisions, err := s.AppsV1().ControllerRevisions(namespace).List(ctx, marked)
-	if err != nil {
-		return nil, err
-	}
 	found := map[types.UID]bool{}
-	for _, each := range replicaSets.Items {
-		found[controllerOf(&each)] = true
-	}
-	for _, each := range revisions.Items {
-		found[controllerOf(&each)] = true
+	for _, kind := range observe.Kinds {
+		marked := metav1.ListOptions{LabelSelector: inplace.LabelSettling}
+		revisions, err := s.metadata.Resource(kind.Revision.Resource()).Namespace(namespace).List(ctx, marked)
+		if err != nil {
+			return nil, err
+		}
+		for _, each := range revisions.Items {
+			found[controllerOf(&each)] = true
+		}
 	}
 	return found, nil
 }

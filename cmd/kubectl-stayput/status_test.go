@@ -10,11 +10,16 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/stayput/stayput/controller"
+	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
 )
 
@@ -23,10 +28,34 @@ var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func told(t *testing.T, objects ...runtime.Object) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := (status{Interface: fake.NewClientset(objects...), own: "stayput-system", now: now}).print(t.Context(), &out); err != nil {
+	if err := (status{Interface: fake.NewClientset(objects...), metadata: metadataOf(t, objects), own: "stayput-system", now: now}).print(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
+}
+
+// metadataOf is the API server for whoever reads no more than that.
+func metadataOf(t *testing.T, objects []runtime.Object) metadata.Interface {
+	t.Helper()
+	known := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	var all []runtime.Object
+	for _, object := range objects {
+		kind, err := apiutil.GVKForObject(object, scheme.Scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := meta.Accessor(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		partial := meta.AsPartialObjectMetadata(found)
+		partial.SetGroupVersionKind(kind)
+		all = append(all, partial)
+	}
+	return metadatafake.NewSimpleMetadataClient(known, all...)
 }
 
 func lease(holder string, renewed time.Duration) *coordinationv1.Lease {
@@ -61,7 +90,7 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: "agent",
 			Labels: map[string]string{inplace.LabelUpdate: "recreate"}}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "unmanaged"}},
-		&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Reason: controller.EventBypassed, Note: "was not held",
+		&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Reason: report.EventBypassed, Note: "was not held",
 			Regarding: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}},
 	)
 	rows := [][]string{

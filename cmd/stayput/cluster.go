@@ -46,45 +46,38 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// cached lists what is watched on every replica, leader or not: the webhooks read all of it but the last two, which
-// whoever leads next needs at once.
+// cached lists what is watched on every replica, leader or not: the webhooks read all of it but EndpointSlices and Services, which whoever
+// leads next needs at once.
 func cached() []client.Object {
-	return []client.Object{
-		&corev1.Namespace{},
-		&corev1.Pod{},
-		&inplace.Deployment{},
-		&inplace.ReplicaSet{},
-		&inplace.DaemonSet{},
-		&inplace.ControllerRevision{},
-		&corev1.Node{},
-		&coordinationv1.Lease{},
-		&discoveryv1.EndpointSlice{},
-		&corev1.Service{},
+	objects := []client.Object{&corev1.Namespace{}, &corev1.Pod{}, &corev1.Node{}, &coordinationv1.Lease{}, &discoveryv1.EndpointSlice{}, &corev1.Service{}}
+	for _, of := range observe.Types() {
+		objects = append(objects, of.Object())
 	}
+	return objects
 }
 
 // cacheOptions keeps the memory small and makes reading a kind that is not in cached an error, not a new watch. The first lists come as streams,
 // object by object (WatchListClient of client-go/features, on by default, from API servers of 1.34 and newer), so that they too are never in
 // memory as a whole.
 func cacheOptions(namespace string, keep *observe.Keep) cache.Options {
+	byObject := map[client.Object]cache.ByObject{
+		&coordinationv1.Lease{}: {
+			Namespaces: map[string]cache.Config{namespace: {}},
+			Field:      fields.OneTermEqualSelector("metadata.name", inplace.Lease),
+		},
+		&corev1.Namespace{}:          {Transform: keep.Namespace},
+		&corev1.Pod{}:                {Transform: keep.Pod},
+		&corev1.Node{}:               {Transform: withImageNames},
+		&discoveryv1.EndpointSlice{}: {Transform: withoutAddresses},
+		&corev1.Service{}:            {Transform: withoutPorts},
+	}
+	for _, of := range observe.Types() {
+		byObject[of.Object()] = cache.ByObject{Transform: keep.App}
+	}
 	return cache.Options{
 		ReaderFailOnMissingInformer: true,
 		DefaultTransform:            cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{
-			&coordinationv1.Lease{}: {
-				Namespaces: map[string]cache.Config{namespace: {}},
-				Field:      fields.OneTermEqualSelector("metadata.name", inplace.Lease),
-			},
-			&corev1.Namespace{}:           {Transform: keep.Namespace},
-			&corev1.Pod{}:                 {Transform: keep.Pod},
-			&inplace.Deployment{}:         {Transform: keep.Workload},
-			&inplace.ReplicaSet{}:         {Transform: keep.Workload},
-			&inplace.DaemonSet{}:          {Transform: keep.Workload},
-			&inplace.ControllerRevision{}: {Transform: keep.Revision},
-			&corev1.Node{}:                {Transform: withImageNames},
-			&discoveryv1.EndpointSlice{}:  {Transform: withoutAddresses},
-			&corev1.Service{}:             {Transform: withoutPorts},
-		},
+		ByObject:                    byObject,
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stayput/stayput/certs"
 	"github.com/stayput/stayput/controller"
+	"github.com/stayput/stayput/controller/release"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/watchdog"
@@ -51,7 +52,7 @@ const lastWordsPatience = 8 * time.Second
 func lastWords(ctx context.Context, o options, m manager.Manager) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWordsPatience)
 	defer cancel()
-	return controller.LastWords(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
+	return release.LastWords(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
 }
 
 func newManager(ctx context.Context, o options, certificate *certwatcher.CertWatcher) (manager.Manager, error) {
@@ -59,11 +60,7 @@ func newManager(ctx context.Context, o options, certificate *certwatcher.CertWat
 	if err != nil {
 		return nil, err
 	}
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, err
-	}
-	direct, err := client.New(config, client.Options{Scheme: scheme})
+	direct, err := clientOver(config)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +69,7 @@ func newManager(ctx context.Context, o options, certificate *certwatcher.CertWat
 		return nil, err
 	}
 	return ctrl.NewManager(config, manager.Options{
-		Scheme:                     scheme,
+		Scheme:                     direct.Scheme(),
 		Cache:                      cacheOptions(o.namespace, keep),
 		Metrics:                    metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:     o.healthAddress,

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
-	"github.com/stayput/stayput/controller"
+	"github.com/stayput/stayput/controller/gate"
 )
 
 // watch starts an informer for everything cached. The returned check passes once each has its first list: a webhook asked
@@ -35,7 +35,7 @@ func watch(ctx context.Context, informers cache.Informers) (healthz.Checker, err
 }
 
 // provenBy checks that this process has shown that it can open readiness gates.
-func provenBy(prober *controller.Prober) healthz.Checker {
+func provenBy(prober *gate.Prober) healthz.Checker {
 	return func(*http.Request) error {
 		if !prober.Ready() {
 			return errors.New("this process has not yet been able to write pod status")

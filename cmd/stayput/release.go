@@ -4,9 +4,10 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/controller"
+	"github.com/stayput/stayput/controller/release"
 )
 
 // releaseTimeout bounds how long others may keep changing what is being released.
@@ -16,7 +17,7 @@ const releaseTimeout = 2 * time.Minute
 func releaseAll(ctx context.Context, c client.Client, o options) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
-	return controller.ReleaseAll(ctx, c, o.reader(c))
+	return release.All(ctx, c, o.reader(c))
 }
 
 // directClient reads and writes at the API server itself, without a cache.
@@ -25,6 +26,10 @@ func directClient() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return clientOver(config)
+}
+
+func clientOver(config *rest.Config) (client.Client, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err

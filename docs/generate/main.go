@@ -58,7 +58,7 @@ func read() (reference, error) {
 		{&r.Settings, "inplace", in("settings.go", "Label")},
 		{&r.Marks, "inplace", either(in("names.go", "Label", "Annotation", "Condition"), in("record.go", "recordPrefix"))},
 		{&r.Reasons, "inplace", in("", "Code")},
-		{&r.Failures, "controller", in("report.go", "failed")},
+		{&r.Failures, "controller/report", in("report.go", "failed")},
 		{&r.Decisions, "webhook", func(c constant) bool { return c.kind == "decision" && c.Value != "" }},
 		{&r.Environment, "cmd/stayput", in("environment.go", "env")},
 	} {
@@ -66,7 +66,7 @@ func read() (reference, error) {
 			return r, err
 		}
 	}
-	err := events("controller", &r.Events)
+	err := events("controller/report", &r.Events)
 	if err == nil {
 		r.Metrics, err = metrics()
 	}

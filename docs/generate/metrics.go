@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/stayput/stayput/controller"
+	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/version"
 	_ "github.com/stayput/stayput/webhook" // registers its metrics
 )
@@ -24,7 +24,7 @@ type metric struct {
 
 // metrics are those a manager registers, beside controller-runtime's.
 func metrics() ([]metric, error) {
-	controller.RegisterMetrics(ctrlmetrics.Registry)
+	report.RegisterMetrics(ctrlmetrics.Registry)
 	if err := version.Register(ctrlmetrics.Registry); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stayput/stayput/controller/drain"
+	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/controller/write"
+	"github.com/stayput/stayput/inplace"
+)
+
+// cluster is an API server with an update under way.
+type cluster struct {
+	*fixture.Cluster
+	metrics *report.Metrics
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := fixture.New(t)
+	return &cluster{c, report.NewMetrics(c.Registry)}
+}
+
+func draining(t *testing.T) *cluster {
+	t.Helper()
+	c := fixture.Draining(t)
+	return &cluster{c, report.NewMetrics(c.Registry)}
+}
+
+// reconciler is a new process: it remembers nothing. It reads through the reader given, else the API server.
+func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
+	live := c.Observer()
+	if cached == nil {
+		cached = live
+	}
+	return &Reconciler{
+		cached:   kinds.DeploymentsBy(cached.Rollout),
+		live:     kinds.DeploymentsBy(live.WithoutNodes().Rollout),
+		drains:   &drain.Drains{Cached: live, Live: live},
+		quotas:   live,
+		writer:   c.writer(),
+		Reporter: report.New(kinds.Deployments, c.Recorder, c.metrics),
+	}
+}
+
+func (c *cluster) reconcile(r *Reconciler) reconcile.Result {
+	c.T.Helper()
+	result, err := r.Reconcile(c.T.Context(), reconcile.Request{NamespacedName: fixture.Web})
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	return result
+}
+
+// deploymentReader reads a Deployment with its ReplicaSets and pods; see observe.Reader.
+type deploymentReader interface {
+	Rollout(ctx context.Context, key types.NamespacedName) (*inplace.Rollout, error)
+}
+
+func (c *cluster) writer() write.Writer {
+	return write.Writer{Client: c, Live: c, Memory: &write.Memory{}, Lease: fixture.LeaseKey}
+}

@@ -1,0 +1,2 @@
+// Package drain knows since when pods that wait for their restart are out of service.
+package drain

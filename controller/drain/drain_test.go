@@ -1,0 +1,165 @@
+package drain
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stayput/stayput/controller/internal/fixture"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+const drain = 2 * time.Second
+
+// endpointsNow reads the slices.
+func (c *cluster) endpointsNow() inplace.Endpoints {
+	c.T.Helper()
+	endpoints, err := observe.Reader{Reader: c}.Endpoints(c.T.Context(), fixture.Web.Namespace, c.Snapshot().Seen.Pods)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	return endpoints
+}
+
+func (c *cluster) scene() kinds.Scene {
+	rollout := c.Snapshot().Seen
+	rollout.Settings.Drain = drain
+	return kinds.Deployment{Rollout: rollout}.Scene()
+}
+
+// unreadable fails.
+type unreadable struct{}
+
+func (unreadable) Endpoints(context.Context, string, []*corev1.Pod) (inplace.Endpoints, error) {
+	return nil, fixture.ErrText("away")
+}
+
+func (c *cluster) endpoint(d *Drains) inplace.Endpoint {
+	c.T.Helper()
+	endpoints, err := d.Endpoints(c.T.Context(), fixture.Web, c.scene())
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	return endpoints["web-old-0"]
+}
+
+func TestDrainBeginsWhenThePodIsSeenToBeOut(t *testing.T) {
+	c := &cluster{fixture.Draining(t)}
+	d := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}
+	if e := c.endpoint(d); !e.Listed || !e.OutSince.IsZero() {
+		t.Fatalf("offered, and %+v", e)
+	}
+	c.Serving("web-old-0")
+	first := c.endpoint(d)
+	if first.Listed || time.Since(first.OutSince) > time.Minute {
+		t.Fatalf("out, and %+v", first)
+	}
+	d.Live = unreadable{} // it is not asked again
+	if second := c.endpoint(d); second != first {
+		t.Errorf("the wait began anew: %+v, %+v", first, second)
+	}
+	c.Serving()
+	if e := c.endpoint(d); !e.Listed || len(d.out[fixture.Web]) > 0 {
+		t.Errorf("offered again, and %+v", e)
+	}
+}
+
+func TestDrainIsForgotten(t *testing.T) {
+	c := &cluster{fixture.Draining(t)}
+	c.Serving("web-old-0")
+	d := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}
+	for name, change := range map[string]func(*kinds.Scene){
+		"the gate is open":   func(s *kinds.Scene) { s.Pods = s.Pods[1:] },
+		"there is no drain":  func(s *kinds.Scene) { s.Settings.Drain = 0 },
+		"there are no pods":  func(s *kinds.Scene) { s.Pods = nil },
+		"the pod is another": func(s *kinds.Scene) { s.Pods[0].UID = "another" },
+	} {
+		c.endpoint(d)
+		seen := c.scene()
+		change(&seen)
+		if _, err := d.Endpoints(t.Context(), fixture.Web, seen); err != nil {
+			t.Fatal(err)
+		}
+		if _, known := d.out[fixture.Web]["web-old-0"]; known {
+			t.Errorf("%s, and the pod is remembered: %v", name, d.out)
+		}
+	}
+}
+
+func TestDrainDoesNotBeginOnTheCacheAlone(t *testing.T) {
+	c := &cluster{fixture.Draining(t)}
+	cached := fixture.Stopped{At: inplace.Endpoints{"web-old-0": {}}} // it has not seen the pod become an endpoint
+	if e := c.endpoint(&Drains{Cached: cached, Live: observe.Reader{Reader: c}}); !e.Listed {
+		t.Errorf("the API server has it offered, and it is %+v", e)
+	}
+	if e := c.endpoint(&Drains{Cached: cached, Live: unreadable{}}); e.Listed || !e.OutSince.IsZero() {
+		t.Errorf("the API server is away, and it is %+v", e)
+	}
+}
+
+// restart is a step that restarts a container of the pod.
+func restart(pod *corev1.Pod) inplace.PatchPod {
+	step := fixture.Label(pod)
+	step.Drained = true
+	return step
+}
+
+func TestConfirm(t *testing.T) {
+	ago := func(d time.Duration) map[types.UID]time.Time {
+		return map[types.UID]time.Time{"web-old-0": time.Now().Add(-d)}
+	}
+	for name, test := range map[string]struct {
+		out    map[types.UID]time.Time
+		closed time.Duration // since when the gate is
+		slice  []string      // who is out of it
+		away   bool
+		kept   bool
+	}{
+		"still out":                       {out: ago(3 * time.Second), slice: []string{"web-old-0"}, kept: true},
+		"out, but not for long":           {out: ago(time.Second), slice: []string{"web-old-0"}},
+		"offered after all":               {out: ago(3 * time.Second)},
+		"offered, for longer than we may": {closed: time.Minute, kept: true},
+		"the last one":                    {slice: []string{"web-old-0", "web-old-1", "web-old-2"}, kept: true},
+		"no longer the last one":          {slice: []string{"web-old-0", "web-old-1"}},
+		"nobody knows":                    {out: ago(3 * time.Second), away: true},
+		"nobody knows, for too long":      {out: ago(3 * time.Second), closed: time.Minute, away: true, kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.Shut("web-old-0", time.Now().Add(-test.closed))
+			c.Serving(test.slice...)
+			d := &Drains{Live: observe.Reader{Reader: c}, out: map[types.NamespacedName]map[types.UID]time.Time{fixture.Web: test.out}}
+			if test.away {
+				d.Live = unreadable{}
+			}
+			seen := c.scene()
+			steps := []inplace.Step{fixture.Label(seen.Pods[1]), restart(seen.Pods[0]), fixture.Label(seen.Pods[2])}
+			kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, steps)
+			if confirmed != test.kept || len(kept) != map[bool]int{true: 3, false: 2}[test.kept] {
+				t.Errorf("confirmed is %t with %d of 3 steps", confirmed, len(kept))
+			}
+			if e := c.endpointsNow()["web-old-0"]; e.Listed && len(d.out[fixture.Web]) > 0 && !test.away {
+				t.Error("the pod is offered, and remembered as out")
+			}
+		})
+	}
+}
+
+func TestConfirmAsksNobodyWithoutNeed(t *testing.T) {
+	c := &cluster{fixture.Draining(t)}
+	d := &Drains{Live: unreadable{}}
+	seen := c.scene()
+	if kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []inplace.Step{fixture.Label(seen.Pods[0])}); !confirmed || len(kept) != 1 {
+		t.Error("a change of labels waits for endpoints")
+	}
+	seen.Settings.Drain = 0
+	if kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []inplace.Step{restart(seen.Pods[0])}); !confirmed || len(kept) != 1 {
+		t.Error("there is a wait although there is no drain")
+	}
+}

@@ -1,0 +1,171 @@
+package drain
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stayput/stayput/controller/internal/fixture"
+
+	corev1 "k8s.io/api/core/v1"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+// worker is a pod with a label, to which nobody is sent unless a test says so.
+func worker() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "worker", UID: "w", Labels: map[string]string{"app": "worker"}}}
+}
+
+func selecting(app string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "work"},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": app}}}
+}
+
+func listedIn(uids ...types.UID) *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "work-1"}}
+	for _, uid := range uids {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "worker", UID: uid}})
+	}
+	return slice
+}
+
+// TestNobodySent asks at a time, after changes seen at others; all in seconds since the watch began.
+func TestNobodySent(t *testing.T) {
+	type change struct {
+		at            float64
+		before, after any
+	}
+	var many []types.UID
+	for i := range mostGone {
+		many = append(many, types.UID(fmt.Sprint(i)))
+	}
+	for name, test := range map[string]struct {
+		changes []change
+		at      float64
+		want    bool
+	}{
+		"just begun to watch":           {nil, 1.9, false},
+		"watched for as long":           {nil, 2, true},
+		"selected":                      {[]change{{0, nil, selecting("worker")}}, 100, false},
+		"others are selected":           {[]change{{0, nil, selecting("shop")}}, 2, true},
+		"the Service has just gone":     {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), nil}}, 100.9, false},
+		"the Service is gone":           {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), nil}}, 101, true},
+		"gone before we know how":       {[]change{{99, toolscache.DeletedFinalStateUnknown{Obj: selecting("worker")}, nil}}, 100.9, false},
+		"has just selected it":          {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), selecting("shop")}}, 100.9, false},
+		"selects others for long":       {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), selecting("shop")}}, 101, true},
+		"only something else changed":   {[]change{{0, nil, selecting("shop")}, {99, selecting("shop"), selecting("shop")}}, 100, true},
+		"listed":                        {[]change{{0, nil, listedIn("w")}}, 100, false},
+		"a namesake is listed":          {[]change{{0, nil, listedIn("earlier")}}, 2, true},
+		"has just left the slice":       {[]change{{0, nil, listedIn("a", "w")}, {99, listedIn("a", "w"), listedIn("a")}}, 100.9, false},
+		"left the slice":                {[]change{{0, nil, listedIn("a", "w")}, {99, listedIn("a", "w"), listedIn("a")}}, 101, true},
+		"another has just left":         {[]change{{0, nil, listedIn("a")}, {99, listedIn("a"), listedIn()}}, 100, true},
+		"the slice has just gone":       {[]change{{0, nil, listedIn("w")}, {99, listedIn("w"), nil}}, 100.9, false},
+		"the slice is gone":             {[]change{{0, nil, listedIn("w")}, {99, listedIn("w"), nil}}, 101, true},
+		"too much has just gone":        {[]change{{0, nil, listedIn("w")}, {50, listedIn("w"), listedIn(many...)}, {99, listedIn(many...), nil}}, 100.9, false},
+		"too much has gone, not lately": {[]change{{0, nil, listedIn("w")}, {50, listedIn("w"), listedIn(many...)}, {99, listedIn(many...), nil}}, 101, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
+			seen := &Listings{}
+			seen.begin(began)
+			for _, change := range test.changes {
+				if missed, ok := change.before.(toolscache.DeletedFinalStateUnknown); ok {
+					change.before = missed.Obj
+				}
+				seen.see(change.before, change.after, at(change.at))
+			}
+			if got := seen.nobodySent(worker(), drain, at(test.at)); got != test.want {
+				t.Errorf("nobody is sent: %t, not %t", got, test.want)
+			}
+			seen.sweep(at(test.at))
+			if got := seen.nobodySent(worker(), drain, at(test.at)); got != test.want {
+				t.Errorf("nobody is sent: %t after a sweep, not %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestNobodyIsBelievedWithoutAWatch(t *testing.T) {
+	for name, seen := range map[string]*Listings{"none": nil, "not begun": {}} {
+		if seen.nobodySent(worker(), drain, time.Now()) {
+			t.Errorf("%s: nobody is sent, so it is believed", name)
+		}
+	}
+}
+
+func TestListingsForget(t *testing.T) {
+	began := time.Now()
+	seen := &Listings{}
+	seen.begin(began)
+	seen.see(nil, selecting("worker"), began)
+	seen.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: selecting("worker")})
+	if of := seen.namespaces[fixture.Web.Namespace]; len(of.gone) != 1 || len(of.services) != 0 {
+		t.Fatalf("a Service that is gone is %+v", of)
+	}
+	if seen.sweep(time.Now().Add(2 * inplace.LongestDrain)); len(seen.namespaces) != 0 {
+		t.Errorf("%d namespaces are remembered of which nothing is left", len(seen.namespaces))
+	}
+}
+
+// TestDrainWhereNobodyIsSent asks for pods that no Service selects and no slice lists.
+func TestDrainWhereNobodyIsSent(t *testing.T) {
+	long := &Listings{}
+	long.begin(time.Now().Add(-time.Minute))
+	just := &Listings{}
+	just.begin(time.Now())
+	inTheCache := func(nobody bool) fixture.Stopped {
+		return fixture.Stopped{At: inplace.Endpoints{"web-old-0": {NobodySent: nobody}}}
+	}
+	for name, test := range map[string]struct {
+		cached             fixture.Stopped
+		seen               *Listings
+		listed             bool // by the API server
+		planned, confirmed bool
+	}{
+		"all agree":                    {inTheCache(true), long, false, true, true},
+		"nobody has watched for long":  {inTheCache(true), just, false, false, false},
+		"nobody watches":               {inTheCache(true), nil, false, false, false},
+		"only the API server lists it": {inTheCache(true), long, true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.Shut("web-old-0", time.Now())
+			if test.listed {
+				c.Serving("web-old-0")
+			}
+			d := &Drains{Cached: test.cached, Live: observe.Reader{Reader: c}, Seen: test.seen}
+			if e := c.endpoint(d); e.NobodySent != test.planned {
+				t.Errorf("planned on %+v", e)
+			}
+			seen := c.scene()
+			if _, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []inplace.Step{restart(seen.Pods[0])}); confirmed != test.confirmed {
+				t.Errorf("confirmed is %t", confirmed)
+			}
+		})
+	}
+}
+
+// TestPreStopIsConfirmed: the drain need only pass as far as the container does not go on serving by itself.
+func TestPreStopIsConfirmed(t *testing.T) {
+	c := &cluster{fixture.Draining(t)}
+	c.Serving("web-old-0")
+	d := &Drains{Live: observe.Reader{Reader: c}}
+	seen := c.scene()
+	step := restart(seen.Pods[0])
+	for servesOn, want := range map[time.Duration]bool{0: false, drain / 2: false, drain: true} {
+		step.ServesOn = servesOn
+		if _, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []inplace.Step{step}); confirmed != want {
+			t.Errorf("it serves on for %s: confirmed is %t", servesOn, confirmed)
+		}
+	}
+}

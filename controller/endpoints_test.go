@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stayput/stayput/controller/internal/fixture"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+// TestReconcileWaitsForEndpoints lets the cache say that the pod is out, while the API server has it offered until late.
+func TestReconcileWaitsForEndpoints(t *testing.T) {
+	c := newCluster(t)
+	c.drainFor("50ms")
+	c.Serving()
+	r := c.reconciler(nil)
+	c.start(r)
+	c.reconcile(r) // marks
+	c.reconcile(r)
+	c.kubeletSeesGates()
+	out := c.closedPods()
+	if len(out) != 1 {
+		t.Fatalf("%v are closed, want one", out)
+	}
+	lowered := func() bool { return *c.ReplicaSet("web-old").Spec.Replicas < 3 }
+	r.drains.Cached = fixture.Stopped{At: inplace.Endpoints{types.UID(out[0]): {}}}
+	if c.reconcile(r); lowered() {
+		t.Error("the API server has the pod offered, and its turn has come")
+	}
+	c.Serving(out...)
+	if result := c.reconcile(r); lowered() || result.RequeueAfter > 100*time.Millisecond {
+		t.Errorf("out just now, lowered %t, and looking again in %s", lowered(), result.RequeueAfter)
+	}
+	time.Sleep(60 * time.Millisecond)
+	if c.reconcile(r); !lowered() {
+		t.Error("its turn has not come although the drain is over")
+	}
+}
+
+func (c *cluster) drainFor(value string) {
+	c.T.Helper()
+	namespace := c.namespace()
+	namespace.Labels[inplace.LabelDrain] = value
+	if err := c.Update(c.T.Context(), namespace); err != nil {
+		c.T.Fatal(err)
+	}
+}
+
+func (c *cluster) closedPods() []string {
+	c.T.Helper()
+	var names []string
+	for _, pod := range c.Snapshot().Seen.Pods {
+		if inplace.Closed(pod) {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
+
+func TestRouterOfEndpoints(t *testing.T) {
+	c := draining(t)
+	route := router{observe.Reader{Reader: c}, kinds.Deployments}
+	slice := &discoveryv1.EndpointSlice{}
+	if err := c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "web-1"}, slice); err != nil {
+		t.Fatal(err)
+	}
+	woken := func(change func(*discoveryv1.EndpointSlice)) bool {
+		changed := slice.DeepCopy()
+		change(changed)
+		requests := route.endpoints(t.Context(), changed)
+		return len(requests) == 1 && requests[0] == fixture.Request
+	}
+	for what, test := range map[string]struct {
+		change func(*discoveryv1.EndpointSlice)
+		want   bool
+	}{
+		"a pod that waits":         {func(*discoveryv1.EndpointSlice) {}, true},
+		"only others":              {func(s *discoveryv1.EndpointSlice) { s.Endpoints = s.Endpoints[1:] }, false},
+		"a slice of somebody else": {func(s *discoveryv1.EndpointSlice) { s.Labels[discoveryv1.LabelManagedBy] = "mesh.example" }, false},
+		"no pod":                   {func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].TargetRef = nil }, false},
+		"a pod that is gone":       {func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].TargetRef.Name = "gone" }, false},
+	} {
+		if got := woken(test.change); got != test.want {
+			t.Errorf("%s: woken is %t", what, got)
+		}
+	}
+	c.unlabel()
+	if woken(func(*discoveryv1.EndpointSlice) {}) {
+		t.Error("woken by a slice of a namespace without our label")
+	}
+}

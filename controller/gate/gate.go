@@ -1,0 +1,77 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/stayput/stayput/controller/write"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// patience is the time since a pod's creation in which its gate is left to the leader, so that not every replica patches it.
+const patience = time.Second
+
+// Gates opens the readiness gates of newborn pods where the API server does not do so itself (manifests/ready). It runs on every replica: a
+// pod must not depend on one process to serve.
+type Gates struct {
+	Client  client.Client
+	Elected <-chan struct{}
+	Prober  *Prober
+}
+
+// Reconcile opens the gate of one pod if nobody ever did. The patch names the pod's resourceVersion, so that a gate which the
+// leader has closed meanwhile stays closed.
+func (g *Gates) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	if err := g.Client.Get(ctx, request.NamespacedName, pod); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	now := time.Now()
+	if !AwaitsGate(pod) {
+		return reconcile.Result{}, nil
+	}
+	if wait := patience - now.Sub(pod.CreationTimestamp.Time); wait > 0 && !g.leads() {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	return reconcile.Result{}, g.open(ctx, pod, now)
+}
+
+// open opens the gate. On a newer version of the pod the event that brings it brings us back.
+func (g *Gates) open(ctx context.Context, pod *corev1.Pod, now time.Time) error {
+	body, err := json.Marshal(inplace.OpenGate(pod, now).Operations)
+	if err != nil {
+		return err
+	}
+	target := &corev1.Pod{}
+	target.Namespace, target.Name = pod.Namespace, pod.Name
+	err = g.Client.Status().Patch(ctx, target, client.RawPatch(types.JSONPatchType, body), write.FieldOwner)
+	if write.IsOutdated(err) {
+		return nil
+	}
+	if err == nil {
+		g.Prober.wrote(now)
+	}
+	return err
+}
+
+func (g *Gates) leads() bool {
+	select {
+	case <-g.Elected:
+		return true
+	default:
+		return false
+	}
+}
+
+// AwaitsGate tells whether a pod that could still serve has our gate, and its kubelet has reported without anybody opening it.
+func AwaitsGate(object client.Object) bool {
+	pod, ok := object.(*corev1.Pod)
+	return ok && pod.DeletionTimestamp == nil && inplace.AwaitsGate(pod)
+}

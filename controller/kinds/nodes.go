@@ -1,0 +1,34 @@
+package kinds
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// nodeMatters passes what decides whether a node runs pods of a DaemonSet and whether they can be patched. Nodes change otherwise
+// every few seconds.
+var nodeMatters = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, isNode := e.ObjectNew.(*corev1.Node)
+		return nodeTurns.Update(e) || ok && isNode && (!maps.Equal(before.Labels, after.Labels) ||
+			!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints))
+	},
+}
+
+// nodeTurns passes what makes pods of Deployments lost, or not lost any more.
+var nodeTurns = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, isNode := e.ObjectNew.(*corev1.Node)
+		return ok && isNode && inplace.NodeReadiness(before) != inplace.NodeReadiness(after)
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}

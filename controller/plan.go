@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/stayput/stayput/controller/write"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
+)
+
+// quotaReader reads the ResourceQuotas of a namespace from the API server; see observe.Reader.
+type quotaReader interface {
+	Quotas(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error)
+}
+
+// plan asks for a plan, once more with the answer if it needs a rehearsal, and once more with what the quotas leave if pods are to be
+// created.
+func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (inplace.Plan, error) {
+	endpoints, err := r.drains.Endpoints(ctx, workload, rollout.Scene())
+	if err != nil {
+		return inplace.Plan{}, err
+	}
+	asks := rollout.Asks()
+	*asks.Endpoints, *asks.Ahead = endpoints, r.seeAhead(workload, rollout.Scene())
+	beats := r.beats.of(workload)
+	if beats == nil {
+		beats = inplace.Beats{}
+	}
+	*asks.Beats = beats
+	plan, err := r.planWithQuotas(ctx, workload, rollout)
+	r.beats.note(workload, beats.Next(plan, time.Now()))
+	return plan, err
+}
+
+func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (inplace.Plan, error) {
+	pull := rollout.Asks().Pull
+	pull.Refused = r.refusals.of(workload)
+	plan := r.rehearsed(ctx, workload, rollout)
+	if !slices.ContainsFunc(plan.Steps, write.CreatesPuller) {
+		return plan, nil
+	}
+	quotas, err := r.quotas.Quotas(ctx, workload.Namespace)
+	if err != nil {
+		return plan, err
+	}
+	pull.Quotas = quotas
+	return rollout.Plan(), nil
+}
+
+// seeAhead notes which pods are seen to be Ready before their kubelets say so. A restart begins anew, which is the safe side.
+func (r *Reconciler) seeAhead(workload types.NamespacedName, seen kinds.Scene) inplace.Ahead {
+	ahead := r.aheads.of(workload).Next(seen.Pods, time.Now())
+	r.aheads.note(workload, ahead)
+	return ahead
+}
+
+// noteRefusal notes that nothing is pulled first for a target. While there are pullers, one more that is refused says only that
+// there are enough: a quota is full. A name that is taken stays so.
+func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout kinds.Rollout, done write.Outcome) (noted bool) {
+	created := slices.ContainsFunc(done.Writes, func(w write.Done) bool { return write.CreatesPuller(w.Step) })
+	enough := created || len(rollout.Asks().Pull.Pullers) > 0
+	if done.Unpulled.Why == "" || enough && !done.Taken {
+		return false
+	}
+	r.refusals.note(workload, done.Unpulled)
+	return true
+}

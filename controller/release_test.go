@@ -1,0 +1,93 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/controller/release"
+
+	corev1 "k8s.io/api/core/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+func TestReleaseAll(t *testing.T) {
+	c := newCluster(t)
+	r := c.reconciler(nil)
+	c.start(r)
+	c.reconcile(r)
+	born := c.Born(time.Now())
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := release.All(ctx, c, observe.Reader{Reader: c}); err != nil {
+		t.Fatal(err)
+	}
+	if inplace.Settling(c.ReplicaSet("web-old")) || inplace.Settling(c.ReplicaSet("web-new")) {
+		t.Error("a ReplicaSet is still marked as settling")
+	}
+	if c.ReplicaSet("web-new").Labels[inplace.LabelReleased] == "" {
+		t.Error("the target is not marked as released")
+	}
+	if !kinds.IsTrue(c.Pod(born), inplace.ConditionServing) {
+		t.Error("a newborn pod's gate is not open")
+	}
+	for _, pod := range c.Snapshot().Seen.Pods {
+		if !kinds.IsTrue(pod, inplace.ConditionServing) {
+			t.Errorf("the gate of %s is not open", pod.Name)
+		}
+	}
+}
+
+func TestReleaseAllWaitsForOthers(t *testing.T) {
+	c := newCluster(t)
+	conflicts := 2
+	c.Refuse = func(object client.Object, _ string) error {
+		if conflicts--; conflicts < 0 {
+			return nil
+		}
+		return apierrors.NewConflict(schema.GroupResource{Resource: "replicasets"}, object.GetName(), nil)
+	}
+	if err := release.All(t.Context(), c, observe.Reader{Reader: c}); err != nil {
+		t.Fatal(err)
+	}
+	if c.ReplicaSet("web-new").Labels[inplace.LabelReleased] == "" {
+		t.Error("the target was not released after the conflicts")
+	}
+}
+
+func TestLastWords(t *testing.T) {
+	c := newCluster(t)
+	born := types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "born"}
+	if err := c.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: born.Namespace, Name: born.Name},
+		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := release.LastWords(t.Context(), c, observe.Reader{Reader: c}); err != nil {
+		t.Fatal(err)
+	}
+	if !kinds.IsTrue(c.Pod(born), inplace.ConditionServing) {
+		t.Error("a gate that nobody had opened was left")
+	}
+	if c.ReplicaSet("web-new").Labels[inplace.LabelWoken] == "" {
+		t.Error("the native controller was not woken for the update under way")
+	}
+	r := c.reconciler(nil)
+	c.reconcile(r)
+	c.reconcile(r)
+	if c.ReplicaSet("web-new").Labels[inplace.LabelWoken] != "" {
+		t.Error("the next manager left the label")
+	}
+}

@@ -1,0 +1,100 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
+)
+
+var (
+	atRest   = inplace.Plan{Phase: inplace.PhaseIdle}
+	underWay = native(inplace.CodeUnderWay)
+)
+
+// native is a plan that leaves the update to the native controller.
+func native(code string) inplace.Plan {
+	return inplace.Plan{Phase: inplace.PhaseNative, Verdict: inplace.Verdict{Reasons: inplace.Reasons{{Code: code, Message: "begun with new pods"}}}}
+}
+
+func (s *story) bypasses() float64 {
+	return testutil.ToFloat64(s.metrics.bypassed.WithLabelValues(kinds.Deployments.Workload.Name))
+}
+
+// sees tells the plans one by one, each later than the one before.
+func (s *story) sees(every time.Duration, plans ...inplace.Plan) {
+	for _, plan := range plans {
+		s.report(plan)
+		s.Seen.Now = s.Seen.Now.Add(every)
+	}
+}
+
+func TestReportOfARolloutPastTheWebhooks(t *testing.T) {
+	for name, c := range map[string]struct {
+		plans []inplace.Plan
+		every time.Duration
+		want  float64
+	}{
+		"seen at rest before":                  {[]inplace.Plan{atRest, underWay}, time.Hour, 1},
+		"held at first":                        {[]inplace.Plan{atRest, held, held, underWay}, time.Second, 1},
+		"told once":                            {[]inplace.Plan{atRest, underWay, underWay}, time.Second, 1},
+		"again with the next update":           {[]inplace.Plan{atRest, underWay, atRest, underWay}, time.Second, 2},
+		"the hold has lapsed":                  {[]inplace.Plan{atRest, held, underWay}, time.Hour, 0},
+		"never seen before":                    {[]inplace.Plan{underWay}, time.Second, 0},
+		"held when first seen":                 {[]inplace.Plan{held, underWay}, time.Second, 0},
+		"native for another reason, then ours": {[]inplace.Plan{atRest, native(inplace.CodeStrategy), underWay}, time.Second, 0},
+		"an edit that needs new pods":          {[]inplace.Plan{atRest, native(inplace.CodeTemplateField)}, time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.sees(c.every, c.plans...)
+			if n := s.bypasses(); n != c.want {
+				t.Errorf("%v bypasses are counted, want %v; events %q", n, c.want, fixture.Told(s.Recorder))
+			}
+		})
+	}
+}
+
+// A namespace that has just got its label may have a native rollout under way.
+func TestReportOfARolloutOlderThanTheLabel(t *testing.T) {
+	s := newStory(t)
+	s.Seen.Mode = inplace.ModeNone
+	s.sees(time.Second, native(inplace.CodeMode), atRest)
+	s.Seen.Mode = inplace.ModeInPlace
+	s.sees(time.Second, underWay)
+	if n := s.bypasses(); n != 0 {
+		t.Errorf("%v bypasses are counted, want none", n)
+	}
+}
+
+func TestReportOfASlip(t *testing.T) {
+	slipped := held
+	slipped.Bypassed = "somebody else has scaled"
+	s := newStory(t)
+	s.begin()
+	s.report(slipped)
+	fixture.WantTold(t, s.Recorder, "Warning "+EventBypassed+" A write of the Deployment controller was not held, so the API server may not reach "+
+		"Stayput's webhooks: somebody else has scaled")
+	s.report(slipped)
+	fixture.WantTold(t, s.Recorder)
+	if n := s.bypasses(); n != 1 {
+		t.Errorf("%v bypasses are counted, want 1", n)
+	}
+}
+
+// What happened while nobody led is not the webhooks' fault.
+func TestSlipBeforeALeaderIsNotTold(t *testing.T) {
+	s := newStory(t)
+	s.apply(s.marks(inplace.LabelSettling, "web-old", "web-new"))
+	slipped := held
+	slipped.Bypassed = "somebody else has scaled"
+	s.sees(time.Second, slipped, slipped)
+	fixture.WantTold(t, s.Recorder)
+	if n := s.bypasses(); n != 0 {
+		t.Errorf("%v bypasses are counted, want none", n)
+	}
+}

@@ -1,0 +1,405 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stayput/stayput/controller/write"
+
+	corev1 "k8s.io/api/core/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
+)
+
+// The reasons of the events Stayput records: on workloads, and the last one on pods. docs/reference.md has these comments.
+const (
+	// EventStarted tells that pods begin to be moved to a new revision.
+	EventStarted = "InPlaceUpdateStarted"
+	// EventCompleted tells that every pod is updated and available, and how long that took.
+	EventCompleted = "InPlaceUpdateCompleted"
+	// EventStalled tells that progressDeadlineSeconds have passed, and what the update waits for.
+	EventStalled = "InPlaceUpdateStalled"
+	// EventReleased tells that an update begun in place was left to the native controller, and why.
+	EventReleased = "InPlaceUpdateReleased"
+	// EventRecreated tells why an edit is carried out natively, with new pods.
+	EventRecreated = "UpdateRecreatesPods"
+	// EventPullFailed tells of an image that cannot be pulled, for which nothing restarts.
+	EventPullFailed = "ImagePullFailed"
+	// EventNotPulled tells why containers stop before images are pulled.
+	EventNotPulled = "PrePullSkipped"
+	// EventNotRehearsed tells why it is not known what admission makes of new pods.
+	EventNotRehearsed = "RehearsalSkipped"
+	// EventBypassed tells that a native write that a webhook should have held was not: the API server may not reach them.
+	EventBypassed = "WebhookBypassed"
+	// EventMoved tells, on a pod, which images it was given.
+	EventMoved = "UpdatedInPlace"
+)
+
+// Why an update in place failed, beside inplace's reasons why it is not made in place; only metrics say these.
+const (
+	failedDeleted = "Deleted" // the workload was deleted meanwhile
+	failedStalled = "Stalled" // it had stalled, whatever ended it then
+)
+
+// longestNote is what events.k8s.io takes (pkg/apis/core/validation/events.go).
+const longestNote = 1024
+
+// Reporter tells people what happened: events and metrics, only after the writes they speak of. It tells transitions it sees
+// in the objects; what it remembers keeps them from being told twice, and is never asked for a decision. A process that finds
+// an update under way takes it over silently.
+type Reporter struct {
+	kind     kinds.Kind
+	recorder events.EventRecorder
+	metrics  *Metrics
+
+	lock      sync.Mutex
+	Updates   map[types.NamespacedName]*update
+	recreates map[types.NamespacedName]types.UID // target already told to be recreated
+	guarded   map[types.NamespacedName]time.Time // see bypass.go
+}
+
+// update is an update in place that is under way.
+type update struct {
+	target  types.UID
+	mode    inplace.Mode
+	started time.Time
+	stalled bool
+	still   bool                    // it stalls now
+	told    map[string]bool         // of what goes before the restarts
+	away    map[types.UID]time.Time // since when a pod has not been Ready
+}
+
+// New reports of one kind of workload.
+func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Reporter {
+	return &Reporter{
+		kind:      kind,
+		recorder:  recorder,
+		metrics:   metrics,
+		Updates:   map[types.NamespacedName]*update{},
+		recreates: map[types.NamespacedName]types.UID{},
+		guarded:   map[types.NamespacedName]time.Time{},
+	}
+}
+
+// Report tells what the writes have changed and what the plan has found out.
+func (r *Reporter) Report(rollout kinds.Rollout, plan inplace.Plan, writes []write.Done) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	seen := rollout.Scene()
+	n := news{Reporter: r, Scene: seen, key: client.ObjectKeyFromObject(seen.Workload), rollout: rollout, plan: plan, writes: writes}
+	n.begun()
+	n.moves()
+	n.preparations()
+	n.bypassed()
+	n.absences()
+	n.stalled()
+	n.standstill()
+	n.released()
+	n.recreated()
+	n.completed()
+}
+
+// Gone ends the update of a workload that was deleted.
+func (r *Reporter) Gone(workload types.NamespacedName) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.failed(workload, failedDeleted)
+	delete(r.recreates, workload)
+	delete(r.guarded, workload)
+}
+
+// failed ends an update that was not completed in place. One that had stalled has failed for that.
+func (r *Reporter) failed(workload types.NamespacedName, reason string) {
+	ended, ok := r.Updates[workload]
+	if !ok {
+		return
+	}
+	if ended.stalled {
+		reason = failedStalled
+	}
+	r.end(workload)
+	r.metrics.failed.WithLabelValues(string(ended.mode), reason).Inc()
+}
+
+// superseded ends an update that another one follows. One that had stalled has failed.
+func (r *Reporter) superseded(workload types.NamespacedName) {
+	ended, ok := r.Updates[workload]
+	switch {
+	case !ok:
+	case ended.stalled:
+		r.failed(workload, failedStalled)
+	default:
+		r.end(workload)
+		r.metrics.superseded.WithLabelValues(string(ended.mode)).Inc()
+	}
+}
+
+func (r *Reporter) end(workload types.NamespacedName) {
+	r.stalls(r.Updates[workload], false)
+	delete(r.Updates, workload)
+	r.metrics.inFlight.Dec()
+}
+
+// stalls counts the updates that stall at this moment.
+func (r *Reporter) stalls(known *update, now bool) {
+	switch {
+	case now && !known.still:
+		r.metrics.stalled.Inc()
+	case !now && known.still:
+		r.metrics.stalled.Dec()
+	}
+	known.still = now
+}
+
+func (r *Reporter) event(regarding runtime.Object, kind, reason, note string) {
+	if len(note) > longestNote {
+		note = note[:longestNote-3] + "..."
+	}
+	r.recorder.Eventf(regarding, nil, kind, reason, "Update", "%s", note)
+}
+
+// news is what one reconcile of one workload has to tell.
+type news struct {
+	*Reporter
+	kinds.Scene
+	key     types.NamespacedName
+	rollout kinds.Rollout
+	plan    inplace.Plan
+	writes  []write.Done
+}
+
+func (n news) current() *update { return n.Updates[n.key] }
+
+// begun notices an update whose target is marked: a new one if we just put the mark or the target has changed, else one that
+// another leader began.
+func (n news) begun() {
+	target := n.target()
+	if target == nil || !n.plan.Verdict.Held {
+		return
+	}
+	now, settling := n.settling(target)
+	known := n.current()
+	if !settling || known != nil && known.target == target.GetUID() {
+		return
+	}
+	adopted := known == nil && !now
+	n.superseded(n.key)
+	n.Updates[n.key] = &update{target: target.GetUID(), mode: n.Mode, started: n.Now,
+		told: map[string]bool{}, away: map[types.UID]time.Time{}}
+	n.metrics.inFlight.Inc()
+	delete(n.recreates, n.key)
+	if adopted {
+		n.adopt(n.current())
+		return
+	}
+	n.metrics.started.WithLabelValues(string(n.Mode)).Inc()
+	n.event(n.Workload, corev1.EventTypeNormal, EventStarted, fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, target.GetName()))
+}
+
+// target is the revision all pods are to have; nil as long as nobody has made it.
+func (n news) target() metav1.Object {
+	switch verdict := n.plan.Verdict; {
+	case verdict.Target != nil:
+		return verdict.Target
+	case verdict.Revision != nil:
+		return verdict.Revision
+	}
+	return nil
+}
+
+// settling tells whether the revision is marked, and whether it is so just now.
+func (n news) settling(revision metav1.Object) (now, settling bool) {
+	for _, w := range n.writes {
+		if w.After.GetUID() == revision.GetUID() && inplace.Settling(w.After) {
+			return !inplace.Settling(revision), true
+		}
+	}
+	return false, inplace.Settling(revision)
+}
+
+// adopt takes over an update as another leader has left it.
+func (n news) adopt(known *update) {
+	if started := n.plan.Progress.Started; !started.IsZero() {
+		known.started = started
+	}
+	known.stalled = n.rollout.Overdue()
+	known.told[EventNotPulled] = n.plan.NotPulled != ""
+	known.told[EventNotRehearsed] = n.plan.NotRehearsed != ""
+	known.told[EventBypassed] = n.plan.Bypassed != ""
+}
+
+// moves tells each pod that was given new images, a new revision, or both.
+func (n news) moves() {
+	for _, w := range n.writes {
+		step, ok := w.Step.(inplace.PatchPod)
+		if !ok {
+			continue
+		}
+		images := imageChanges(step.Pod, w.After.(*corev1.Pod))
+		if step.Moves {
+			n.metrics.moved.Inc()
+		}
+		if step.Moves || images != "" {
+			n.event(step.Pod, corev1.EventTypeNormal, EventMoved, cmp.Or(images, step.Why))
+		}
+	}
+}
+
+// imageChanges lists the containers whose image differs: "app: web:1 -> web:2".
+func imageChanges(before, after *corev1.Pod) string {
+	from := map[string]string{}
+	for _, container := range before.Spec.Containers {
+		from[container.Name] = container.Image
+	}
+	var changes []string
+	for _, container := range after.Spec.Containers {
+		if old := from[container.Name]; old != container.Image {
+			changes = append(changes, fmt.Sprintf("%s: %s -> %s", container.Name, old, container.Image))
+		}
+	}
+	return strings.Join(changes, ", ")
+}
+
+// preparations tells once of each image that cannot be pulled, once that some are not pulled before containers stop, and once that
+// nobody knows what policies say.
+func (n news) preparations() {
+	for _, w := range n.writes {
+		if write.CreatesPuller(w.Step) {
+			n.metrics.Pullers.Inc()
+		}
+	}
+	known := n.current()
+	if known == nil {
+		return
+	}
+	if why := n.plan.NotRehearsed; why != "" && !known.told[EventNotRehearsed] {
+		known.told[EventNotRehearsed] = true
+		n.event(n.Workload, corev1.EventTypeNormal, EventNotRehearsed, "What admission makes of new pods is not known: "+why)
+	}
+	if why := n.plan.NotPulled; why != "" && !known.told[EventNotPulled] {
+		known.told[EventNotPulled] = true
+		n.event(n.Workload, corev1.EventTypeNormal, EventNotPulled, "Images are not pulled before containers stop: "+why)
+	}
+	for _, failure := range n.plan.PullFailures {
+		if !known.told[failure] {
+			known.told[failure] = true
+			n.metrics.pullsFailed.Inc()
+			n.event(n.Workload, corev1.EventTypeWarning, EventPullFailed, failure)
+		}
+	}
+}
+
+// absences measures how long pods of an update are not Ready.
+func (n news) absences() {
+	known := n.current()
+	if known == nil {
+		return
+	}
+	for _, pod := range n.Pods {
+		ready := kinds.IsTrue(pod, corev1.PodReady)
+		since, away := known.away[pod.UID]
+		switch {
+		case !ready && !away && n.isOurs(pod):
+			known.away[pod.UID] = n.Now
+		case ready && away:
+			n.metrics.unavailable.Observe(n.Now.Sub(since).Seconds())
+			delete(known.away, pod.UID)
+		}
+	}
+}
+
+// isOurs tells whether it is us who have a hand in a pod's being not Ready.
+func (n news) isOurs(pod *corev1.Pod) bool {
+	return inplace.Closed(pod) || pod.Annotations[inplace.AnnotationMove] != ""
+}
+
+// stalled tells once that an update does not get on.
+func (n news) stalled() {
+	known := n.current()
+	if known == nil || known.stalled || n.plan.Phase != inplace.PhaseStalled {
+		return
+	}
+	known.stalled = true
+	n.event(n.Workload, corev1.EventTypeWarning, EventStalled, n.plan.Message)
+}
+
+// standstill notices when an update stalls and when it goes on.
+func (n news) standstill() {
+	if known := n.current(); known != nil {
+		n.stalls(known, n.plan.Phase == inplace.PhaseStalled)
+	}
+}
+
+// released tells that an update begun in place was given back.
+func (n news) released() {
+	known := n.current()
+	if known == nil || !n.justReleased() {
+		return
+	}
+	reasons := n.plan.Verdict.Reasons
+	note := cmp.Or(n.plan.Message, reasons.String())
+	n.event(n.Workload, corev1.EventTypeWarning, EventReleased, "Left to the "+n.kind.Workload.Name+" controller: "+note)
+	n.failed(n.key, firstCode(reasons, inplace.CodeReleased))
+	n.recreates[n.key] = known.target
+}
+
+// justReleased tells whether one of the writes put the mark of a released update.
+func (n news) justReleased() bool {
+	for _, w := range n.writes {
+		_, recorded := w.Step.(inplace.RecordRelease)
+		if recorded || w.Before != nil && !inplace.Released(w.Before) && inplace.Released(w.After) {
+			return true
+		}
+	}
+	return false
+}
+
+const recreation = "Pods are recreated: "
+
+// recreated tells why an edit is left to the native controller, when its revision has no pods yet: later it is no news, unless just that
+// is the reason.
+func (n news) recreated() {
+	target, reasons := n.target(), n.plan.Verdict.Reasons
+	if target == nil && n.justReleased() {
+		n.event(n.Workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
+	}
+	if target == nil || n.plan.Verdict.Held || len(reasons) == 0 || n.recreates[n.key] == target.GetUID() {
+		return
+	}
+	n.failed(n.key, reasons[0].Code)
+	n.recreates[n.key] = target.GetUID()
+	isNews := n.rollout.Fresh(n.plan) || reasons[0].Code == inplace.CodeUnderWay
+	if isNews && n.Mode.Manages() && reasons[0].Code != inplace.CodeReleased {
+		n.event(n.Workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
+	}
+}
+
+// completed tells that the last pod is where it belongs, available, and nothing of ours is left.
+func (n news) completed() {
+	known, target := n.current(), n.target()
+	if known == nil || target == nil || target.GetUID() != known.target || n.Marked() || !n.rollout.Done() {
+		return
+	}
+	took := n.Now.Sub(known.started)
+	n.metrics.completed.WithLabelValues(string(known.mode)).Inc()
+	n.metrics.duration.Observe(took.Seconds())
+	n.event(n.Workload, corev1.EventTypeNormal, EventCompleted, "Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
+	n.end(n.key)
+}
+
+func firstCode(reasons inplace.Reasons, otherwise string) string {
+	if len(reasons) == 0 {
+		return otherwise
+	}
+	return reasons[0].Code
+}

@@ -1,0 +1,261 @@
+package report
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/controller/write"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
+)
+
+// story tells one reconcile after another to a reporter.
+type story struct {
+	*cluster
+	reporter *Reporter
+	metrics  *Metrics
+	fixture.Frozen
+}
+
+func newStory(t *testing.T) *story {
+	t.Helper()
+	c := newCluster(t)
+	metrics := NewMetrics(c.Registry)
+	return &story{cluster: c, reporter: New(kinds.Deployments, c.Recorder, metrics), metrics: metrics, Frozen: c.Snapshot()}
+}
+
+func (s *story) replicaSetOf(name string) *inplace.ReplicaSet {
+	for _, replicaSet := range s.Seen.ReplicaSets {
+		if replicaSet.Name == name {
+			return replicaSet
+		}
+	}
+	s.T.Fatalf("no ReplicaSet %s", name)
+	return nil
+}
+
+// marks are the writes that put a mark on ReplicaSets; the snapshot has them afterwards.
+func (s *story) marks(label string, names ...string) []write.Done {
+	var writes []write.Done
+	for _, name := range names {
+		before := s.replicaSetOf(name)
+		after := before.DeepCopyObject().(*inplace.ReplicaSet)
+		after.Labels[label] = "1767262800"
+		writes = append(writes, write.Done{Step: inplace.PatchReplicaSet{ReplicaSet: before}, Before: before, After: after})
+	}
+	return writes
+}
+
+// apply shows the writes in the snapshot.
+func (s *story) apply(writes []write.Done) {
+	for _, w := range writes {
+		for i, replicaSet := range s.Seen.ReplicaSets {
+			if replicaSet.UID == w.After.GetUID() {
+				s.Seen.ReplicaSets[i] = w.After.(*inplace.ReplicaSet)
+			}
+		}
+	}
+}
+
+func (s *story) report(plan inplace.Plan, writes ...write.Done) {
+	if plan.Verdict.Target == nil {
+		plan.Verdict.Target = s.Seen.Target()
+	}
+	s.reporter.Report(kinds.Deployment{Rollout: s.Seen}, plan, writes)
+	s.apply(writes)
+}
+
+var held = inplace.Plan{Verdict: inplace.Verdict{Held: true}}
+
+func (s *story) begin() {
+	s.report(held, s.marks(inplace.LabelSettling, "web-old", "web-new")...)
+	fixture.WantTold(s.T, s.Recorder, EventStarted)
+}
+
+// complete shows every pod in the target, and no mark.
+func (s *story) complete() {
+	*s.replicaSetOf("web-old").Spec.Replicas = 0
+	s.replicaSetOf("web-old").Status = appsv1.ReplicaSetStatus{}
+	s.Seen.Pods = nil
+	for _, replicaSet := range s.Seen.ReplicaSets {
+		delete(replicaSet.Labels, inplace.LabelSettling)
+	}
+	s.Seen.Deployment.Status.UpdatedReplicas = 3
+}
+
+func TestReportOfAnUpdate(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	s.report(held)
+	pod := s.Seen.Pods[0]
+	moved := pod.DeepCopy()
+	moved.Spec.Containers[0].Image = "app:2"
+	s.report(held, write.Done{Step: inplace.PatchPod{Pod: pod, Moves: true}, Before: pod, After: moved})
+	fixture.WantTold(t, s.Recorder, EventMoved+" app: app:1 -> app:2")
+	if n := testutil.ToFloat64(s.metrics.inFlight); n != 1 {
+		t.Errorf("%v updates in flight, want 1", n)
+	}
+
+	s.complete()
+	s.Seen.Now = s.Seen.Now.Add(12 * time.Second)
+	s.report(inplace.Plan{})
+	fixture.WantTold(t, s.Recorder, EventCompleted+" Running pods were updated in place in 12s")
+	s.report(inplace.Plan{})
+	fixture.WantTold(t, s.Recorder)
+	for name, value := range map[string]float64{
+		"started":   testutil.ToFloat64(s.metrics.started.WithLabelValues("in-place")),
+		"completed": testutil.ToFloat64(s.metrics.completed.WithLabelValues("in-place")),
+		"moved":     testutil.ToFloat64(s.metrics.moved),
+	} {
+		if value != 1 {
+			t.Errorf("%s is %v, want 1", name, value)
+		}
+	}
+	if n := testutil.ToFloat64(s.metrics.inFlight); n != 0 {
+		t.Errorf("%v updates in flight, want none", n)
+	}
+}
+
+func TestReportDoesNotRepeatAfterScaling(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	for _, replicaSet := range s.Seen.ReplicaSets {
+		delete(replicaSet.Labels, inplace.LabelSettling)
+	}
+	s.report(held)
+	s.report(held, s.marks(inplace.LabelSettling, "web-old", "web-new")...)
+	fixture.WantTold(t, s.Recorder)
+}
+
+func TestReportOfAnUndo(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	s.Seen.Deployment.Spec.Template = s.replicaSetOf("web-old").Spec.Template
+	s.report(held)
+	fixture.WantTold(t, s.Recorder, EventStarted+" Moving running pods to ReplicaSet web-old")
+	if n := testutil.ToFloat64(s.metrics.superseded.WithLabelValues("in-place")); n != 1 || testutil.CollectAndCount(s.metrics.failed) != 0 {
+		t.Errorf("%v superseded, want 1 that counts as no failure", n)
+	}
+}
+
+func TestReportOfARelease(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	plan := inplace.Plan{Message: "policy says no", Verdict: inplace.Verdict{Reasons: inplace.Reasons{{Code: "Refused", Message: "policy says no"}}}}
+	s.report(plan, s.marks(inplace.LabelReleased, "web-new")...)
+	fixture.WantTold(t, s.Recorder, "Warning "+EventReleased+" Left to the Deployment controller: policy says no")
+	s.report(plan, s.marks(inplace.LabelReleased, "web-new")...)
+	fixture.WantTold(t, s.Recorder)
+	if n := testutil.ToFloat64(s.metrics.failed.WithLabelValues("in-place", "Refused")); n != 1 {
+		t.Errorf("%v failed, want 1", n)
+	}
+}
+
+func TestReportOfRecreation(t *testing.T) {
+	native := inplace.Plan{Phase: inplace.PhaseNative, Verdict: inplace.Verdict{Reasons: inplace.Reasons{{Code: "TemplateField", Message: "env changed"}}}}
+	s := newStory(t)
+	s.report(native)
+	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: env changed")
+	s.report(native)
+	fixture.WantTold(t, s.Recorder)
+
+	late := newStory(t)
+	late.replicaSetOf("web-new").Status.Replicas = 1
+	late.report(native)
+	fixture.WantTold(t, late.Recorder)
+
+	begun := newStory(t)
+	begun.replicaSetOf("web-new").Status.Replicas = 1
+	begun.report(inplace.Plan{Phase: inplace.PhaseNative, Verdict: inplace.Verdict{
+		Reasons: inplace.Reasons{{Code: inplace.CodeUnderWay, Message: "begun with new pods"}},
+	}})
+	fixture.WantTold(t, begun.Recorder, EventRecreated+" Pods are recreated: begun with new pods")
+}
+
+func TestReportOfARecreationWithoutTarget(t *testing.T) {
+	s := newStory(t)
+	s.Seen.ReplicaSets = slices.DeleteFunc(s.Seen.ReplicaSets, func(rs *inplace.ReplicaSet) bool { return rs.Name == "web-new" })
+	rewritten := inplace.Plan{Verdict: inplace.Verdict{Reasons: inplace.Reasons{{Code: inplace.CodeRewrittenImage, Message: "another image"}}}}
+	s.report(rewritten, s.marks(inplace.LabelReleased, "web-old")...)
+	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: another image")
+	s.report(rewritten)
+	fixture.WantTold(t, s.Recorder)
+}
+
+func TestReportOfAStall(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	stalled := held
+	stalled.Phase, stalled.Message = inplace.PhaseStalled, "0 of 3 pods updated"
+	s.report(stalled)
+	fixture.WantTold(t, s.Recorder, "Warning "+EventStalled+" 0 of 3 pods updated")
+	s.report(stalled)
+	fixture.WantTold(t, s.Recorder)
+}
+
+func TestReportCountsWhatStallsNow(t *testing.T) {
+	stalled := held
+	stalled.Phase = inplace.PhaseStalled
+	s := newStory(t)
+	s.begin()
+	wantStalled := func(when string, want float64) {
+		if n := testutil.ToFloat64(s.metrics.stalled); n != want {
+			t.Errorf("%s: %v updates stall, want %v", when, n, want)
+		}
+	}
+	s.report(stalled)
+	s.report(stalled)
+	wantStalled("no progress", 1)
+	s.report(held)
+	wantStalled("it goes on", 0)
+	s.report(stalled)
+	s.complete()
+	s.report(inplace.Plan{})
+	wantStalled("completed", 0)
+}
+
+func TestReportMeasuresAbsence(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	ready := s.Seen.Pods[0]
+	away := ready.DeepCopy()
+	for i := range away.Status.Conditions {
+		if away.Status.Conditions[i].Type != corev1.ContainersReady {
+			away.Status.Conditions[i].Status = corev1.ConditionFalse
+		}
+	}
+	for _, pod := range []*corev1.Pod{away, away, ready, ready} {
+		s.Seen.Pods[0] = pod
+		s.Seen.Now = s.Seen.Now.Add(time.Second)
+		s.report(held)
+	}
+	if count, sum := s.absences(); count != 1 || sum != 2 {
+		t.Errorf("%d absences of %v s, want one of 2 s", count, sum)
+	}
+}
+
+// absences returns what stayput_pod_unavailable_seconds says.
+func (c *cluster) absences() (count uint64, sum float64) {
+	c.T.Helper()
+	families, err := c.Registry.Gather()
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "stayput_pod_unavailable_seconds" {
+			histogram := family.GetMetric()[0].GetHistogram()
+			return histogram.GetSampleCount(), histogram.GetSampleSum()
+		}
+	}
+	c.T.Fatal("no histogram of absences")
+	return 0, 0
+}

@@ -1,0 +1,295 @@
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// FieldOwner is the name under which Stayput's writes stand in managedFields.
+const FieldOwner = client.FieldOwner("stayput")
+
+// Done is a step that was carried out: the object as it was planned on and as the API server returned it.
+type Done struct {
+	Step          inplace.Step
+	Before, After client.Object // before is nil for an object we created
+}
+
+// Refusal is the error of a write that the API server understood, saw on the current object and will not take: admission
+// policy, validation, RBAC. Trying again is no use.
+type Refusal struct{ error }
+
+// Reason is why an update of which a write was refused is given back.
+func (r Refusal) Reason() inplace.Reason {
+	return inplace.Reason{Code: inplace.CodeRefused, Message: r.Error()}
+}
+
+// Writer carries steps out.
+type Writer struct {
+	Client client.Client
+	// live reads the API server itself.
+	Live   client.Reader
+	Memory *Memory
+	// lease is where releases are recorded.
+	Lease types.NamespacedName
+}
+
+// Outcome is what became of steps.
+type Outcome struct {
+	Writes []Done
+	// outdated: a step was made on an object that has changed since. Its newer version wakes us.
+	Outdated bool
+	// unpulled: the API server refused a puller. taken: because somebody else's pod has its name.
+	Unpulled inplace.Refused
+	Taken    bool
+	Err      error
+}
+
+// CarryOut makes the steps, each whatever becomes of the others: they do not build on one another. Outdated ones are passed over.
+func (w Writer) CarryOut(ctx context.Context, workload types.NamespacedName, steps []inplace.Step) Outcome {
+	var done Outcome
+	for _, lot := range inplace.Together(steps) {
+		for i, made := range w.together(ctx, lot) {
+			switch {
+			case made.err == nil:
+				w.Memory.Remember(workload, made.After)
+				done.Writes = append(done.Writes, made.Done)
+			case IsOutdated(made.err):
+				done.Outdated = true
+			default:
+				done.fail(lot[i], made.err)
+			}
+		}
+	}
+	return done
+}
+
+// attempt is what became of one step.
+type attempt struct {
+	Done
+	err error
+}
+
+// together makes the steps side by side, and returns what became of each. When the context ends, each fails by itself.
+func (w Writer) together(ctx context.Context, steps []inplace.Step) []attempt {
+	made := make([]attempt, len(steps))
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), atATime, len(steps), func(i int) {
+		made[i] = w.attempt(ctx, steps[i])
+	})
+	return made
+}
+
+// attempt makes one step. A panic is a failure of this workload, as it is in Reconcile, and ends nobody else's updates.
+func (w Writer) attempt(ctx context.Context, step inplace.Step) (made attempt) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			made.err = fmt.Errorf("panic: %v [recovered]\n%s", cause, debug.Stack())
+		}
+	}()
+	done, err := w.Carry(ctx, step)
+	return attempt{done, err}
+}
+
+// fail notes what went wrong. A puller that is refused is no error: the update goes on without.
+func (o *Outcome) fail(step inplace.Step, err error) {
+	creates, ok := step.(inplace.CreatePuller)
+	if refused := (Refusal{}); ok && errors.As(err, &refused) {
+		o.Unpulled = inplace.Refused{Target: creates.Target, Why: err.Error()}
+		o.Taken = o.Taken || apierrors.IsAlreadyExists(refused.error)
+		return
+	}
+	o.Err = errors.Join(o.Err, fmt.Errorf("%s: %w", step.Describe(), err))
+}
+
+// Carry makes one step. Patches are decoded into empty objects: into a filled one, decoding would keep removed map keys.
+func (w Writer) Carry(ctx context.Context, step inplace.Step) (Done, error) {
+	switch s := step.(type) {
+	case inplace.CreateReplicaSet:
+		return w.create(ctx, s)
+	case inplace.PatchReplicaSet:
+		return w.patch(ctx, s, w.Client, s.ReplicaSet, &inplace.ReplicaSet{}, s.Operations)
+	case inplace.PatchRevision:
+		return w.patch(ctx, s, w.Client, s.Revision, &inplace.ControllerRevision{}, s.Operations)
+	case inplace.PatchPod:
+		return w.patch(ctx, s, w.Client, s.Pod, &corev1.Pod{}, s.Operations)
+	case inplace.SetGate:
+		return w.patch(ctx, s, statusPatcher{w.Client}, s.Pod, &corev1.Pod{}, s.Operations)
+	case inplace.CreatePuller:
+		return w.createPuller(ctx, s)
+	case inplace.DeletePuller:
+		return w.deletePuller(ctx, s)
+	case inplace.RecordRelease:
+		return w.record(ctx, s, func(records inplace.Records) { records.Add(s.Workload.GetUID(), s.Record, time.Now()) })
+	case inplace.ForgetRelease:
+		return w.record(ctx, s, func(records inplace.Records) { records.Remove(s.Workload.GetUID()) })
+	case inplace.PatchStatus:
+		return w.patch(ctx, s, statusPatcher{w.Client}, s.Deployment, &inplace.Deployment{}, s.Operations)
+	default:
+		return Done{}, fmt.Errorf("unknown kind of step %T", step)
+	}
+}
+
+// record changes the releases on record. Whoever leads renews the Lease at the same time.
+func (w Writer) record(ctx context.Context, step inplace.Step, change func(inplace.Records)) (Done, error) {
+	var lease *coordinationv1.Lease
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		lease = &coordinationv1.Lease{} // into a filled one, decoding would keep removed map keys
+		if err := w.Live.Get(ctx, w.Lease, lease); err != nil {
+			return err
+		}
+		if lease.Annotations == nil {
+			lease.Annotations = map[string]string{}
+		}
+		change(lease.Annotations)
+		return w.Client.Update(ctx, lease, FieldOwner)
+	})
+	return Done{Step: step, After: lease}, err
+}
+
+// create makes the object from the raw JSON, so that fields newer than our types are kept. Its name is derived from the
+// template, so a second attempt on a stale cache finds it existing instead of making another.
+func (w Writer) create(ctx context.Context, step inplace.CreateReplicaSet) (Done, error) {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(step.Object); err != nil {
+		return Done{}, fmt.Errorf("decoding ReplicaSet %s: %w", step.Name, err)
+	}
+	switch err := w.Client.Create(ctx, object, FieldOwner); {
+	case apierrors.IsAlreadyExists(err):
+		return Done{}, w.taken(ctx, object, err)
+	case IsRefused(err):
+		return Done{}, Refusal{err}
+	case err != nil:
+		return Done{}, err
+	}
+	return Done{Step: step, After: object}, nil
+}
+
+// taken tells an object of ours that only our cache does not show yet from somebody else's, which keeps ours from being created: the
+// native controller finds another name for a ReplicaSet, and nothing is pulled first without a puller.
+func (w Writer) taken(ctx context.Context, wanted client.Object, err error) error {
+	current, getErr := w.Current(ctx, wanted)
+	if getErr != nil {
+		return errors.Join(err, client.IgnoreNotFound(getErr))
+	}
+	has, wants := metav1.GetControllerOf(current), metav1.GetControllerOf(wanted)
+	if has != nil && has.UID == wants.UID && current.GetLabels()[inplace.LabelPuller] == wanted.GetLabels()[inplace.LabelPuller] {
+		return err
+	}
+	return Refusal{err}
+}
+
+// patcher patches objects, or their status.
+type patcher interface {
+	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
+}
+
+type statusPatcher struct{ client client.Client }
+
+func (p statusPatcher) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	subresource := &client.SubResourcePatchOptions{PatchOptions: *(&client.PatchOptions{}).ApplyOptions(options)}
+	return p.client.Status().Patch(ctx, object, patch, subresource)
+}
+
+// patch applies the operations to the object, which they guard by its resourceVersion.
+func (w Writer) patch(ctx context.Context, step inplace.Step, to patcher, before, after client.Object, operations []jsonpatch.Operation) (Done, error) {
+	body, err := json.Marshal(operations)
+	if err != nil {
+		return Done{}, fmt.Errorf("encoding the patch: %w", err)
+	}
+	after.SetNamespace(before.GetNamespace())
+	after.SetName(before.GetName())
+	if err := to.Patch(ctx, after, client.RawPatch(types.JSONPatchType, body), FieldOwner); err != nil {
+		return Done{}, w.judge(ctx, before, err)
+	}
+	return Done{Step: step, Before: before, After: after}, nil
+}
+
+// judge tells a patch that will never be taken from one that came too late. An operation that no longer fits its object
+// (a label removed meanwhile) is answered 422, like a refusal, before versions are compared
+// (apiserver/pkg/endpoints/handlers/patch.go, applyJSPatch); so refused is only what the object is still the same for.
+func (w Writer) judge(ctx context.Context, planned client.Object, err error) error {
+	if !IsRefused(err) {
+		return err
+	}
+	same, getErr := w.isCurrent(ctx, planned)
+	switch {
+	case getErr != nil:
+		return errors.Join(err, getErr)
+	case same:
+		return Refusal{err}
+	default:
+		return outdatedError{err}
+	}
+}
+
+// isCurrent tells whether the object still is as it was read.
+func (w Writer) isCurrent(ctx context.Context, object client.Object) (bool, error) {
+	current, err := w.Current(ctx, object)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return current.GetResourceVersion() == object.GetResourceVersion(), nil
+}
+
+// Current reads the metadata an object has now.
+func (w Writer) Current(ctx context.Context, object client.Object) (*metav1.PartialObjectMetadata, error) {
+	kind, err := apiutil.GVKForObject(object, w.Client.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	current := &metav1.PartialObjectMetadata{}
+	current.SetGroupVersionKind(kind)
+	return current, w.Live.Get(ctx, client.ObjectKeyFromObject(object), current)
+}
+
+// IsRefused tells whether repeating the request as it is could only get the same answer: any 4xx that is not about timing,
+// load or who we are. Admission webhooks choose their code freely.
+func IsRefused(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	}
+}
+
+// outdatedError is an error that came of planning on an object which has changed since.
+type outdatedError struct{ error }
+
+// IsOutdated tells whether the object was not, or no longer, what the step was planned on.
+func IsOutdated(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.As(err, new(outdatedError))
+}
+
+// atATime is how many requests are made side by side.
+const atATime = 16
+
+// SideBySide does it for each of the items, in their order, whatever becomes of the others, until the context ends.
+func SideBySide[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
+	failed := make([]error, len(items))
+	workqueue.ParallelizeUntil(ctx, atATime, len(items), func(i int) { failed[i] = do(ctx, items[i]) })
+	return errors.Join(errors.Join(failed...), ctx.Err())
+}

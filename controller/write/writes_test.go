@@ -1,0 +1,170 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/stayput/stayput/controller/internal/fixture"
+
+	corev1 "k8s.io/api/core/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+func TestCarryOutPassesOverWhatIsOutdated(t *testing.T) {
+	c := newCluster(t)
+	pods := c.Snapshot().Seen.Pods
+	pods[0].ResourceVersion = "1"
+	gone := pods[1].DeepCopy()
+	gone.Name = "gone"
+	done := c.writer().CarryOut(t.Context(), fixture.Web, []inplace.Step{fixture.Label(pods[0]), fixture.Label(gone), fixture.Label(pods[2])})
+	if done.Err != nil || !done.Outdated || len(done.Writes) != 1 {
+		t.Fatalf("%d writes, outdated %t, error %v; want the third only, and no error", len(done.Writes), done.Outdated, done.Err)
+	}
+	after := done.Writes[0].After
+	if after.GetName() != pods[2].Name || after.GetLabels()["color"] != "red" || after.GetResourceVersion() == pods[2].ResourceVersion {
+		t.Errorf("the write returned %s with labels %v", after.GetName(), after.GetLabels())
+	}
+}
+
+// gathering lets patches through when as many as are expected have come.
+type gathering struct {
+	client.Client
+	missing atomic.Int32
+	all     chan struct{}
+}
+
+func (g *gathering) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if g.missing.Add(-1) == 0 {
+		close(g.all)
+	}
+	select {
+	case <-g.all:
+		return g.Client.Patch(ctx, object, patch, options...)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestCarryOutSideBySide(t *testing.T) {
+	c := newCluster(t)
+	pods := c.Snapshot().Seen.Pods
+	g := &gathering{Client: c, all: make(chan struct{})}
+	g.missing.Store(int32(len(pods)))
+	w := c.writer()
+	w.Client = g
+	var steps []inplace.Step
+	for _, pod := range pods {
+		steps = append(steps, fixture.Label(pod))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		done := w.CarryOut(t.Context(), fixture.Web, steps)
+		if done.Err != nil || len(done.Writes) != len(steps) {
+			t.Fatalf("%d of %d writes, error %v", len(done.Writes), len(steps), done.Err)
+		}
+		for i, made := range done.Writes {
+			if made.After.GetName() != pods[i].Name {
+				t.Errorf("write %d is of %s, not of %s", i, made.After.GetName(), pods[i].Name)
+			}
+		}
+	})
+}
+
+func TestCarryOutGoesOnAfterARefusal(t *testing.T) {
+	c := newCluster(t)
+	pods := c.Snapshot().Seen.Pods
+	c.Refuse = func(object client.Object, _ string) error {
+		if object.GetName() == pods[0].Name {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, object.GetName(), fixture.ErrText("no"))
+		}
+		return nil
+	}
+	steps := []inplace.Step{fixture.Label(pods[0]), fixture.Label(pods[1])}
+	if done := c.writer().CarryOut(t.Context(), fixture.Web, steps); len(done.Writes) != 1 || !errors.As(done.Err, new(Refusal)) {
+		t.Errorf("carryOut stopped or lost the refusal: %+v", done)
+	}
+}
+
+func TestCarryOutReturnsRemovedKeysAsRemoved(t *testing.T) {
+	c := newCluster(t)
+	old := c.ReplicaSet("web-old")
+	step := inplace.PatchReplicaSet{ReplicaSet: old, Operations: []jsonpatch.Operation{jsonpatch.NewOperation("remove", "/metadata/labels/app", nil)}}
+	done := c.writer().CarryOut(t.Context(), fixture.Web, []inplace.Step{step})
+	if done.Err != nil || len(done.Writes) != 1 {
+		t.Fatal(done)
+	}
+	if _, has := done.Writes[0].After.GetLabels()["app"]; has {
+		t.Error("the label that was removed is still there in what the write returned")
+	}
+}
+
+func TestRefusalIsOnlyOnTheCurrentObject(t *testing.T) {
+	unprocessable := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "pods"}, "", "no", 0, false)
+	for name, test := range map[string]struct {
+		answer  error
+		stale   bool
+		refused bool
+	}{
+		"policy":                     {answer: unprocessable, refused: true},
+		"an operation without place": {answer: unprocessable, stale: true},
+		"too many requests":          {answer: apierrors.NewTooManyRequests("later", 1)},
+		"server error":               {answer: apierrors.NewInternalError(fixture.ErrText("away"))},
+		"network":                    {answer: fixture.ErrText("connection refused")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.Refuse = func(client.Object, string) error { return test.answer }
+			pod := c.Snapshot().Seen.Pods[0]
+			if test.stale {
+				pod.ResourceVersion = "1"
+			}
+			done := c.writer().CarryOut(t.Context(), fixture.Web, []inplace.Step{fixture.Label(pod)})
+			if refused := errors.As(done.Err, new(Refusal)); refused != test.refused || done.Outdated != test.stale {
+				t.Errorf("refused %t, outdated %t (%v); want %t, %t", refused, done.Outdated, done.Err, test.refused, test.stale)
+			}
+		})
+	}
+}
+
+func TestMemory(t *testing.T) {
+	pod := func(version string) *corev1.Pod {
+		p := &corev1.Pod{}
+		p.UID, p.ResourceVersion = "p", version
+		return p
+	}
+	m := &Memory{}
+	if m.Knows(fixture.Web) || m.Lagging(fixture.Web, []client.Object{pod("1")}) != nil {
+		t.Error("an empty memory knows something")
+	}
+	m.Remember(fixture.Web, pod("10"))
+	for _, step := range []struct {
+		cached []client.Object
+		lags   bool
+	}{
+		{[]client.Object{pod("9")}, true},
+		{[]client.Object{pod("9")}, true},
+		{[]client.Object{pod("10")}, false},
+		{[]client.Object{pod("9")}, false}, // seen once is forgotten
+	} {
+		if lags := m.Lagging(fixture.Web, step.cached) != nil; lags != step.lags {
+			t.Errorf("cache at %s: lagging %t, want %t", step.cached[0].GetResourceVersion(), lags, step.lags)
+		}
+	}
+	m.Remember(fixture.Web, pod("10"))
+	if m.Lagging(fixture.Web, nil) != nil || m.Lagging(fixture.Web, []client.Object{pod("9")}) != nil {
+		t.Error("an object that is gone is waited for")
+	}
+	if m.Forget(fixture.Web); m.Knows(fixture.Web) {
+		t.Error("a forgotten Deployment is known")
+	}
+}

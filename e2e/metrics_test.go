@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// scraped is what one process tells at /metrics: its metrics by name.
+type scraped map[string]*dto.MetricFamily
+
+func parseMetrics(text string) (scraped, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(strings.NewReader(text))
+}
+
+// has tells whether there is a series of the metric with those labels, and whatever others.
+func (s scraped) has(metric string, labels map[string]string) bool {
+	return slices.ContainsFunc(s[metric].GetMetric(), func(series *dto.Metric) bool {
+		for name, value := range labels {
+			if labelOf(series, name) != value {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// valuesOf are those of all series of a counter or a gauge.
+func valuesOf(all []scraped, metric string) []float64 {
+	var values []float64
+	for _, each := range all {
+		for _, series := range each[metric].GetMetric() {
+			values = append(values, amount(series))
+		}
+	}
+	return values
+}
+
+// amount is that of a counter or a gauge: the other one is nil, which stands for 0.
+func amount(series *dto.Metric) float64 {
+	return series.GetCounter().GetValue() + series.GetGauge().GetValue()
+}
+
+func labelOf(series *dto.Metric, name string) string {
+	for _, label := range series.GetLabel() {
+		if label.GetName() == name {
+			return label.GetValue()
+		}
+	}
+	return ""
+}
+
+// counters are what only ever grows. NaN is what cannot be read.
+type counters struct {
+	writes, events float64 // requests to the API server, those for events apart
+	refused        float64 // those of the writes that it refused
+	held           float64 // native writes held by Stayput
+	cpu            float64 // seconds used by the managers
+}
+
+func (c counters) since(before counters) counters {
+	return counters{
+		writes:  c.writes - before.writes,
+		events:  c.events - before.events,
+		refused: c.refused - before.refused,
+		held:    c.held - before.held,
+		cpu:     c.cpu - before.cpu,
+	}
+}
+
+// per is the share of each pod.
+func (c counters) per(pods float64) counters {
+	return counters{writes: c.writes / pods, events: c.events / pods, refused: c.refused / pods, held: c.held / pods, cpu: c.cpu / pods}
+}
+
+// writing are the verbs of requests to write something.
+var writing = []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}
+
+// writesOf counts the requests to an API server, refused ones too, dry runs left out. Those of leases and nodes go on always, and reviews
+// write nothing.
+func writesOf(server scraped) (counters, error) {
+	var count counters
+	for _, series := range server["apiserver_request_total"].GetMetric() {
+		resource := labelOf(series, "resource")
+		ignored := resource == "leases" || resource == "nodes" || strings.HasSuffix(resource, "reviews")
+		if ignored || labelOf(series, "dry_run") != "" || !slices.Contains(writing, labelOf(series, "verb")) {
+			continue
+		}
+		code, err := strconv.Atoi(labelOf(series, "code"))
+		if err != nil {
+			return counters{}, fmt.Errorf("the code of a request: %w", err)
+		}
+		count.add(resource, code, amount(series))
+	}
+	return count, nil
+}
+
+func (c *counters) add(resource string, code int, requests float64) {
+	if resource == "events" {
+		c.events += requests
+		return
+	}
+	c.writes += requests
+	if code >= http.StatusBadRequest {
+		c.refused += requests
+	}
+}

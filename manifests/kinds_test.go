@@ -1,0 +1,106 @@
+package manifests
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/webhook"
+)
+
+// native matches the native controllers whose names stand in expressions.
+var native = regexp.MustCompile(`system:serviceaccount:kube-system:[a-z0-9-]+`)
+
+// TestWebhooksAreCalledForWhatTheyJudge: the native controllers whose writes are held, and the kinds of objects, are those of the program's
+// tables. A name that differs would leave every update native, and nothing would say so.
+func TestWebhooksAreCalledForWhatTheyJudge(t *testing.T) {
+	judged := webhook.Calls()
+	for _, c := range calls(t) {
+		want := judged[path(c)]
+		var users []string
+		for _, condition := range c.MatchConditions {
+			users = append(users, native.FindAllString(condition.Expression, -1)...)
+		}
+		if !same(users, want.Users) {
+			t.Errorf("%s is called for writes of %q, and judges those of %q", c.Name, users, want.Users)
+		}
+		var resources []string
+		for _, rule := range c.Rules {
+			resources = append(resources, rule.Resources...)
+		}
+		if got, want := kindsBehind(resources), pluralsOf(want.Kinds); !same(got, want) {
+			t.Errorf("%s is called for %q, and judges %q", c.Name, got, want)
+		}
+		delete(judged, path(c))
+	}
+	for path := range judged {
+		t.Errorf("nobody calls %s", path)
+	}
+}
+
+// kindsBehind are the resources whose kind the objects of a request have: a status is the object's, a scale is a Scale.
+func kindsBehind(resources []string) []string {
+	var kinds []string
+	for _, resource := range resources {
+		of, part, _ := strings.Cut(resource, "/")
+		if part == "scale" {
+			of = "scales"
+		}
+		kinds = append(kinds, of)
+	}
+	return kinds
+}
+
+func pluralsOf(kinds []string) []string {
+	var plurals []string
+	for _, kind := range kinds {
+		plural, _ := meta.UnsafeGuessKindToResource(observe.GroupVersion.WithKind(kind))
+		plurals = append(plurals, plural.Resource)
+	}
+	return plurals
+}
+
+// same compares sets.
+func same(a, b []string) bool {
+	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
+}
+
+// TestKindsMayBeWatched: the manager reads the workloads of its table and their revisions, and no others.
+func TestKindsMayBeWatched(t *testing.T) {
+	var want []string
+	for _, of := range observe.Types() {
+		want = append(want, of.Resource().Resource)
+	}
+	for _, verb := range []string{"get", "list", "watch"} {
+		var may []string
+		for _, rule := range managersRole(t).Rules {
+			if slices.Contains(rule.APIGroups, observe.GroupVersion.Group) && slices.Contains(rule.Verbs, verb) {
+				may = append(may, rule.Resources...)
+			}
+		}
+		if !same(may, want) {
+			t.Errorf("it may %s %q, and needs %q", verb, may, want)
+		}
+	}
+}
+
+func managersRole(t *testing.T) rbacv1.ClusterRole {
+	t.Helper()
+	for document := range strings.SplitSeq(read(t, "base/rbac.yaml"), "\n---\n") {
+		if !strings.Contains(document, "\nkind: ClusterRole\n") {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		decode(t, document, &role)
+		if role.Name == "stayput" {
+			return role
+		}
+	}
+	t.Fatal("base/rbac.yaml has no ClusterRole stayput")
+	return rbacv1.ClusterRole{}
+}

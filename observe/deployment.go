@@ -1,0 +1,134 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// Deployments have their revisions in ReplicaSets.
+var Deployments = Kind{
+	Workload: typeOf("Deployment", func() client.ObjectList { return &inplace.DeploymentList{} },
+		func(d *inplace.Deployment) int {
+			return d.ObjectMeta.Size() + d.Spec.Size() + d.Spec.Template.Size() + d.Status.Size()
+		},
+		func(_ *inplace.Deployment, stub metav1.ObjectMeta) *inplace.Deployment {
+			return &inplace.Deployment{ObjectMeta: stub}
+		}),
+	Revision: typeOf("ReplicaSet", func() client.ObjectList { return &inplace.ReplicaSetList{} },
+		func(rs *inplace.ReplicaSet) int {
+			return rs.ObjectMeta.Size() + rs.Spec.Size() + rs.Spec.Template.Size() + rs.Status.Size()
+		},
+		stubOfReplicaSet),
+	waking: wakingDeployments,
+}
+
+// stubOfReplicaSet keeps what counts replicas.
+func stubOfReplicaSet(rs *inplace.ReplicaSet, meta metav1.ObjectMeta) *inplace.ReplicaSet {
+	stub := &inplace.ReplicaSet{ObjectMeta: meta, Status: rs.Status}
+	stub.Spec.Replicas, stub.Status.Conditions = rs.Spec.Replicas, nil
+	return stub
+}
+
+// Rollout reads the Deployment and what belongs to it, its nodes and pullers too; nil if there is no such Deployment.
+func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*inplace.Rollout, error) {
+	deployment, err := r.Deployment(ctx, key)
+	if deployment == nil || err != nil {
+		return nil, err
+	}
+	rollout, err := r.RolloutOf(ctx, deployment)
+	if err != nil {
+		return nil, err
+	}
+	if !r.nodeless {
+		if rollout.Nodes, err = r.nodesOf(ctx, rollout.Pods); err != nil {
+			return nil, err
+		}
+	}
+	rollout.Pull, err = r.pulling(ctx, deployment, deployment.UID)
+	return rollout, err
+}
+
+// RolloutOfReplicaSet is Rollout for the Deployment that controls the ReplicaSet; nil if there is none.
+func (r Reader) RolloutOfReplicaSet(ctx context.Context, rs *inplace.ReplicaSet) (*inplace.Rollout, error) {
+	deployment, err := r.DeploymentOf(ctx, rs)
+	if deployment == nil || err != nil {
+		return nil, err
+	}
+	return r.RolloutOf(ctx, deployment)
+}
+
+// Deployment reads one Deployment; nil if there is none.
+func (r Reader) Deployment(ctx context.Context, key types.NamespacedName) (*inplace.Deployment, error) {
+	return find[inplace.Deployment](ctx, r, key)
+}
+
+// ReplicaSet reads one ReplicaSet; nil if there is none.
+func (r Reader) ReplicaSet(ctx context.Context, key types.NamespacedName) (*inplace.ReplicaSet, error) {
+	return find[inplace.ReplicaSet](ctx, r, key)
+}
+
+// DeploymentOf reads the Deployment that controls the ReplicaSet; nil if there is none with the UID its reference names.
+func (r Reader) DeploymentOf(ctx context.Context, rs *inplace.ReplicaSet) (*inplace.Deployment, error) {
+	return findController[inplace.Deployment](ctx, r, rs, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+}
+
+// ReplicaSetOf reads the ReplicaSet that controls the pod; nil if there is none with the UID its reference names.
+func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.ReplicaSet, error) {
+	return findController[inplace.ReplicaSet](ctx, r, pod, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
+}
+
+// RolloutOf reads what belongs to the given Deployment, which may be one that is not stored yet.
+func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (*inplace.Rollout, error) {
+	orders, err := r.ordersFor(ctx, deployment)
+	if err != nil {
+		return nil, err
+	}
+	rollout := &inplace.Rollout{Deployment: deployment, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: r.Rules}
+	of := selected{deployment, deployment.Spec.Selector}
+	replicaSets, sets, err := owned[inplace.ReplicaSet](ctx, r, &inplace.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
+	if err != nil {
+		return nil, err
+	}
+	rollout.ReplicaSets, rollout.Unread = replicaSets, sets.unread()
+	if !r.podless {
+		pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, uids(replicaSets), r.shared()...)
+		if err != nil {
+			return nil, err
+		}
+		rollout.Pods, rollout.Unread = pods, cmp.Or(rollout.Unread, load.unread())
+	}
+	rollout.Now = time.Now()
+	return rollout, nil
+}
+
+// wakingDeployments are those of a namespace.
+func wakingDeployments(ctx context.Context, r Reader, of namespaced) ([]Waking, error) {
+	var (
+		deployments inplace.DeploymentList
+		replicaSets inplace.ReplicaSetList
+	)
+	if err := of.list(ctx, r, &deployments, &replicaSets); err != nil {
+		return nil, err
+	}
+	replicaSetsOf := byController(replicaSets.Items)
+	var all []Waking
+	for i := range deployments.Items {
+		deployment := &deployments.Items[i]
+		rollout := &inplace.Rollout{Deployment: deployment, ReplicaSets: replicaSetsOf[deployment.UID],
+			Mode: inplace.ModeOf(of.labels, deployment.Labels), Now: of.now}
+		for _, replicaSet := range rollout.ReplicaSets {
+			rollout.Pods = append(rollout.Pods, of.pods[replicaSet.UID]...)
+		}
+		all = append(all, rollout)
+	}
+	return all, nil
+}

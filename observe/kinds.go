@@ -1,0 +1,121 @@
+package observe
+
+import (
+	"context"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// GroupVersion is that of all workloads and of what holds their revisions.
+var GroupVersion = appsv1.SchemeGroupVersion
+
+// Kinds are the kinds of workloads that are updated in place. What is watched, kept and indexed of them follows from here.
+var Kinds = []Kind{Deployments, DaemonSets}
+
+// Kind is a kind of workload, as a cluster has it.
+type Kind struct {
+	// Workload and Revision are the types of the workload and of what holds its revisions.
+	Workload, Revision Type
+	// waking reads what Wake needs of those of a namespace.
+	waking func(ctx context.Context, r Reader, of namespaced) ([]Waking, error)
+}
+
+// Type is a type of objects of which the cache may keep stubs only.
+type Type struct {
+	// Name is the kind, as owner references name it.
+	Name string
+	// Object is an empty object of the type, List an empty list.
+	Object func() client.Object
+	List   func() client.ObjectList
+
+	is           func(client.Object) bool
+	sizeOf       func(client.Object) int
+	stubOf       func(object client.Object, size int) client.Object
+	controllerOf func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error)
+}
+
+// Resource is where the API server has objects of the type.
+func (t Type) Resource() schema.GroupVersionResource {
+	resource, _ := apimeta.UnsafeGuessKindToResource(GroupVersion.WithKind(t.Name))
+	return resource
+}
+
+// typeOf is the type of group apps and that name: how large its objects are, and what their stubs have besides metadata.
+func typeOf[T any, P object[T]](
+	name string, list func() client.ObjectList, size func(P) int, stub func(of P, stub metav1.ObjectMeta) P,
+) Type {
+	return Type{
+		Name:   name,
+		Object: func() client.Object { return P(new(T)) },
+		List:   list,
+		is: func(object client.Object) bool {
+			_, is := object.(P)
+			return is
+		},
+		sizeOf: func(object client.Object) int { return size(object.(P)) },
+		stubOf: func(object client.Object, size int) client.Object {
+			of := object.(P)
+			return stub(of, stubMeta(of, size))
+		},
+		controllerOf: func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error) {
+			found, err := findController[T, P](ctx, r, controlled, GroupVersion.WithKind(name))
+			if found == nil || err != nil {
+				return nil, err
+			}
+			return found, nil
+		},
+	}
+}
+
+// controllerRevisions are several kinds' revisions.
+var controllerRevisions = typeOf("ControllerRevision", func() client.ObjectList { return &inplace.ControllerRevisionList{} },
+	func(revision *inplace.ControllerRevision) int { return revision.ObjectMeta.Size() + len(revision.Data) },
+	func(revision *inplace.ControllerRevision, stub metav1.ObjectMeta) *inplace.ControllerRevision {
+		return &inplace.ControllerRevision{ObjectMeta: stub, Revision: revision.Revision}
+	})
+
+// Types are those of workloads and of what holds their revisions.
+func Types() []Type {
+	var all []Type
+	for _, kind := range Kinds {
+		all = append(all, kind.Workload)
+	}
+	return append(all, revisions()...)
+}
+
+// revisions are the types of what holds revisions, each once.
+func revisions() []Type {
+	var all []Type
+	for _, kind := range Kinds {
+		if !slices.ContainsFunc(all, func(known Type) bool { return known.Name == kind.Revision.Name }) {
+			all = append(all, kind.Revision)
+		}
+	}
+	return all
+}
+
+// typeFor is the type of the object; nil if it is of no workload's.
+func typeFor(object client.Object) *Type {
+	for _, kind := range Kinds {
+		switch {
+		case kind.Workload.is(object):
+			return &kind.Workload
+		case kind.Revision.is(object):
+			return &kind.Revision
+		}
+	}
+	return nil
+}
+
+// isOf tells whether a revision belongs to a workload of some kind, as far as its owner's kind says.
+func isOf(revision client.Object) bool {
+	owner := metav1.GetControllerOfNoCopy(revision)
+	return owner != nil && slices.ContainsFunc(Kinds, func(kind Kind) bool { return kind.Workload.Name == owner.Kind && kind.Revision.is(revision) })
+}

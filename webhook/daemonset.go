@@ -1,0 +1,72 @@
+package webhook
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+// daemonSetController is the native controller of DaemonSets.
+const daemonSetController = "system:serviceaccount:kube-system:daemon-set-controller"
+
+// daemonSets have their native controller create and delete pods.
+var daemonSets = kind{
+	Kind:      observe.DaemonSets,
+	podsBy:    daemonSetController,
+	judgeEdit: Handlers.judgeDaemonSet,
+	stays:     Handlers.daemonStays,
+	vain:      Handlers.sameDaemons,
+	further:   func(Handlers) map[string]route { return nil },
+}
+
+func (h Handlers) judgeDaemonSet(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
+	daemonSet, err := decode[inplace.DaemonSet](req.Object)
+	if err != nil {
+		return judgement{}, err
+	}
+	stored, err := h.Live.DaemonSet(ctx, key(req))
+	if stored == nil || err != nil {
+		return judgement{}, err
+	}
+	daemonSet.Namespace, daemonSet.UID, daemonSet.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
+	rollout, err := h.Live.DaemonRolloutOf(ctx, daemonSet)
+	if err != nil || !rollout.Mode.Manages() {
+		return judgement{}, err
+	}
+	change := inplace.Compare(before.Spec.Template, daemonSet.Spec.Template, rollout.Rules)
+	return judgementOf(change, rollout.Mode, rollout.Verdict), nil
+}
+
+// daemonStays holds the pods of a DaemonSet that is updated in place. It reads live for the same reason, and to allow as well: what
+// is allowed by mistake is a pod lost. What is closed may be held by the cache. One that nobody controls any more has been left behind on purpose since the deletion was decided.
+func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if metav1.GetControllerOfNoCopy(pod) == nil {
+		return true, nil
+	}
+	if inplace.Closed(pod) { // the gate will open, or the pod get its new hash: that wakes the controller
+		if stays, err := h.holdsDaemon(ctx, h.Cached, pod); stays && err == nil {
+			return true, nil
+		}
+	}
+	return h.holdsDaemon(ctx, h.Live, pod)
+}
+
+func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (bool, error) {
+	rollout, err := reader.Deletion(ctx, pod, h.Cached)
+	if rollout == nil || err != nil {
+		return false, err
+	}
+	var target metav1.Object
+	if revision := rollout.Target(); revision != nil {
+		target = revision
+	}
+	rollout.HeldSince = h.heldSince(rollout.DaemonSet, target, rollout.Now)
+	stay, why := rollout.HoldsDeletion(pod)
+	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
+	return stay, nil
+}

@@ -1,0 +1,93 @@
+package webhook
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/observe"
+)
+
+// The native controllers of Deployments and of their ReplicaSets.
+const (
+	deploymentController = "system:serviceaccount:kube-system:deployment-controller"
+	replicaSetController = "system:serviceaccount:kube-system:replicaset-controller"
+)
+
+// deployments have their own native controller scale, clean up and report, and that of ReplicaSets create and delete pods.
+var deployments = kind{
+	Kind:      observe.Deployments,
+	podsBy:    replicaSetController,
+	judgeEdit: Handlers.judgeDeployment,
+	stays:     Handlers.settling,
+	vain:      Handlers.surplusPasses,
+	further: func(h Handlers) map[string]route {
+		user := []string{deploymentController}
+		return map[string]route{
+			"/mutate-replicaset":   {judge: h.mutateReplicaSet, kinds: []string{"ReplicaSet"}, users: user},
+			"/validate-replicaset": {judge: h.validateReplicaSet, kinds: []string{"ReplicaSet", "Scale"}, users: user},
+			"/throttle-replicaset": {judge: h.throttleScaling, kinds: []string{"ReplicaSet"}, users: user},
+			"/validate-status":     {judge: h.validateStatus, kinds: []string{"Deployment"}, users: user},
+		}
+	},
+}
+
+func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
+	deployment, err := decode[inplace.Deployment](req.Object)
+	if err != nil {
+		return judgement{}, err
+	}
+	stored, err := h.Live.Deployment(ctx, key(req))
+	if stored == nil || err != nil {
+		return judgement{}, err
+	}
+	deployment.Namespace, deployment.UID, deployment.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
+	rollout, err := h.Live.WithoutPods().RolloutOf(ctx, deployment)
+	if err != nil || !rollout.Mode.Manages() {
+		return judgement{}, err
+	}
+	change := inplace.Compare(before.Spec.Template, deployment.Spec.Template, rollout.Rules)
+	return judgementOf(change, rollout.Mode, rollout.Verdict), nil
+}
+
+// settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come
+// again, so the mark is read live before denying too: whoever takes it off wakes the controller by that, and an answer from an older cache
+// would come after the wake-up. Not even a closed gate will do: on a node that is not heard of it stays closed.
+func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if inplace.MayGo(pod) {
+		return false, nil
+	}
+	rs, err := h.Live.ReplicaSetOf(ctx, pod)
+	if rs == nil || err != nil {
+		return false, err
+	}
+	return h.markHolds(ctx, rs)
+}
+
+// markHolds tells whether the mark on a ReplicaSet, as the API server has it, holds deletions.
+func (h Handlers) markHolds(ctx context.Context, rs *inplace.ReplicaSet) (bool, error) {
+	if !inplace.Settling(rs) {
+		return false, nil
+	}
+	// A ReplicaSet that somebody made from another's manifest has the mark, and nobody to take it off.
+	deployment, err := h.Live.DeploymentOf(ctx, rs)
+	if deployment == nil || err != nil || !h.lasts(deployment, rs) {
+		return false, err
+	}
+	// One whose mark could not be taken off when its update was given back.
+	record, err := h.Hold.Recorded(ctx, deployment.UID)
+	return record == (inplace.Record{}), err
+}
+
+// holds tells whether native writes are held while the Deployment's pods are moved.
+func (h Handlers) holds(rollout *inplace.Rollout) bool {
+	verdict := rollout.Verdict()
+	var target metav1.Object
+	if verdict.Target != nil {
+		target = verdict.Target
+	}
+	return verdict.Held && h.lasts(rollout.Deployment, target)
+}
