@@ -197,7 +197,7 @@ func (j *judge) podCreated(w *world, rs *ReplicaSet) {
 	if w.lends() {
 		allowed += w.deployment().maxSurge()
 	}
-	if !j.loose && w.held() && w.living() >= int(allowed) {
+	if !j.loose && !j.deleted && w.held() && w.living() >= int(allowed) {
 		w.violated("a pod of %s was created while held", rs.Name)
 	}
 }
