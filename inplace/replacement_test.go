@@ -103,16 +103,7 @@ func (w *world) turn(ours, theirs bool) {
 			w.stayput.deliver(watch, 100)
 		}
 	}
-	w.kubelet.pods.advance(100)
-	w.kubelet.retract()
-	w.endpointsController.pods.advance(100)
-	w.endpointsController.run()
-	w.deploymentController.run()
-	w.replicaSetController.run()
-	for _, pod := range w.kubelet.pods.list() {
-		w.kubelet.run(pod.Name)
-	}
-	w.runPullers()
+	w.runOthers()
 	w.stayput.run()
 	w.now = w.now.Add(10 * time.Millisecond)
 }

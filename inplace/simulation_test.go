@@ -598,16 +598,7 @@ func (w *world) calm() {
 			w.replicaSetController.deliver(watch, 100)
 			w.stayput.deliver(watch, 100)
 		}
-		w.kubelet.pods.advance(100)
-		w.kubelet.retract()
-		w.endpointsController.pods.advance(100)
-		w.endpointsController.run()
-		w.deploymentController.run()
-		w.replicaSetController.run()
-		for _, pod := range w.kubelet.pods.list() {
-			w.kubelet.run(pod.Name)
-		}
-		w.runPullers()
+		w.runOthers()
 		for range 1 + len(w.stayput.queue) {
 			w.stayput.run()
 		}
@@ -626,6 +617,20 @@ func (w *world) calm() {
 			w.now = w.now.Add(time.Second) // a crash loop must not keep the clock from any deadline
 		}
 	}
+}
+
+// runOthers lets everybody but us act on what they have been told.
+func (w *world) runOthers() {
+	w.kubelet.pods.advance(100)
+	w.kubelet.retract()
+	w.endpointsController.pods.advance(100)
+	w.endpointsController.run()
+	w.deploymentController.run()
+	w.replicaSetController.run()
+	for _, pod := range w.kubelet.pods.list() {
+		w.kubelet.run(pod.Name)
+	}
+	w.runPullers()
 }
 
 // finish takes all obstacles away and demands the right end.

@@ -25,7 +25,7 @@ type kind struct {
 	// stays tells whether a pod that podsBy deletes is to stay.
 	stays func(h Handlers, ctx context.Context, pod *corev1.Pod) (bool, error)
 	// vain returns what tells whether podsBy asks for nothing when it deletes the pod: see throttle.go.
-	vain func(h Handlers, ctx context.Context, pod *corev1.Pod) func(context.Context) bool
+	vain func(h Handlers, pod *corev1.Pod) func(context.Context) bool
 	// further are the webhooks that only this kind has, by path.
 	further func(h Handlers) map[string]route
 }

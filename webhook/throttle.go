@@ -101,7 +101,7 @@ func (h Handlers) throttleDeletion(ctx context.Context, req admission.Request) (
 	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || inplace.MayGo(pod) {
 		return allow(), err
 	}
-	h.throttled[kind.podsBy].wait(ctx, ownerOf(pod), kind.vain(h, ctx, pod))
+	h.throttled[kind.podsBy].wait(ctx, ownerOf(pod), kind.vain(h, pod))
 	return allow(), nil
 }
 
@@ -126,7 +126,7 @@ func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) boo
 }
 
 // surplusPasses tells whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line.
-func (h Handlers) surplusPasses(_ context.Context, pod *corev1.Pod) func(context.Context) bool {
+func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		rollout := h.cachedRollout(ctx, h.Cached, ownerOf(pod))
 		return rollout != nil && rollout.SurplusPasses(ownerOf(pod).Name)
@@ -147,12 +147,14 @@ func (h Handlers) cachedRollout(ctx context.Context, cached observe.Reader, key 
 
 // sameDaemons tells whether the pod stays, the DaemonSet is what it was when it was first asked, and no gate of its pods has moved: its controller
 // asks because too few of them are out of service.
-func (h Handlers) sameDaemons(ctx context.Context, pod *corev1.Pod) func(context.Context) bool {
-	if stays, err := h.holdsDaemon(ctx, h.Cached, pod); !stays || err != nil {
-		return func(context.Context) bool { return false }
-	}
+func (h Handlers) sameDaemons(pod *corev1.Pod) func(context.Context) bool {
 	before := ""
 	return func(ctx context.Context) bool {
+		if before == "" {
+			if stays, err := h.holdsDaemon(ctx, h.Cached, pod); !stays || err != nil {
+				return false
+			}
+		}
 		daemonSet, err := h.Cached.DaemonSetOf(ctx, pod)
 		if daemonSet == nil || err != nil {
 			return false

@@ -65,11 +65,11 @@ func TestWhatEndsThrottling(t *testing.T) {
 		"an edit":                {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, newer(deployment(t, v2Template))},
 		"the label is taken off": {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, namespace("")},
 		"replicas for the pods": {func(h Handlers) func(context.Context) bool {
-			return h.surplusPasses(t.Context(), pod(revision(t, "web-1", v1Template, "3")))
+			return h.surplusPasses(pod(revision(t, "web-1", v1Template, "3")))
 		},
 			settling(revision(t, "web-1", v1Template, "1"))},
-		"a gate that closes": {func(h Handlers) func(context.Context) bool { return h.sameDaemons(t.Context(), daemon("agent-x", "1")) }, closed(daemon("agent-x", "1"))},
-		"another template":   {func(h Handlers) func(context.Context) bool { return h.sameDaemons(t.Context(), daemon("agent-x", "1")) }, newer(daemonSet(t, v2Template))},
+		"a gate that closes": {func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) }, closed(daemon("agent-x", "1"))},
+		"another template":   {func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) }, newer(daemonSet(t, v2Template))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lowered := settling(revision(t, "web-1", v1Template, "0"))
