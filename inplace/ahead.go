@@ -42,11 +42,11 @@ func isAhead(pod *corev1.Pod) bool {
 
 // lasting tells whether it may be built upon that the pod is Ready; if not, when. Who has not seen it come goes by its time, which has
 // no fractions.
-func (d *draft) lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+func (a Ahead) lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if proved, wait := provedStarted(pod, now); !proved || !isAhead(pod) {
 		return proved, wait
 	}
-	first, seen := d.ahead[pod.UID]
+	first, seen := a[pod.UID]
 	if at := condition(pod, corev1.PodReady).LastTransitionTime.Add(time.Second); !seen || at.Before(first) {
 		first = at
 	}

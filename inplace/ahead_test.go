@@ -45,11 +45,11 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			pod := r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), c.change)
-			d := draft{}
+			seen := Ahead{}
 			if c.seen > 0 {
-				d.ahead = Ahead{pod.UID: start.Add(-c.seen)}
+				seen[pod.UID] = start.Add(-c.seen)
 			}
-			if got, wait := d.lasting(pod, start); got != c.want || wait != c.wait {
+			if got, wait := seen.lasting(pod, start); got != c.want || wait != c.wait {
 				t.Errorf("lasting is %t, to be looked at again in %s; want %t, %s", got, wait, c.want, c.wait)
 			}
 		})

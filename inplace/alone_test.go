@@ -72,7 +72,7 @@ func TestRehearsalAsksForClaims(t *testing.T) {
 	r.Deployment.Spec.Template = template
 	target := r.replicaSet("b", app{image: "v2"}, 0)
 	target.Spec.Template = template
-	old, err := ParseTemplate([]byte(strings.ReplaceAll(string(template.raw), "v2", "v1")))
+	old, err := ParseTemplate([]byte(strings.ReplaceAll(rawOf(template), "v2", "v1")))
 	if err != nil {
 		t.Fatal(err)
 	}

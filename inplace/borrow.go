@@ -406,7 +406,7 @@ func (v *view) lack() string {
 	if absent < v.target.loan {
 		return ""
 	}
-	if failure := v.replicaFailure(); failure != nil {
+	if failure := v.formula().replicaFailure(); failure != nil {
 		why = cmp.Or(why, failure.Message)
 	}
 	return strings.TrimSuffix("no pod could be borrowed: "+why, ": ")

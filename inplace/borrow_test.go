@@ -367,7 +367,7 @@ func TestAnnounces(t *testing.T) {
 		"of the edit before":            {3, 3, 3, 3, false},
 	} {
 		status := appsv1.DeploymentStatus{ObservedGeneration: c.observed, UpdatedReplicas: c.updated, Replicas: c.replicas, AvailableReplicas: c.available}
-		if got := r.Announces(status); got != c.want {
+		if got := Announces(r.Deployment, status); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -2,6 +2,7 @@ package inplace
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ func edited(t *testing.T, all ...edits) Template {
 	t.Helper()
 	tree := decoded(t, baseTemplate)
 	for _, edits := range all {
-		for _, path := range sortedKeys(edits, nil) {
+		for _, path := range slices.Sorted(maps.Keys(edits)) {
 			setAt(t, tree, path, edits[path])
 		}
 	}
@@ -380,9 +381,10 @@ func TestCompareGivesEveryReasonACode(t *testing.T) {
 func TestCompareIsNoneExactlyForSameTemplates(t *testing.T) {
 	base := edited(t)
 	for _, other := range []Template{edited(t), edited(t, edits{newImage: `"app:2"`}), edited(t, edits{"/spec/newer": "1"}), {}} {
-		same, none := SameTemplate(base, other), Compare(base, other, Rules{}).None()
+		change := Compare(base, other, Rules{})
+		same, none := SameTemplate(base, other), change.None()
 		if same != none {
-			t.Errorf("same is %t but no change is %t for %s", same, none, other.raw)
+			t.Errorf("same is %t but no change is %t for %s", same, none, change)
 		}
 	}
 }

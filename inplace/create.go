@@ -20,7 +20,7 @@ import (
 func (v *view) recreates() bool { return !v.Deployment.rolls() && !v.paused() }
 
 func (v *view) create() {
-	step, reason := v.newReplicaSet()
+	step, reason := newReplicaSet(v.Deployment, v.ReplicaSets)
 	if reason != nil { // Verdict asked before
 		panic(reason.Message)
 	}
@@ -30,33 +30,33 @@ func (v *view) create() {
 
 // newReplicaSet is the target as the native controller would create it, without replicas: getNewReplicaSet in
 // pkg/controller/deployment/sync.go.
-func (r Rollout) newReplicaSet() (CreateReplicaSet, *Reason) {
-	template := r.Deployment.Spec.Template
+func newReplicaSet(d *Deployment, existing []*ReplicaSet) (CreateReplicaSet, *Reason) {
+	template := d.Spec.Template
 	typed := template.Typed()
 	if reason := cmp.Or(template.flawed(), lossless(template, typed)); reason != nil {
 		return CreateReplicaSet{}, reason
 	}
-	if r.Deployment.Spec.Selector == nil {
+	if d.Spec.Selector == nil {
 		return CreateReplicaSet{}, &Reason{Code: CodeCannotCreate, Path: "/spec/selector", Message: "the Deployment has no selector"}
 	}
-	hash := templateHash(typed, r.Deployment.Status.CollisionCount)
-	name := replicaSetName(r.Deployment.Name, hash)
-	for _, rs := range r.ReplicaSets {
+	hash := templateHash(typed, d.Status.CollisionCount)
+	name := replicaSetName(d.Name, hash)
+	for _, rs := range existing {
 		if rs.Name == name {
 			return CreateReplicaSet{}, &Reason{Code: CodeCannotCreate, Message: "ReplicaSet " + name + " exists with another template"}
 		}
 	}
 	typed.Labels = withHash(typed.Labels, hash)
-	selector := r.Deployment.Spec.Selector.DeepCopy()
+	selector := d.Spec.Selector.DeepCopy()
 	selector.MatchLabels = withHash(selector.MatchLabels, hash)
 	none := int32(0)
 	object, err := json.Marshal(appsv1.ReplicaSet{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "ReplicaSet"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: r.Deployment.Namespace, Labels: typed.Labels, Annotations: r.newAnnotations(),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(r.Deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+			Name: name, Namespace: d.Namespace, Labels: typed.Labels, Annotations: newAnnotations(d, existing),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
 		},
-		Spec: appsv1.ReplicaSetSpec{Replicas: &none, MinReadySeconds: r.Deployment.Spec.MinReadySeconds, Selector: selector, Template: typed},
+		Spec: appsv1.ReplicaSetSpec{Replicas: &none, MinReadySeconds: d.Spec.MinReadySeconds, Selector: selector, Template: typed},
 	})
 	if err != nil {
 		return CreateReplicaSet{}, &Reason{Code: CodeCannotCreate, Message: err.Error()}
@@ -103,19 +103,19 @@ var notCopied = map[string]bool{
 }
 
 // newAnnotations is SetNewReplicaSetAnnotations for a ReplicaSet that does not exist yet.
-func (r Rollout) newAnnotations() map[string]string {
+func newAnnotations(d *Deployment, existing []*ReplicaSet) map[string]string {
 	latest := int64(0)
-	for _, rs := range r.ReplicaSets {
+	for _, rs := range existing {
 		if revision, err := strconv.ParseInt(rs.Annotations[annotationRevision], 10, 64); err == nil {
 			latest = max(latest, revision)
 		}
 	}
 	annotations := map[string]string{
 		annotationRevision: strconv.FormatInt(latest+1, 10),
-		annotationDesired:  strconv.Itoa(int(desired(r.Deployment))),
-		annotationMax:      strconv.Itoa(int(desired(r.Deployment) + r.Deployment.maxSurge())),
+		annotationDesired:  strconv.Itoa(int(desired(d))),
+		annotationMax:      strconv.Itoa(int(desired(d) + d.maxSurge())),
 	}
-	for key, value := range r.Deployment.Annotations {
+	for key, value := range d.Annotations {
 		if !notCopied[key] {
 			annotations[key] = value
 		}

@@ -521,7 +521,7 @@ func (f *fleet) place(where string) {
 	}
 	f.DaemonSet.Spec.Template = template
 	for _, revision := range f.Revisions {
-		raw := strings.Replace(string(template.raw), "v2", "v"+revision.Labels[labelRevisionHash], 1)
+		raw := strings.Replace(rawOf(template), "v2", "v"+revision.Labels[labelRevisionHash], 1)
 		revision.Data = json.RawMessage(`{"spec":{"template":` + raw + `}}`)
 	}
 }
@@ -536,7 +536,7 @@ func TestRevisionTemplate(t *testing.T) {
 		template, err := (&ControllerRevision{Data: json.RawMessage(data)}).Template()
 		switch {
 		case want == "" && (err != nil || !SameTemplate(template, Template{})):
-			t.Errorf("%s is %s, %v", data, template.raw, err)
+			t.Errorf("%s is %s, %v", data, rawOf(template), err)
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 			t.Errorf("%s: error %v, want one about %q", data, err, want)
 		}

@@ -51,7 +51,7 @@ type marks struct{ settling, released, woken string }
 
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{
-		draft: draft{ahead: r.Ahead}, DaemonRollout: r, target: r.Target(), wanted: r.DaemonSet.Spec.Template.typed().Spec.Containers,
+		DaemonRollout: r, target: r.Target(), wanted: r.DaemonSet.Spec.Template.typed().Spec.Containers,
 		places: r.DaemonSet.places(), nodes: byName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*ControllerRevision]marks{}, revisions: map[string]*revision{},
 	}
@@ -85,7 +85,7 @@ func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 	} else {
 		own, m.change = m.revision.containers, m.revision.change
 	}
-	m.podState = v.state(pod, own, v.rehearsed, v.updated(m), v.DaemonSet.Spec.MinReadySeconds, v.Now)
+	m.podState = v.state(pod, own, v.rehearsed, v.Ahead, v.updated(m), v.DaemonSet.Spec.MinReadySeconds, v.Now)
 	m.unheard = unheard(v.nodes[pod.Spec.NodeName]) && v.Mode.Manages()
 	return m
 }

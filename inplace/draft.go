@@ -11,7 +11,6 @@ type draft struct {
 	plan Plan
 	// waiting is for which image nothing restarts, one clause; empty if for none.
 	waiting string
-	ahead   Ahead
 	beats   Beats
 }
 

@@ -57,13 +57,13 @@ func TestFindingsAreFoundOnceAndForgotten(t *testing.T) {
 
 // TestFindingsAreNobodysToChange: who changes what he got changes nothing for others.
 func TestFindingsAreNobodysToChange(t *testing.T) {
-	template := app{image: "v1"}.template()
+	template := edited(t)
 	template.Typed().Spec.Containers[0].Image = "mine"
 	template.Typed().Spec.Containers[0].Image = "mine"
-	if image := template.Typed().Spec.Containers[0].Image; image != "v1" {
+	if image := template.Typed().Spec.Containers[0].Image; image != "app:1" {
 		t.Errorf("the template's image is %s", image)
 	}
-	to := app{image: "v2", env: "e"}.template()
+	to := edited(t, edits{newImage: `"app:2"`, "/spec/hostNetwork": "true"})
 	first := Compare(template, to, Rules{})
 	_ = append(first.Reasons, Reason{Message: "mine"})
 	if cap(first.Reasons) != len(first.Reasons) || cap(first.Images) != len(first.Images) {

@@ -119,7 +119,7 @@ var sameTemplates = map[[2]string]bool{}
 
 // sameTemplate is EqualIgnoreHash, remembered.
 func sameTemplate(a, b Template) bool {
-	key := [2]string{string(a.raw), string(b.raw)}
+	key := [2]string{rawOf(a), rawOf(b)}
 	same, known := sameTemplates[key]
 	if !known {
 		same = nativeEqual(new(a.Typed()), new(b.Typed()))
@@ -131,7 +131,7 @@ func sameTemplate(a, b Template) bool {
 func (c *deploymentController) create(d *Deployment, old []*ReplicaSet, revision int64) error {
 	typed := d.Spec.Template.Typed()
 	hasher := fnv.New32a()
-	fmt.Fprint(hasher, string(d.Spec.Template.raw))
+	fmt.Fprint(hasher, rawOf(d.Spec.Template))
 	hash := fmt.Sprintf("%08x", hasher.Sum32())
 	typed.Labels = withHash(typed.Labels, hash)
 	raw, err := json.Marshal(typed)
@@ -395,30 +395,22 @@ func statusComplete(d *Deployment, status appsv1.DeploymentStatus) bool {
 
 // syncStatus is syncRolloutStatus; the counts are those of status.go, whose tables prove them.
 func (c *deploymentController) syncStatus(d *Deployment, sets []*ReplicaSet, target *ReplicaSet) error {
-	v := &view{Rollout: Rollout{Deployment: d, Now: c.now}}
-	for _, rs := range sets {
-		s := &replicaSet{rs: rs}
-		if rs == target {
-			v.target = s
-		}
-		v.sets = append(v.sets, s)
-	}
-	status := v.nativeStatus()
+	native := formula{deployment: d, sets: sets, target: target, now: c.now}
+	status := native.nativeStatus()
 	if statusComplete(d, status) && !d.Spec.Paused {
 		setCondition(&status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonComplete, "", c.now))
 	}
 	if len(statusOperations(d.Status, status)) == 0 {
-		c.awaitDeadline(d, status)
+		c.awaitDeadline(native.untilDeadline(status))
 		return nil
 	}
 	return c.writeStatus(d, func(into *appsv1.DeploymentStatus) { *into = status })
 }
 
 // awaitDeadline is requeueStuckDeployment.
-func (c *deploymentController) awaitDeadline(d *Deployment, status appsv1.DeploymentStatus) {
-	v := &view{Rollout: Rollout{Deployment: d, Now: c.now}}
-	if v.awaitDeadline(status); v.plan.After > 0 {
-		c.dirty, c.due = true, c.now.Add(v.plan.After)
+func (c *deploymentController) awaitDeadline(wait time.Duration) {
+	if wait > 0 {
+		c.dirty, c.due = true, c.now.Add(wait)
 	}
 }
 

@@ -258,7 +258,7 @@ func (w *world) updateReplicaSet(read *ReplicaSet, change func(*ReplicaSet)) (*R
 func (w *world) updateStatus(read *Deployment, change func(*appsv1.DeploymentStatus)) error {
 	next := read.DeepCopy()
 	change(&next.Status)
-	if w.rollout().Announces(next.Status) && w.held() {
+	if Announces(w.rollout().Deployment, next.Status) && w.held() {
 		w.logf("denied: status says done")
 		return errHeld
 	}

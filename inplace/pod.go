@@ -55,12 +55,12 @@ func live(pod *corev1.Pod) bool {
 
 func (v *view) member(pod *corev1.Pod, owner *replicaSet) *member {
 	isTargets := owner == v.target
-	return &member{podState: v.state(pod, v.containersOf(owner.rs), v.rehearsed, isTargets, v.Deployment.Spec.MinReadySeconds, v.Now), owner: owner}
+	return &member{podState: v.state(pod, v.containersOf(owner.rs), v.rehearsed, v.Ahead, isTargets, v.Deployment.Spec.MinReadySeconds, v.Now), owner: owner}
 }
 
 // state looks at a pod that was made from a template with its own containers. One that is the target's already needs no images, whatever
 // admission would make of a new one, unless it was on its way elsewhere.
-func (d *draft) state(pod *corev1.Pod, own []corev1.Container, target rehearsed, isTargets bool, minReadySeconds int32, now time.Time) podState {
+func (d *draft) state(pod *corev1.Pod, own []corev1.Container, target rehearsed, ahead Ahead, isTargets bool, minReadySeconds int32, now time.Time) podState {
 	s := podState{pod: pod, move: moveOf(pod), borrowed: pod.Annotations[AnnotationBorrowed] != "", goes: goes(pod)}
 	s.halfway, s.images = s.move.halfway(pod), differing(pod, target.containers)
 	if isTargets {
@@ -69,7 +69,7 @@ func (d *draft) state(pod *corev1.Pod, own []corev1.Container, target rehearsed,
 	s.rewritten = slices.DeleteFunc(differing(pod, own), func(image ImageChange) bool { return s.move.Back[image.Container] != "" })
 	arrived, wait := s.move.arrived(pod, now)
 	available, later := availableAt(pod, minReadySeconds, now)
-	lasting, longer := d.lasting(pod, now)
+	lasting, longer := ahead.lasting(pod, now)
 	s.arrived, s.available = arrived, available && arrived && lasting && !Closed(pod)
 	d.again(sooner(wait, sooner(later, longer)))
 	if arrived && !Closed(pod) {

@@ -92,14 +92,14 @@ func (r rehearsed) against() *Reason {
 
 // againstPod is why this one, of another revision, cannot; nil if it can. What it has had so far does not matter, as it gets what the
 // rehearsed pod has. But where that is not known, an image that is not its template's tells that the next would be changed, too.
-func (r rehearsed) againstPod(s *podState) *Reason {
+func (r rehearsed) againstPod(pod *corev1.Pod, rewritten []ImageChange) *Reason {
 	switch {
 	case r.Pod != nil:
-		return r.injects(s.pod)
-	case r.Unknown != "" && len(s.rewritten) > 0:
-		image := s.rewritten[0]
+		return r.injects(pod)
+	case r.Unknown != "" && len(rewritten) > 0:
+		image := rewritten[0]
 		return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf("container %s of pod %s has image %q although its template says %q, and %s",
-			image.Container, s.pod.Name, image.From, image.To, r.Unknown)}
+			image.Container, pod.Name, image.From, image.To, r.Unknown)}
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (v *view) notAsRehearsed() *Reason {
 	reason := v.rehearsed.against()
 	for _, m := range v.members {
 		if reason == nil && !m.borrowed && m.owner != v.target {
-			reason = v.rehearsed.againstPod(&m.podState)
+			reason = v.rehearsed.againstPod(m.pod, m.rewritten)
 		}
 	}
 	return reason
@@ -245,7 +245,7 @@ func (v *daemonView) notAsRehearsed() *Reason {
 	reason := v.rehearsed.against()
 	for m := range v.pending() {
 		if reason == nil && m.change.InPlace() {
-			reason = v.rehearsed.againstPod(&m.podState)
+			reason = v.rehearsed.againstPod(m.pod, m.rewritten)
 		}
 	}
 	return reason

@@ -164,7 +164,7 @@ func (r Rollout) workloadReason(target *ReplicaSet) *Reason {
 	case recreate && desired(d) > recreateMaxReplicas:
 		return &Reason{Code: CodeStrategy, Path: "/spec/strategy/type", Message: "strategy Recreate promises that two versions never run at once"}
 	case recreate && target == nil:
-		_, reason := r.newReplicaSet()
+		_, reason := newReplicaSet(d, r.ReplicaSets)
 		return reason
 	case explicitZero(d) && !r.Settings.Borrow:
 		return &Reason{Code: CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable", Message: "maxUnavailable 0 means that no pod may be missed"}

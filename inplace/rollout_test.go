@@ -180,7 +180,7 @@ func TestCreateWithRecreateNeedsANewName(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
 	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	r.replicaSet("a", app{image: "v1"}, 1)
-	step, reason := r.newReplicaSet()
+	step, reason := newReplicaSet(r.Deployment, r.ReplicaSets)
 	if reason != nil || !r.Verdict().Held {
 		t.Fatalf("not created: %+v", reason)
 	}
@@ -197,7 +197,7 @@ func TestCreateGoesNativeWhereTemplateHasNewerFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Deployment.Spec.Template = template
-	if _, reason := r.newReplicaSet(); reason == nil || reason.Code != CodeCannotCreate {
+	if _, reason := newReplicaSet(r.Deployment, r.ReplicaSets); reason == nil || reason.Code != CodeCannotCreate {
 		t.Errorf("created, which would lose a field: %+v", reason)
 	}
 }

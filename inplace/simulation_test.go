@@ -180,7 +180,7 @@ type judge struct {
 // statusWritten: whoever reads the status takes it for the end as soon as it says so: kubectl/pkg/polymorphichelpers/rollout_status.go.
 func (j *judge) statusWritten(w *world, d *Deployment) {
 	status := d.Status
-	if j.loose || j.disturbed || !w.rollout().Announces(status) || !w.held() {
+	if j.loose || j.disturbed || !Announces(w.rollout().Deployment, status) || !w.held() {
 		return
 	}
 	r := w.rollout()
@@ -367,13 +367,22 @@ func (w *world) checkRisk() {
 	}
 }
 
+// rawOf is the template as it was sent.
+func rawOf(t Template) string {
+	raw, err := t.MarshalJSON()
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
 var imagesOf = map[string]string{}
 
 func templateImages(t Template) string {
-	known, found := imagesOf[string(t.raw)]
+	known, found := imagesOf[rawOf(t)]
 	if !found {
 		known = images(&corev1.Pod{Spec: t.Typed().Spec})
-		imagesOf[string(t.raw)] = known
+		imagesOf[rawOf(t)] = known
 	}
 	return known
 }
@@ -406,7 +415,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 
 func (w *world) randomDeployment() *Deployment {
 	d := newDeployment(int32(1+w.rng.Intn(6)), w.randomApp())
-	for strings.Contains(string(d.Spec.Template.raw), "bad") || strings.Contains(string(d.Spec.Template.raw), "crash") {
+	for strings.Contains(rawOf(d.Spec.Template), "bad") || strings.Contains(rawOf(d.Spec.Template), "crash") {
 		d.Spec.Template = w.randomApp().template()
 	}
 	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]), intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
@@ -554,7 +563,7 @@ func (w *world) user(does string, change func(*Deployment)) {
 	d, err := edit(w, w.deployments, "web", "", func(d *Deployment) {
 		before := d.DeepCopy()
 		change(d)
-		if string(before.Spec.Template.raw) != string(d.Spec.Template.raw) || desired(before) != desired(d) || before.Spec.Paused != d.Spec.Paused {
+		if rawOf(before.Spec.Template) != rawOf(d.Spec.Template) || desired(before) != desired(d) || before.Spec.Paused != d.Spec.Paused {
 			d.Generation++
 		}
 	})
@@ -638,7 +647,7 @@ func (w *world) finish() {
 	w.quota = plenty
 	w.user("ends with something that works", func(d *Deployment) {
 		d.Spec.Paused = false
-		if raw := string(d.Spec.Template.raw); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
+		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
 			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}.template()
 		}
 	})

@@ -49,7 +49,7 @@ func FuzzTemplates(f *testing.F) {
 		}
 		change.PodOperations(pod, a, b)
 		rollout := Rollout{Deployment: &Deployment{Spec: DeploymentSpec{Template: b}}, Mode: ModeInPlace}
-		rollout.newReplicaSet()
+		newReplicaSet(rollout.Deployment, rollout.ReplicaSets)
 		_ = fmt.Sprint(rollout.targetHash(), change)
 	})
 }

@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,7 +9,12 @@ import (
 )
 
 // unreadable is a template that panics when it is decoded.
-func unreadable() Template { return Template{raw: []byte("{")} }
+func unreadable() Template {
+	var template Template
+	raw := reflect.ValueOf(&template).Elem().FieldByName("raw")
+	*(*[]byte)(raw.Addr().UnsafePointer()) = []byte("{") // whatever parses it finds a flaw first
+	return template
+}
 
 // TestNothingIsReadOfAStranger has templates that nobody can read without being noticed.
 func TestNothingIsReadOfAStranger(t *testing.T) {

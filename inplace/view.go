@@ -45,7 +45,7 @@ type wish struct {
 }
 
 func (r Rollout) view() *view {
-	v := &view{Rollout: r, draft: draft{ahead: r.Ahead, beats: r.Beats}, verdict: r.Verdict(), nodes: byName(r.Nodes), changes: map[*ReplicaSet]Change{}, containers: map[*ReplicaSet][]corev1.Container{}}
+	v := &view{Rollout: r, draft: draft{beats: r.Beats}, verdict: r.Verdict(), nodes: byName(r.Nodes), changes: map[*ReplicaSet]Change{}, containers: map[*ReplicaSet][]corev1.Container{}}
 	for _, rs := range r.oldestFirst() {
 		s := &replicaSet{rs: rs}
 		s.wish = wish{replicas: replicas(rs), settling: rs.Labels[LabelSettling], released: rs.Labels[LabelReleased],

@@ -26,7 +26,7 @@ func (h Handlers) validateStatus(ctx context.Context, req admission.Request) (an
 	if err != nil {
 		return allow(), err
 	}
-	if !(inplace.Rollout{Deployment: deployment}).Announces(deployment.Status) {
+	if !inplace.Announces(deployment, deployment.Status) {
 		return allow(), nil
 	}
 	if alive, err := h.alive(ctx); err != nil || !alive {
