@@ -27,7 +27,7 @@ func twoOfFour(p, q, r, s func(*corev1.Pod)) *Rollout {
 			rs.Status.AvailableReplicas++
 		}
 	}
-	rollout.Deployment.Status = rollout.view().formula().nativeStatus()
+	rollout.Deployment.Status = formula{deployment: rollout.Deployment, sets: rollout.ReplicaSets, target: target, now: start}.nativeStatus()
 	removeCondition(&rollout.Deployment.Status, appsv1.DeploymentProgressing)
 	setCondition(&rollout.Deployment.Status, newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonUpdated, "", start))
 	rollout.Beats = Beats{}

@@ -2,15 +2,20 @@ package inplace
 
 import corev1 "k8s.io/api/core/v1"
 
-// lose finds the pods that are lost: not Ready, and on a node whose kubelet nobody hears of. One that was patched in the seconds before that was
-// known waits for its kubelet like one that has yet to be.
+// lose finds the pods that are lost.
 func (v *view) lose() {
 	for _, m := range v.members {
-		waits := m.owner != v.target && m.toRestart() || m.owner == v.target && !m.arrived && !m.move.observed(m.pod)
 		silent := unheard(v.nodes[m.pod.Spec.NodeName])
 		m.unheard = silent && v.Mode.Manages()
-		m.lost = silent && waits && !m.ready()
+		m.lost = silent && m.waitsForKubelet(m.owner == v.target)
 	}
+}
+
+// waitsForKubelet: it is not Ready, and only its kubelet can do something about it. A target's that was patched in the seconds before nobody heard
+// of its node waits like one that has yet to be.
+func (m *member) waitsForKubelet(isTargets bool) bool {
+	waits := !isTargets && m.toRestart() || isTargets && !m.arrived && !m.move.observed(m.pod)
+	return waits && !m.ready()
 }
 
 // unheard tells whether nobody hears of the node's kubelet; of one that is not known, nobody can say.

@@ -71,7 +71,8 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:v1", "v1"
 			pod.Annotations = map[string]string{AnnotationMove: unseen.String()}
 			r.Nodes = []*corev1.Node{nodeThat(c.node)}
-			if lost := r.view().members[0].lost; lost != c.want {
+			m := &member{podState: (&draft{}).state(pod, nil, rehearsed{}, nil, true, 0, start)}
+			if lost := unheard(r.Nodes[0]) && m.waitsForKubelet(true); lost != c.want {
 				t.Errorf("lost is %t", lost)
 			}
 		})

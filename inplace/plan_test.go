@@ -538,7 +538,7 @@ func TestReleaseLeavesNoLabelWhereNothingIsLeftToDo(t *testing.T) {
 	target := r.replicaSet("b", app{image: "v2"}, 1)
 	pod := r.pod("p", target, drained)
 	plan := r.Release(Reason{Code: CodeUninstalled, Message: "uninstalled"})
-	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != openGate(pod, start, "its containers run what they should").Describe() {
+	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != (SetGate{Pod: pod, Open: true, Why: "its containers run what they should"}).Describe() {
 		t.Errorf("the plan is %+v", plan)
 	}
 }

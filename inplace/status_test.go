@@ -70,11 +70,11 @@ func TestStatusCounts(t *testing.T) {
 func TestTerminatingIsLeftOutWhereNobodyKnowsIt(t *testing.T) {
 	r := updating()
 	r.ReplicaSets[0].Status.TerminatingReplicas = new(int32(2))
-	if terminating := r.view().formula().terminating(); terminating != nil {
+	if terminating := (formula{deployment: r.Deployment, sets: r.ReplicaSets}).terminating(); terminating != nil {
 		t.Errorf("%d are terminating, although one ReplicaSet does not say", *terminating)
 	}
 	r.ReplicaSets[1].Status.ObservedGeneration = 0
-	if terminating := r.view().formula().terminating(); terminating == nil || *terminating != 2 {
+	if terminating := (formula{deployment: r.Deployment, sets: r.ReplicaSets}).terminating(); terminating == nil || *terminating != 2 {
 		t.Errorf("%v are terminating, although the other ReplicaSet was never synced", terminating)
 	}
 }
