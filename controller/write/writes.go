@@ -65,9 +65,9 @@ type Outcome struct {
 }
 
 // CarryOut makes the steps, each whatever becomes of the others: they do not build on one another. Outdated ones are passed over.
-func (w Writer) CarryOut(ctx context.Context, workload types.NamespacedName, steps []inplace.Step) Outcome {
+func (w Writer) CarryOut(ctx context.Context, workload types.NamespacedName, todo []inplace.Step) Outcome {
 	var done Outcome
-	for _, lot := range inplace.Together(steps) {
+	for _, lot := range inplace.Together(todo) {
 		for i, made := range w.together(ctx, lot) {
 			switch {
 			case made.err == nil:
@@ -90,10 +90,10 @@ type attempt struct {
 }
 
 // together makes the steps side by side, and returns what became of each. When the context ends, each fails by itself.
-func (w Writer) together(ctx context.Context, steps []inplace.Step) []attempt {
-	made := make([]attempt, len(steps))
-	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), atATime, len(steps), func(i int) {
-		made[i] = w.attempt(ctx, steps[i])
+func (w Writer) together(ctx context.Context, todo []inplace.Step) []attempt {
+	made := make([]attempt, len(todo))
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), atATime, len(todo), func(i int) {
+		made[i] = w.attempt(ctx, todo[i])
 	})
 	return made
 }

@@ -63,14 +63,14 @@ func TestCarryOutSideBySide(t *testing.T) {
 	g.missing.Store(int32(len(pods)))
 	w := c.writer()
 	w.Client = g
-	var steps []inplace.Step
+	var todo []inplace.Step
 	for _, pod := range pods {
-		steps = append(steps, fixture.Label(pod))
+		todo = append(todo, fixture.Label(pod))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		done := w.CarryOut(t.Context(), fixture.Web, steps)
-		if done.Err != nil || len(done.Writes) != len(steps) {
-			t.Fatalf("%d of %d writes, error %v", len(done.Writes), len(steps), done.Err)
+		done := w.CarryOut(t.Context(), fixture.Web, todo)
+		if done.Err != nil || len(done.Writes) != len(todo) {
+			t.Fatalf("%d of %d writes, error %v", len(done.Writes), len(todo), done.Err)
 		}
 		for i, made := range done.Writes {
 			if made.After.GetName() != pods[i].Name {
@@ -89,8 +89,8 @@ func TestCarryOutGoesOnAfterARefusal(t *testing.T) {
 		}
 		return nil
 	}
-	steps := []inplace.Step{fixture.Label(pods[0]), fixture.Label(pods[1])}
-	if done := c.writer().CarryOut(t.Context(), fixture.Web, steps); len(done.Writes) != 1 || !errors.As(done.Err, new(Refusal)) {
+	todo := []inplace.Step{fixture.Label(pods[0]), fixture.Label(pods[1])}
+	if done := c.writer().CarryOut(t.Context(), fixture.Web, todo); len(done.Writes) != 1 || !errors.As(done.Err, new(Refusal)) {
 		t.Errorf("carryOut stopped or lost the refusal: %+v", done)
 	}
 }
