@@ -106,16 +106,16 @@ func restartReasons(container corev1.Container, path string) Reasons {
 	var reasons Reasons
 	if container.StartupProbe != nil && container.ReadinessProbe == nil {
 		// kubernetes#141155: kubelets 1.35 and 1.36 report it ready before its startup probe has succeeded.
-		reasons = append(reasons, Reason{CodeStartupProbe, path + "/startupProbe",
-			fmt.Sprintf("container %s has a startup probe but no readiness probe", container.Name)})
+		reasons = append(reasons, Reason{Code: CodeStartupProbe, Path: path + "/startupProbe",
+			Message: fmt.Sprintf("container %s has a startup probe but no readiness probe", container.Name)})
 	}
 	if policy := container.RestartPolicy; policy != nil && *policy != corev1.ContainerRestartPolicyAlways {
-		reasons = append(reasons, Reason{CodeRestartPolicy, path + "/restartPolicy",
-			fmt.Sprintf("container %s has restart policy %s", container.Name, *policy)})
+		reasons = append(reasons, Reason{Code: CodeRestartPolicy, Path: path + "/restartPolicy",
+			Message: fmt.Sprintf("container %s has restart policy %s", container.Name, *policy)})
 	}
 	if len(container.RestartPolicyRules) > 0 {
-		reasons = append(reasons, Reason{CodeRestartPolicy, path + "/restartPolicyRules",
-			fmt.Sprintf("container %s has restart rules", container.Name)})
+		reasons = append(reasons, Reason{Code: CodeRestartPolicy, Path: path + "/restartPolicyRules",
+			Message: fmt.Sprintf("container %s has restart rules", container.Name)})
 	}
 	return reasons
 }
@@ -128,7 +128,7 @@ func schedulingReasons(spec corev1.PodSpec, labels []string) Reasons {
 		for _, key := range placement.labelKeys {
 			if has(labels, key) {
 				message := fmt.Sprintf("label %s decides where the pod is placed", key)
-				reasons = reasons.and(Reason{CodeSchedulingLabel, placement.path, message})
+				reasons = reasons.and(Reason{Code: CodeSchedulingLabel, Path: placement.path, Message: message})
 			}
 		}
 	}

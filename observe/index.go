@@ -19,7 +19,7 @@ const indexClosed = "stayput.dev/closed"
 // Index registers the indexes that a Reader with Indexed set lists by. It has to be called before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	controlled := []client.Object{&corev1.Pod{}}
-	for _, of := range revisions() {
+	for _, of := range revisionTypes() {
 		controlled = append(controlled, of.Object())
 	}
 	for _, object := range controlled {

@@ -87,11 +87,11 @@ func Types() []Type {
 	for _, kind := range Kinds {
 		all = append(all, kind.Workload)
 	}
-	return append(all, revisions()...)
+	return append(all, revisionTypes()...)
 }
 
-// revisions are the types of what holds revisions, each once.
-func revisions() []Type {
+// revisionTypes are the types of what holds revisions, each once.
+func revisionTypes() []Type {
 	var all []Type
 	for _, kind := range Kinds {
 		if !slices.ContainsFunc(all, func(known Type) bool { return known.Name == kind.Revision.Name }) {

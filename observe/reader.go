@@ -96,7 +96,7 @@ func (r Reader) WorkloadOf(ctx context.Context, pod *corev1.Pod) (client.Object,
 
 // underWorkload is the revision that controls the pod, or else the pod: DaemonSets control their pods, and Deployments their pullers.
 func (r Reader) underWorkload(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
-	for _, of := range revisions() {
+	for _, of := range revisionTypes() {
 		if revision, err := of.controllerOf(ctx, r, pod); revision != nil || err != nil {
 			return revision, err
 		}
