@@ -383,7 +383,7 @@ func (p *pulls) puller(of *corev1.Pod) *corev1.Pod {
 	var images []pulledImage
 	for _, s := range p.next {
 		for _, change := range s.images {
-			image := pulledImage{change.To, pullPolicy(s.pod, change)}
+			image := pulledImage{reference: change.To, policy: pullPolicy(s.pod, change)}
 			if s.pod.Spec.NodeName == of.Spec.NodeName && !slices.Contains(images, image) {
 				images = append(images, image)
 			}

@@ -113,16 +113,16 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (
 // wakingDeployments are those of a namespace.
 func wakingDeployments(ctx context.Context, r Reader, of namespaced) ([]Waking, error) {
 	var (
-		all         inplace.DeploymentList
+		list        inplace.DeploymentList
 		replicaSets inplace.ReplicaSetList
 	)
-	if err := of.list(ctx, r, &all, &replicaSets); err != nil {
+	if err := of.list(ctx, r, &list, &replicaSets); err != nil {
 		return nil, err
 	}
 	replicaSetsOf := byController(replicaSets.Items)
 	var all []Waking
-	for i := range all.Items {
-		deployment := &all.Items[i]
+	for i := range list.Items {
+		deployment := &list.Items[i]
 		rollout := &inplace.Rollout{Deployment: deployment, ReplicaSets: replicaSetsOf[deployment.UID],
 			Mode: inplace.ModeOf(of.labels, deployment.Labels), Now: of.now}
 		for _, replicaSet := range rollout.ReplicaSets {
