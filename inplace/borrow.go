@@ -242,7 +242,7 @@ func (v *view) borrow() bool {
 	if more <= 0 {
 		return false
 	}
-	v.target.wish.replicas += int32(more)
+	v.post(v.target, more, CauseBorrowed)
 	v.target.wish.borrowed = note(v.target.loan + more)
 	v.phase(PhaseScaling, "borrow pods")
 	return true
@@ -314,7 +314,7 @@ func (v *view) giveBack() bool {
 
 // noteInVain notes with the patch that gives the last borrowed replica back that nothing can be borrowed: the pods that showed it go.
 func (v *view) noteInVain() {
-	if int(v.target.wish.replicas) == v.target.size()-v.target.loan {
+	if v.ledger.of(v.target.rs.Name).By() == -v.target.loan {
 		v.target.wish.borrowed = unobtainable
 	}
 }
@@ -330,7 +330,7 @@ func (v *view) lowerMissing(s *replicaSet, left *int) {
 		return
 	}
 	gone := max(0, min(*left, s.loan-len(s.borrowed()), s.missing()))
-	s.wish.replicas -= int32(gone)
+	v.post(s, -gone, CauseGivenBack)
 	*left -= gone
 }
 
@@ -343,7 +343,7 @@ func (v *view) dismiss(m *member) {
 		v.step(closeGate(m.pod, v.Now, "it is given back"))
 	case (v.drained(m) || !Gated(m.pod)) && m.owner.missing() == 0:
 		v.phase(PhaseScaling, "give borrowed pods back")
-		m.owner.wish.replicas--
+		v.post(m.owner, -1, CauseGivenBack)
 	}
 }
 
@@ -371,13 +371,12 @@ func (v *view) servesForOthers(budget int) bool {
 // staying is how many of its pods are to be counted: those leaving are on their way to the target, and those given back to their end, once
 // replicas may have been lowered for them.
 func (s *replicaSet) staying() int {
-	ending := 0
-	for _, m := range s.pods {
-		if m.goes && m.mayBeLowered() {
-			ending++
-		}
-	}
-	return len(s.pods) - len(s.leaving) - min(ending, s.surplus())
+	return len(s.pods) - len(s.leaving) - min(s.ending(), s.surplus())
+}
+
+// ending counts its pods that are given back and for which replicas may have been lowered.
+func (s *replicaSet) ending() int {
+	return s.count(func(m *member) bool { return m.goes && m.mayBeLowered() })
 }
 
 // mayBeLowered: replicas are lowered for a pod that is given back when it is drained, or cannot be.

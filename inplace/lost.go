@@ -43,7 +43,7 @@ func (v *view) givenUp() []*replicaSet {
 // (cleanupUnhealthyReplicas in pkg/controller/deployment/rolling.go). Pods in their place are created as after any scaling.
 func (v *view) giveUp() {
 	for _, s := range v.givenUp() {
-		s.wish.replicas -= int32(min(s.lost(), s.size()))
+		v.post(s, -min(s.lost(), s.size()), CauseReplaced)
 	}
 }
 

@@ -79,7 +79,14 @@ func (r Rollout) Plan() Plan {
 		v.rehearse()
 		return v.finish()
 	}
-	v.update()
+	return v.balanced()
+}
+
+// balanced is the plan of an update, which is given back if its replicas do not add up: then nothing of that plan is written.
+func (v *view) balanced() Plan {
+	if reason := v.update(); reason != nil {
+		return v.Release(*reason)
+	}
 	return v.finish()
 }
 
@@ -102,8 +109,8 @@ func (v *view) nativeUnderWay() bool {
 	return !begun && v.target != nil && v.target.size() > 0
 }
 
-// update is the whole story of an update in place; each part finds out by itself whether it is its turn.
-func (v *view) update() {
+// update is the whole story of an update in place; each part finds out by itself whether it is its turn. It tells why it must not be.
+func (v *view) update() *Reason {
 	v.forgetRecord(v.Deployment, v.Recorded, false)
 	v.pulls().pull(v.paused())
 	v.pace()
@@ -120,9 +127,14 @@ func (v *view) update() {
 	default:
 		v.settle()
 	}
+	balance, reason := v.balance()
+	if reason != nil {
+		return reason
+	}
 	v.explainWait()
-	v.patchSets()
+	v.patchSets(balance)
 	v.patchStatus()
+	return nil
 }
 
 // prepare brings the replicas in order before pods move: the Deployment may have been scaled.

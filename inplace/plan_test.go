@@ -100,6 +100,7 @@ func (s *scene) plan() {
 	r := s.rollout()
 	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
 	plan := r.Plan()
+	s.addsUp(plan)
 	if plan.Phase == PhaseStalled && s.stalled == "" {
 		s.stalled = plan.Message
 	}

@@ -200,7 +200,7 @@ func (v *view) rehearse() {
 		m.turn = v.keepsTurn(m)
 	}
 	v.gates()
-	v.patchSets() // signatures
+	v.patchSets(nil) // signatures
 	v.patchStatus()
 	v.phase(PhaseWaiting, asking)
 }

@@ -29,7 +29,7 @@ func (r Rollout) Release(why Reason) Plan {
 	v.unmarkSeen(why)
 	v.forget()
 	v.markReleased()
-	v.patchSets()
+	v.patchSets(nil)
 	v.phase(PhaseNative, why.Message)
 	return v.finish()
 }
@@ -99,7 +99,7 @@ func (v *view) leave() {
 	v.unmarkSeen(Reason{Code: CodeMode})
 	v.forget()
 	v.keepReleased()
-	v.patchSets()
+	v.patchSets(nil)
 }
 
 // unmarkSeen takes the marks off the ReplicaSets whose controllers know their pods. A DELETE of a pod that has just moved away would

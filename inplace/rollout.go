@@ -24,6 +24,7 @@ const (
 	CodeCannotCreate    = "CannotCreate"   // the target is missing and must not be written from our types
 	CodeUnderWay        = "UnderWay"       // the native controller is at it
 	CodeBypassed        = "Bypassed"       // the native controller's writes are not held: it is at it, too
+	CodeUnbalanced      = "Unbalanced"     // a defect: the replicas that Stayput would write do not add up, and so are not written
 	CodeTooLarge        = "TooLarge"       // what belongs to the workload is too large to be read
 	CodeNotAdmitted     = "NotAdmitted"    // a policy refuses new pods
 	CodeRefused         = "Refused"        // a policy refused a patch

@@ -17,7 +17,7 @@ func (v *view) cover(need int) int {
 	for _, s := range v.sets {
 		if s.seen() {
 			keep := min(need, s.surplus())
-			s.wish.replicas += int32(keep)
+			v.post(s, keep, CauseCounted)
 			need -= keep
 		}
 	}
@@ -38,7 +38,7 @@ func (v *view) grow(need int) {
 		grows = v.sets[len(v.sets)-1] // the newest, as natively: FindActiveOrLatest
 	}
 	if grows != nil {
-		grows.wish.replicas += int32(need)
+		v.post(grows, need, CauseScaled)
 	}
 }
 
@@ -62,7 +62,7 @@ func (v *view) take(s *replicaSet, excess, budget *int) {
 	taken := min(*excess, s.size(), idle+*budget)
 	*excess -= taken
 	*budget -= max(0, taken-idle)
-	s.wish.replicas -= int32(taken)
+	v.post(s, -taken, CauseScaled)
 }
 
 // idle is how many pods its controller deletes before any that is Ready (getPodsToDelete in

@@ -89,10 +89,11 @@ func (v *view) settleOne(s *replicaSet) {
 	switch {
 	case s.size() > stay && len(s.leaving) > 0:
 		if !v.anyDrainsSoon() || !v.putOff(putOffMove, beat, v.Now) {
-			s.wish.replicas = int32(stay)
+			v.post(s, -s.missing(), CausePassedOn)
+			v.post(s, stay-s.size()+s.missing(), CauseMoved)
 		}
 	case s.size() < stay && v.counted(s):
-		s.wish.replicas = int32(stay)
+		v.post(s, stay-s.size(), CauseCounted)
 	case s.size() == stay && s.seen():
 		for _, m := range s.leaving {
 			v.step(m.moveTo(v.target.rs, v.changeFrom(s.rs), v.Now))
@@ -158,7 +159,7 @@ func (v *view) passOnUncreated() {
 	for _, s := range v.sets {
 		missing := s.size() - len(s.pods)
 		if s != v.target && missing > 0 && s.failing() {
-			s.wish.replicas -= int32(missing)
+			v.post(s, -missing, CausePassedOn)
 		}
 	}
 }
@@ -173,20 +174,21 @@ func (s *replicaSet) failing() bool {
 }
 
 // patchSets writes what became of the ReplicaSets, each with one patch.
-func (v *view) patchSets() {
+func (v *view) patchSets(balance Balance) {
 	for _, s := range v.sets {
-		operations, why := v.changed(s)
+		operations, why := v.changed(s, balance)
 		if len(operations) > 0 {
 			v.step(PatchReplicaSet{ReplicaSet: s.rs, Operations: guarded(s.rs, operations...), Why: strings.Join(why, ", ")})
 		}
 	}
 }
 
-func (v *view) changed(s *replicaSet) (operations []jsonpatch.Operation, why []string) {
-	resized := s.wish.replicas != replicas(s.rs)
+func (v *view) changed(s *replicaSet, balance Balance) (operations []jsonpatch.Operation, why []string) {
+	becomes := s.becomes(balance)
+	resized := becomes != s.size()
 	if resized {
-		operations = append(operations, jsonpatch.NewOperation("add", "/spec/replicas", s.wish.replicas))
-		why = append(why, fmt.Sprintf("replicas %d → %d", replicas(s.rs), s.wish.replicas))
+		operations = append(operations, jsonpatch.NewOperation("add", "/spec/replicas", int32(becomes)))
+		why = append(why, fmt.Sprintf("replicas %d → %d", s.size(), becomes))
 	}
 	labels := s.marks()
 	if len(labels) > 0 {
@@ -201,9 +203,9 @@ func (v *view) changed(s *replicaSet) (operations []jsonpatch.Operation, why []s
 	}
 	operations = append(operations, labels...)
 	if len(why) > 0 {
-		operations = append(operations, s.ledger()...)
+		operations = append(operations, s.giving(becomes)...)
 	}
-	annotations := v.replicasAnnotations(s)
+	annotations := v.replicasAnnotations(s, balance)
 	if len(annotations) > 0 && (resized || s.size() > 0 && (v.verdict.Held || len(labels) > 0)) {
 		operations = append(operations, annotations...)
 		why = append(why, "replicas annotations")
@@ -216,19 +218,19 @@ func (v *view) changed(s *replicaSet) (operations []jsonpatch.Operation, why []s
 // ReplicaSet was lowered for a move which never came. Did the annotation say what the Deployment wants, and were the Deployment
 // then scaled to just those replicas, it would take itself for scaling for ever (scale in pkg/controller/deployment/sync.go
 // returns before it sets the annotation).
-func (v *view) replicasAnnotations(s *replicaSet) []jsonpatch.Operation {
+func (v *view) replicasAnnotations(s *replicaSet, balance Balance) []jsonpatch.Operation {
 	wants := desired(v.Deployment)
-	before := wants
-	if !v.verdict.Held && v.onlyActive(s) {
-		before = s.wish.replicas
+	before := int(wants)
+	if !v.verdict.Held && v.onlyActive(s, balance) {
+		before = s.becomes(balance)
 	}
 	return setEntries("annotations", s.rs.Annotations,
-		[2]string{annotationDesired, strconv.Itoa(int(before))},
+		[2]string{annotationDesired, strconv.Itoa(before)},
 		[2]string{annotationMax, strconv.Itoa(int(wants + v.Deployment.maxSurge()))})
 }
 
-func (v *view) onlyActive(only *replicaSet) bool {
-	return !slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return (s.wish.replicas > 0) != (s == only) })
+func (v *view) onlyActive(only *replicaSet, balance Balance) bool {
+	return !slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return (s.becomes(balance) > 0) != (s == only) })
 }
 
 func (s *replicaSet) marks() []jsonpatch.Operation {
@@ -252,11 +254,11 @@ func (v *view) signature(s *replicaSet) []jsonpatch.Operation {
 	return setEntries("labels", s.rs.Labels, [2]string{LabelWoken, woken})
 }
 
-// ledger notes on a marked ReplicaSet what replicas it gets from us.
-func (s *replicaSet) ledger() []jsonpatch.Operation {
+// giving notes on a marked ReplicaSet which replicas it has from us.
+func (s *replicaSet) giving(replicas int) []jsonpatch.Operation {
 	given := ""
 	if s.wish.settling != "" {
-		given = strconv.Itoa(int(s.wish.replicas))
+		given = strconv.Itoa(replicas)
 	}
 	return setEntries("labels", s.rs.Labels, [2]string{LabelReplicas, given})
 }

@@ -103,6 +103,7 @@ func (s *stayput) run() {
 	r.Ahead, r.Beats = s.ahead, s.beats
 	r.Rehearsal = s.rehearsal(r.Target())
 	plan := r.Plan()
+	s.addsUp(plan)
 	s.stopsForNothing(plan)
 	s.beats = s.beats.Next(plan, s.now)
 	s.plannedOn, s.failed = &r, false

@@ -15,6 +15,7 @@ type view struct {
 	draft
 	verdict   Verdict
 	rehearsed rehearsed
+	ledger    Ledger
 	target    *replicaSet   // nil as long as nobody has created it
 	sets      []*replicaSet // oldest first
 	members   []*member     // by name: an order that no event changes
@@ -37,18 +38,14 @@ type replicaSet struct {
 	loan int
 }
 
-// wish is the part of a ReplicaSet that we write.
-type wish struct {
-	replicas int32
-	// The values of our labels; empty for none.
-	settling, released, borrowed, slipped string
-}
+// wish are the values of our labels on a ReplicaSet; empty for none. Its replicas are the ledger's.
+type wish struct{ settling, released, borrowed, slipped string }
 
 func (r Rollout) view() *view {
 	v := &view{Rollout: r, draft: draft{beats: r.Beats}, verdict: r.Verdict(), nodes: byName(r.Nodes), changes: map[*ReplicaSet]Change{}, containers: map[*ReplicaSet][]corev1.Container{}}
 	for _, rs := range r.oldestFirst() {
 		s := &replicaSet{rs: rs}
-		s.wish = wish{replicas: replicas(rs), settling: rs.Labels[LabelSettling], released: rs.Labels[LabelReleased],
+		s.wish = wish{settling: rs.Labels[LabelSettling], released: rs.Labels[LabelReleased],
 			borrowed: rs.Labels[LabelBorrowed], slipped: rs.Labels[LabelSlipped]}
 		if rs == v.verdict.Target {
 			v.target = s
