@@ -97,9 +97,9 @@ func (r rehearsed) againstPod(s *podState) *Reason {
 	case r.Pod != nil:
 		return r.injects(s.pod)
 	case r.Unknown != "" && len(s.rewritten) > 0:
-		image := s.rewritten[0]
+		rewritten := s.rewritten[0]
 		return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf("container %s of pod %s has image %q although its template says %q, and %s",
-			image.Container, s.pod.Name, image.From, image.To, r.Unknown)}
+			rewritten.Container, s.pod.Name, rewritten.Image.From, rewritten.Image.To, r.Unknown)}
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (v *daemonView) rehearse() {
 	}
 	v.phase(PhaseWaiting, asking)
 	for m := range v.pending() {
-		if m.change.InPlace() {
+		if m.needs.InPlace() {
 			template := v.DaemonSet.podTemplate(v.target, m.pod.Spec.NodeName)
 			v.plan.Rehearse = &Rehearse{Target: v.target.UID, Pod: newPod(template, v.DaemonSet, "DaemonSet")}
 			return
@@ -244,7 +244,7 @@ func (v *daemonView) rehearse() {
 func (v *daemonView) notAsRehearsed() *Reason {
 	reason := v.rehearsed.against()
 	for m := range v.pending() {
-		if reason == nil && m.change.InPlace() {
+		if reason == nil && m.needs.InPlace() {
 			reason = v.rehearsed.againstPod(&m.podState)
 		}
 	}

@@ -95,7 +95,7 @@ func (v *view) settleOne(s *replicaSet) {
 		s.wish.replicas = int32(stay)
 	case s.size() == stay && s.seen():
 		for _, m := range s.leaving {
-			v.step(m.moveTo(v.target.rs, v.changeFrom(s.rs), v.Now))
+			v.step(m.advance(v.target.rs, v.Now))
 		}
 	}
 }
