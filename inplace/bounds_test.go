@@ -77,7 +77,7 @@ func TestCompareNamesTheFirstRestarts(t *testing.T) {
 		to.Spec.Containers = append(to.Spec.Containers, corev1.Container{Name: fmt.Sprint(i), Image: "2"})
 	}
 	change := Compare(templateOf(t, from), templateOf(t, to), Rules{})
-	if !change.InPlace() || len(change.Images) != 2000 || len(change.String()) > 1000 {
-		t.Errorf("%d images, %d characters: %s", len(change.Images), len(change.String()), change.Reasons)
+	if !change.InPlace() || len(change.Containers) != 2000 || len(change.String()) > 1000 {
+		t.Errorf("%d images, %d characters: %s", len(change.Containers), len(change.String()), change.Reasons)
 	}
 }

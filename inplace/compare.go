@@ -5,50 +5,6 @@ import (
 	"slices"
 )
 
-// ImageChange is a container that gets another image, and so restarts.
-type ImageChange struct{ Container, From, To string }
-
-// Change is what the edit of a template does to the pods made from it.
-type Change struct {
-	// Images are the containers, init containers excepted, that get another image, in the template's order.
-	Images []ImageChange
-	// Labels and Annotations tell whether any label, or any annotation on the allow-list, changes.
-	Labels, Annotations bool
-	// Reasons are why running pods cannot take the change; none if they can.
-	Reasons Reasons
-}
-
-// InPlace tells whether running pods can take the change.
-func (c Change) InPlace() bool { return len(c.Reasons) == 0 }
-
-// None tells whether nothing changes at all.
-func (c Change) None() bool {
-	return c.InPlace() && len(c.Images) == 0 && !c.Labels && !c.Annotations
-}
-
-// Restarts names the containers that restart when the change is made in place.
-func (c Change) Restarts() []string {
-	var names []string
-	for _, image := range c.Images {
-		names = append(names, image.Container)
-	}
-	return names
-}
-
-// String is the verdict on one line, for the decision annotation, warnings and events.
-func (c Change) String() string {
-	switch {
-	case !c.InPlace():
-		return "recreate: " + c.Reasons.String()
-	case c.None():
-		return "no change"
-	case len(c.Images) == 0:
-		return "in place: no restart"
-	default:
-		return "in place: restarts " + firstOf(c.Restarts(), ", ")
-	}
-}
-
 // Compare tells what the edit from one template to the other does to live pods. It puts the old values into every field of
 // the new template that may change in place and demands that nothing else differs. The pod-template-hash label is ignored.
 func Compare(from, to Template, rules Rules) Change {
@@ -63,15 +19,15 @@ func compare(from, to Template, rules Rules) Change {
 	old, patched, pod := from.canonical(), to.canonical(), to.typed()
 	labels := revert(old, patched, "labels", func(string) bool { return true })
 	annotations := revert(old, patched, "annotations", rules.allows)
-	images, reasons := revertImages(old, patched)
+	containers, reasons := revertContainers(old, patched)
 	for difference := range differences(old, patched) {
 		if reasons = reasons.and(fieldReason(difference, pod.Spec)); reasons.full() {
 			break
 		}
 	}
-	change := Change{Images: images, Labels: len(labels) > 0, Annotations: len(annotations) > 0}
-	if !change.None() {
-		reasons = reasons.and(podReasons(pod.Spec, change, labels, annotations)...)
+	change := Change{Containers: containers, Labels: labels, Annotations: annotations}
+	if change.Left() {
+		reasons = reasons.and(podReasons(pod.Spec, change)...)
 	}
 	change.Reasons = reasons
 	return change
@@ -89,17 +45,18 @@ func compareFlawed(from, to Template, flaw Reason) Change {
 // pkg/controller/deployment/util/deployment_util.go, on what the API server sent, so that a field we do not know counts too.
 func SameTemplate(a, b Template) bool { return a.digest() == b.digest() }
 
-// revert puts the old values of the allowed keys of the labels or annotations into the new tree, and returns the keys that had
-// changed, sorted. Both trees have that map afterwards, so that what still differs is found key by key.
-func revert(old, patched map[string]any, field string, allowed func(string) bool) []string {
+// revert puts the old values of the allowed keys of the labels or annotations into the new tree, and returns what had changed, by
+// key. Both trees have that map afterwards, so that what still differs is found key by key.
+func revert(old, patched map[string]any, field string, allowed func(string) bool) []EntryChange {
 	from, to := metadataMap(old, field), metadataMap(patched, field)
-	var reverted []string
+	var reverted []EntryChange
 	for _, difference := range slices.Collect(differences(from, to)) {
 		key := difference.path[0]
 		if !allowed(key) {
 			continue
 		}
-		reverted = append(reverted, key)
+		value, _ := difference.to.(string)
+		reverted = append(reverted, EntryChange{Key: key, Value: value, Goes: difference.to == nil})
 		delete(to, key)
 		if difference.from != nil {
 			to[key] = difference.from
@@ -126,26 +83,33 @@ func made(tree map[string]any, path ...string) map[string]any {
 	return tree
 }
 
-// revertImages puts the old images into the containers of the new tree and returns what had changed. Containers are matched by
-// name; where they do not match one by one, the reasons say so and both trees lose them.
-func revertImages(old, patched map[string]any) ([]ImageChange, Reasons) {
+// revertContainers puts what may change in place back into the containers of the new tree and returns what had changed. Containers are
+// matched by name; where they do not match one by one, the reasons say so and both trees lose them.
+func revertContainers(old, patched map[string]any) ([]ContainerChange, Reasons) {
 	from, to := containers(old), containers(patched)
 	if reasons := listReasons(names(from), names(to)); len(reasons) > 0 {
 		delete(object(old, "spec"), "containers")
 		delete(object(patched, "spec"), "containers")
 		return nil, reasons
 	}
-	var images []ImageChange
+	var changes []ContainerChange
 	for i := range from {
-		before, _ := from[i]["image"].(string)
-		after, _ := to[i]["image"].(string)
-		// An image that is or was empty stays a difference: what then runs is not for us to say.
-		if before != after && before != "" && after != "" {
-			to[i]["image"] = before
-			images = append(images, ImageChange{Container: name(to[i]), From: before, To: after})
+		if change := (ContainerChange{Container: name(to[i]), Image: revertImage(from[i], to[i])}); change.Left() {
+			changes = append(changes, change)
 		}
 	}
-	return images, nil
+	return changes, nil
+}
+
+// revertImage leaves an image that is or was empty as a difference: what then runs is not for us to say.
+func revertImage(from, to map[string]any) ImageChange {
+	before, _ := from["image"].(string)
+	after, _ := to["image"].(string)
+	if before == after || before == "" || after == "" {
+		return ImageChange{}
+	}
+	to["image"] = before
+	return ImageChange{From: before, To: after}
 }
 
 // containers returns the containers of a canonical template.

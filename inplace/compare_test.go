@@ -358,8 +358,10 @@ func paths(reasons Reasons) []string {
 
 func TestCompareTellsWhatChanges(t *testing.T) {
 	change := Compare(edited(t), edited(t, edits{newImage: `"app:2"`, version: `"2"`}), Rules{})
-	want := ImageChange{Container: "app", From: "app:1", To: "app:2"}
-	if !slices.Equal(change.Images, []ImageChange{want}) || !change.Labels || change.Annotations || change.None() {
+	container := ContainerChange{Container: "app", Image: ImageChange{From: "app:1", To: "app:2"}}
+	label := EntryChange{Key: "version", Value: "2"}
+	if !slices.Equal(change.Containers, []ContainerChange{container}) || !slices.Equal(change.Labels, []EntryChange{label}) ||
+		len(change.Annotations) > 0 || change.None() {
 		t.Errorf("got %+v", change)
 	}
 }

@@ -71,9 +71,9 @@ func (v *daemonView) move() {
 		m.turn = m.mayStart() && m.restarts() && Closed(m.pod)
 		starting, grownIn := m.starting(v.Now)
 		switch {
-		case !m.change.InPlace() || !v.reachable(m.pod):
+		case !m.needs.InPlace() || !v.reachable(m.pod):
 		case v.drained(m), m.light():
-			v.step(m.moveTo(v.target, v.DaemonSet.Spec.Template, v.Now))
+			v.step(m.advance(v.target, v.Now))
 		case m.turn || !m.restarts() || !m.mayStart():
 		case starting:
 			v.again(grownIn)
@@ -90,39 +90,30 @@ func (v *daemonView) drained(m *daemon) bool {
 	return v.draft.drained(&m.podState, v.Endpoints, v.Settings.Drain, v.Now)
 }
 
-// light: the pod needs no restart, or has had it. One without gate that restarts must have arrived.
-func (m *daemon) light() bool {
-	return !m.restarts() && (m.pod.Labels[labelRevisionHash] != hashBetween || m.arrived)
-}
-
-// start drains a pod with a gate. One without cannot be drained; it gets its identity when it runs the new images, or it would be
-// counted as updated while its old container serves.
+// start drains a pod first that can be drained.
 func (v *daemonView) start(m *daemon) {
-	if !Gated(m.pod) {
-		v.step(m.moveTo(v.target, v.DaemonSet.Spec.Template, v.Now))
+	if !m.drains() {
+		v.step(m.advance(v.target, v.Now))
 		return
 	}
 	m.turn = true
-	v.step(closeGate(m.pod, v.Now, Change{Images: m.images}.String()))
+	v.step(closeGate(m.pod, v.Now, m.needs.OfContainers().String()))
 }
 
-// moveTo makes the pod one of the target: images, labels and identity at once, so that at every moment the hash says what its
-// spec is. The label pod-template-generation goes: the native controller takes it for the hash's equal, and it would be stale.
-func (m *daemon) moveTo(target *ControllerRevision, template Template, now time.Time) PatchPod {
-	hash := target.Labels[labelRevisionHash]
+// advance makes the pod's next write on its way to the target. With it comes the identity, at once, so that at every moment the hash says what
+// its spec is.
+func (m *daemon) advance(target *ControllerRevision, now time.Time) PatchPod {
+	w, hash := m.nextWrite(), target.Labels[labelRevisionHash]
 	identity, why := hash, "move"
-	if m.restarts() && !Gated(m.pod) {
+	if w.ends == endsHalfway {
 		identity, why = hashBetween, "restart before the move"
 	}
-	marked, patch := m.marked(m.move.next(m.pod, hash, m.move.pending(m.pod, now), m.images, now))
-	change := m.change
-	change.Images = m.images
-	patch = append(patch, change.PodOperations(marked, m.revision.template, template)...)
-	patch = append(patch, m.identify(identity)...)
-	return PatchPod{Pod: m.pod, Moves: identity == hash, Drained: m.turn, ServesOn: m.servesOn(), Operations: guarded(m.pod, patch...),
-		Why: fmt.Sprintf("%s from %s to %s, %s", why, m.revision.Name, target.Name, change)}
+	mark := m.move.next(m.pod, hash, m.move.pending(m.pod, now), w.does, now)
+	return m.patch(w, mark, m.identify(identity), fmt.Sprintf("%s from %s to %s, %s", why, m.revision.Name, target.Name, w.does))
 }
 
+// identify gives the pod that hash. The label pod-template-generation goes: the native controller takes it for the hash's equal, and it would
+// be stale.
 func (m *daemon) identify(hash string) []jsonpatch.Operation {
 	return setEntries("labels", m.pod.Labels, [2]string{labelRevisionHash, hash}, [2]string{labelTemplateGeneration, ""})
 }

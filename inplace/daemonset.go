@@ -142,7 +142,7 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, Reason) {
 		return false, *reason
 	case !near.updated(m) && !r.holdLasts(near.target):
 		return false, Reason{Code: CodeUntended, Message: "nobody has tended the update lately"}
-	case m.change.InPlace():
+	case m.needs.InPlace():
 		return true, Reason{Message: "the pod is updated in place"}
 	}
 	// Only here do pods elsewhere matter. There may be thousands, and as many deletions to judge.
@@ -152,7 +152,7 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, Reason) {
 	case v.gateMoved(m):
 		return true, Reason{Message: "the gate of another pod of the DaemonSet has just moved"}
 	}
-	return false, m.change.Reasons[0]
+	return false, m.needs.Reasons[0]
 }
 
 func (r DaemonRollout) holdLasts(target *ControllerRevision) bool {

@@ -31,8 +31,6 @@ type daemon struct {
 	podState
 	// revision it was made or last patched from; nil if that is gone.
 	revision *revision
-	// change it needs to become what the DaemonSet wants.
-	change Change
 	// housekeeping is why the native controller deletes the pod whatever its revision is; nil if it does not.
 	housekeeping *Reason
 }
@@ -78,22 +76,26 @@ func (r DaemonRollout) view() *daemonView {
 }
 
 func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
-	m := &daemon{podState: podState{pod: pod}, revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
-	var own []corev1.Container
-	if m.revision == nil {
-		m.change.Reasons = Reasons{{Code: CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}
-	} else {
-		own, m.change = m.revision.containers, m.revision.change
-	}
-	m.podState = v.state(pod, own, v.rehearsed, v.Ahead, v.updated(m), v.DaemonSet.Spec.MinReadySeconds, v.Now)
+	m := &daemon{revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
+	m.podState = v.state(pod, v.origin(pod, m.revision), v.rehearsed, v.Ahead, v.DaemonSet.Spec.MinReadySeconds, v.Now)
 	m.unheard = unheard(v.nodes[pod.Spec.NodeName]) && v.Mode.Manages()
 	return m
+}
+
+func (v *daemonView) origin(pod *corev1.Pod, revision *revision) origin {
+	from := origin{ofTarget: v.isTargets(pod), byLabel: true}
+	if revision == nil {
+		from.change.Reasons = Reasons{{Code: CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}
+	} else {
+		from.own, from.change = revision.containers, revision.change
+	}
+	return from
 }
 
 // revisionOf finds the pod's revision by its hash label, or by its mark while that stands for the hash.
 func (v *daemonView) revisionOf(pod *corev1.Pod) *revision {
 	hash := pod.Labels[labelRevisionHash]
-	if hash == hashBetween {
+	if between(pod) {
 		hash = moveOf(pod).Hash
 	}
 	found, known := v.revisions[hash]
@@ -132,11 +134,11 @@ func (v *daemonView) judge() Verdict {
 	}
 	inPlace, told := false, map[*revision]bool{}
 	for m := range v.pending() {
-		if m.change.InPlace() {
+		if m.needs.InPlace() {
 			inPlace = true
 		} else if !told[m.revision] {
 			told[m.revision] = true
-			verdict.Reasons = verdict.Reasons.and(m.change.Reasons...)
+			verdict.Reasons = verdict.Reasons.and(m.needs.Reasons...)
 		}
 	}
 	verdict.Held = inPlace && len(verdict.Reasons) == 0 || v.othersFirst()
@@ -154,8 +156,11 @@ func (v *daemonView) pending() iter.Seq[*daemon] {
 	}
 }
 
-func (v *daemonView) updated(m *daemon) bool {
-	return v.target != nil && m.pod.Labels[labelRevisionHash] == v.target.Labels[labelRevisionHash]
+func (v *daemonView) updated(m *daemon) bool { return v.isTargets(m.pod) }
+
+// isTargets tells whether the pod has the target's identity.
+func (v *daemonView) isTargets(pod *corev1.Pod) bool {
+	return v.target != nil && pod.Labels[labelRevisionHash] == v.target.Labels[labelRevisionHash]
 }
 
 func (v *daemonView) unfinished() bool {
@@ -168,7 +173,7 @@ func (v *daemonView) unfinished() bool {
 // othersFirst: some pod can be updated in place now.
 func (v *daemonView) othersFirst() bool {
 	for m := range v.pending() {
-		if m.change.InPlace() && v.reachable(m.pod) {
+		if m.needs.InPlace() && v.reachable(m.pod) {
 			return true
 		}
 	}

@@ -93,19 +93,6 @@ func sortedKeys[V any](a, b map[string]V) []string {
 	return slices.Compact(keys)
 }
 
-// changedKeys returns the keys that only one of the maps has or that have different values, sorted.
-func changedKeys(from, to map[string]string) []string {
-	var changed []string
-	for _, key := range sortedKeys(from, to) {
-		old, had := from[key]
-		value, has := to[key]
-		if had != has || old != value {
-			changed = append(changed, key)
-		}
-	}
-	return changed
-}
-
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 // pointer joins the keys to a JSON pointer.

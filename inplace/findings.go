@@ -149,9 +149,3 @@ type revisionTemplate struct {
 
 // text stands for the rules.
 func (r Rules) text() string { return strings.Join(r.Annotations, "\n") }
-
-// clipped has no room behind its lists, so that whoever appends to them gets his own.
-func (c Change) clipped() Change {
-	c.Images, c.Reasons = slices.Clip(c.Images), slices.Clip(c.Reasons)
-	return c
-}

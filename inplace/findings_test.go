@@ -66,7 +66,7 @@ func TestFindingsAreNobodysToChange(t *testing.T) {
 	to := edited(t, edits{newImage: `"app:2"`, "/spec/hostNetwork": "true"})
 	first := Compare(template, to, Rules{})
 	_ = append(first.Reasons, Reason{Message: "mine"})
-	if cap(first.Reasons) != len(first.Reasons) || cap(first.Images) != len(first.Images) {
+	if cap(first.Reasons) != len(first.Reasons) || cap(first.Containers) != len(first.Containers) {
 		t.Error("whoever appends to what was found writes into what others have")
 	}
 }

@@ -81,10 +81,10 @@ func initImageMessage(containers []corev1.Container, index string) string {
 	return fmt.Sprintf("image of init container %s changed, which would never run in a live pod", container.Name)
 }
 
-// podReasons says why pods of the template cannot take changes of images, labels and annotations that other pods could. The keys that
-// changed are sorted.
-func podReasons(spec corev1.PodSpec, change Change, labels, annotations []string) Reasons {
-	restarts := slices.Sorted(slices.Values(change.Restarts()))
+// podReasons says why pods of the template cannot take a change that other pods could.
+func podReasons(spec corev1.PodSpec, change Change) Reasons {
+	restarts, labels, annotations := change.restarting(), keysOf(change.Labels), keysOf(change.Annotations)
+	slices.Sort(restarts)
 	var reasons Reasons
 	for i, container := range spec.Containers {
 		if has(restarts, container.Name) {

@@ -53,7 +53,7 @@ func TestPullPolicyByDefault(t *testing.T) {
 		"app:1" + ofADigest:      corev1.PullIfNotPresent,
 		"App":                    corev1.PullIfNotPresent, // is none: nothing is known of it
 	} {
-		if got := pullPolicy(&corev1.Pod{}, ImageChange{Container: "app", To: image}); got != want {
+		if got := pullPolicy(&corev1.Pod{}, ContainerChange{Container: "app", Image: ImageChange{To: image}}); got != want {
 			t.Errorf("%s is pulled %s, want %s", image, got, want)
 		}
 	}

@@ -71,7 +71,7 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:v1", "v1"
 			pod.Annotations = map[string]string{AnnotationMove: unseen.String()}
 			r.Nodes = []*corev1.Node{nodeThat(c.node)}
-			m := &member{podState: (&draft{}).state(pod, nil, rehearsed{}, nil, true, 0, start)}
+			m := &member{podState: (&draft{}).state(pod, origin{ofTarget: true}, rehearsed{}, nil, 0, start)}
 			if lost := unheard(r.Nodes[0]) && m.waitsForKubelet(true); lost != c.want {
 				t.Errorf("lost is %t", lost)
 			}

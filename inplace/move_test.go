@@ -172,24 +172,28 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 	}
 }
 
+func reimaged(container, to string) Change {
+	return Change{Containers: []ContainerChange{{Container: container, Image: ImageChange{To: to}}}}
+}
+
 func TestMarkKeepsWhatIsPending(t *testing.T) {
 	r := fixture(1, app{image: "v1", sidecar: "s1"})
 	pod := r.pod("p", r.replicaSet("a", app{image: "v1", sidecar: "s1"}, 1))
-	first := Move{}.next(pod, "b", nil, []ImageChange{{Container: "app", To: "v2"}}, start)
+	first := Move{}.next(pod, "b", nil, reimaged("app", "v2"), start)
 	if first.Generation != 2 || first.Containers["app"].ContainerID != "p/app" || first.Containers["app"].Unsure {
 		t.Errorf("the first mark is %+v", first)
 	}
 	pod.Generation = 2
-	second := first.next(pod, "c", first.pending(pod, start), []ImageChange{{Container: "side", To: "s2"}}, start)
+	second := first.next(pod, "c", first.pending(pod, start), reimaged("side", "s2"), start)
 	if second.Generation != 3 || second.Containers["app"] != first.Containers["app"] || second.Containers["side"].Unsure {
 		t.Errorf("the second mark is %+v: app is still on its way, side was not", second)
 	}
 	pod.Generation = 3
-	third := second.next(pod, "a", second.pending(pod, start), []ImageChange{{Container: "app", To: "v1"}}, start)
+	third := second.next(pod, "a", second.pending(pod, start), reimaged("app", "v1"), start)
 	if !third.Containers["app"].Unsure {
 		t.Errorf("the third mark is %+v: app may still run v1, and then never restarts", third)
 	}
-	label := third.next(pod, "d", third.pending(pod, start), nil, start)
+	label := third.next(pod, "d", third.pending(pod, start), Change{}, start)
 	if label.Hash != "d" || label.Generation != third.Generation || len(label.Containers) != 2 {
 		t.Errorf("a change of labels alone made the mark %+v", label)
 	}

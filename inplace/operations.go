@@ -7,45 +7,43 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PodOperations returns the operations that bring a live pod of template `from` to template `to`; c is their comparison and
-// must be InPlace, so whatever annotations differ are allowed to. They touch only what differs between the templates, never
-// what admission put into the pod, nor the hash of a revision. Values the pod has already are left out.
-func (c Change) PodOperations(pod *corev1.Pod, from, to Template) []jsonpatch.Operation {
-	old, updated := from.typed(), to.typed()
+// PodOperations returns the operations that make the change in a live pod; it must be InPlace, so whatever annotations change are
+// allowed to. They touch only what changes, never what admission put into the pod, nor the hash of a revision. Values the pod has
+// already are left out.
+func (c Change) PodOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	operations := c.imageOperations(pod)
-	operations = append(operations, mapOperations("labels", pod.Labels, old.Labels, updated.Labels)...)
-	return append(operations, mapOperations("annotations", pod.Annotations, old.Annotations, updated.Annotations)...)
+	operations = append(operations, entryOperations("labels", pod.Labels, c.Labels)...)
+	return append(operations, entryOperations("annotations", pod.Annotations, c.Annotations)...)
 }
 
 // imageOperations finds the containers by name: the pod may have more than its template, and in another order.
 func (c Change) imageOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
-	for _, image := range c.Images {
+	for change := range c.Pulling() {
 		for i, container := range pod.Spec.Containers {
-			if container.Name == image.Container && container.Image != image.To {
+			if container.Name == change.Container && container.Image != change.Image.To {
 				path := pointer("spec", "containers", strconv.Itoa(i), "image")
-				operations = append(operations, jsonpatch.NewOperation("replace", path, image.To))
+				operations = append(operations, jsonpatch.NewOperation("replace", path, change.Image.To))
 			}
 		}
 	}
 	return operations
 }
 
-// mapOperations carries the difference between two templates' labels or annotations over to those of a pod.
-func mapOperations(field string, live, from, to map[string]string) []jsonpatch.Operation {
+// entryOperations carries what changes of the labels or annotations over to those of a pod.
+func entryOperations(field string, live map[string]string, changes []EntryChange) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
-	for _, key := range changedKeys(from, to) {
-		if key == labelTemplateHash || key == labelRevisionHash {
+	for _, change := range changes {
+		if change.Key == labelTemplateHash || change.Key == labelRevisionHash {
 			continue
 		}
-		path := pointer("metadata", field, key)
-		current, has := live[key]
-		value, wanted := to[key]
+		path := pointer("metadata", field, change.Key)
+		current, has := live[change.Key]
 		switch {
-		case wanted && (!has || current != value):
-			operations = append(operations, jsonpatch.NewOperation("add", path, value))
-		case !wanted && has:
+		case change.Goes && has:
 			operations = append(operations, jsonpatch.NewOperation("remove", path, nil))
+		case !change.Goes && (!has || current != change.Value):
+			operations = append(operations, jsonpatch.NewOperation("add", path, change.Value))
 		}
 	}
 	if live == nil && len(operations) > 0 {

@@ -61,7 +61,7 @@ func TestPodOperations(t *testing.T) {
 			if !change.InPlace() {
 				t.Fatal(change)
 			}
-			got, err := json.Marshal(change.PodOperations(test.pod, from, to))
+			got, err := json.Marshal(change.PodOperations(test.pod))
 			if err != nil || string(got) != test.want {
 				t.Errorf("got  %s, %v\nwant %s", got, err, test.want)
 			}

@@ -61,7 +61,7 @@ func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 		switch {
 		case reserved > 0:
 			reserved--
-		case !open || v.paused() && len(m.halfway) == 0:
+		case !open || v.paused() && !m.isHalfway():
 			continue
 		case m.ready() && *budget <= -v.spare():
 			continue
@@ -80,13 +80,13 @@ func (v *view) spare() int {
 	return 0
 }
 
-// light are the pods that could move without a restart: only labels change, or they have the target's images already. Those that
+// light are the pods that could move without a restart: only labels change, or their containers are the target's already. Those that
 // do not serve come first: replicas lowered for one of them must not be taken for another's.
 func (s *replicaSet) light() []*member {
 	var idle, serving []*member
 	for _, m := range s.pods {
 		switch {
-		case m.borrowed || m.restarts() || len(m.halfway) > 0 && !m.arrived:
+		case m.borrowed || !m.light():
 		case m.ready():
 			serving = append(serving, m)
 		default:
@@ -139,16 +139,14 @@ func (v *view) anyComes() bool {
 // startable: nothing but the budget keeps the pod from its turn.
 func (m *member) startable() bool { return m.mayStart() && m.toRestart() && !m.turn && !m.lost }
 
-// startOne drains a pod with a gate. One without cannot be drained; it keeps its identity until it runs the new images, or
-// it would be counted as updated while its old container serves.
+// startOne drains a pod first that can be drained.
 func (v *view) startOne(m *member) {
-	switch {
-	case Gated(m.pod):
-		m.turn = true
-		v.step(closeGate(m.pod, v.Now, Change{Images: m.images}.String()))
-	default:
-		v.step(m.become(v.target.rs, m.images, v.Now))
+	if !m.drains() {
+		v.step(m.advance(v.target.rs, v.Now))
+		return
 	}
+	m.turn = true
+	v.step(closeGate(m.pod, v.Now, m.needs.OfContainers().String()))
 }
 
 // budget is how many more available pods may be missed: those that would stay available if we died now, less those that must.
@@ -166,7 +164,7 @@ func (v *view) budget() int {
 func (v *view) unproven() int {
 	unproven := max(0, v.target.size()-len(v.target.pods))
 	for _, m := range v.members {
-		onTarget := m.owner == v.target || len(m.halfway) > 0 && !m.restarts()
+		onTarget := m.owner == v.target || m.isHalfway() && !m.restarts()
 		if m.turn || onTarget && !m.available {
 			unproven++
 		}

@@ -190,7 +190,7 @@ func (v *view) progress() Progress {
 		case m.borrowed:
 		case m.turn || !m.arrived || Closed(m.pod):
 			progress.Moving++
-		case m.owner == v.target && !m.restarts():
+		case m.owner == v.target && !m.needs.Left():
 			progress.Moved++
 		}
 	}

@@ -1,26 +1,22 @@
 package inplace
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
-	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // podState is a live pod, and what an update needs of it, whatever the kind of its workload.
 type podState struct {
 	pod  *corev1.Pod
 	move Move
-	// images are those the pod needs to become one of the target.
-	images []ImageChange
-	// rewritten are the images it has that are neither its revision's template's nor halfway: admission has changed them.
-	rewritten []ImageChange
-	// halfway: it has images of another revision than its labels say, as an ungated pod of a Deployment in the middle of its update.
-	halfway []ImageChange
+	origin
+	// needs is what is left to do until it is one of the target.
+	needs Change
+	// back is what makes it again what its identity says; nothing unless it is half-way.
+	back Change
+	// rewritten are its containers with images that neither their template nor our patches have given them: admission has changed those.
+	rewritten []ContainerChange
 	// available as natively (Ready for minReadySeconds), neither being drained nor still what it was before a patch, and not for a moment only.
 	available bool
 	// comes is when it will be available if that is only a matter of time; 0 if it is not, or is already.
@@ -40,33 +36,16 @@ type podState struct {
 	borrowed, goes bool
 }
 
-// member is a live pod of a Deployment.
-type member struct {
-	podState
-	owner *replicaSet
-	// lost: nobody would act on a patch of the pod, and it does not serve. Only another pod can take its place.
-	lost bool
-}
-
 // live is IsPodActive of pkg/controller/controller_utils.go, and so what status.replicas of a ReplicaSet counts.
 func live(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-func (v *view) member(pod *corev1.Pod, owner *replicaSet) *member {
-	isTargets := owner == v.target
-	return &member{podState: v.state(pod, v.containersOf(owner.rs), v.rehearsed, v.Ahead, isTargets, v.Deployment.Spec.MinReadySeconds, v.Now), owner: owner}
-}
-
-// state looks at a pod that was made from a template with its own containers. One that is the target's already needs no images, whatever
-// admission would make of a new one, unless it was on its way elsewhere.
-func (d *draft) state(pod *corev1.Pod, own []corev1.Container, target rehearsed, ahead Ahead, isTargets bool, minReadySeconds int32, now time.Time) podState {
-	s := podState{pod: pod, move: moveOf(pod), borrowed: pod.Annotations[AnnotationBorrowed] != "", goes: goes(pod)}
-	s.halfway, s.images = s.move.halfway(pod), differing(pod, target.containers)
-	if isTargets {
-		s.images = s.halfway
-	}
-	s.rewritten = slices.DeleteFunc(differing(pod, own), func(image ImageChange) bool { return s.move.Back[image.Container] != "" })
+// state looks at a pod of that origin.
+func (d *draft) state(pod *corev1.Pod, from origin, target rehearsed, ahead Ahead, minReadySeconds int32, now time.Time) podState {
+	s := podState{pod: pod, move: moveOf(pod), origin: from, borrowed: pod.Annotations[AnnotationBorrowed] != "", goes: goes(pod)}
+	s.back = s.move.wayBack(pod)
+	s.needs, s.rewritten = s.stillNeeds(target.containers), s.rewrites()
 	arrived, wait := s.move.arrived(pod, now)
 	available, later := availableAt(pod, minReadySeconds, now)
 	lasting, longer := ahead.lasting(pod, now)
@@ -76,19 +55,6 @@ func (d *draft) state(pod *corev1.Pod, own []corev1.Container, target rehearsed,
 		s.comes = max(later, longer)
 	}
 	return s
-}
-
-// differing are the containers of the pod that have another image than those of the template.
-func differing(pod *corev1.Pod, template []corev1.Container) []ImageChange {
-	var images []ImageChange
-	for _, want := range template {
-		for _, have := range pod.Spec.Containers {
-			if have.Name == want.Name && have.Image != want.Image {
-				images = append(images, ImageChange{Container: have.Name, From: have.Image, To: want.Image})
-			}
-		}
-	}
-	return images
 }
 
 // availableAt is IsPodAvailable of pkg/api/v1/pod/util.go; if it is only a matter of time, of how much.
@@ -105,8 +71,8 @@ func availableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, t
 	return since(ready.LastTransitionTime.Time, time.Duration(minReadySeconds)*time.Second, now)
 }
 
-// restarts tells whether the pod has to be patched with images.
-func (s *podState) restarts() bool { return len(s.images) > 0 }
+// restarts tells whether containers of the pod have yet to restart.
+func (s *podState) restarts() bool { return s.needs.Restarts() }
 
 // toRestart tells whether that is for this update to do: a borrowed pod is given back as it is.
 func (s *podState) toRestart() bool { return s.restarts() && !s.borrowed }
@@ -122,60 +88,4 @@ const youth = 10 * time.Second
 func (s *podState) starting(now time.Time) (bool, time.Duration) {
 	grown, wait := since(s.pod.CreationTimestamp.Time, youth, now)
 	return !grown && !s.ready(), wait
-}
-
-// moveTo makes the pod one of the target: images and identity at once, so that at every moment label and owner say what its
-// spec is. The change is that from its owner's template to the target's.
-func (m *member) moveTo(target *ReplicaSet, change Change, now time.Time) PatchPod {
-	hash := target.Labels[labelTemplateHash]
-	marked, patch := m.marked(m.move.next(m.pod, hash, m.move.pending(m.pod, now), m.images, now))
-	change.Images = m.images
-	patch = append(patch, change.PodOperations(marked, m.owner.rs.Spec.Template, target.Spec.Template)...)
-	patch = append(patch, setEntries("labels", m.pod.Labels, [2]string{labelTemplateHash, hash})...)
-	patch = append(patch, reown(m.pod, target)...)
-	return PatchPod{Pod: m.pod, Moves: true, Drained: m.turn, ServesOn: m.servesOn(), Operations: guarded(m.pod, patch...),
-		Why: fmt.Sprintf("move from %s to %s, %s", m.owner.rs.Name, target.Name, change)}
-}
-
-// become gives the pod the images of the ReplicaSet and leaves its identity as it is.
-func (m *member) become(rs *ReplicaSet, images []ImageChange, now time.Time) PatchPod {
-	mark := m.move.next(m.pod, rs.Labels[labelTemplateHash], m.move.Containers, images, now)
-	if rs != m.owner.rs {
-		mark.Back = m.before(images)
-	}
-	marked, patch := m.marked(mark)
-	change := Change{Images: images}
-	patch = append(patch, change.PodOperations(marked, Template{}, Template{})...)
-	return PatchPod{Pod: m.pod, Operations: guarded(m.pod, patch...), Why: fmt.Sprintf("images of %s, %s", rs.Name, change)}
-}
-
-// before are the images the pod had under its labels, as far as they have changed by now or change next.
-func (s *podState) before(next []ImageChange) map[string]string {
-	back := map[string]string{}
-	for _, image := range next {
-		back[image.Container] = image.From
-	}
-	maps.Copy(back, s.move.Back)
-	return back
-}
-
-// marked returns the pod with the mark, and the operations that put it there.
-func (s *podState) marked(mark Move) (*corev1.Pod, []jsonpatch.Operation) {
-	pod := s.pod.DeepCopy()
-	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AnnotationMove, mark.String())
-	return pod, setEntries("annotations", s.pod.Annotations, [2]string{AnnotationMove, mark.String()})
-}
-
-// reown makes the ReplicaSet the pod's controller, in the place of the one it has.
-func reown(pod *corev1.Pod, rs *ReplicaSet) []jsonpatch.Operation {
-	for i, owner := range pod.OwnerReferences {
-		if owner.Controller != nil && *owner.Controller {
-			at := fmt.Sprintf("/metadata/ownerReferences/%d", i)
-			return []jsonpatch.Operation{
-				jsonpatch.NewOperation("replace", at+"/name", rs.Name),
-				jsonpatch.NewOperation("replace", at+"/uid", rs.UID),
-			}
-		}
-	}
-	return nil
 }

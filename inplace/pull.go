@@ -122,10 +122,13 @@ func (p *pulls) lacks(s *podState) string {
 
 // stuck: the containers that are to change cannot pull what they have now. An undo always gets through to them.
 func (s *podState) stuck() bool {
-	return !slices.ContainsFunc(s.images, func(image ImageChange) bool {
-		waiting := containerStatus(s.pod, image.Container).State.Waiting
-		return waiting == nil || !cannotPull[waiting.Reason]
-	})
+	for change := range s.needs.Pulling() {
+		waiting := containerStatus(s.pod, change.Container).State.Waiting
+		if waiting == nil || !cannotPull[waiting.Reason] {
+			return false
+		}
+	}
+	return true
 }
 
 // missing are the images of which nobody knows whether the node has them, or that the kubelet asks the registry for anyway. A
@@ -135,9 +138,10 @@ func (p *pulls) missing(s *podState) []string {
 		return nil // it serves nobody, and pulls when it is scheduled
 	}
 	var missing []string
-	for _, image := range s.images {
-		if pullPolicy(s.pod, image) == corev1.PullAlways || !p.present(s.pod.Spec.NodeName, image.To) {
-			missing = append(missing, image.To)
+	for change := range s.needs.Pulling() {
+		image := change.Image.To
+		if pullPolicy(s.pod, change) == corev1.PullAlways || !p.present(s.pod.Spec.NodeName, image) {
+			missing = append(missing, image)
 		}
 	}
 	return missing
@@ -145,13 +149,13 @@ func (p *pulls) missing(s *podState) []string {
 
 // pullPolicy is that of the pod, which no patch changes and for which admission may have chosen another than the template's.
 // Defaulted as SetDefaults_Container in pkg/apis/core/v1/defaults.go does.
-func pullPolicy(pod *corev1.Pod, image ImageChange) corev1.PullPolicy {
+func pullPolicy(pod *corev1.Pod, change ContainerChange) corev1.PullPolicy {
 	for _, c := range pod.Spec.Containers {
-		if c.Name == image.Container && c.ImagePullPolicy != "" {
+		if c.Name == change.Container && c.ImagePullPolicy != "" {
 			return c.ImagePullPolicy
 		}
 	}
-	if isLatest(image.To) {
+	if isLatest(change.Image.To) {
 		return corev1.PullAlways
 	}
 	return corev1.PullIfNotPresent
@@ -382,8 +386,8 @@ func (p *pulls) works(name string) (pullState, bool) {
 func (p *pulls) puller(of *corev1.Pod) *corev1.Pod {
 	var images []pulledImage
 	for _, s := range p.next {
-		for _, change := range s.images {
-			image := pulledImage{reference: change.To, policy: pullPolicy(s.pod, change)}
+		for change := range s.needs.Pulling() {
+			image := pulledImage{reference: change.Image.To, policy: pullPolicy(s.pod, change)}
 			if s.pod.Spec.NodeName == of.Spec.NodeName && !slices.Contains(images, image) {
 				images = append(images, image)
 			}
@@ -439,7 +443,7 @@ func (v *daemonView) pulls() *pulls {
 		p.workload = pulledForDaemonSet(v.DaemonSet, v.target)
 		p.next = allToRestart(func(yield func(*podState) bool) {
 			for m := range v.pending() {
-				if m.change.InPlace() && v.reachable(m.pod) && !yield(&m.podState) {
+				if m.needs.InPlace() && v.reachable(m.pod) && !yield(&m.podState) {
 					return
 				}
 			}

@@ -92,14 +92,14 @@ func (r rehearsed) against() *Reason {
 
 // againstPod is why this one, of another revision, cannot; nil if it can. What it has had so far does not matter, as it gets what the
 // rehearsed pod has. But where that is not known, an image that is not its template's tells that the next would be changed, too.
-func (r rehearsed) againstPod(pod *corev1.Pod, rewritten []ImageChange) *Reason {
+func (r rehearsed) againstPod(pod *corev1.Pod, rewritten []ContainerChange) *Reason {
 	switch {
 	case r.Pod != nil:
 		return r.injects(pod)
 	case r.Unknown != "" && len(rewritten) > 0:
-		image := rewritten[0]
+		first := rewritten[0]
 		return &Reason{Code: CodeRewrittenImage, Message: fmt.Sprintf("container %s of pod %s has image %q although its template says %q, and %s",
-			image.Container, pod.Name, image.From, image.To, r.Unknown)}
+			first.Container, pod.Name, first.Image.From, first.Image.To, r.Unknown)}
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (v *daemonView) rehearse() {
 	}
 	v.phase(PhaseWaiting, asking)
 	for m := range v.pending() {
-		if m.change.InPlace() {
+		if m.needs.InPlace() {
 			template := v.DaemonSet.podTemplate(v.target, m.pod.Spec.NodeName)
 			v.plan.Rehearse = &Rehearse{Target: v.target.UID, Pod: newPod(template, v.DaemonSet, "DaemonSet")}
 			return
@@ -244,7 +244,7 @@ func (v *daemonView) rehearse() {
 func (v *daemonView) notAsRehearsed() *Reason {
 	reason := v.rehearsed.against()
 	for m := range v.pending() {
-		if reason == nil && m.change.InPlace() {
+		if reason == nil && m.needs.InPlace() {
 			reason = v.rehearsed.againstPod(m.pod, m.rewritten)
 		}
 	}

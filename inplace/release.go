@@ -113,12 +113,11 @@ func (v *view) unmarkSeen(why Reason) {
 	}
 }
 
-// goBack gives half-updated pods without a gate the images of their ReplicaSet: their labels say no more than that, and if
-// the user undid the update now, nobody else would ever notice.
+// goBack makes pods that are half-way again what their labels say: if the user undid the update now, nobody else would ever notice.
 func (v *view) goBack() {
 	for _, m := range v.members {
-		if len(m.halfway) > 0 {
-			v.step(m.become(m.owner.rs, m.halfway, v.Now))
+		if m.isHalfway() {
+			v.step(m.goBack(v.Now))
 		}
 	}
 }

@@ -269,7 +269,7 @@ func (e Endpoint) Drained(pod *corev1.Pod, drain, servesOn time.Duration, now ti
 	return true, 0
 }
 
-// drained tells whether the pod may be patched with new images now, whatever the kind of its workload. This is later than when it
+// drained tells whether the pod may be patched so that containers restart, whatever the kind of its workload. This is later than when it
 // stopped to be Ready, which is when it counts as missing.
 func (d *draft) drained(s *podState, endpoints Endpoints, drain time.Duration, now time.Time) bool {
 	if !s.turn {
@@ -285,12 +285,12 @@ func (d *draft) drained(s *podState, endpoints Endpoints, drain time.Duration, n
 // servesOn is how long the containers that the pod is to be patched for go on serving after that: what their preStop hooks sleep, as far as
 // the grace period lets them. One without such a hook may be told to stop at once, and so may a pod that is given back.
 func (s *podState) servesOn() time.Duration {
-	if s.goes || len(s.images) == 0 {
+	if s.goes || !s.restarts() {
 		return 0
 	}
 	shortest := gracePeriod(s.pod)
-	for _, image := range s.images {
-		shortest = min(shortest, sleeps(s.pod, image.Container))
+	for change := range s.needs.Restarting() {
+		shortest = min(shortest, sleeps(s.pod, change.Container))
 	}
 	return shortest
 }

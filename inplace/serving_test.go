@@ -298,9 +298,9 @@ func TestPreStopCounts(t *testing.T) {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "p1"})
 			pod.Spec.Containers[0].Lifecycle, pod.Spec.Containers[1].Lifecycle = c.app, c.proxy
 			pod.Spec.TerminationGracePeriodSeconds = new(c.grace)
-			s := podState{pod: pod, turn: true, images: []ImageChange{{Container: "app", From: "v1", To: "v2"}}}
+			s := podState{pod: pod, turn: true, needs: reimaged("app", "v2")}
 			if c.both {
-				s.images = append(s.images, ImageChange{Container: "proxy", From: "p1", To: "p2"})
+				s.needs.Containers = append(s.needs.Containers, reimaged("proxy", "p2").Containers...)
 			}
 			d := draft{}
 			endpoints := Endpoints{pod.UID: {OutSince: start}}

@@ -96,7 +96,7 @@ func (v *view) settleOne(s *replicaSet) {
 		v.post(s, stay-s.size(), CauseCounted)
 	case s.size() == stay && s.seen():
 		for _, m := range s.leaving {
-			v.step(m.moveTo(v.target.rs, v.changeFrom(s.rs), v.Now))
+			v.step(m.advance(v.target.rs, v.Now))
 		}
 	}
 }

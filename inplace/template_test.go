@@ -47,7 +47,7 @@ func FuzzTemplates(f *testing.F) {
 		if len(change.Reasons) > mostReasons {
 			t.Errorf("%d reasons", len(change.Reasons))
 		}
-		change.PodOperations(pod, a, b)
+		change.PodOperations(pod)
 		rollout := Rollout{Deployment: &Deployment{Spec: DeploymentSpec{Template: b}}, Mode: ModeInPlace}
 		newReplicaSet(rollout.Deployment, rollout.ReplicaSets)
 		_ = fmt.Sprint(rollout.targetHash(), change)

@@ -174,7 +174,7 @@ func (v *view) allSettling() bool {
 // unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long.
 func (v *view) unfinished() bool {
 	return v.sourcesInUse() ||
-		slices.ContainsFunc(v.members, func(m *member) bool { return m.restarts() }) ||
+		slices.ContainsFunc(v.members, func(m *member) bool { return m.needs.Left() }) ||
 		v.loan() > 0
 }
 
