@@ -54,7 +54,7 @@ func (r Rollout) newReplicaSet() (CreateReplicaSet, *Reason) {
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "ReplicaSet"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: r.Deployment.Namespace, Labels: typed.Labels, Annotations: r.newAnnotations(),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(r.Deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+			OwnerReferences: []metav1.OwnerReference{*controllerRef(r.Deployment, "Deployment")},
 		},
 		Spec: appsv1.ReplicaSetSpec{Replicas: &none, MinReadySeconds: r.Deployment.Spec.MinReadySeconds, Selector: selector, Template: typed},
 	})
@@ -88,6 +88,12 @@ func templateHash(template corev1.PodTemplateSpec, collisions *int32) string {
 	}
 	return rand.SafeEncodeString(fmt.Sprint(hasher.Sum32()))
 }
+
+// hash tells the template from others, whatever revision it may get.
+func (t Template) hash() string { return templateHash(t.Typed(), nil) }
+
+// onRecord tells whether the hash on record, empty for none, is that of the template.
+func (t Template) onRecord(hash string) bool { return hash != "" && hash == t.hash() }
 
 // replicaSetName is generateReplicaSetName in pkg/controller/deployment/sync.go.
 func replicaSetName(deployment, hash string) string {

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // difference is a place at which two trees differ; from or to is nil where it is absent on that side.
@@ -104,15 +103,4 @@ func changedKeys(from, to map[string]string) []string {
 		}
 	}
 	return changed
-}
-
-var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
-
-// pointer joins the keys to a JSON pointer.
-func pointer(keys ...string) string {
-	var path strings.Builder
-	for _, key := range keys {
-		path.WriteString("/" + pointerEscaper.Replace(key))
-	}
-	return path.String()
 }

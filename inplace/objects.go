@@ -143,6 +143,11 @@ type ControllerRevisionList struct {
 	Items           []ControllerRevision `json:"items"`
 }
 
+// controllerRef names an object of that kind as the controller of another.
+func controllerRef(owner metav1.Object, kind string) *metav1.OwnerReference {
+	return metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))
+}
+
 // AddToScheme registers these types as the apps/v1 kinds, in the place of those of k8s.io/api/apps/v1: a scheme can hold only
 // one of the two. Clients must ask for JSON (rest.Config.ContentType), since these types have no protobuf form.
 func AddToScheme(scheme *runtime.Scheme) error {

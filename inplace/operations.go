@@ -33,24 +33,12 @@ func (c Change) imageOperations(pod *corev1.Pod) []jsonpatch.Operation {
 
 // mapOperations carries the difference between two templates' labels or annotations over to those of a pod.
 func mapOperations(field string, live, from, to map[string]string) []jsonpatch.Operation {
-	var operations []jsonpatch.Operation
+	var changed []entry
 	for _, key := range changedKeys(from, to) {
-		if key == labelTemplateHash || key == labelRevisionHash {
-			continue
-		}
-		path := pointer("metadata", field, key)
-		current, has := live[key]
-		value, wanted := to[key]
-		switch {
-		case wanted && (!has || current != value):
-			operations = append(operations, jsonpatch.NewOperation("add", path, value))
-		case !wanted && has:
-			operations = append(operations, jsonpatch.NewOperation("remove", path, nil))
+		if key != labelTemplateHash && key != labelRevisionHash {
+			value, wanted := to[key]
+			changed = append(changed, entry{key: key, value: value, gone: !wanted})
 		}
 	}
-	if live == nil && len(operations) > 0 {
-		parent := jsonpatch.NewOperation("add", pointer("metadata", field), map[string]string{})
-		return append([]jsonpatch.Operation{parent}, operations...)
-	}
-	return operations
+	return entryOperations(field, live, changed)
 }

@@ -50,7 +50,7 @@ type member struct {
 
 // live is IsPodActive of pkg/controller/controller_utils.go, and so what status.replicas of a ReplicaSet counts.
 func live(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	return pod.DeletionTimestamp == nil && !terminal(pod)
 }
 
 func (v *view) member(pod *corev1.Pod, owner *replicaSet) *member {
@@ -95,7 +95,7 @@ func differing(pod *corev1.Pod, template []corev1.Container) []ImageChange {
 func availableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, time.Duration) {
 	ready := condition(pod, corev1.PodReady)
 	switch {
-	case ready == nil || ready.Status != corev1.ConditionTrue:
+	case !IsTrue(pod, corev1.PodReady):
 		return false, 0
 	case minReadySeconds == 0:
 		return true, 0
@@ -112,7 +112,7 @@ func (s *podState) restarts() bool { return len(s.images) > 0 }
 func (s *podState) toRestart() bool { return s.restarts() && !s.borrowed }
 
 // ready tells whether the pod serves, even if not yet for minReadySeconds.
-func (s *podState) ready() bool { return isTrue(s.pod, corev1.PodReady) }
+func (s *podState) ready() bool { return IsTrue(s.pod, corev1.PodReady) }
 
 // youth is how long a newborn pod is left to start.
 const youth = 10 * time.Second

@@ -130,7 +130,7 @@ func (v *view) setProgress(status *appsv1.DeploymentStatus) {
 	switch {
 	case !v.hasDeadline():
 		removeCondition(status, appsv1.DeploymentProgressing)
-	case current != nil && current.Reason == reasonComplete && status.Replicas == status.UpdatedReplicas, v.complete(*status):
+	case current != nil && current.Reason == reasonComplete && status.Replicas == status.UpdatedReplicas, Complete(v.Deployment, *status):
 		// over, or over in a moment
 	case progressed(v.Deployment.Status, *status):
 		updated := newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonUpdated, v.subject()+" is progressing.", v.Now)
@@ -167,11 +167,17 @@ func (v *view) subject() string {
 	return fmt.Sprintf("ReplicaSet %q", v.target.rs.Name)
 }
 
-// complete is DeploymentComplete.
-func (v *view) complete(status appsv1.DeploymentStatus) bool {
-	want := desired(v.Deployment)
+// Complete is DeploymentComplete: with that status the Deployment controller takes the rollout for done.
+func Complete(d *Deployment, status appsv1.DeploymentStatus) bool {
+	want := desired(d)
 	return status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want &&
-		status.ObservedGeneration >= v.Deployment.Generation
+		status.ObservedGeneration >= d.Generation
+}
+
+// Overdue tells whether the Deployment's status says that the rollout has made no progress for too long.
+func Overdue(d *Deployment) bool {
+	progressing := deploymentCondition(d.Status, appsv1.DeploymentProgressing)
+	return progressing != nil && progressing.Reason == reasonTimedOut
 }
 
 // Announces tells whether people would take the status for the end of the rollout: rollout_status.go in
@@ -224,11 +230,9 @@ func (v *view) replicaFailure() *appsv1.DeploymentCondition {
 		sets = append([]*replicaSet{v.target}, v.sets...)
 	}
 	for _, s := range sets {
-		for _, c := range s.rs.Status.Conditions {
-			if c.Type == appsv1.ReplicaSetReplicaFailure {
-				return &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: c.Status, Reason: c.Reason,
-					Message: c.Message, LastUpdateTime: c.LastTransitionTime, LastTransitionTime: c.LastTransitionTime}
-			}
+		if c := failureOf(s.rs); c != nil {
+			return &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: c.Status, Reason: c.Reason,
+				Message: c.Message, LastUpdateTime: c.LastTransitionTime, LastTransitionTime: c.LastTransitionTime}
 		}
 	}
 	return nil
@@ -237,15 +241,6 @@ func (v *view) replicaFailure() *appsv1.DeploymentCondition {
 func newCondition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) appsv1.DeploymentCondition {
 	at := metav1.NewTime(now)
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Reason: reason, Message: message, LastUpdateTime: at, LastTransitionTime: at}
-}
-
-func deploymentCondition(status appsv1.DeploymentStatus, kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
-	for _, c := range status.Conditions {
-		if c.Type == kind {
-			return &c
-		}
-	}
-	return nil
 }
 
 // setCondition is SetDeploymentCondition: nothing happens unless status or reason change.

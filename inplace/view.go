@@ -122,7 +122,7 @@ func (s *replicaSet) unready() int {
 func (s *replicaSet) safe() int { return min(s.available(), s.size()) }
 
 // observed: its controller knows its replicas.
-func (s *replicaSet) observed() bool { return s.rs.Status.ObservedGeneration >= s.rs.Generation }
+func (s *replicaSet) observed() bool { return observed(s.rs) }
 
 // seen: its controller knows its replicas and its pods.
 func (s *replicaSet) seen() bool {
@@ -130,7 +130,7 @@ func (s *replicaSet) seen() bool {
 }
 
 // inUse: it has or wants pods.
-func (s *replicaSet) inUse() bool { return s.size() > 0 || s.rs.Status.Replicas > 0 || len(s.pods) > 0 }
+func (s *replicaSet) inUse() bool { return inUse(s.rs) || len(s.pods) > 0 }
 
 func (v *view) desired() int { return int(desired(v.Deployment)) }
 

@@ -306,7 +306,7 @@ func (n news) absences() {
 		return
 	}
 	for _, pod := range n.Pods {
-		ready := kinds.IsTrue(pod, corev1.PodReady)
+		ready := inplace.IsTrue(pod, corev1.PodReady)
 		since, away := known.away[pod.UID]
 		switch {
 		case !ready && !away && n.isOurs(pod):
