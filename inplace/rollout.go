@@ -70,13 +70,22 @@ type Rollout struct {
 type Verdict struct {
 	// Held: Stayput is the only scaler and the native controllers' writes are held.
 	Held bool
-	// Target is the ReplicaSet whose pods all pods of a Deployment are to become; nil while nobody has created it.
-	Target *ReplicaSet
-	// Revision is what Target is, for a DaemonSet.
-	Revision *ControllerRevision
+	// Target is the revision, a ReplicaSet or a ControllerRevision, whose pods all pods are to become; nil while nobody has created it.
+	Target metav1.Object
 	// Reasons why the update is native. None, if not Held: there is nothing to update. A DaemonSet's may be Held with reasons:
 	// some of its pods come in place, and the others natively after them.
 	Reasons Reasons
+}
+
+// TargetOf is the revision as the Target of a Verdict: an interface with a nil pointer in it would not be nil.
+func TargetOf[T any, P interface {
+	*T
+	metav1.Object
+}](revision P) metav1.Object {
+	if revision == nil {
+		return nil
+	}
+	return revision
 }
 
 // Target returns the oldest owned ReplicaSet with the Deployment's template, the one the Deployment controller will choose:
@@ -132,10 +141,10 @@ func (r Rollout) Verdict() Verdict {
 	sources := r.sources(target)
 	marked := func(rs *ReplicaSet) bool { return Settling(rs) || Borrowed(rs) }
 	if len(sources) == 0 && !slices.ContainsFunc(r.ReplicaSets, marked) {
-		return Verdict{Target: target}
+		return Verdict{Target: TargetOf(target)}
 	}
 	reasons := r.nativeReasons(target, sources)
-	return Verdict{Held: len(reasons) == 0, Target: target, Reasons: reasons}
+	return Verdict{Held: len(reasons) == 0, Target: TargetOf(target), Reasons: reasons}
 }
 
 func (r Rollout) nativeReasons(target *ReplicaSet, sources []*ReplicaSet) Reasons {

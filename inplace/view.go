@@ -46,16 +46,17 @@ type wish struct {
 
 func (r Rollout) view() *view {
 	v := &view{Rollout: r, draft: draft{ahead: r.Ahead, beats: r.Beats}, verdict: r.Verdict(), nodes: byName(r.Nodes), changes: map[*ReplicaSet]Change{}, containers: map[*ReplicaSet][]corev1.Container{}}
+	target, _ := v.verdict.Target.(*ReplicaSet)
 	for _, rs := range r.oldestFirst() {
 		s := &replicaSet{rs: rs}
 		s.wish = wish{replicas: replicas(rs), settling: rs.Labels[LabelSettling], released: rs.Labels[LabelReleased],
 			borrowed: rs.Labels[LabelBorrowed], slipped: rs.Labels[LabelSlipped]}
-		if rs == v.verdict.Target {
+		if rs == target {
 			v.target = s
 		}
 		v.sets = append(v.sets, s)
 	}
-	if target := v.verdict.Target; target != nil {
+	if target != nil {
 		v.rehearsed = r.Rehearsal.of(target.UID, target.Spec.Template, v.containersOf(target))
 		v.whyAlone = whyAlone(target.Spec.Template.typed().Spec, v.rehearsed.Claim)
 	}
@@ -82,13 +83,12 @@ func (v *view) ownerOf(pod *corev1.Pod) *replicaSet {
 
 // changeFrom is what pods with that ReplicaSet's template need to become the target's; nothing as long as there is no target.
 func (v *view) changeFrom(rs *ReplicaSet) Change {
-	target := v.verdict.Target
-	if target == nil || target == rs {
+	if v.target == nil || v.target.rs == rs {
 		return Change{}
 	}
 	change, known := v.changes[rs]
 	if !known {
-		change = Compare(rs.Spec.Template, target.Spec.Template, v.Rules)
+		change = Compare(rs.Spec.Template, v.target.rs.Spec.Template, v.Rules)
 		v.changes[rs] = change
 	}
 	return change

@@ -55,7 +55,10 @@ func (d Deployment) Done() bool {
 }
 
 // Fresh implements Rollout.
-func (d Deployment) Fresh(plan inplace.Plan) bool { return plan.Verdict.Target.Status.Replicas == 0 }
+func (d Deployment) Fresh() bool {
+	target := d.Target()
+	return target != nil && target.Status.Replicas == 0
+}
 
 // Overdue implements Rollout.
 func (d Deployment) Overdue() bool { return inplace.Overdue(d.Rollout.Deployment) }

@@ -60,7 +60,7 @@ type Rollout interface {
 	// Overdue tells whether the native controller says that there has been no progress for too long.
 	Overdue() bool
 	// Fresh tells whether no pod has come to the target yet.
-	Fresh(plan inplace.Plan) bool
+	Fresh() bool
 }
 
 // Asks are the places of what a plan needs to know.
