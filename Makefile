@@ -34,7 +34,7 @@ test-unit: ## the tests that need no cluster
 MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance e2e/report .ci/notice
 
 .PHONY: verify
-verify: verify-go verify-lint verify-manifests verify-chart verify-monitoring verify-notice verify-docs verify-performance ## format, vet, lint, generated files, import rule, manifests, alerts
+verify: verify-go verify-generated verify-lint verify-manifests verify-chart verify-monitoring verify-notice verify-docs verify-performance ## format, vet, lint, generated files, import rule, manifests, alerts
 
 .PHONY: verify-go
 verify-go:
@@ -53,6 +53,16 @@ verify-lint: ## golangci-lint, which also holds the import rule (.golangci.yml)
 .PHONY: verify-manifests
 verify-manifests: dist
 	@git diff --exit-code --stat dist || { echo "dist/ was out of date: commit what make dist has written"; exit 1; }
+
+.PHONY: generate
+generate: ## write the deep copies of our types with controller-gen
+	go -C .ci/generate build -o $(BIN)/controller-gen sigs.k8s.io/controller-tools/cmd/controller-gen
+	$(BIN)/controller-gen object paths=./inplace/...
+
+.PHONY: verify-generated
+verify-generated: generate
+	@git diff --exit-code --stat -- ':(glob)inplace/**/zz_generated.*' && [ -z "$$(git ls-files --others -- ':(glob)inplace/**/zz_generated.*')" ] || \
+	  { echo "the deep copies were out of date: commit what make generate has written"; exit 1; }
 
 .PHONY: notice
 notice: ## write NOTICE: what is linked into the manager, and under which licences

@@ -40,12 +40,12 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 		cached = live
 	}
 	return &Reconciler{
-		cached:   kinds.DeploymentsBy(cached.Rollout),
-		live:     kinds.DeploymentsBy(live.WithoutNodes().Rollout),
-		drains:   &drain.Drains{Cached: live, Live: live},
-		quotas:   live,
-		writer:   c.writer(),
-		Reporter: report.New(kinds.Deployments, c.Recorder, c.metrics),
+		cached:     kinds.DeploymentsBy(cached.Rollout),
+		live:       kinds.DeploymentsBy(live.WithoutNodes().Rollout),
+		drains:     &drain.Drains{Cached: live, Live: live},
+		namespaces: live,
+		writer:     c.writer(),
+		Reporter:   report.New(kinds.Deployments, c.Recorder, c.metrics),
 	}
 }
 

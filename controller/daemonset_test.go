@@ -73,10 +73,10 @@ func (c *cluster) daemonReconciler() *Reconciler {
 	live := observe.Reader{Reader: c}
 	return &Reconciler{
 		cached: kinds.DaemonSets.Source(live), live: kinds.DaemonSets.Source(live),
-		drains:   &drain.Drains{Cached: live, Live: live},
-		quotas:   live,
-		writer:   write.Writer{Client: c, Live: c, Memory: &write.Memory{}},
-		Reporter: report.New(kinds.DaemonSets, c.Recorder, c.metrics),
+		drains:     &drain.Drains{Cached: live, Live: live},
+		namespaces: live,
+		writer:     write.Writer{Client: c, Live: c, Memory: &write.Memory{}},
+		Reporter:   report.New(kinds.DaemonSets, c.Recorder, c.metrics),
 	}
 }
 

@@ -14,8 +14,9 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// quotaReader reads the ResourceQuotas of a namespace from the API server; see observe.Reader.
-type quotaReader interface {
+// namespaceReader reads from the API server what a namespace says of its workloads; see observe.Reader.
+type namespaceReader interface {
+	Mode(ctx context.Context, namespace string, workloadLabels map[string]string) (inplace.Mode, error)
 	Quotas(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error)
 }
 
@@ -45,7 +46,7 @@ func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.Namespac
 	if !slices.ContainsFunc(plan.Steps, write.CreatesPuller) {
 		return plan, nil
 	}
-	quotas, err := r.quotas.Quotas(ctx, workload.Namespace)
+	quotas, err := r.namespaces.Quotas(ctx, workload.Namespace)
 	if err != nil {
 		return plan, err
 	}

@@ -11,9 +11,6 @@ import (
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/controller/write"
 
-	corev1 "k8s.io/api/core/v1"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -34,7 +31,7 @@ type Reconciler struct {
 	// cached reads the cache, live the API server itself, which need not say anything of nodes.
 	cached, live kinds.Source
 	drains       *drain.Drains
-	quotas       quotaReader
+	namespaces   namespaceReader
 	// refusals are the targets for which the API server takes no pullers.
 	refusals   notes[inplace.Refused]
 	rehearsals notes[rehearsal]
@@ -146,11 +143,10 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	namespace, err := r.writer.Current(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: planned.GetNamespace()}})
+	mode, err := r.namespaces.Mode(ctx, planned.GetNamespace(), current.GetLabels())
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	mode := inplace.ModeOf(namespace.GetLabels(), current.GetLabels())
 	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() || mode != rollout.Scene().Mode, nil
 }
 

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -39,11 +38,11 @@ func TestReleaseAll(t *testing.T) {
 	if c.ReplicaSet("web-new").Labels[inplace.LabelReleased] == "" {
 		t.Error("the target is not marked as released")
 	}
-	if !kinds.IsTrue(c.Pod(born), inplace.ConditionServing) {
+	if !inplace.IsTrue(c.Pod(born), inplace.ConditionServing) {
 		t.Error("a newborn pod's gate is not open")
 	}
 	for _, pod := range c.Snapshot().Seen.Pods {
-		if !kinds.IsTrue(pod, inplace.ConditionServing) {
+		if !inplace.IsTrue(pod, inplace.ConditionServing) {
 			t.Errorf("the gate of %s is not open", pod.Name)
 		}
 	}
@@ -78,7 +77,7 @@ func TestLastWords(t *testing.T) {
 	if err := release.LastWords(t.Context(), c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if !kinds.IsTrue(c.Pod(born), inplace.ConditionServing) {
+	if !inplace.IsTrue(c.Pod(born), inplace.ConditionServing) {
 		t.Error("a gate that nobody had opened was left")
 	}
 	if c.ReplicaSet("web-new").Labels[inplace.LabelWoken] == "" {

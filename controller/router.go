@@ -72,7 +72,7 @@ func (r router) node(ctx context.Context, _ client.Object) []reconcile.Request {
 // pod goes by way of the pod's revision, if that is what controls it. If the cache does not have that yet, its own arrival does what is due.
 func (r router) pod(ctx context.Context, object client.Object) []reconcile.Request {
 	pod, ok := object.(*corev1.Pod)
-	if ok && isPuller(pod) {
+	if ok && inplace.IsPuller(pod) {
 		return r.puller(ctx, pod)
 	}
 	if !ok || !inplace.Closed(pod) && !r.labelled(ctx, pod.Namespace) {
@@ -101,8 +101,6 @@ func (r router) puller(ctx context.Context, pod *corev1.Pod) []reconcile.Request
 	}
 	return r.controllerOf(pod)
 }
-
-func isPuller(pod *corev1.Pod) bool { return pod.Labels[inplace.LabelPuller] != "" }
 
 // endpoints goes to the workloads of those endpoints whose pods wait to be out of service. What somebody else
 // maintains is not waited for.

@@ -127,12 +127,12 @@ func newWriter(m manager.Manager, cached observe.Reader) write.Writer {
 
 func newReconciler(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *drain.Listings, metrics *report.Metrics) *Reconciler {
 	return &Reconciler{
-		cached:   kind.Source(cached),
-		live:     kind.Source(live(m, cached).WithoutNodes()),
-		drains:   &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},
-		quotas:   observe.Reader{Reader: m.GetAPIReader()},
-		writer:   newWriter(m, cached),
-		Reporter: report.New(kind, m.GetEventRecorder("stayput"), metrics),
+		cached:     kind.Source(cached),
+		live:       kind.Source(live(m, cached).WithoutNodes()),
+		drains:     &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},
+		namespaces: live(m, cached),
+		writer:     newWriter(m, cached),
+		Reporter:   report.New(kind, m.GetEventRecorder("stayput"), metrics),
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -64,7 +63,7 @@ func TestStrays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if open := kinds.IsTrue(c.Pod(client.ObjectKeyFromObject(pod)), inplace.ConditionServing); open != test.open {
+			if open := inplace.IsTrue(c.Pod(client.ObjectKeyFromObject(pod)), inplace.ConditionServing); open != test.open {
 				t.Errorf("the gate is open: %t, want %t", open, test.open)
 			}
 			if again := result.RequeueAfter > 0; again != test.again {

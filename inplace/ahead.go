@@ -36,8 +36,7 @@ func (a Ahead) Next(pods []*corev1.Pod, now time.Time) Ahead {
 
 // isAhead tells whether the API server says that the pod is Ready before its kubelet does.
 func isAhead(pod *corev1.Pod) bool {
-	ready := condition(pod, corev1.PodReady)
-	return ready != nil && ready.Status == corev1.ConditionTrue && ready.Message == messageAhead
+	return IsTrue(pod, corev1.PodReady) && condition(pod, corev1.PodReady).Message == messageAhead
 }
 
 // lasting tells whether it may be built upon that the pod is Ready; if not, when. Who has not seen it come goes by its time, which has

@@ -22,7 +22,7 @@ func twoOfFour(p, q, r, s func(*corev1.Pod)) *Rollout {
 		rs := []*ReplicaSet{target, target, source, source}[i]
 		rs.Labels[LabelSettling] = begun
 		pod := rollout.pod(string("pqrs"[i]), rs, nonNil(change))
-		if isTrue(pod, corev1.PodReady) {
+		if IsTrue(pod, corev1.PodReady) {
 			rs.Status.ReadyReplicas++
 			rs.Status.AvailableReplicas++
 		}

@@ -5,6 +5,7 @@ import (
 
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // AddGate returns the operations that give a pod the readiness gate while it is created; none if it has it already.
@@ -19,6 +20,29 @@ func AddGate(pod *corev1.Pod) []jsonpatch.Operation {
 	default:
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/spec/readinessGates/-", gate)}
 	}
+}
+
+// Unmarked returns the operations that take our marks off a ReplicaSet that is being created: labels of a template may put them there.
+func Unmarked(rs *ReplicaSet) []jsonpatch.Operation {
+	var none [][2]string
+	for _, mark := range Marks {
+		none = append(none, [2]string{mark, ""})
+	}
+	return setEntries("labels", rs.Labels, none...)
+}
+
+// Unmoved returns the operations that take off a pod that is being created what its template may say of another: it has neither been moved nor
+// borrowed.
+func Unmoved(pod *corev1.Pod) []jsonpatch.Operation {
+	return setEntries("annotations", pod.Annotations, [2]string{AnnotationMove, ""}, [2]string{AnnotationBorrowed, ""})
+}
+
+// Decide returns the operations that note on a workload what its last template edit does; nothing if that is empty.
+func Decide(workload metav1.Object, decision string) []jsonpatch.Operation {
+	if len(workload.GetAnnotations()) == 0 && decision != "" { // the one entry is the map
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", pointer("metadata", "annotations"), map[string]string{AnnotationDecision: decision})}
+	}
+	return setEntries("annotations", workload.GetAnnotations(), [2]string{AnnotationDecision, decision})
 }
 
 // BornEmpty returns the operations that make a ReplicaSet be created without replicas, so that live pods can move to it;

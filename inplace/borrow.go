@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -39,7 +38,7 @@ func noted(rs *ReplicaSet) int {
 // MayGo tells whether a pod whose ReplicaSet is settling may be deleted all the same: it was borrowed, is given back, and clients
 // have been told to leave it, if it could tell them, or if it serves at all.
 func MayGo(pod *corev1.Pod) bool {
-	return goes(pod) && (!Gated(pod) || Closed(pod) || !isTrue(pod, corev1.PodReady))
+	return goes(pod) && (!Gated(pod) || Closed(pod) || !IsTrue(pod, corev1.PodReady))
 }
 
 func goes(pod *corev1.Pod) bool {
@@ -123,7 +122,7 @@ func (s *replicaSet) unsettled() bool { return s.noted() > s.loan }
 // inVain: the deadline passed before anything could be borrowed, or no node was found for it, and the user has not said outright that no pod
 // may be missed.
 func (v *view) inVain() bool {
-	return v.borrowing() && v.anyToRestart() && !explicitZero(v.Deployment) && (v.overdue() || v.unplaceable())
+	return v.borrowing() && v.anyToRestart() && !explicitZero(v.Deployment) && (Overdue(v.Deployment) || v.unplaceable())
 }
 
 func note(loan int) string {
@@ -383,11 +382,6 @@ func (s *replicaSet) ending() int {
 func (m *member) mayBeLowered() bool { return Closed(m.pod) || !Gated(m.pod) }
 
 func (v *view) givesUp() bool { return v.inVain() && v.lack() != "" }
-
-func (v *view) overdue() bool {
-	progressing := deploymentCondition(v.Deployment.Status, appsv1.DeploymentProgressing)
-	return progressing != nil && progressing.Reason == reasonTimedOut
-}
 
 // lack says why no borrowed pod can be had; empty if one can. One that has a node but does not work is another matter: the new
 // version may be broken.

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -18,7 +17,7 @@ import (
 // canonical returns the template's canonical form without the pod-template-hash label. Callers may change it.
 func (t Template) canonical() map[string]any {
 	tree := t.tree()
-	delete(object(tree, "metadata", "labels"), appsv1.DefaultDeploymentUniqueLabelKey)
+	delete(object(tree, "metadata", "labels"), labelTemplateHash)
 	return templateShape.canonicalObject(tree)
 }
 

@@ -54,7 +54,7 @@ func newReplicaSet(d *Deployment, existing []*ReplicaSet) (CreateReplicaSet, *Re
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "ReplicaSet"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: d.Namespace, Labels: typed.Labels, Annotations: newAnnotations(d, existing),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+			OwnerReferences: []metav1.OwnerReference{*controllerRef(d, "Deployment")},
 		},
 		Spec: appsv1.ReplicaSetSpec{Replicas: &none, MinReadySeconds: d.Spec.MinReadySeconds, Selector: selector, Template: typed},
 	})
@@ -88,6 +88,12 @@ func templateHash(template corev1.PodTemplateSpec, collisions *int32) string {
 	}
 	return rand.SafeEncodeString(fmt.Sprint(hasher.Sum32()))
 }
+
+// hash tells the template from others, whatever revision it may get.
+func (t Template) hash() string { return templateHash(t.Typed(), nil) }
+
+// onRecord tells whether the hash on record, empty for none, is that of the template.
+func (t Template) onRecord(hash string) bool { return hash != "" && hash == t.hash() }
 
 // replicaSetName is generateReplicaSetName in pkg/controller/deployment/sync.go.
 func replicaSetName(deployment, hash string) string {

@@ -173,7 +173,7 @@ func (v *daemonView) patchRevisions() {
 // A half-updated pod without gate has no revision's hash and is replaced.
 func (r DaemonRollout) Release(why Reason) Plan {
 	v := r.view()
-	v.verdict = Verdict{Revision: v.target, Reasons: Reasons{why}}
+	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
 	if v.unfinished() {
 		v.record(v.DaemonSet, v.targetHash(), why)
 	}

@@ -99,11 +99,9 @@ func (r DaemonRollout) workloadReason(target *ControllerRevision) *Reason {
 	return nil
 }
 
-func (r DaemonRollout) onRecord() bool { return r.Recorded != "" && r.Recorded == r.targetHash() }
+func (r DaemonRollout) onRecord() bool { return r.DaemonSet.Spec.Template.onRecord(r.Recorded) }
 
-func (r DaemonRollout) targetHash() string {
-	return templateHash(r.DaemonSet.Spec.Template.Typed(), nil)
-}
+func (r DaemonRollout) targetHash() string { return r.DaemonSet.Spec.Template.hash() }
 
 // surges is AllowsSurge of pkg/controller/daemon/util/daemonset_util.go.
 func (d *DaemonSet) surges() bool {

@@ -186,10 +186,10 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 	}
 	running = running && pod.Name != f.sick
 	ready := running && !Closed(pod) && !Unopened(pod)
-	if isTrue(pod, corev1.ContainersReady) != running {
+	if IsTrue(pod, corev1.ContainersReady) != running {
 		conditionIs(corev1.ContainersReady, is(running))(pod)
 	}
-	if isTrue(pod, corev1.PodReady) != ready {
+	if IsTrue(pod, corev1.PodReady) != ready {
 		conditionIs(corev1.PodReady, is(ready))(pod)
 		if running && !ready {
 			condition(pod, corev1.PodReady).Reason = reasonGatesNotReady
@@ -208,8 +208,8 @@ func (f *fleet) expect(want ...string) {
 func (f *fleet) updated(revision, image string) {
 	f.t.Helper()
 	for _, pod := range f.Pods {
-		if pod.Labels[labelRevisionHash] != revision || images(pod) != "app="+image || pod.Labels[labelTemplateGeneration] != "" || !isTrue(pod, corev1.PodReady) {
-			f.t.Errorf("%s has labels %v, %s and is ready: %t", pod.Name, pod.Labels, images(pod), isTrue(pod, corev1.PodReady))
+		if pod.Labels[labelRevisionHash] != revision || images(pod) != "app="+image || pod.Labels[labelTemplateGeneration] != "" || !IsTrue(pod, corev1.PodReady) {
+			f.t.Errorf("%s has labels %v, %s and is ready: %t", pod.Name, pod.Labels, images(pod), IsTrue(pod, corev1.PodReady))
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (v *daemonView) readRevision(hash string) *revision {
 // judge holds an update as long as some pod can take it. If some cannot, they come after those: while both controllers take
 // pods down, neither knows how many the other does.
 func (v *daemonView) judge() Verdict {
-	verdict := Verdict{Revision: v.target}
+	verdict := Verdict{Target: TargetOf(v.target)}
 	if !v.unfinished() {
 		return verdict
 	}

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // difference is a place at which two trees differ; from or to is nil where it is absent on that side.
@@ -91,15 +90,4 @@ func sortedKeys[V any](a, b map[string]V) []string {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(keys)
 	return slices.Compact(keys)
-}
-
-var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
-
-// pointer joins the keys to a JSON pointer.
-func pointer(keys ...string) string {
-	var path strings.Builder
-	for _, key := range keys {
-		path.WriteString("/" + pointerEscaper.Replace(key))
-	}
-	return path.String()
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -21,7 +20,7 @@ type downward struct {
 // downwardReasons says which changed labels and annotations the pod itself reads. In environment variables the old values would
 // stay, and pod-template-hash changes with every move; volumes are refreshed by the kubelet, hash included.
 func downwardReasons(spec corev1.PodSpec, labels, annotations []string) Reasons {
-	labelsOfEnv := append(slices.Clone(labels), appsv1.DefaultDeploymentUniqueLabelKey)
+	labelsOfEnv := append(slices.Clone(labels), labelTemplateHash)
 	slices.Sort(labelsOfEnv)
 	var reasons Reasons
 	for _, env := range downwardEnv(spec) {

@@ -101,7 +101,7 @@ func (f formula) setProgress(status *appsv1.DeploymentStatus) {
 	switch {
 	case !f.hasDeadline():
 		removeCondition(status, appsv1.DeploymentProgressing)
-	case current != nil && current.Reason == reasonComplete && status.Replicas == status.UpdatedReplicas, f.complete(*status):
+	case current != nil && current.Reason == reasonComplete && status.Replicas == status.UpdatedReplicas, Complete(f.deployment, *status):
 		// over, or over in a moment
 	case progressed(f.deployment.Status, *status):
 		updated := newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonUpdated, f.subject()+" is progressing.", f.now)
@@ -138,11 +138,17 @@ func (f formula) subject() string {
 	return fmt.Sprintf("ReplicaSet %q", f.target.Name)
 }
 
-// complete is DeploymentComplete.
-func (f formula) complete(status appsv1.DeploymentStatus) bool {
-	want := desired(f.deployment)
+// Complete is DeploymentComplete: with that status the Deployment controller takes the rollout for done.
+func Complete(d *Deployment, status appsv1.DeploymentStatus) bool {
+	want := desired(d)
 	return status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want &&
-		status.ObservedGeneration >= f.deployment.Generation
+		status.ObservedGeneration >= d.Generation
+}
+
+// Overdue tells whether the Deployment's status says that the rollout has made no progress for too long.
+func Overdue(d *Deployment) bool {
+	progressing := deploymentCondition(d.Status, appsv1.DeploymentProgressing)
+	return progressing != nil && progressing.Reason == reasonTimedOut
 }
 
 // progressed is DeploymentProgressing.
@@ -187,11 +193,9 @@ func (f formula) replicaFailure() *appsv1.DeploymentCondition {
 		sets = append([]*ReplicaSet{f.target}, f.sets...)
 	}
 	for _, s := range sets {
-		for _, c := range s.Status.Conditions {
-			if c.Type == appsv1.ReplicaSetReplicaFailure {
-				return &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: c.Status, Reason: c.Reason,
-					Message: c.Message, LastUpdateTime: c.LastTransitionTime, LastTransitionTime: c.LastTransitionTime}
-			}
+		if c := failureOf(s); c != nil {
+			return &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: c.Status, Reason: c.Reason,
+				Message: c.Message, LastUpdateTime: c.LastTransitionTime, LastTransitionTime: c.LastTransitionTime}
 		}
 	}
 	return nil
@@ -200,15 +204,6 @@ func (f formula) replicaFailure() *appsv1.DeploymentCondition {
 func newCondition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) appsv1.DeploymentCondition {
 	at := metav1.NewTime(now)
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Reason: reason, Message: message, LastUpdateTime: at, LastTransitionTime: at}
-}
-
-func deploymentCondition(status appsv1.DeploymentStatus, kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
-	for _, c := range status.Conditions {
-		if c.Type == kind {
-			return &c
-		}
-	}
-	return nil
 }
 
 // setCondition is SetDeploymentCondition: nothing happens unless status or reason change.

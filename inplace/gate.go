@@ -1,7 +1,6 @@
 package inplace
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -40,7 +39,7 @@ const gateSeenAfter = 3 * time.Second
 func keptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	gate, ready := condition(pod, ConditionServing), condition(pod, corev1.PodReady)
 	switch {
-	case !Closed(pod) || ready != nil && ready.Status == corev1.ConditionTrue:
+	case !Closed(pod) || IsTrue(pod, corev1.PodReady):
 		return false, 0
 	case ready != nil && ready.Reason == reasonGatesNotReady:
 		return true, 0
@@ -59,7 +58,7 @@ func unsettledGate(pod *corev1.Pod, now time.Time) bool {
 		return false
 	}
 	known, _ := since(gate.LastTransitionTime.Time, gateSeenAfter, now)
-	return isTrue(pod, corev1.PodReady) && Closed(pod) || !Closed(pod) && !known
+	return IsTrue(pod, corev1.PodReady) && Closed(pod) || !Closed(pod) && !known
 }
 
 // movedGate returns the condition of a gate that the leader has moved; nil if it is as it was at birth.
@@ -105,30 +104,8 @@ func closeGate(pod *corev1.Pod, now time.Time, why string) SetGate {
 func setServing(pod *corev1.Pod, status corev1.ConditionStatus, reason string, now time.Time) []jsonpatch.Operation {
 	serving := corev1.PodCondition{Type: ConditionServing, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now),
 		ObservedGeneration: pod.Generation} // by which ready.go tells a pod that was patched since
-	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == ConditionServing })
-	switch {
-	case at >= 0:
-		return guarded(pod, jsonpatch.NewOperation("replace", fmt.Sprintf("/status/conditions/%d", at), serving))
-	case len(pod.Status.Conditions) > 0:
-		return guarded(pod, jsonpatch.NewOperation("add", "/status/conditions/-", serving))
-	default:
-		return guarded(pod, jsonpatch.NewOperation("add", "/status/conditions", []corev1.PodCondition{serving}))
-	}
-}
-
-// condition returns the pod's condition of that type, nil if it has none.
-func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == kind {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
-func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
-	c := condition(pod, kind)
-	return c != nil && c.Status == corev1.ConditionTrue
+	conditions := withCondition(slices.Clone(pod.Status.Conditions), serving)
+	return guarded(pod, SetConditions(pod.Status.Conditions, conditions)...)
 }
 
 // openGates opens the gates of pods that have no turn: new ones at once, closed ones as soon as that is safe.
@@ -173,7 +150,7 @@ func (s *podState) mayReopen(now time.Time) (bool, time.Duration) {
 }
 
 func (s *podState) whyReopen() string {
-	if isTrue(s.pod, corev1.ContainersReady) {
+	if IsTrue(s.pod, corev1.ContainersReady) {
 		return "its containers run what they should"
 	}
 	return "the kubelet keeps it out by itself"

@@ -27,7 +27,7 @@ func TestOpenGate(t *testing.T) {
 			if err := apply(pod, step.Operations); err != nil {
 				t.Fatal(err)
 			}
-			if !isTrue(pod, ConditionServing) || len(pod.Status.Conditions) != others+1 {
+			if !IsTrue(pod, ConditionServing) || len(pod.Status.Conditions) != others+1 {
 				t.Errorf("conditions are %+v", pod.Status.Conditions)
 			}
 		})

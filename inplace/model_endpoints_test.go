@@ -31,7 +31,7 @@ func (c *endpointsController) run() {
 		if len(pod.Status.ContainerStatuses) == 0 {
 			continue // it has no address yet
 		}
-		e := endpoint(pod.Name, isTrue(pod, corev1.PodReady) && pod.DeletionTimestamp == nil)
+		e := endpoint(pod.Name, IsTrue(pod, corev1.PodReady) && pod.DeletionTimestamp == nil)
 		e.TargetRef.UID = pod.UID
 		next.Endpoints = append(next.Endpoints, e)
 	}

@@ -167,7 +167,7 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Intn(200)) * time.Millisecond)
 		}
 		k.logf("kubelet: %s generation %d ready %v/%v %s; stored: gate %v ready %v", cached.Name, cached.Generation, containersReady, ready,
-			status.ContainerStatuses[0].Image, isTrue(stored, ConditionServing), isTrue(stored, corev1.PodReady))
+			status.ContainerStatuses[0].Image, IsTrue(stored, ConditionServing), IsTrue(stored, corev1.PodReady))
 	}
 }
 
@@ -216,7 +216,7 @@ const whyShut = `the status of pod readiness gate "stayput.dev/serving" is not "
 
 // gateOpen tells whether the pod's gate was open in the last sync; sometimes a sync has just taken place.
 func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
-	open := !Gated(pod) || isTrue(pod, ConditionServing)
+	open := !Gated(pod) || IsTrue(pod, ConditionServing)
 	last, known := k.gates[pod.Name]
 	k.gates[pod.Name] = open
 	if k.lags && known && k.rng.Intn(2) == 0 {

@@ -548,7 +548,7 @@ func deletedBefore(a, b *corev1.Pod) bool {
 	if a.Status.Phase != b.Status.Phase {
 		return a.Status.Phase == corev1.PodPending
 	}
-	if readyA, readyB := isTrue(a, corev1.PodReady), isTrue(b, corev1.PodReady); readyA != readyB {
+	if readyA, readyB := IsTrue(a, corev1.PodReady), IsTrue(b, corev1.PodReady); readyA != readyB {
 		return !readyA
 	}
 	cost := func(pod *corev1.Pod) int {
@@ -568,7 +568,7 @@ func (c *replicaSetController) writeStatus(rs *ReplicaSet, active []*corev1.Pod,
 			Reason: "FailedCreate", Message: errQuota.Error()}}
 	}
 	for _, pod := range active {
-		if isTrue(pod, corev1.PodReady) {
+		if IsTrue(pod, corev1.PodReady) {
 			status.ReadyReplicas++
 		}
 		if available, wait := availableAt(pod, rs.Spec.MinReadySeconds, c.now); available {

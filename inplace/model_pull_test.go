@@ -96,7 +96,8 @@ func (w *world) runPullers() {
 
 // stopsForNothing watches that nothing stops for an image that does not exist.
 func (w *world) stopsForNothing(plan Plan) {
-	if w.pull.parallel == 0 || plan.Verdict.Target == nil || !strings.Contains(templateImages(plan.Verdict.Target.Spec.Template), "bad") {
+	target, _ := plan.Verdict.Target.(*ReplicaSet)
+	if w.pull.parallel == 0 || target == nil || !strings.Contains(templateImages(target.Spec.Template), "bad") {
 		return
 	}
 	for _, step := range plan.Steps {

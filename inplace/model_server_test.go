@@ -204,7 +204,8 @@ func (w *world) held() bool {
 	if w.verdictAt != w.version || w.verdictMode != w.mode {
 		w.verdict, w.verdictAt, w.verdictMode = w.rollout().Verdict(), w.version, w.mode
 	}
-	return w.holdAlive() && w.verdict.Held && w.lasts(w.verdict.Target)
+	target, _ := w.verdict.Target.(*ReplicaSet)
+	return w.holdAlive() && w.verdict.Held && w.lasts(target)
 }
 
 // holdAlive: the webhooks are asked, and a leader stands behind them.

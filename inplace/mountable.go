@@ -45,16 +45,6 @@ func nodeReady(node *corev1.Node) bool { return NodeReadiness(node) == corev1.Co
 // Ready does, and what is wrong may be just what an update mends.
 func silent(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionUnknown }
 
-// NodeReadiness is the status of the node's condition Ready; Unknown also as long as nobody has said.
-func NodeReadiness(node *corev1.Node) corev1.ConditionStatus {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status
-		}
-	}
-	return corev1.ConditionUnknown
-}
-
 // room is how many more pullers the quotas admit if the reserve is left, and the words for it. Quotas that count other things
 // than pods speak for themselves when they refuse.
 func (p *pulls) room() (int, string) {

@@ -58,3 +58,6 @@ const (
 	// Lease names the leader's Lease in Stayput's own namespace.
 	Lease = "stayput"
 )
+
+// Marks are the labels of ours that revisions may have.
+var Marks = []string{LabelSettling, LabelReleased, LabelWoken, LabelBorrowed, LabelReplicas, LabelSlipped}

@@ -11,6 +11,8 @@ import (
 )
 
 // Deployment is apps/v1 Deployment with its template kept raw.
+//
+// +kubebuilder:object:root=true
 type Deployment struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -19,12 +21,16 @@ type Deployment struct {
 }
 
 // DeploymentSpec is appsv1.DeploymentSpec; its Template takes the place of the typed one, which stays empty.
+//
+// +kubebuilder:object:generate=true
 type DeploymentSpec struct {
 	appsv1.DeploymentSpec `json:",inline"`
 	Template              Template `json:"template"`
 }
 
 // ReplicaSet is apps/v1 ReplicaSet with its template kept raw.
+//
+// +kubebuilder:object:root=true
 type ReplicaSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -33,12 +39,16 @@ type ReplicaSet struct {
 }
 
 // ReplicaSetSpec is appsv1.ReplicaSetSpec; its Template takes the place of the typed one, which stays empty.
+//
+// +kubebuilder:object:generate=true
 type ReplicaSetSpec struct {
 	appsv1.ReplicaSetSpec `json:",inline"`
 	Template              Template `json:"template"`
 }
 
 // DaemonSet is apps/v1 DaemonSet with its template kept raw.
+//
+// +kubebuilder:object:root=true
 type DaemonSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -47,12 +57,16 @@ type DaemonSet struct {
 }
 
 // DaemonSetSpec is appsv1.DaemonSetSpec; its Template takes the place of the typed one, which stays empty.
+//
+// +kubebuilder:object:generate=true
 type DaemonSetSpec struct {
 	appsv1.DaemonSetSpec `json:",inline"`
 	Template             Template `json:"template"`
 }
 
 // ControllerRevision is apps/v1 ControllerRevision with its data kept raw: other controllers keep there what they like.
+//
+// +kubebuilder:object:root=true
 type ControllerRevision struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -94,6 +108,8 @@ func (r *ControllerRevision) decode() (Template, error) {
 }
 
 // DeploymentList is a list of Deployments.
+//
+// +kubebuilder:object:root=true
 type DeploymentList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -101,6 +117,8 @@ type DeploymentList struct {
 }
 
 // ReplicaSetList is a list of ReplicaSets.
+//
+// +kubebuilder:object:root=true
 type ReplicaSetList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -108,6 +126,8 @@ type ReplicaSetList struct {
 }
 
 // DaemonSetList is a list of DaemonSets.
+//
+// +kubebuilder:object:root=true
 type DaemonSetList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -115,10 +135,17 @@ type DaemonSetList struct {
 }
 
 // ControllerRevisionList is a list of ControllerRevisions.
+//
+// +kubebuilder:object:root=true
 type ControllerRevisionList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []ControllerRevision `json:"items"`
+}
+
+// controllerRef names an object of that kind as the controller of another.
+func controllerRef(owner metav1.Object, kind string) *metav1.OwnerReference {
+	return metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))
 }
 
 // AddToScheme registers these types as the apps/v1 kinds, in the place of those of k8s.io/api/apps/v1: a scheme can hold only

@@ -12,8 +12,8 @@ import (
 // already are left out.
 func (c Change) PodOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	operations := c.imageOperations(pod)
-	operations = append(operations, entryOperations("labels", pod.Labels, c.Labels)...)
-	return append(operations, entryOperations("annotations", pod.Annotations, c.Annotations)...)
+	operations = append(operations, entriesOf("labels", pod.Labels, c.Labels)...)
+	return append(operations, entriesOf("annotations", pod.Annotations, c.Annotations)...)
 }
 
 // imageOperations finds the containers by name: the pod may have more than its template, and in another order.
@@ -30,25 +30,13 @@ func (c Change) imageOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	return operations
 }
 
-// entryOperations carries what changes of the labels or annotations over to those of a pod.
-func entryOperations(field string, live map[string]string, changes []EntryChange) []jsonpatch.Operation {
-	var operations []jsonpatch.Operation
+// entriesOf makes what changes of the labels or annotations in those of a pod, but for the hash of a revision.
+func entriesOf(field string, live map[string]string, changes []EntryChange) []jsonpatch.Operation {
+	var changed []EntryChange
 	for _, change := range changes {
-		if change.Key == labelTemplateHash || change.Key == labelRevisionHash {
-			continue
-		}
-		path := pointer("metadata", field, change.Key)
-		current, has := live[change.Key]
-		switch {
-		case change.Goes && has:
-			operations = append(operations, jsonpatch.NewOperation("remove", path, nil))
-		case !change.Goes && (!has || current != change.Value):
-			operations = append(operations, jsonpatch.NewOperation("add", path, change.Value))
+		if change.Key != labelTemplateHash && change.Key != labelRevisionHash {
+			changed = append(changed, change)
 		}
 	}
-	if live == nil && len(operations) > 0 {
-		parent := jsonpatch.NewOperation("add", pointer("metadata", field), map[string]string{})
-		return append([]jsonpatch.Operation{parent}, operations...)
-	}
-	return operations
+	return entryOperations(field, live, changed)
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
 )
 
 // Phase is what an update is doing.
@@ -168,14 +166,14 @@ func (v *view) finish() Plan {
 	}
 	p := v.plan.Progress
 	message := v.draft.progress()
-	switch timedOut := deploymentCondition(v.Deployment.Status, appsv1.DeploymentProgressing); {
+	switch {
 	case !v.verdict.Held && len(v.verdict.Reasons) > 0:
 		v.phase(PhaseNative, v.verdict.Reasons.String())
 	case !v.verdict.Held && p.Moving == 0:
 		v.phase(PhaseIdle, "every pod runs what the Deployment says")
 	case v.paused():
 		v.phase(PhasePaused, message)
-	case timedOut != nil && timedOut.Reason == reasonTimedOut:
+	case Overdue(v.Deployment):
 		v.phase(PhaseStalled, cmp.Or(v.lack(), message))
 	default:
 		v.phase(PhaseMoving, message)

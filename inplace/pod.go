@@ -38,7 +38,7 @@ type podState struct {
 
 // live is IsPodActive of pkg/controller/controller_utils.go, and so what status.replicas of a ReplicaSet counts.
 func live(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	return pod.DeletionTimestamp == nil && !terminal(pod)
 }
 
 // state looks at a pod of that origin.
@@ -61,7 +61,7 @@ func (d *draft) state(pod *corev1.Pod, from origin, target rehearsed, ahead Ahea
 func availableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, time.Duration) {
 	ready := condition(pod, corev1.PodReady)
 	switch {
-	case ready == nil || ready.Status != corev1.ConditionTrue:
+	case !IsTrue(pod, corev1.PodReady):
 		return false, 0
 	case minReadySeconds == 0:
 		return true, 0
@@ -78,7 +78,7 @@ func (s *podState) restarts() bool { return s.needs.Restarts() }
 func (s *podState) toRestart() bool { return s.restarts() && !s.borrowed }
 
 // ready tells whether the pod serves, even if not yet for minReadySeconds.
-func (s *podState) ready() bool { return isTrue(s.pod, corev1.PodReady) }
+func (s *podState) ready() bool { return IsTrue(s.pod, corev1.PodReady) }
 
 // youth is how long a newborn pod is left to start.
 const youth = 10 * time.Second

@@ -300,7 +300,7 @@ func TestDaemonBadImageStopsNothing(t *testing.T) {
 	f.edit(app{image: "v1"})
 	f.rest()
 	f.expect("drop n1", "mark 2 false false")
-	if images(f.Pods[0]) != "app=v1" || !isTrue(f.Pods[0], corev1.PodReady) {
+	if images(f.Pods[0]) != "app=v1" || !IsTrue(f.Pods[0], corev1.PodReady) {
 		t.Errorf("p1 has %s", images(f.Pods[0]))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,9 @@ import (
 
 // A puller is a pod that does nothing. The images it is there for are its volumes, so that the kubelet pulls them before it
 // starts, keeps them from garbage collection as long as it runs, and never runs any of them.
+
+// IsPuller tells whether the pod was made to have its node pull images, as far as its label says.
+func IsPuller(pod *corev1.Pod) bool { return pod.Labels[LabelPuller] != "" }
 
 // Waiter is what pullers run: our own image, with the command that does nothing.
 type Waiter struct {
@@ -49,7 +51,7 @@ func pulledForDaemonSet(ds *DaemonSet, target *ControllerRevision) pulledFor {
 }
 
 func controlledBy(kind string, owner metav1.Object) metav1.OwnerReference {
-	reference := metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))
+	reference := controllerRef(owner, kind)
 	reference.BlockOwnerDeletion = nil // nobody has to wait for a puller
 	return *reference
 }

@@ -181,12 +181,16 @@ func later(a, b metav1.Time) metav1.Time {
 
 // putCondition puts the condition, if there is one, in the place of the one of its type.
 func putCondition(pod *corev1.Pod, set *corev1.PodCondition) {
-	if set == nil {
-		return
+	if set != nil {
+		pod.Status.Conditions = withCondition(pod.Status.Conditions, *set)
 	}
-	if at := condition(pod, set.Type); at != nil {
-		*at = *set
-		return
+}
+
+// withCondition puts the condition in the place of the one of its type.
+func withCondition(conditions []corev1.PodCondition, set corev1.PodCondition) []corev1.PodCondition {
+	if at := first(conditions, func(c *corev1.PodCondition) bool { return c.Type == set.Type }); at != nil {
+		*at = set
+		return conditions
 	}
-	pod.Status.Conditions = append(pod.Status.Conditions, *set)
+	return append(conditions, set)
 }

@@ -117,13 +117,10 @@ func (d *draft) wakeByPod(pods iter.Seq[*podState], every time.Duration, now tim
 	}
 }
 
+// touchStatus writes another time into the condition Available, which there is.
 func (v *view) touchStatus() {
 	status := *v.Deployment.Status.DeepCopy()
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == appsv1.DeploymentAvailable {
-			status.Conditions[i].LastUpdateTime = metav1.NewTime(v.Now)
-		}
-	}
+	deploymentCondition(status, appsv1.DeploymentAvailable).LastUpdateTime = metav1.NewTime(v.Now)
 	v.step(PatchStatus{Deployment: v.Deployment, Status: status, Operations: guarded(v.Deployment, statusOperations(v.Deployment.Status, status)...)})
 	v.again(touchEvery)
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -270,7 +269,7 @@ func (d *DaemonSet) podTemplate(target *ControllerRevision, node string) map[str
 func newPod(template map[string]any, controller metav1.Object, kind string) json.RawMessage {
 	metadata := map[string]any{
 		"namespace": controller.GetNamespace(), "generateName": controller.GetName() + "-",
-		"ownerReferences": []metav1.OwnerReference{*metav1.NewControllerRef(controller, appsv1.SchemeGroupVersion.WithKind(kind))},
+		"ownerReferences": []metav1.OwnerReference{*controllerRef(controller, kind)},
 	}
 	for _, copied := range []string{"labels", "annotations", "finalizers"} {
 		metadata[copied] = object(template, "metadata")[copied]

@@ -55,7 +55,7 @@ func (w *world) closedInAnUpdateOfFour() *corev1.Pod {
 	for range 500 {
 		w.turn(true, true)
 		for _, pod := range sorted(w.pods.objects) {
-			if Closed(pod) && !isTrue(pod, corev1.PodReady) {
+			if Closed(pod) && !IsTrue(pod, corev1.PodReady) {
 				return pod
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // The codes of the reasons for which a whole update goes native, next to those of Compare.
@@ -70,13 +71,22 @@ type Rollout struct {
 type Verdict struct {
 	// Held: Stayput is the only scaler and the native controllers' writes are held.
 	Held bool
-	// Target is the ReplicaSet whose pods all pods of a Deployment are to become; nil while nobody has created it.
-	Target *ReplicaSet
-	// Revision is what Target is, for a DaemonSet.
-	Revision *ControllerRevision
+	// Target is the revision, a ReplicaSet or a ControllerRevision, whose pods all pods are to become; nil while nobody has created it.
+	Target metav1.Object
 	// Reasons why the update is native. None, if not Held: there is nothing to update. A DaemonSet's may be Held with reasons:
 	// some of its pods come in place, and the others natively after them.
 	Reasons Reasons
+}
+
+// TargetOf is the revision as the Target of a Verdict: an interface with a nil pointer in it would not be nil.
+func TargetOf[T any, P interface {
+	*T
+	metav1.Object
+}](revision P) metav1.Object {
+	if revision == nil {
+		return nil
+	}
+	return revision
 }
 
 // Target returns the oldest owned ReplicaSet with the Deployment's template, the one the Deployment controller will choose:
@@ -106,12 +116,18 @@ func (r Rollout) Sources() []*ReplicaSet { return r.sources(r.Target()) }
 func (r Rollout) sources(target *ReplicaSet) []*ReplicaSet {
 	var sources []*ReplicaSet
 	for _, rs := range r.oldestFirst() {
-		if rs != target && (replicas(rs) > 0 || rs.Status.Replicas > 0 || r.hasLivePod(rs)) {
+		if rs != target && (inUse(rs) || r.hasLivePod(rs)) {
 			sources = append(sources, rs)
 		}
 	}
 	return sources
 }
+
+// inUse tells whether the ReplicaSet wants pods, or its controller knows any of it.
+func inUse(rs *ReplicaSet) bool { return replicas(rs) > 0 || rs.Status.Replicas > 0 }
+
+// observed: its controller knows its replicas.
+func observed(rs *ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
 
 func (r Rollout) hasLivePod(rs *ReplicaSet) bool {
 	return slices.ContainsFunc(r.Pods, func(pod *corev1.Pod) bool { return live(pod) && metav1.IsControlledBy(pod, rs) })
@@ -126,10 +142,10 @@ func (r Rollout) Verdict() Verdict {
 	sources := r.sources(target)
 	marked := func(rs *ReplicaSet) bool { return Settling(rs) || Borrowed(rs) }
 	if len(sources) == 0 && !slices.ContainsFunc(r.ReplicaSets, marked) {
-		return Verdict{Target: target}
+		return Verdict{Target: TargetOf(target)}
 	}
 	reasons := r.nativeReasons(target, sources)
-	return Verdict{Held: len(reasons) == 0, Target: target, Reasons: reasons}
+	return Verdict{Held: len(reasons) == 0, Target: TargetOf(target), Reasons: reasons}
 }
 
 func (r Rollout) nativeReasons(target *ReplicaSet, sources []*ReplicaSet) Reasons {
@@ -201,20 +217,12 @@ func (r Rollout) standIns() func(*ReplicaSet) bool {
 }
 
 // onRecord tells whether the record says that this very update was given back.
-func (r Rollout) onRecord() bool { return r.Recorded != "" && r.Recorded == r.targetHash() }
+func (r Rollout) onRecord() bool { return r.Deployment.Spec.Template.onRecord(r.Recorded) }
 
-// targetHash tells the Deployment's template from others, whatever ReplicaSet it may get.
-func (r Rollout) targetHash() string { return templateHash(r.Deployment.Spec.Template.Typed(), nil) }
+func (r Rollout) targetHash() string { return r.Deployment.Spec.Template.hash() }
 
 // desired returns spec.replicas of the Deployment, defaulted as the API server does.
-func desired(d *Deployment) int32 { return orOne(d.Spec.Replicas) }
+func desired(d *Deployment) int32 { return ptr.Deref(d.Spec.Replicas, 1) }
 
 // replicas returns spec.replicas of the ReplicaSet, defaulted as the API server does.
-func replicas(rs *ReplicaSet) int32 { return orOne(rs.Spec.Replicas) }
-
-func orOne(n *int32) int32 {
-	if n == nil {
-		return 1
-	}
-	return *n
-}
+func replicas(rs *ReplicaSet) int32 { return ptr.Deref(rs.Spec.Replicas, 1) }

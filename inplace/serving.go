@@ -137,7 +137,7 @@ func sameAddress(a, b string) bool {
 // endpointOf names the first of the Services of which the pod is the last. A Ready pod counts as listed: where it is not yet, it
 // may be in a moment.
 func endpointOf(pod *corev1.Pod, offers []*offer) Endpoint {
-	endpoint := Endpoint{Listed: isTrue(pod, corev1.PodReady)}
+	endpoint := Endpoint{Listed: IsTrue(pod, corev1.PodReady)}
 	for _, o := range offers {
 		known, ready := o.own(pod)
 		if !known {

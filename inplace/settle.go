@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -127,7 +126,6 @@ func (r Rollout) SurplusPasses(name string) bool {
 	}
 	one, pods := r.ReplicaSets[at], r.livePods()
 	tooMany := func(rs *ReplicaSet) bool { return pods[rs.UID] > int(replicas(rs)) }
-	observed := func(rs *ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
 	told := func(rs *ReplicaSet) bool { return observed(rs) && int(rs.Status.Replicas) >= pods[rs.UID] }
 	untold := func(rs *ReplicaSet) bool { return rs != one && tooMany(rs) && !told(rs) }
 	passes := told(one) || observed(one) && one == r.Target() && !slices.ContainsFunc(r.ReplicaSets, untold)
@@ -164,14 +162,7 @@ func (v *view) passOnUncreated() {
 	}
 }
 
-func (s *replicaSet) failing() bool {
-	for _, c := range s.rs.Status.Conditions {
-		if c.Type == appsv1.ReplicaSetReplicaFailure {
-			return true
-		}
-	}
-	return false
-}
+func (s *replicaSet) failing() bool { return failureOf(s.rs) != nil }
 
 // patchSets writes what became of the ReplicaSets, each with one patch.
 func (v *view) patchSets(balance Balance) {

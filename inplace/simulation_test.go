@@ -187,7 +187,7 @@ func (j *judge) statusWritten(w *world, d *Deployment) {
 	r := w.rollout()
 	for _, pod := range r.Pods {
 		borrowed := pod.Annotations[AnnotationBorrowed] != ""
-		if live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !isTrue(pod, corev1.PodReady) || Closed(pod)) {
+		if live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !IsTrue(pod, corev1.PodReady) || Closed(pod)) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
 	}
@@ -204,10 +204,10 @@ func (j *judge) podCreated(w *world, rs *ReplicaSet) {
 }
 
 func (j *judge) podDeleted(w *world, pod *corev1.Pod) {
-	if !j.loose && !j.deleted && w.held() && !MayGo(pod) && (j.original(pod) || isTrue(pod, corev1.PodReady)) {
+	if !j.loose && !j.deleted && w.held() && !MayGo(pod) && (j.original(pod) || IsTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
-	if MayGo(pod) && Gated(pod) && isTrue(pod, corev1.PodReady) && !j.native {
+	if MayGo(pod) && Gated(pod) && IsTrue(pod, corev1.PodReady) && !j.native {
 		w.violated("%s was given back while it served", pod.Name)
 	}
 }
@@ -241,7 +241,7 @@ func (j *judge) gateSet(w *world, s SetGate) {
 	}
 	if current := w.pods.objects[s.Pod.Name]; s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion && Closed(current) {
 		j.reopened(w, current)
-		if isTrue(current, corev1.PodReady) && w.runsItsSpec(current) {
+		if IsTrue(current, corev1.PodReady) && w.runsItsSpec(current) {
 			delete(j.out, s.Pod.Name) // its kubelet has not seen that it was closed
 		}
 	}
@@ -254,7 +254,7 @@ func (j *judge) podPatched(w *world, s PatchPod) {
 	}
 	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/") })
 	switch {
-	case restarts && Gated(current) && isTrue(current, corev1.PodReady):
+	case restarts && Gated(current) && IsTrue(current, corev1.PodReady):
 		w.violated("%s was patched while it serves", current.Name)
 	case restarts && s.Drained:
 		j.stopping(w, current)
@@ -264,7 +264,7 @@ func (j *judge) podPatched(w *world, s PatchPod) {
 }
 
 func (j *judge) taken(w *world, pod *corev1.Pod) {
-	if !isTrue(pod, corev1.PodReady) {
+	if !IsTrue(pod, corev1.PodReady) {
 		return
 	}
 	j.out[pod.Name] = true
@@ -287,7 +287,7 @@ func (w *world) mayBeOut() int {
 }
 
 func (j *judge) readySet(w *world, name string, pod *corev1.Pod) {
-	ready, runs := isTrue(pod, corev1.PodReady), w.runsItsSpec(pod)
+	ready, runs := IsTrue(pod, corev1.PodReady), w.runsItsSpec(pod)
 	if ready && !Closed(pod) && runs {
 		delete(j.out, name)
 	}
@@ -356,7 +356,7 @@ func (w *world) checkBorrowing() {
 func (w *world) checkRisk() {
 	ready, uncounted := map[string]int{}, 0
 	for _, pod := range w.pods.objects {
-		if live(pod) && isTrue(pod, corev1.PodReady) && !Closed(pod) {
+		if live(pod) && IsTrue(pod, corev1.PodReady) && !Closed(pod) {
 			ready[metav1.GetControllerOf(pod).Name]++
 		}
 	}
@@ -706,7 +706,7 @@ func (w *world) describe() string {
 	}
 	for _, pod := range r.Pods {
 		text += fmt.Sprintf("  %s of %s: %s ready %v gated %v closed %v %s\n", pod.Name, metav1.GetControllerOf(pod).Name, images(pod),
-			isTrue(pod, corev1.PodReady), Gated(pod), Closed(pod), pod.Annotations[AnnotationMove])
+			IsTrue(pod, corev1.PodReady), Gated(pod), Closed(pod), pod.Annotations[AnnotationMove])
 	}
 	return text
 }
@@ -727,7 +727,7 @@ func (w *world) resync() {
 func (w *world) deleteStranded() {
 	for _, pod := range sorted(w.pods.objects) {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
-		waits := Gated(pod) && !isTrue(pod, ConditionServing)
+		waits := Gated(pod) && !IsTrue(pod, ConditionServing)
 		if live(pod) && (waits || owner != nil && images(pod) != w.imagesOf(owner.Spec.Template)) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("delete: %v", err)
@@ -768,7 +768,7 @@ func (w *world) checkEnd() {
 			w.violated("%s is not one of %s", pod.Name, target.Name)
 		case images(pod) != w.imagesOf(target.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
-		case !isTrue(pod, corev1.PodReady) || Gated(pod) && !isTrue(pod, ConditionServing):
+		case !IsTrue(pod, corev1.PodReady) || Gated(pod) && !IsTrue(pod, ConditionServing):
 			w.violated("%s is not ready", pod.Name)
 		}
 	}

@@ -140,30 +140,3 @@ func (s PatchStatus) Describe() string {
 	return fmt.Sprintf("Deployment %s: status %d/%d updated, %d available",
 		s.Deployment.Name, s.Status.UpdatedReplicas, s.Status.Replicas, s.Status.AvailableReplicas)
 }
-
-// guarded begins a patch of the object as it was read.
-func guarded(object metav1.Object, operations ...jsonpatch.Operation) []jsonpatch.Operation {
-	guard := jsonpatch.NewOperation("replace", "/metadata/resourceVersion", object.GetResourceVersion())
-	return append([]jsonpatch.Operation{guard}, operations...)
-}
-
-// setEntries sets entries of the map at /metadata/<field>; an empty value removes one.
-func setEntries(field string, have map[string]string, want ...[2]string) []jsonpatch.Operation {
-	var operations []jsonpatch.Operation
-	for _, entry := range want {
-		key, value := entry[0], entry[1]
-		current, has := have[key]
-		switch {
-		case current == value:
-		case value == "" && has:
-			operations = append(operations, jsonpatch.NewOperation("remove", pointer("metadata", field, key), nil))
-		default:
-			operations = append(operations, jsonpatch.NewOperation("add", pointer("metadata", field, key), value))
-		}
-	}
-	if have == nil && len(operations) > 0 {
-		parent := jsonpatch.NewOperation("add", pointer("metadata", field), map[string]string{})
-		return append([]jsonpatch.Operation{parent}, operations...)
-	}
-	return operations
-}

@@ -25,5 +25,5 @@ func Stray(pod *corev1.Pod, now time.Time) (step Step, may bool, wait time.Durat
 // isOwnPuller: nobody made it from a template that has our label.
 func isOwnPuller(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	return pod.Labels[LabelPuller] != "" && (owner == nil || owner.Kind == "Deployment" || owner.Kind == "ControllerRevision")
+	return IsPuller(pod) && (owner == nil || owner.Kind == "Deployment" || owner.Kind == "ControllerRevision")
 }

@@ -47,6 +47,9 @@ func (t Template) MarshalJSON() ([]byte, error) {
 	return t.raw, nil
 }
 
+// DeepCopyInto copies the template, which is shared since it never changes.
+func (t *Template) DeepCopyInto(out *Template) { *out = *t }
+
 // Size is the length of the bytes the template was read from.
 func (t Template) Size() int { return len(t.raw) }
 

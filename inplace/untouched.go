@@ -11,20 +11,21 @@ import (
 // and made them as large and as many as the API server takes.
 
 func (r Rollout) untouched() bool {
-	return !r.Mode.Manages() && len(r.Pull.Pullers) == 0 && r.Recorded == "" &&
-		!slices.ContainsFunc(r.ReplicaSets, marked) && !slices.ContainsFunc(r.Pods, touched)
+	return r.Mode.leaves(r.Pull.Pullers, r.Recorded, r.Pods) && !slices.ContainsFunc(r.ReplicaSets, marked)
 }
 
 func (r DaemonRollout) untouched() bool {
-	return !r.Mode.Manages() && len(r.Pull.Pullers) == 0 && r.Recorded == "" &&
-		!slices.ContainsFunc(r.Revisions, marked) && !slices.ContainsFunc(r.Pods, touched)
+	return r.Mode.leaves(r.Pull.Pullers, r.Recorded, r.Pods) && !slices.ContainsFunc(r.Revisions, marked)
 }
 
-// marked tells whether the revision has a label of ours.
+// leaves: the mode does not manage the workload, and nothing of ours is left but perhaps on its revisions.
+func (m Mode) leaves(pullers []*corev1.Pod, recorded string, pods []*corev1.Pod) bool {
+	return !m.Manages() && len(pullers) == 0 && recorded == "" && !slices.ContainsFunc(pods, touched)
+}
+
+// marked tells whether the revision has a mark of ours.
 func marked[R metav1.Object](revision R) bool {
-	return slices.ContainsFunc([]string{LabelSettling, LabelReleased, LabelWoken, LabelBorrowed, LabelReplicas, LabelSlipped}, func(key string) bool {
-		return revision.GetLabels()[key] != ""
-	})
+	return slices.ContainsFunc(Marks, func(key string) bool { return revision.GetLabels()[key] != "" })
 }
 
 // touched tells whether we have, or may have, left something to do on the pod.

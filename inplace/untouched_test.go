@@ -39,7 +39,7 @@ func TestNothingIsReadOfAStranger(t *testing.T) {
 		for _, revision := range f.Revisions {
 			revision.Data = []byte(`{"spec": {"template": {"spec": 1}}}`)
 		}
-		if verdict := f.Verdict(); verdict.Held || verdict.Revision != nil || verdict.Reasons.Codes()[0] != CodeMode {
+		if verdict := f.Verdict(); verdict.Held || verdict.Target != nil || verdict.Reasons.Codes()[0] != CodeMode {
 			t.Errorf("%q: the verdict on the DaemonSet is %+v", mode, verdict)
 		}
 		if plan := f.Plan(); len(plan.Steps) > 0 || plan.Phase != PhaseNative {

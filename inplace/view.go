@@ -43,16 +43,17 @@ type wish struct{ settling, released, borrowed, slipped string }
 
 func (r Rollout) view() *view {
 	v := &view{Rollout: r, draft: draft{beats: r.Beats}, verdict: r.Verdict(), nodes: byName(r.Nodes), changes: map[*ReplicaSet]Change{}, containers: map[*ReplicaSet][]corev1.Container{}}
+	target, _ := v.verdict.Target.(*ReplicaSet)
 	for _, rs := range r.oldestFirst() {
 		s := &replicaSet{rs: rs}
 		s.wish = wish{settling: rs.Labels[LabelSettling], released: rs.Labels[LabelReleased],
 			borrowed: rs.Labels[LabelBorrowed], slipped: rs.Labels[LabelSlipped]}
-		if rs == v.verdict.Target {
+		if rs == target {
 			v.target = s
 		}
 		v.sets = append(v.sets, s)
 	}
-	if target := v.verdict.Target; target != nil {
+	if target != nil {
 		v.rehearsed = r.Rehearsal.of(target.UID, target.Spec.Template, v.containersOf(target))
 		v.whyAlone = whyAlone(target.Spec.Template.typed().Spec, v.rehearsed.Claim)
 	}
@@ -79,13 +80,12 @@ func (v *view) ownerOf(pod *corev1.Pod) *replicaSet {
 
 // changeFrom is what pods with that ReplicaSet's template need to become the target's; nothing as long as there is no target.
 func (v *view) changeFrom(rs *ReplicaSet) Change {
-	target := v.verdict.Target
-	if target == nil || target == rs {
+	if v.target == nil || v.target.rs == rs {
 		return Change{}
 	}
 	change, known := v.changes[rs]
 	if !known {
-		change = Compare(rs.Spec.Template, target.Spec.Template, v.Rules)
+		change = Compare(rs.Spec.Template, v.target.rs.Spec.Template, v.Rules)
 		v.changes[rs] = change
 	}
 	return change
@@ -119,7 +119,7 @@ func (s *replicaSet) unready() int {
 func (s *replicaSet) safe() int { return min(s.available(), s.size()) }
 
 // observed: its controller knows its replicas.
-func (s *replicaSet) observed() bool { return s.rs.Status.ObservedGeneration >= s.rs.Generation }
+func (s *replicaSet) observed() bool { return observed(s.rs) }
 
 // seen: its controller knows its replicas and its pods.
 func (s *replicaSet) seen() bool {
@@ -127,7 +127,7 @@ func (s *replicaSet) seen() bool {
 }
 
 // inUse: it has or wants pods.
-func (s *replicaSet) inUse() bool { return s.size() > 0 || s.rs.Status.Replicas > 0 || len(s.pods) > 0 }
+func (s *replicaSet) inUse() bool { return inUse(s.rs) || len(s.pods) > 0 }
 
 func (v *view) desired() int { return int(desired(v.Deployment)) }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,7 +57,7 @@ func (r Reader) DaemonSet(ctx context.Context, key types.NamespacedName) (*inpla
 
 // DaemonSetOf reads the DaemonSet that controls the pod; nil if there is none with the UID its reference names.
 func (r Reader) DaemonSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.DaemonSet, error) {
-	return findController[inplace.DaemonSet](ctx, r, pod, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))
+	return findController[inplace.DaemonSet](ctx, r, pod, "DaemonSet")
 }
 
 // DaemonRolloutOf reads what belongs to the given DaemonSet, which may be one that is not stored yet, without nodes.
@@ -167,7 +166,7 @@ func wakingDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Waking, e
 	for i := range daemonSets.Items {
 		daemonSet := &daemonSets.Items[i]
 		all = append(all, &inplace.DaemonRollout{DaemonSet: daemonSet, Revisions: revisionsOf[daemonSet.UID],
-			Pods: of.pods[daemonSet.UID], Mode: inplace.ModeOf(of.labels, daemonSet.Labels), Now: of.now})
+			Pods: of.pods[daemonSet.UID], Mode: of.modeOf(daemonSet), Now: of.now})
 	}
 	return all, nil
 }

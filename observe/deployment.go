@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -78,12 +77,12 @@ func (r Reader) ReplicaSet(ctx context.Context, key types.NamespacedName) (*inpl
 
 // DeploymentOf reads the Deployment that controls the ReplicaSet; nil if there is none with the UID its reference names.
 func (r Reader) DeploymentOf(ctx context.Context, rs *inplace.ReplicaSet) (*inplace.Deployment, error) {
-	return findController[inplace.Deployment](ctx, r, rs, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	return findController[inplace.Deployment](ctx, r, rs, "Deployment")
 }
 
 // ReplicaSetOf reads the ReplicaSet that controls the pod; nil if there is none with the UID its reference names.
 func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.ReplicaSet, error) {
-	return findController[inplace.ReplicaSet](ctx, r, pod, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
+	return findController[inplace.ReplicaSet](ctx, r, pod, "ReplicaSet")
 }
 
 // RolloutOf reads what belongs to the given Deployment, which may be one that is not stored yet.
@@ -124,7 +123,7 @@ func wakingDeployments(ctx context.Context, r Reader, of namespaced) ([]Waking, 
 	for i := range list.Items {
 		deployment := &list.Items[i]
 		rollout := &inplace.Rollout{Deployment: deployment, ReplicaSets: replicaSetsOf[deployment.UID],
-			Mode: inplace.ModeOf(of.labels, deployment.Labels), Now: of.now}
+			Mode: of.modeOf(deployment), Now: of.now}
 		for _, replicaSet := range rollout.ReplicaSets {
 			rollout.Pods = append(rollout.Pods, of.pods[replicaSet.UID]...)
 		}

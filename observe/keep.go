@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +17,7 @@ import (
 // server what was kept as a stub; what Keep knows of namespaces therefore only has to be right most of the time.
 type Keep struct {
 	rules    inplace.Rules
-	excluded []string
+	excluded Excluded
 
 	lock    sync.RWMutex
 	managed map[string]bool
@@ -51,7 +50,7 @@ func (k *Keep) Namespace(object any) (any, error) {
 func (k *Keep) note(namespace *corev1.Namespace) {
 	k.lock.Lock()
 	defer k.lock.Unlock()
-	if inplace.ModeOf(namespace.Labels, nil).Manages() && !slices.Contains(k.excluded, namespace.Name) {
+	if k.excluded.modeOf(namespace, nil).Manages() {
 		k.managed[namespace.Name] = true
 	} else {
 		delete(k.managed, namespace.Name)

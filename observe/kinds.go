@@ -27,6 +27,15 @@ type Kind struct {
 	waking func(ctx context.Context, r Reader, of namespaced) ([]Waking, error)
 }
 
+// NameOf returns the name of the object's controller if that is of this kind, else nothing.
+func (k Kind) NameOf(object metav1.Object) string {
+	owner := controllerOfKind(object, k.Workload.Name)
+	if owner == nil {
+		return ""
+	}
+	return owner.Name
+}
+
 // Type is a type of objects of which the cache may keep stubs only.
 type Type struct {
 	// Name is the kind, as owner references name it.
@@ -65,7 +74,7 @@ func typeOf[T any, P object[T]](
 			return stub(of, stubMeta(of, size))
 		},
 		controllerOf: func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error) {
-			found, err := findController[T, P](ctx, r, controlled, GroupVersion.WithKind(name))
+			found, err := findController[T, P](ctx, r, controlled, name)
 			if found == nil || err != nil {
 				return nil, err
 			}
@@ -114,8 +123,7 @@ func typeFor(object client.Object) *Type {
 	return nil
 }
 
-// isOf tells whether a revision belongs to a workload of some kind, as far as its owner's kind says.
+// isOf tells whether a revision belongs to a workload of some kind.
 func isOf(revision client.Object) bool {
-	owner := metav1.GetControllerOfNoCopy(revision)
-	return owner != nil && slices.ContainsFunc(Kinds, func(kind Kind) bool { return kind.Workload.Name == owner.Kind && kind.Revision.is(revision) })
+	return slices.ContainsFunc(Kinds, func(kind Kind) bool { return kind.Revision.is(revision) && kind.NameOf(revision) != "" })
 }

@@ -25,10 +25,15 @@ type Waking interface{ Wake() []inplace.Step }
 
 // namespaced is what rollouts of a namespace have in common.
 type namespaced struct {
-	name   string
-	labels map[string]string
-	pods   map[types.UID][]*corev1.Pod // by the UID of what controls them
-	now    time.Time
+	name     string
+	labels   map[string]string
+	excluded Excluded
+	pods     map[types.UID][]*corev1.Pod // by the UID of what controls them
+	now      time.Time
+}
+
+func (of namespaced) modeOf(workload client.Object) inplace.Mode {
+	return of.excluded.modeOf(&metav1.ObjectMeta{Name: of.name, Labels: of.labels}, workload.GetLabels())
 }
 
 // list fills the lists.
@@ -47,7 +52,7 @@ func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
 	if err := r.Get(ctx, types.NamespacedName{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
 		return Namespace{}, fmt.Errorf("read namespace %s: %w", name, err)
 	}
-	of := namespaced{name: name, labels: namespace.Labels}
+	of := namespaced{name: name, labels: namespace.Labels, excluded: r.ExcludedNamespaces}
 	var pods corev1.PodList
 	if err := of.list(ctx, r, &pods); err != nil {
 		return Namespace{}, err
@@ -69,8 +74,8 @@ func byController[T any, P object[T]](items []T) map[types.UID][]P {
 	sorted := map[types.UID][]P{}
 	for i := range items {
 		item := P(&items[i])
-		if owner := metav1.GetControllerOfNoCopy(item); owner != nil {
-			sorted[owner.UID] = append(sorted[owner.UID], item)
+		if uid := controllerOf(item); uid != "" {
+			sorted[uid] = append(sorted[uid], item)
 		}
 	}
 	return sorted

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,7 +68,7 @@ func (r Reader) nodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node
 // RevisionOf reads the ControllerRevision that controls the pod, as that of a DaemonSet controls its pullers; nil if there is
 // none with the UID its reference names.
 func (r Reader) RevisionOf(ctx context.Context, pod *corev1.Pod) (*inplace.ControllerRevision, error) {
-	return findController[inplace.ControllerRevision](ctx, r, pod, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))
+	return findController[inplace.ControllerRevision](ctx, r, pod, "ControllerRevision")
 }
 
 // Quotas reads the ResourceQuotas of a namespace; never nil. No cache has them.

@@ -18,9 +18,8 @@ import (
 // Reader reads snapshots for package inplace. Every error is one of the underlying client.Reader, with what was read.
 type Reader struct {
 	client.Reader
-	Rules inplace.Rules
-	// ExcludedNamespaces are never managed, whatever their labels say: kube-system and Stayput's own.
-	ExcludedNamespaces []string
+	Rules              inplace.Rules
+	ExcludedNamespaces Excluded
 	// Indexed says that the underlying reader is a cache that Index was called for, and whose objects went through Keep. Any other
 	// reader lists by the workload's label selector, as the API server knows no such index.
 	Indexed bool
@@ -33,6 +32,19 @@ type Reader struct {
 
 	podless, nodeless bool
 }
+
+// Excluded names the namespaces that are never managed, whatever their labels say: kube-system and Stayput's own.
+type Excluded []string
+
+// modeOf returns the mode of a workload with these labels in the namespace.
+func (e Excluded) modeOf(namespace metav1.Object, workloadLabels map[string]string) inplace.Mode {
+	if e.has(namespace.GetName()) {
+		return inplace.ModeNone
+	}
+	return inplace.ModeOf(namespace.GetLabels(), workloadLabels)
+}
+
+func (e Excluded) has(namespace string) bool { return slices.Contains(e, namespace) }
 
 // WithoutPods returns a Reader whose rollouts have no Pods: cheaper, and all that a Verdict needs.
 func (r Reader) WithoutPods() Reader {
@@ -54,14 +66,14 @@ func (r Reader) Mode(ctx context.Context, namespace string, workloadLabels map[s
 
 // policy returns what the labels of the namespace and of a workload in it say.
 func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map[string]string) (inplace.Mode, inplace.Settings, error) {
-	if slices.Contains(r.ExcludedNamespaces, namespace) {
+	if r.ExcludedNamespaces.has(namespace) { // not even read
 		return inplace.ModeNone, inplace.Settings{}, nil
 	}
 	var ns corev1.Namespace
 	if err := r.Get(ctx, types.NamespacedName{Name: namespace}, &ns); err != nil {
 		return inplace.ModeNone, inplace.Settings{}, fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
-	return inplace.ModeOf(ns.Labels, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
+	return r.ExcludedNamespaces.modeOf(&ns, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
 }
 
 // orders are how the update of a workload is to be made: by labels, and by the record of one that was given back.
@@ -110,10 +122,19 @@ type object[T any] interface {
 	client.Object
 }
 
-// findController reads the controller of an object if it is of that group and kind; nil if not, or if it is gone.
-func findController[T any, P object[T]](ctx context.Context, r Reader, of client.Object, kind schema.GroupVersionKind) (P, error) {
-	owner := metav1.GetControllerOfNoCopy(of)
-	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != kind.GroupKind() {
+// controllerOfKind returns the reference to the controller of an object if it is of that kind of ours; nil if not.
+func controllerOfKind(object metav1.Object, kind string) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != GroupVersion.WithKind(kind).GroupKind() {
+		return nil
+	}
+	return owner
+}
+
+// findController reads the controller of an object if it is of that kind of ours; nil if not, or if it is gone.
+func findController[T any, P object[T]](ctx context.Context, r Reader, of client.Object, kind string) (P, error) {
+	owner := controllerOfKind(of, kind)
+	if owner == nil {
 		return nil, nil
 	}
 	found, err := find[T, P](ctx, r, types.NamespacedName{Namespace: of.GetNamespace(), Name: owner.Name})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unique"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,11 +27,9 @@ const (
 )
 
 // stubLabels have values that the API server keeps short.
-var stubLabels = []string{
-	inplace.LabelUpdate, inplace.LabelSettling, inplace.LabelReleased, inplace.LabelWoken, inplace.LabelBorrowed, inplace.LabelReplicas, inplace.LabelSlipped,
-	inplace.LabelPuller,
-	"pod-template-hash", "controller-revision-hash",
-}
+var stubLabels = append([]string{
+	inplace.LabelUpdate, inplace.LabelPuller, appsv1.DefaultDeploymentUniqueLabelKey, appsv1.DefaultDaemonSetUniqueLabelKey,
+}, inplace.Marks...)
 
 // stubSize returns the size of the object that a stub in the cache stands for; not ok if it is no stub.
 func stubSize(object client.Object) (size int, ok bool) {

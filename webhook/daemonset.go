@@ -61,11 +61,7 @@ func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *c
 	if rollout == nil || err != nil {
 		return false, err
 	}
-	var target metav1.Object
-	if revision := rollout.Target(); revision != nil {
-		target = revision
-	}
-	rollout.HeldSince = h.heldSince(rollout.DaemonSet, target, rollout.Now)
+	rollout.HeldSince = h.heldSince(rollout.DaemonSet, inplace.TargetOf(rollout.Target()), rollout.Now)
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil

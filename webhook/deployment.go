@@ -4,7 +4,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
@@ -85,9 +84,5 @@ func (h Handlers) markHolds(ctx context.Context, rs *inplace.ReplicaSet) (bool, 
 // holds tells whether native writes are held while the Deployment's pods are moved.
 func (h Handlers) holds(rollout *inplace.Rollout) bool {
 	verdict := rollout.Verdict()
-	var target metav1.Object
-	if verdict.Target != nil {
-		target = verdict.Target
-	}
-	return verdict.Held && h.lasts(rollout.Deployment, target)
+	return verdict.Held && h.lasts(rollout.Deployment, verdict.Target)
 }

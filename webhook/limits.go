@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
@@ -88,12 +89,5 @@ func (h Handlers) manages(ctx context.Context, namespace string) (bool, error) {
 		}
 		mode, err = h.Live.Mode(ctx, namespace, nil)
 	}
-	return mode.Manages(), ignoreNotFound(err)
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return mode.Manages(), client.IgnoreNotFound(err)
 }

@@ -27,9 +27,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	if managed, err := h.managed(ctx, pod); err != nil || !managed {
 		return allow(), err
 	}
-	operations := setAnnotation(pod.Annotations, inplace.AnnotationMove, "")
-	operations = append(operations, setAnnotation(pod.Annotations, inplace.AnnotationBorrowed, "")...)
-	return patch(gated, append(operations, inplace.AddGate(pod)...)), nil
+	return patch(gated, append(inplace.Unmoved(pod), inplace.AddGate(pod)...)), nil
 }
 
 // managed asks the cache, and the API server only about a workload too new for the cache.

@@ -2,12 +2,9 @@ package webhook
 
 import (
 	"context"
-	"fmt"
 
-	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
@@ -28,26 +25,9 @@ func (h Handlers) mutatePodStatus(_ context.Context, req admission.Request) (ans
 		return allow(), err
 	}
 	writer := inplace.WriterOf(inplace.UserIn(h.Hold.Namespace), req.UserInfo.Username, req.UserInfo.Groups, sent.Spec.NodeName)
-	operations := setConditions(sent.Status.Conditions, inplace.StoredConditions(old, sent, writer))
+	operations := inplace.SetConditions(sent.Status.Conditions, inplace.StoredConditions(old, sent, writer))
 	if len(operations) == 0 {
 		return allow(), nil
 	}
 	return patch(corrected, operations), nil
-}
-
-// setConditions returns the operations that make the conditions of a pod's status others, in the same order, with new ones at the end.
-func setConditions(sent, stored []corev1.PodCondition) []jsonpatch.Operation {
-	if len(sent) == 0 && len(stored) > 0 {
-		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/status/conditions", stored)}
-	}
-	var operations []jsonpatch.Operation
-	for i, condition := range stored {
-		switch {
-		case i >= len(sent):
-			operations = append(operations, jsonpatch.NewOperation("add", "/status/conditions/-", condition))
-		case !equality.Semantic.DeepEqual(sent[i], condition):
-			operations = append(operations, jsonpatch.NewOperation("replace", fmt.Sprintf("/status/conditions/%d", i), condition))
-		}
-	}
-	return operations
 }

@@ -25,8 +25,7 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 		return allow(), err
 	}
 	rs.Namespace = req.Namespace
-	operations := withoutLabels(rs.Labels, inplace.LabelSettling, inplace.LabelReleased, inplace.LabelBorrowed,
-		inplace.LabelWoken, inplace.LabelReplicas, inplace.LabelSlipped)
+	operations := inplace.Unmarked(rs)
 	empty, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
 		return receives(ctx, reader, rs)
 	})

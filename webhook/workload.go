@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-openapi/jsonpointer"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +50,7 @@ func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (an
 		}
 		decision, warnings = judged.text, judged.warnings()
 	}
-	response := patch(notOurs, setAnnotation(now.Annotations, inplace.AnnotationDecision, decision))
+	response := patch(notOurs, inplace.Decide(now, decision))
 	response.Warnings = warnings
 	return response, nil
 }
@@ -169,7 +170,7 @@ func fieldPath(reason inplace.Reason) *field.Path {
 		case err == nil:
 			path = path.Index(index)
 		case strings.ContainsAny(token, "~./-"): // no field has such a name, but the keys of maps do
-			path = path.Key(unescape.Replace(token))
+			path = path.Key(jsonpointer.Unescape(token))
 		default:
 			path = path.Child(token)
 		}

@@ -2,13 +2,11 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/stayput/stayput/controller/write"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -45,13 +43,9 @@ func (g *Gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 
 // open opens the gate. On a newer version of the pod the event that brings it brings us back.
 func (g *Gates) open(ctx context.Context, pod *corev1.Pod, now time.Time) error {
-	body, err := json.Marshal(inplace.OpenGate(pod, now).Operations)
-	if err != nil {
-		return err
-	}
 	target := &corev1.Pod{}
 	target.Namespace, target.Name = pod.Namespace, pod.Name
-	err = g.Client.Status().Patch(ctx, target, client.RawPatch(types.JSONPatchType, body), write.FieldOwner)
+	err := g.Client.Status().Patch(ctx, target, write.Operations(inplace.OpenGate(pod, now).Operations), write.FieldOwner)
 	if write.IsOutdated(err) {
 		return nil
 	}

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 )
 
@@ -49,7 +48,7 @@ func TestGatesOpenNewbornPods(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if open := kinds.IsTrue(c.Pod(key), inplace.ConditionServing); open != test.open || g.Prober.Ready() != test.open {
+			if open := inplace.IsTrue(c.Pod(key), inplace.ConditionServing); open != test.open || g.Prober.Ready() != test.open {
 				t.Errorf("open %t, ready %t; want %t", open, g.Prober.Ready(), test.open)
 			}
 			if waits := result.RequeueAfter > 0; waits == test.open {

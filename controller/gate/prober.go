@@ -9,12 +9,12 @@ import (
 
 	"github.com/stayput/stayput/controller/write"
 
+	"gomodules.xyz/jsonpatch/v2"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	corev1 "k8s.io/api/core/v1"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -124,8 +124,8 @@ func (p *Prober) gatedPods(ctx context.Context) ([]*corev1.Pod, error) {
 func (p *Prober) dryRun(ctx context.Context, pod *corev1.Pod) error {
 	target := &corev1.Pod{}
 	target.Namespace, target.Name = pod.Namespace, pod.Name
-	body := fmt.Sprintf(`[{"op":"test","path":"/metadata/uid","value":%q}]`, pod.UID)
-	return p.Client.Status().Patch(ctx, target, client.RawPatch(types.JSONPatchType, []byte(body)), client.DryRunAll, write.FieldOwner)
+	same := write.Operations{jsonpatch.NewOperation("test", "/metadata/uid", pod.UID)}
+	return p.Client.Status().Patch(ctx, target, same, client.DryRunAll, write.FieldOwner)
 }
 
 // mayWrite asks the API server whether we may patch the status of pods.

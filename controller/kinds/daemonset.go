@@ -49,7 +49,7 @@ func (d DaemonSet) Asks() Asks {
 func (d DaemonSet) Done() bool { return !d.Unfinished() && isRolledOut(d.DaemonRollout.DaemonSet) }
 
 // Fresh implements Rollout.
-func (d DaemonSet) Fresh(inplace.Plan) bool { return !d.Begun() }
+func (d DaemonSet) Fresh() bool { return !d.Begun() }
 
 // Overdue is false: DaemonSets have no deadline.
 func (d DaemonSet) Overdue() bool { return false }

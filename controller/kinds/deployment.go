@@ -3,10 +3,8 @@ package kinds
 import (
 	"context"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -28,7 +26,7 @@ var Deployments = Kind{
 	Nodes: nodeTurns,
 	Finished: func(workload client.Object) bool {
 		deployment, ok := workload.(*inplace.Deployment)
-		return ok && isComplete(deployment)
+		return ok && inplace.Complete(deployment, deployment.Status)
 	},
 }
 
@@ -52,24 +50,15 @@ func (d Deployment) Asks() Asks {
 }
 
 // Done implements Rollout.
-func (d Deployment) Done() bool { return len(d.Sources()) == 0 && isComplete(d.Rollout.Deployment) }
+func (d Deployment) Done() bool {
+	return len(d.Sources()) == 0 && inplace.Complete(d.Rollout.Deployment, d.Rollout.Deployment.Status)
+}
 
 // Fresh implements Rollout.
-func (d Deployment) Fresh(plan inplace.Plan) bool { return plan.Verdict.Target.Status.Replicas == 0 }
-
-// Overdue tells whether the status says that the rollout has made no progress for too long.
-func (d Deployment) Overdue() bool {
-	for _, c := range d.Rollout.Deployment.Status.Conditions {
-		if c.Type == appsv1.DeploymentProgressing {
-			return c.Status == corev1.ConditionFalse && c.Reason == "ProgressDeadlineExceeded"
-		}
-	}
-	return false
+func (d Deployment) Fresh() bool {
+	target := d.Target()
+	return target != nil && target.Status.Replicas == 0
 }
 
-// isComplete is the native meaning of a finished rollout (pkg/controller/deployment/util, DeploymentComplete).
-func isComplete(deployment *inplace.Deployment) bool {
-	desired, status := ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status
-	return status.ObservedGeneration >= deployment.Generation &&
-		status.UpdatedReplicas == desired && status.Replicas == desired && status.AvailableReplicas == desired
-}
+// Overdue implements Rollout.
+func (d Deployment) Overdue() bool { return inplace.Overdue(d.Rollout.Deployment) }

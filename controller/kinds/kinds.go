@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -31,15 +30,6 @@ type Kind struct {
 	Nodes predicate.Predicate
 	// Finished tells whether the native controller is done with a workload.
 	Finished func(workload client.Object) bool
-}
-
-// NameOf returns the name of the object's controller if that is of this kind, else nothing.
-func (k Kind) NameOf(object metav1.Object) string {
-	owner := metav1.GetControllerOfNoCopy(object)
-	if owner == nil || owner.Kind != k.Workload.Name || owner.APIVersion != observe.GroupVersion.String() {
-		return ""
-	}
-	return owner.Name
 }
 
 // Source reads one workload with everything that belongs to it, nil if it is gone.
@@ -70,7 +60,7 @@ type Rollout interface {
 	// Overdue tells whether the native controller says that there has been no progress for too long.
 	Overdue() bool
 	// Fresh tells whether no pod has come to the target yet.
-	Fresh(plan inplace.Plan) bool
+	Fresh() bool
 }
 
 // Asks are the places of what a plan needs to know.

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 )
@@ -50,10 +49,10 @@ func TestFarewellOpensWhatTheLeaderClosed(t *testing.T) {
 		if err != nil || done != wantDone {
 			t.Errorf("done %t, error %v; want %t", done, err, wantDone)
 		}
-		if open := kinds.IsTrue(c.Pod(unpatched), inplace.ConditionServing); open != wantUnpatched {
+		if open := inplace.IsTrue(c.Pod(unpatched), inplace.ConditionServing); open != wantUnpatched {
 			t.Errorf("the gate of the pod not patched is open: %t, want %t", open, wantUnpatched)
 		}
-		if open := kinds.IsTrue(c.Pod(patched), inplace.ConditionServing); open != wantPatched {
+		if open := inplace.IsTrue(c.Pod(patched), inplace.ConditionServing); open != wantPatched {
 			t.Errorf("the gate of the patched pod is open: %t, want %t", open, wantPatched)
 		}
 	}
@@ -82,7 +81,7 @@ func TestFarewellGoesOnAfterAnError(t *testing.T) {
 		t.Error(err)
 	}
 	for _, pod := range []types.NamespacedName{failing, other} {
-		if !kinds.IsTrue(c.Pod(pod), inplace.ConditionServing) {
+		if !inplace.IsTrue(c.Pod(pod), inplace.ConditionServing) {
 			t.Errorf("the gate of pod %s is closed", pod.Name)
 		}
 	}

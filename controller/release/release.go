@@ -153,7 +153,7 @@ func (r releaser) openGates(ctx context.Context) (done bool, err error) {
 	var failed []error
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if pod.DeletionTimestamp != nil || !inplace.Gated(pod) || kinds.IsTrue(pod, inplace.ConditionServing) {
+		if pod.DeletionTimestamp != nil || !inplace.Gated(pod) || inplace.IsTrue(pod, inplace.ConditionServing) {
 			continue
 		}
 		step, may := inplace.Reopen(pod, time.Now())

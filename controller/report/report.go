@@ -207,15 +207,7 @@ func (n news) begun() {
 }
 
 // target is the revision all pods are to have; nil as long as nobody has made it.
-func (n news) target() metav1.Object {
-	switch verdict := n.plan.Verdict; {
-	case verdict.Target != nil:
-		return verdict.Target
-	case verdict.Revision != nil:
-		return verdict.Revision
-	}
-	return nil
-}
+func (n news) target() metav1.Object { return n.plan.Verdict.Target }
 
 // settling tells whether the revision is marked, and whether it is so just now.
 func (n news) settling(revision metav1.Object) (now, settling bool) {
@@ -306,7 +298,7 @@ func (n news) absences() {
 		return
 	}
 	for _, pod := range n.Pods {
-		ready := kinds.IsTrue(pod, corev1.PodReady)
+		ready := inplace.IsTrue(pod, corev1.PodReady)
 		since, away := known.away[pod.UID]
 		switch {
 		case !ready && !away && n.isOurs(pod):
@@ -378,7 +370,7 @@ func (n news) recreated() {
 	}
 	n.failed(n.key, reasons[0].Code)
 	n.recreates[n.key] = target.GetUID()
-	isNews := n.rollout.Fresh(n.plan) || reasons[0].Code == inplace.CodeUnderWay
+	isNews := n.rollout.Fresh() || reasons[0].Code == inplace.CodeUnderWay
 	if isNews && n.Mode.Manages() && reasons[0].Code != inplace.CodeReleased {
 		n.event(n.Workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
 	}

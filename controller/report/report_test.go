@@ -68,7 +68,7 @@ func (s *story) apply(writes []write.Done) {
 
 func (s *story) report(plan inplace.Plan, writes ...write.Done) {
 	if plan.Verdict.Target == nil {
-		plan.Verdict.Target = s.Seen.Target()
+		plan.Verdict.Target = inplace.TargetOf(s.Seen.Target())
 	}
 	s.reporter.Report(kinds.Deployment{Rollout: s.Seen}, plan, writes)
 	s.apply(writes)

@@ -209,15 +209,22 @@ func (p statusPatcher) Patch(ctx context.Context, object client.Object, patch cl
 	return p.client.Status().Patch(ctx, object, patch, subresource)
 }
 
+// Operations are a patch as client.Client takes it.
+type Operations []jsonpatch.Operation
+
+// Type implements client.Patch.
+func (Operations) Type() types.PatchType { return types.JSONPatchType }
+
+// Data implements client.Patch.
+func (o Operations) Data(client.Object) ([]byte, error) {
+	return json.Marshal([]jsonpatch.Operation(o))
+}
+
 // patch applies the operations to the object, which they guard by its resourceVersion.
 func (w Writer) patch(ctx context.Context, step inplace.Step, to patcher, before, after client.Object, operations []jsonpatch.Operation) (Done, error) {
-	body, err := json.Marshal(operations)
-	if err != nil {
-		return Done{}, fmt.Errorf("encoding the patch: %w", err)
-	}
 	after.SetNamespace(before.GetNamespace())
 	after.SetName(before.GetName())
-	if err := to.Patch(ctx, after, client.RawPatch(types.JSONPatchType, body), FieldOwner); err != nil {
+	if err := to.Patch(ctx, after, Operations(operations), FieldOwner); err != nil {
 		return Done{}, w.judge(ctx, before, err)
 	}
 	return Done{Step: step, Before: before, After: after}, nil
