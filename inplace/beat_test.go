@@ -200,7 +200,7 @@ func TestSurplusPasses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := twoOfFour(nil, nil, nil, nil)
 			c.change(r.ReplicaSets[0], r.ReplicaSets[1])
-			if passes := r.SurplusPasses(c.of); passes != c.passes {
+			if passes := SurplusPasses(c.of, r.ReplicaSets, r.Pods, r.Target()); passes != c.passes {
 				t.Errorf("the surplus passes: %t, want %t", passes, c.passes)
 			}
 		})

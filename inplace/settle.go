@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Annotations the Deployment controller keeps on ReplicaSets; pkg/controller/deployment/util/deployment_util.go.
@@ -115,32 +113,6 @@ const clockSkew = 10 * time.Second
 func (s *replicaSet) bornSince(target *replicaSet) bool {
 	began := startedAt(target.rs.Labels[LabelSettling]).Add(-clockSkew)
 	return slices.ContainsFunc(s.pods, func(m *member) bool { return !m.pod.CreationTimestamp.Time.Before(began) })
-}
-
-// SurplusPasses tells whether pods of the ReplicaSet are too many only until our next step: its controller need not tell anything before. Pods that
-// leave have been told of when their ReplicaSet was lowered; of those that have come to the target, the ReplicaSets tell that they have left.
-func (r Rollout) SurplusPasses(name string) bool {
-	at := slices.IndexFunc(r.ReplicaSets, func(rs *ReplicaSet) bool { return rs.Name == name })
-	if at < 0 {
-		return false
-	}
-	one, pods := r.ReplicaSets[at], r.livePods()
-	tooMany := func(rs *ReplicaSet) bool { return pods[rs.UID] > int(replicas(rs)) }
-	told := func(rs *ReplicaSet) bool { return observed(rs) && int(rs.Status.Replicas) >= pods[rs.UID] }
-	untold := func(rs *ReplicaSet) bool { return rs != one && tooMany(rs) && !told(rs) }
-	passes := told(one) || observed(one) && one == r.Target() && !slices.ContainsFunc(r.ReplicaSets, untold)
-	return Settling(one) && tooMany(one) && passes
-}
-
-// livePods counts those of each ReplicaSet.
-func (r Rollout) livePods() map[types.UID]int {
-	count := map[types.UID]int{}
-	for _, pod := range r.Pods {
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && live(pod) {
-			count[owner.UID]++
-		}
-	}
-	return count
 }
 
 // anyDrainsSoon: another pod may move along with those that are drained.

@@ -129,7 +129,7 @@ func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) boo
 func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		rollout := h.cachedRollout(ctx, h.Cached, ownerOf(pod))
-		return rollout != nil && rollout.SurplusPasses(ownerOf(pod).Name)
+		return rollout != nil && inplace.SurplusPasses(ownerOf(pod).Name, rollout.ReplicaSets, rollout.Pods, rollout.Target())
 	}
 }
 
