@@ -38,7 +38,7 @@ func (m *member) advance(target *ReplicaSet, now time.Time) PatchPod {
 
 // goBack makes the pod again what its identity says.
 func (m *member) goBack(now time.Time) PatchPod {
-	rs, w := m.owner.rs, write{m.back, endsBack}
+	rs, w := m.owner.rs, write{does: m.back, ends: endsBack}
 	mark := m.move.next(m.pod, rs.Labels[labelTemplateHash], m.move.Containers, w.does, now)
 	return m.patch(w, mark, nil, fmt.Sprintf("images of %s, %s", rs.Name, w.does))
 }

@@ -90,10 +90,10 @@ func furnished(name, node string, seed int64) *corev1.Pod {
 }
 
 // written is what a plan writes, a line for each step.
-func written(t *testing.T, steps []inplace.Step) []string {
+func written(t *testing.T, all []inplace.Step) []string {
 	t.Helper()
 	var lines []string
-	for _, step := range steps {
+	for _, step := range all {
 		var body any
 		switch s := step.(type) {
 		case inplace.PatchPod:

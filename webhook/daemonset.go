@@ -14,8 +14,8 @@ import (
 // daemonSetController is the native controller of DaemonSets.
 const daemonSetController = "system:serviceaccount:kube-system:daemon-set-controller"
 
-// daemonSets have their native controller create and delete pods.
-var daemonSets = kind{
+// daemonSetKind: they have their native controller create and delete pods.
+var daemonSetKind = kind{
 	Kind:      observe.DaemonSets,
 	podsBy:    daemonSetController,
 	judgeEdit: Handlers.judgeDaemonSet,

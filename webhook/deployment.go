@@ -16,8 +16,8 @@ const (
 	replicaSetController = "system:serviceaccount:kube-system:replicaset-controller"
 )
 
-// deployments have their own native controller scale, clean up and report, and that of ReplicaSets create and delete pods.
-var deployments = kind{
+// deploymentKind: they have their own native controller scale, clean up and report, and that of ReplicaSets create and delete pods.
+var deploymentKind = kind{
 	Kind:      observe.Deployments,
 	podsBy:    replicaSetController,
 	judgeEdit: Handlers.judgeDeployment,

@@ -12,7 +12,7 @@ import (
 )
 
 // kinds are the kinds of workloads whose edits and native writes are judged.
-var kinds = []kind{deployments, daemonSets}
+var kinds = []kind{deploymentKind, daemonSetKind}
 
 // kind is what the webhooks do about one kind of workload. The users whose writes are held only exist under kube-controller-manager
 // --use-service-account-credentials; without it no write is ours and every update is native.

@@ -96,7 +96,7 @@ func TestKindsOfRequestsMakeNoSeries(t *testing.T) {
 	for i := range 10 {
 		for _, path := range paths {
 			for _, user := range []string{deploymentController, replicaSetController, daemonSetController} {
-				req := edit(t, deployment(t, v2Template), deployment(t, v1Template))
+				req := editing(t, deployment(t, v2Template), deployment(t, v1Template))
 				req.Kind.Kind, req.UserInfo.Username = fmt.Sprintf("Invented%d", i), user
 				req.Object.Raw, req.OldObject.Raw = []byte(`"nothing"`), []byte(`"nothing"`)
 				ask(t, server, path, req)
@@ -162,7 +162,7 @@ func forged(t *testing.T) []admission.Request {
 	status := request(t, deploymentController, admissionv1.Update, v2, v1)
 	status.SubResource = "status"
 	return []admission.Request{
-		edit(t, v2, v1),
+		editing(t, v2, v1),
 		status,
 		request(t, deploymentController, admissionv1.Update, revision(t, "web-1", v1Template, "2"), first),
 		request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil),
@@ -177,7 +177,7 @@ func TestFewNamespacesAreReadForStrangers(t *testing.T) {
 	var live reads
 	server := served(handlers(t, reader(t), live.counting(t)))
 	for i := range requests {
-		req := edit(t, deployment(t, v2Template), deployment(t, v1Template))
+		req := editing(t, deployment(t, v2Template), deployment(t, v1Template))
 		req.Namespace = fmt.Sprintf("invented-%d", i)
 		if response := ask(t, server, "/validate-workload", req); !response.Allowed {
 			t.Fatalf("denied: %v", response.Result)
@@ -191,7 +191,7 @@ func TestFewNamespacesAreReadForStrangers(t *testing.T) {
 // People label a namespace and edit at once, before our cache has heard of it.
 func TestJustLabelledNamespaceIsJudged(t *testing.T) {
 	h := handlers(t, reader(t, namespace("")), running(t, inplace.ModeInPlaceOnly))
-	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
+	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
 	if response := ask(t, served(h), "/validate-in-place-only", req); response.Allowed || response.Result.Reason != metav1.StatusReasonInvalid {
 		t.Errorf("answered %+v, want a rejection", response)
 	}
@@ -199,7 +199,7 @@ func TestJustLabelledNamespaceIsJudged(t *testing.T) {
 
 func TestNamespaceThatCannotBeReadIsNoPermission(t *testing.T) {
 	h := handlers(t, reader(t), broken(t))
-	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
+	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
 	if response := ask(t, served(h), "/validate-in-place-only", req); response.Allowed || response.Result.Code != http.StatusServiceUnavailable {
 		t.Errorf("answered %+v, want a denial with 503", response)
 	}
@@ -219,12 +219,12 @@ func TestSelectorOfRequestIsNotUsed(t *testing.T) {
 		path    string
 		request admission.Request
 	}{
-		"mutation":             {"/mutate-workload", edit(t, wide, deployment(t, v1Template))},
-		"validation":           {"/validate-workload", edit(t, wide, deployment(t, v1Template))},
+		"mutation":             {"/mutate-workload", editing(t, wide, deployment(t, v1Template))},
+		"validation":           {"/validate-workload", editing(t, wide, deployment(t, v1Template))},
 		"DaemonSet":            {"/validate-workload", request(t, "jane", admissionv1.Update, wideDaemons, daemonSet(t, v1Template))},
 		"status":               {"/validate-status", status},
-		"of another namespace": {"/validate-workload", edit(t, elsewhere, deployment(t, v1Template))},
-		"invented":             {"/validate-workload", edit(t, invented, deployment(t, v1Template))},
+		"of another namespace": {"/validate-workload", editing(t, elsewhere, deployment(t, v1Template))},
+		"invented":             {"/validate-workload", editing(t, invented, deployment(t, v1Template))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var live reads
@@ -249,7 +249,7 @@ func stuck(t *testing.T) client.Reader {
 func TestRequestsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := served(handlers(t, stuck(t), stuck(t)))
-		response := ask(t, server, "/validate-workload", edit(t, deployment(t, v2Template), deployment(t, v1Template)))
+		response := ask(t, server, "/validate-workload", editing(t, deployment(t, v2Template), deployment(t, v1Template)))
 		if !response.Allowed || len(response.Warnings) != 1 {
 			t.Errorf("answered %+v, want a warning that there is no verdict", response)
 		}
@@ -260,7 +260,7 @@ func TestRequestsEnd(t *testing.T) {
 func TestTooManyRequestsAreTurnedAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := served(handlers(t, stuck(t), stuck(t)))
-		req := edit(t, deployment(t, v2Template), deployment(t, v1Template))
+		req := editing(t, deployment(t, v2Template), deployment(t, v1Template))
 		req.Options.Raw = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 		var waiting sync.WaitGroup
 		for range 40 {
@@ -287,7 +287,7 @@ func TestRequestThatHangsIsNoticed(t *testing.T) {
 			},
 		})
 		h := handlers(t, deaf, deaf)
-		server, req := served(h), edit(t, deployment(t, v2Template), deployment(t, v1Template))
+		server, req := served(h), editing(t, deployment(t, v2Template), deployment(t, v1Template))
 		var waiting sync.WaitGroup
 		waiting.Go(func() { post(t, server, "/validate-workload", req) })
 		time.Sleep(patience)

@@ -23,7 +23,7 @@ const (
 )
 
 // edit is a template edit by a person.
-func edit(t *testing.T, now, before *inplace.Deployment) admission.Request {
+func editing(t *testing.T, now, before *inplace.Deployment) admission.Request {
 	t.Helper()
 	return request(t, "jane", admissionv1.Update, now, before)
 }
@@ -56,16 +56,16 @@ func TestDecisionRecorded(t *testing.T) {
 		patch   string
 		warning string
 	}{
-		"image":  {live, edit(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
-		"env":    {live, edit(t, env, v1), annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
-		"scaled": {broken(t), edit(t, v1, v1), "", ""},
-		"a new decision in place of the old": {live, edit(t, annotated(deployment(t, v2Template), "recreate: x"), annotated(deployment(t, v1Template), "recreate: x")),
+		"image":  {live, editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"env":    {live, editing(t, env, v1), annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
+		"scaled": {broken(t), editing(t, v1, v1), "", ""},
+		"a new decision in place of the old": {live, editing(t, annotated(deployment(t, v2Template), "recreate: x"), annotated(deployment(t, v1Template), "recreate: x")),
 			`[{"op":"add",` + path + `,"value":"in place: restarts app"}]`, "stayput: in place: restarts app"},
-		"kept when something else is edited": {broken(t), edit(t, annotated(deployment(t, v1Template), "x"), annotated(deployment(t, v1Template), "x")), "", ""},
-		"a copy is taken off":                {broken(t), edit(t, copied, v1), `[{"op":"remove",` + path + `}]`, ""},
+		"kept when something else is edited": {broken(t), editing(t, annotated(deployment(t, v1Template), "x"), annotated(deployment(t, v1Template), "x")), "", ""},
+		"a copy is taken off":                {broken(t), editing(t, copied, v1), `[{"op":"remove",` + path + `}]`, ""},
 		"a copy is taken off at birth":       {broken(t), request(t, "jane", admissionv1.Create, copied, nil), `[{"op":"remove",` + path + `}]`, ""},
-		"opted out":                          {live, edit(t, optedOut, v1), "", ""},
-		"reasons besides the template": {live, edit(t, recreated, v1),
+		"opted out":                          {live, editing(t, optedOut, v1), "", ""},
+		"reasons besides the template": {live, editing(t, recreated, v1),
 			annotate + `"recreate: strategy Recreate promises that two versions never run at once"}}]`,
 			"stayput: recreate: strategy Recreate promises that two versions never run at once"},
 		"DaemonSet": {live, request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)),
@@ -76,7 +76,7 @@ func TestDecisionRecorded(t *testing.T) {
 			annotate + `"recreate: strategy OnDelete leaves it to people when a pod is updated"}}]`,
 			"stayput: recreate: strategy OnDelete leaves it to people when a pod is updated"},
 		"deletion":      {broken(t), request(t, "jane", admissionv1.Delete, nil, v1), "", ""},
-		"reading fails": {broken(t), edit(t, v2, v1), "", "stayput: allowed without a verdict"},
+		"reading fails": {broken(t), editing(t, v2, v1), "", "stayput: allowed without a verdict"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
@@ -101,20 +101,20 @@ func TestInPlaceOnly(t *testing.T) {
 		fields  []string
 		warning string
 	}{
-		"env":                        {only, edit(t, env, v1), []string{"spec.template.spec.containers[0].env"}, ""},
-		"annotation":                 {only, edit(t, annotations, v1), []string{"spec.template.metadata.annotations[example.com/a-b]"}, ""},
-		"strategy":                   {only, edit(t, recreated, v1), []string{"spec.strategy.type"}, ""},
-		"image":                      {only, edit(t, v2, v1), nil, "stayput: in place: restarts app"},
-		"workload opts out":          {only, edit(t, optedOut, v1), nil, ""},
-		"workload opts in":           {some, edit(t, opted, v1), []string{"spec.template.spec.containers[0].env"}, ""},
-		"in-place allows recreation": {some, edit(t, env, v1), nil, "stayput: recreate: /spec/containers/0/env added"},
+		"env":                        {only, editing(t, env, v1), []string{"spec.template.spec.containers[0].env"}, ""},
+		"annotation":                 {only, editing(t, annotations, v1), []string{"spec.template.metadata.annotations[example.com/a-b]"}, ""},
+		"strategy":                   {only, editing(t, recreated, v1), []string{"spec.strategy.type"}, ""},
+		"image":                      {only, editing(t, v2, v1), nil, "stayput: in place: restarts app"},
+		"workload opts out":          {only, editing(t, optedOut, v1), nil, ""},
+		"workload opts in":           {some, editing(t, opted, v1), []string{"spec.template.spec.containers[0].env"}, ""},
+		"in-place allows recreation": {some, editing(t, env, v1), nil, "stayput: recreate: /spec/containers/0/env added"},
 		"DaemonSet": {only, request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)), nil,
 			"stayput: in place: restarts app"},
 		"DaemonSet with another env": {only, request(t, "jane", admissionv1.Update, daemonSet(t, envTemplate), daemonSet(t, v1Template)),
 			[]string{"spec.template.spec.containers[0].env"}, ""},
-		"no template edit": {broken(t), edit(t, v1, v1), nil, ""},
+		"no template edit": {broken(t), editing(t, v1, v1), nil, ""},
 		"creation":         {broken(t), request(t, "jane", admissionv1.Create, v1, nil), nil, ""},
-		"reading fails":    {broken(t), edit(t, env, v1), nil, "stayput: allowed without a verdict"},
+		"reading fails":    {broken(t), editing(t, env, v1), nil, "stayput: allowed without a verdict"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
@@ -127,7 +127,7 @@ func TestInPlaceOnly(t *testing.T) {
 
 func TestOnlyIsAPromiseAlsoWhenReadingFails(t *testing.T) {
 	h := handlers(t, broken(t), broken(t))
-	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
+	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
 	response := h.handle(context.Background(), req, orDeny(h.validateWorkload))
 	if response.Allowed || response.Result.Code != http.StatusServiceUnavailable {
 		t.Errorf("answered %+v, want a denial with 503", response)
@@ -135,7 +135,7 @@ func TestOnlyIsAPromiseAlsoWhenReadingFails(t *testing.T) {
 	if !strings.Contains(response.Result.Message, "try again") {
 		t.Errorf("says %q, want what to do", response.Result.Message)
 	}
-	req = edit(t, deployment(t, v1Template), deployment(t, v1Template))
+	req = editing(t, deployment(t, v1Template), deployment(t, v1Template))
 	if response := h.handle(context.Background(), req, orDeny(h.validateWorkload)); !response.Allowed {
 		t.Errorf("an edit of something else is denied: %+v", response)
 	}
@@ -144,13 +144,13 @@ func TestOnlyIsAPromiseAlsoWhenReadingFails(t *testing.T) {
 func TestExcludedNamespaceIsNotOurs(t *testing.T) {
 	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
 	h.Live.ExcludedNamespaces = []string{space}
-	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
+	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
 	expectRejected(t, req, h.handle(context.Background(), req, h.validateWorkload), nil)
 }
 
 func TestDecisionsCounted(t *testing.T) {
 	h := handlers(t, broken(t), running(t, inplace.ModeInPlaceOnly))
-	req := edit(t, deployment(t, envTemplate), deployment(t, v1Template))
+	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
 	before, dry := counted(t), true
 	h.handle(context.Background(), req, h.validateWorkload)
 	if got := counted(t); got != before+1 {

@@ -54,13 +54,13 @@ func (d *Drains) Endpoints(ctx context.Context, workload types.NamespacedName, s
 
 // Confirm asks once more, right before containers stop, and leaves out the steps for which that would be too early; if there are
 // such, it is not confirmed.
-func (d *Drains) Confirm(ctx context.Context, workload types.NamespacedName, seen kinds.Scene, steps []inplace.Step) (kept []inplace.Step, confirmed bool) {
-	if seen.Settings.Drain == 0 || !slices.ContainsFunc(steps, restartsDrained) {
-		return steps, true
+func (d *Drains) Confirm(ctx context.Context, workload types.NamespacedName, seen kinds.Scene, todo []inplace.Step) (kept []inplace.Step, confirmed bool) {
+	if seen.Settings.Drain == 0 || !slices.ContainsFunc(todo, restartsDrained) {
+		return todo, true
 	}
 	current := d.ask(ctx, workload, seen)
 	now := time.Now()
-	for _, step := range steps {
+	for _, step := range todo {
 		if patch, ok := step.(inplace.PatchPod); ok && patch.Drained {
 			if drained, _ := current[patch.Pod.UID].Drained(patch.Pod, seen.Settings.Drain, patch.ServesOn, now); !drained {
 				log.FromContext(ctx).V(1).Info("Not out of service after all", "pod", patch.Pod.Name)
@@ -69,7 +69,7 @@ func (d *Drains) Confirm(ctx context.Context, workload types.NamespacedName, see
 		}
 		kept = append(kept, step)
 	}
-	return kept, len(kept) == len(steps)
+	return kept, len(kept) == len(todo)
 }
 
 func restartsDrained(step inplace.Step) bool {

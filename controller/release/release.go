@@ -178,12 +178,12 @@ func (r releaser) deletePullers(ctx context.Context) (done bool, err error) {
 	if err := r.reader.List(ctx, list, client.HasLabels{inplace.LabelPuller}); err != nil {
 		return false, err
 	}
-	var steps []inplace.Step
+	var todo []inplace.Step
 	for i := range list.Items {
 		if list.Items[i].DeletionTimestamp == nil {
-			steps = append(steps, inplace.DeletePuller{Pod: &list.Items[i], Why: "Stayput is being uninstalled"})
+			todo = append(todo, inplace.DeletePuller{Pod: &list.Items[i], Why: "Stayput is being uninstalled"})
 		}
 	}
-	all := r.writer.CarryOut(ctx, types.NamespacedName{}, steps)
+	all := r.writer.CarryOut(ctx, types.NamespacedName{}, todo)
 	return !all.Outdated, all.Err
 }
