@@ -27,12 +27,6 @@ type podState struct {
 	comes time.Duration
 	// arrived: its containers have followed the last patch.
 	arrived bool
-	// lacks is what it waits for before it may restart: see pulls; empty if for nothing.
-	lacks string
-	// turn: its gate is closed because it is to be patched next, or to go.
-	turn bool
-	// drainsSoon: it has a turn and is not drained, but may be within a beat.
-	drainsSoon bool
 	// unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (ready.go), a gate
 	// that opens would have the pod Ready for as long as the node is away.
 	unheard bool
@@ -125,15 +119,15 @@ func (s *podState) starting(now time.Time) (bool, time.Duration) {
 }
 
 // moveTo makes the pod one of the target: images and identity at once, so that at every moment label and owner say what its
-// spec is. The change is that from its owner's template to the target's.
-func (m *member) moveTo(target *ReplicaSet, change Change, now time.Time) PatchPod {
+// spec is. The change is that from its owner's template to the target's; drained: it had a turn.
+func (m *member) moveTo(target *ReplicaSet, change Change, drained bool, now time.Time) PatchPod {
 	hash := target.Labels[labelTemplateHash]
 	marked, patch := m.marked(m.move.next(m.pod, hash, m.move.pending(m.pod, now), m.images, now))
 	change.Images = m.images
 	patch = append(patch, change.PodOperations(marked, m.owner.rs.Spec.Template, target.Spec.Template)...)
 	patch = append(patch, setEntries("labels", m.pod.Labels, [2]string{labelTemplateHash, hash})...)
 	patch = append(patch, reown(m.pod, target)...)
-	return PatchPod{Pod: m.pod, Moves: true, Drained: m.turn, ServesOn: m.servesOn(), Operations: guarded(m.pod, patch...),
+	return PatchPod{Pod: m.pod, Moves: true, Drained: drained, ServesOn: m.servesOn(), Operations: guarded(m.pod, patch...),
 		Why: fmt.Sprintf("move from %s to %s, %s", m.owner.rs.Name, target.Name, change)}
 }
 
