@@ -66,23 +66,22 @@ func ForOneNode(claim *corev1.PersistentVolumeClaim) bool {
 // alone: nothing is borrowed, since it would be in vain.
 func (v *view) alone() bool { return v.whyAlone != "" && !explicitZero(v.Deployment) }
 
-// unplaceable: no node has been found for anything that was borrowed, for long.
-func (v *view) unplaceable() bool {
+// unplaceable tells whether no node has been found for anything that was borrowed, for long; if it is only a matter of time, of how much.
+func (v *view) unplaceable() (bool, time.Duration) {
 	if v.target == nil || v.target.loan == 0 {
-		return false
+		return false, 0
 	}
 	borrowed := v.target.borrowed()
 	for _, m := range borrowed {
 		scheduled := condition(m.pod, corev1.PodScheduled)
 		if m.pod.Spec.NodeName != "" || scheduled == nil || scheduled.Reason != corev1.PodReasonUnschedulable {
-			return false
+			return false, 0
 		}
-		long, wait := since(scheduled.LastTransitionTime.Time, unplaceableAfter, v.Now)
-		if v.again(wait); !long {
-			return false
+		if long, wait := since(scheduled.LastTransitionTime.Time, unplaceableAfter, v.Now); !long {
+			return false, wait
 		}
 	}
-	return len(borrowed) >= v.target.loan
+	return len(borrowed) >= v.target.loan, 0
 }
 
 // explainWait says why an update waits that was told to miss no pod, where a second one may never run.

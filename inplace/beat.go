@@ -37,20 +37,21 @@ func (b Beats) Next(plan Plan, now time.Time) Beats {
 	return next
 }
 
-// putOff tells whether something can wait for others to go along, for that long since it was due.
-func (d *draft) putOff(what PutOff, most time.Duration, now time.Time) bool {
+// canWait is how much longer something can wait for others to go along, for that long since it was due; 0 if it cannot.
+func (d *draft) canWait(what PutOff, most time.Duration, now time.Time) time.Duration {
 	if d.beats == nil {
-		return false
+		return 0
 	}
 	first, known := d.beats[what]
 	if !known {
 		first = now
 	}
-	over, left := since(first, most, now)
-	if over {
-		return false
-	}
+	_, left := since(first, most, now)
+	return left
+}
+
+// putOff has it wait.
+func (d *draft) putOff(what PutOff, left time.Duration) {
 	d.plan.PutOff = append(d.plan.PutOff, what)
 	d.again(left)
-	return true
 }

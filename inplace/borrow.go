@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -98,12 +99,13 @@ func (v *view) excess() int { return v.sum() - v.loan() - v.desired() }
 
 // account keeps the notes true and the pods marked.
 func (v *view) account() {
+	inVain, _ := v.inVain()
 	for _, s := range v.sets {
 		switch {
 		case s == v.target && v.gaveUp():
 		case s.unsettled() && !s.seen(): // what was lowered may have been created in that moment
 			s.wish.borrowed = note(s.noted())
-		case s == v.target && s.unsettled() && s.loan == 0 && v.inVain():
+		case s == v.target && s.unsettled() && s.loan == 0 && inVain:
 			s.wish.borrowed = unobtainable
 		default:
 			s.wish.borrowed = note(s.loan)
@@ -119,10 +121,16 @@ func (s *replicaSet) noted() int { return noted(s.rs) + s.surged() }
 // unsettled: more is noted than is borrowed by now.
 func (s *replicaSet) unsettled() bool { return s.noted() > s.loan }
 
-// inVain: the deadline passed before anything could be borrowed, or no node was found for it, and the user has not said outright that no pod
-// may be missed.
-func (v *view) inVain() bool {
-	return v.borrowing() && v.anyToRestart() && !explicitZero(v.Deployment) && (Overdue(v.Deployment) || v.unplaceable())
+// inVain tells whether the deadline passed before anything could be borrowed, or no node was found for it, and the user has not said outright
+// that no pod may be missed; if it is only a matter of time, of how much.
+func (v *view) inVain() (bool, time.Duration) {
+	switch {
+	case !v.borrowing() || !v.anyToRestart() || explicitZero(v.Deployment):
+		return false, 0
+	case Overdue(v.Deployment):
+		return true, 0
+	}
+	return v.unplaceable()
 }
 
 func note(loan int) string {
@@ -232,19 +240,19 @@ func (s *replicaSet) youngest() []*member {
 // missing is how many pods its controller has yet to create, or cannot.
 func (s *replicaSet) missing() int { return max(0, s.size()-len(s.pods)) }
 
-// borrow raises the target by what the update may have more and has use for.
-func (v *view) borrow() bool {
+// borrowable is what the update may have more and has use for.
+func (v *view) borrowable() int {
 	if v.target == nil || v.paused() || !v.borrowing() || v.givesUp() || slices.ContainsFunc(v.sets, (*replicaSet).unsettled) {
-		return false
+		return 0
 	}
-	more := min(int(v.Deployment.maxSurge()), v.needy()) - v.loan()
-	if more <= 0 {
-		return false
-	}
+	return max(0, min(int(v.Deployment.maxSurge()), v.needy())-v.loan())
+}
+
+// borrow raises the target by that.
+func (v *view) borrow(more int) {
 	v.post(v.target, more, CauseBorrowed)
 	v.target.wish.borrowed = note(v.target.loan + more)
 	v.phase(PhaseScaling, "borrow pods")
-	return true
 }
 
 // needy counts the pods that serve and must restart.
@@ -279,28 +287,39 @@ func (v *view) kept(s *replicaSet) int {
 	return min(s.loan, max(0, most-v.target.loan))
 }
 
-// giveBack lowers replicas by borrowed pods that are no longer of use. Their controller must choose just them, so they are made the
-// first to go; and they are drained, as one that restarts is. Who has begun to go, goes.
-func (v *view) giveBack() bool {
-	if v.someoneRestarts() {
-		return false
+// due are the ReplicaSets with borrowed pods that are no longer of use, and how many of each. Who has begun to go, goes.
+func (v *view) due(turns turns) map[*replicaSet]int {
+	due := map[*replicaSet]int{}
+	if v.someoneRestarts(turns) {
+		return due
 	}
-	given, budget := false, v.budget()
 	for _, s := range v.sets {
 		left := max(s.loan-v.kept(s), min(s.loan, s.going()))
 		if s != v.target {
 			left = max(left, min(s.loan-len(s.borrowed()), s.missing()))
 		}
-		given = given || left > 0
+		if left > 0 {
+			due[s] = left
+		}
+	}
+	return due
+}
+
+// giveBack lowers replicas by those. Their controller must choose just them, so they are made the first to go; and they are drained, as one
+// that restarts is.
+func (v *view) giveBack(due map[*replicaSet]int, turns turns) {
+	budget := v.budget()
+	for _, s := range v.sets {
+		left := due[s]
 		v.lowerMissing(s, &left)
 		for _, m := range s.borrowed()[:min(left, len(s.borrowed()))] {
 			switch {
 			case m.available && budget <= 0: // it serves until another does
 			case m.available:
 				budget--
-				v.dismiss(m)
+				v.dismiss(m, turns)
 			default:
-				v.dismiss(m)
+				v.dismiss(m, turns)
 			}
 		}
 	}
@@ -308,7 +327,6 @@ func (v *view) giveBack() bool {
 		v.noteInVain()
 		v.plan.Phase, v.plan.Message = PhaseStalled, v.lack()+"; pods restart one at a time"
 	}
-	return given
 }
 
 // noteInVain notes with the patch that gives the last borrowed replica back that nothing can be borrowed: the pods that showed it go.
@@ -319,8 +337,8 @@ func (v *view) noteInVain() {
 }
 
 // someoneRestarts, or is drained for it. That comes to its end before anything is given back.
-func (v *view) someoneRestarts() bool {
-	return slices.ContainsFunc(v.members, func(m *member) bool { return m.turn && !m.goes })
+func (v *view) someoneRestarts(turns turns) bool {
+	return slices.ContainsFunc(v.members, func(m *member) bool { return turns[&m.podState] && !m.goes })
 }
 
 // lowerMissing gives back what cannot be created. What just has not been yet comes first.
@@ -334,15 +352,18 @@ func (v *view) lowerMissing(s *replicaSet, left *int) {
 }
 
 // dismiss takes a borrowed pod one step closer to its end.
-func (v *view) dismiss(m *member) {
+func (v *view) dismiss(m *member, turns turns) {
+	drain := v.drainage(m, turns)
 	switch {
 	case !m.goes:
 		v.step(m.dismissed())
 	case Gated(m.pod) && !Closed(m.pod):
 		v.step(closeGate(m.pod, v.Now, "it is given back"))
-	case (v.drained(m) || !Gated(m.pod)) && m.owner.missing() == 0:
+	case (drain.over || !Gated(m.pod)) && m.owner.missing() == 0:
 		v.phase(PhaseScaling, "give borrowed pods back")
 		v.post(m.owner, -1, CauseGivenBack)
+	default:
+		v.again(drain.left)
 	}
 }
 
@@ -369,8 +390,8 @@ func (v *view) servesForOthers(budget int) bool {
 
 // staying is how many of its pods are to be counted: those leaving are on their way to the target, and those given back to their end, once
 // replicas may have been lowered for them.
-func (s *replicaSet) staying() int {
-	return len(s.pods) - len(s.leaving) - min(s.ending(), s.surplus())
+func (s *replicaSet) staying(leaving int) int {
+	return len(s.pods) - leaving - min(s.ending(), s.surplus())
 }
 
 // ending counts its pods that are given back and for which replicas may have been lowered.
@@ -381,7 +402,10 @@ func (s *replicaSet) ending() int {
 // mayBeLowered: replicas are lowered for a pod that is given back when it is drained, or cannot be.
 func (m *member) mayBeLowered() bool { return Closed(m.pod) || !Gated(m.pod) }
 
-func (v *view) givesUp() bool { return v.inVain() && v.lack() != "" }
+func (v *view) givesUp() bool {
+	inVain, _ := v.inVain()
+	return inVain && v.lack() != ""
+}
 
 // lack says why no borrowed pod can be had; empty if one can. One that has a node but does not work is another matter: the new
 // version may be broken.

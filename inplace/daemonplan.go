@@ -19,33 +19,38 @@ func (r DaemonRollout) Plan() Plan {
 	v := r.view()
 	if !v.verdict.Held {
 		v.leave()
-		return v.finish()
+		return v.finish(nil)
 	}
 	if reason := v.notAsRehearsed(); reason != nil {
 		return r.Release(*reason)
 	}
 	if v.unrehearsed() {
-		v.rehearse()
-		return v.finish()
+		return v.finish(v.rehearse())
 	}
-	v.update()
-	return v.finish()
+	return v.finish(v.update())
 }
 
-// update is the whole story of an update in place. It is marked first: who finds it later knows that there is somebody to wake.
-func (v *daemonView) update() {
+// update is the whole story of an update in place. It returns whose turn it is.
+func (v *daemonView) update() turns {
 	v.forgetRecord(v.DaemonSet, v.Recorded, false)
+	turns := v.proceed()
+	v.gates(turns)
+	return turns
+}
+
+// proceed does what is next. The update is marked first: who finds it later knows that there is somebody to wake.
+func (v *daemonView) proceed() turns {
 	switch {
 	case v.target == nil:
 		v.phase(PhaseWaiting, "the DaemonSet controller has not recorded the new revision")
+		return nil
 	case !Settling(v.target):
 		v.mark()
-	default:
-		v.sign()
-		v.move()
-		v.plan.Bypassed = v.bypassed()
+		return nil
 	}
-	v.gates()
+	v.sign()
+	v.plan.Bypassed = v.bypassed()
+	return v.move(v.pulls().pull(false))
 }
 
 // bypassed looks for a pod that was born in the middle of the update and has no gate: nobody asked the webhooks about its birth, nor then
@@ -60,56 +65,59 @@ func (v *daemonView) bypassed() string {
 	return ""
 }
 
-func (v *daemonView) gates() { v.openGates(v.states(), v.Now) }
+func (v *daemonView) gates(turns turns) { v.openGates(v.states(), turns, v.Now) }
 
 // move takes each pod one step further. Pods that do not serve anyway go first and cost nothing, as natively, so an undo always
-// gets through.
-func (v *daemonView) move() {
-	budget := v.DaemonSet.maxUnavailable(v.desired()) - v.unavailable()
-	v.pulls().pull(false)
+// gets through. It returns whose turn it is, of the pods that lack nothing.
+func (v *daemonView) move(lacking lacking) turns {
+	budget, turns := v.DaemonSet.maxUnavailable(v.desired())-v.unavailable(), turns{}
 	for m := range v.pending() {
-		m.turn = m.mayStart() && m.restarts() && Closed(m.pod)
-		starting, grownIn := m.starting(v.Now)
-		switch {
-		case !m.needs.InPlace() || !v.reachable(m.pod):
-		case v.drained(m), m.light():
-			v.step(m.advance(v.target, v.Now))
-		case m.turn || !m.restarts() || !m.mayStart():
-		case starting:
-			v.again(grownIn)
-		case !m.available:
-			v.start(m)
-		case budget > 0:
-			budget--
-			v.start(m)
+		turns[&m.podState] = lacking.mayStart(&m.podState) && m.restarts() && Closed(m.pod)
+		if m.needs.InPlace() && v.reachable(m.pod) {
+			v.moveOne(m, lacking, turns, &budget)
 		}
 	}
+	return turns
 }
 
-func (v *daemonView) drained(m *daemon) bool {
-	return v.draft.drained(&m.podState, v.Endpoints, v.Settings.Drain, v.Now)
+func (v *daemonView) moveOne(m *daemon, lacking lacking, turns turns, budget *int) {
+	drain := turns.drainage(&m.podState, v.Endpoints, v.Settings.Drain, v.Now)
+	v.again(drain.left)
+	starting, grownIn := m.starting(v.Now)
+	switch {
+	case drain.over || m.light():
+		v.step(m.advance(v.target, turns[&m.podState], v.Now))
+	case turns[&m.podState] || !m.restarts() || !lacking.mayStart(&m.podState):
+	case starting:
+		v.again(grownIn)
+	case !m.available:
+		v.start(m, turns)
+	case *budget > 0:
+		*budget--
+		v.start(m, turns)
+	}
 }
 
 // start drains a pod first that can be drained.
-func (v *daemonView) start(m *daemon) {
+func (v *daemonView) start(m *daemon, turns turns) {
 	if !m.drains() {
-		v.step(m.advance(v.target, v.Now))
+		v.step(m.advance(v.target, false, v.Now))
 		return
 	}
-	m.turn = true
+	turns[&m.podState] = true
 	v.step(closeGate(m.pod, v.Now, m.needs.OfContainers().String()))
 }
 
-// advance makes the pod's next write on its way to the target. With it comes the identity, at once, so that at every moment the hash says what
-// its spec is.
-func (m *daemon) advance(target *ControllerRevision, now time.Time) PatchPod {
+// advance makes the pod's next write on its way to the target; drained: it had a turn. With it comes the identity, at once, so that at every
+// moment the hash says what its spec is.
+func (m *daemon) advance(target *ControllerRevision, drained bool, now time.Time) PatchPod {
 	w, hash := m.nextWrite(), target.Labels[labelRevisionHash]
 	identity, why := hash, "move"
 	if w.ends == endsHalfway {
 		identity, why = hashBetween, "restart before the move"
 	}
 	mark := m.move.next(m.pod, hash, m.move.pending(m.pod, now), w.does, now)
-	return m.patch(w, mark, m.identify(identity), fmt.Sprintf("%s from %s to %s, %s", why, m.revision.Name, target.Name, w.does))
+	return m.patch(w, drained, mark, m.identify(identity), fmt.Sprintf("%s from %s to %s, %s", why, m.revision.Name, target.Name, w.does))
 }
 
 // identify gives the pod that hash. The label pod-template-generation goes: the native controller takes it for the hash's equal, and it would
@@ -177,11 +185,11 @@ func (r DaemonRollout) Release(why Reason) Plan {
 	if v.unfinished() {
 		v.record(v.DaemonSet, v.targetHash(), why)
 	}
-	v.gates()
+	v.gates(nil)
 	v.dismissAll(v.Pull.Pullers, why.Message)
 	v.letGo()
 	v.phase(PhaseNative, why.Message)
-	return v.finish()
+	return v.finish(nil)
 }
 
 // letGo takes the marks off. Whatever was held is not tried again by itself: as long as pods are left, somebody has to be woken.
@@ -195,7 +203,7 @@ func (v *daemonView) letGo() {
 
 // leave leaves nothing of ours behind where the native controller updates, or has nothing to do. What we had begun is given back.
 func (v *daemonView) leave() {
-	v.gates()
+	v.gates(nil)
 	v.keepRecord()
 	v.pulls().leave(v.verdict.Reasons)
 	if v.target != nil && Settling(v.target) {
@@ -239,11 +247,11 @@ func (v *daemonView) lastGate() time.Time {
 }
 
 // finish adds what every plan says about itself.
-func (v *daemonView) finish() Plan {
+func (v *daemonView) finish(turns turns) Plan {
 	v.arrange()
 	v.plan.Verdict = v.verdict
 	v.plan.NotRehearsed = v.rehearsed.Unknown
-	v.plan.Progress = v.progress()
+	v.plan.Progress = v.progress(turns)
 	if v.plan.Phase != "" {
 		return v.plan
 	}
@@ -258,11 +266,11 @@ func (v *daemonView) finish() Plan {
 	return v.plan
 }
 
-func (v *daemonView) progress() Progress {
+func (v *daemonView) progress(turns turns) Progress {
 	progress := Progress{Replicas: int32(v.desired())}
 	for _, m := range v.members {
 		switch {
-		case m.turn || !m.arrived || Closed(m.pod):
+		case turns[&m.podState] || !m.arrived || Closed(m.pod):
 			progress.Moving++
 		case v.updated(m):
 			progress.Moved++

@@ -109,12 +109,12 @@ func setServing(pod *corev1.Pod, status corev1.ConditionStatus, reason string, n
 }
 
 // openGates opens the gates of pods that have no turn: new ones at once, closed ones as soon as that is safe.
-func (d *draft) openGates(pods iter.Seq[*podState], now time.Time) {
+func (d *draft) openGates(pods iter.Seq[*podState], turns turns, now time.Time) {
 	for s := range pods {
 		switch {
 		case AwaitsGate(s.pod):
 			d.step(openGate(s.pod, now, "born"))
-		case Closed(s.pod) && !s.turn && !s.goes && !s.unheard:
+		case Closed(s.pod) && !turns[s] && !s.goes && !s.unheard:
 			open, wait := s.mayReopen(now)
 			d.again(wait)
 			if open {

@@ -21,26 +21,26 @@ func (v *view) member(pod *corev1.Pod, owner *replicaSet) *member {
 	return &member{podState: v.state(pod, from, v.rehearsed, v.Ahead, v.Deployment.Spec.MinReadySeconds, v.Now), owner: owner}
 }
 
-// advance makes the pod's next write on its way to the target.
-func (m *member) advance(target *ReplicaSet, now time.Time) PatchPod {
+// advance makes the pod's next write on its way to the target; drained: it had a turn.
+func (m *member) advance(target *ReplicaSet, drained bool, now time.Time) PatchPod {
 	w, hash := m.nextWrite(), target.Labels[labelTemplateHash]
 	switch w.ends {
 	case endsHalfway:
 		mark := m.move.next(m.pod, hash, m.move.Containers, w.does, now)
 		mark.Back = m.move.leaves(w.does)
-		return m.patch(w, mark, nil, fmt.Sprintf("images of %s, %s", target.Name, w.does))
+		return m.patch(w, drained, mark, nil, fmt.Sprintf("images of %s, %s", target.Name, w.does))
 	case endsBack:
 		return m.goBack(now)
 	}
 	mark := m.move.next(m.pod, hash, m.move.pending(m.pod, now), w.does, now)
-	return m.patch(w, mark, m.identify(target), fmt.Sprintf("move from %s to %s, %s", m.owner.rs.Name, target.Name, w.does))
+	return m.patch(w, drained, mark, m.identify(target), fmt.Sprintf("move from %s to %s, %s", m.owner.rs.Name, target.Name, w.does))
 }
 
 // goBack makes the pod again what its identity says.
 func (m *member) goBack(now time.Time) PatchPod {
 	rs, w := m.owner.rs, write{does: m.back, ends: endsBack}
 	mark := m.move.next(m.pod, rs.Labels[labelTemplateHash], m.move.Containers, w.does, now)
-	return m.patch(w, mark, nil, fmt.Sprintf("images of %s, %s", rs.Name, w.does))
+	return m.patch(w, false, mark, nil, fmt.Sprintf("images of %s, %s", rs.Name, w.does))
 }
 
 // identify makes the pod one of the ReplicaSet: label and owner at once, so that they agree at every moment.

@@ -2,60 +2,89 @@ package inplace
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// pace decides whose turn it is.
-func (v *view) pace() {
+// turns are the pods whose gates are closed because they are to be patched next, or to go.
+type turns map[*podState]bool
+
+// pace is who moves.
+type pace struct {
+	turns turns
+	// leaving are the pods that move to the target now, by the ReplicaSet that they leave.
+	leaving map[*replicaSet][]*member
+	// anySoon: another may move along with those in a moment.
+	anySoon bool
+}
+
+// pace decides whose turn it is, of the pods that lack nothing.
+func (v *view) pace(lacking lacking) pace {
+	p := pace{turns: turns{}, leaving: map[*replicaSet][]*member{}}
 	if v.target == nil {
-		return
+		return p
 	}
-	for _, m := range v.members {
-		m.turn = v.keepsTurn(m)
-	}
-	inOrder, budget := v.inOrder(), v.budget()
-	open := inOrder && !v.someoneGoes()
+	v.keepTurns(p.turns, lacking)
+	inOrder, wait := v.inOrder()
+	v.again(wait)
+	open, budget := inOrder && !v.someoneGoes(), v.budget()
 	for _, s := range v.sets {
 		if s != v.target {
-			v.leaving(s, open, &budget)
+			v.sendOff(s, open, &budget, &p)
 		}
 	}
 	// Nobody is taken out of service before the marks are stored: if they cannot be, the update is given back.
 	if v.paused() || !v.allSettling() {
-		return
+		return p
 	}
 	if open || inOrder && v.servesForOthers(budget) {
-		v.startIdle()
+		v.startIdle(p.turns, lacking)
 	}
 	if open {
-		v.startAvailable(budget)
+		v.startAvailable(p.turns, lacking, budget)
 	}
+	return p
 }
 
-// inOrder: scaling comes first; until that is done only what is half done goes on.
-func (v *view) inOrder() bool {
-	return v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.unmarked() && v.steady()
+// inOrder tells whether nothing has to be scaled: that comes first, and until it is done only what is half done goes on. If it is only a matter
+// of time, of how much.
+func (v *view) inOrder() (bool, time.Duration) {
+	if v.total()-v.loan() != v.desired() || !v.settling() && !v.still() || v.unmarked() {
+		return false, 0
+	}
+	return v.steady()
+}
+
+func (v *view) keepTurns(turns turns, lacking lacking) {
+	for _, m := range v.members {
+		if v.keepsTurn(m, lacking) {
+			turns[&m.podState] = true
+		}
+	}
 }
 
 // keepsTurn: a pod whose turn came keeps it until it is patched, or the user pauses, or wants an image that is not on its node yet.
-func (v *view) keepsTurn(m *member) bool {
-	return Closed(m.pod) && (m.goes || m.mayStart() && !v.paused() && m.owner != v.target && m.restarts() && !m.lost)
+func (v *view) keepsTurn(m *member, lacking lacking) bool {
+	return Closed(m.pod) && (m.goes || lacking.mayStart(&m.podState) && !v.paused() && m.owner != v.target && m.restarts() && !m.lost)
 }
 
-// leaving says which pods are on their way out: those drained, those that need no restart for which replicas were lowered
+// sendOff says which pods are on their way out: those drained, those that need no restart for which replicas were lowered
 // already, and more of the latter. While such a pod moves, no ReplicaSet counts it: if we died, it would be deleted. So as
 // many may be under way as may be unavailable.
-func (v *view) leaving(s *replicaSet, open bool, budget *int) {
+func (v *view) sendOff(s *replicaSet, open bool, budget *int, p *pace) {
 	for _, m := range s.pods {
-		if v.drained(m) && !m.goes {
-			s.leaving = append(s.leaving, m)
+		drain := v.drainage(m, p.turns)
+		v.again(drain.left)
+		if drain.over && !m.goes {
+			p.leaving[s] = append(p.leaving[s], m)
 		}
+		p.anySoon = p.anySoon || drain.soon && !m.goes
 	}
 	reserved := 0
 	if v.settling() {
-		reserved = s.surplus() - len(s.leaving)
+		reserved = s.surplus() - len(p.leaving[s])
 	}
 	for _, m := range s.light() {
 		switch {
@@ -68,7 +97,7 @@ func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 		case m.ready():
 			*budget--
 		}
-		s.leaving = append(s.leaving, m)
+		p.leaving[s] = append(p.leaving[s], m)
 	}
 }
 
@@ -97,10 +126,10 @@ func (s *replicaSet) light() []*member {
 }
 
 // startIdle gives pods that must restart their turn where they do not serve anyway.
-func (v *view) startIdle() {
-	unproven := v.unproven()
+func (v *view) startIdle(turns turns, lacking lacking) {
+	unproven := v.unproven(turns)
 	for _, m := range v.members {
-		if !m.startable() || m.ready() {
+		if !m.startable(turns, lacking) || m.ready() {
 			continue
 		}
 		if starting, wait := m.starting(v.Now); starting {
@@ -110,24 +139,25 @@ func (v *view) startIdle() {
 		// A pod that never came to run what it has now has nothing to lose: an undo must always get through.
 		if !m.arrived || unproven < v.maxUnavailable()+int(v.Deployment.maxSurge()) {
 			unproven++
-			v.startOne(m)
+			v.startOne(m, turns)
 		}
 	}
 }
 
 // startAvailable takes as many out of service as may be missed, together with those that somebody who comes back in a moment makes room for.
-func (v *view) startAvailable(budget int) {
+func (v *view) startAvailable(turns turns, lacking lacking, budget int) {
 	var next []*member
 	for _, m := range v.members {
-		if m.startable() && m.available && len(next) < budget {
+		if m.startable(turns, lacking) && m.available && len(next) < budget {
 			next = append(next, m)
 		}
 	}
-	if len(next) == 0 || v.anyComes() && v.putOff(putOffStart, beat, v.Now) {
+	if left := v.canWait(putOffStart, beat, v.Now); len(next) > 0 && v.anyComes() && left > 0 {
+		v.putOff(putOffStart, left)
 		return
 	}
 	for _, m := range next {
-		v.startOne(m)
+		v.startOne(m, turns)
 	}
 }
 
@@ -137,15 +167,17 @@ func (v *view) anyComes() bool {
 }
 
 // startable: nothing but the budget keeps the pod from its turn.
-func (m *member) startable() bool { return m.mayStart() && m.toRestart() && !m.turn && !m.lost }
+func (m *member) startable(turns turns, lacking lacking) bool {
+	return lacking.mayStart(&m.podState) && m.toRestart() && !turns[&m.podState] && !m.lost
+}
 
 // startOne drains a pod first that can be drained.
-func (v *view) startOne(m *member) {
+func (v *view) startOne(m *member, turns turns) {
 	if !m.drains() {
-		v.step(m.advance(v.target.rs, v.Now))
+		v.step(m.advance(v.target.rs, false, v.Now))
 		return
 	}
-	m.turn = true
+	turns[&m.podState] = true
 	v.step(closeGate(m.pod, v.Now, m.needs.OfContainers().String()))
 }
 
@@ -161,11 +193,11 @@ func (v *view) budget() int {
 // unproven counts the pods on the new revision, or on their way to it, of which nobody knows yet that they work. Natively no
 // more than maxUnavailable + maxSurge are: reconcileOldReplicaSets in pkg/controller/deployment/rolling.go. Without the
 // bound a moment in which all old pods are unready would put all of them on a revision that may be broken.
-func (v *view) unproven() int {
+func (v *view) unproven(turns turns) int {
 	unproven := max(0, v.target.size()-len(v.target.pods))
 	for _, m := range v.members {
 		onTarget := m.owner == v.target || m.isHalfway() && !m.restarts()
-		if m.turn || onTarget && !m.available {
+		if turns[&m.podState] || onTarget && !m.available {
 			unproven++
 		}
 	}

@@ -68,24 +68,24 @@ func (r Rollout) Plan() Plan {
 	v := r.view()
 	if !v.verdict.Held {
 		v.leave()
-		return v.finish()
+		return v.finish(nil)
 	}
 	if reason := v.impossible(); reason != nil {
 		return r.Release(*reason)
 	}
 	if v.unrehearsed() {
-		v.rehearse()
-		return v.finish()
+		return v.finish(v.rehearse())
 	}
 	return v.balanced()
 }
 
 // balanced is the plan of an update, which is given back if its replicas do not add up: then nothing of that plan is written.
 func (v *view) balanced() Plan {
-	if reason := v.update(); reason != nil {
+	turns, reason := v.update()
+	if reason != nil {
 		return v.Release(*reason)
 	}
-	return v.finish()
+	return v.finish(turns)
 }
 
 // impossible is what only pods and replicas tell against an update in place; nil if nothing does.
@@ -107,14 +107,27 @@ func (v *view) nativeUnderWay() bool {
 	return !begun && v.target != nil && v.target.size() > 0
 }
 
-// update is the whole story of an update in place; each part finds out by itself whether it is its turn. It tells why it must not be.
-func (v *view) update() *Reason {
+// update is the whole story of an update in place; each part finds out by itself whether it is its turn. It returns whose turn it is, or why
+// the update must not be.
+func (v *view) update() (turns, *Reason) {
 	v.forgetRecord(v.Deployment, v.Recorded, false)
-	v.pulls().pull(v.paused())
-	v.pace()
-	v.gates()
-	v.account()
-	v.noteSlip()
+	p := v.pace(v.pulls().pull(v.paused()))
+	v.gates(p.turns)
+	v.account()  // what is noted now is where borrowing and giving back begin, which write it anew
+	v.noteSlip() // only on a mark from before, and proceed puts marks on and takes them off
+	v.proceed(p)
+	balance, reason := v.balance(p)
+	if reason != nil {
+		return nil, reason
+	}
+	v.explainWait() // images that are waited for go first, and the status tells what it is
+	v.patchSets(balance)
+	v.patchStatus()
+	return p.turns, nil
+}
+
+// proceed does what is next with the ReplicaSets.
+func (v *view) proceed(p pace) {
 	switch {
 	case v.target == nil && v.recreates():
 		v.create()
@@ -123,23 +136,15 @@ func (v *view) update() *Reason {
 	case !v.allSettling():
 		v.mark()
 	default:
-		v.settle()
+		v.settle(p)
 	}
-	balance, reason := v.balance()
-	if reason != nil {
-		return reason
-	}
-	v.explainWait()
-	v.patchSets(balance)
-	v.patchStatus()
-	return nil
 }
 
 // prepare brings the replicas in order before pods move: the Deployment may have been scaled.
 func (v *view) prepare() {
-	switch {
-	case !v.steady():
-		v.phase(PhaseWaiting, whyUnsteady)
+	switch steady, wait := v.steady(); {
+	case !steady:
+		v.awaitSteady(wait)
 	case v.excess() != 0:
 		v.phase(PhaseScaling, "bring the replicas to what the Deployment wants")
 		v.scale()
@@ -156,11 +161,11 @@ func (v *view) prepare() {
 }
 
 // finish adds what every plan says about itself.
-func (v *view) finish() Plan {
+func (v *view) finish(turns turns) Plan {
 	v.arrange()
 	v.plan.Verdict = v.verdict
 	v.plan.NotRehearsed = v.rehearsed.Unknown
-	v.plan.Progress = v.progress()
+	v.plan.Progress = v.progress(turns)
 	if v.plan.Phase != "" {
 		return v.plan
 	}
@@ -181,12 +186,12 @@ func (v *view) finish() Plan {
 	return v.plan
 }
 
-func (v *view) progress() Progress {
+func (v *view) progress(turns turns) Progress {
 	progress := Progress{Replicas: desired(v.Deployment)}
 	for _, m := range v.members {
 		switch {
 		case m.borrowed:
-		case m.turn || !m.arrived || Closed(m.pod):
+		case turns[&m.podState] || !m.arrived || Closed(m.pod):
 			progress.Moving++
 		case m.owner == v.target && !m.needs.Left():
 			progress.Moved++

@@ -596,8 +596,8 @@ func TestLabelTakenOffWhileAPodIsHalfway(t *testing.T) {
 	s.intact(nil)
 }
 
-// turns returns the names of the pods whose gate the plan closes.
-func turns(plan Plan) []string {
+// closes returns the names of the pods whose gate the plan closes.
+func closes(plan Plan) []string {
 	var names []string
 	for _, step := range plan.Steps {
 		if gate, ok := step.(SetGate); ok && !gate.Open {
@@ -652,7 +652,7 @@ func TestTurns(t *testing.T) {
 			for _, rs := range r.ReplicaSets {
 				rs.Labels[LabelSettling] = begun
 			}
-			if got := turns(r.Plan()); !slices.Equal(got, c.want) {
+			if got := closes(r.Plan()); !slices.Equal(got, c.want) {
 				t.Errorf("it is the turn of %v, not %v", got, c.want)
 			}
 		})

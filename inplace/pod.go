@@ -23,12 +23,6 @@ type podState struct {
 	comes time.Duration
 	// arrived: its containers have followed the last patch.
 	arrived bool
-	// lacks is what it waits for before it may restart: see pulls; empty if for nothing.
-	lacks string
-	// turn: its gate is closed because it is to be patched next, or to go.
-	turn bool
-	// drainsSoon: it has a turn and is not drained, but may be within a beat.
-	drainsSoon bool
 	// unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (ready.go), a gate
 	// that opens would have the pod Ready for as long as the node is away.
 	unheard bool

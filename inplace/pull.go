@@ -50,25 +50,36 @@ type pulls struct {
 	running map[string][]string
 	// ahead are the nodes with a puller on which some pod still waits for its turn, behind those of them whose images are not there yet.
 	ahead, behind int
-	failed        bool
 }
 
-// pull says of every pod whether its images are on its node, and has them pulled where they are not. It comes before anybody's
-// turn.
-func (p *pulls) pull(paused bool) {
+// lacking is what pods wait for before they may restart; those that wait for nothing are not in it.
+type lacking map[*podState]string
+
+// mayStart tells whether the pod's new images are on its node, as far as that can be had.
+func (l lacking) mayStart(s *podState) bool { return l[s] == "" }
+
+// pull says of every pod whether its images are on its node, and has them pulled where they are not.
+func (p *pulls) pull(paused bool) lacking {
 	p.look()
 	if p.atATime == 0 {
 		p.dismissAll(p.Pullers, "images are not pulled first")
-		return
+		return nil
 	}
 	p.count()
+	lacking, failed := lacking{}, false
 	for _, s := range p.next {
-		s.lacks = p.lacks(s)
+		found := p.find(s)
+		p.tell(found, !failed)
+		failed = failed || found.failure != ""
+		if found.lacks != "" {
+			lacking[s] = found.lacks
+		}
 	}
-	p.dismissDone()
+	p.dismissDone(lacking)
 	if !paused {
-		p.create()
+		p.create(lacking)
 	}
+	return lacking
 }
 
 // look sorts what is there.
@@ -93,31 +104,58 @@ func rank(s *podState) int {
 	return 0
 }
 
-// mayStart tells whether the pod's new images are on its node, as far as that can be had.
-func (s *podState) mayStart() bool { return s.lacks == "" }
+// outlook is what there is to say of a pod's images.
+type outlook struct {
+	// lacks is what the pod has to wait for; empty if its containers may restart.
+	lacks string
+	// failure tells of an image that cannot be pulled, in a sentence; empty if none is known.
+	failure string
+	// skipped is why it does not wait for what it lacks; empty if that is no news.
+	skipped string
+	// again is when to look again although nothing changes.
+	again time.Duration
+}
 
-// lacks is what the pod has to wait for; empty if its containers may restart.
-func (p *pulls) lacks(s *podState) string {
+// find finds out what the pod has to wait for.
+func (p *pulls) find(s *podState) outlook {
 	missing := p.missing(s)
 	if len(missing) == 0 || s.stuck() {
-		return ""
+		return outlook{}
 	}
-	if why, skipped := p.without(s); skipped {
-		p.skip(why)
-		return ""
+	why, skipped, wait := p.without(s)
+	if skipped {
+		return outlook{skipped: why, again: wait}
 	}
-	puller := p.current[s.pod.Spec.NodeName]
-	if !holds(puller, missing) {
-		return p.waitFor(missing[0], s.pod.Spec.NodeName, "")
+	node := s.pod.Spec.NodeName
+	if puller := p.current[node]; holds(puller, missing) {
+		switch state, message := p.Waiter.tells(puller); state {
+		case pulled:
+			return outlook{again: wait}
+		case pullFailed:
+			image := about(missing, message)
+			return outlook{lacks: strings.TrimSuffix(awaiting(image, node)+": "+message, ": "), again: wait,
+				failure: fmt.Sprintf("Image %s cannot be pulled: %s", image, message)}
+		case pulling, pullerRejected:
+		}
 	}
-	switch state, message := p.Waiter.tells(puller); state {
-	case pulled:
-		return ""
-	case pullFailed:
-		return p.fail(about(missing, message), s.pod.Spec.NodeName, message)
-	case pulling, pullerRejected:
+	return outlook{lacks: awaiting(missing[0], node), again: wait}
+}
+
+func awaiting(image, node string) string {
+	return fmt.Sprintf("waiting for image %s on node %s", image, node)
+}
+
+// tell has the plan say it. The first image that cannot be pulled goes before whatever else is waited for.
+func (p *pulls) tell(found outlook, isFirst bool) {
+	p.again(found.again)
+	p.plan.NotPulled = cmp.Or(p.plan.NotPulled, found.skipped)
+	if found.failure != "" && isFirst {
+		p.waiting = ""
 	}
-	return p.waitFor(missing[0], s.pod.Spec.NodeName, "")
+	if found.failure != "" && !slices.Contains(p.plan.PullFailures, found.failure) {
+		p.plan.PullFailures = append(p.plan.PullFailures, found.failure)
+	}
+	p.waiting = cmp.Or(p.waiting, found.lacks)
 }
 
 // stuck: the containers that are to change cannot pull what they have now. An undo always gets through to them.
@@ -191,56 +229,58 @@ func running(pod *corev1.Pod) []string {
 	return images
 }
 
-// without tells whether nothing can be pulled first on the pod's node, and why; no words where that is no news.
-func (p *pulls) without(s *podState) (why string, skipped bool) {
+// without tells whether nothing can be pulled first on the pod's node, and why; no words where that is no news. If it is only a matter of time,
+// of how much.
+func (p *pulls) without(s *podState) (why string, skipped bool, wait time.Duration) {
 	name := s.pod.Spec.NodeName
 	node := p.nodes[name]
 	switch room, quota := p.room(); {
 	case p.Waiter.Image == "":
-		return "Stayput does not know its own image", true
+		return "Stayput does not know its own image", true, 0
 	case p.Refused.Target == p.workload.target && p.Refused.Why != "":
-		return p.Refused.Why, true
+		return p.Refused.Why, true, 0
 	case room == 0 && (len(p.Pullers) == 0 || !s.available && p.rests()):
-		return quota, true
+		return quota, true, 0
 	case node == nil:
-		return "", true // it is gone, and its pods go
+		return "", true, 0 // it is gone, and its pods go
 	case !nodeReady(node) && !s.ready():
-		return "", true // the kubelet pulls when it is back; until then the pod is down anyway
+		return "", true, 0 // the kubelet pulls when it is back; until then the pod is down anyway
 	}
 	if why := cannotMount(node); why != "" {
-		return fmt.Sprintf("node %s: %s", name, why), true
+		return fmt.Sprintf("node %s: %s", name, why), true, 0
 	}
-	if p.lingers(name) {
-		return fmt.Sprintf("node %s: pod %s has been terminating for too long", name, p.workload.name(name)), true
+	lingers, gone := p.lingers(name)
+	if lingers {
+		return fmt.Sprintf("node %s: pod %s has been terminating for too long", name, p.workload.name(name)), true, 0
 	}
-	return p.rejected(node)
+	why, skipped, wait = p.rejected(node)
+	return why, skipped, sooner(gone, wait)
 }
 
-// rejected tells whether the node did not take its puller, or cannot start it.
-func (p *pulls) rejected(node *corev1.Node) (why string, is bool) {
+// rejected tells whether the node did not take its puller, or cannot start it; if it is only a matter of time, of how much.
+func (p *pulls) rejected(node *corev1.Node) (why string, is bool, wait time.Duration) {
 	puller := p.current[node.Name]
 	if puller == nil {
-		return "", false
+		return "", false, 0
 	}
 	state, message := p.Waiter.tells(puller)
 	if state == pulling {
-		state, message = p.stranded(puller, node)
+		state, message, wait = p.stranded(puller, node)
 	}
 	if state != pullerRejected {
-		return "", false
+		return "", false, wait
 	}
-	return fmt.Sprintf("node %s: %s", node.Name, message), true
+	return fmt.Sprintf("node %s: %s", node.Name, message), true, 0
 }
 
-// lingers tells whether a puller is in the way of the next one although it should be long gone: somebody has given it a finalizer.
-func (p *pulls) lingers(node string) bool {
+// lingers tells whether a puller is in the way of the next one although it should be long gone: somebody has given it a finalizer. If it is only
+// a matter of time, of how much.
+func (p *pulls) lingers(node string) (bool, time.Duration) {
 	puller := p.named(node)
 	if puller == nil || puller.DeletionTimestamp == nil {
-		return false
+		return false, 0
 	}
-	over, wait := since(puller.DeletionTimestamp.Time, stranding, p.now)
-	p.again(wait)
-	return over
+	return since(puller.DeletionTimestamp.Time, stranding, p.now)
 }
 
 // stranding is how long a kubelet may take to give a puller its sandbox and network, or to see it off.
@@ -252,22 +292,20 @@ var sayingKubelet = versions.MustParseGeneric("1.36")
 
 // stranded looks at a puller whose kubelet does not come as far as to pull, since the node has trouble with its network or has no addresses
 // left. A pod that is there already may need none of that to restart.
-func (p *pulls) stranded(puller *corev1.Pod, node *corev1.Node) (pullState, string) {
+func (p *pulls) stranded(puller *corev1.Pod, node *corev1.Node) (pullState, string, time.Duration) {
 	sandbox := condition(puller, corev1.PodReadyToStartContainers)
 	if olderThan(sayingKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
-		return pulling, ""
+		return pulling, "", 0
 	}
-	over, wait := since(puller.CreationTimestamp.Time, stranding, p.now)
-	p.again(wait)
-	if !over {
-		return pulling, ""
+	if over, wait := since(puller.CreationTimestamp.Time, stranding, p.now); !over {
+		return pulling, "", wait
 	}
-	return pullerRejected, fmt.Sprintf("the kubelet cannot start a pod that pulls (%s is False)", corev1.PodReadyToStartContainers)
+	return pullerRejected, fmt.Sprintf("the kubelet cannot start a pod that pulls (%s is False)", corev1.PodReadyToStartContainers), 0
 }
 
 // dismissDone deletes the pullers whose work is done: their node's turn is over, or the target is another. Until then they
 // keep the images from the kubelet's garbage collection.
-func (p *pulls) dismissDone() {
+func (p *pulls) dismissDone(lacking lacking) {
 	needed := map[string]bool{}
 	for _, s := range p.pods {
 		if s.restarts() || !s.arrived && !s.move.restarted(s.pod) {
@@ -276,7 +314,7 @@ func (p *pulls) dismissDone() {
 	}
 	missing := map[string][]string{}
 	for _, s := range p.next {
-		if s.lacks != "" {
+		if !lacking.mayStart(s) {
 			missing[s.pod.Spec.NodeName] = append(missing[s.pod.Spec.NodeName], p.missing(s)...)
 		}
 	}
@@ -300,7 +338,7 @@ func (p *pulls) leave(native Reasons) {
 		return
 	}
 	p.look()
-	p.dismissDone()
+	p.dismissDone(nil)
 }
 
 // dismissAll deletes all pullers.
@@ -319,12 +357,12 @@ func (d *draft) delete(puller *corev1.Pod, why string) {
 // create has the images pulled for the pods whose turns come next. While a node's pods have their turn its puller does not
 // count, so that pulling goes on ahead of the restarts. Nor does one that is done, where a pod does not serve: all others may be
 // waiting for that pod.
-func (p *pulls) create() {
+func (p *pulls) create(lacking lacking) {
 	room, _ := p.room()
 	begun := map[string]bool{}
 	for _, s := range p.next {
 		node := s.pod.Spec.NodeName
-		if s.lacks == "" || begun[node] || p.named(node) != nil {
+		if lacking.mayStart(s) || begun[node] || p.named(node) != nil {
 			continue
 		}
 		busy := p.ahead
@@ -394,34 +432,6 @@ func (p *pulls) puller(of *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return newPuller(p.workload, of, images, p.Waiter)
-}
-
-func (p *pulls) waitFor(image, node, message string) string {
-	text := fmt.Sprintf("waiting for image %s on node %s", image, node)
-	if message != "" {
-		text += ": " + message
-	}
-	if p.waiting == "" {
-		p.waiting = text
-	}
-	return text
-}
-
-// fail tells of an image that cannot be pulled; that goes before whatever else is waited for.
-func (p *pulls) fail(image, node, message string) string {
-	if !p.failed {
-		p.failed, p.waiting = true, ""
-	}
-	if failure := fmt.Sprintf("Image %s cannot be pulled: %s", image, message); !slices.Contains(p.plan.PullFailures, failure) {
-		p.plan.PullFailures = append(p.plan.PullFailures, failure)
-	}
-	return p.waitFor(image, node, message)
-}
-
-func (p *pulls) skip(why string) {
-	if p.plan.NotPulled == "" {
-		p.plan.NotPulled = why
-	}
 }
 
 // pulls of a Deployment. Its own controller is the Deployment, which takes only ReplicaSets for its own.

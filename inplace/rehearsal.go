@@ -190,18 +190,18 @@ func (v *view) unrehearsed() bool {
 	return v.target != nil && v.rehearsed.Target == "" && v.unfinished() && (!v.paused() || v.settling())
 }
 
-// rehearse asks. Until there is an answer all stays as it is.
-func (v *view) rehearse() {
+// rehearse asks. Until there is an answer all stays as it is, and whose turn it is keeps it.
+func (v *view) rehearse() turns {
 	target := v.target.rs
 	v.plan.Rehearse = &Rehearse{Target: target.UID, Pod: newPod(target.Spec.Template.tree(), target, "ReplicaSet"),
 		Claims: claimsOf(target.Spec.Template.Typed().Spec)}
-	for _, m := range v.members {
-		m.turn = v.keepsTurn(m)
-	}
-	v.gates()
+	turns := turns{}
+	v.keepTurns(turns, nil)
+	v.gates(turns)
 	v.patchSets(nil) // signatures
 	v.patchStatus()
 	v.phase(PhaseWaiting, asking)
+	return turns
 }
 
 const asking = "ask what admission makes of a new pod"
@@ -222,11 +222,12 @@ func (v *daemonView) unrehearsed() bool {
 }
 
 // rehearse asks for a pod on the node of one that is to be updated.
-func (v *daemonView) rehearse() {
+func (v *daemonView) rehearse() turns {
+	turns := turns{}
 	for _, m := range v.members {
-		m.turn = m.restarts() && Closed(m.pod)
+		turns[&m.podState] = m.restarts() && Closed(m.pod)
 	}
-	v.gates()
+	v.gates(turns)
 	if Settling(v.target) {
 		v.sign()
 	}
@@ -235,9 +236,10 @@ func (v *daemonView) rehearse() {
 		if m.needs.InPlace() {
 			template := v.DaemonSet.podTemplate(v.target, m.pod.Spec.NodeName)
 			v.plan.Rehearse = &Rehearse{Target: v.target.UID, Pod: newPod(template, v.DaemonSet, "DaemonSet")}
-			return
+			break
 		}
 	}
+	return turns
 }
 
 func (v *daemonView) notAsRehearsed() *Reason {

@@ -23,7 +23,7 @@ func (r Rollout) Release(why Reason) Plan {
 	if v.unfinished() || v.overfull() {
 		v.record(v.Deployment, v.targetHash(), why)
 	}
-	v.gates()
+	v.gates(nil)
 	v.dismissAll(v.Pull.Pullers, why.Message)
 	v.goBack()
 	v.unmarkSeen(why)
@@ -31,7 +31,7 @@ func (r Rollout) Release(why Reason) Plan {
 	v.markReleased()
 	v.patchSets(nil)
 	v.phase(PhaseNative, why.Message)
-	return v.finish()
+	return v.finish(nil)
 }
 
 func (v *view) markReleased() {
@@ -90,7 +90,7 @@ func woken(labels map[string]string, now time.Time) []jsonpatch.Operation {
 
 // leave leaves nothing of ours behind where the native controllers update, or have nothing to do.
 func (v *view) leave() {
-	v.gates()
+	v.gates(nil)
 	v.pulls().leave(v.verdict.Reasons)
 	v.goBack()
 	if v.settling() && v.target != nil && v.unfinished() && !v.Mode.Manages() {

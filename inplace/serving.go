@@ -269,17 +269,24 @@ func (e Endpoint) Drained(pod *corev1.Pod, drain, servesOn time.Duration, now ti
 	return true, 0
 }
 
-// drained tells whether the pod may be patched so that containers restart, whatever the kind of its workload. This is later than when it
-// stopped to be Ready, which is when it counts as missing.
-func (d *draft) drained(s *podState, endpoints Endpoints, drain time.Duration, now time.Time) bool {
-	if !s.turn {
-		return false
+// drainage is how far a pod whose turn it is has come in its drain; zero for others.
+type drainage struct {
+	// over: it may be patched now so that containers restart. This is later than when it stopped to be Ready, which is when it counts as missing.
+	over bool
+	// soon: not yet, but perhaps within a beat.
+	soon bool
+	// left is when to look again although nothing changes.
+	left time.Duration
+}
+
+// drainage of the pod, whatever the kind of its workload.
+func (t turns) drainage(s *podState, endpoints Endpoints, drain time.Duration, now time.Time) drainage {
+	if !t[s] {
+		return drainage{}
 	}
 	endpoint := endpoints[s.pod.UID]
-	drained, wait := endpoint.Drained(s.pod, drain, s.servesOn(), now)
-	d.again(wait)
-	s.drainsSoon = !drained && (wait <= beat || endpoint.OutSince.IsZero())
-	return drained
+	over, left := endpoint.Drained(s.pod, drain, s.servesOn(), now)
+	return drainage{over: over, soon: !over && (left <= beat || endpoint.OutSince.IsZero()), left: left}
 }
 
 // servesOn is how long the containers that the pod is to be patched for go on serving after that: what their preStop hooks sleep, as far as

@@ -298,17 +298,16 @@ func TestPreStopCounts(t *testing.T) {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "p1"})
 			pod.Spec.Containers[0].Lifecycle, pod.Spec.Containers[1].Lifecycle = c.app, c.proxy
 			pod.Spec.TerminationGracePeriodSeconds = new(c.grace)
-			s := podState{pod: pod, turn: true, needs: reimaged("app", "v2")}
+			s := podState{pod: pod, needs: reimaged("app", "v2")}
 			if c.both {
 				s.needs.Containers = append(s.needs.Containers, reimaged("proxy", "p2").Containers...)
 			}
-			d := draft{}
-			endpoints := Endpoints{pod.UID: {OutSince: start}}
-			if drained := d.drained(&s, endpoints, drain, start); drained != (c.left == 0) || d.plan.After != c.left {
-				t.Errorf("drained %t, looks again in %s; want %s", drained, d.plan.After, c.left)
+			his, endpoints := turns{&s: true}, Endpoints{pod.UID: {OutSince: start}}
+			if found := his.drainage(&s, endpoints, drain, start); found.over != (c.left == 0) || found.left != c.left {
+				t.Errorf("drained %t, looks again in %s; want %s", found.over, found.left, c.left)
 			}
 			s.goes = true
-			if d.drained(&s, endpoints, drain, start) {
+			if his.drainage(&s, endpoints, drain, start).over {
 				t.Error("a pod that is given back is deleted before its drain is over")
 			}
 		})

@@ -48,17 +48,17 @@ func (v *view) letDelete() {
 }
 
 // settle moves the pods whose turn it is and has everyone count them where they are. Once all is still it scales, or ends.
-func (v *view) settle() {
+func (v *view) settle(p pace) {
 	moving := false
 	for _, s := range v.sets {
-		moving = moving || len(s.leaving) > 0
-		v.settleOne(s)
+		moving = moving || len(p.leaving[s]) > 0
+		v.settleOne(s, p)
 	}
-	switch {
+	switch steady, wait := v.steady(); {
 	case moving || !v.still():
 		v.phase(PhaseSettling, "pods change their ReplicaSet")
-	case !v.steady():
-		v.phase(PhaseWaiting, whyUnsteady)
+	case !steady:
+		v.awaitSteady(wait)
 	case v.excess() > 0:
 		v.phase(PhaseScaling, "stop holding deletions, so that pods can be removed")
 		v.letDelete()
@@ -68,7 +68,21 @@ func (v *view) settle() {
 	case len(v.givenUp()) > 0:
 		v.phase(PhaseScaling, "stop holding deletions, so that pods on nodes that do not answer can be replaced")
 		v.letDelete()
-	case v.borrow(), v.giveBack():
+	default:
+		v.exchange(p.turns)
+	}
+}
+
+// exchange borrows what the update has use for, and gives back what it has none for. With neither left to do the update ends, or waits.
+func (v *view) exchange(turns turns) {
+	_, wait := v.inVain()
+	v.again(wait)
+	more, due := v.borrowable(), v.due(turns)
+	switch {
+	case more > 0:
+		v.borrow(more)
+	case len(due) > 0:
+		v.giveBack(due, turns)
 	case v.target != nil && !v.unfinished():
 		v.unmark()
 		v.closeAccount()
@@ -81,19 +95,19 @@ func (v *view) settle() {
 // replicas are lowered, and seen to be, before pods leave: else a replacement is created; and the pods have been counted, or nothing
 // would show that they have left (see counted). And pods that came are seen before replicas are raised: else one too many is created.
 // Deletions are held all the while.
-func (v *view) settleOne(s *replicaSet) {
-	stay := s.staying()
+func (v *view) settleOne(s *replicaSet, p pace) {
+	stay, left := s.staying(len(p.leaving[s])), v.canWait(putOffMove, beat, v.Now)
 	switch {
-	case s.size() > stay && len(s.leaving) > 0:
-		if !v.anyDrainsSoon() || !v.putOff(putOffMove, beat, v.Now) {
-			v.post(s, -s.missing(), CausePassedOn)
-			v.post(s, stay-s.size()+s.missing(), CauseMoved)
-		}
+	case s.size() > stay && len(p.leaving[s]) > 0 && p.anySoon && left > 0:
+		v.putOff(putOffMove, left)
+	case s.size() > stay && len(p.leaving[s]) > 0:
+		v.post(s, -s.missing(), CausePassedOn)
+		v.post(s, stay-s.size()+s.missing(), CauseMoved)
 	case s.size() < stay && v.counted(s):
 		v.post(s, stay-s.size(), CauseCounted)
 	case s.size() == stay && s.seen():
-		for _, m := range s.leaving {
-			v.step(m.advance(v.target.rs, v.Now))
+		for _, m := range p.leaving[s] {
+			v.step(m.advance(v.target.rs, p.turns[&m.podState], v.Now))
 		}
 	}
 }
@@ -113,11 +127,6 @@ const clockSkew = 10 * time.Second
 func (s *replicaSet) bornSince(target *replicaSet) bool {
 	began := startedAt(target.rs.Labels[LabelSettling]).Add(-clockSkew)
 	return slices.ContainsFunc(s.pods, func(m *member) bool { return !m.pod.CreationTimestamp.Time.Before(began) })
-}
-
-// anyDrainsSoon: another pod may move along with those that are drained.
-func (v *view) anyDrainsSoon() bool {
-	return slices.ContainsFunc(v.members, func(m *member) bool { return m.drainsSoon && !m.goes })
 }
 
 // passOnUncreated has the target create the pods that a source cannot: natively, too, it is the old ReplicaSet that gives up

@@ -72,9 +72,14 @@ func (v *view) slipsAgain() bool {
 	return over && v.slipIsKnown() && slices.ContainsFunc(v.sets, (*replicaSet).slipped)
 }
 
-// steady: nobody else scales, as far as can be told by now.
-func (v *view) steady() bool {
+// steady tells whether nobody else scales, as far as can be told by now; if it is only a matter of time, of how much.
+func (v *view) steady() (bool, time.Duration) {
 	over, wait := since(v.slippedAt(), slipPatience, v.Now)
+	return over && !slices.ContainsFunc(v.sets, (*replicaSet).slipped), wait
+}
+
+// awaitSteady waits for that.
+func (v *view) awaitSteady(wait time.Duration) {
 	v.again(wait)
-	return over && !slices.ContainsFunc(v.sets, (*replicaSet).slipped)
+	v.phase(PhaseWaiting, whyUnsteady)
 }

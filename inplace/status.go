@@ -1,6 +1,8 @@
 package inplace
 
 import (
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 )
 
@@ -17,22 +19,25 @@ func (v *view) patchStatus() {
 	}
 	v.again(formula.untilDeadline(status))
 	operations := statusOperations(v.Deployment.Status, status)
-	if len(operations) == 0 || v.statusWaits(status) {
-		return
+	switch left := v.statusCanWait(status); {
+	case len(operations) == 0:
+	case left > 0:
+		v.putOff(putOffStatus, left)
+	default:
+		v.step(PatchStatus{Deployment: v.Deployment, Status: status, Operations: guarded(v.Deployment, operations...)})
 	}
-	v.step(PatchStatus{Deployment: v.Deployment, Status: status, Operations: guarded(v.Deployment, operations...)})
 }
 
-// statusWaits tells whether the status can be told together with what comes next. Counts can, for a moment that nobody notices. What people and
-// tools act on is told at once, but not while pods change their ReplicaSet: the sums are of two moments then.
-func (v *view) statusWaits(status appsv1.DeploymentStatus) bool {
+// statusCanWait is how long the status can wait to be told together with what comes next. Counts can, for a moment that nobody notices. What
+// people and tools act on is told at once, but not while pods change their ReplicaSet: the sums are of two moments then.
+func (v *view) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 	switch {
 	case sameForActing(v.Deployment.Status, status):
-		return v.putOff(putOffStatus, statusBeat, v.Now)
+		return v.canWait(putOffStatus, statusBeat, v.Now)
 	case !v.still() && status.ObservedGeneration == v.Deployment.Status.ObservedGeneration:
-		return v.putOff(putOffStatus, beat, v.Now)
+		return v.canWait(putOffStatus, beat, v.Now)
 	}
-	return false
+	return 0
 }
 
 // formula is the native one, as long as nobody says otherwise.

@@ -31,9 +31,7 @@ type view struct {
 type replicaSet struct {
 	rs   *ReplicaSet
 	pods []*member
-	// leaving are the pods that move to the target now.
-	leaving []*member
-	wish    wish
+	wish wish
 	// loan is how many of its replicas are borrowed.
 	loan int
 }
@@ -205,10 +203,10 @@ func statesOf(members []*member) iter.Seq[*podState] {
 	}
 }
 
-func (v *view) drained(m *member) bool {
-	return v.draft.drained(&m.podState, v.Endpoints, v.Settings.Drain, v.Now)
+func (v *view) drainage(m *member, turns turns) drainage {
+	return turns.drainage(&m.podState, v.Endpoints, v.Settings.Drain, v.Now)
 }
 
-func (v *view) gates() { v.openGates(v.states(), v.Now) }
+func (v *view) gates(turns turns) { v.openGates(v.states(), turns, v.Now) }
 
 func (v *view) seconds() string { return seconds(v.Now) }

@@ -58,11 +58,11 @@ func (s *podState) light() bool {
 func (s *podState) drains() bool { return s.nextWrite().does.Restarts() && Gated(s.pod) }
 
 // patch makes the write, with the mark and the identity that go with it.
-func (s *podState) patch(w write, mark Move, identity []jsonpatch.Operation, why string) PatchPod {
+func (s *podState) patch(w write, drained bool, mark Move, identity []jsonpatch.Operation, why string) PatchPod {
 	marked, operations := s.marked(mark)
 	operations = append(operations, w.does.PodOperations(marked)...)
 	operations = append(operations, identity...)
-	return PatchPod{Pod: s.pod, Moves: w.ends == endsMoved, Drained: s.turn, ServesOn: s.servesOn(), Operations: guarded(s.pod, operations...), Why: why}
+	return PatchPod{Pod: s.pod, Moves: w.ends == endsMoved, Drained: drained, ServesOn: s.servesOn(), Operations: guarded(s.pod, operations...), Why: why}
 }
 
 // marked returns the pod with the mark, and the operations that put it there.
