@@ -170,7 +170,7 @@ func (v *daemonView) patchRevisions() {
 
 // Release gives the update back to the native controller: gates opened as soon as that is safe, and, unless all pods are the target's already, the
 // target labelled, which ends the hold and wakes that controller (updateHistory in pkg/controller/daemon/daemon_controller.go).
-// A half-updated pod without gate has no revision's hash and is replaced.
+// A pod that is half-way has no revision's hash and is replaced.
 func (r DaemonRollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Revision: v.target, Reasons: Reasons{why}}
