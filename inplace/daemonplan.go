@@ -1,7 +1,6 @@
 package inplace
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -104,12 +103,12 @@ func (v *daemonView) start(m *daemon) {
 // its spec is.
 func (m *daemon) advance(target *ControllerRevision, now time.Time) PatchPod {
 	w, hash := m.nextWrite(), target.Labels[labelRevisionHash]
-	identity, why := hash, "move"
+	identity := hash
 	if w.ends == endsHalfway {
-		identity, why = hashBetween, "restart before the move"
+		identity = hashBetween
 	}
 	mark := m.move.next(m.pod, hash, m.move.pending(m.pod, now), w.does, now)
-	return m.patch(w, mark, m.identify(identity), fmt.Sprintf("%s from %s to %s, %s", why, m.revision.Name, target.Name, w.does))
+	return m.patch(w, mark, m.identify(identity), w.describe(m.revision.Name, target.Name))
 }
 
 // identify gives the pod that hash. The label pod-template-generation goes: the native controller takes it for the hash's equal, and it would

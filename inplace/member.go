@@ -28,19 +28,20 @@ func (m *member) advance(target *ReplicaSet, now time.Time) PatchPod {
 	case endsHalfway:
 		mark := m.move.next(m.pod, hash, m.move.Containers, w.does, now)
 		mark.Back = m.move.leaves(w.does)
-		return m.patch(w, mark, nil, fmt.Sprintf("images of %s, %s", target.Name, w.does))
+		return m.patch(w, mark, nil, w.describe(m.owner.rs.Name, target.Name))
 	case endsBack:
 		return m.goBack(now)
+	case endsMoved:
 	}
 	mark := m.move.next(m.pod, hash, m.move.pending(m.pod, now), w.does, now)
-	return m.patch(w, mark, m.identify(target), fmt.Sprintf("move from %s to %s, %s", m.owner.rs.Name, target.Name, w.does))
+	return m.patch(w, mark, m.identify(target), w.describe(m.owner.rs.Name, target.Name))
 }
 
 // goBack makes the pod again what its identity says.
 func (m *member) goBack(now time.Time) PatchPod {
 	rs, w := m.owner.rs, write{m.back, endsBack}
 	mark := m.move.next(m.pod, rs.Labels[labelTemplateHash], m.move.Containers, w.does, now)
-	return m.patch(w, mark, nil, fmt.Sprintf("images of %s, %s", rs.Name, w.does))
+	return m.patch(w, mark, nil, w.describe(rs.Name, rs.Name))
 }
 
 // identify makes the pod one of the ReplicaSet: label and owner at once, so that they agree at every moment.
