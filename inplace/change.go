@@ -37,10 +37,10 @@ type EntryChange struct {
 func (c ContainerChange) Left() bool { return c != ContainerChange{Container: c.Container} }
 
 // Restarts tells whether the container restarts for it.
-func (c ContainerChange) Restarts() bool { return c.Pulls() }
+func (c ContainerChange) Restarts() bool { return c.NewImage() }
 
-// Pulls tells whether its node needs an image for it.
-func (c ContainerChange) Pulls() bool { return c.Image != ImageChange{} }
+// NewImage tells whether it gets another image, which its node then needs.
+func (c ContainerChange) NewImage() bool { return c.Image != ImageChange{} }
 
 // InPlace tells whether running pods can take the change.
 func (c Change) InPlace() bool { return len(c.Reasons) == 0 }
@@ -56,8 +56,8 @@ func (c Change) None() bool { return c.InPlace() && !c.Left() }
 // Restarting are the containers that restart when the change is made in place.
 func (c Change) Restarting() iter.Seq[ContainerChange] { return c.those(ContainerChange.Restarts) }
 
-// Pulling are the containers that need another image on their node.
-func (c Change) Pulling() iter.Seq[ContainerChange] { return c.those(ContainerChange.Pulls) }
+// NewImages are the containers that get another image.
+func (c Change) NewImages() iter.Seq[ContainerChange] { return c.those(ContainerChange.NewImage) }
 
 func (c Change) those(which func(ContainerChange) bool) iter.Seq[ContainerChange] {
 	return func(yield func(ContainerChange) bool) {

@@ -1,7 +1,6 @@
 package inplace
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -112,12 +111,12 @@ func (v *daemonView) start(m *daemon, turns turns) {
 // moment the hash says what its spec is.
 func (m *daemon) advance(target *ControllerRevision, drained bool, now time.Time) PatchPod {
 	w, hash := m.nextWrite(), target.Labels[labelRevisionHash]
-	identity, why := hash, "move"
+	identity := hash
 	if w.ends == endsHalfway {
-		identity, why = hashBetween, "restart before the move"
+		identity = hashBetween
 	}
 	mark := m.move.next(m.pod, hash, m.move.pending(m.pod, now), w.does, now)
-	return m.patch(w, drained, mark, m.identify(identity), fmt.Sprintf("%s from %s to %s, %s", why, m.revision.Name, target.Name, w.does))
+	return m.patch(w, drained, mark, m.identify(identity), w.describe(m.revision.Name, target.Name))
 }
 
 // identify gives the pod that hash. The label pod-template-generation goes: the native controller takes it for the hash's equal, and it would
@@ -178,7 +177,7 @@ func (v *daemonView) patchRevisions() {
 
 // Release gives the update back to the native controller: gates opened as soon as that is safe, and, unless all pods are the target's already, the
 // target labelled, which ends the hold and wakes that controller (updateHistory in pkg/controller/daemon/daemon_controller.go).
-// A half-updated pod without gate has no revision's hash and is replaced.
+// A pod that is half-way has no revision's hash and is replaced.
 func (r DaemonRollout) Release(why Reason) Plan {
 	v := r.view()
 	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}

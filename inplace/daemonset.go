@@ -13,8 +13,7 @@ import (
 const (
 	labelRevisionHash       = appsv1.DefaultDaemonSetUniqueLabelKey
 	labelTemplateGeneration = "pod-template-generation"
-	// hashBetween stands in place of the hash of a pod without gate while it restarts. It is no revision's: if we died, the pod
-	// would be replaced. With its old hash an undo would make the native controller take it for updated, on the wrong image.
+	// hashBetween stands in place of the hash of a pod that is half-way. It is no revision's: see halfway.go.
 	hashBetween = "updating-in-place"
 )
 

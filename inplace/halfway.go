@@ -40,7 +40,7 @@ func (m Move) wayBack(pod *corev1.Pod) Change {
 // that has changed by now or changes next.
 func (m Move) leaves(does Change) map[string]string {
 	back := map[string]string{}
-	for change := range does.Pulling() {
+	for change := range does.NewImages() {
 		back[change.Container] = change.Image.From
 	}
 	maps.Copy(back, m.Back)

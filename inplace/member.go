@@ -28,19 +28,20 @@ func (m *member) advance(target *ReplicaSet, drained bool, now time.Time) PatchP
 	case endsHalfway:
 		mark := m.move.next(m.pod, hash, m.move.Containers, w.does, now)
 		mark.Back = m.move.leaves(w.does)
-		return m.patch(w, drained, mark, nil, fmt.Sprintf("images of %s, %s", target.Name, w.does))
+		return m.patch(w, drained, mark, nil, w.describe(m.owner.rs.Name, target.Name))
 	case endsBack:
 		return m.goBack(now)
+	case endsMoved:
 	}
 	mark := m.move.next(m.pod, hash, m.move.pending(m.pod, now), w.does, now)
-	return m.patch(w, drained, mark, m.identify(target), fmt.Sprintf("move from %s to %s, %s", m.owner.rs.Name, target.Name, w.does))
+	return m.patch(w, drained, mark, m.identify(target), w.describe(m.owner.rs.Name, target.Name))
 }
 
 // goBack makes the pod again what its identity says.
 func (m *member) goBack(now time.Time) PatchPod {
 	rs, w := m.owner.rs, write{does: m.back, ends: endsBack}
 	mark := m.move.next(m.pod, rs.Labels[labelTemplateHash], m.move.Containers, w.does, now)
-	return m.patch(w, false, mark, nil, fmt.Sprintf("images of %s, %s", rs.Name, w.does))
+	return m.patch(w, false, mark, nil, w.describe(rs.Name, rs.Name))
 }
 
 // identify makes the pod one of the ReplicaSet: label and owner at once, so that they agree at every moment.

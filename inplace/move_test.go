@@ -221,3 +221,16 @@ func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 		}
 	}
 }
+
+// TestMarksOfOtherVersionsAreRead: pods keep the marks that they have while Stayput is upgraded, forward and back.
+func TestMarksOfOtherVersionsAreRead(t *testing.T) {
+	const mark = `{"hash":"b","generation":3,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"2026-01-02T03:04:05Z"},` +
+		`"side":{"image":"s2","at":"2026-01-02T03:04:05Z","unsure":true,"unready":true}},"back":{"app":"v1","side":"s1"}}`
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationMove: mark}}}
+	if got := moveOf(pod).String(); got != mark {
+		t.Errorf("got  %s\nwant %s", got, mark)
+	}
+	if got, want := (Move{Hash: "b"}).String(), `{"hash":"b"}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

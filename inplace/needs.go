@@ -27,7 +27,7 @@ func (s *podState) stillNeeds(target []corev1.Container) Change {
 // rewrites are the containers that have another image than their template's, unless it is ours.
 func (s *podState) rewrites() []ContainerChange {
 	var rewritten []ContainerChange
-	for change := range (Change{Containers: differing(s.pod, s.own)}).Pulling() {
+	for change := range (Change{Containers: differing(s.pod, s.own)}).NewImages() {
 		if s.move.Back[change.Container] == "" {
 			rewritten = append(rewritten, change)
 		}

@@ -160,7 +160,7 @@ func (p *pulls) tell(found outlook, isFirst bool) {
 
 // stuck: the containers that are to change cannot pull what they have now. An undo always gets through to them.
 func (s *podState) stuck() bool {
-	for change := range s.needs.Pulling() {
+	for change := range s.needs.NewImages() {
 		waiting := containerStatus(s.pod, change.Container).State.Waiting
 		if waiting == nil || !cannotPull[waiting.Reason] {
 			return false
@@ -176,7 +176,7 @@ func (p *pulls) missing(s *podState) []string {
 		return nil // it serves nobody, and pulls when it is scheduled
 	}
 	var missing []string
-	for change := range s.needs.Pulling() {
+	for change := range s.needs.NewImages() {
 		image := change.Image.To
 		if pullPolicy(s.pod, change) == corev1.PullAlways || !p.present(s.pod.Spec.NodeName, image) {
 			missing = append(missing, image)
@@ -424,7 +424,7 @@ func (p *pulls) works(name string) (pullState, bool) {
 func (p *pulls) puller(of *corev1.Pod) *corev1.Pod {
 	var images []pulledImage
 	for _, s := range p.next {
-		for change := range s.needs.Pulling() {
+		for change := range s.needs.NewImages() {
 			image := pulledImage{reference: change.Image.To, policy: pullPolicy(s.pod, change)}
 			if s.pod.Spec.NodeName == of.Spec.NodeName && !slices.Contains(images, image) {
 				images = append(images, image)

@@ -14,8 +14,8 @@ const (
 	touchDaemonEvery = 10 * time.Second
 )
 
-// Release is what gives the update back to the native controller: gates opened as soon as that is safe, marks taken off, half-updated pods given
-// the images of their ReplicaSet again, and, unless it has all pods already, the target labelled, which ends the hold and wakes
+// Release is what gives the update back to the native controller: gates opened as soon as that is safe, marks taken off, pods that are half-way made
+// again what their labels say, and, unless it has all pods already, the target labelled, which ends the hold and wakes
 // that controller. While there is no target, those that have pods are labelled in its stead.
 func (r Rollout) Release(why Reason) Plan {
 	v := r.view()

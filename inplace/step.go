@@ -41,7 +41,7 @@ type PatchRevision struct {
 	Why        string
 }
 
-// PatchPod gives a pod new images, a new identity, or both.
+// PatchPod makes one write of a pod's move: what it needs, a new identity, or both.
 type PatchPod struct {
 	Pod        *corev1.Pod
 	Operations []jsonpatch.Operation

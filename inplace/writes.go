@@ -1,6 +1,8 @@
 package inplace
 
 import (
+	"fmt"
+
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +27,18 @@ const (
 	endsHalfway                // with another to follow
 	endsBack                   // what its identity has said all the time
 )
+
+// describe says what it does to a pod of one revision that another asks for.
+func (w write) describe(from, to string) string {
+	switch w.ends {
+	case endsBack:
+		return fmt.Sprintf("back to %s, %s", to, w.does)
+	case endsHalfway:
+		return fmt.Sprintf("restart before the move from %s to %s, %s", from, to, w.does)
+	case endsMoved:
+	}
+	return fmt.Sprintf("move from %s to %s, %s", from, to, w.does)
+}
 
 // writes are those left to make, of which there is one at least.
 func (s *podState) writes() []write {
