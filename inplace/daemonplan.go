@@ -38,7 +38,7 @@ func (v *daemonView) update() {
 	switch {
 	case v.target == nil:
 		v.phase(PhaseWaiting, "the DaemonSet controller has not recorded the new revision")
-	case !Settling(v.target):
+	case !UnderWay(v.target):
 		v.mark()
 	default:
 		v.sign()
@@ -51,7 +51,7 @@ func (v *daemonView) update() {
 // bypassed looks for a pod that was born in the middle of the update and has no gate: nobody asked the webhooks about its birth, nor then
 // about the deletion of the one before it. That deletion itself shows nothing, since anybody may delete a pod.
 func (v *daemonView) bypassed() string {
-	begun := startedAt(v.target.Labels[LabelSettling])
+	begun := startedAt(v.target.Labels[labelUnderWay])
 	for _, m := range v.members {
 		if !Gated(m.pod) && m.pod.CreationTimestamp.After(begun) {
 			return "pod " + m.pod.Name + " was born without its readiness gate"
@@ -131,7 +131,7 @@ func (m *daemon) identify(hash string) []jsonpatch.Operation {
 func (v *daemonView) mark() {
 	v.phase(PhaseMoving, "mark the new revision")
 	v.unmark()
-	v.set(v.target, func(m *marks) { m.settling = seconds(v.Now) })
+	v.set(v.target, func(m *marks) { m.underWay = seconds(v.Now) })
 	v.patchRevisions()
 }
 
@@ -139,7 +139,7 @@ func (v *daemonView) mark() {
 func (v *daemonView) unmark() {
 	for _, each := range v.Revisions {
 		v.set(each, func(m *marks) {
-			m.settling = ""
+			m.underWay = ""
 			m.released = v.released(each, m.released)
 		})
 	}
@@ -169,7 +169,7 @@ func (v *daemonView) set(each *ControllerRevision, change func(*marks)) {
 func (v *daemonView) patchRevisions() {
 	for _, each := range v.Revisions {
 		operations := setEntries("labels", each.Labels,
-			[2]string{LabelSettling, v.marks[each].settling}, [2]string{LabelReleased, v.marks[each].released},
+			[2]string{labelUnderWay, v.marks[each].underWay}, [2]string{LabelReleased, v.marks[each].released},
 			[2]string{LabelWoken, v.marks[each].woken})
 		if len(operations) > 0 {
 			v.step(PatchRevision{Revision: each, Operations: guarded(each, operations...), Why: "marks"})
@@ -207,7 +207,7 @@ func (v *daemonView) leave() {
 	v.gates()
 	v.keepRecord()
 	v.pulls().leave(v.verdict.Reasons)
-	if v.target != nil && Settling(v.target) {
+	if v.target != nil && UnderWay(v.target) {
 		v.letGo()
 		return
 	}
@@ -277,8 +277,8 @@ func (v *daemonView) progress() Progress {
 			progress.Moved++
 		}
 	}
-	if at := slices.IndexFunc(v.Revisions, Settling); at >= 0 {
-		progress.Started = startedAt(v.Revisions[at].Labels[LabelSettling])
+	if at := slices.IndexFunc(v.Revisions, UnderWay); at >= 0 {
+		progress.Started = startedAt(v.Revisions[at].Labels[labelUnderWay])
 	}
 	return progress
 }

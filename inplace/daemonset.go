@@ -13,6 +13,8 @@ import (
 const (
 	labelRevisionHash       = appsv1.DefaultDaemonSetUniqueLabelKey
 	labelTemplateGeneration = "pod-template-generation"
+	// labelUnderWay is the mark of an update's target: nothing settles in a DaemonSet.
+	labelUnderWay = LabelSettling
 	// hashBetween stands in place of the hash of a pod without gate while it restarts. It is no revision's: if we died, the pod
 	// would be replaced. With its old hash an undo would make the native controller take it for updated, on the wrong image.
 	hashBetween = "updating-in-place"
@@ -102,6 +104,9 @@ func (r DaemonRollout) workloadReason(target *ControllerRevision) *Reason {
 func (r DaemonRollout) onRecord() bool { return r.DaemonSet.Spec.Template.onRecord(r.Recorded) }
 
 func (r DaemonRollout) targetHash() string { return r.DaemonSet.Spec.Template.hash() }
+
+// UnderWay tells whether the revision is marked as the target of an update that has begun.
+func UnderWay(revision *ControllerRevision) bool { return Settling(revision) }
 
 // surges is AllowsSurge of pkg/controller/daemon/util/daemonset_util.go.
 func (d *DaemonSet) surges() bool {

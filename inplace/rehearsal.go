@@ -227,7 +227,7 @@ func (v *daemonView) rehearse() {
 		m.turn = m.restarts() && Closed(m.pod)
 	}
 	v.gates()
-	if Settling(v.target) {
+	if UnderWay(v.target) {
 		v.sign()
 	}
 	v.phase(PhaseWaiting, asking)
