@@ -192,6 +192,6 @@ func (r DaemonRollout) ClosedGates() []string {
 // controller, and so does every touch of a released target.
 func (v *daemonView) gateMoved(but *daemon) bool {
 	return slices.ContainsFunc(v.members, func(m *daemon) bool {
-		return m.pod.UID != but.pod.UID && unsettledGate(m.pod, v.Now)
+		return m.pod.UID != but.pod.UID && gateUnseen(m.pod, v.Now)
 	})
 }

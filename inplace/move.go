@@ -43,9 +43,9 @@ const (
 	stableRetag = 3 * time.Second
 	// killMargin is added to the pod's grace period until a container must have been killed if it is ever to be.
 	killMargin = 10 * time.Second
-	// longestMark is what the mark has of one container at most, several times over: names of images are no longer than 500 characters
+	// longestMove is what the mark has of one container at most, several times over: names of images are no longer than 500 characters
 	// (https://github.com/distribution/reference), and IDs not either.
-	longestMark = 8 << 10
+	longestMove = 8 << 10
 )
 
 // moveOf returns the pod's mark; the zero Move if it has none. One that does not parse is not ours and counts as none, and so does one
@@ -54,7 +54,7 @@ const (
 func moveOf(pod *corev1.Pod) Move {
 	var move Move
 	mark := pod.Annotations[AnnotationMove]
-	if len(mark) > longestMark*(1+len(pod.Spec.Containers)) {
+	if len(mark) > longestMove*(1+len(pod.Spec.Containers)) {
 		return Move{}
 	}
 	err := json.Unmarshal([]byte(mark), &move)
