@@ -29,7 +29,7 @@ func furnished(image string) Template {
 
 // BenchmarkPlan plans in the middle of an update at 10 %: a third of the pods is done, a tenth is drained, the others wait.
 func BenchmarkPlan(b *testing.B) {
-	for _, pods := range []int{1000, 3000} {
+	for _, pods := range []int{100, 1000, 3000} {
 		b.Run(fmt.Sprint("Deployment/", pods), func(b *testing.B) {
 			r := deploymentHalfway(pods)
 			b.ReportAllocs()
@@ -49,6 +49,35 @@ func BenchmarkPlan(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkVerdict judges in the middle of an update, with as many old revisions as a workload keeps by default: Deployments without pods, as webhooks
+// do for every native write.
+func BenchmarkVerdict(b *testing.B) {
+	b.Run("Deployment", func(b *testing.B) {
+		r := deploymentHalfway(100)
+		r.Pods = nil
+		r.replicaSet("h9", app{image: "v1"}, 0).Spec.Template = furnished("h9")
+		b.ReportAllocs()
+		for b.Loop() {
+			if !r.Verdict().Held {
+				b.Fatal("not held")
+			}
+		}
+	})
+	b.Run("DaemonSet", func(b *testing.B) {
+		f := fleetHalfway(b, 100)
+		for i := range 10 {
+			f.record(furnished(fmt.Sprint("h", i)))
+		}
+		f.record(furnished("v2"))
+		b.ReportAllocs()
+		for b.Loop() {
+			if !f.Verdict().Held {
+				b.Fatal("not held")
+			}
+		}
+	})
 }
 
 // stageOf tells which pods are done, and which are drained.
@@ -111,6 +140,10 @@ func imagesOnNode(names ...string) []corev1.ContainerImage {
 }
 
 func daemonSetHalfway(tb testing.TB, nodes int) DaemonRollout {
+	return fleetHalfway(tb, nodes).DaemonRollout
+}
+
+func fleetHalfway(tb testing.TB, nodes int) *fleet {
 	f := newFleet(tb, 0)
 	f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.Parse("10%"))}
 	f.Settings = Settings{Drain: defaultDrain, PrePullParallelism: defaultPrePullParallelism}
@@ -122,7 +155,7 @@ func daemonSetHalfway(tb testing.TB, nodes int) DaemonRollout {
 	for i := range nodes {
 		f.addHalfway(i, nodes)
 	}
-	return f.DaemonRollout
+	return f
 }
 
 func (f *fleet) addHalfway(i, nodes int) {

@@ -53,9 +53,9 @@ func (r Rollout) borrows() bool {
 }
 
 // borrowing: it may, and it is not in vain.
-func (v *view) borrowing() bool { return v.borrows() && !v.gaveUp() && !v.alone() }
+func (v *view) borrowing() bool { return v.borrows() && !v.notedInVain() && !v.alone() }
 
-func (v *view) gaveUp() bool {
+func (v *view) notedInVain() bool {
 	return v.target != nil && v.target.rs.Labels[LabelBorrowed] == unobtainable
 }
 
@@ -102,24 +102,24 @@ func (v *view) account() {
 	inVain, _ := v.inVain()
 	for _, s := range v.sets {
 		switch {
-		case s == v.target && v.gaveUp():
-		case s.unsettled() && !s.seen(): // what was lowered may have been created in that moment
+		case s == v.target && v.notedInVain():
+		case s.overNoted() && !s.seen(): // what was lowered may have been created in that moment
 			s.wish.borrowed = note(s.noted())
-		case s == v.target && s.unsettled() && s.loan == 0 && inVain:
+		case s == v.target && s.overNoted() && s.loan == 0 && inVain:
 			s.wish.borrowed = unobtainable
 		default:
 			s.wish.borrowed = note(s.loan)
 		}
-		v.markBorrowed(s)
-		v.markFirst(s)
+		v.lendPods(s)
+		v.giveBackFirst(s)
 	}
 }
 
 // noted is what may be borrowed: so the note says, or somebody else has added it.
 func (s *replicaSet) noted() int { return noted(s.rs) + s.surged() }
 
-// unsettled: more is noted than is borrowed by now.
-func (s *replicaSet) unsettled() bool { return s.noted() > s.loan }
+// overNoted: more is noted than is borrowed by now.
+func (s *replicaSet) overNoted() bool { return s.noted() > s.loan }
 
 // inVain tells whether the deadline passed before anything could be borrowed, or no node was found for it, and the user has not said outright
 // that no pod may be missed; if it is only a matter of time, of how much.
@@ -140,9 +140,9 @@ func note(loan int) string {
 	return strconv.Itoa(loan)
 }
 
-// markBorrowed marks as many pods as are borrowed and have come. Among the pods that a controller created meanwhile nobody can tell
+// lendPods marks as many pods as are borrowed and have come. Among the pods that a controller created meanwhile nobody can tell
 // the borrowed ones, and nobody needs to: all of them are younger than the update.
-func (v *view) markBorrowed(s *replicaSet) {
+func (v *view) lendPods(s *replicaSet) {
 	marked := s.borrowed()
 	// Those for whom replicas were lowered already are still there; which of them, their controller decides. Of one too many it might choose the one
 	// that serves again, which is held.
@@ -160,9 +160,9 @@ func (v *view) markBorrowed(s *replicaSet) {
 	}
 }
 
-// markFirst gives back, in the place of a borrowed pod that may go, any that their controller deletes before it whatever their costs:
+// giveBackFirst gives back, in the place of a borrowed pod that may go, any that their controller deletes before it whatever their costs:
 // it would try that one, which is held. And where the nodes are full that one may be waiting for the very place of the borrowed.
-func (v *view) markFirst(s *replicaSet) {
+func (v *view) giveBackFirst(s *replicaSet) {
 	var going []*member
 	for _, m := range s.pods {
 		if MayGo(m.pod) {
@@ -242,7 +242,7 @@ func (s *replicaSet) missing() int { return max(0, s.size()-len(s.pods)) }
 
 // borrowable is what the update may have more and has use for.
 func (v *view) borrowable() int {
-	if v.target == nil || v.paused() || !v.borrowing() || v.givesUp() || slices.ContainsFunc(v.sets, (*replicaSet).unsettled) {
+	if v.target == nil || v.paused() || !v.borrowing() || v.provedInVain() || slices.ContainsFunc(v.sets, (*replicaSet).overNoted) {
 		return 0
 	}
 	return max(0, min(int(v.Deployment.maxSurge()), v.needy())-v.loan())
@@ -274,7 +274,7 @@ func (v *view) anyToRestart() bool {
 // kept is how many borrowed pods of the ReplicaSet the update has use for. Those an edit has left on a source prove nothing about the
 // target: unless it is known to work, they make room for others. Borrowed pods are never moved themselves.
 func (v *view) kept(s *replicaSet) int {
-	if !v.borrowing() || !v.anyToRestart() || s == v.target && v.givesUp() || v.target == nil {
+	if !v.borrowing() || !v.anyToRestart() || s == v.target && v.provedInVain() || v.target == nil {
 		return 0
 	}
 	most := int(v.Deployment.maxSurge())
@@ -323,7 +323,7 @@ func (v *view) giveBack(due map[*replicaSet]int, turns turns) {
 			}
 		}
 	}
-	if v.givesUp() {
+	if v.provedInVain() {
 		v.noteInVain()
 		v.plan.Phase, v.plan.Message = PhaseStalled, v.lack()+"; pods restart one at a time"
 	}
@@ -402,7 +402,7 @@ func (s *replicaSet) ending() int {
 // mayBeLowered: replicas are lowered for a pod that is given back when it is drained, or cannot be.
 func (m *member) mayBeLowered() bool { return Closed(m.pod) || !Gated(m.pod) }
 
-func (v *view) givesUp() bool {
+func (v *view) provedInVain() bool {
 	inVain, _ := v.inVain()
 	return inVain && v.lack() != ""
 }

@@ -43,7 +43,7 @@ func (v *daemonView) proceed() turns {
 	case v.target == nil:
 		v.phase(PhaseWaiting, "the DaemonSet controller has not recorded the new revision")
 		return nil
-	case !Settling(v.target):
+	case !UnderWay(v.target):
 		v.mark()
 		return nil
 	}
@@ -55,7 +55,7 @@ func (v *daemonView) proceed() turns {
 // bypassed looks for a pod that was born in the middle of the update and has no gate: nobody asked the webhooks about its birth, nor then
 // about the deletion of the one before it. That deletion itself shows nothing, since anybody may delete a pod.
 func (v *daemonView) bypassed() string {
-	begun := startedAt(v.target.Labels[LabelSettling])
+	begun := startedAt(v.target.Labels[labelUnderWay])
 	for _, m := range v.members {
 		if !Gated(m.pod) && m.pod.CreationTimestamp.After(begun) {
 			return "pod " + m.pod.Name + " was born without its readiness gate"
@@ -129,7 +129,7 @@ func (m *daemon) identify(hash string) []jsonpatch.Operation {
 func (v *daemonView) mark() {
 	v.phase(PhaseMoving, "mark the new revision")
 	v.unmark()
-	v.set(v.target, func(m *marks) { m.settling = seconds(v.Now) })
+	v.set(v.target, func(m *marks) { m.underWay = seconds(v.Now) })
 	v.patchRevisions()
 }
 
@@ -137,7 +137,7 @@ func (v *daemonView) mark() {
 func (v *daemonView) unmark() {
 	for _, each := range v.Revisions {
 		v.set(each, func(m *marks) {
-			m.settling = ""
+			m.underWay = ""
 			m.released = v.released(each, m.released)
 		})
 	}
@@ -167,7 +167,7 @@ func (v *daemonView) set(each *ControllerRevision, change func(*marks)) {
 func (v *daemonView) patchRevisions() {
 	for _, each := range v.Revisions {
 		operations := setEntries("labels", each.Labels,
-			[2]string{LabelSettling, v.marks[each].settling}, [2]string{LabelReleased, v.marks[each].released},
+			[2]string{labelUnderWay, v.marks[each].underWay}, [2]string{LabelReleased, v.marks[each].released},
 			[2]string{LabelWoken, v.marks[each].woken})
 		if len(operations) > 0 {
 			v.step(PatchRevision{Revision: each, Operations: guarded(each, operations...), Why: "marks"})
@@ -205,7 +205,7 @@ func (v *daemonView) leave() {
 	v.gates(nil)
 	v.keepRecord()
 	v.pulls().leave(v.verdict.Reasons)
-	if v.target != nil && Settling(v.target) {
+	if v.target != nil && UnderWay(v.target) {
 		v.letGo()
 		return
 	}
@@ -275,8 +275,8 @@ func (v *daemonView) progress(turns turns) Progress {
 			progress.Moved++
 		}
 	}
-	if at := slices.IndexFunc(v.Revisions, Settling); at >= 0 {
-		progress.Started = startedAt(v.Revisions[at].Labels[LabelSettling])
+	if at := slices.IndexFunc(v.Revisions, UnderWay); at >= 0 {
+		progress.Started = startedAt(v.Revisions[at].Labels[labelUnderWay])
 	}
 	return progress
 }

@@ -13,6 +13,8 @@ import (
 const (
 	labelRevisionHash       = appsv1.DefaultDaemonSetUniqueLabelKey
 	labelTemplateGeneration = "pod-template-generation"
+	// labelUnderWay is the mark of an update's target: nothing settles in a DaemonSet.
+	labelUnderWay = LabelSettling
 	// hashBetween stands in place of the hash of a pod that is half-way. It is no revision's: see halfway.go.
 	hashBetween = "updating-in-place"
 )
@@ -102,6 +104,9 @@ func (r DaemonRollout) onRecord() bool { return r.DaemonSet.Spec.Template.onReco
 
 func (r DaemonRollout) targetHash() string { return r.DaemonSet.Spec.Template.hash() }
 
+// UnderWay tells whether the revision is marked as the target of an update that has begun.
+func UnderWay(revision *ControllerRevision) bool { return Settling(revision) }
+
 // surges is AllowsSurge of pkg/controller/daemon/util/daemonset_util.go.
 func (d *DaemonSet) surges() bool {
 	rolling := d.Spec.UpdateStrategy.RollingUpdate
@@ -186,6 +191,6 @@ func (r DaemonRollout) ClosedGates() []string {
 // controller, and so does every touch of a released target.
 func (v *daemonView) gateMoved(but *daemon) bool {
 	return slices.ContainsFunc(v.members, func(m *daemon) bool {
-		return m.pod.UID != but.pod.UID && unsettledGate(m.pod, v.Now)
+		return m.pod.UID != but.pod.UID && gateUnseen(m.pod, v.Now)
 	})
 }

@@ -45,7 +45,7 @@ type revision struct {
 }
 
 // marks are those we write on a ControllerRevision.
-type marks struct{ settling, released, woken string }
+type marks struct{ underWay, released, woken string }
 
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{
@@ -64,7 +64,7 @@ func (r DaemonRollout) view() *daemonView {
 		}
 	}
 	for _, each := range r.Revisions {
-		v.marks[each] = marks{settling: each.Labels[LabelSettling], released: each.Labels[LabelReleased]}
+		v.marks[each] = marks{underWay: each.Labels[labelUnderWay], released: each.Labels[LabelReleased]}
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if live(pod) {

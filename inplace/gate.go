@@ -50,9 +50,9 @@ func keptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 // reasonGatesNotReady is ReadinessGatesNotReady there.
 const reasonGatesNotReady = "ReadinessGatesNotReady"
 
-// unsettledGate tells whether the kubelet may be about to report the pod as not Ready for a gate that is or was closed: native
+// gateUnseen tells whether the kubelet may be about to report the pod as not Ready for a gate that is or was closed: native
 // controllers count it as available until then.
-func unsettledGate(pod *corev1.Pod, now time.Time) bool {
+func gateUnseen(pod *corev1.Pod, now time.Time) bool {
 	gate := movedGate(pod)
 	if gate == nil {
 		return false

@@ -132,8 +132,8 @@ func TestUnsettledGate(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
-			if got := unsettledGate(r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), c.change), start); got != c.want {
-				t.Errorf("unsettled is %v", got)
+			if got := gateUnseen(r.pod("p", r.replicaSet("a", app{image: "v1"}, 1), c.change), start); got != c.want {
+				t.Errorf("gateUnseen is %v", got)
 			}
 		})
 	}

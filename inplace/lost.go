@@ -21,10 +21,10 @@ func (m *member) waitsForKubelet(isTargets bool) bool {
 // unheard tells whether nobody hears of the node's kubelet; of one that is not known, nobody can say.
 func unheard(node *corev1.Node) bool { return node != nil && silent(node) }
 
-// givenUp are the ReplicaSets that are to have others in place of their lost pods. More of those than may be missed are no lost node but
+// withLost are the ReplicaSets that are to have others in place of their lost pods. More of those than may be missed are no lost node but
 // an outage, in which new pods help nobody. If other pods are not Ready, nobody could say which of them would be deleted. And a lost pod may
 // still run, which with strategy Recreate no other may do at the same time.
-func (v *view) givenUp() []*replicaSet {
+func (v *view) withLost() []*replicaSet {
 	var sets []*replicaSet
 	all := 0
 	for _, s := range v.sets {
@@ -39,10 +39,10 @@ func (v *view) givenUp() []*replicaSet {
 	return sets
 }
 
-// giveUp lowers them, so that their controllers delete the lost pods, which are not Ready, before others; as the native controller would
+// replaceLost lowers them, so that their controllers delete the lost pods, which are not Ready, before others; as the native controller would
 // (cleanupUnhealthyReplicas in pkg/controller/deployment/rolling.go). Pods in their place are created as after any scaling.
-func (v *view) giveUp() {
-	for _, s := range v.givenUp() {
+func (v *view) replaceLost() {
+	for _, s := range v.withLost() {
 		v.post(s, -min(s.lost(), s.size()), CauseReplaced)
 	}
 }

@@ -38,9 +38,9 @@ type MovedContainer struct {
 	Unready bool `json:"unready,omitempty"`
 }
 
-// longestMark is what the mark has of one container at most, several times over: names of images are no longer than 500 characters
+// longestMove is what the mark has of one container at most, several times over: names of images are no longer than 500 characters
 // (https://github.com/distribution/reference), and IDs not either.
-const longestMark = 8 << 10
+const longestMove = 8 << 10
 
 // moveOf returns the pod's mark; the zero Move if it has none. One that does not parse is not ours and counts as none, and so does one
 // of a generation that the pod has not come to yet: it is another pod's, of which this one was made from a backup. One that is longer than
@@ -48,7 +48,7 @@ const longestMark = 8 << 10
 func moveOf(pod *corev1.Pod) Move {
 	var move Move
 	mark := pod.Annotations[AnnotationMove]
-	if len(mark) > longestMark*(1+len(pod.Spec.Containers)) {
+	if len(mark) > longestMove*(1+len(pod.Spec.Containers)) {
 		return Move{}
 	}
 	err := json.Unmarshal([]byte(mark), &move)

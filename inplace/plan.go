@@ -152,9 +152,9 @@ func (v *view) prepare() {
 		v.phase(PhaseWaiting, "the Deployment controller has not created the new ReplicaSet")
 	case !v.still():
 		v.phase(PhaseWaiting, "the ReplicaSet controller has not caught up")
-	case len(v.givenUp()) > 0:
+	case len(v.withLost()) > 0:
 		v.phase(PhaseScaling, "replace pods on nodes that do not answer")
-		v.giveUp()
+		v.replaceLost()
 	case !v.paused() && v.unfinished():
 		v.mark()
 	}

@@ -36,7 +36,7 @@ type Refused struct {
 type pulls struct {
 	*draft
 	Pulling
-	workload pulledFor
+	workload pullerOwner
 	atATime  int
 	nodes    map[string]*corev1.Node
 	now      time.Time
@@ -131,7 +131,7 @@ func (p *pulls) find(s *podState) outlook {
 		switch state, message := p.Waiter.tells(puller); state {
 		case pulled:
 			return outlook{again: wait}
-		case pullFailed:
+		case pullerFailed:
 			image := about(missing, message)
 			return outlook{lacks: strings.TrimSuffix(awaiting(image, node)+": "+message, ": "), again: wait,
 				failure: fmt.Sprintf("Image %s cannot be pulled: %s", image, message)}
@@ -292,7 +292,7 @@ var sayingKubelet = versions.MustParseGeneric("1.36")
 
 // stranded looks at a puller whose kubelet does not come as far as to pull, since the node has trouble with its network or has no addresses
 // left. A pod that is there already may need none of that to restart.
-func (p *pulls) stranded(puller *corev1.Pod, node *corev1.Node) (pullState, string, time.Duration) {
+func (p *pulls) stranded(puller *corev1.Pod, node *corev1.Node) (pullerState, string, time.Duration) {
 	sandbox := condition(puller, corev1.PodReadyToStartContainers)
 	if olderThan(sayingKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
 		return pulling, "", 0
@@ -411,7 +411,7 @@ func (p *pulls) count() {
 func (p *pulls) rests() bool { return p.behind == 0 && p.ahead == len(p.Pullers) }
 
 // works tells whether the node has a puller and does something about it, and how far that is.
-func (p *pulls) works(name string) (pullState, bool) {
+func (p *pulls) works(name string) (pullerState, bool) {
 	puller, node := p.current[name], p.nodes[name]
 	if puller == nil || node == nil || !nodeReady(node) {
 		return pulling, false
@@ -422,10 +422,10 @@ func (p *pulls) works(name string) (pullState, bool) {
 
 // puller is the one for the pod's node, with all the images that the pods there will need.
 func (p *pulls) puller(of *corev1.Pod) *corev1.Pod {
-	var images []pulledImage
+	var images []volumeImage
 	for _, s := range p.next {
 		for change := range s.needs.NewImages() {
-			image := pulledImage{reference: change.Image.To, policy: pullPolicy(s.pod, change)}
+			image := volumeImage{reference: change.Image.To, policy: pullPolicy(s.pod, change)}
 			if s.pod.Spec.NodeName == of.Spec.NodeName && !slices.Contains(images, image) {
 				images = append(images, image)
 			}
@@ -439,7 +439,7 @@ func (v *view) pulls() *pulls {
 	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodes, now: v.Now,
 		pods: slices.Collect(v.states()), reserve: 1 + int(v.Deployment.maxSurge())}
 	if v.target != nil {
-		p.workload = pulledForDeployment(v.Deployment, v.target.rs)
+		p.workload = pullerOfDeployment(v.Deployment, v.target.rs)
 		p.next = allToRestart(v.states())
 	}
 	return p
@@ -450,7 +450,7 @@ func (v *daemonView) pulls() *pulls {
 	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodes, now: v.Now,
 		pods: slices.Collect(v.states()), reserve: 1}
 	if v.target != nil {
-		p.workload = pulledForDaemonSet(v.DaemonSet, v.target)
+		p.workload = pullerOfDaemonSet(v.DaemonSet, v.target)
 		p.next = allToRestart(func(yield func(*podState) bool) {
 			for m := range v.pending() {
 				if m.needs.InPlace() && v.reachable(m.pod) && !yield(&m.podState) {

@@ -45,7 +45,7 @@ func targetIs(image string) func(*Rollout) {
 func pullerOn(node string, state corev1.ContainerState, changes ...func(*corev1.Pod)) func(*Rollout) {
 	return func(r *Rollout) {
 		at := slices.IndexFunc(r.Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
-		puller := newPuller(pulledForDeployment(r.Deployment, r.Target()), r.Pods[at], []pulledImage{{reference: "app:2", policy: corev1.PullIfNotPresent}}, r.Pull.Waiter)
+		puller := newPuller(pullerOfDeployment(r.Deployment, r.Target()), r.Pods[at], []volumeImage{{reference: "app:2", policy: corev1.PullIfNotPresent}}, r.Pull.Waiter)
 		puller.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pullerContainer, State: state}}
 		for _, change := range changes {
 			change(puller)

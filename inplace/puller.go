@@ -32,22 +32,22 @@ func WaiterOf(pod *corev1.Pod, container string) Waiter {
 	return Waiter{Image: own.Image, Command: own.Command[:min(1, len(own.Command))], Args: []string{"wait"}}
 }
 
-// pulledFor is the workload a puller belongs to, and its target.
-type pulledFor struct {
+// pullerOwner is the workload a puller belongs to, and its target.
+type pullerOwner struct {
 	metav1.Object
 	target types.UID
 	// controller goes, and takes the puller along.
 	controller metav1.OwnerReference
 }
 
-func pulledForDeployment(d *Deployment, target *ReplicaSet) pulledFor {
-	return pulledFor{d, target.UID, controlledBy("Deployment", d)}
+func pullerOfDeployment(d *Deployment, target *ReplicaSet) pullerOwner {
+	return pullerOwner{d, target.UID, controlledBy("Deployment", d)}
 }
 
-// pulledForDaemonSet has the revision for controller: the DaemonSet controller takes every pod it controls for one of its own
+// pullerOfDaemonSet has the revision for controller: the DaemonSet controller takes every pod it controls for one of its own
 // (claimPods by ControllerRef in pkg/controller/controller_ref_manager.go), and deletes it.
-func pulledForDaemonSet(ds *DaemonSet, target *ControllerRevision) pulledFor {
-	return pulledFor{ds, target.UID, controlledBy("ControllerRevision", target)}
+func pullerOfDaemonSet(ds *DaemonSet, target *ControllerRevision) pullerOwner {
+	return pullerOwner{ds, target.UID, controlledBy("ControllerRevision", target)}
 }
 
 func controlledBy(kind string, owner metav1.Object) metav1.OwnerReference {
@@ -58,7 +58,7 @@ func controlledBy(kind string, owner metav1.Object) metav1.OwnerReference {
 
 // name is the same for every attempt, so that one made on a cache that lags finds the puller existing. It says which target a
 // puller is for.
-func (w pulledFor) name(node string) string {
+func (w pullerOwner) name(node string) string {
 	if w.Object == nil {
 		return ""
 	}
@@ -69,8 +69,8 @@ func (w pulledFor) name(node string) string {
 	return strings.TrimRight(name[:min(len(name), 63-len(suffix))], "-.") + suffix
 }
 
-// pulledImage is an image as a kubelet is asked for it.
-type pulledImage struct {
+// volumeImage is an image as a kubelet is asked for it.
+type volumeImage struct {
 	reference string
 	policy    corev1.PullPolicy
 }
@@ -81,7 +81,7 @@ const pullerContainer = "wait"
 // newPuller pulls as the pod would: with its secrets and service account, by its runtime, despite the taints it tolerates. It
 // is bound to the node without a scheduler, since no other node will do, and has no label by which anybody would take it for one
 // of the workload's pods.
-func newPuller(workload pulledFor, pod *corev1.Pod, images []pulledImage, waiter Waiter) *corev1.Pod {
+func newPuller(workload pullerOwner, pod *corev1.Pod, images []volumeImage, waiter Waiter) *corev1.Pod {
 	no, grace := false, int64(1)
 	puller := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -106,7 +106,7 @@ func newPuller(workload pulledFor, pod *corev1.Pod, images []pulledImage, waiter
 }
 
 // mount adds the images as volumes. One that is not mounted would not be pulled.
-func mount(spec *corev1.PodSpec, images []pulledImage) {
+func mount(spec *corev1.PodSpec, images []volumeImage) {
 	for i, image := range images {
 		name := fmt.Sprintf("image-%d", i)
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
@@ -151,13 +151,13 @@ func references(puller *corev1.Pod) []string {
 	return references
 }
 
-// pullState is what a puller tells of its images.
-type pullState int
+// pullerState is what a puller tells of its images.
+type pullerState int
 
 const (
-	pulling pullState = iota
+	pulling pullerState = iota
 	pulled
-	pullFailed
+	pullerFailed
 	// pullerRejected: its node did not take the puller, or threw it out.
 	pullerRejected
 )
@@ -172,7 +172,7 @@ var cannotPull = map[string]bool{
 // tells reads the puller's status. The kubelet pulls image volumes before the image of the container that mounts them
 // (SyncPod, getImageVolumes and toKubeContainerImageVolumes in pkg/kubelet/kuberuntime/kuberuntime_manager.go), so whatever
 // goes wrong with that container after they were pulled is no matter, our own image included.
-func (w Waiter) tells(puller *corev1.Pod) (pullState, string) {
+func (w Waiter) tells(puller *corev1.Pod) (pullerState, string) {
 	state := containerStatus(puller, pullerContainer).State
 	switch {
 	case state.Running != nil, state.Terminated != nil && !state.Terminated.StartedAt.IsZero():
@@ -182,7 +182,7 @@ func (w Waiter) tells(puller *corev1.Pod) (pullState, string) {
 	case state.Waiting == nil || state.Waiting.Reason == "" || state.Waiting.Reason == "ContainerCreating" || state.Waiting.Reason == "PodInitializing":
 		return pulling, ""
 	case cannotPull[state.Waiting.Reason] && !w.isMeant(state.Waiting.Message, references(puller)):
-		return pullFailed, cause(state.Waiting)
+		return pullerFailed, cause(state.Waiting)
 	}
 	return pulled, ""
 }

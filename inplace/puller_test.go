@@ -53,7 +53,7 @@ func TestPullerNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, target := range []*ReplicaSet{{ObjectMeta: metav1.ObjectMeta{UID: "a"}}, {ObjectMeta: metav1.ObjectMeta{UID: "b"}}} {
 		for _, node := range []string{"n1", "n2"} {
-			name := pulledForDeployment(long, target).name(node)
+			name := pullerOfDeployment(long, target).name(node)
 			if len(name) > 63 || strings.Contains(name, ".-") || seen[name] {
 				t.Errorf("%q is no name for target %s on %s", name, target.UID, node)
 			}
@@ -64,7 +64,7 @@ func TestPullerNames(t *testing.T) {
 
 func TestDaemonPullersHaveTheRevisionForController(t *testing.T) {
 	f := newFleet(t, 1)
-	owner := pulledForDaemonSet(f.DaemonSet, f.Revisions[0]).controller
+	owner := pullerOfDaemonSet(f.DaemonSet, f.Revisions[0]).controller
 	if owner.Kind != "ControllerRevision" || owner.UID != "1" || !*owner.Controller {
 		t.Errorf("the controller is %+v", owner)
 	}

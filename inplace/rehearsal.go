@@ -228,7 +228,7 @@ func (v *daemonView) rehearse() turns {
 		turns[&m.podState] = m.restarts() && Closed(m.pod)
 	}
 	v.gates(turns)
-	if Settling(v.target) {
+	if UnderWay(v.target) {
 		v.sign()
 	}
 	v.phase(PhaseWaiting, asking)

@@ -65,7 +65,7 @@ func (v *view) settle(p pace) {
 	case v.excess() < 0:
 		v.phase(PhaseScaling, "add pods")
 		v.grow(-v.excess())
-	case len(v.givenUp()) > 0:
+	case len(v.withLost()) > 0:
 		v.phase(PhaseScaling, "stop holding deletions, so that pods on nodes that do not answer can be replaced")
 		v.letDelete()
 	default:
