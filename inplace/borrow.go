@@ -86,14 +86,6 @@ func (s *replicaSet) lendable() int {
 	return len(s.borrowed()) + len(s.youngest()) + s.missing()
 }
 
-func (v *view) loan() int {
-	loan := 0
-	for _, s := range v.sets {
-		loan += s.loan
-	}
-	return loan
-}
-
 // excess is how many replicas there are more than the Deployment wants, borrowed ones aside; negative if too few.
 func (v *view) excess() int { return v.sum() - v.loan() - v.desired() }
 

@@ -160,8 +160,8 @@ func TestPull(t *testing.T) {
 		"Windows":                {[]func(*Rollout){nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.OperatingSystem = "windows" })}, "pull n2, pull n3, close p1", "Windows", ""},
 		"a node that is gone":    {[]func(*Rollout){func(r *Rollout) { r.Nodes = r.Nodes[1:] }}, "pull n2, pull n3, close p1", "", ""},
 		"our image is not known": {[]func(*Rollout){func(r *Rollout) { r.Pull.Waiter = Waiter{} }}, "close p1, close p2, close p3, close p4", "own image", ""},
-		"refused":                {[]func(*Rollout){func(r *Rollout) { r.Pull.Refused = Refused{"b", "policy"} }}, "close p1, close p2, close p3, close p4", "policy", ""},
-		"refused for another":    {[]func(*Rollout){func(r *Rollout) { r.Pull.Refused = Refused{"c", "policy"} }}, "pull n1, pull n2", "", ""},
+		"refused":                {[]func(*Rollout){func(r *Rollout) { r.Pull.Refused = Refused{Target: "b", Why: "policy"} }}, "close p1, close p2, close p3, close p4", "policy", ""},
+		"refused for another":    {[]func(*Rollout){func(r *Rollout) { r.Pull.Refused = Refused{Target: "c", Why: "policy"} }}, "pull n1, pull n2", "", ""},
 		"the node does not take it": {[]func(*Rollout){pullerOn("n1", corev1.ContainerState{}, func(p *corev1.Pod) {
 			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfpods", Message: "full"}
 		})}, "pull n2, pull n3, close p1", "node n1: OutOfpods: full", ""},

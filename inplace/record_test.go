@@ -159,7 +159,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	for i := range maxRecords + 5 {
 		records.Add(types.UID(fmt.Sprint("w", i)), Record{Hash: fmt.Sprint("h", i), Code: CodeFailing}, start.Add(time.Duration(i)*time.Second))
 	}
-	if len(records) != maxRecords+1 || records.Of("w4") != (Record{}) || records.Of("w5") != (Record{"h5", CodeFailing}) || records["somebody/else"] != "stays" {
+	if len(records) != maxRecords+1 || records.Of("w4") != (Record{}) || records.Of("w5") != (Record{Hash: "h5", Code: CodeFailing}) || records["somebody/else"] != "stays" {
 		t.Errorf("%d are kept: w4 %+v, w5 %+v", len(records), records.Of("w4"), records.Of("w5"))
 	}
 	if records.Remove("w5"); records.Of("w5") != (Record{}) || records.Of("w6").Hash != "h6" {

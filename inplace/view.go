@@ -16,10 +16,10 @@ type view struct {
 	verdict   Verdict
 	rehearsed rehearsed
 	ledger    Ledger
-	target    *replicaSet   // nil as long as nobody has created it
-	sets      []*replicaSet // oldest first
-	members   []*member     // by name: an order that no event changes
-	nodes     map[string]*corev1.Node
+	target    *replicaSet // nil as long as nobody has created it
+	sets
+	members []*member // by name: an order that no event changes
+	nodes   map[string]*corev1.Node
 	// whyAlone is why a pod of the target can hardly run beside another; empty if nothing is known against it.
 	whyAlone string
 	// What was worked out of templates once.
@@ -130,39 +130,6 @@ func (s *replicaSet) inUse() bool { return inUse(s.rs) || len(s.pods) > 0 }
 func (v *view) desired() int { return int(desired(v.Deployment)) }
 
 func (v *view) paused() bool { return v.Deployment.Spec.Paused }
-
-// sum is what all controllers together work towards.
-func (v *view) sum() int {
-	sum := 0
-	for _, s := range v.sets {
-		sum += s.size()
-	}
-	return sum
-}
-
-// total is the sum once the pods that are just moving are counted where they are.
-func (v *view) total() int {
-	total := 0
-	for _, s := range v.sets {
-		total += max(s.size(), len(s.pods))
-	}
-	return total
-}
-
-// still: every controller has seen every pod where it is, and none has one too many.
-func (v *view) still() bool {
-	return !slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return s.inUse() && (s.surplus() > 0 || !s.seen()) })
-}
-
-// overfull: a mark keeps pods that are too many from being deleted.
-func (v *view) overfull() bool {
-	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return Settling(s.rs) && s.surplus() > 0 })
-}
-
-// settling: some ReplicaSet is marked.
-func (v *view) settling() bool {
-	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool { return Settling(s.rs) })
-}
 
 // allSettling: all that take part are.
 func (v *view) allSettling() bool {
