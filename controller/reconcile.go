@@ -34,7 +34,7 @@ type Reconciler struct {
 	namespaces   namespaceReader
 	// refusals are the targets for which the API server takes no pullers.
 	refusals   notes[inplace.Refused]
-	rehearsals notes[answer]
+	rehearsals notes[asked]
 	aheads     notes[inplace.Ahead]
 	beats      notes[inplace.Beats]
 	failing    failing

@@ -33,8 +33,8 @@ const (
 	rehearsalTimeout = 5 * time.Second
 )
 
-// answer is what is known of new pods for the update of a workload to that target, and since when it has been asked.
-type answer struct {
+// asked is what is known of new pods for the update of a workload to that target, and since when it has been asked.
+type asked struct {
 	inplace.Rehearsal
 	target types.UID
 	asked  time.Time
@@ -62,7 +62,7 @@ func (r *Reconciler) rehearsed(ctx context.Context, workload types.NamespacedNam
 func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName, wanted inplace.Rehearse) inplace.Rehearsal {
 	known := r.rehearsals.of(workload)
 	if known.target != wanted.Target {
-		known = answer{target: wanted.Target, asked: time.Now()}
+		known = asked{target: wanted.Target, asked: time.Now()}
 	}
 	asking, cancel := context.WithTimeout(ctx, rehearsalTimeout)
 	defer cancel()

@@ -71,7 +71,7 @@ func TestHalfwayFollowsFromThePod(t *testing.T) {
 			after := look()
 			want := []write{before.writes()[1]}
 			if undone {
-				want = []write{{after.back, endsBack}}
+				want = []write{{does: after.back, ends: endsBack}}
 			}
 			equal := func(a, b write) bool { return a.ends == b.ends && a.does.String() == b.does.String() }
 			if !after.isHalfway() || after.back.String() != "in place: restarts app" || !slices.EqualFunc(after.writes(), want, equal) {
