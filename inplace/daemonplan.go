@@ -17,7 +17,7 @@ func (r DaemonRollout) Plan() Plan {
 		return r.Mode.plan()
 	}
 	v := r.view()
-	if !v.verdict.Held {
+	if !v.judged.Held {
 		v.leave()
 		return v.finish()
 	}
@@ -66,7 +66,7 @@ func (v *daemonView) gates() { v.openGates(v.states(), v.Now) }
 // gets through.
 func (v *daemonView) move() {
 	budget := v.DaemonSet.maxUnavailable(v.desired()) - v.unavailable()
-	v.pulls().pull(false)
+	v.prePull().advance(false)
 	for m := range v.pending() {
 		m.turn = m.mayStart() && m.restarts() && Closed(m.pod)
 		starting, grownIn := m.starting(v.Now)
@@ -114,7 +114,7 @@ func (m *daemon) moveTo(target *ControllerRevision, template Template, now time.
 	if m.restarts() && !Gated(m.pod) {
 		identity, why = hashBetween, "restart before the move"
 	}
-	marked, patch := m.marked(m.move.next(m.pod, hash, m.move.pending(m.pod, now), m.images, now))
+	marked, patch := m.withMove(m.move.next(m.pod, hash, m.move.pending(m.pod, now), m.images, now))
 	change := m.change
 	change.Images = m.images
 	patch = append(patch, change.PodOperations(marked, m.revision.template, template)...)
@@ -182,7 +182,7 @@ func (v *daemonView) patchRevisions() {
 // A half-updated pod without gate has no revision's hash and is replaced.
 func (r DaemonRollout) Release(why Reason) Plan {
 	v := r.view()
-	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
+	v.judged = Verdict{Target: v.judged.Target, Reasons: Reasons{why}}
 	if v.unfinished() {
 		v.record(v.DaemonSet, v.targetHash(), why)
 	}
@@ -206,7 +206,7 @@ func (v *daemonView) letGo() {
 func (v *daemonView) leave() {
 	v.gates()
 	v.keepRecord()
-	v.pulls().leave(v.verdict.Reasons)
+	v.prePull().leave(v.judged.Reasons)
 	if v.target != nil && UnderWay(v.target) {
 		v.letGo()
 		return
@@ -250,16 +250,16 @@ func (v *daemonView) lastGate() time.Time {
 // finish adds what every plan says about itself.
 func (v *daemonView) finish() Plan {
 	v.arrange()
-	v.plan.Verdict = v.verdict
+	v.plan.Verdict = v.judged
 	v.plan.NotRehearsed = v.rehearsed.Unknown
 	v.plan.Progress = v.progress()
 	if v.plan.Phase != "" {
 		return v.plan
 	}
 	switch {
-	case !v.verdict.Held && len(v.verdict.Reasons) > 0:
-		v.phase(PhaseNative, v.verdict.Reasons.String())
-	case !v.verdict.Held && v.plan.Progress.Moving == 0:
+	case !v.judged.Held && len(v.judged.Reasons) > 0:
+		v.phase(PhaseNative, v.judged.Reasons.String())
+	case !v.judged.Held && v.plan.Progress.Moving == 0:
 		v.phase(PhaseIdle, "every pod runs what the DaemonSet says")
 	default:
 		v.phase(PhaseMoving, v.draft.progress())

@@ -13,14 +13,14 @@ import (
 type daemonView struct {
 	DaemonRollout
 	draft
-	verdict   Verdict
-	rehearsed rehearsed
-	target    *ControllerRevision // nil as long as the native controller has not made it
-	members   []*daemon           // by name: an order that no event changes
-	nodes     map[string]*corev1.Node
-	placed    map[string][]types.UID // the live pods, by node
-	places    places
-	marks     map[*ControllerRevision]marks
+	judged      Verdict
+	rehearsed   rehearsed
+	target      *ControllerRevision // nil as long as the native controller has not made it
+	members     []*daemon           // by name: an order that no event changes
+	nodesByName map[string]*corev1.Node
+	placed      map[string][]types.UID // the live pods, by node
+	places      places
+	marks       map[*ControllerRevision]marks
 	// What was worked out of templates once: by hash, the revisions; and what the DaemonSet wants.
 	revisions map[string]*revision
 	wanted    []corev1.Container
@@ -52,7 +52,7 @@ type marks struct{ underWay, released, woken string }
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{
 		draft: draft{ahead: r.Ahead}, DaemonRollout: r, target: r.Target(), wanted: r.DaemonSet.Spec.Template.typed().Spec.Containers,
-		places: r.DaemonSet.places(), nodes: byName(r.Nodes), placed: map[string][]types.UID{},
+		places: r.DaemonSet.places(), nodesByName: byName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*ControllerRevision]marks{}, revisions: map[string]*revision{},
 	}
 	target := types.UID("")
@@ -73,7 +73,7 @@ func (r DaemonRollout) view() *daemonView {
 			v.members = append(v.members, v.daemon(pod))
 		}
 	}
-	v.verdict = v.judge()
+	v.judged = v.judge()
 	return v
 }
 
@@ -86,7 +86,7 @@ func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 		own, m.change = m.revision.containers, m.revision.change
 	}
 	m.podState = v.state(pod, own, v.rehearsed, v.updated(m), v.DaemonSet.Spec.MinReadySeconds, v.Now)
-	m.unheard = unheard(v.nodes[pod.Spec.NodeName]) && v.Mode.Manages()
+	m.unheard = unheard(v.nodesByName[pod.Spec.NodeName]) && v.Mode.Manages()
 	return m
 }
 

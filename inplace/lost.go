@@ -7,7 +7,7 @@ import corev1 "k8s.io/api/core/v1"
 func (v *view) lose() {
 	for _, m := range v.members {
 		waits := m.owner != v.target && m.toRestart() || m.owner == v.target && !m.arrived && !m.move.observed(m.pod)
-		silent := unheard(v.nodes[m.pod.Spec.NodeName])
+		silent := unheard(v.nodesByName[m.pod.Spec.NodeName])
 		m.unheard = silent && v.Mode.Manages()
 		m.lost = silent && waits && !m.ready()
 	}

@@ -36,7 +36,7 @@ func (v *view) pace() {
 
 // inOrder: scaling comes first; until that is done only what is half done goes on.
 func (v *view) inOrder() bool {
-	return v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.unmarked() && v.steady()
+	return v.total()-v.loan() == v.desired() && (v.settling() || v.still()) && !v.unlent() && v.steady()
 }
 
 // keepsTurn: a pod whose turn came keeps it until it is patched, or the user pauses, or wants an image that is not on its node yet.
@@ -74,7 +74,7 @@ func (v *view) leaving(s *replicaSet, open bool, budget *int) {
 
 // spare is how many pods may move without a restart although none may be missed: one, as nothing is borrowed for that.
 func (v *view) spare() int {
-	if v.maxUnavailable() == 0 && v.loan() == 0 {
+	if v.mayMiss() == 0 && v.loan() == 0 {
 		return 1
 	}
 	return 0
@@ -108,7 +108,7 @@ func (v *view) startIdle() {
 			continue
 		}
 		// A pod that never came to run what it has now has nothing to lose: an undo must always get through.
-		if !m.arrived || unproven < v.maxUnavailable()+int(v.Deployment.maxSurge()) {
+		if !m.arrived || unproven < v.mayMiss()+int(v.Deployment.maxSurge()) {
 			unproven++
 			v.startOne(m)
 		}
@@ -157,7 +157,7 @@ func (v *view) budget() int {
 	for _, s := range v.sets {
 		safe += s.safe()
 	}
-	return safe - (v.desired() - v.maxUnavailable())
+	return safe - (v.desired() - v.mayMiss())
 }
 
 // unproven counts the pods on the new revision, or on their way to it, of which nobody knows yet that they work. Natively no
@@ -174,9 +174,9 @@ func (v *view) unproven() int {
 	return unproven
 }
 
-// maxUnavailable is how many pods may be missed: what the native controller allows. A percentage that rounds to none is taken for
+// mayMiss is how many pods may be missed: what the native controller allows. A percentage that rounds to none is taken for
 // one, unless the update borrows; an explicit none borrows, or goes native. Recreate allows its only pod.
-func (v *view) maxUnavailable() int {
+func (v *view) mayMiss() int {
 	if v.borrowing() {
 		return 0
 	}

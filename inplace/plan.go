@@ -66,7 +66,7 @@ func (r Rollout) Plan() Plan {
 		return r.Mode.plan()
 	}
 	v := r.view()
-	if !v.verdict.Held {
+	if !v.judged.Held {
 		v.leave()
 		return v.finish()
 	}
@@ -103,7 +103,7 @@ func (v *view) nativeUnderWay() bool {
 // update is the whole story of an update in place; each part finds out by itself whether it is its turn.
 func (v *view) update() {
 	v.forgetRecord(v.Deployment, v.Recorded, false)
-	v.pulls().pull(v.paused())
+	v.prePull().advance(v.paused())
 	v.pace()
 	v.gates()
 	v.account()
@@ -146,7 +146,7 @@ func (v *view) prepare() {
 // finish adds what every plan says about itself.
 func (v *view) finish() Plan {
 	v.arrange()
-	v.plan.Verdict = v.verdict
+	v.plan.Verdict = v.judged
 	v.plan.NotRehearsed = v.rehearsed.Unknown
 	v.plan.Progress = v.progress()
 	if v.plan.Phase != "" {
@@ -155,9 +155,9 @@ func (v *view) finish() Plan {
 	p := v.plan.Progress
 	message := v.draft.progress()
 	switch {
-	case !v.verdict.Held && len(v.verdict.Reasons) > 0:
-		v.phase(PhaseNative, v.verdict.Reasons.String())
-	case !v.verdict.Held && p.Moving == 0:
+	case !v.judged.Held && len(v.judged.Reasons) > 0:
+		v.phase(PhaseNative, v.judged.Reasons.String())
+	case !v.judged.Held && p.Moving == 0:
 		v.phase(PhaseIdle, "every pod runs what the Deployment says")
 	case v.paused():
 		v.phase(PhasePaused, message)

@@ -27,7 +27,7 @@ type podState struct {
 	comes time.Duration
 	// arrived: its containers have followed the last patch.
 	arrived bool
-	// lacks is what it waits for before it may restart: see pulls; empty if for nothing.
+	// lacks is what it waits for before it may restart: see prePull; empty if for nothing.
 	lacks string
 	// turn: its gate is closed because it is to be patched next, or to go.
 	turn bool
@@ -128,7 +128,7 @@ func (s *podState) starting(now time.Time) (bool, time.Duration) {
 // spec is. The change is that from its owner's template to the target's.
 func (m *member) moveTo(target *ReplicaSet, change Change, now time.Time) PatchPod {
 	hash := target.Labels[labelTemplateHash]
-	marked, patch := m.marked(m.move.next(m.pod, hash, m.move.pending(m.pod, now), m.images, now))
+	marked, patch := m.withMove(m.move.next(m.pod, hash, m.move.pending(m.pod, now), m.images, now))
 	change.Images = m.images
 	patch = append(patch, change.PodOperations(marked, m.owner.rs.Spec.Template, target.Spec.Template)...)
 	patch = append(patch, setEntries("labels", m.pod.Labels, [2]string{labelTemplateHash, hash})...)
@@ -143,7 +143,7 @@ func (m *member) become(rs *ReplicaSet, images []ImageChange, now time.Time) Pat
 	if rs != m.owner.rs {
 		mark.Back = m.before(images)
 	}
-	marked, patch := m.marked(mark)
+	marked, patch := m.withMove(mark)
 	change := Change{Images: images}
 	patch = append(patch, change.PodOperations(marked, Template{}, Template{})...)
 	return PatchPod{Pod: m.pod, Operations: guarded(m.pod, patch...), Why: fmt.Sprintf("images of %s, %s", rs.Name, change)}
@@ -159,8 +159,8 @@ func (s *podState) before(next []ImageChange) map[string]string {
 	return back
 }
 
-// marked returns the pod with the mark, and the operations that put it there.
-func (s *podState) marked(mark Move) (*corev1.Pod, []jsonpatch.Operation) {
+// withMove returns the pod with the note of its move, and the operations that put it there.
+func (s *podState) withMove(mark Move) (*corev1.Pod, []jsonpatch.Operation) {
 	pod := s.pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, AnnotationMove, mark.String())
 	return pod, setEntries("annotations", s.pod.Annotations, [2]string{AnnotationMove, mark.String()})

@@ -32,8 +32,8 @@ type Refused struct {
 	Why    string
 }
 
-// pulls finds out, for one plan, which pods may restart now, since their node has what they need.
-type pulls struct {
+// prePull finds out, for one plan, which pods may restart now, since their node has what they need.
+type prePull struct {
 	*draft
 	Pulling
 	workload pullerOwner
@@ -53,9 +53,9 @@ type pulls struct {
 	failed        bool
 }
 
-// pull says of every pod whether its images are on its node, and has them pulled where they are not. It comes before anybody's
+// advance says of every pod whether its images are on its node, and has them pulled where they are not. It comes before anybody's
 // turn.
-func (p *pulls) pull(paused bool) {
+func (p *prePull) advance(paused bool) {
 	p.look()
 	if p.atATime == 0 {
 		p.dismissAll(p.Pullers, "images are not pulled first")
@@ -72,7 +72,7 @@ func (p *pulls) pull(paused bool) {
 }
 
 // look sorts what is there.
-func (p *pulls) look() {
+func (p *prePull) look() {
 	p.current, p.running = map[string]*corev1.Pod{}, map[string][]string{}
 	for _, s := range p.pods {
 		p.running[s.pod.Spec.NodeName] = append(p.running[s.pod.Spec.NodeName], running(s.pod)...)
@@ -97,7 +97,7 @@ func rank(s *podState) int {
 func (s *podState) mayStart() bool { return s.lacks == "" }
 
 // lacks is what the pod has to wait for; empty if its containers may restart.
-func (p *pulls) lacks(s *podState) string {
+func (p *prePull) lacks(s *podState) string {
 	missing := p.missing(s)
 	if len(missing) == 0 || s.stuck() {
 		return ""
@@ -111,11 +111,11 @@ func (p *pulls) lacks(s *podState) string {
 		return p.waitFor(missing[0], s.pod.Spec.NodeName, "")
 	}
 	switch state, message := p.Waiter.tells(puller); state {
-	case pulled:
+	case pullerDone:
 		return ""
 	case pullerFailed:
 		return p.fail(about(missing, message), s.pod.Spec.NodeName, message)
-	case pulling, pullerRejected:
+	case pullerWorks, pullerRejected:
 	}
 	return p.waitFor(missing[0], s.pod.Spec.NodeName, "")
 }
@@ -130,7 +130,7 @@ func (s *podState) stuck() bool {
 
 // missing are the images of which nobody knows whether the node has them, or that the kubelet asks the registry for anyway. A
 // node lists only some of its images (--node-status-max-images), so that one which is not listed may be there all the same.
-func (p *pulls) missing(s *podState) []string {
+func (p *prePull) missing(s *podState) []string {
 	if s.pod.Spec.NodeName == "" {
 		return nil // it serves nobody, and pulls when it is scheduled
 	}
@@ -158,7 +158,7 @@ func pullPolicy(pod *corev1.Pod, image ImageChange) corev1.PullPolicy {
 }
 
 // present tells whether the node lists the image, or a pod of the workload runs it there.
-func (p *pulls) present(node, image string) bool {
+func (p *prePull) present(node, image string) bool {
 	if slices.ContainsFunc(p.running[node], func(name string) bool { return sameImage(name, image) }) {
 		return true
 	}
@@ -188,7 +188,7 @@ func running(pod *corev1.Pod) []string {
 }
 
 // without tells whether nothing can be pulled first on the pod's node, and why; no words where that is no news.
-func (p *pulls) without(s *podState) (why string, skipped bool) {
+func (p *prePull) without(s *podState) (why string, skipped bool) {
 	name := s.pod.Spec.NodeName
 	node := p.nodes[name]
 	switch room, quota := p.room(); {
@@ -213,13 +213,13 @@ func (p *pulls) without(s *podState) (why string, skipped bool) {
 }
 
 // rejected tells whether the node did not take its puller, or cannot start it.
-func (p *pulls) rejected(node *corev1.Node) (why string, is bool) {
+func (p *prePull) rejected(node *corev1.Node) (why string, is bool) {
 	puller := p.current[node.Name]
 	if puller == nil {
 		return "", false
 	}
 	state, message := p.Waiter.tells(puller)
-	if state == pulling {
+	if state == pullerWorks {
 		state, message = p.stranded(puller, node)
 	}
 	if state != pullerRejected {
@@ -229,7 +229,7 @@ func (p *pulls) rejected(node *corev1.Node) (why string, is bool) {
 }
 
 // lingers tells whether a puller is in the way of the next one although it should be long gone: somebody has given it a finalizer.
-func (p *pulls) lingers(node string) bool {
+func (p *prePull) lingers(node string) bool {
 	puller := p.named(node)
 	if puller == nil || puller.DeletionTimestamp == nil {
 		return false
@@ -248,22 +248,22 @@ var sayingKubelet = versions.MustParseGeneric("1.36")
 
 // stranded looks at a puller whose kubelet does not come as far as to pull, since the node has trouble with its network or has no addresses
 // left. A pod that is there already may need none of that to restart.
-func (p *pulls) stranded(puller *corev1.Pod, node *corev1.Node) (pullerState, string) {
+func (p *prePull) stranded(puller *corev1.Pod, node *corev1.Node) (pullerState, string) {
 	sandbox := condition(puller, corev1.PodReadyToStartContainers)
 	if olderThan(sayingKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
-		return pulling, ""
+		return pullerWorks, ""
 	}
 	over, wait := since(puller.CreationTimestamp.Time, stranding, p.now)
 	p.again(wait)
 	if !over {
-		return pulling, ""
+		return pullerWorks, ""
 	}
 	return pullerRejected, fmt.Sprintf("the kubelet cannot start a pod that pulls (%s is False)", corev1.PodReadyToStartContainers)
 }
 
 // dismissDone deletes the pullers whose work is done: their node's turn is over, or the target is another. Until then they
 // keep the images from the kubelet's garbage collection.
-func (p *pulls) dismissDone() {
+func (p *prePull) dismissDone() {
 	needed := map[string]bool{}
 	for _, s := range p.pods {
 		if s.restarts() || !s.arrived && !s.move.restarted(s.pod) {
@@ -290,7 +290,7 @@ func (p *pulls) dismissDone() {
 }
 
 // leave deletes the pullers of an update that is over: as soon as the last containers have started, at once if it went native.
-func (p *pulls) leave(native Reasons) {
+func (p *prePull) leave(native Reasons) {
 	if len(native) > 0 {
 		p.dismissAll(p.Pullers, native.String())
 		return
@@ -315,7 +315,7 @@ func (d *draft) delete(puller *corev1.Pod, why string) {
 // create has the images pulled for the pods whose turns come next. While a node's pods have their turn its puller does not
 // count, so that pulling goes on ahead of the restarts. Nor does one that is done, where a pod does not serve: all others may be
 // waiting for that pod.
-func (p *pulls) create() {
+func (p *prePull) create() {
 	room, _ := p.room()
 	begun := map[string]bool{}
 	for _, s := range p.next {
@@ -336,7 +336,7 @@ func (p *pulls) create() {
 }
 
 // named is the puller that has the name of the node's, though it may be about to go; nil if there is none.
-func (p *pulls) named(node string) *corev1.Pod {
+func (p *prePull) named(node string) *corev1.Pod {
 	name := p.workload.name(node)
 	at := slices.IndexFunc(p.Pullers, func(puller *corev1.Pod) bool { return puller.Name == name })
 	if at < 0 {
@@ -347,7 +347,7 @@ func (p *pulls) named(node string) *corev1.Pod {
 
 // count counts the nodes that pull. Those that did not take their puller, or whose kubelet says nothing, are not among them: nothing is
 // pulled there.
-func (p *pulls) count() {
+func (p *prePull) count() {
 	counted := map[string]bool{}
 	for _, s := range p.next {
 		name := s.pod.Spec.NodeName
@@ -359,27 +359,27 @@ func (p *pulls) count() {
 		if works {
 			p.ahead++
 		}
-		if works && state != pulled {
+		if works && state != pullerDone {
 			p.behind++
 		}
 	}
 }
 
 // rests: every puller is done, and stays until its pods have had their turns.
-func (p *pulls) rests() bool { return p.behind == 0 && p.ahead == len(p.Pullers) }
+func (p *prePull) rests() bool { return p.behind == 0 && p.ahead == len(p.Pullers) }
 
 // works tells whether the node has a puller and does something about it, and how far that is.
-func (p *pulls) works(name string) (pullerState, bool) {
+func (p *prePull) works(name string) (pullerState, bool) {
 	puller, node := p.current[name], p.nodes[name]
 	if puller == nil || node == nil || !nodeReady(node) {
-		return pulling, false
+		return pullerWorks, false
 	}
 	state, _ := p.Waiter.tells(puller)
 	return state, state != pullerRejected
 }
 
 // puller is the one for the pod's node, with all the images that the pods there will need.
-func (p *pulls) puller(of *corev1.Pod) *corev1.Pod {
+func (p *prePull) puller(of *corev1.Pod) *corev1.Pod {
 	var images []volumeImage
 	for _, s := range p.next {
 		for _, change := range s.images {
@@ -392,7 +392,7 @@ func (p *pulls) puller(of *corev1.Pod) *corev1.Pod {
 	return newPuller(p.workload, of, images, p.Waiter)
 }
 
-func (p *pulls) waitFor(image, node, message string) string {
+func (p *prePull) waitFor(image, node, message string) string {
 	text := fmt.Sprintf("waiting for image %s on node %s", image, node)
 	if message != "" {
 		text += ": " + message
@@ -404,7 +404,7 @@ func (p *pulls) waitFor(image, node, message string) string {
 }
 
 // fail tells of an image that cannot be pulled; that goes before whatever else is waited for.
-func (p *pulls) fail(image, node, message string) string {
+func (p *prePull) fail(image, node, message string) string {
 	if !p.failed {
 		p.failed, p.waiting = true, ""
 	}
@@ -414,15 +414,15 @@ func (p *pulls) fail(image, node, message string) string {
 	return p.waitFor(image, node, message)
 }
 
-func (p *pulls) skip(why string) {
+func (p *prePull) skip(why string) {
 	if p.plan.NotPulled == "" {
 		p.plan.NotPulled = why
 	}
 }
 
-// pulls of a Deployment. Its own controller is the Deployment, which takes only ReplicaSets for its own.
-func (v *view) pulls() *pulls {
-	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodes, now: v.Now,
+// prePull of a Deployment. Its own controller is the Deployment, which takes only ReplicaSets for its own.
+func (v *view) prePull() *prePull {
+	p := &prePull{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodesByName, now: v.Now,
 		pods: slices.Collect(v.states()), reserve: 1 + int(v.Deployment.maxSurge())}
 	if v.target != nil {
 		p.workload = pullerOfDeployment(v.Deployment, v.target.rs)
@@ -431,9 +431,9 @@ func (v *view) pulls() *pulls {
 	return p
 }
 
-// pulls of a DaemonSet. Pods that go natively, or on nodes that are down, need nothing.
-func (v *daemonView) pulls() *pulls {
-	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodes, now: v.Now,
+// prePull of a DaemonSet. Pods that go natively, or on nodes that are down, need nothing.
+func (v *daemonView) prePull() *prePull {
+	p := &prePull{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodesByName, now: v.Now,
 		pods: slices.Collect(v.states()), reserve: 1}
 	if v.target != nil {
 		p.workload = pullerOfDaemonSet(v.DaemonSet, v.target)

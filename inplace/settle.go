@@ -195,7 +195,7 @@ func (v *view) changed(s *replicaSet) (operations []jsonpatch.Operation, why []s
 		operations = append(operations, s.ledger()...)
 	}
 	annotations := v.replicasAnnotations(s)
-	if len(annotations) > 0 && (resized || s.size() > 0 && (v.verdict.Held || len(labels) > 0)) {
+	if len(annotations) > 0 && (resized || s.size() > 0 && (v.judged.Held || len(labels) > 0)) {
 		operations = append(operations, annotations...)
 		why = append(why, "replicas annotations")
 	}
@@ -210,7 +210,7 @@ func (v *view) changed(s *replicaSet) (operations []jsonpatch.Operation, why []s
 func (v *view) replicasAnnotations(s *replicaSet) []jsonpatch.Operation {
 	wants := desired(v.Deployment)
 	before := wants
-	if !v.verdict.Held && v.onlyActive(s) {
+	if !v.judged.Held && v.onlyActive(s) {
 		before = s.wish.replicas
 	}
 	return setEntries("annotations", s.rs.Annotations,
