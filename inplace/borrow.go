@@ -181,8 +181,8 @@ func (m *member) precedes(other *member) bool {
 	return !Gated(other.pod) && other.ready() && !m.ready() // one with a gate is closed and will not be Ready
 }
 
-// unmarked: some pod is borrowed and nobody knows yet which. Until then it must not be moved as one of the others.
-func (v *view) unmarked() bool {
+// unlent: some pod is borrowed and nobody knows yet which. Until then it must not be moved as one of the others.
+func (v *view) unlent() bool {
 	return slices.ContainsFunc(v.sets, func(s *replicaSet) bool {
 		unmarked := s.loan - len(s.borrowed())
 		if s == v.target {

@@ -76,7 +76,7 @@ func (p places) tolerates(node *corev1.Node, effects ...corev1.TaintEffect) bool
 // who runs already stays.
 func (v *daemonView) housekeeping(pod *corev1.Pod) *Reason {
 	name := pod.Spec.NodeName
-	node, known := v.nodes[name]
+	node, known := v.nodesByName[name]
 	switch {
 	case !live(pod):
 		return housekeeping("pod %s is over", pod.Name)
@@ -107,7 +107,7 @@ func (v *daemonView) onNode(pod *corev1.Pod) int {
 
 // reachable: the kubelet there would act on a patch. Otherwise the pod would stay for long what its label says it is not.
 func (v *daemonView) reachable(pod *corev1.Pod) bool {
-	node, known := v.nodes[pod.Spec.NodeName]
+	node, known := v.nodesByName[pod.Spec.NodeName]
 	if !known {
 		return v.Nodes == nil
 	}

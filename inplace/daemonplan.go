@@ -16,7 +16,7 @@ func (r DaemonRollout) Plan() Plan {
 		return r.Mode.plan()
 	}
 	v := r.view()
-	if !v.verdict.Held {
+	if !v.judged.Held {
 		v.leave()
 		return v.finish(nil)
 	}
@@ -49,7 +49,7 @@ func (v *daemonView) proceed() turns {
 	}
 	v.sign()
 	v.plan.Bypassed = v.bypassed()
-	return v.move(v.pulls().pull(false))
+	return v.move(v.prePull().advance(false))
 }
 
 // bypassed looks for a pod that was born in the middle of the update and has no gate: nobody asked the webhooks about its birth, nor then
@@ -180,7 +180,7 @@ func (v *daemonView) patchRevisions() {
 // A pod that is half-way has no revision's hash and is replaced.
 func (r DaemonRollout) Release(why Reason) Plan {
 	v := r.view()
-	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
+	v.judged = Verdict{Target: v.judged.Target, Reasons: Reasons{why}}
 	if v.unfinished() {
 		v.record(v.DaemonSet, v.targetHash(), why)
 	}
@@ -204,7 +204,7 @@ func (v *daemonView) letGo() {
 func (v *daemonView) leave() {
 	v.gates(nil)
 	v.keepRecord()
-	v.pulls().leave(v.verdict.Reasons)
+	v.prePull().leave(v.judged.Reasons)
 	if v.target != nil && UnderWay(v.target) {
 		v.letGo()
 		return
@@ -248,16 +248,16 @@ func (v *daemonView) lastGate() time.Time {
 // finish adds what every plan says about itself.
 func (v *daemonView) finish(turns turns) Plan {
 	v.arrange()
-	v.plan.Verdict = v.verdict
+	v.plan.Verdict = v.judged
 	v.plan.NotRehearsed = v.rehearsed.Unknown
 	v.plan.Progress = v.progress(turns)
 	if v.plan.Phase != "" {
 		return v.plan
 	}
 	switch {
-	case !v.verdict.Held && len(v.verdict.Reasons) > 0:
-		v.phase(PhaseNative, v.verdict.Reasons.String())
-	case !v.verdict.Held && v.plan.Progress.Moving == 0:
+	case !v.judged.Held && len(v.judged.Reasons) > 0:
+		v.phase(PhaseNative, v.judged.Reasons.String())
+	case !v.judged.Held && v.plan.Progress.Moving == 0:
 		v.phase(PhaseIdle, "every pod runs what the DaemonSet says")
 	default:
 		v.phase(PhaseMoving, v.draft.progress())

@@ -68,7 +68,7 @@ func (r DaemonRollout) Verdict() Verdict {
 	if r.untouched() {
 		return r.Mode.verdict()
 	}
-	return r.view().verdict
+	return r.view().judged
 }
 
 // Unfinished tells whether some pod that stays where it is has not the target's identity yet.

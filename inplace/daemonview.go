@@ -13,14 +13,14 @@ import (
 type daemonView struct {
 	DaemonRollout
 	draft
-	verdict   Verdict
-	rehearsed rehearsed
-	target    *ControllerRevision // nil as long as the native controller has not made it
-	members   []*daemon           // by name: an order that no event changes
-	nodes     map[string]*corev1.Node
-	placed    map[string][]types.UID // the live pods, by node
-	places    places
-	marks     map[*ControllerRevision]marks
+	judged      Verdict
+	rehearsed   rehearsed
+	target      *ControllerRevision // nil as long as the native controller has not made it
+	members     []*daemon           // by name: an order that no event changes
+	nodesByName map[string]*corev1.Node
+	placed      map[string][]types.UID // the live pods, by node
+	places      places
+	marks       map[*ControllerRevision]marks
 	// What was worked out of templates once: by hash, the revisions; and what the DaemonSet wants.
 	revisions map[string]*revision
 	wanted    []corev1.Container
@@ -50,7 +50,7 @@ type marks struct{ underWay, released, woken string }
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{
 		DaemonRollout: r, target: r.Target(), wanted: r.DaemonSet.Spec.Template.typed().Spec.Containers,
-		places: r.DaemonSet.places(), nodes: byName(r.Nodes), placed: map[string][]types.UID{},
+		places: r.DaemonSet.places(), nodesByName: byName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*ControllerRevision]marks{}, revisions: map[string]*revision{},
 	}
 	target := types.UID("")
@@ -71,14 +71,14 @@ func (r DaemonRollout) view() *daemonView {
 			v.members = append(v.members, v.daemon(pod))
 		}
 	}
-	v.verdict = v.judge()
+	v.judged = v.judge()
 	return v
 }
 
 func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 	m := &daemon{revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
 	m.podState = v.state(pod, v.origin(pod, m.revision), v.rehearsed, v.Ahead, v.DaemonSet.Spec.MinReadySeconds, v.Now)
-	m.unheard = unheard(v.nodes[pod.Spec.NodeName]) && v.Mode.Manages()
+	m.unheard = unheard(v.nodesByName[pod.Spec.NodeName]) && v.Mode.Manages()
 	return m
 }
 

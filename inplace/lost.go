@@ -5,7 +5,7 @@ import corev1 "k8s.io/api/core/v1"
 // lose finds the pods that are lost.
 func (v *view) lose() {
 	for _, m := range v.members {
-		silent := unheard(v.nodes[m.pod.Spec.NodeName])
+		silent := unheard(v.nodesByName[m.pod.Spec.NodeName])
 		m.unheard = silent && v.Mode.Manages()
 		m.lost = silent && m.waitsForKubelet(m.owner == v.target)
 	}

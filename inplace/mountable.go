@@ -47,7 +47,7 @@ func silent(node *corev1.Node) bool { return NodeReadiness(node) == corev1.Condi
 
 // room is how many more pullers the quotas admit if the reserve is left, and the words for it. Quotas that count other things
 // than pods speak for themselves when they refuse.
-func (p *pulls) room() (int, string) {
+func (p *prePull) room() (int, string) {
 	room, why := math.MaxInt, ""
 	for _, quota := range p.Quotas {
 		for _, counted := range []corev1.ResourceName{corev1.ResourcePods, "count/pods"} {

@@ -51,7 +51,7 @@ func (v *view) pace(lacking lacking) pace {
 // inOrder tells whether nothing has to be scaled: that comes first, and until it is done only what is half done goes on. If it is only a matter
 // of time, of how much.
 func (v *view) inOrder() (bool, time.Duration) {
-	if v.total()-v.loan() != v.desired() || !v.settling() && !v.still() || v.unmarked() {
+	if v.total()-v.loan() != v.desired() || !v.settling() && !v.still() || v.unlent() {
 		return false, 0
 	}
 	return v.steady()
@@ -103,7 +103,7 @@ func (v *view) sendOff(s *replicaSet, open bool, budget *int, p *pace) {
 
 // spare is how many pods may move without a restart although none may be missed: one, as nothing is borrowed for that.
 func (v *view) spare() int {
-	if v.maxUnavailable() == 0 && v.loan() == 0 {
+	if v.mayMiss() == 0 && v.loan() == 0 {
 		return 1
 	}
 	return 0
@@ -137,7 +137,7 @@ func (v *view) startIdle(turns turns, lacking lacking) {
 			continue
 		}
 		// A pod that never came to run what it has now has nothing to lose: an undo must always get through.
-		if !m.arrived || unproven < v.maxUnavailable()+int(v.Deployment.maxSurge()) {
+		if !m.arrived || unproven < v.mayMiss()+int(v.Deployment.maxSurge()) {
 			unproven++
 			v.startOne(m, turns)
 		}
@@ -187,7 +187,7 @@ func (v *view) budget() int {
 	for _, s := range v.sets {
 		safe += s.safe()
 	}
-	return safe - (v.desired() - v.maxUnavailable())
+	return safe - (v.desired() - v.mayMiss())
 }
 
 // unproven counts the pods on the new revision, or on their way to it, of which nobody knows yet that they work. Natively no
@@ -204,9 +204,9 @@ func (v *view) unproven(turns turns) int {
 	return unproven
 }
 
-// maxUnavailable is how many pods may be missed: what the native controller allows. A percentage that rounds to none is taken for
+// mayMiss is how many pods may be missed: what the native controller allows. A percentage that rounds to none is taken for
 // one, unless the update borrows; an explicit none borrows, or goes native. Recreate allows its only pod.
-func (v *view) maxUnavailable() int {
+func (v *view) mayMiss() int {
 	if v.borrowing() {
 		return 0
 	}

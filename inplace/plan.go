@@ -66,7 +66,7 @@ func (r Rollout) Plan() Plan {
 		return r.Mode.plan()
 	}
 	v := r.view()
-	if !v.verdict.Held {
+	if !v.judged.Held {
 		v.leave()
 		return v.finish(nil)
 	}
@@ -111,7 +111,7 @@ func (v *view) nativeUnderWay() bool {
 // the update must not be.
 func (v *view) update() (turns, *Reason) {
 	v.forgetRecord(v.Deployment, v.Recorded, false)
-	p := v.pace(v.pulls().pull(v.paused()))
+	p := v.pace(v.prePull().advance(v.paused()))
 	v.gates(p.turns)
 	v.account()  // what is noted now is where borrowing and giving back begin, which write it anew
 	v.noteSlip() // only on a mark from before, and proceed puts marks on and takes them off
@@ -163,7 +163,7 @@ func (v *view) prepare() {
 // finish adds what every plan says about itself.
 func (v *view) finish(turns turns) Plan {
 	v.arrange()
-	v.plan.Verdict = v.verdict
+	v.plan.Verdict = v.judged
 	v.plan.NotRehearsed = v.rehearsed.Unknown
 	v.plan.Progress = v.progress(turns)
 	if v.plan.Phase != "" {
@@ -172,9 +172,9 @@ func (v *view) finish(turns turns) Plan {
 	p := v.plan.Progress
 	message := v.draft.progress()
 	switch {
-	case !v.verdict.Held && len(v.verdict.Reasons) > 0:
-		v.phase(PhaseNative, v.verdict.Reasons.String())
-	case !v.verdict.Held && p.Moving == 0:
+	case !v.judged.Held && len(v.judged.Reasons) > 0:
+		v.phase(PhaseNative, v.judged.Reasons.String())
+	case !v.judged.Held && p.Moving == 0:
 		v.phase(PhaseIdle, "every pod runs what the Deployment says")
 	case v.paused():
 		v.phase(PhasePaused, message)

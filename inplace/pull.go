@@ -32,8 +32,8 @@ type Refused struct {
 	Why    string
 }
 
-// pulls finds out, for one plan, which pods may restart now, since their node has what they need.
-type pulls struct {
+// prePull finds out, for one plan, which pods may restart now, since their node has what they need.
+type prePull struct {
 	*draft
 	Pulling
 	workload pullerOwner
@@ -58,8 +58,8 @@ type lacking map[*podState]string
 // mayStart tells whether the pod's new images are on its node, as far as that can be had.
 func (l lacking) mayStart(s *podState) bool { return l[s] == "" }
 
-// pull says of every pod whether its images are on its node, and has them pulled where they are not.
-func (p *pulls) pull(paused bool) lacking {
+// advance says of every pod whether its images are on its node, and has them pulled where they are not.
+func (p *prePull) advance(paused bool) lacking {
 	p.look()
 	if p.atATime == 0 {
 		p.dismissAll(p.Pullers, "images are not pulled first")
@@ -83,7 +83,7 @@ func (p *pulls) pull(paused bool) lacking {
 }
 
 // look sorts what is there.
-func (p *pulls) look() {
+func (p *prePull) look() {
 	p.current, p.running = map[string]*corev1.Pod{}, map[string][]string{}
 	for _, s := range p.pods {
 		p.running[s.pod.Spec.NodeName] = append(p.running[s.pod.Spec.NodeName], running(s.pod)...)
@@ -117,7 +117,7 @@ type outlook struct {
 }
 
 // find finds out what the pod has to wait for.
-func (p *pulls) find(s *podState) outlook {
+func (p *prePull) find(s *podState) outlook {
 	missing := p.missing(s)
 	if len(missing) == 0 || s.stuck() {
 		return outlook{}
@@ -129,13 +129,13 @@ func (p *pulls) find(s *podState) outlook {
 	node := s.pod.Spec.NodeName
 	if puller := p.current[node]; holds(puller, missing) {
 		switch state, message := p.Waiter.tells(puller); state {
-		case pulled:
+		case pullerDone:
 			return outlook{again: wait}
 		case pullerFailed:
 			image := about(missing, message)
 			return outlook{lacks: strings.TrimSuffix(awaiting(image, node)+": "+message, ": "), again: wait,
 				failure: fmt.Sprintf("Image %s cannot be pulled: %s", image, message)}
-		case pulling, pullerRejected:
+		case pullerWorks, pullerRejected:
 		}
 	}
 	return outlook{lacks: awaiting(missing[0], node), again: wait}
@@ -146,7 +146,7 @@ func awaiting(image, node string) string {
 }
 
 // tell has the plan say it. The first image that cannot be pulled goes before whatever else is waited for.
-func (p *pulls) tell(found outlook, isFirst bool) {
+func (p *prePull) tell(found outlook, isFirst bool) {
 	p.again(found.again)
 	p.plan.NotPulled = cmp.Or(p.plan.NotPulled, found.skipped)
 	if found.failure != "" && isFirst {
@@ -171,7 +171,7 @@ func (s *podState) stuck() bool {
 
 // missing are the images of which nobody knows whether the node has them, or that the kubelet asks the registry for anyway. A
 // node lists only some of its images (--node-status-max-images), so that one which is not listed may be there all the same.
-func (p *pulls) missing(s *podState) []string {
+func (p *prePull) missing(s *podState) []string {
 	if s.pod.Spec.NodeName == "" {
 		return nil // it serves nobody, and pulls when it is scheduled
 	}
@@ -200,7 +200,7 @@ func pullPolicy(pod *corev1.Pod, change ContainerChange) corev1.PullPolicy {
 }
 
 // present tells whether the node lists the image, or a pod of the workload runs it there.
-func (p *pulls) present(node, image string) bool {
+func (p *prePull) present(node, image string) bool {
 	if slices.ContainsFunc(p.running[node], func(name string) bool { return sameImage(name, image) }) {
 		return true
 	}
@@ -231,7 +231,7 @@ func running(pod *corev1.Pod) []string {
 
 // without tells whether nothing can be pulled first on the pod's node, and why; no words where that is no news. If it is only a matter of time,
 // of how much.
-func (p *pulls) without(s *podState) (why string, skipped bool, wait time.Duration) {
+func (p *prePull) without(s *podState) (why string, skipped bool, wait time.Duration) {
 	name := s.pod.Spec.NodeName
 	node := p.nodes[name]
 	switch room, quota := p.room(); {
@@ -258,13 +258,13 @@ func (p *pulls) without(s *podState) (why string, skipped bool, wait time.Durati
 }
 
 // rejected tells whether the node did not take its puller, or cannot start it; if it is only a matter of time, of how much.
-func (p *pulls) rejected(node *corev1.Node) (why string, is bool, wait time.Duration) {
+func (p *prePull) rejected(node *corev1.Node) (why string, is bool, wait time.Duration) {
 	puller := p.current[node.Name]
 	if puller == nil {
 		return "", false, 0
 	}
 	state, message := p.Waiter.tells(puller)
-	if state == pulling {
+	if state == pullerWorks {
 		state, message, wait = p.stranded(puller, node)
 	}
 	if state != pullerRejected {
@@ -275,7 +275,7 @@ func (p *pulls) rejected(node *corev1.Node) (why string, is bool, wait time.Dura
 
 // lingers tells whether a puller is in the way of the next one although it should be long gone: somebody has given it a finalizer. If it is only
 // a matter of time, of how much.
-func (p *pulls) lingers(node string) (bool, time.Duration) {
+func (p *prePull) lingers(node string) (bool, time.Duration) {
 	puller := p.named(node)
 	if puller == nil || puller.DeletionTimestamp == nil {
 		return false, 0
@@ -292,20 +292,20 @@ var sayingKubelet = versions.MustParseGeneric("1.36")
 
 // stranded looks at a puller whose kubelet does not come as far as to pull, since the node has trouble with its network or has no addresses
 // left. A pod that is there already may need none of that to restart.
-func (p *pulls) stranded(puller *corev1.Pod, node *corev1.Node) (pullerState, string, time.Duration) {
+func (p *prePull) stranded(puller *corev1.Pod, node *corev1.Node) (pullerState, string, time.Duration) {
 	sandbox := condition(puller, corev1.PodReadyToStartContainers)
 	if olderThan(sayingKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
-		return pulling, "", 0
+		return pullerWorks, "", 0
 	}
 	if over, wait := since(puller.CreationTimestamp.Time, stranding, p.now); !over {
-		return pulling, "", wait
+		return pullerWorks, "", wait
 	}
 	return pullerRejected, fmt.Sprintf("the kubelet cannot start a pod that pulls (%s is False)", corev1.PodReadyToStartContainers), 0
 }
 
 // dismissDone deletes the pullers whose work is done: their node's turn is over, or the target is another. Until then they
 // keep the images from the kubelet's garbage collection.
-func (p *pulls) dismissDone(lacking lacking) {
+func (p *prePull) dismissDone(lacking lacking) {
 	needed := map[string]bool{}
 	for _, s := range p.pods {
 		if s.restarts() || !s.arrived && !s.move.restarted(s.pod) {
@@ -332,7 +332,7 @@ func (p *pulls) dismissDone(lacking lacking) {
 }
 
 // leave deletes the pullers of an update that is over: as soon as the last containers have started, at once if it went native.
-func (p *pulls) leave(native Reasons) {
+func (p *prePull) leave(native Reasons) {
 	if len(native) > 0 {
 		p.dismissAll(p.Pullers, native.String())
 		return
@@ -357,7 +357,7 @@ func (d *draft) delete(puller *corev1.Pod, why string) {
 // create has the images pulled for the pods whose turns come next. While a node's pods have their turn its puller does not
 // count, so that pulling goes on ahead of the restarts. Nor does one that is done, where a pod does not serve: all others may be
 // waiting for that pod.
-func (p *pulls) create(lacking lacking) {
+func (p *prePull) create(lacking lacking) {
 	room, _ := p.room()
 	begun := map[string]bool{}
 	for _, s := range p.next {
@@ -378,7 +378,7 @@ func (p *pulls) create(lacking lacking) {
 }
 
 // named is the puller that has the name of the node's, though it may be about to go; nil if there is none.
-func (p *pulls) named(node string) *corev1.Pod {
+func (p *prePull) named(node string) *corev1.Pod {
 	name := p.workload.name(node)
 	at := slices.IndexFunc(p.Pullers, func(puller *corev1.Pod) bool { return puller.Name == name })
 	if at < 0 {
@@ -389,7 +389,7 @@ func (p *pulls) named(node string) *corev1.Pod {
 
 // count counts the nodes that pull. Those that did not take their puller, or whose kubelet says nothing, are not among them: nothing is
 // pulled there.
-func (p *pulls) count() {
+func (p *prePull) count() {
 	counted := map[string]bool{}
 	for _, s := range p.next {
 		name := s.pod.Spec.NodeName
@@ -401,27 +401,27 @@ func (p *pulls) count() {
 		if works {
 			p.ahead++
 		}
-		if works && state != pulled {
+		if works && state != pullerDone {
 			p.behind++
 		}
 	}
 }
 
 // rests: every puller is done, and stays until its pods have had their turns.
-func (p *pulls) rests() bool { return p.behind == 0 && p.ahead == len(p.Pullers) }
+func (p *prePull) rests() bool { return p.behind == 0 && p.ahead == len(p.Pullers) }
 
 // works tells whether the node has a puller and does something about it, and how far that is.
-func (p *pulls) works(name string) (pullerState, bool) {
+func (p *prePull) works(name string) (pullerState, bool) {
 	puller, node := p.current[name], p.nodes[name]
 	if puller == nil || node == nil || !nodeReady(node) {
-		return pulling, false
+		return pullerWorks, false
 	}
 	state, _ := p.Waiter.tells(puller)
 	return state, state != pullerRejected
 }
 
 // puller is the one for the pod's node, with all the images that the pods there will need.
-func (p *pulls) puller(of *corev1.Pod) *corev1.Pod {
+func (p *prePull) puller(of *corev1.Pod) *corev1.Pod {
 	var images []volumeImage
 	for _, s := range p.next {
 		for change := range s.needs.NewImages() {
@@ -434,9 +434,9 @@ func (p *pulls) puller(of *corev1.Pod) *corev1.Pod {
 	return newPuller(p.workload, of, images, p.Waiter)
 }
 
-// pulls of a Deployment. Its own controller is the Deployment, which takes only ReplicaSets for its own.
-func (v *view) pulls() *pulls {
-	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodes, now: v.Now,
+// prePull of a Deployment. Its own controller is the Deployment, which takes only ReplicaSets for its own.
+func (v *view) prePull() *prePull {
+	p := &prePull{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodesByName, now: v.Now,
 		pods: slices.Collect(v.states()), reserve: 1 + int(v.Deployment.maxSurge())}
 	if v.target != nil {
 		p.workload = pullerOfDeployment(v.Deployment, v.target.rs)
@@ -445,9 +445,9 @@ func (v *view) pulls() *pulls {
 	return p
 }
 
-// pulls of a DaemonSet. Pods that go natively, or on nodes that are down, need nothing.
-func (v *daemonView) pulls() *pulls {
-	p := &pulls{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodes, now: v.Now,
+// prePull of a DaemonSet. Pods that go natively, or on nodes that are down, need nothing.
+func (v *daemonView) prePull() *prePull {
+	p := &prePull{draft: &v.draft, Pulling: v.Pull, atATime: v.Settings.PrePullParallelism, nodes: v.nodesByName, now: v.Now,
 		pods: slices.Collect(v.states()), reserve: 1}
 	if v.target != nil {
 		p.workload = pullerOfDaemonSet(v.DaemonSet, v.target)

@@ -155,8 +155,8 @@ func references(puller *corev1.Pod) []string {
 type pullerState int
 
 const (
-	pulling pullerState = iota
-	pulled
+	pullerWorks pullerState = iota
+	pullerDone
 	pullerFailed
 	// pullerRejected: its node did not take the puller, or threw it out.
 	pullerRejected
@@ -176,15 +176,15 @@ func (w Waiter) tells(puller *corev1.Pod) (pullerState, string) {
 	state := containerStatus(puller, pullerContainer).State
 	switch {
 	case state.Running != nil, state.Terminated != nil && !state.Terminated.StartedAt.IsZero():
-		return pulled, ""
+		return pullerDone, ""
 	case terminal(puller):
 		return pullerRejected, strings.TrimSuffix(puller.Status.Reason+": "+puller.Status.Message, ": ")
 	case state.Waiting == nil || state.Waiting.Reason == "" || state.Waiting.Reason == "ContainerCreating" || state.Waiting.Reason == "PodInitializing":
-		return pulling, ""
+		return pullerWorks, ""
 	case cannotPull[state.Waiting.Reason] && !w.isMeant(state.Waiting.Message, references(puller)):
 		return pullerFailed, cause(state.Waiting)
 	}
-	return pulled, ""
+	return pullerDone, ""
 }
 
 // isMeant tells whether a message is about our own image and no other.

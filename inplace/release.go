@@ -19,7 +19,7 @@ const (
 // that controller. While there is no target, those that have pods are labelled in its stead.
 func (r Rollout) Release(why Reason) Plan {
 	v := r.view()
-	v.verdict = Verdict{Target: v.verdict.Target, Reasons: Reasons{why}}
+	v.judged = Verdict{Target: v.judged.Target, Reasons: Reasons{why}}
 	if v.unfinished() || v.overfull() {
 		v.record(v.Deployment, v.targetHash(), why)
 	}
@@ -91,7 +91,7 @@ func woken(labels map[string]string, now time.Time) []jsonpatch.Operation {
 // leave leaves nothing of ours behind where the native controllers update, or have nothing to do.
 func (v *view) leave() {
 	v.gates(nil)
-	v.pulls().leave(v.verdict.Reasons)
+	v.prePull().leave(v.judged.Reasons)
 	v.goBack()
 	if v.settling() && v.target != nil && v.unfinished() && !v.Mode.Manages() {
 		v.target.wish.released = v.seconds() // a label taken off a namespace wakes nobody

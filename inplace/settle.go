@@ -178,7 +178,7 @@ func (v *view) changed(s *replicaSet, balance Balance) (operations []jsonpatch.O
 		operations = append(operations, s.giving(becomes)...)
 	}
 	annotations := v.replicasAnnotations(s, balance)
-	if len(annotations) > 0 && (resized || s.size() > 0 && (v.verdict.Held || len(labels) > 0)) {
+	if len(annotations) > 0 && (resized || s.size() > 0 && (v.judged.Held || len(labels) > 0)) {
 		operations = append(operations, annotations...)
 		why = append(why, "replicas annotations")
 	}
@@ -193,7 +193,7 @@ func (v *view) changed(s *replicaSet, balance Balance) (operations []jsonpatch.O
 func (v *view) replicasAnnotations(s *replicaSet, balance Balance) []jsonpatch.Operation {
 	wants := desired(v.Deployment)
 	before := int(wants)
-	if !v.verdict.Held && v.onlyActive(s, balance) {
+	if !v.judged.Held && v.onlyActive(s, balance) {
 		before = s.becomes(balance)
 	}
 	return setEntries("annotations", s.rs.Annotations,

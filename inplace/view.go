@@ -13,13 +13,13 @@ import (
 type view struct {
 	Rollout
 	draft
-	verdict   Verdict
+	judged    Verdict
 	rehearsed rehearsed
 	ledger    Ledger
 	target    *replicaSet // nil as long as nobody has created it
 	sets
-	members []*member // by name: an order that no event changes
-	nodes   map[string]*corev1.Node
+	members     []*member // by name: an order that no event changes
+	nodesByName map[string]*corev1.Node
 	// whyAlone is why a pod of the target can hardly run beside another; empty if nothing is known against it.
 	whyAlone string
 	// What was worked out of templates once.
@@ -40,8 +40,8 @@ type replicaSet struct {
 type wish struct{ settling, released, borrowed, slipped string }
 
 func (r Rollout) view() *view {
-	v := &view{Rollout: r, draft: draft{beats: r.Beats}, verdict: r.Verdict(), nodes: byName(r.Nodes), changes: map[*ReplicaSet]Change{}, containers: map[*ReplicaSet][]corev1.Container{}}
-	target, _ := v.verdict.Target.(*ReplicaSet)
+	v := &view{Rollout: r, draft: draft{beats: r.Beats}, judged: r.Verdict(), nodesByName: byName(r.Nodes), changes: map[*ReplicaSet]Change{}, containers: map[*ReplicaSet][]corev1.Container{}}
+	target, _ := v.judged.Target.(*ReplicaSet)
 	for _, rs := range r.oldestFirst() {
 		s := &replicaSet{rs: rs}
 		s.wish = wish{settling: rs.Labels[LabelSettling], released: rs.Labels[LabelReleased],

@@ -46,7 +46,7 @@ func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*i
 			return nil, err
 		}
 	}
-	rollout.Pull, err = r.pulling(ctx, daemonSet, uids(rollout.Revisions)...)
+	rollout.Pull, err = r.pullersOf(ctx, daemonSet, uids(rollout.Revisions)...)
 	return rollout, err
 }
 

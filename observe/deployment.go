@@ -52,7 +52,7 @@ func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*inplace
 			return nil, err
 		}
 	}
-	rollout.Pull, err = r.pulling(ctx, deployment, deployment.UID)
+	rollout.Pull, err = r.pullersOf(ctx, deployment, deployment.UID)
 	return rollout, err
 }
 

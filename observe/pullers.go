@@ -13,8 +13,8 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// pulling reads the pullers of a workload, which the objects with those UIDs control: the workload itself, or its revisions.
-func (r Reader) pulling(ctx context.Context, workload client.Object, controllers ...types.UID) (inplace.Pulling, error) {
+// pullersOf reads the pullers of a workload, which the objects with those UIDs control: the workload itself, or its revisions.
+func (r Reader) pullersOf(ctx context.Context, workload client.Object, controllers ...types.UID) (inplace.Pulling, error) {
 	found := inplace.Pulling{Waiter: r.Waiter}
 	selections := []client.ListOption{client.MatchingLabels{inplace.LabelPuller: string(workload.GetUID())}}
 	if r.Indexed {
