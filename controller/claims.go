@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // mostClaims bounds how many claims of one template are read. Nodes attach about as many volumes.
@@ -26,7 +26,7 @@ func claimForOneNode(ctx context.Context, live client.Reader, namespace string, 
 			log.FromContext(ctx).Error(err, "A PersistentVolumeClaim is taken for one that any node can mount", "claim", name)
 		case err != nil:
 			return "", fmt.Errorf("read PersistentVolumeClaim %s: %w", name, err)
-		case inplace.ForOneNode(claim):
+		case readiness.ForOneNode(claim):
 			return name, nil
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 func claim(name string, modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
@@ -30,10 +30,10 @@ func (c *cluster) withClaims(names ...string) {
 	for _, name := range names {
 		volumes = append(volumes, `{"name":"`+name+`","persistentVolumeClaim":{"claimName":"`+name+`"}}`)
 	}
-	with := func(template inplace.Template) inplace.Template {
+	with := func(template apps.Template) apps.Template {
 		raw, err := template.MarshalJSON()
 		c.do(err)
-		parsed, err := inplace.ParseTemplate([]byte(strings.Replace(string(raw), `"spec":{`, `"spec":{"volumes":[`+strings.Join(volumes, ",")+`],`, 1)))
+		parsed, err := apps.ParseTemplate([]byte(strings.Replace(string(raw), `"spec":{`, `"spec":{"volumes":[`+strings.Join(volumes, ",")+`],`, 1)))
 		c.do(err)
 		return parsed
 	}

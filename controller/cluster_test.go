@@ -12,7 +12,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/controller/write"
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
 )
 
 // cluster is an API server with an update under way.
@@ -60,7 +60,7 @@ func (c *cluster) reconcile(r *Reconciler) reconcile.Result {
 
 // deploymentReader reads a Deployment with its ReplicaSets and pods; see observe.Reader.
 type deploymentReader interface {
-	Rollout(ctx context.Context, key types.NamespacedName) (*inplace.Rollout, error)
+	Rollout(ctx context.Context, key types.NamespacedName) (*deployments.Rollout, error)
 }
 
 func (c *cluster) writer() write.Writer {

@@ -22,6 +22,9 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -29,9 +32,9 @@ import (
 func (c *cluster) withDaemons() *cluster {
 	c.T.Helper()
 	objects := []client.Object{
-		fixture.Decode[inplace.DaemonSet](c.T, daemonSetJSON),
-		fixture.Decode[inplace.ControllerRevision](c.T, fmt.Sprintf(controllerRevisionJSON, "old", 1, "app:1")),
-		fixture.Decode[inplace.ControllerRevision](c.T, fmt.Sprintf(controllerRevisionJSON, "new", 2, "app:2")),
+		fixture.Decode[apps.DaemonSet](c.T, daemonSetJSON),
+		fixture.Decode[apps.ControllerRevision](c.T, fmt.Sprintf(controllerRevisionJSON, "old", 1, "app:1")),
+		fixture.Decode[apps.ControllerRevision](c.T, fmt.Sprintf(controllerRevisionJSON, "new", 2, "app:2")),
 	}
 	for _, name := range []string{"one", "two"} {
 		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
@@ -80,9 +83,9 @@ func (c *cluster) daemonReconciler() *Reconciler {
 	}
 }
 
-func (c *cluster) controllerRevision(name string) *inplace.ControllerRevision {
+func (c *cluster) controllerRevision(name string) *apps.ControllerRevision {
 	c.T.Helper()
-	revision := &inplace.ControllerRevision{}
+	revision := &apps.ControllerRevision{}
 	if err := c.Get(c.T.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: name}, revision); err != nil {
 		c.T.Fatal(err)
 	}
@@ -94,7 +97,7 @@ func TestReconcileDaemonSet(t *testing.T) {
 	r := c.daemonReconciler()
 	c.start(r)
 	c.reconcile(r)
-	if !inplace.Settling(c.controllerRevision("web-new")) || inplace.Settling(c.controllerRevision("web-old")) {
+	if !revisions.Settling(c.controllerRevision("web-new")) || revisions.Settling(c.controllerRevision("web-old")) {
 		t.Error("not just the target is marked")
 	}
 	fixture.WantTold(t, c.Recorder, "Normal "+report.EventStarted+" Moving running pods to ControllerRevision web-new")
@@ -109,7 +112,7 @@ func TestReconcileDaemonSet(t *testing.T) {
 		if err := c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: name}, pod); err != nil {
 			t.Fatal(err)
 		}
-		if inplace.Closed(pod) {
+		if readiness.Closed(pod) {
 			closedPods++
 		}
 	}
@@ -133,7 +136,7 @@ func TestReconcileReleasesADaemonSet(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), fixture.Request); err != nil {
 		t.Fatal(err)
 	}
-	if revision := c.controllerRevision("web-new"); !inplace.Released(revision) || inplace.Settling(revision) {
+	if revision := c.controllerRevision("web-new"); !revisions.Released(revision) || revisions.Settling(revision) {
 		t.Errorf("labels of the target are %v, want it released", revision.Labels)
 	}
 	fixture.WantTold(t, c.Recorder, "Warning "+report.EventReleased+" Left to the DaemonSet controller: ")
@@ -144,7 +147,7 @@ func TestReleaseAllReleasesDaemonSets(t *testing.T) {
 	if err := release.All(t.Context(), c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if !inplace.Released(c.controllerRevision("web-new")) {
+	if !revisions.Released(c.controllerRevision("web-new")) {
 		t.Error("an update that may be held is not released")
 	}
 }

@@ -15,6 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // start reconciles until the first writes: a new process first makes sure that its cache is no older than its predecessor.
@@ -31,7 +34,7 @@ func TestReconcileMarksFirst(t *testing.T) {
 	c.start(r)
 	c.reconcile(r)
 	for _, name := range []string{"web-old", "web-new"} {
-		if !inplace.Settling(c.ReplicaSet(name)) {
+		if !revisions.Settling(c.ReplicaSet(name)) {
 			t.Errorf("%s is not marked", name)
 		}
 	}
@@ -63,7 +66,7 @@ func TestReconcileWaitsForItsOwnWrites(t *testing.T) {
 func (c *cluster) kubeletSeesGates() {
 	c.T.Helper()
 	for _, pod := range c.Snapshot().Seen.Pods {
-		if !inplace.Closed(pod) {
+		if !readiness.Closed(pod) {
 			continue
 		}
 		for i := range pod.Status.Conditions {
@@ -155,7 +158,7 @@ func TestReconcileReleasesWhatIsRefused(t *testing.T) {
 func TestReconcileRecordsAReleaseThatIsRefused(t *testing.T) {
 	c := newCluster(t)
 	c.Refuse = func(object client.Object, _ string) error {
-		if _, is := object.(*inplace.ReplicaSet); is {
+		if _, is := object.(*apps.ReplicaSet); is {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "replicasets"}, object.GetName(), fixture.ErrText("policy hands-off"))
 		}
 		return nil
@@ -165,7 +168,7 @@ func TestReconcileRecordsAReleaseThatIsRefused(t *testing.T) {
 	for range 5 {
 		_, _ = r.Reconcile(t.Context(), fixture.Request) // with the errors of what is refused
 		for _, pod := range c.Snapshot().Seen.Pods {
-			if inplace.Closed(pod) {
+			if readiness.Closed(pod) {
 				t.Fatalf("pod %s is taken out of service", pod.Name)
 			}
 		}
@@ -179,7 +182,7 @@ func TestReconcileRecordsAReleaseThatIsRefused(t *testing.T) {
 func TestReconcileGivesBackWhatFailsForTooLong(t *testing.T) {
 	c := newCluster(t)
 	c.Refuse = func(object client.Object, _ string) error {
-		if _, is := object.(*inplace.ReplicaSet); is {
+		if _, is := object.(*apps.ReplicaSet); is {
 			return apierrors.NewInternalError(fixture.ErrText("failed calling webhook"))
 		}
 		return nil
@@ -247,7 +250,7 @@ func TestReconcileClosesNoGateForAnOvertakenEdit(t *testing.T) {
 	c.reconcile(r) // marks
 	r = c.reconciler(c.Snapshot())
 	c.reconcile(r) // remembers what is there
-	edited := fixture.Decode[inplace.Deployment](t, fixture.DeploymentJSON)
+	edited := fixture.Decode[apps.Deployment](t, fixture.DeploymentJSON)
 	if err := c.Get(t.Context(), fixture.Web, edited); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -29,7 +31,7 @@ func TestReconcileWaitsForEndpoints(t *testing.T) {
 		t.Fatalf("%v are closed, want one", out)
 	}
 	lowered := func() bool { return *c.ReplicaSet("web-old").Spec.Replicas < 3 }
-	r.drains.Cached = fixture.Stopped{At: inplace.Endpoints{types.UID(out[0]): {}}}
+	r.drains.Cached = fixture.Stopped{At: serving.Endpoints{types.UID(out[0]): {}}}
 	if c.reconcile(r); lowered() {
 		t.Error("the API server has the pod offered, and its turn has come")
 	}
@@ -56,7 +58,7 @@ func (c *cluster) closedPods() []string {
 	c.T.Helper()
 	var names []string
 	for _, pod := range c.Snapshot().Seen.Pods {
-		if inplace.Closed(pod) {
+		if readiness.Closed(pod) {
 			names = append(names, pod.Name)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // namespaceReader reads from the API server what a namespace says of its workloads; see observe.Reader.
@@ -22,16 +24,16 @@ type namespaceReader interface {
 
 // plan asks for a plan, once more with the answer if it needs a rehearsal, and once more with what the quotas leave if pods are to be
 // created.
-func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (inplace.Plan, error) {
+func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
 	endpoints, err := r.drains.Endpoints(ctx, workload, rollout.Scene())
 	if err != nil {
-		return inplace.Plan{}, err
+		return steps.Plan{}, err
 	}
 	asks := rollout.Asks()
 	*asks.Endpoints, *asks.Ahead = endpoints, r.seeAhead(workload, rollout.Scene())
 	beats := r.beats.of(workload)
 	if beats == nil {
-		beats = inplace.Beats{}
+		beats = steps.Beats{}
 	}
 	*asks.Beats = beats
 	plan, err := r.planWithQuotas(ctx, workload, rollout)
@@ -39,7 +41,7 @@ func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, ro
 	return plan, err
 }
 
-func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (inplace.Plan, error) {
+func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
 	pull := rollout.Asks().Pull
 	pull.Refused = r.refusals.of(workload)
 	plan := r.rehearsed(ctx, workload, rollout)
@@ -55,7 +57,7 @@ func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.Namespac
 }
 
 // seeAhead notes which pods are seen to be Ready before their kubelets say so. A restart begins anew, which is the safe side.
-func (r *Reconciler) seeAhead(workload types.NamespacedName, seen kinds.Scene) inplace.Ahead {
+func (r *Reconciler) seeAhead(workload types.NamespacedName, seen kinds.Scene) readiness.Ahead {
 	ahead := r.aheads.of(workload).Next(seen.Pods, time.Now())
 	r.aheads.note(workload, ahead)
 	return ahead

@@ -24,6 +24,9 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -60,7 +63,7 @@ func (c *cluster) do(err error) {
 
 // reader pulls with an image of ours.
 func (c *cluster) reader() observe.Reader {
-	return observe.Reader{Reader: c, Waiter: inplace.Waiter{Image: "stayput:1", Args: []string{"wait"}}}
+	return observe.Reader{Reader: c, Waiter: prepull.Waiter{Image: "stayput:1", Args: []string{"wait"}}}
 }
 
 func (c *cluster) pullingReconciler() *Reconciler { return c.reconciler(c.reader()) }
@@ -105,7 +108,7 @@ func (c *cluster) closed() int {
 	c.do(c.List(c.T.Context(), list))
 	closed := 0
 	for i := range list.Items {
-		if inplace.Closed(&list.Items[i]) {
+		if readiness.Closed(&list.Items[i]) {
 			closed++
 		}
 	}
@@ -219,7 +222,7 @@ func TestAPullerThatFailsForNowIsTriedAgain(t *testing.T) {
 		t.Errorf("error %v, want that of the puller", err)
 	}
 	c.wantPullers(0, 0)
-	if !inplace.Settling(c.ReplicaSet("web-new")) {
+	if !revisions.Settling(c.ReplicaSet("web-new")) {
 		t.Error("the other steps were not made")
 	}
 }

@@ -18,6 +18,9 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // lookAgain bounds how long an outdated cache keeps a workload waiting. Normally the event it waits for comes first.
@@ -33,10 +36,10 @@ type Reconciler struct {
 	drains       *drain.Drains
 	namespaces   namespaceReader
 	// refusals are the targets for which the API server takes no pullers.
-	refusals   notes[inplace.Refused]
+	refusals   notes[prepull.Refused]
 	rehearsals notes[asked]
-	aheads     notes[inplace.Ahead]
-	beats      notes[inplace.Beats]
+	aheads     notes[readiness.Ahead]
+	beats      notes[steps.Beats]
 	failing    failing
 	writer     write.Writer
 	Reporter   *report.Reporter
@@ -108,7 +111,7 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 
 // execute carries the plan out and reports what was done. If a step of an update is refused, the update is given back. Where
 // there is nothing to give back, a refusal is an error like others.
-func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan inplace.Plan) (reconcile.Result, error) {
+func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan steps.Plan) (reconcile.Result, error) {
 	if !plan.Verdict.Held {
 		return r.finish(ctx, workload, rollout, plan, r.writer.CarryOut(ctx, workload, plan.Steps))
 	}
@@ -134,8 +137,8 @@ func (r *Reconciler) giveBack(ctx context.Context, workload types.NamespacedName
 
 // overtaken tells whether the workload was edited since it was read, or is no longer ours, if the plan takes pods out of service: the native
 // controller, which may be at work already, counts on them.
-func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan inplace.Plan) (bool, error) {
-	if !slices.ContainsFunc(plan.Steps, inplace.Closes) {
+func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan steps.Plan) (bool, error) {
+	if !slices.ContainsFunc(plan.Steps, steps.Closes) {
 		return false, nil
 	}
 	planned := rollout.Scene().Workload
@@ -152,7 +155,7 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 
 // finish reports what was done and says when to look again.
 func (r *Reconciler) finish(
-	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan inplace.Plan, done write.Outcome,
+	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan steps.Plan, done write.Outcome,
 ) (reconcile.Result, error) {
 	r.Reporter.Report(rollout, plan, done.Writes)
 	log.FromContext(ctx).V(1).Info("Reconciled", "phase", plan.Phase, "message", plan.Message, "steps", len(plan.Steps), "done", len(done.Writes))
@@ -167,7 +170,7 @@ func (r *Reconciler) finish(
 }
 
 // lookAfter returns when to look again even if nothing is seen to change; 0 is never.
-func lookAfter(plan inplace.Plan, outdated bool) time.Duration {
+func lookAfter(plan steps.Plan, outdated bool) time.Duration {
 	if outdated && (plan.After == 0 || plan.After > lookAgain) {
 		return lookAgain
 	}

@@ -20,7 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stayput/stayput/controller/kinds"
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 const (
@@ -35,14 +36,14 @@ const (
 
 // asked is what is known of new pods for the update of a workload to that target, and since when it has been asked.
 type asked struct {
-	inplace.Rehearsal
+	rehearsal.Rehearsal
 	target types.UID
 	asked  time.Time
 }
 
 // rehearsed asks for a plan, and where that needs a rehearsal, for one that knows what came of it. What is known is of one update: before
 // the next one to the same target policies may have changed.
-func (r *Reconciler) rehearsed(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) inplace.Plan {
+func (r *Reconciler) rehearsed(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) steps.Plan {
 	*rollout.Asks().Rehearsal = r.rehearsals.of(workload).Rehearsal
 	plan := rollout.Plan()
 	if plan.Rehearse != nil {
@@ -59,7 +60,7 @@ func (r *Reconciler) rehearsed(ctx context.Context, workload types.NamespacedNam
 }
 
 // rehearse asks the API server, and gives up where it has not answered for too long.
-func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName, wanted inplace.Rehearse) inplace.Rehearsal {
+func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName, wanted steps.Rehearse) rehearsal.Rehearsal {
 	known := r.rehearsals.of(workload)
 	if known.target != wanted.Target {
 		known = asked{target: wanted.Target, asked: time.Now()}
@@ -69,7 +70,7 @@ func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName
 	var err error
 	known.Rehearsal, err = r.ask(asking, workload.Namespace, wanted)
 	if known.Target == "" && time.Since(known.asked) > unanswered {
-		known.Rehearsal = inplace.Rehearsal{Target: wanted.Target, Refused: fmt.Sprintf("the API server has not answered for %s: %v", unanswered, err)}
+		known.Rehearsal = rehearsal.Rehearsal{Target: wanted.Target, Refused: fmt.Sprintf("the API server has not answered for %s: %v", unanswered, err)}
 	}
 	if known.Target == "" {
 		log.FromContext(ctx).Error(err, "What admission makes of a new pod cannot be asked yet")
@@ -79,10 +80,10 @@ func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName
 }
 
 // ask has what an update has to know answered; there is no answer, or all of it.
-func (r *Reconciler) ask(ctx context.Context, namespace string, wanted inplace.Rehearse) (inplace.Rehearsal, error) {
+func (r *Reconciler) ask(ctx context.Context, namespace string, wanted steps.Rehearse) (rehearsal.Rehearsal, error) {
 	claim, err := claimForOneNode(ctx, r.writer.Live, namespace, wanted.Claims)
 	if err != nil {
-		return inplace.Rehearsal{}, err
+		return rehearsal.Rehearsal{}, err
 	}
 	pod, err := r.dryRun(ctx, wanted)
 	found := answer(wanted.Target, pod, err)
@@ -91,7 +92,7 @@ func (r *Reconciler) ask(ctx context.Context, namespace string, wanted inplace.R
 }
 
 // dryRun has a pod created and not stored, and returns it as it would be.
-func (r *Reconciler) dryRun(ctx context.Context, wanted inplace.Rehearse) (*corev1.Pod, error) {
+func (r *Reconciler) dryRun(ctx context.Context, wanted steps.Rehearse) (*corev1.Pod, error) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(wanted.Pod); err != nil {
 		return nil, fmt.Errorf("decoding a pod: %w", err)
@@ -104,16 +105,16 @@ func (r *Reconciler) dryRun(ctx context.Context, wanted inplace.Rehearse) (*core
 }
 
 // answer is what the response says about new pods of the target; none if it may be another one soon.
-func answer(target types.UID, pod *corev1.Pod, err error) inplace.Rehearsal {
+func answer(target types.UID, pod *corev1.Pod, err error) rehearsal.Rehearsal {
 	switch {
 	case err == nil:
-		return inplace.Rehearsal{Target: target, Pod: pod}
+		return rehearsal.Rehearsal{Target: target, Pod: pod}
 	case saysNothing(err):
-		return inplace.Rehearsal{Target: target, Unknown: err.Error()}
+		return rehearsal.Rehearsal{Target: target, Unknown: err.Error()}
 	case write.IsRefused(err):
-		return inplace.Rehearsal{Target: target, Refused: err.Error()}
+		return rehearsal.Rehearsal{Target: target, Refused: err.Error()}
 	}
-	return inplace.Rehearsal{}
+	return rehearsal.Rehearsal{}
 }
 
 // notTheirs are refusals that say nothing about running pods: those of quotas (checkRequest in

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // stageHand answers rehearsals, and counts them.
@@ -48,9 +48,9 @@ func (h *stageHand) create(ctx context.Context, to client.WithWatch, object clie
 }
 
 // released tells whether the update was given back.
-func (h *stageHand) released() bool { return inplace.Released(h.ReplicaSet("web-new")) }
+func (h *stageHand) released() bool { return revisions.Released(h.ReplicaSet("web-new")) }
 
-func (h *stageHand) begun() bool { return inplace.Settling(h.ReplicaSet("web-new")) }
+func (h *stageHand) begun() bool { return revisions.Settling(h.ReplicaSet("web-new")) }
 
 func forbidden(why string) error {
 	return apierrors.NewForbidden(corev1.Resource("pods"), "web-new-", fixture.ErrText(why))
@@ -167,7 +167,7 @@ func TestRehearsesADaemon(t *testing.T) {
 	if owner := metav1.GetControllerOf(h.pod); owner == nil || owner.Kind != "DaemonSet" || h.pod.GetLabels()["controller-revision-hash"] != "new" {
 		t.Errorf("asked for %v", h.pod)
 	}
-	if !inplace.Released(h.controllerRevision("web-new")) {
+	if !revisions.Released(h.controllerRevision("web-new")) {
 		t.Error("not released")
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -32,17 +34,17 @@ func TestReleaseAll(t *testing.T) {
 	if err := release.All(ctx, c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if inplace.Settling(c.ReplicaSet("web-old")) || inplace.Settling(c.ReplicaSet("web-new")) {
+	if revisions.Settling(c.ReplicaSet("web-old")) || revisions.Settling(c.ReplicaSet("web-new")) {
 		t.Error("a ReplicaSet is still marked as settling")
 	}
 	if c.ReplicaSet("web-new").Labels[inplace.LabelReleased] == "" {
 		t.Error("the target is not marked as released")
 	}
-	if !inplace.IsTrue(c.Pod(born), inplace.ConditionServing) {
+	if !conditions.IsTrue(c.Pod(born), inplace.ConditionServing) {
 		t.Error("a newborn pod's gate is not open")
 	}
 	for _, pod := range c.Snapshot().Seen.Pods {
-		if !inplace.IsTrue(pod, inplace.ConditionServing) {
+		if !conditions.IsTrue(pod, inplace.ConditionServing) {
 			t.Errorf("the gate of %s is not open", pod.Name)
 		}
 	}
@@ -77,7 +79,7 @@ func TestLastWords(t *testing.T) {
 	if err := release.LastWords(t.Context(), c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if !inplace.IsTrue(c.Pod(born), inplace.ConditionServing) {
+	if !conditions.IsTrue(c.Pod(born), inplace.ConditionServing) {
 		t.Error("a gate that nobody had opened was left")
 	}
 	if c.ReplicaSet("web-new").Labels[inplace.LabelWoken] == "" {

@@ -18,6 +18,10 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -72,10 +76,10 @@ func (r router) node(ctx context.Context, _ client.Object) []reconcile.Request {
 // pod goes by way of the pod's revision, if that is what controls it. If the cache does not have that yet, its own arrival does what is due.
 func (r router) pod(ctx context.Context, object client.Object) []reconcile.Request {
 	pod, ok := object.(*corev1.Pod)
-	if ok && inplace.IsPuller(pod) {
+	if ok && member.IsPuller(pod) {
 		return r.puller(ctx, pod)
 	}
-	if !ok || !inplace.Closed(pod) && !r.labelled(ctx, pod.Namespace) {
+	if !ok || !readiness.Closed(pod) && !r.labelled(ctx, pod.Namespace) {
 		return nil
 	}
 	owned, err := r.kind.Owned(ctx, r.reader, pod)
@@ -106,12 +110,12 @@ func (r router) puller(ctx context.Context, pod *corev1.Pod) []reconcile.Request
 // maintains is not waited for.
 func (r router) endpoints(ctx context.Context, object client.Object) []reconcile.Request {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
-	if !ok || !inplace.SliceFollowsPods(slice) || !r.labelled(ctx, slice.Namespace) {
+	if !ok || !serving.SliceFollowsPods(slice) || !r.labelled(ctx, slice.Namespace) {
 		return nil
 	}
 	var requests []reconcile.Request
 	for _, endpoint := range slice.Endpoints {
-		if pod := r.target(ctx, slice.Namespace, endpoint); pod != nil && inplace.Closed(pod) {
+		if pod := r.target(ctx, slice.Namespace, endpoint); pod != nil && readiness.Closed(pod) {
 			requests = append(requests, r.pod(ctx, pod)...)
 		}
 	}
@@ -171,5 +175,5 @@ func (r router) labelled(ctx context.Context, namespace string) bool {
 
 // isMarked tells whether a revision is part of an update of ours, or of one released.
 func isMarked(object client.Object) bool {
-	return inplace.Settling(object) || inplace.Released(object)
+	return revisions.Settling(object) || revisions.Released(object)
 }

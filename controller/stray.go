@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -42,7 +42,7 @@ func (s *strays) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	case !stray:
 		return reconcile.Result{RequeueAfter: strayEvery}, nil
 	}
-	step, may, wait := inplace.Stray(pod, time.Now())
+	step, may, wait := member.Stray(pod, time.Now())
 	if !may {
 		return reconcile.Result{RequeueAfter: wait}, nil // 0: the kubelet's next report brings us back
 	}
@@ -66,5 +66,5 @@ func (s *strays) isStray(ctx context.Context, pod *corev1.Pod) (bool, error) {
 // mayStray tells whether something is left to do for a pod if its workload goes without it.
 func mayStray(object client.Object) bool {
 	pod, ok := object.(*corev1.Pod)
-	return ok && inplace.MayStray(pod)
+	return ok && member.MayStray(pod)
 }

@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -56,14 +59,14 @@ func TestStrays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			c.Add(&inplace.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent", UID: "agent"}})
-			c.Add(&inplace.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "bare", UID: "bare"}})
+			c.Add(&apps.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent", UID: "agent"}})
+			c.Add(&apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "bare", UID: "bare"}})
 			pod := c.keptOut(test.owner, test.annotations)
 			result, err := c.strays(c).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if open := inplace.IsTrue(c.Pod(client.ObjectKeyFromObject(pod)), inplace.ConditionServing); open != test.open {
+			if open := conditions.IsTrue(c.Pod(client.ObjectKeyFromObject(pod)), inplace.ConditionServing); open != test.open {
 				t.Errorf("the gate is open: %t, want %t", open, test.open)
 			}
 			if again := result.RequeueAfter > 0; again != test.again {
@@ -79,7 +82,7 @@ func TestStraysAreConfirmed(t *testing.T) {
 	pod := c.keptOut(fixture.OwnedBy("ReplicaSet", "web-old", "web-old"), nil)
 	before := interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, from client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if _, is := object.(*inplace.Deployment); is {
+			if _, is := object.(*apps.Deployment); is {
 				return from.Get(ctx, client.ObjectKey{Name: "not there"}, object, options...)
 			}
 			return from.Get(ctx, key, object, options...)
@@ -88,7 +91,7 @@ func TestStraysAreConfirmed(t *testing.T) {
 	if _, err := c.strays(before).Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
 		t.Fatal(err)
 	}
-	if !inplace.Closed(c.Pod(client.ObjectKeyFromObject(pod))) {
+	if !readiness.Closed(c.Pod(client.ObjectKeyFromObject(pod))) {
 		t.Error("the gate of a pod that has a workload was opened")
 	}
 }
@@ -113,10 +116,10 @@ func TestStrayPullers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			c.Add(&inplace.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent", UID: "agent"}})
-			c.Add(&inplace.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent-1", UID: "agent-1",
+			c.Add(&apps.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent", UID: "agent"}})
+			c.Add(&apps.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent-1", UID: "agent-1",
 				OwnerReferences: []metav1.OwnerReference{*fixture.OwnedBy("DaemonSet", "agent", "agent")}}})
-			c.Add(&inplace.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "bare", UID: "bare"}})
+			c.Add(&apps.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "bare", UID: "bare"}})
 			puller := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "puller",
 				Labels: map[string]string{inplace.LabelPuller: "uid"}}}
 			if test.owner != nil {

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // staleReplica: a manager whose cache still shows a pod as it was born opens its gate, which the leader has closed since. Every such
@@ -40,11 +42,11 @@ func (s *stage) opensNewborns() {
 	tried := 0
 	for _, e := range s.recorder.inOrder() {
 		pod, is := e.object.(*corev1.Pod)
-		if !is || !inplace.Unopened(pod) {
+		if !is || !readiness.Unopened(pod) {
 			continue
 		}
 		tried++
-		if err := s.patchStatus(inplace.OpenGate(pod, time.Now())); !apierrors.IsConflict(err) {
+		if err := s.patchStatus(member.OpenGate(pod, time.Now())); !apierrors.IsConflict(err) {
 			s.Errorf("opening the gate of pod %s at version %s: %v instead of a conflict", pod.Name, pod.ResourceVersion, err)
 		}
 	}
@@ -53,7 +55,7 @@ func (s *stage) opensNewborns() {
 	}
 }
 
-func (s *stage) patchStatus(step inplace.SetGate) error {
+func (s *stage) patchStatus(step steps.SetGate) error {
 	s.Helper()
 	body, err := json.Marshal(step.Operations)
 	if err != nil {

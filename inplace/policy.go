@@ -64,8 +64,8 @@ func ModeOf(namespaceLabels, workloadLabels map[string]string) Mode {
 // Manages tells whether Stayput has a say in the workload's updates.
 func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 
-// reason says that the mode does not manage a workload.
-func (m Mode) reason() *Reason {
+// Reason says that the mode does not manage a workload.
+func (m Mode) Reason() *Reason {
 	return &Reason{Code: CodeMode, Message: fmt.Sprintf("not updated in place: label %s is %q", LabelUpdate, m)}
 }
 
@@ -75,4 +75,4 @@ type Rules struct {
 	Annotations []string
 }
 
-func (r Rules) allows(annotation string) bool { return slices.Contains(r.Annotations, annotation) }
+func (r Rules) Allows(annotation string) bool { return slices.Contains(r.Annotations, annotation) }

@@ -1,6 +1,8 @@
 package inplace
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestModeOf(t *testing.T) {
 	const none = "none" // no label

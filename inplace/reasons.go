@@ -32,20 +32,20 @@ const (
 // Reasons are those that were found, the first mostReasons of them; none means none.
 type Reasons []Reason
 
-// mostReasons bounds what is kept: a template can differ in as many places as it has bytes. shownReasons bounds what String shows: it
+// MostReasons bounds what is kept: a template can differ in as many places as it has bytes. shownReasons bounds what String shows: it
 // ends up in annotations, events and admission warnings.
 const (
-	mostReasons  = 100
+	MostReasons  = 100
 	shownReasons = 10
 )
 
-// and adds reasons as far as they are kept.
-func (r Reasons) and(more ...Reason) Reasons {
-	return append(r, more[:min(len(more), mostReasons-len(r))]...)
+// And adds reasons as far as they are kept.
+func (r Reasons) And(more ...Reason) Reasons {
+	return append(r, more[:min(len(more), MostReasons-len(r))]...)
 }
 
-// full tells whether further reasons would not be kept.
-func (r Reasons) full() bool { return len(r) >= mostReasons }
+// Full tells whether further reasons would not be kept.
+func (r Reasons) Full() bool { return len(r) >= MostReasons }
 
 // String joins the messages on one line, the first ten of them.
 func (r Reasons) String() string {
@@ -53,11 +53,11 @@ func (r Reasons) String() string {
 	for _, reason := range r {
 		messages = append(messages, reason.Message)
 	}
-	return firstOf(messages, "; ")
+	return FirstOf(messages, "; ")
 }
 
-// firstOf joins the first ten of the texts.
-func firstOf(texts []string, separator string) string {
+// FirstOf joins the first ten of the texts.
+func FirstOf(texts []string, separator string) string {
 	shown := slices.Clone(texts[:min(len(texts), shownReasons)])
 	if more := len(texts) - shownReasons; more > 0 {
 		shown = append(shown, fmt.Sprintf("and %d more", more))
@@ -74,3 +74,28 @@ func (r Reasons) Codes() []string {
 	slices.Sort(codes)
 	return slices.Compact(codes)
 }
+
+// Recorded tells whether an update that ends for the reason goes on record. The record ends with us.
+func (r Reason) Recorded() bool { return r.Code != CodeUninstalled }
+
+const (
+	CodeMode           = "Mode"           // the workload is not, or no longer, updated in place
+	CodeDeleting       = "Deleting"       // the workload is being deleted
+	CodeReleased       = "Released"       // the update was given back before
+	CodeStrategy       = "Strategy"       // Recreate with several replicas, OnDelete, maxSurge of a DaemonSet
+	CodeMaxUnavailable = "MaxUnavailable" // no pod may be missed
+	CodeRevisionGone   = "RevisionGone"   // nobody knows the template a pod of a DaemonSet was made from
+	CodeHousekeeping   = "Housekeeping"   // the native controller would delete the pod anyway
+	CodeRewrittenImage = "RewrittenImage" // a pod's image is not the one of its template
+	CodeCannotCreate   = "CannotCreate"   // the target is missing and must not be written from our types
+	CodeUnderWay       = "UnderWay"       // the native controller is at it
+	CodeBypassed       = "Bypassed"       // the native controller's writes are not held: it is at it, too
+	CodeUnbalanced     = "Unbalanced"     // a defect: the replicas that Stayput would write do not add up, and so are not written
+	CodeTooLarge       = "TooLarge"       // what belongs to the workload is too large to be read
+	CodeNotAdmitted    = "NotAdmitted"    // a policy refuses new pods
+	CodeRefused        = "Refused"        // a policy refused a patch
+	CodeInjected       = "Injected"       // admission gives new pods what running ones have not, or the other way round
+	CodeFailing        = "Failing"        // writes have failed for too long
+	CodeUntended       = "Untended"       // the leader has not looked after it lately
+	CodeUninstalled    = "Uninstalled"    // Stayput is leaving
+)

@@ -25,8 +25,8 @@ const (
 )
 
 const (
-	defaultDrain              = 2 * time.Second
-	defaultPrePullParallelism = 10
+	DefaultDrain              = 2 * time.Second
+	DefaultPrePullParallelism = 10
 	maxPrePullParallelism     = 1000 // bounds LabelPrePullParallelism
 )
 
@@ -48,8 +48,8 @@ type Settings struct {
 func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 	labels := []map[string]string{workloadLabels, namespaceLabels}
 	return Settings{
-		Drain:              setting(labels, LabelDrain, parseDrain, defaultDrain),
-		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, defaultPrePullParallelism),
+		Drain:              setting(labels, LabelDrain, parseDrain, DefaultDrain),
+		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, DefaultPrePullParallelism),
 		Borrow:             setting(labels, LabelBorrow, parseBorrow, true),
 	}
 }

@@ -8,7 +8,7 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // serviceAccounts is the precedence of the flow schema that every API server has for them (k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap).
@@ -29,7 +29,7 @@ func TestStayputIsQueuedWithWhomItHolds(t *testing.T) {
 		for _, rule := range spec.Rules {
 			for _, subject := range rule.Subjects {
 				account := subject.ServiceAccount
-				if account == nil || "system:serviceaccount:"+account.Namespace+":"+account.Name != inplace.UserIn("stayput-system") {
+				if account == nil || "system:serviceaccount:"+account.Namespace+":"+account.Name != readiness.UserIn("stayput-system") {
 					t.Errorf("%s is about others: %+v", name, subject)
 				}
 			}

@@ -6,7 +6,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // TestOwnPowerConcernsNobodyElse: only so may these policies fail closed.
@@ -24,7 +24,7 @@ func TestOwnPowerConcernsNobodyElse(t *testing.T) {
 
 // TestOwnPowerReadsTheMark: CEL cannot decode JSON, so a policy looks for pieces of what the program writes.
 func TestOwnPowerReadsTheMark(t *testing.T) {
-	mark := inplace.Move{Hash: "h", Generation: 7, Containers: map[string]inplace.MovedContainer{"app": {Image: "shop/app:2", ImageID: "sha256:1"}}}.String()
+	mark := readiness.Move{Hash: "h", Generation: 7, Containers: map[string]readiness.MovedContainer{"app": {Image: "shop/app:2", ImageID: "sha256:1"}}}.String()
 	if start := `{"hash":"h"`; !strings.HasPrefix(mark, start) {
 		t.Errorf("the mark %s does not begin with %s", mark, start)
 	}

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/daemonsets"
 )
 
 // fieldNode is the one field besides name and namespace by which API servers select pods.
@@ -20,19 +21,19 @@ const fieldNode = "spec.nodeName"
 
 // DaemonSets have their revisions in ControllerRevisions.
 var DaemonSets = Kind{
-	Workload: typeOf("DaemonSet", func() client.ObjectList { return &inplace.DaemonSetList{} },
-		func(d *inplace.DaemonSet) int {
+	Workload: typeOf("DaemonSet", func() client.ObjectList { return &apps.DaemonSetList{} },
+		func(d *apps.DaemonSet) int {
 			return d.ObjectMeta.Size() + d.Spec.Size() + d.Spec.Template.Size() + d.Status.Size()
 		},
-		func(_ *inplace.DaemonSet, stub metav1.ObjectMeta) *inplace.DaemonSet {
-			return &inplace.DaemonSet{ObjectMeta: stub}
+		func(_ *apps.DaemonSet, stub metav1.ObjectMeta) *apps.DaemonSet {
+			return &apps.DaemonSet{ObjectMeta: stub}
 		}),
 	Revision: controllerRevisions,
 	waking:   wakingDaemonSets,
 }
 
 // DaemonRollout reads the DaemonSet and what belongs to it, all nodes and its pullers; nil if there is no such DaemonSet.
-func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*inplace.DaemonRollout, error) {
+func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*daemonsets.DaemonRollout, error) {
 	daemonSet, err := r.DaemonSet(ctx, key)
 	if daemonSet == nil || err != nil {
 		return nil, err
@@ -51,24 +52,24 @@ func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*i
 }
 
 // DaemonSet reads one DaemonSet; nil if there is none.
-func (r Reader) DaemonSet(ctx context.Context, key types.NamespacedName) (*inplace.DaemonSet, error) {
-	return find[inplace.DaemonSet](ctx, r, key)
+func (r Reader) DaemonSet(ctx context.Context, key types.NamespacedName) (*apps.DaemonSet, error) {
+	return find[apps.DaemonSet](ctx, r, key)
 }
 
 // DaemonSetOf reads the DaemonSet that controls the pod; nil if there is none with the UID its reference names.
-func (r Reader) DaemonSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.DaemonSet, error) {
-	return findController[inplace.DaemonSet](ctx, r, pod, "DaemonSet")
+func (r Reader) DaemonSetOf(ctx context.Context, pod *corev1.Pod) (*apps.DaemonSet, error) {
+	return findController[apps.DaemonSet](ctx, r, pod, "DaemonSet")
 }
 
 // DaemonRolloutOf reads what belongs to the given DaemonSet, which may be one that is not stored yet, without nodes.
-func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *inplace.DaemonSet) (*inplace.DaemonRollout, error) {
+func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) (*daemonsets.DaemonRollout, error) {
 	orders, err := r.ordersFor(ctx, daemonSet)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &inplace.DaemonRollout{DaemonSet: daemonSet, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: r.Rules}
+	rollout := &daemonsets.DaemonRollout{DaemonSet: daemonSet, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: r.Rules}
 	of := selected{daemonSet, daemonSet.Spec.Selector}
-	revisions, load, err := owned[inplace.ControllerRevision](ctx, r, &inplace.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
+	revisions, load, err := owned[apps.ControllerRevision](ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *inplace.DaemonSe
 
 // Deletion reads what the deletion of a DaemonSet's pod depends on; nil if its DaemonSet is gone. The DaemonSet, its revisions
 // and everything on the pod's node come from r, pods and nodes elsewhere from the cache. If r is a cache, all of it does.
-func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*inplace.DaemonRollout, error) {
+func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*daemonsets.DaemonRollout, error) {
 	daemonSet, err := r.DaemonSetOf(ctx, pod)
 	if daemonSet == nil || err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*
 }
 
 // refresh puts what is on the node now, and the node itself, in the place of what the rollout has of it.
-func (r Reader) refresh(ctx context.Context, rollout *inplace.DaemonRollout, name string) error {
+func (r Reader) refresh(ctx context.Context, rollout *daemonsets.DaemonRollout, name string) error {
 	of := selected{rollout.DaemonSet, rollout.DaemonSet.Spec.Selector}
 	pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, []types.UID{rollout.DaemonSet.UID}, client.MatchingFields{fieldNode: name})
 	if err != nil {
@@ -124,7 +125,7 @@ func (r Reader) refresh(ctx context.Context, rollout *inplace.DaemonRollout, nam
 }
 
 // daemons reads the pods of the rollout.
-func (r Reader) daemons(ctx context.Context, rollout *inplace.DaemonRollout) error {
+func (r Reader) daemons(ctx context.Context, rollout *daemonsets.DaemonRollout) error {
 	of := selected{rollout.DaemonSet, rollout.DaemonSet.Spec.Selector}
 	pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, []types.UID{rollout.DaemonSet.UID}, r.shared()...)
 	rollout.Pods, rollout.Unread = pods, cmp.Or(rollout.Unread, load.unread())
@@ -155,8 +156,8 @@ func (r Reader) shared() []client.ListOption {
 // wakingDaemonSets are those of a namespace.
 func wakingDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Waking, error) {
 	var (
-		daemonSets inplace.DaemonSetList
-		revisions  inplace.ControllerRevisionList
+		daemonSets apps.DaemonSetList
+		revisions  apps.ControllerRevisionList
 	)
 	if err := of.list(ctx, r, &daemonSets, &revisions); err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func wakingDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Waking, e
 	var all []Waking
 	for i := range daemonSets.Items {
 		daemonSet := &daemonSets.Items[i]
-		all = append(all, &inplace.DaemonRollout{DaemonSet: daemonSet, Revisions: revisionsOf[daemonSet.UID],
+		all = append(all, &daemonsets.DaemonRollout{DaemonSet: daemonSet, Revisions: revisionsOf[daemonSet.UID],
 			Pods: of.pods[daemonSet.UID], Mode: of.modeOf(daemonSet), Now: of.now})
 	}
 	return all, nil

@@ -10,11 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 // agents is DaemonSet web with two revisions and pods on two nodes, and pods and revisions of a namesake of an earlier life.
 func agents() []client.Object {
-	web := &inplace.DaemonSet{ObjectMeta: meta("web", "ds")}
+	web := &apps.DaemonSet{ObjectMeta: meta("web", "ds")}
 	web.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	mine, earlier := controlledBy("DaemonSet", "web", "ds"), controlledBy("DaemonSet", "web", "earlier")
 	on := func(node string, pod metav1.ObjectMeta) *corev1.Pod {
@@ -23,9 +24,9 @@ func agents() []client.Object {
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}},
 		web,
-		&inplace.ControllerRevision{ObjectMeta: meta("web-1", "c1", mine)},
-		&inplace.ControllerRevision{ObjectMeta: meta("web-2", "c2", mine)},
-		&inplace.ControllerRevision{ObjectMeta: meta("web-0", "c0", earlier)},
+		&apps.ControllerRevision{ObjectMeta: meta("web-1", "c1", mine)},
+		&apps.ControllerRevision{ObjectMeta: meta("web-2", "c2", mine)},
+		&apps.ControllerRevision{ObjectMeta: meta("web-0", "c0", earlier)},
 		on("one", meta("a", "pa", mine)), on("two", meta("b", "pb", mine)), on("two", meta("c", "pc", earlier)),
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "two"}},
 	}

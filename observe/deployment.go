@@ -10,20 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
 )
 
 // Deployments have their revisions in ReplicaSets.
 var Deployments = Kind{
-	Workload: typeOf("Deployment", func() client.ObjectList { return &inplace.DeploymentList{} },
-		func(d *inplace.Deployment) int {
+	Workload: typeOf("Deployment", func() client.ObjectList { return &apps.DeploymentList{} },
+		func(d *apps.Deployment) int {
 			return d.ObjectMeta.Size() + d.Spec.Size() + d.Spec.Template.Size() + d.Status.Size()
 		},
-		func(_ *inplace.Deployment, stub metav1.ObjectMeta) *inplace.Deployment {
-			return &inplace.Deployment{ObjectMeta: stub}
+		func(_ *apps.Deployment, stub metav1.ObjectMeta) *apps.Deployment {
+			return &apps.Deployment{ObjectMeta: stub}
 		}),
-	Revision: typeOf("ReplicaSet", func() client.ObjectList { return &inplace.ReplicaSetList{} },
-		func(rs *inplace.ReplicaSet) int {
+	Revision: typeOf("ReplicaSet", func() client.ObjectList { return &apps.ReplicaSetList{} },
+		func(rs *apps.ReplicaSet) int {
 			return rs.ObjectMeta.Size() + rs.Spec.Size() + rs.Spec.Template.Size() + rs.Status.Size()
 		},
 		stubOfReplicaSet),
@@ -31,14 +32,14 @@ var Deployments = Kind{
 }
 
 // stubOfReplicaSet keeps what counts replicas.
-func stubOfReplicaSet(rs *inplace.ReplicaSet, meta metav1.ObjectMeta) *inplace.ReplicaSet {
-	stub := &inplace.ReplicaSet{ObjectMeta: meta, Status: rs.Status}
+func stubOfReplicaSet(rs *apps.ReplicaSet, meta metav1.ObjectMeta) *apps.ReplicaSet {
+	stub := &apps.ReplicaSet{ObjectMeta: meta, Status: rs.Status}
 	stub.Spec.Replicas, stub.Status.Conditions = rs.Spec.Replicas, nil
 	return stub
 }
 
 // Rollout reads the Deployment and what belongs to it, its nodes and pullers too; nil if there is no such Deployment.
-func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*inplace.Rollout, error) {
+func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*deployments.Rollout, error) {
 	deployment, err := r.Deployment(ctx, key)
 	if deployment == nil || err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*inplace
 }
 
 // RolloutOfReplicaSet is Rollout for the Deployment that controls the ReplicaSet; nil if there is none.
-func (r Reader) RolloutOfReplicaSet(ctx context.Context, rs *inplace.ReplicaSet) (*inplace.Rollout, error) {
+func (r Reader) RolloutOfReplicaSet(ctx context.Context, rs *apps.ReplicaSet) (*deployments.Rollout, error) {
 	deployment, err := r.DeploymentOf(ctx, rs)
 	if deployment == nil || err != nil {
 		return nil, err
@@ -66,34 +67,34 @@ func (r Reader) RolloutOfReplicaSet(ctx context.Context, rs *inplace.ReplicaSet)
 }
 
 // Deployment reads one Deployment; nil if there is none.
-func (r Reader) Deployment(ctx context.Context, key types.NamespacedName) (*inplace.Deployment, error) {
-	return find[inplace.Deployment](ctx, r, key)
+func (r Reader) Deployment(ctx context.Context, key types.NamespacedName) (*apps.Deployment, error) {
+	return find[apps.Deployment](ctx, r, key)
 }
 
 // ReplicaSet reads one ReplicaSet; nil if there is none.
-func (r Reader) ReplicaSet(ctx context.Context, key types.NamespacedName) (*inplace.ReplicaSet, error) {
-	return find[inplace.ReplicaSet](ctx, r, key)
+func (r Reader) ReplicaSet(ctx context.Context, key types.NamespacedName) (*apps.ReplicaSet, error) {
+	return find[apps.ReplicaSet](ctx, r, key)
 }
 
 // DeploymentOf reads the Deployment that controls the ReplicaSet; nil if there is none with the UID its reference names.
-func (r Reader) DeploymentOf(ctx context.Context, rs *inplace.ReplicaSet) (*inplace.Deployment, error) {
-	return findController[inplace.Deployment](ctx, r, rs, "Deployment")
+func (r Reader) DeploymentOf(ctx context.Context, rs *apps.ReplicaSet) (*apps.Deployment, error) {
+	return findController[apps.Deployment](ctx, r, rs, "Deployment")
 }
 
 // ReplicaSetOf reads the ReplicaSet that controls the pod; nil if there is none with the UID its reference names.
-func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*inplace.ReplicaSet, error) {
-	return findController[inplace.ReplicaSet](ctx, r, pod, "ReplicaSet")
+func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet, error) {
+	return findController[apps.ReplicaSet](ctx, r, pod, "ReplicaSet")
 }
 
 // RolloutOf reads what belongs to the given Deployment, which may be one that is not stored yet.
-func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (*inplace.Rollout, error) {
+func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*deployments.Rollout, error) {
 	orders, err := r.ordersFor(ctx, deployment)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &inplace.Rollout{Deployment: deployment, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: r.Rules}
+	rollout := &deployments.Rollout{Deployment: deployment, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: r.Rules}
 	of := selected{deployment, deployment.Spec.Selector}
-	replicaSets, sets, err := owned[inplace.ReplicaSet](ctx, r, &inplace.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
+	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +113,8 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *inplace.Deployment) (
 // wakingDeployments are those of a namespace.
 func wakingDeployments(ctx context.Context, r Reader, of namespaced) ([]Waking, error) {
 	var (
-		list        inplace.DeploymentList
-		replicaSets inplace.ReplicaSetList
+		list        apps.DeploymentList
+		replicaSets apps.ReplicaSetList
 	)
 	if err := of.list(ctx, r, &list, &replicaSets); err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func wakingDeployments(ctx context.Context, r Reader, of namespaced) ([]Waking, 
 	var all []Waking
 	for i := range list.Items {
 		deployment := &list.Items[i]
-		rollout := &inplace.Rollout{Deployment: deployment, ReplicaSets: replicaSetsOf[deployment.UID],
+		rollout := &deployments.Rollout{Deployment: deployment, ReplicaSets: replicaSetsOf[deployment.UID],
 			Mode: of.modeOf(deployment), Now: of.now}
 		for _, replicaSet := range rollout.ReplicaSets {
 			rollout.Pods = append(rollout.Pods, of.pods[replicaSet.UID]...)

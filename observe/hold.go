@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // HoldPatience is how long after the leader's last sign of life native writes are still held. It bounds how long Stayput can
@@ -39,16 +40,16 @@ func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) 
 }
 
 // Recorded is what is on record of an update of the workload that was given back.
-func (h Hold) Recorded(ctx context.Context, workload types.UID) (inplace.Record, error) {
+func (h Hold) Recorded(ctx context.Context, workload types.UID) (revisions.Record, error) {
 	if h.Reader == nil {
-		return inplace.Record{}, nil
+		return revisions.Record{}, nil
 	}
 	key := types.NamespacedName{Namespace: h.Namespace, Name: inplace.Lease}
 	var lease coordinationv1.Lease
 	if err := h.Get(ctx, key, &lease); client.IgnoreNotFound(err) != nil {
-		return inplace.Record{}, fmt.Errorf("read Lease %s: %w", key, err)
+		return revisions.Record{}, fmt.Errorf("read Lease %s: %w", key, err)
 	}
-	return inplace.Records(lease.Annotations).Of(workload), nil
+	return revisions.Records(lease.Annotations).Of(workload), nil
 }
 
 // renewed looks at the time alone: a leader that steps down leaves a fresh Lease without a holder

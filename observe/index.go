@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // indexController is the cache's index of revisions and pods by the UID of their controller.
@@ -34,7 +34,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 func closed(object client.Object) []string {
-	if pod, ok := object.(*corev1.Pod); ok && inplace.Closed(pod) {
+	if pod, ok := object.(*corev1.Pod); ok && readiness.Closed(pod) {
 		return []string{"true"}
 	}
 	return nil
@@ -53,7 +53,7 @@ func (r Reader) ClosedPods(ctx context.Context) ([]*corev1.Pod, error) {
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		if inplace.Closed(&list.Items[i]) {
+		if readiness.Closed(&list.Items[i]) {
 			pods = append(pods, &list.Items[i])
 		}
 	}

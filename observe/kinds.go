@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 // GroupVersion is that of all workloads and of what holds their revisions.
@@ -84,10 +84,10 @@ func typeOf[T any, P object[T]](
 }
 
 // controllerRevisions are several kinds' revisions.
-var controllerRevisions = typeOf("ControllerRevision", func() client.ObjectList { return &inplace.ControllerRevisionList{} },
-	func(revision *inplace.ControllerRevision) int { return revision.ObjectMeta.Size() + len(revision.Data) },
-	func(revision *inplace.ControllerRevision, stub metav1.ObjectMeta) *inplace.ControllerRevision {
-		return &inplace.ControllerRevision{ObjectMeta: stub, Revision: revision.Revision}
+var controllerRevisions = typeOf("ControllerRevision", func() client.ObjectList { return &apps.ControllerRevisionList{} },
+	func(revision *apps.ControllerRevision) int { return revision.ObjectMeta.Size() + len(revision.Data) },
+	func(revision *apps.ControllerRevision, stub metav1.ObjectMeta) *apps.ControllerRevision {
+		return &apps.ControllerRevision{ObjectMeta: stub, Revision: revision.Revision}
 	})
 
 // Types are those of workloads and of what holds their revisions.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // Namespace is everything of workloads in one namespace.
@@ -21,7 +22,7 @@ type Namespace struct {
 }
 
 // Waking is the rollout of a workload whose native controller may have to be woken.
-type Waking interface{ Wake() []inplace.Step }
+type Waking interface{ Wake() []steps.Step }
 
 // namespaced is what rollouts of a namespace have in common.
 type namespaced struct {

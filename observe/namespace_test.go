@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/deployments"
 )
 
 func TestNamespace(t *testing.T) {
@@ -21,7 +23,7 @@ func TestNamespace(t *testing.T) {
 	if len(read.Pods) != 7 || len(read.Rollouts) != 2 {
 		t.Fatalf("read %d pods and %d rollouts", len(read.Pods), len(read.Rollouts))
 	}
-	deployment, daemonSet := read.Rollouts[0].(*inplace.Rollout), read.Rollouts[1].(*inplace.DaemonRollout)
+	deployment, daemonSet := read.Rollouts[0].(*deployments.Rollout), read.Rollouts[1].(*daemonsets.DaemonRollout)
 	expectNames(t, deployment.ReplicaSets, "web-1", "web-2")
 	expectNames(t, deployment.Pods, "web-1-a", "web-2-a")
 	expectNames(t, daemonSet.Revisions, "web-1", "web-2")

@@ -11,11 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/prepull"
 )
 
 // pullersOf reads the pullers of a workload, which the objects with those UIDs control: the workload itself, or its revisions.
-func (r Reader) pullersOf(ctx context.Context, workload client.Object, controllers ...types.UID) (inplace.Pulling, error) {
-	found := inplace.Pulling{Waiter: r.Waiter}
+func (r Reader) pullersOf(ctx context.Context, workload client.Object, controllers ...types.UID) (prepull.Pulling, error) {
+	found := prepull.Pulling{Waiter: r.Waiter}
 	selections := []client.ListOption{client.MatchingLabels{inplace.LabelPuller: string(workload.GetUID())}}
 	if r.Indexed {
 		selections = nil
@@ -67,8 +69,8 @@ func (r Reader) nodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node
 
 // RevisionOf reads the ControllerRevision that controls the pod, as that of a DaemonSet controls its pullers; nil if there is
 // none with the UID its reference names.
-func (r Reader) RevisionOf(ctx context.Context, pod *corev1.Pod) (*inplace.ControllerRevision, error) {
-	return findController[inplace.ControllerRevision](ctx, r, pod, "ControllerRevision")
+func (r Reader) RevisionOf(ctx context.Context, pod *corev1.Pod) (*apps.ControllerRevision, error) {
+	return findController[apps.ControllerRevision](ctx, r, pod, "ControllerRevision")
 }
 
 // Quotas reads the ResourceQuotas of a namespace; never nil. No cache has them.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/prepull"
 )
 
 // Reader reads snapshots for package inplace. Every error is one of the underlying client.Reader, with what was read.
@@ -26,7 +27,7 @@ type Reader struct {
 	// Whole reads what the cache has only stubs of. Needed if Indexed. Get and List, which are the cache's own, return the stubs.
 	Whole *Whole
 	// Waiter is what pullers run.
-	Waiter inplace.Waiter
+	Waiter prepull.Waiter
 	// Hold has the releases on record; without a Reader there are none.
 	Hold Hold
 

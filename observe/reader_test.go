@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 var key = types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -31,15 +32,15 @@ func controlledBy(kind, name string, uid types.UID) metav1.OwnerReference {
 
 // shop has Deployment web with ReplicaSets web-1 and web-2, a pod of each, and namesakes of an earlier life and bare ones.
 func shop() []client.Object {
-	web := &inplace.Deployment{ObjectMeta: meta("web", "d")}
+	web := &apps.Deployment{ObjectMeta: meta("web", "d")}
 	web.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	return []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}},
 		web,
-		&inplace.ReplicaSet{ObjectMeta: meta("web-1", "r1", controlledBy("Deployment", "web", "d"))},
-		&inplace.ReplicaSet{ObjectMeta: meta("web-2", "r2", controlledBy("Deployment", "web", "d"))},
-		&inplace.ReplicaSet{ObjectMeta: meta("web-0", "r0", controlledBy("Deployment", "web", "earlier"))},
-		&inplace.ReplicaSet{ObjectMeta: meta("bare", "rb")},
+		&apps.ReplicaSet{ObjectMeta: meta("web-1", "r1", controlledBy("Deployment", "web", "d"))},
+		&apps.ReplicaSet{ObjectMeta: meta("web-2", "r2", controlledBy("Deployment", "web", "d"))},
+		&apps.ReplicaSet{ObjectMeta: meta("web-0", "r0", controlledBy("Deployment", "web", "earlier"))},
+		&apps.ReplicaSet{ObjectMeta: meta("bare", "rb")},
 		&corev1.Pod{ObjectMeta: meta("web-1-a", "p1", controlledBy("ReplicaSet", "web-1", "r1"))},
 		&corev1.Pod{ObjectMeta: meta("web-2-a", "p2", controlledBy("ReplicaSet", "web-2", "r2"))},
 		&corev1.Pod{ObjectMeta: meta("web-0-a", "p0", controlledBy("ReplicaSet", "web-0", "r0"))},
@@ -50,7 +51,7 @@ func shop() []client.Object {
 func builder(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{inplace.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestRolloutOfReplicaSet(t *testing.T) {
 		"nobody":                      {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rollout, err := reader.RolloutOfReplicaSet(context.Background(), &inplace.ReplicaSet{ObjectMeta: meta("rs", "r", test.owner...)})
+			rollout, err := reader.RolloutOfReplicaSet(context.Background(), &apps.ReplicaSet{ObjectMeta: meta("rs", "r", test.owner...)})
 			if err != nil || (rollout != nil) != test.found {
 				t.Errorf("found %v, %v; want found %t", rollout, err, test.found)
 			}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // A stub stands for an object of which nobody is likely to ask more than where it belongs, or which is too large to be kept. It has its
@@ -56,7 +57,7 @@ func stubOf(object client.Object, size int) client.Object {
 func stubOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	stub := &corev1.Pod{ObjectMeta: stubMeta(pod, size)}
 	stub.Spec.NodeName, stub.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
-	if inplace.Gated(pod) {
+	if readiness.Gated(pod) {
 		stub.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 		stub.Status.Conditions = pod.Status.Conditions
 	}

@@ -14,6 +14,11 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 const updateJSON = `{
@@ -29,20 +34,20 @@ const updatedTemplateJSON = `{"metadata": {"labels": {"app": "web", "version": %
 	"spec": {"containers": [{"name": "app", "image": "app:%[1]s"}]}}`
 
 // underWay is an update whose first pod is out of service and may be patched, with everything in the pods that there can be.
-func underWay(t *testing.T, seed int64) *inplace.Rollout {
+func underWay(t *testing.T, seed int64) *deployments.Rollout {
 	t.Helper()
 	var read struct {
-		Deployment *inplace.Deployment
-		Old, New   *inplace.ReplicaSet
+		Deployment *apps.Deployment
+		Old, New   *apps.ReplicaSet
 	}
 	from, to := fmt.Sprintf(updatedTemplateJSON, "1"), fmt.Sprintf(updatedTemplateJSON, "2")
 	if err := json.Unmarshal([]byte(fmt.Sprintf(updateJSON, from, to)), &read); err != nil {
 		t.Fatal(err)
 	}
-	rollout := &inplace.Rollout{Deployment: read.Deployment, ReplicaSets: []*inplace.ReplicaSet{read.Old, read.New},
+	rollout := &deployments.Rollout{Deployment: read.Deployment, ReplicaSets: []*apps.ReplicaSet{read.Old, read.New},
 		Mode: inplace.ModeInPlace, Now: time.Unix(1_000_000, 0),
 		Rules: inplace.Rules{Annotations: []string{"example.com/version"}}, Settings: inplace.Settings{PrePullParallelism: 1},
-		Pull: inplace.Pulling{Waiter: inplace.Waiter{Image: "stayput"}}}
+		Pull: prepull.Pulling{Waiter: prepull.Waiter{Image: "stayput"}}}
 	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.0", ContainerRuntimeVersion: "containerd://2.1.0"}}
 	for i := range 3 {
@@ -90,17 +95,17 @@ func furnished(name, node string, seed int64) *corev1.Pod {
 }
 
 // written is what a plan writes, a line for each step.
-func written(t *testing.T, all []inplace.Step) []string {
+func written(t *testing.T, all []steps.Step) []string {
 	t.Helper()
 	var lines []string
 	for _, step := range all {
 		var body any
 		switch s := step.(type) {
-		case inplace.PatchPod:
+		case steps.PatchPod:
 			body = s.Operations
-		case inplace.SetGate:
+		case steps.SetGate:
 			body = s.Operations
-		case inplace.CreatePuller:
+		case steps.CreatePuller:
 			body = s.Pod
 		default:
 			body = step.Describe()
@@ -119,9 +124,9 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range int64(200) {
 		rollout := underWay(t, seed*10)
-		var opened []inplace.Step
+		var opened []steps.Step
 		for _, pod := range rollout.Pods {
-			step, _ := inplace.Reopen(pod, rollout.Now)
+			step, _ := member.Reopen(pod, rollout.Now)
 			opened = append(opened, step)
 		}
 		plan := rollout.Plan()
@@ -129,7 +134,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 		opened = nil
 		for _, pod := range rollout.Pods {
 			trim(pod, rollout.Rules)
-			step, _ := inplace.Reopen(pod, rollout.Now)
+			step, _ := member.Reopen(pod, rollout.Now)
 			opened = append(opened, step)
 		}
 		plan = rollout.Plan()

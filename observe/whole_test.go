@@ -15,12 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // template has a container with that image and an environment of that size.
-func template(t *testing.T, image string, size int) inplace.Template {
+func template(t *testing.T, image string, size int) apps.Template {
 	t.Helper()
-	parsed, err := inplace.ParseTemplate([]byte(fmt.Sprintf(
+	parsed, err := apps.ParseTemplate([]byte(fmt.Sprintf(
 		`{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":%q,"env":[{"name":"A","value":%q}]}]}}`,
 		image, strings.Repeat("x", size))))
 	if err != nil {
@@ -32,12 +36,12 @@ func template(t *testing.T, image string, size int) inplace.Template {
 // shopOf has in labelled namespace shop a Deployment with that many ReplicaSets whose templates have that size, and one pod of each.
 func shopOf(t *testing.T, count, size int) []client.Object {
 	t.Helper()
-	web := &inplace.Deployment{ObjectMeta: meta("web", "d")}
+	web := &apps.Deployment{ObjectMeta: meta("web", "d")}
 	web.Spec.Selector, web.Spec.Template = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, template(t, "app:0", 0)
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}, web}
 	for i := range count {
 		one := int32(1)
-		set := &inplace.ReplicaSet{ObjectMeta: meta(fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("r%d", i)), controlledBy("Deployment", "web", "d"))}
+		set := &apps.ReplicaSet{ObjectMeta: meta(fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("r%d", i)), controlledBy("Deployment", "web", "d"))}
 		set.Spec.Replicas, set.Spec.Template = &one, template(t, fmt.Sprintf("app:%d", i), size)
 		pod := &corev1.Pod{ObjectMeta: meta(set.Name+"-a", "p"+set.UID, controlledBy("ReplicaSet", set.Name, set.UID))}
 		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: fmt.Sprintf("app:%d", i), Args: []string{strings.Repeat("x", size)}}}
@@ -72,7 +76,7 @@ func (s *server) list(ctx context.Context, c client.WithWatch, into client.Objec
 		return err
 	}
 	switch list := into.(type) {
-	case *inplace.ReplicaSetList:
+	case *apps.ReplicaSetList:
 		list.Items, list.Continue = pageOfItems(list.Items, asked)
 		s.largest = max(s.largest, len(list.Items))
 	case *corev1.PodList:
@@ -131,7 +135,7 @@ func cacheOf(t *testing.T, s *server, keep *Keep, objects ...client.Object) Read
 	return Reader{Reader: indexed.Build(), Indexed: true, Whole: NewWhole(s)}
 }
 
-func rolloutOf(t *testing.T, r Reader) *inplace.Rollout {
+func rolloutOf(t *testing.T, r Reader) *deployments.Rollout {
 	t.Helper()
 	rollout, err := r.Rollout(t.Context(), key)
 	if err != nil {
@@ -183,7 +187,7 @@ func TestWhatIsReadWholeIsAsNewAsTheStub(t *testing.T) {
 	s, keep := serve(t, objects...), keepOf(t, objects...)
 	cache := cacheOf(t, s, keep, objects...)
 	rolloutOf(t, cache)
-	set := &inplace.ReplicaSet{}
+	set := &apps.ReplicaSet{}
 	if err := s.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web-0"}, set); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +197,7 @@ func TestWhatIsReadWholeIsAsNewAsTheStub(t *testing.T) {
 	}
 	newer := cacheOf(t, s, keep, append(shopOf(t, 0, 0), set)...)
 	newer.Whole = cache.Whole
-	if rollout := rolloutOf(t, newer); !inplace.Settling(rollout.ReplicaSets[0]) {
+	if rollout := rolloutOf(t, newer); !revisions.Settling(rollout.ReplicaSets[0]) {
 		t.Error("an older version is remembered")
 	}
 	if err := s.Delete(t.Context(), set); err != nil {
@@ -235,7 +239,7 @@ func TestLargePodsAreReadWhole(t *testing.T) {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: "other"}, {Type: inplace.ConditionServing, Status: corev1.ConditionFalse}}
 	s, keep := serve(t, objects...), keepOf(t, objects...)
 	stub := kept(t, keep, pod).(*corev1.Pod)
-	if len(stub.Spec.Containers) > 0 || !inplace.Closed(stub) || stub.Status.Conditions[1].Type != inplace.ConditionServing {
+	if len(stub.Spec.Containers) > 0 || !readiness.Closed(stub) || stub.Status.Conditions[1].Type != inplace.ConditionServing {
 		t.Errorf("its stub is %+v", stub)
 	}
 	rollout := rolloutOf(t, cacheOf(t, s, keep, objects...))

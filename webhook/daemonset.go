@@ -7,7 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -25,7 +28,7 @@ var daemonSetKind = kind{
 }
 
 func (h Handlers) judgeDaemonSet(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
-	daemonSet, err := decode[inplace.DaemonSet](req.Object)
+	daemonSet, err := decode[apps.DaemonSet](req.Object)
 	if err != nil {
 		return judgement{}, err
 	}
@@ -38,7 +41,7 @@ func (h Handlers) judgeDaemonSet(ctx context.Context, req admission.Request, bef
 	if err != nil || !rollout.Mode.Manages() {
 		return judgement{}, err
 	}
-	change := inplace.Compare(before.Spec.Template, daemonSet.Spec.Template, rollout.Rules)
+	change := edit.Compare(before.Spec.Template, daemonSet.Spec.Template, rollout.Rules)
 	return judgementOf(change, rollout.Mode, rollout.Verdict), nil
 }
 
@@ -48,7 +51,7 @@ func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return true, nil
 	}
-	if inplace.Closed(pod) { // the gate will open, or the pod get its new hash: that wakes the controller
+	if readiness.Closed(pod) { // the gate will open, or the pod get its new hash: that wakes the controller
 		if stays, err := h.holdsDaemon(ctx, h.Cached, pod); stays && err == nil {
 			return true, nil
 		}
@@ -61,7 +64,7 @@ func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *c
 	if rollout == nil || err != nil {
 		return false, err
 	}
-	rollout.HeldSince = h.heldSince(rollout.DaemonSet, inplace.TargetOf(rollout.Target()), rollout.Now)
+	rollout.HeldSince = h.heldSince(rollout.DaemonSet, steps.TargetOf(rollout.Target()), rollout.Now)
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil

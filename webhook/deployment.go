@@ -6,7 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -35,7 +39,7 @@ var deploymentKind = kind{
 }
 
 func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
-	deployment, err := decode[inplace.Deployment](req.Object)
+	deployment, err := decode[apps.Deployment](req.Object)
 	if err != nil {
 		return judgement{}, err
 	}
@@ -48,7 +52,7 @@ func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, be
 	if err != nil || !rollout.Mode.Manages() {
 		return judgement{}, err
 	}
-	change := inplace.Compare(before.Spec.Template, deployment.Spec.Template, rollout.Rules)
+	change := edit.Compare(before.Spec.Template, deployment.Spec.Template, rollout.Rules)
 	return judgementOf(change, rollout.Mode, rollout.Verdict), nil
 }
 
@@ -56,7 +60,7 @@ func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, be
 // again, so the mark is read live before denying too: whoever takes it off wakes the controller by that, and an answer from an older cache
 // would come after the wake-up. Not even a closed gate will do: on a node that is not heard of it stays closed.
 func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	if inplace.MayGo(pod) {
+	if replicas.MayGo(pod) {
 		return false, nil
 	}
 	rs, err := h.Live.ReplicaSetOf(ctx, pod)
@@ -67,8 +71,8 @@ func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 }
 
 // markHolds tells whether the mark on a ReplicaSet, as the API server has it, holds deletions.
-func (h Handlers) markHolds(ctx context.Context, rs *inplace.ReplicaSet) (bool, error) {
-	if !inplace.Settling(rs) {
+func (h Handlers) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
+	if !revisions.Settling(rs) {
 		return false, nil
 	}
 	// A ReplicaSet that somebody made from another's manifest has the mark, and nobody to take it off.
@@ -78,11 +82,11 @@ func (h Handlers) markHolds(ctx context.Context, rs *inplace.ReplicaSet) (bool, 
 	}
 	// One whose mark could not be taken off when its update was given back.
 	record, err := h.Hold.Recorded(ctx, deployment.UID)
-	return record == (inplace.Record{}), err
+	return record == (revisions.Record{}), err
 }
 
 // holds tells whether native writes are held while the Deployment's pods are moved.
-func (h Handlers) holds(rollout *inplace.Rollout) bool {
+func (h Handlers) holds(rollout *deployments.Rollout) bool {
 	verdict := rollout.Verdict()
 	return verdict.Held && h.lasts(rollout.Deployment, verdict.Target)
 }

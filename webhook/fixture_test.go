@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/watchdog"
 )
@@ -42,7 +43,7 @@ var errRead = errors.New("the API server is on fire")
 func reader(t *testing.T, objects ...client.Object) client.Reader {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{inplace.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -104,17 +105,17 @@ func parse[T any](t *testing.T, raw string) *T {
 	return parsed
 }
 
-func deployment(t *testing.T, template string) *inplace.Deployment {
+func deployment(t *testing.T, template string) *apps.Deployment {
 	t.Helper()
-	return parse[inplace.Deployment](t, `{"apiVersion":"apps/v1","kind":"Deployment",
+	return parse[apps.Deployment](t, `{"apiVersion":"apps/v1","kind":"Deployment",
 		"metadata":{"namespace":"shop","name":"web","uid":"d","labels":{"app":"web"}},
 		"spec":{"replicas":3,"selector":{"matchLabels":{"app":"web"}},"strategy":{"type":"RollingUpdate"},"template":`+template+`}}`)
 }
 
 // revision is a ReplicaSet of that Deployment.
-func revision(t *testing.T, name, template, replicas string) *inplace.ReplicaSet {
+func revision(t *testing.T, name, template, replicas string) *apps.ReplicaSet {
 	t.Helper()
-	rs := parse[inplace.ReplicaSet](t, `{"apiVersion":"apps/v1","kind":"ReplicaSet",
+	rs := parse[apps.ReplicaSet](t, `{"apiVersion":"apps/v1","kind":"ReplicaSet",
 		"metadata":{"namespace":"shop","name":"`+name+`","uid":"`+name+`","labels":{"app":"web"}},
 		"spec":{"replicas":`+replicas+`,"selector":{"matchLabels":{"app":"web"}},"template":`+template+`}}`)
 	rs.OwnerReferences = controlledBy("Deployment", "web", "d")
@@ -122,12 +123,12 @@ func revision(t *testing.T, name, template, replicas string) *inplace.ReplicaSet
 }
 
 // settling marks a ReplicaSet.
-func settling(rs *inplace.ReplicaSet) *inplace.ReplicaSet {
+func settling(rs *apps.ReplicaSet) *apps.ReplicaSet {
 	rs.Labels[inplace.LabelSettling] = strconv.FormatInt(time.Now().Unix(), 10)
 	return rs
 }
 
-func pod(owner *inplace.ReplicaSet) *corev1.Pod {
+func pod(owner *apps.ReplicaSet) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -137,16 +138,16 @@ func pod(owner *inplace.ReplicaSet) *corev1.Pod {
 	}
 }
 
-func daemonSet(t *testing.T, template string) *inplace.DaemonSet {
+func daemonSet(t *testing.T, template string) *apps.DaemonSet {
 	t.Helper()
-	return parse[inplace.DaemonSet](t, `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"namespace":"shop","name":"agent","uid":"ds"},
+	return parse[apps.DaemonSet](t, `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"namespace":"shop","name":"agent","uid":"ds"},
 		"spec":{"selector":{"matchLabels":{"app":"web"}},"updateStrategy":{"type":"RollingUpdate"},"template":`+template+`}}`)
 }
 
 // controllerRevision is one of that DaemonSet.
-func controllerRevision(t *testing.T, hash, template string) *inplace.ControllerRevision {
+func controllerRevision(t *testing.T, hash, template string) *apps.ControllerRevision {
 	t.Helper()
-	revision := parse[inplace.ControllerRevision](t, `{"apiVersion":"apps/v1","kind":"ControllerRevision","revision":1,
+	revision := parse[apps.ControllerRevision](t, `{"apiVersion":"apps/v1","kind":"ControllerRevision","revision":1,
 		"metadata":{"namespace":"shop","name":"agent-`+hash+`","uid":"`+hash+`","labels":{"app":"web","controller-revision-hash":"`+hash+`"}},
 		"data":{"spec":{"template":`+strings.Replace(template, "{", `{"$patch":"replace",`, 1)+`}}}`)
 	revision.OwnerReferences = controlledBy("DaemonSet", "agent", "ds")

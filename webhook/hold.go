@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -35,7 +35,7 @@ func (h Handlers) lasts(workload, target metav1.Object) bool {
 	if target != nil {
 		labels = target.GetLabels()
 	}
-	lasts := inplace.HoldLasts(labels, h.heldSince(workload, target, now), now)
+	lasts := revisions.HoldLasts(labels, h.heldSince(workload, target, now), now)
 	if !lasts {
 		h.Log.V(1).Info("Nothing is held", "namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", "nobody has tended the update lately")
 	}
@@ -46,9 +46,9 @@ func (h Handlers) lasts(workload, target metav1.Object) bool {
 func (h Handlers) heldSince(workload, target metav1.Object, now time.Time) time.Time {
 	update := beginning{workload: workload.GetUID()}
 	if target != nil {
-		update.target, update.revision = target.GetUID(), inplace.RevisionNumber(target)
+		update.target, update.revision = target.GetUID(), revisions.RevisionNumber(target)
 	}
-	if target != nil && inplace.Begun(target.GetLabels()) {
+	if target != nil && revisions.Begun(target.GetLabels()) {
 		return now
 	}
 	return h.beginnings.of(update, now)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/births"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -27,7 +27,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	if managed, err := h.managed(ctx, pod); err != nil || !managed {
 		return allow(), err
 	}
-	return patch(gated, append(inplace.Unmoved(pod), inplace.AddGate(pod)...)), nil
+	return patch(gated, append(births.Unmoved(pod), births.AddGate(pod)...)), nil
 }
 
 // managed asks the cache, and the API server only about a workload too new for the cache.

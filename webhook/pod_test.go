@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -68,7 +70,7 @@ func TestPodsOfAnUpdateOnRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			held := lease(0)
 			held.Annotations = map[string]string{}
-			inplace.Records(held.Annotations).Add(test.workload, inplace.Record{Hash: "hash", Code: test.code}, time.Now())
+			revisions.Records(held.Annotations).Add(test.workload, revisions.Record{Hash: "hash", Code: test.code}, time.Now())
 			h := handlers(t, reader(t, objects...), reader(t, objects...))
 			h.Hold.Reader = reader(t, held)
 			deletion := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Delete, nil, pod(marked)), h.validatePod)
@@ -205,7 +207,7 @@ func TestClosedGatesRestOnTheCache(t *testing.T) {
 	agents := func(template string) client.Reader {
 		return reader(t, namespace(inplace.ModeInPlace), daemonSet(t, template), first, second, node, daemon("agent-x", "1"))
 	}
-	shop := func(rs *inplace.ReplicaSet) client.Reader { return reader(t, namespace(inplace.ModeInPlace), web, rs) }
+	shop := func(rs *apps.ReplicaSet) client.Reader { return reader(t, namespace(inplace.ModeInPlace), web, rs) }
 	for name, test := range map[string]struct {
 		cached, live client.Reader
 		pod          *corev1.Pod

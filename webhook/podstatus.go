@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // mutatePodStatus has Ready and our gate stored as inplace.StoredConditions says, where the API server cannot do so by itself. Neither cache nor
@@ -24,8 +25,8 @@ func (h Handlers) mutatePodStatus(_ context.Context, req admission.Request) (ans
 	if err != nil {
 		return allow(), err
 	}
-	writer := inplace.WriterOf(inplace.UserIn(h.Hold.Namespace), req.UserInfo.Username, req.UserInfo.Groups, sent.Spec.NodeName)
-	operations := inplace.SetConditions(sent.Status.Conditions, inplace.StoredConditions(old, sent, writer))
+	writer := readiness.WriterOf(readiness.UserIn(h.Hold.Namespace), req.UserInfo.Username, req.UserInfo.Groups, sent.Spec.NodeName)
+	operations := patches.SetConditions(sent.Status.Conditions, readiness.StoredConditions(old, sent, writer))
 	if len(operations) == 0 {
 		return allow(), nil
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // reported is a pod on node one whose containers are ready. Its gate, where it has that condition, is as it is said.
@@ -47,7 +48,7 @@ func report(t *testing.T, user string, old, sent *corev1.Pod) admission.Request 
 
 func TestPodStatus(t *testing.T) {
 	const kubelet = "system:node:one"
-	us := inplace.UserIn(own)
+	us := readiness.UserIn(own)
 	newborn := reported(t)
 	newborn.Status = corev1.PodStatus{}
 	for name, test := range map[string]struct {
@@ -65,7 +66,7 @@ func TestPodStatus(t *testing.T) {
 		"as it should be":                    {kubelet, ready(reported(t, "True")), 0, "True", "True"},
 		"another node's kubelet":             {"system:node:two", reported(t), 0, "", "False"},
 		"another namespace's service account": {
-			inplace.UserIn("shop"), ready(reported(t, "False")), 0, "False", "True"},
+			readiness.UserIn("shop"), ready(reported(t, "False")), 0, "False", "True"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), broken(t)) // nothing is read but the write itself
@@ -75,8 +76,8 @@ func TestPodStatus(t *testing.T) {
 			}
 			stored := patched(t, test.sent, response)
 			want := test.sent.DeepCopy()
-			writer := inplace.WriterOf(us, test.user, []string{"system:nodes"}, "one")
-			if want.Status.Conditions = inplace.StoredConditions(test.sent, test.sent, writer); !equality.Semantic.DeepEqual(stored, want) {
+			writer := readiness.WriterOf(us, test.user, []string{"system:nodes"}, "one")
+			if want.Status.Conditions = readiness.StoredConditions(test.sent, test.sent, writer); !equality.Semantic.DeepEqual(stored, want) {
 				t.Errorf("stored is\n%+v\nwant\n%+v", stored.Status, want.Status)
 			}
 			if gate, ready := conditionOf(stored, inplace.ConditionServing), conditionOf(stored, corev1.PodReady); gate != test.gate || ready != test.ready {

@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/births"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -20,24 +22,24 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 	if !by(req, deploymentController, admissionv1.Create) {
 		return allow(), nil
 	}
-	rs, err := decode[inplace.ReplicaSet](req.Object)
+	rs, err := decode[apps.ReplicaSet](req.Object)
 	if err != nil {
 		return allow(), err
 	}
 	rs.Namespace = req.Namespace
-	operations := inplace.Unmarked(rs)
+	operations := births.Unmarked(rs)
 	empty, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
 		return receives(ctx, reader, rs)
 	})
 	if err != nil || !empty {
 		return patch(notOurs, operations), err
 	}
-	return patch(bornEmpty, append(operations, inplace.BornEmpty(rs)...)), nil
+	return patch(bornEmpty, append(operations, births.BornEmpty(rs)...)), nil
 }
 
 // receives tells whether the pods of the new ReplicaSet's Deployment can move to it. The question is put for the template the
 // controller made it from, which need not be the Deployment's latest one, nor the one that the reader knows.
-func receives(ctx context.Context, reader observe.Reader, rs *inplace.ReplicaSet) (bool, error) {
+func receives(ctx context.Context, reader observe.Reader, rs *apps.ReplicaSet) (bool, error) {
 	rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
 	if rollout == nil || err != nil {
 		return false, err
@@ -86,7 +88,7 @@ func (h Handlers) validateScaling(ctx context.Context, req admission.Request) (a
 // the Deployment controller decides on a cache in which there may be none yet. It takes NotFound as done (cleanupDeployment in
 // pkg/controller/deployment/sync.go), and comes again with its next event.
 func (h Handlers) validateCleanup(ctx context.Context, req admission.Request) (answer, error) {
-	rs, err := decode[inplace.ReplicaSet](req.OldObject)
+	rs, err := decode[apps.ReplicaSet](req.OldObject)
 	if err != nil {
 		return allow(), err
 	}
@@ -113,7 +115,7 @@ func (h Handlers) moves(ctx context.Context, reader observe.Reader, key types.Na
 }
 
 // rolloutWith reads the rollout that the ReplicaSet is part of; nil if there is none.
-func rolloutWith(ctx context.Context, reader observe.Reader, key types.NamespacedName) (*inplace.Rollout, error) {
+func rolloutWith(ctx context.Context, reader observe.Reader, key types.NamespacedName) (*deployments.Rollout, error) {
 	rs, err := reader.ReplicaSet(ctx, key)
 	if rs == nil || err != nil {
 		return nil, err

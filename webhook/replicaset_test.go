@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -65,11 +67,11 @@ func TestReplicaSetIsBornWithoutMarks(t *testing.T) {
 func TestCleanupHeld(t *testing.T) {
 	given := lease(0)
 	given.Annotations = map[string]string{}
-	inplace.Records(given.Annotations).Add("d", inplace.Record{Hash: "hash", Code: inplace.CodeRefused}, time.Now())
+	revisions.Records(given.Annotations).Add("d", revisions.Record{Hash: "hash", Code: inplace.CodeRefused}, time.Now())
 	for name, test := range map[string]struct {
 		live   client.Reader
 		user   string
-		delete *inplace.ReplicaSet
+		delete *apps.ReplicaSet
 		hold   client.Reader
 		held   bool
 	}{

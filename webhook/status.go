@@ -9,7 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/statuses"
 )
 
 // validateStatus holds the Deployment controller's word that a rollout is done while it is not. With borrowed pods there can be as many
@@ -22,11 +23,11 @@ func (h Handlers) validateStatus(ctx context.Context, req admission.Request) (an
 	if !by(req, deploymentController, admissionv1.Update) || req.SubResource != "status" {
 		return allow(), nil
 	}
-	deployment, err := decode[inplace.Deployment](req.Object)
+	deployment, err := decode[apps.Deployment](req.Object)
 	if err != nil {
 		return allow(), err
 	}
-	if !inplace.Announces(deployment, deployment.Status) {
+	if !statuses.Announces(deployment, deployment.Status) {
 		return allow(), nil
 	}
 	if alive, err := h.alive(ctx); err != nil || !alive {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -19,9 +20,9 @@ func TestCompletionHeld(t *testing.T) {
 	done := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
 	before, old := done, done
 	before.ObservedGeneration, old.Replicas = 1, 4
-	target := func() *inplace.ReplicaSet { return revision(t, "web-2", v2Template, "3") }
+	target := func() *apps.ReplicaSet { return revision(t, "web-2", v2Template, "3") }
 	web := deployment(t, v2Template)
-	live := func(target *inplace.ReplicaSet) client.Reader {
+	live := func(target *apps.ReplicaSet) client.Reader {
 		return reader(t, namespace(inplace.ModeInPlace), web, revision(t, "web-1", v1Template, "0"), target)
 	}
 	borrowed := target()

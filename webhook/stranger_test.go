@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 // The port answers whoever reaches it. These tests are strangers.
@@ -211,7 +212,7 @@ func TestSelectorOfRequestIsNotUsed(t *testing.T) {
 	wide, wideDaemons := deployment(t, v2Template), daemonSet(t, v2Template)
 	wide.Spec.Selector, wideDaemons.Spec.Selector = everything, everything
 	wide.Status.Replicas, wide.Status.UpdatedReplicas, wide.Status.AvailableReplicas = 3, 3, 3
-	elsewhere, invented := wide.DeepCopyObject().(*inplace.Deployment), wide.DeepCopyObject().(*inplace.Deployment)
+	elsewhere, invented := wide.DeepCopyObject().(*apps.Deployment), wide.DeepCopyObject().(*apps.Deployment)
 	elsewhere.Namespace, invented.Name = "kube-system", "invented"
 	status := request(t, deploymentController, admissionv1.Update, wide, deployment(t, v1Template))
 	status.SubResource = "status"

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -98,7 +99,7 @@ func (h Handlers) throttleDeletion(ctx context.Context, req admission.Request) (
 		return allow(), nil
 	}
 	pod, err := decodePod(req, req.OldObject)
-	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || inplace.MayGo(pod) {
+	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || replicas.MayGo(pod) {
 		return allow(), err
 	}
 	h.throttled[kind.podsBy].wait(ctx, ownerOf(pod), kind.vain(h, pod))
@@ -129,12 +130,12 @@ func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) boo
 func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		rollout := h.cachedRollout(ctx, h.Cached, ownerOf(pod))
-		return rollout != nil && inplace.SurplusPasses(ownerOf(pod).Name, rollout.ReplicaSets, rollout.Pods, rollout.Target())
+		return rollout != nil && replicas.SurplusPasses(ownerOf(pod).Name, rollout.ReplicaSets, rollout.Pods, rollout.Target())
 	}
 }
 
 // cachedRollout reads the rollout that the ReplicaSet is part of; nil if there is none, or no leader to move its pods.
-func (h Handlers) cachedRollout(ctx context.Context, cached observe.Reader, key types.NamespacedName) *inplace.Rollout {
+func (h Handlers) cachedRollout(ctx context.Context, cached observe.Reader, key types.NamespacedName) *deployments.Rollout {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 func TestThrottleWaits(t *testing.T) {
@@ -151,7 +152,7 @@ func TestOnlyWhatIsHeldIsThrottledAndNothingIsRefused(t *testing.T) {
 }
 
 // deletedBy is what that user would delete.
-func deletedBy(user string, source *inplace.ReplicaSet) *corev1.Pod {
+func deletedBy(user string, source *apps.ReplicaSet) *corev1.Pod {
 	if user == daemonSetController {
 		return daemon("agent-x", "1")
 	}

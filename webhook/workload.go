@@ -15,13 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/births"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // workload is what Deployments and DaemonSets have in common.
 type workload struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		Template inplace.Template `json:"template"`
+		Template apps.Template `json:"template"`
 	} `json:"spec"`
 }
 
@@ -50,7 +54,7 @@ func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (an
 		}
 		decision, warnings = judged.text, judged.warnings()
 	}
-	response := patch(notOurs, inplace.Decide(now, decision))
+	response := patch(notOurs, births.Decide(now, decision))
 	response.Warnings = warnings
 	return response, nil
 }
@@ -104,7 +108,7 @@ func edited(req admission.Request) (now, before *workload, err error) {
 }
 
 func edits(req admission.Request, now, before *workload) bool {
-	return req.Operation == admissionv1.Update && !inplace.SameTemplate(before.Spec.Template, now.Spec.Template)
+	return req.Operation == admissionv1.Update && !apps.SameTemplate(before.Spec.Template, now.Spec.Template)
 }
 
 // judgeEdit reads live: template edits are rare, the answer is final, and people label a namespace and edit at once. What is
@@ -120,7 +124,7 @@ func (h Handlers) judgeEdit(ctx context.Context, req admission.Request, before *
 }
 
 // judgementOf asks for the verdict on the whole workload where the edit itself forbids nothing.
-func judgementOf(change inplace.Change, mode inplace.Mode, verdict func() inplace.Verdict) judgement {
+func judgementOf(change edit.Change, mode inplace.Mode, verdict func() steps.Verdict) judgement {
 	judged := judgement{text: change.String(), reasons: change.Reasons}
 	if change.InPlace() {
 		judged.reasons = verdict().Reasons

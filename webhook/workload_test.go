@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 const (
@@ -23,13 +24,13 @@ const (
 )
 
 // edit is a template edit by a person.
-func editing(t *testing.T, now, before *inplace.Deployment) admission.Request {
+func editing(t *testing.T, now, before *apps.Deployment) admission.Request {
 	t.Helper()
 	return request(t, "jane", admissionv1.Update, now, before)
 }
 
 // annotated is the Deployment with a decision.
-func annotated(d *inplace.Deployment, decision string) *inplace.Deployment {
+func annotated(d *apps.Deployment, decision string) *apps.Deployment {
 	d.Annotations = map[string]string{inplace.AnnotationDecision: decision}
 	return d
 }

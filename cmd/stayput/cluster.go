@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -41,7 +43,7 @@ func over(config *rest.Config) *rest.Config {
 // newScheme knows exactly the kinds Stayput reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, inplace.AddToScheme,
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, apps.AddToScheme,
 		admissionv1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
@@ -108,7 +110,7 @@ func withoutAddresses(object any) (any, error) {
 		return object, nil
 	}
 	slice.ObjectMeta, slice.Ports = named(slice.ObjectMeta, discoveryv1.LabelServiceName, discoveryv1.LabelManagedBy), nil
-	follows := inplace.SliceFollowsPods(slice)
+	follows := serving.SliceFollowsPods(slice)
 	for i := range slice.Endpoints {
 		endpoint := &slice.Endpoints[i]
 		if target := endpoint.TargetRef; target != nil && target.Kind == "Pod" {

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -76,16 +78,16 @@ func TestCacheIsBounded(t *testing.T) {
 		// metadata beyond the identity, and what the object has beside it.
 		metadata, body string
 	}{
-		"Deployment":              {&inplace.Deployment{}, "", `"spec": ` + template},
-		"ReplicaSet":              {&inplace.ReplicaSet{}, "", `"spec": ` + template},
-		"DaemonSet":               {&inplace.DaemonSet{}, "", `"spec": ` + template},
-		"ControllerRevision":      {&inplace.ControllerRevision{}, "", `"data": {"spec": ` + template + `}`},
-		"revision of a DaemonSet": {&inplace.ControllerRevision{}, owned("DaemonSet", "web"), `"data": {"spec": ` + template + `}`},
-		"selector":                {&inplace.ReplicaSet{}, "", `"spec": {"selector": {"matchLabels": ` + manyLabels() + `}}`},
-		"labels":                  {&inplace.ReplicaSet{}, labels, `"spec": {}`},
-		"annotations":             {&inplace.ReplicaSet{}, annotations, `"spec": {}`},
-		"owner":                   {&inplace.ReplicaSet{}, owned("Deployment", filler), `"spec": {}`},
-		"what is called a stub":   {&inplace.ReplicaSet{}, `"annotations": {"stayput.dev/stub": "1"}`, `"spec": ` + template},
+		"Deployment":              {&apps.Deployment{}, "", `"spec": ` + template},
+		"ReplicaSet":              {&apps.ReplicaSet{}, "", `"spec": ` + template},
+		"DaemonSet":               {&apps.DaemonSet{}, "", `"spec": ` + template},
+		"ControllerRevision":      {&apps.ControllerRevision{}, "", `"data": {"spec": ` + template + `}`},
+		"revision of a DaemonSet": {&apps.ControllerRevision{}, owned("DaemonSet", "web"), `"data": {"spec": ` + template + `}`},
+		"selector":                {&apps.ReplicaSet{}, "", `"spec": {"selector": {"matchLabels": ` + manyLabels() + `}}`},
+		"labels":                  {&apps.ReplicaSet{}, labels, `"spec": {}`},
+		"annotations":             {&apps.ReplicaSet{}, annotations, `"spec": {}`},
+		"owner":                   {&apps.ReplicaSet{}, owned("Deployment", filler), `"spec": {}`},
+		"what is called a stub":   {&apps.ReplicaSet{}, `"annotations": {"stayput.dev/stub": "1"}`, `"spec": ` + template},
 		"Pod":                     {&corev1.Pod{}, "", `"spec": {"containers": [{"name": "app", "image": "app:1", "args": ["` + filler + `"]}]}`},
 		"Pod, image":              {&corev1.Pod{}, "", `"spec": {` + gated + `, "containers": [{"name": "app", "image": "` + filler + `"}]}`},
 		"Pod, annotations":        {&corev1.Pod{}, annotations, `"spec": {}`},
@@ -116,11 +118,11 @@ func TestCacheIsBounded(t *testing.T) {
 func TestStubsHoldNoMemory(t *testing.T) {
 	raw := []byte(fmt.Sprintf(`{"metadata": {"name": "web", "namespace": "elsewhere", "labels": {"stayput.dev/settling": "1"}},
 		"spec": {"template": `+templateJSON+`}}`, filler))
-	transform := transformOf(t, &inplace.ReplicaSet{})
+	transform := transformOf(t, &apps.ReplicaSet{})
 	before := heap()
 	kept := make([]any, 100)
 	for i := range kept {
-		object := &inplace.ReplicaSet{}
+		object := &apps.ReplicaSet{}
 		if err := json.Unmarshal(raw, object); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +172,7 @@ func TestCacheTellsWhomClientsAreSentTo(t *testing.T) {
 			kept, _ := withoutAddresses(o)
 			slices = append(slices, *kept.(*discoveryv1.EndpointSlice))
 		}
-		if !inplace.SentTo(pod, slices, services) {
+		if !serving.SentTo(pod, slices, services) {
 			t.Errorf("%s: nobody seems to be sent to the pod", name)
 		}
 	}
@@ -181,7 +183,7 @@ func TestCachedSlicesFollowPods(t *testing.T) {
 		discoveryv1.LabelServiceName: "web", discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "app": "web"}}}
 	slice.Endpoints = []discoveryv1.Endpoint{{TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web-a"}}}
 	_, err := withoutAddresses(slice)
-	if err != nil || !inplace.SliceFollowsPods(slice) ||
+	if err != nil || !serving.SliceFollowsPods(slice) ||
 		slice.Labels[discoveryv1.LabelServiceName] != "web" || len(slice.Endpoints) != 1 || slice.ResourceVersion != "7" {
 		t.Errorf("kept %+v, %v", slice, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 )
 
 // apiServer answers as one does: in the first encoding that is accepted, which it notes by path.
@@ -55,7 +55,7 @@ func TestProtobufWhereTypesAllow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod, deployment, key := &corev1.Pod{}, &inplace.Deployment{}, client.ObjectKey{Namespace: "shop", Name: "web"}
+	pod, deployment, key := &corev1.Pod{}, &apps.Deployment{}, client.ObjectKey{Namespace: "shop", Name: "web"}
 	if err := c.Get(t.Context(), key, pod); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/prepull"
 )
 
 // wait does nothing, until it is told to end.
@@ -28,18 +28,18 @@ func takesNothing(command string, arguments []string) error {
 
 // waiter reads the pod this process runs in: pullers run the same image. Outside of a cluster there is none, and nothing is
 // pulled first.
-func waiter(ctx context.Context, live client.Reader, namespace string) (inplace.Waiter, error) {
+func waiter(ctx context.Context, live client.Reader, namespace string) (prepull.Waiter, error) {
 	name := os.Getenv(envName)
 	if name == "" {
-		return inplace.Waiter{}, nil
+		return prepull.Waiter{}, nil
 	}
 	own := &corev1.Pod{}
 	err := live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, own)
 	if apierrors.IsNotFound(err) {
-		return inplace.Waiter{}, nil
+		return prepull.Waiter{}, nil
 	}
 	if err != nil {
-		return inplace.Waiter{}, fmt.Errorf("read our own pod %s/%s: %w", namespace, name, err)
+		return prepull.Waiter{}, fmt.Errorf("read our own pod %s/%s: %w", namespace, name, err)
 	}
-	return inplace.WaiterOf(own, "manager"), nil
+	return prepull.WaiterOf(own, "manager"), nil
 }

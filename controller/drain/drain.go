@@ -11,12 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stayput/stayput/controller/kinds"
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // endpointsReader reads what EndpointSlices say about pods whose gates are closed; see observe.Reader.
 type endpointsReader interface {
-	Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (inplace.Endpoints, error)
+	Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (serving.Endpoints, error)
 }
 
 // Drains knows since when pods that wait for their restart are out of service. The cache only says when it is worth while to ask:
@@ -33,8 +35,8 @@ type Drains struct {
 }
 
 // Endpoints returns what a plan has to know. Where no gate is closed, or nothing is waited for, that is nothing.
-func (d *Drains) Endpoints(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) (inplace.Endpoints, error) {
-	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, inplace.Closed) {
+func (d *Drains) Endpoints(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) (serving.Endpoints, error) {
+	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, readiness.Closed) {
 		d.Forget(workload)
 		return nil, nil
 	}
@@ -54,14 +56,14 @@ func (d *Drains) Endpoints(ctx context.Context, workload types.NamespacedName, s
 
 // Confirm asks once more, right before containers stop, and leaves out the steps for which that would be too early; if there are
 // such, it is not confirmed.
-func (d *Drains) Confirm(ctx context.Context, workload types.NamespacedName, seen kinds.Scene, todo []inplace.Step) (kept []inplace.Step, confirmed bool) {
+func (d *Drains) Confirm(ctx context.Context, workload types.NamespacedName, seen kinds.Scene, todo []steps.Step) (kept []steps.Step, confirmed bool) {
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(todo, restartsDrained) {
 		return todo, true
 	}
 	current := d.ask(ctx, workload, seen)
 	now := time.Now()
 	for _, step := range todo {
-		if patch, ok := step.(inplace.PatchPod); ok && patch.Drained {
+		if patch, ok := step.(steps.PatchPod); ok && patch.Drained {
 			if drained, _ := current[patch.Pod.UID].Drained(patch.Pod, seen.Settings.Drain, patch.ServesOn, now); !drained {
 				log.FromContext(ctx).V(1).Info("Not out of service after all", "pod", patch.Pod.Name)
 				continue
@@ -72,14 +74,14 @@ func (d *Drains) Confirm(ctx context.Context, workload types.NamespacedName, see
 	return kept, len(kept) == len(todo)
 }
 
-func restartsDrained(step inplace.Step) bool {
-	patch, ok := step.(inplace.PatchPod)
+func restartsDrained(step steps.Step) bool {
+	patch, ok := step.(steps.PatchPod)
 	return ok && patch.Drained
 }
 
 // ask reads the API server and remembers what is out. An error is no reason to end here: nothing is known then, and that may be so
 // for only as long as the wait may take altogether.
-func (d *Drains) ask(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) inplace.Endpoints {
+func (d *Drains) ask(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) serving.Endpoints {
 	current, err := d.Live.Endpoints(ctx, workload.Namespace, seen.Pods)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart late", "workload", workload)
@@ -93,7 +95,7 @@ func (d *Drains) ask(ctx context.Context, workload types.NamespacedName, seen ki
 
 // doubt takes back that nobody is sent to a pod where that is not known of all the time of its drain: what there was can have gone a moment
 // ago.
-func (d *Drains) doubt(seen kinds.Scene, endpoints inplace.Endpoints) {
+func (d *Drains) doubt(seen kinds.Scene, endpoints serving.Endpoints) {
 	now := time.Now()
 	for _, pod := range seen.Pods {
 		if endpoint := endpoints[pod.UID]; endpoint.NobodySent && !d.Seen.nobodySent(pod, seen.Settings.Drain, now) {
@@ -104,7 +106,7 @@ func (d *Drains) doubt(seen kinds.Scene, endpoints inplace.Endpoints) {
 }
 
 // remember notes which pods are out now, and forgets all others.
-func (d *Drains) remember(workload types.NamespacedName, current inplace.Endpoints, now time.Time) {
+func (d *Drains) remember(workload types.NamespacedName, current serving.Endpoints, now time.Time) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	before, out := d.out[workload], map[types.UID]time.Time{}
@@ -123,7 +125,7 @@ func (d *Drains) remember(workload types.NamespacedName, current inplace.Endpoin
 
 // compare completes the endpoints by since when they are out, and forgets those that are offered again; known, unless one is out
 // of which that is not known and matters.
-func (d *Drains) compare(workload types.NamespacedName, endpoints inplace.Endpoints) (known bool) {
+func (d *Drains) compare(workload types.NamespacedName, endpoints serving.Endpoints) (known bool) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	known = true

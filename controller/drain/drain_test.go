@@ -11,14 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/controller/kinds"
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
 
 const drain = 2 * time.Second
 
 // endpointsNow reads the slices.
-func (c *cluster) endpointsNow() inplace.Endpoints {
+func (c *cluster) endpointsNow() serving.Endpoints {
 	c.T.Helper()
 	endpoints, err := observe.Reader{Reader: c}.Endpoints(c.T.Context(), fixture.Web.Namespace, c.Snapshot().Seen.Pods)
 	if err != nil {
@@ -36,11 +37,11 @@ func (c *cluster) scene() kinds.Scene {
 // unreadable fails.
 type unreadable struct{}
 
-func (unreadable) Endpoints(context.Context, string, []*corev1.Pod) (inplace.Endpoints, error) {
+func (unreadable) Endpoints(context.Context, string, []*corev1.Pod) (serving.Endpoints, error) {
 	return nil, fixture.ErrText("away")
 }
 
-func (c *cluster) endpoint(d *Drains) inplace.Endpoint {
+func (c *cluster) endpoint(d *Drains) serving.Endpoint {
 	c.T.Helper()
 	endpoints, err := d.Endpoints(c.T.Context(), fixture.Web, c.scene())
 	if err != nil {
@@ -94,7 +95,7 @@ func TestDrainIsForgotten(t *testing.T) {
 
 func TestDrainDoesNotBeginOnTheCacheAlone(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
-	cached := fixture.Stopped{At: inplace.Endpoints{"web-old-0": {}}} // it has not seen the pod become an endpoint
+	cached := fixture.Stopped{At: serving.Endpoints{"web-old-0": {}}} // it has not seen the pod become an endpoint
 	if e := c.endpoint(&Drains{Cached: cached, Live: observe.Reader{Reader: c}}); !e.Listed {
 		t.Errorf("the API server has it offered, and it is %+v", e)
 	}
@@ -104,7 +105,7 @@ func TestDrainDoesNotBeginOnTheCacheAlone(t *testing.T) {
 }
 
 // restart is a step that restarts a container of the pod.
-func restart(pod *corev1.Pod) inplace.PatchPod {
+func restart(pod *corev1.Pod) steps.PatchPod {
 	step := fixture.Label(pod)
 	step.Drained = true
 	return step
@@ -139,7 +140,7 @@ func TestConfirm(t *testing.T) {
 				d.Live = unreadable{}
 			}
 			seen := c.scene()
-			steps := []inplace.Step{fixture.Label(seen.Pods[1]), restart(seen.Pods[0]), fixture.Label(seen.Pods[2])}
+			steps := []steps.Step{fixture.Label(seen.Pods[1]), restart(seen.Pods[0]), fixture.Label(seen.Pods[2])}
 			kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, steps)
 			if confirmed != test.kept || len(kept) != map[bool]int{true: 3, false: 2}[test.kept] {
 				t.Errorf("confirmed is %t with %d of 3 steps", confirmed, len(kept))
@@ -155,11 +156,11 @@ func TestConfirmAsksNobodyWithoutNeed(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	d := &Drains{Live: unreadable{}}
 	seen := c.scene()
-	if kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []inplace.Step{fixture.Label(seen.Pods[0])}); !confirmed || len(kept) != 1 {
+	if kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []steps.Step{fixture.Label(seen.Pods[0])}); !confirmed || len(kept) != 1 {
 		t.Error("a change of labels waits for endpoints")
 	}
 	seen.Settings.Drain = 0
-	if kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []inplace.Step{restart(seen.Pods[0])}); !confirmed || len(kept) != 1 {
+	if kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []steps.Step{restart(seen.Pods[0])}); !confirmed || len(kept) != 1 {
 		t.Error("there is a wait although there is no drain")
 	}
 }

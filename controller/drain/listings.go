@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/serving"
 )
 
 // mostGone bounds how many pods and addresses are remembered of one namespace that have left an EndpointSlice.
@@ -148,14 +149,14 @@ func (l *listing) left(before, after *discoveryv1.EndpointSlice, now time.Time) 
 	if before == nil {
 		return
 	}
-	if endpoints := inplace.Unlisted(before, after); len(endpoints) > 0 {
+	if endpoints := serving.Unlisted(before, after); len(endpoints) > 0 {
 		l.remember(gone{until: now, slice: &discoveryv1.EndpointSlice{AddressType: before.AddressType, Endpoints: endpoints}})
 	}
 }
 
 // deselected remembers a selector that a Service has no longer.
 func (l *listing) deselected(before, after *corev1.Service, now time.Time) {
-	if before != nil && !inplace.SameSelector(before, after) {
+	if before != nil && !serving.SameSelector(before, after) {
 		l.remember(gone{until: now, service: before})
 	}
 }
@@ -208,17 +209,17 @@ func (l *Listings) nobodySent(pod *corev1.Pod, drain time.Duration, now time.Tim
 // sentTo asks what is there, and what has gone since then.
 func (l *listing) sentTo(pod *corev1.Pod, since time.Time) bool {
 	for _, service := range l.services {
-		if inplace.Selects(service, pod) {
+		if serving.Selects(service, pod) {
 			return true
 		}
 	}
 	for _, slice := range l.slices {
-		if inplace.Lists(slice, pod) {
+		if serving.Lists(slice, pod) {
 			return true
 		}
 	}
 	for _, went := range l.gone {
-		if went.until.After(since) && (went.service != nil && inplace.Selects(went.service, pod) || went.slice != nil && inplace.Lists(went.slice, pod)) {
+		if went.until.After(since) && (went.service != nil && serving.Selects(went.service, pod) || went.slice != nil && serving.Lists(went.slice, pod)) {
 			return true
 		}
 	}

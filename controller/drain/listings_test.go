@@ -17,6 +17,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -124,7 +126,7 @@ func TestDrainWhereNobodyIsSent(t *testing.T) {
 	just := &Listings{}
 	just.begin(time.Now())
 	inTheCache := func(nobody bool) fixture.Stopped {
-		return fixture.Stopped{At: inplace.Endpoints{"web-old-0": {NobodySent: nobody}}}
+		return fixture.Stopped{At: serving.Endpoints{"web-old-0": {NobodySent: nobody}}}
 	}
 	for name, test := range map[string]struct {
 		cached             fixture.Stopped
@@ -148,7 +150,7 @@ func TestDrainWhereNobodyIsSent(t *testing.T) {
 				t.Errorf("planned on %+v", e)
 			}
 			seen := c.scene()
-			if _, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []inplace.Step{restart(seen.Pods[0])}); confirmed != test.confirmed {
+			if _, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []steps.Step{restart(seen.Pods[0])}); confirmed != test.confirmed {
 				t.Errorf("confirmed is %t", confirmed)
 			}
 		})
@@ -164,7 +166,7 @@ func TestPreStopIsConfirmed(t *testing.T) {
 	step := restart(seen.Pods[0])
 	for servesOn, want := range map[time.Duration]bool{0: false, drain / 2: false, drain: true} {
 		step.ServesOn = servesOn
-		if _, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []inplace.Step{step}); confirmed != want {
+		if _, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []steps.Step{step}); confirmed != want {
 			t.Errorf("it serves on for %s: confirmed is %t", servesOn, confirmed)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // patience is the time since a pod's creation in which its gate is left to the leader, so that not every replica patches it.
@@ -45,7 +46,7 @@ func (g *Gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 func (g *Gates) open(ctx context.Context, pod *corev1.Pod, now time.Time) error {
 	target := &corev1.Pod{}
 	target.Namespace, target.Name = pod.Namespace, pod.Name
-	err := g.Client.Status().Patch(ctx, target, write.Operations(inplace.OpenGate(pod, now).Operations), write.FieldOwner)
+	err := g.Client.Status().Patch(ctx, target, write.Operations(member.OpenGate(pod, now).Operations), write.FieldOwner)
 	if write.IsOutdated(err) {
 		return nil
 	}
@@ -67,5 +68,5 @@ func (g *Gates) leads() bool {
 // AwaitsGate tells whether a pod that could still serve has our gate, and its kubelet has reported without anybody opening it.
 func AwaitsGate(object client.Object) bool {
 	pod, ok := object.(*corev1.Pod)
-	return ok && pod.DeletionTimestamp == nil && inplace.AwaitsGate(pod)
+	return ok && pod.DeletionTimestamp == nil && readiness.AwaitsGate(pod)
 }

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // leading and following are what gates learn from the election.
@@ -48,7 +50,7 @@ func TestGatesOpenNewbornPods(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if open := inplace.IsTrue(c.Pod(key), inplace.ConditionServing); open != test.open || g.Prober.Ready() != test.open {
+			if open := conditions.IsTrue(c.Pod(key), inplace.ConditionServing); open != test.open || g.Prober.Ready() != test.open {
 				t.Errorf("open %t, ready %t; want %t", open, g.Prober.Ready(), test.open)
 			}
 			if waits := result.RequeueAfter > 0; waits == test.open {
@@ -72,7 +74,7 @@ func TestGatesLeaveTheLeadersAlone(t *testing.T) {
 	if _, err := g.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
 		t.Fatal(err)
 	}
-	if !inplace.Closed(c.Pod(client.ObjectKeyFromObject(pod))) || c.Patches != 0 {
+	if !readiness.Closed(c.Pod(client.ObjectKeyFromObject(pod))) || c.Patches != 0 {
 		t.Error("a gate the leader has closed was opened")
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 const (
@@ -112,7 +112,7 @@ func (p *Prober) gatedPods(ctx context.Context) ([]*corev1.Pod, error) {
 	taken := sets.New[string]()
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if len(pods) < probePods && pod.DeletionTimestamp == nil && inplace.Gated(pod) && !taken.Has(pod.Namespace) {
+		if len(pods) < probePods && pod.DeletionTimestamp == nil && readiness.Gated(pod) && !taken.Has(pod.Namespace) {
 			pods = append(pods, pod)
 			taken.Insert(pod.Namespace)
 		}

@@ -7,7 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -21,18 +23,18 @@ var DaemonSets = Kind{
 	},
 	Nodes: nodeMatters,
 	Finished: func(workload client.Object) bool {
-		daemonSet, ok := workload.(*inplace.DaemonSet)
+		daemonSet, ok := workload.(*apps.DaemonSet)
 		return ok && isRolledOut(daemonSet)
 	},
 }
 
 // DaemonSetsBy is the Source of DaemonSets that are read like that.
-func DaemonSetsBy(read func(context.Context, types.NamespacedName) (*inplace.DaemonRollout, error)) Source {
-	return reading(read, func(read *inplace.DaemonRollout) Rollout { return DaemonSet{read} })
+func DaemonSetsBy(read func(context.Context, types.NamespacedName) (*daemonsets.DaemonRollout, error)) Source {
+	return reading(read, func(read *daemonsets.DaemonRollout) Rollout { return DaemonSet{read} })
 }
 
 // DaemonSet is the rollout of a DaemonSet.
-type DaemonSet struct{ *inplace.DaemonRollout }
+type DaemonSet struct{ *daemonsets.DaemonRollout }
 
 // Scene implements Rollout.
 func (d DaemonSet) Scene() Scene {
@@ -42,7 +44,7 @@ func (d DaemonSet) Scene() Scene {
 
 // Asks implements Rollout. Nothing is put off, as neither replicas nor a status are ours to write.
 func (d DaemonSet) Asks() Asks {
-	return Asks{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Beats: &inplace.Beats{}, Pull: &d.Pull, Rehearsal: &d.Rehearsal}
+	return Asks{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Beats: &steps.Beats{}, Pull: &d.Pull, Rehearsal: &d.Rehearsal}
 }
 
 // Done implements Rollout.
@@ -55,7 +57,7 @@ func (d DaemonSet) Fresh() bool { return !d.Begun() }
 func (d DaemonSet) Overdue() bool { return false }
 
 // isRolledOut is what `kubectl rollout status` waits for (kubectl/pkg/polymorphichelpers/rollout_status.go).
-func isRolledOut(daemonSet *inplace.DaemonSet) bool {
+func isRolledOut(daemonSet *apps.DaemonSet) bool {
 	status := daemonSet.Status
 	return status.ObservedGeneration >= daemonSet.Generation &&
 		status.UpdatedNumberScheduled >= status.DesiredNumberScheduled && status.NumberAvailable >= status.DesiredNumberScheduled

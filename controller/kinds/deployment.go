@@ -7,7 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -25,18 +27,18 @@ var Deployments = Kind{
 	},
 	Nodes: nodeTurns,
 	Finished: func(workload client.Object) bool {
-		deployment, ok := workload.(*inplace.Deployment)
-		return ok && inplace.Complete(deployment, deployment.Status)
+		deployment, ok := workload.(*apps.Deployment)
+		return ok && statuses.Complete(deployment, deployment.Status)
 	},
 }
 
 // DeploymentsBy is the Source of Deployments that are read like that.
-func DeploymentsBy(read func(context.Context, types.NamespacedName) (*inplace.Rollout, error)) Source {
-	return reading(read, func(read *inplace.Rollout) Rollout { return Deployment{read} })
+func DeploymentsBy(read func(context.Context, types.NamespacedName) (*deployments.Rollout, error)) Source {
+	return reading(read, func(read *deployments.Rollout) Rollout { return Deployment{read} })
 }
 
 // Deployment is the rollout of a Deployment.
-type Deployment struct{ *inplace.Rollout }
+type Deployment struct{ *deployments.Rollout }
 
 // Scene implements Rollout.
 func (d Deployment) Scene() Scene {
@@ -51,7 +53,7 @@ func (d Deployment) Asks() Asks {
 
 // Done implements Rollout.
 func (d Deployment) Done() bool {
-	return len(d.Sources()) == 0 && inplace.Complete(d.Rollout.Deployment, d.Rollout.Deployment.Status)
+	return len(d.Sources()) == 0 && statuses.Complete(d.Rollout.Deployment, d.Rollout.Deployment.Status)
 }
 
 // Fresh implements Rollout.
@@ -61,4 +63,4 @@ func (d Deployment) Fresh() bool {
 }
 
 // Overdue implements Rollout.
-func (d Deployment) Overdue() bool { return inplace.Overdue(d.Rollout.Deployment) }
+func (d Deployment) Overdue() bool { return statuses.Overdue(d.Rollout.Deployment) }

@@ -11,6 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -48,10 +54,10 @@ func reading[T any](read func(context.Context, types.NamespacedName) (*T, error)
 
 // Rollout is a workload of whatever kind with everything an update of it depends on: see deployment.go and daemonset.go.
 type Rollout interface {
-	Verdict() inplace.Verdict
-	Plan() inplace.Plan
-	Release(why inplace.Reason) inplace.Plan
-	Wake() []inplace.Step
+	Verdict() steps.Verdict
+	Plan() steps.Plan
+	Release(why inplace.Reason) steps.Plan
+	Wake() []steps.Step
 	Scene() Scene
 	// Asks is what Plan needs to know besides what was read, to be set before.
 	Asks() Asks
@@ -66,15 +72,15 @@ type Rollout interface {
 // Asks are the places of what a plan needs to know.
 type Asks struct {
 	// Endpoints are of pods whose gates are closed.
-	Endpoints *inplace.Endpoints
+	Endpoints *serving.Endpoints
 	// Ahead are pods whose kubelets do not know yet that they are Ready.
-	Ahead *inplace.Ahead
+	Ahead *readiness.Ahead
 	// Beats are since when something has been put off.
-	Beats *inplace.Beats
+	Beats *steps.Beats
 	// Pull is what is known of images on nodes.
-	Pull *inplace.Pulling
+	Pull *prepull.Pulling
 	// Rehearsal is what is known of new pods.
-	Rehearsal *inplace.Rehearsal
+	Rehearsal *rehearsal.Rehearsal
 }
 
 // Scene is what there is to see of a rollout whatever its kind.
@@ -98,7 +104,7 @@ func (s Scene) Objects() []client.Object {
 }
 
 // Marked tells whether some revision is part of an update under way.
-func (s Scene) Marked() bool { return slices.ContainsFunc(s.Revisions, inplace.Settling) }
+func (s Scene) Marked() bool { return slices.ContainsFunc(s.Revisions, revisions.Settling) }
 
 // objectsOf are the objects of a list.
 func objectsOf[P client.Object](list []P) []client.Object {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/nodes"
 )
 
 // nodeMatters passes what decides whether a node runs pods of a DaemonSet and whether they can be patched. Nodes change otherwise
@@ -28,7 +28,7 @@ var nodeTurns = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)
 		after, isNode := e.ObjectNew.(*corev1.Node)
-		return ok && isNode && inplace.NodeReadiness(before) != inplace.NodeReadiness(after)
+		return ok && isNode && nodes.NodeReadiness(before) != nodes.NodeReadiness(after)
 	},
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }

@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/controller/kinds"
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -50,7 +52,7 @@ func (r releaser) lastWordsIn(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	return write.SideBySide(ctx, lastSteps(read), func(ctx context.Context, step inplace.Step) error {
+	return write.SideBySide(ctx, lastSteps(read), func(ctx context.Context, step steps.Step) error {
 		_, err := r.writer.Carry(ctx, step)
 		if err == nil || write.IsOutdated(err) {
 			return nil // another manager was faster, or what has changed has woken the native controller
@@ -59,11 +61,11 @@ func (r releaser) lastWordsIn(ctx context.Context, namespace string) error {
 	})
 }
 
-func lastSteps(read observe.Namespace) []inplace.Step {
-	var steps []inplace.Step
+func lastSteps(read observe.Namespace) []steps.Step {
+	var steps []steps.Step
 	for i := range read.Pods {
-		if pod := &read.Pods[i]; pod.DeletionTimestamp == nil && inplace.Unopened(pod) {
-			steps = append(steps, inplace.OpenGate(pod, time.Now()))
+		if pod := &read.Pods[i]; pod.DeletionTimestamp == nil && readiness.Unopened(pod) {
+			steps = append(steps, member.OpenGate(pod, time.Now()))
 		}
 	}
 	for _, rollout := range read.Rollouts {
@@ -113,7 +115,7 @@ func (f *Farewell) open(ctx context.Context) (done bool, err error) {
 }
 
 func (f *Farewell) reopen(ctx context.Context, pod *corev1.Pod) error {
-	step, may := inplace.Reopen(pod, time.Now())
+	step, may := member.Reopen(pod, time.Now())
 	if !may {
 		return nil
 	}

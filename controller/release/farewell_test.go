@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -49,10 +51,10 @@ func TestFarewellOpensWhatTheLeaderClosed(t *testing.T) {
 		if err != nil || done != wantDone {
 			t.Errorf("done %t, error %v; want %t", done, err, wantDone)
 		}
-		if open := inplace.IsTrue(c.Pod(unpatched), inplace.ConditionServing); open != wantUnpatched {
+		if open := conditions.IsTrue(c.Pod(unpatched), inplace.ConditionServing); open != wantUnpatched {
 			t.Errorf("the gate of the pod not patched is open: %t, want %t", open, wantUnpatched)
 		}
-		if open := inplace.IsTrue(c.Pod(patched), inplace.ConditionServing); open != wantPatched {
+		if open := conditions.IsTrue(c.Pod(patched), inplace.ConditionServing); open != wantPatched {
 			t.Errorf("the gate of the patched pod is open: %t, want %t", open, wantPatched)
 		}
 	}
@@ -81,7 +83,7 @@ func TestFarewellGoesOnAfterAnError(t *testing.T) {
 		t.Error(err)
 	}
 	for _, pod := range []types.NamespacedName{failing, other} {
-		if !inplace.IsTrue(c.Pod(pod), inplace.ConditionServing) {
+		if !conditions.IsTrue(c.Pod(pod), inplace.ConditionServing) {
 			t.Errorf("the gate of pod %s is closed", pod.Name)
 		}
 	}
@@ -146,7 +148,7 @@ func TestLastWordsComeFirstWhereMarksAre(t *testing.T) {
 	marked := map[string]string{inplace.LabelSettling: "1"}
 	owner := []metav1.OwnerReference{*fixture.OwnedBy("DaemonSet", "agent", "agent")}
 	c.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "another", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}})
-	c.Add(&inplace.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "unlabelled", Name: "agent-1", Labels: marked, OwnerReferences: owner}})
+	c.Add(&apps.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "unlabelled", Name: "agent-1", Labels: marked, OwnerReferences: owner}})
 	replicaSet := c.ReplicaSet("web-old")
 	replicaSet.Labels[inplace.LabelSettling] = "1"
 	if err := c.Update(t.Context(), replicaSet); err != nil {
@@ -186,9 +188,9 @@ func (c *cluster) copyOfWeb(name string) {
 	pod.Spec.NodeName = "node-of-" + name
 	for _, object := range []client.Object{
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}},
-		fixture.Decode[inplace.Deployment](c.T, rename.Replace(fixture.DeploymentJSON)),
-		fixture.Decode[inplace.ReplicaSet](c.T, rename.Replace(fmt.Sprintf(fixture.ReplicaSetJSON, "web-old", "old", "10:00", 1, "app:1", "old", 1))),
-		fixture.Decode[inplace.ReplicaSet](c.T, rename.Replace(fmt.Sprintf(fixture.ReplicaSetJSON, "web-new", "new", "11:00", 0, "app:2", "new", 0))),
+		fixture.Decode[apps.Deployment](c.T, rename.Replace(fixture.DeploymentJSON)),
+		fixture.Decode[apps.ReplicaSet](c.T, rename.Replace(fmt.Sprintf(fixture.ReplicaSetJSON, "web-old", "old", "10:00", 1, "app:1", "old", 1))),
+		fixture.Decode[apps.ReplicaSet](c.T, rename.Replace(fmt.Sprintf(fixture.ReplicaSetJSON, "web-new", "new", "11:00", 0, "app:2", "new", 0))),
 		pod,
 	} {
 		c.Add(object)
@@ -198,7 +200,7 @@ func (c *cluster) copyOfWeb(name string) {
 // woken counts the native controllers that were.
 func (c *cluster) woken() int {
 	c.T.Helper()
-	list := &inplace.ReplicaSetList{}
+	list := &apps.ReplicaSetList{}
 	if err := c.List(c.T.Context(), list, client.HasLabels{inplace.LabelWoken}); err != nil {
 		c.T.Fatal(err)
 	}

@@ -17,6 +17,10 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -153,10 +157,10 @@ func (r releaser) openGates(ctx context.Context) (done bool, err error) {
 	var failed []error
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if pod.DeletionTimestamp != nil || !inplace.Gated(pod) || inplace.IsTrue(pod, inplace.ConditionServing) {
+		if pod.DeletionTimestamp != nil || !readiness.Gated(pod) || conditions.IsTrue(pod, inplace.ConditionServing) {
 			continue
 		}
-		step, may := inplace.Reopen(pod, time.Now())
+		step, may := member.Reopen(pod, time.Now())
 		if !may && time.Now().Before(r.patient) {
 			done = false
 			continue
@@ -178,10 +182,10 @@ func (r releaser) deletePullers(ctx context.Context) (done bool, err error) {
 	if err := r.reader.List(ctx, list, client.HasLabels{inplace.LabelPuller}); err != nil {
 		return false, err
 	}
-	var todo []inplace.Step
+	var todo []steps.Step
 	for i := range list.Items {
 		if list.Items[i].DeletionTimestamp == nil {
-			todo = append(todo, inplace.DeletePuller{Pod: &list.Items[i], Why: "Stayput is being uninstalled"})
+			todo = append(todo, steps.DeletePuller{Pod: &list.Items[i], Why: "Stayput is being uninstalled"})
 		}
 	}
 	all := r.writer.CarryOut(ctx, types.NamespacedName{}, todo)

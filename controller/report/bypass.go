@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // Webhooks fail open, so where the API server does not reach them everything seems well, but for updates that are native. Only the leader
@@ -46,7 +47,7 @@ func (n news) guard() (bypassed bool) {
 		n.guarded[n.key] = time.Time{}
 	default:
 		delete(n.guarded, n.key)
-		return guarded && firstCode(verdict.Reasons, "") == inplace.CodeUnderWay && (since.IsZero() || inplace.HoldLasts(nil, since, n.Now))
+		return guarded && firstCode(verdict.Reasons, "") == inplace.CodeUnderWay && (since.IsZero() || revisions.HoldLasts(nil, since, n.Now))
 	}
 	return false
 }

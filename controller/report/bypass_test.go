@@ -9,16 +9,17 @@ import (
 	"github.com/stayput/stayput/controller/internal/fixture"
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 var (
-	atRest   = inplace.Plan{Phase: inplace.PhaseIdle}
+	atRest   = steps.Plan{Phase: steps.PhaseIdle}
 	underWay = native(inplace.CodeUnderWay)
 )
 
 // native is a plan that leaves the update to the native controller.
-func native(code string) inplace.Plan {
-	return inplace.Plan{Phase: inplace.PhaseNative, Verdict: inplace.Verdict{Reasons: inplace.Reasons{{Code: code, Message: "begun with new pods"}}}}
+func native(code string) steps.Plan {
+	return steps.Plan{Phase: steps.PhaseNative, Verdict: steps.Verdict{Reasons: inplace.Reasons{{Code: code, Message: "begun with new pods"}}}}
 }
 
 func (s *story) bypasses() float64 {
@@ -26,7 +27,7 @@ func (s *story) bypasses() float64 {
 }
 
 // sees tells the plans one by one, each later than the one before.
-func (s *story) sees(every time.Duration, plans ...inplace.Plan) {
+func (s *story) sees(every time.Duration, plans ...steps.Plan) {
 	for _, plan := range plans {
 		s.report(plan)
 		s.Seen.Now = s.Seen.Now.Add(every)
@@ -35,19 +36,19 @@ func (s *story) sees(every time.Duration, plans ...inplace.Plan) {
 
 func TestReportOfARolloutPastTheWebhooks(t *testing.T) {
 	for name, c := range map[string]struct {
-		plans []inplace.Plan
+		plans []steps.Plan
 		every time.Duration
 		want  float64
 	}{
-		"seen at rest before":                  {[]inplace.Plan{atRest, underWay}, time.Hour, 1},
-		"held at first":                        {[]inplace.Plan{atRest, held, held, underWay}, time.Second, 1},
-		"told once":                            {[]inplace.Plan{atRest, underWay, underWay}, time.Second, 1},
-		"again with the next update":           {[]inplace.Plan{atRest, underWay, atRest, underWay}, time.Second, 2},
-		"the hold has lapsed":                  {[]inplace.Plan{atRest, held, underWay}, time.Hour, 0},
-		"never seen before":                    {[]inplace.Plan{underWay}, time.Second, 0},
-		"held when first seen":                 {[]inplace.Plan{held, underWay}, time.Second, 0},
-		"native for another reason, then ours": {[]inplace.Plan{atRest, native(inplace.CodeStrategy), underWay}, time.Second, 0},
-		"an edit that needs new pods":          {[]inplace.Plan{atRest, native(inplace.CodeTemplateField)}, time.Second, 0},
+		"seen at rest before":                  {[]steps.Plan{atRest, underWay}, time.Hour, 1},
+		"held at first":                        {[]steps.Plan{atRest, held, held, underWay}, time.Second, 1},
+		"told once":                            {[]steps.Plan{atRest, underWay, underWay}, time.Second, 1},
+		"again with the next update":           {[]steps.Plan{atRest, underWay, atRest, underWay}, time.Second, 2},
+		"the hold has lapsed":                  {[]steps.Plan{atRest, held, underWay}, time.Hour, 0},
+		"never seen before":                    {[]steps.Plan{underWay}, time.Second, 0},
+		"held when first seen":                 {[]steps.Plan{held, underWay}, time.Second, 0},
+		"native for another reason, then ours": {[]steps.Plan{atRest, native(inplace.CodeStrategy), underWay}, time.Second, 0},
+		"an edit that needs new pods":          {[]steps.Plan{atRest, native(inplace.CodeTemplateField)}, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)

@@ -19,6 +19,10 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // The reasons of the events Stayput records: on workloads, and the last one on pods. docs/reference.md has these comments.
@@ -92,7 +96,7 @@ func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Repo
 }
 
 // Report tells what the writes have changed and what the plan has found out.
-func (r *Reporter) Report(rollout kinds.Rollout, plan inplace.Plan, writes []write.Done) {
+func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write.Done) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	seen := rollout.Scene()
@@ -174,7 +178,7 @@ type news struct {
 	kinds.Scene
 	key     types.NamespacedName
 	rollout kinds.Rollout
-	plan    inplace.Plan
+	plan    steps.Plan
 	writes  []write.Done
 }
 
@@ -212,11 +216,11 @@ func (n news) target() metav1.Object { return n.plan.Verdict.Target }
 // settling tells whether the revision is marked, and whether it is so just now.
 func (n news) settling(revision metav1.Object) (now, settling bool) {
 	for _, w := range n.writes {
-		if w.After.GetUID() == revision.GetUID() && inplace.Settling(w.After) {
-			return !inplace.Settling(revision), true
+		if w.After.GetUID() == revision.GetUID() && revisions.Settling(w.After) {
+			return !revisions.Settling(revision), true
 		}
 	}
-	return false, inplace.Settling(revision)
+	return false, revisions.Settling(revision)
 }
 
 // adopt takes over an update as another leader has left it.
@@ -233,7 +237,7 @@ func (n news) adopt(known *update) {
 // moves tells each pod that was given new images, a new revision, or both.
 func (n news) moves() {
 	for _, w := range n.writes {
-		step, ok := w.Step.(inplace.PatchPod)
+		step, ok := w.Step.(steps.PatchPod)
 		if !ok {
 			continue
 		}
@@ -298,7 +302,7 @@ func (n news) absences() {
 		return
 	}
 	for _, pod := range n.Pods {
-		ready := inplace.IsTrue(pod, corev1.PodReady)
+		ready := conditions.IsTrue(pod, corev1.PodReady)
 		since, away := known.away[pod.UID]
 		switch {
 		case !ready && !away && n.isOurs(pod):
@@ -312,13 +316,13 @@ func (n news) absences() {
 
 // isOurs tells whether it is us who have a hand in a pod's being not Ready.
 func (n news) isOurs(pod *corev1.Pod) bool {
-	return inplace.Closed(pod) || pod.Annotations[inplace.AnnotationMove] != ""
+	return readiness.Closed(pod) || pod.Annotations[inplace.AnnotationMove] != ""
 }
 
 // stalled tells once that an update does not get on.
 func (n news) stalled() {
 	known := n.current()
-	if known == nil || known.stalled || n.plan.Phase != inplace.PhaseStalled {
+	if known == nil || known.stalled || n.plan.Phase != steps.PhaseStalled {
 		return
 	}
 	known.stalled = true
@@ -328,7 +332,7 @@ func (n news) stalled() {
 // standstill notices when an update stalls and when it goes on.
 func (n news) standstill() {
 	if known := n.current(); known != nil {
-		n.stalls(known, n.plan.Phase == inplace.PhaseStalled)
+		n.stalls(known, n.plan.Phase == steps.PhaseStalled)
 	}
 }
 
@@ -348,8 +352,8 @@ func (n news) released() {
 // justReleased tells whether one of the writes put the mark of a released update.
 func (n news) justReleased() bool {
 	for _, w := range n.writes {
-		_, recorded := w.Step.(inplace.RecordRelease)
-		if recorded || w.Before != nil && !inplace.Released(w.Before) && inplace.Released(w.After) {
+		_, recorded := w.Step.(steps.RecordRelease)
+		if recorded || w.Before != nil && !revisions.Released(w.Before) && revisions.Released(w.After) {
 			return true
 		}
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // story tells one reconcile after another to a reporter.
@@ -33,7 +35,7 @@ func newStory(t *testing.T) *story {
 	return &story{cluster: c, reporter: New(kinds.Deployments, c.Recorder, metrics), metrics: metrics, Frozen: c.Snapshot()}
 }
 
-func (s *story) replicaSetOf(name string) *inplace.ReplicaSet {
+func (s *story) replicaSetOf(name string) *apps.ReplicaSet {
 	for _, replicaSet := range s.Seen.ReplicaSets {
 		if replicaSet.Name == name {
 			return replicaSet
@@ -48,9 +50,9 @@ func (s *story) marks(label string, names ...string) []write.Done {
 	var writes []write.Done
 	for _, name := range names {
 		before := s.replicaSetOf(name)
-		after := before.DeepCopyObject().(*inplace.ReplicaSet)
+		after := before.DeepCopyObject().(*apps.ReplicaSet)
 		after.Labels[label] = "1767262800"
-		writes = append(writes, write.Done{Step: inplace.PatchReplicaSet{ReplicaSet: before}, Before: before, After: after})
+		writes = append(writes, write.Done{Step: steps.PatchReplicaSet{ReplicaSet: before}, Before: before, After: after})
 	}
 	return writes
 }
@@ -60,21 +62,21 @@ func (s *story) apply(writes []write.Done) {
 	for _, w := range writes {
 		for i, replicaSet := range s.Seen.ReplicaSets {
 			if replicaSet.UID == w.After.GetUID() {
-				s.Seen.ReplicaSets[i] = w.After.(*inplace.ReplicaSet)
+				s.Seen.ReplicaSets[i] = w.After.(*apps.ReplicaSet)
 			}
 		}
 	}
 }
 
-func (s *story) report(plan inplace.Plan, writes ...write.Done) {
+func (s *story) report(plan steps.Plan, writes ...write.Done) {
 	if plan.Verdict.Target == nil {
-		plan.Verdict.Target = inplace.TargetOf(s.Seen.Target())
+		plan.Verdict.Target = steps.TargetOf(s.Seen.Target())
 	}
 	s.reporter.Report(kinds.Deployment{Rollout: s.Seen}, plan, writes)
 	s.apply(writes)
 }
 
-var held = inplace.Plan{Verdict: inplace.Verdict{Held: true}}
+var held = steps.Plan{Verdict: steps.Verdict{Held: true}}
 
 func (s *story) begin() {
 	s.report(held, s.marks(inplace.LabelSettling, "web-old", "web-new")...)
@@ -99,7 +101,7 @@ func TestReportOfAnUpdate(t *testing.T) {
 	pod := s.Seen.Pods[0]
 	moved := pod.DeepCopy()
 	moved.Spec.Containers[0].Image = "app:2"
-	s.report(held, write.Done{Step: inplace.PatchPod{Pod: pod, Moves: true}, Before: pod, After: moved})
+	s.report(held, write.Done{Step: steps.PatchPod{Pod: pod, Moves: true}, Before: pod, After: moved})
 	fixture.WantTold(t, s.Recorder, EventMoved+" app: app:1 -> app:2")
 	if n := testutil.ToFloat64(s.metrics.inFlight); n != 1 {
 		t.Errorf("%v updates in flight, want 1", n)
@@ -107,9 +109,9 @@ func TestReportOfAnUpdate(t *testing.T) {
 
 	s.complete()
 	s.Seen.Now = s.Seen.Now.Add(12 * time.Second)
-	s.report(inplace.Plan{})
+	s.report(steps.Plan{})
 	fixture.WantTold(t, s.Recorder, EventCompleted+" Running pods were updated in place in 12s")
-	s.report(inplace.Plan{})
+	s.report(steps.Plan{})
 	fixture.WantTold(t, s.Recorder)
 	for name, value := range map[string]float64{
 		"started":   testutil.ToFloat64(s.metrics.started.WithLabelValues("in-place")),
@@ -150,7 +152,7 @@ func TestReportOfAnUndo(t *testing.T) {
 func TestReportOfARelease(t *testing.T) {
 	s := newStory(t)
 	s.begin()
-	plan := inplace.Plan{Message: "policy says no", Verdict: inplace.Verdict{Reasons: inplace.Reasons{{Code: "Refused", Message: "policy says no"}}}}
+	plan := steps.Plan{Message: "policy says no", Verdict: steps.Verdict{Reasons: inplace.Reasons{{Code: "Refused", Message: "policy says no"}}}}
 	s.report(plan, s.marks(inplace.LabelReleased, "web-new")...)
 	fixture.WantTold(t, s.Recorder, "Warning "+EventReleased+" Left to the Deployment controller: policy says no")
 	s.report(plan, s.marks(inplace.LabelReleased, "web-new")...)
@@ -161,7 +163,7 @@ func TestReportOfARelease(t *testing.T) {
 }
 
 func TestReportOfRecreation(t *testing.T) {
-	native := inplace.Plan{Phase: inplace.PhaseNative, Verdict: inplace.Verdict{Reasons: inplace.Reasons{{Code: "TemplateField", Message: "env changed"}}}}
+	native := steps.Plan{Phase: steps.PhaseNative, Verdict: steps.Verdict{Reasons: inplace.Reasons{{Code: "TemplateField", Message: "env changed"}}}}
 	s := newStory(t)
 	s.report(native)
 	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: env changed")
@@ -175,7 +177,7 @@ func TestReportOfRecreation(t *testing.T) {
 
 	begun := newStory(t)
 	begun.replicaSetOf("web-new").Status.Replicas = 1
-	begun.report(inplace.Plan{Phase: inplace.PhaseNative, Verdict: inplace.Verdict{
+	begun.report(steps.Plan{Phase: steps.PhaseNative, Verdict: steps.Verdict{
 		Reasons: inplace.Reasons{{Code: inplace.CodeUnderWay, Message: "begun with new pods"}},
 	}})
 	fixture.WantTold(t, begun.Recorder, EventRecreated+" Pods are recreated: begun with new pods")
@@ -183,8 +185,8 @@ func TestReportOfRecreation(t *testing.T) {
 
 func TestReportOfARecreationWithoutTarget(t *testing.T) {
 	s := newStory(t)
-	s.Seen.ReplicaSets = slices.DeleteFunc(s.Seen.ReplicaSets, func(rs *inplace.ReplicaSet) bool { return rs.Name == "web-new" })
-	rewritten := inplace.Plan{Verdict: inplace.Verdict{Reasons: inplace.Reasons{{Code: inplace.CodeRewrittenImage, Message: "another image"}}}}
+	s.Seen.ReplicaSets = slices.DeleteFunc(s.Seen.ReplicaSets, func(rs *apps.ReplicaSet) bool { return rs.Name == "web-new" })
+	rewritten := steps.Plan{Verdict: steps.Verdict{Reasons: inplace.Reasons{{Code: inplace.CodeRewrittenImage, Message: "another image"}}}}
 	s.report(rewritten, s.marks(inplace.LabelReleased, "web-old")...)
 	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: another image")
 	s.report(rewritten)
@@ -195,7 +197,7 @@ func TestReportOfAStall(t *testing.T) {
 	s := newStory(t)
 	s.begin()
 	stalled := held
-	stalled.Phase, stalled.Message = inplace.PhaseStalled, "0 of 3 pods updated"
+	stalled.Phase, stalled.Message = steps.PhaseStalled, "0 of 3 pods updated"
 	s.report(stalled)
 	fixture.WantTold(t, s.Recorder, "Warning "+EventStalled+" 0 of 3 pods updated")
 	s.report(stalled)
@@ -204,7 +206,7 @@ func TestReportOfAStall(t *testing.T) {
 
 func TestReportCountsWhatStallsNow(t *testing.T) {
 	stalled := held
-	stalled.Phase = inplace.PhaseStalled
+	stalled.Phase = steps.PhaseStalled
 	s := newStory(t)
 	s.begin()
 	wantStalled := func(when string, want float64) {
@@ -219,7 +221,7 @@ func TestReportCountsWhatStallsNow(t *testing.T) {
 	wantStalled("it goes on", 0)
 	s.report(stalled)
 	s.complete()
-	s.report(inplace.Plan{})
+	s.report(steps.Plan{})
 	wantStalled("completed", 0)
 }
 

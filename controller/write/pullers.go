@@ -6,18 +6,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // CreatesPuller tells whether the step has a node pull images.
-func CreatesPuller(step inplace.Step) bool {
-	_, creates := step.(inplace.CreatePuller)
+func CreatesPuller(step steps.Step) bool {
+	_, creates := step.(steps.CreatePuller)
 	return creates
 }
 
 // createPuller has a name that is derived from target and node, so that a second attempt on a stale cache finds it existing. Somebody
 // else's pod of that name is a refusal.
-func (w Writer) createPuller(ctx context.Context, step inplace.CreatePuller) (Done, error) {
+func (w Writer) createPuller(ctx context.Context, step steps.CreatePuller) (Done, error) {
 	puller := step.Pod.DeepCopy()
 	switch err := w.Client.Create(ctx, puller, FieldOwner); {
 	case apierrors.IsAlreadyExists(err):
@@ -29,7 +29,7 @@ func (w Writer) createPuller(ctx context.Context, step inplace.CreatePuller) (Do
 	}
 }
 
-func (w Writer) deletePuller(ctx context.Context, step inplace.DeletePuller) (Done, error) {
+func (w Writer) deletePuller(ctx context.Context, step steps.DeletePuller) (Done, error) {
 	uid, version := step.Pod.UID, step.Pod.ResourceVersion
 	err := w.Client.Delete(ctx, step.Pod.DeepCopy(), client.Preconditions{UID: &uid, ResourceVersion: &version})
 	return Done{Step: step, Before: step.Pod, After: step.Pod}, err

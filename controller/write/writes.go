@@ -23,6 +23,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // FieldOwner is the name under which Stayput's writes stand in managedFields.
@@ -30,7 +34,7 @@ const FieldOwner = client.FieldOwner("stayput")
 
 // Done is a step that was carried out: the object as it was planned on and as the API server returned it.
 type Done struct {
-	Step          inplace.Step
+	Step          steps.Step
 	Before, After client.Object // before is nil for an object we created
 }
 
@@ -59,15 +63,15 @@ type Outcome struct {
 	// outdated: a step was made on an object that has changed since. Its newer version wakes us.
 	Outdated bool
 	// unpulled: the API server refused a puller. taken: because somebody else's pod has its name.
-	Unpulled inplace.Refused
+	Unpulled prepull.Refused
 	Taken    bool
 	Err      error
 }
 
 // CarryOut makes the steps, each whatever becomes of the others: they do not build on one another. Outdated ones are passed over.
-func (w Writer) CarryOut(ctx context.Context, workload types.NamespacedName, todo []inplace.Step) Outcome {
+func (w Writer) CarryOut(ctx context.Context, workload types.NamespacedName, todo []steps.Step) Outcome {
 	var done Outcome
-	for _, lot := range inplace.Together(todo) {
+	for _, lot := range steps.Together(todo) {
 		for i, made := range w.together(ctx, lot) {
 			switch {
 			case made.err == nil:
@@ -90,7 +94,7 @@ type attempt struct {
 }
 
 // together makes the steps side by side, and returns what became of each. When the context ends, each fails by itself.
-func (w Writer) together(ctx context.Context, todo []inplace.Step) []attempt {
+func (w Writer) together(ctx context.Context, todo []steps.Step) []attempt {
 	made := make([]attempt, len(todo))
 	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), atATime, len(todo), func(i int) {
 		made[i] = w.attempt(ctx, todo[i])
@@ -99,7 +103,7 @@ func (w Writer) together(ctx context.Context, todo []inplace.Step) []attempt {
 }
 
 // attempt makes one step. A panic is a failure of this workload, as it is in Reconcile, and ends nobody else's updates.
-func (w Writer) attempt(ctx context.Context, step inplace.Step) (made attempt) {
+func (w Writer) attempt(ctx context.Context, step steps.Step) (made attempt) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			made.err = fmt.Errorf("panic: %v [recovered]\n%s", cause, debug.Stack())
@@ -110,10 +114,10 @@ func (w Writer) attempt(ctx context.Context, step inplace.Step) (made attempt) {
 }
 
 // fail notes what went wrong. A puller that is refused is no error: the update goes on without.
-func (o *Outcome) fail(step inplace.Step, err error) {
-	creates, ok := step.(inplace.CreatePuller)
+func (o *Outcome) fail(step steps.Step, err error) {
+	creates, ok := step.(steps.CreatePuller)
 	if refused := (Refusal{}); ok && errors.As(err, &refused) {
-		o.Unpulled = inplace.Refused{Target: creates.Target, Why: err.Error()}
+		o.Unpulled = prepull.Refused{Target: creates.Target, Why: err.Error()}
 		o.Taken = o.Taken || apierrors.IsAlreadyExists(refused.error)
 		return
 	}
@@ -121,35 +125,35 @@ func (o *Outcome) fail(step inplace.Step, err error) {
 }
 
 // Carry makes one step. Patches are decoded into empty objects: into a filled one, decoding would keep removed map keys.
-func (w Writer) Carry(ctx context.Context, step inplace.Step) (Done, error) {
+func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	switch s := step.(type) {
-	case inplace.CreateReplicaSet:
+	case steps.CreateReplicaSet:
 		return w.create(ctx, s)
-	case inplace.PatchReplicaSet:
-		return w.patch(ctx, s, w.Client, s.ReplicaSet, &inplace.ReplicaSet{}, s.Operations)
-	case inplace.PatchRevision:
-		return w.patch(ctx, s, w.Client, s.Revision, &inplace.ControllerRevision{}, s.Operations)
-	case inplace.PatchPod:
+	case steps.PatchReplicaSet:
+		return w.patch(ctx, s, w.Client, s.ReplicaSet, &apps.ReplicaSet{}, s.Operations)
+	case steps.PatchRevision:
+		return w.patch(ctx, s, w.Client, s.Revision, &apps.ControllerRevision{}, s.Operations)
+	case steps.PatchPod:
 		return w.patch(ctx, s, w.Client, s.Pod, &corev1.Pod{}, s.Operations)
-	case inplace.SetGate:
+	case steps.SetGate:
 		return w.patch(ctx, s, statusPatcher{w.Client}, s.Pod, &corev1.Pod{}, s.Operations)
-	case inplace.CreatePuller:
+	case steps.CreatePuller:
 		return w.createPuller(ctx, s)
-	case inplace.DeletePuller:
+	case steps.DeletePuller:
 		return w.deletePuller(ctx, s)
-	case inplace.RecordRelease:
-		return w.record(ctx, s, func(records inplace.Records) { records.Add(s.Workload.GetUID(), s.Record, time.Now()) })
-	case inplace.ForgetRelease:
-		return w.record(ctx, s, func(records inplace.Records) { records.Remove(s.Workload.GetUID()) })
-	case inplace.PatchStatus:
-		return w.patch(ctx, s, statusPatcher{w.Client}, s.Deployment, &inplace.Deployment{}, s.Operations)
+	case steps.RecordRelease:
+		return w.record(ctx, s, func(records revisions.Records) { records.Add(s.Workload.GetUID(), s.Record, time.Now()) })
+	case steps.ForgetRelease:
+		return w.record(ctx, s, func(records revisions.Records) { records.Remove(s.Workload.GetUID()) })
+	case steps.PatchStatus:
+		return w.patch(ctx, s, statusPatcher{w.Client}, s.Deployment, &apps.Deployment{}, s.Operations)
 	default:
 		return Done{}, fmt.Errorf("unknown kind of step %T", step)
 	}
 }
 
 // record changes the releases on record. Whoever leads renews the Lease at the same time.
-func (w Writer) record(ctx context.Context, step inplace.Step, change func(inplace.Records)) (Done, error) {
+func (w Writer) record(ctx context.Context, step steps.Step, change func(revisions.Records)) (Done, error) {
 	var lease *coordinationv1.Lease
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		lease = &coordinationv1.Lease{} // into a filled one, decoding would keep removed map keys
@@ -167,7 +171,7 @@ func (w Writer) record(ctx context.Context, step inplace.Step, change func(inpla
 
 // create makes the object from the raw JSON, so that fields newer than our types are kept. Its name is derived from the
 // template, so a second attempt on a stale cache finds it existing instead of making another.
-func (w Writer) create(ctx context.Context, step inplace.CreateReplicaSet) (Done, error) {
+func (w Writer) create(ctx context.Context, step steps.CreateReplicaSet) (Done, error) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(step.Object); err != nil {
 		return Done{}, fmt.Errorf("decoding ReplicaSet %s: %w", step.Name, err)
@@ -221,7 +225,7 @@ func (o Operations) Data(client.Object) ([]byte, error) {
 }
 
 // patch applies the operations to the object, which they guard by its resourceVersion.
-func (w Writer) patch(ctx context.Context, step inplace.Step, to patcher, before, after client.Object, operations []jsonpatch.Operation) (Done, error) {
+func (w Writer) patch(ctx context.Context, step steps.Step, to patcher, before, after client.Object, operations []jsonpatch.Operation) (Done, error) {
 	after.SetNamespace(before.GetNamespace())
 	after.SetName(before.GetName())
 	if err := to.Patch(ctx, after, Operations(operations), FieldOwner); err != nil {

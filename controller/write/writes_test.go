@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 func TestCarryOutPassesOverWhatIsOutdated(t *testing.T) {
@@ -27,7 +27,7 @@ func TestCarryOutPassesOverWhatIsOutdated(t *testing.T) {
 	pods[0].ResourceVersion = "1"
 	gone := pods[1].DeepCopy()
 	gone.Name = "gone"
-	done := c.writer().CarryOut(t.Context(), fixture.Web, []inplace.Step{fixture.Label(pods[0]), fixture.Label(gone), fixture.Label(pods[2])})
+	done := c.writer().CarryOut(t.Context(), fixture.Web, []steps.Step{fixture.Label(pods[0]), fixture.Label(gone), fixture.Label(pods[2])})
 	if done.Err != nil || !done.Outdated || len(done.Writes) != 1 {
 		t.Fatalf("%d writes, outdated %t, error %v; want the third only, and no error", len(done.Writes), done.Outdated, done.Err)
 	}
@@ -63,7 +63,7 @@ func TestCarryOutSideBySide(t *testing.T) {
 	g.missing.Store(int32(len(pods)))
 	w := c.writer()
 	w.Client = g
-	var todo []inplace.Step
+	var todo []steps.Step
 	for _, pod := range pods {
 		todo = append(todo, fixture.Label(pod))
 	}
@@ -89,7 +89,7 @@ func TestCarryOutGoesOnAfterARefusal(t *testing.T) {
 		}
 		return nil
 	}
-	todo := []inplace.Step{fixture.Label(pods[0]), fixture.Label(pods[1])}
+	todo := []steps.Step{fixture.Label(pods[0]), fixture.Label(pods[1])}
 	if done := c.writer().CarryOut(t.Context(), fixture.Web, todo); len(done.Writes) != 1 || !errors.As(done.Err, new(Refusal)) {
 		t.Errorf("carryOut stopped or lost the refusal: %+v", done)
 	}
@@ -98,8 +98,8 @@ func TestCarryOutGoesOnAfterARefusal(t *testing.T) {
 func TestCarryOutReturnsRemovedKeysAsRemoved(t *testing.T) {
 	c := newCluster(t)
 	old := c.ReplicaSet("web-old")
-	step := inplace.PatchReplicaSet{ReplicaSet: old, Operations: []jsonpatch.Operation{jsonpatch.NewOperation("remove", "/metadata/labels/app", nil)}}
-	done := c.writer().CarryOut(t.Context(), fixture.Web, []inplace.Step{step})
+	step := steps.PatchReplicaSet{ReplicaSet: old, Operations: []jsonpatch.Operation{jsonpatch.NewOperation("remove", "/metadata/labels/app", nil)}}
+	done := c.writer().CarryOut(t.Context(), fixture.Web, []steps.Step{step})
 	if done.Err != nil || len(done.Writes) != 1 {
 		t.Fatal(done)
 	}
@@ -128,7 +128,7 @@ func TestRefusalIsOnlyOnTheCurrentObject(t *testing.T) {
 			if test.stale {
 				pod.ResourceVersion = "1"
 			}
-			done := c.writer().CarryOut(t.Context(), fixture.Web, []inplace.Step{fixture.Label(pod)})
+			done := c.writer().CarryOut(t.Context(), fixture.Web, []steps.Step{fixture.Label(pod)})
 			if refused := errors.As(done.Err, new(Refusal)); refused != test.refused || done.Outdated != test.stale {
 				t.Errorf("refused %t, outdated %t (%v); want %t, %t", refused, done.Outdated, done.Err, test.refused, test.stale)
 			}

@@ -15,10 +15,11 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // stayput is who it is where manifests/ install it.
-var stayput = inplace.UserIn("stayput-system")
+var stayput = readiness.UserIn("stayput-system")
 
 const (
 	readyPolicy  = "../ready/policy.yaml"
@@ -33,7 +34,7 @@ func TestReadyIsTheRule(t *testing.T) {
 		g := generator{rand.New(rand.NewSource(seed))}
 		old, sent, by := g.write()
 		want := sent.DeepCopy()
-		want.Status.Conditions = inplace.StoredConditions(old, sent, inplace.WriterOf(stayput, by.Name, by.Groups, sent.Spec.NodeName))
+		want.Status.Conditions = readiness.StoredConditions(old, sent, readiness.WriterOf(stayput, by.Name, by.Groups, sent.Spec.NodeName))
 		got, err := p.store(old, sent, by)
 		switch {
 		case err != nil:
@@ -57,7 +58,7 @@ func TestWebhookIsAskedWhatIsStoredOtherwise(t *testing.T) {
 	for seed := range int64(writes) {
 		old, sent, by := generator{rand.New(rand.NewSource(seed))}.write()
 		stored := sent.DeepCopy()
-		stored.Status.Conditions = inplace.StoredConditions(old, sent, inplace.WriterOf(stayput, by.Name, by.Groups, sent.Spec.NodeName))
+		stored.Status.Conditions = readiness.StoredConditions(old, sent, readiness.WriterOf(stayput, by.Name, by.Groups, sent.Spec.NodeName))
 		otherwise := !equality.Semantic.DeepEqual(stored, sent)
 		called, err := w.calls(old, sent, by)
 		if err != nil || called != otherwise {
@@ -103,14 +104,14 @@ func largest() *corev1.Pod {
 	g := generator{rand.New(rand.NewSource(1))}
 	const containers = 40
 	pod := g.pod(containers)
-	move := inplace.Move{Hash: "5d9f7c6b8", Generation: pod.Generation, Containers: map[string]inplace.MovedContainer{}}
+	move := readiness.Move{Hash: "5d9f7c6b8", Generation: pod.Generation, Containers: map[string]readiness.MovedContainer{}}
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]
 		image := "registry.example/" + strings.Repeat("x", 200)
 		status.Image, status.ImageID = image+":2", image+"@sha256:"+strings.Repeat("2", 64)
 		status.RestartCount, pod.Spec.Containers[i].StartupProbe = 1, &corev1.Probe{PeriodSeconds: 1}
 		status.ContainerID, status.Ready, status.State = "containerd://"+strings.Repeat("2", 64), true, running(g.time())
-		move.Containers[status.Name] = inplace.MovedContainer{Image: image + ":2", ImageID: image + "@sha256:" + strings.Repeat("1", 64),
+		move.Containers[status.Name] = readiness.MovedContainer{Image: image + ":2", ImageID: image + "@sha256:" + strings.Repeat("1", 64),
 			ContainerID: "containerd://" + strings.Repeat("1", 64), Unready: true}
 	}
 	pod.Annotations = map[string]string{inplace.AnnotationMove: move.String()}
@@ -243,10 +244,10 @@ func (g generator) status(name string) corev1.ContainerStatus {
 }
 
 func (g generator) mark(pod *corev1.Pod) {
-	move := inplace.Move{Hash: "h", Generation: mostly(g, pod.Generation, 0, 1), Containers: map[string]inplace.MovedContainer{}}
+	move := readiness.Move{Hash: "h", Generation: mostly(g, pod.Generation, 0, 1), Containers: map[string]readiness.MovedContainer{}}
 	for _, container := range pod.Spec.Containers {
 		if g.Intn(4) > 0 {
-			move.Containers[container.Name] = inplace.MovedContainer{Image: pick(g, "v1", "v2", "v2:latest"), ImageID: mostly(g, "sha256:1", ""),
+			move.Containers[container.Name] = readiness.MovedContainer{Image: pick(g, "v1", "v2", "v2:latest"), ImageID: mostly(g, "sha256:1", ""),
 				ContainerID: mostly(g, "cri://1", ""), At: g.time(), Unsure: g.Intn(12) == 0, Unready: g.Intn(3) == 0}
 		}
 	}

@@ -1,0 +1,21 @@
+package apps
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Surges is AllowsSurge of pkg/controller/daemon/util/daemonset_util.go.
+func (d *DaemonSet) Surges() bool {
+	rolling := d.Spec.UpdateStrategy.RollingUpdate
+	return rolling != nil && scaled(rolling.MaxSurge, 1, true) > 0
+}
+
+// MaxUnavailable is that of updatedDesiredNodeCounts in pkg/controller/daemon/update.go: rounded up, and at least one.
+func (d *DaemonSet) MaxUnavailable(nodes int) int {
+	one := intstr.FromInt32(1)
+	allowed := &one
+	if rolling := d.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		allowed = intstr.ValueOrDefault(rolling.MaxUnavailable, one)
+	}
+	return max(1, int(scaled(allowed, int32(nodes), true)))
+}

@@ -1,0 +1,63 @@
+package apps
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// ExplicitZero tells whether the user wrote that no pod may be missed.
+func ExplicitZero(d *Deployment) bool {
+	rolling := d.Spec.Strategy.RollingUpdate
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || rolling == nil || rolling.MaxUnavailable == nil {
+		return false
+	}
+	ofHundred, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, 100, true)
+	return err == nil && ofHundred == 0
+}
+
+// MaxUnavailable and maxSurge are MaxUnavailable and MaxSurge of pkg/controller/deployment/util/deployment_util.go.
+func (d *Deployment) MaxUnavailable() int32 {
+	if !d.Rolls() || Desired(d) == 0 {
+		return 0
+	}
+	_, unavailable := d.fenceposts()
+	return min(unavailable, Desired(d))
+}
+
+func (d *Deployment) MaxSurge() int32 {
+	if !d.Rolls() {
+		return 0
+	}
+	surge, _ := d.fenceposts()
+	return surge
+}
+
+func (d *Deployment) Rolls() bool {
+	return d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType
+}
+
+// fenceposts is ResolveFenceposts there. Values that do not parse were rejected by the API server; they count as 0.
+func (d *Deployment) fenceposts() (surge, unavailable int32) {
+	var rolling appsv1.RollingUpdateDeployment
+	if d.Spec.Strategy.RollingUpdate != nil {
+		rolling = *d.Spec.Strategy.RollingUpdate
+	}
+	surge = scaled(rolling.MaxSurge, Desired(d), true)
+	unavailable = scaled(rolling.MaxUnavailable, Desired(d), false)
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1
+	}
+	return surge, unavailable
+}
+
+func scaled(value *intstr.IntOrString, of int32, up bool) int32 {
+	n, err := intstr.GetScaledValueFromIntOrPercent(intstr.ValueOrDefault(value, intstr.FromInt32(0)), int(of), up)
+	if err != nil {
+		return 0
+	}
+	return int32(n)
+}
+
+// Desired returns spec.replicas of the Deployment, defaulted as the API server does.
+func Desired(d *Deployment) int32 { return ptr.Deref(d.Spec.Replicas, 1) }

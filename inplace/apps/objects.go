@@ -1,0 +1,161 @@
+package apps
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Deployment is apps/v1 Deployment with its template kept raw.
+//
+// +kubebuilder:object:root=true
+type Deployment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              DeploymentSpec          `json:"spec"`
+	Status            appsv1.DeploymentStatus `json:"status"`
+}
+
+// DeploymentSpec is appsv1.DeploymentSpec; its Template takes the place of the typed one, which stays empty.
+//
+// +kubebuilder:object:generate=true
+type DeploymentSpec struct {
+	appsv1.DeploymentSpec `json:",inline"`
+	Template              Template `json:"template"`
+}
+
+// ReplicaSet is apps/v1 ReplicaSet with its template kept raw.
+//
+// +kubebuilder:object:root=true
+type ReplicaSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              ReplicaSetSpec          `json:"spec"`
+	Status            appsv1.ReplicaSetStatus `json:"status"`
+}
+
+// ReplicaSetSpec is appsv1.ReplicaSetSpec; its Template takes the place of the typed one, which stays empty.
+//
+// +kubebuilder:object:generate=true
+type ReplicaSetSpec struct {
+	appsv1.ReplicaSetSpec `json:",inline"`
+	Template              Template `json:"template"`
+}
+
+// DaemonSet is apps/v1 DaemonSet with its template kept raw.
+//
+// +kubebuilder:object:root=true
+type DaemonSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              DaemonSetSpec          `json:"spec"`
+	Status            appsv1.DaemonSetStatus `json:"status"`
+}
+
+// DaemonSetSpec is appsv1.DaemonSetSpec; its Template takes the place of the typed one, which stays empty.
+//
+// +kubebuilder:object:generate=true
+type DaemonSetSpec struct {
+	appsv1.DaemonSetSpec `json:",inline"`
+	Template             Template `json:"template"`
+}
+
+// ControllerRevision is apps/v1 ControllerRevision with its data kept raw: other controllers keep there what they like.
+//
+// +kubebuilder:object:root=true
+type ControllerRevision struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Data              json.RawMessage `json:"data,omitempty"`
+	Revision          int64           `json:"revision"`
+}
+
+// Template returns the pod template of a DaemonSet's revision: its data is a patch that replaces the template (getPatch in
+// pkg/controller/daemon/update.go). The error says why the data is none.
+func (r *ControllerRevision) Template() (Template, error) {
+	read := ofRevisions.Of(string(r.Data), len(r.Data), func() revisionTemplate {
+		template, err := r.decode()
+		return revisionTemplate{template, err}
+	})
+	if read.err != nil {
+		return Template{}, fmt.Errorf("ControllerRevision %s: %w", r.Name, read.err)
+	}
+	return read.Template, nil
+}
+
+func (r *ControllerRevision) decode() (Template, error) {
+	var data struct {
+		Spec struct {
+			Template map[string]json.RawMessage `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(r.Data, &data); err != nil {
+		return Template{}, err
+	}
+	if data.Spec.Template == nil {
+		return Template{}, errors.New("its data has no pod template")
+	}
+	delete(data.Spec.Template, "$patch")
+	raw, err := json.Marshal(data.Spec.Template)
+	if err != nil {
+		return Template{}, err
+	}
+	return ParseTemplate(raw)
+}
+
+// DeploymentList is a list of Deployments.
+//
+// +kubebuilder:object:root=true
+type DeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []Deployment `json:"items"`
+}
+
+// ReplicaSetList is a list of ReplicaSets.
+//
+// +kubebuilder:object:root=true
+type ReplicaSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []ReplicaSet `json:"items"`
+}
+
+// DaemonSetList is a list of DaemonSets.
+//
+// +kubebuilder:object:root=true
+type DaemonSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []DaemonSet `json:"items"`
+}
+
+// ControllerRevisionList is a list of ControllerRevisions.
+//
+// +kubebuilder:object:root=true
+type ControllerRevisionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []ControllerRevision `json:"items"`
+}
+
+// ControllerRef names an object of that kind as the controller of another.
+func ControllerRef(owner metav1.Object, kind string) *metav1.OwnerReference {
+	return metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))
+}
+
+// AddToScheme registers these types as the apps/v1 kinds, in the place of those of k8s.io/api/apps/v1: a scheme can hold only
+// one of the two. Clients must ask for JSON (rest.Config.ContentType), since these types have no protobuf form.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(appsv1.SchemeGroupVersion,
+		&Deployment{}, &DeploymentList{},
+		&ReplicaSet{}, &ReplicaSetList{},
+		&DaemonSet{}, &DaemonSetList{},
+		&ControllerRevision{}, &ControllerRevisionList{})
+	metav1.AddToGroupVersion(scheme, appsv1.SchemeGroupVersion)
+	return nil
+}

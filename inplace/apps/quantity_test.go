@@ -1,0 +1,41 @@
+package apps
+
+import (
+	"math/rand"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// TestQuantityEqualsAsNatively writes amounts in many ways and asks both.
+func TestQuantityEqualsAsNatively(t *testing.T) {
+	random := rand.New(rand.NewSource(1))
+	equal := 0
+	for range 100_000 {
+		a, b := spelling(random), spelling(random)
+		p, errA := resource.ParseQuantity(a)
+		q, errB := resource.ParseQuantity(b)
+		if errA != nil || errB != nil {
+			continue // too many digits for its unit
+		}
+		want := p.Cmp(q) == 0
+		if got := canonicalQuantity(a) == canonicalQuantity(b); got != want {
+			t.Fatalf("%s and %s are the same: %t, natively %t", a, b, got, want)
+		}
+		if want {
+			equal++
+		}
+	}
+	if equal < 1000 {
+		t.Errorf("%d equal ones prove little", equal)
+	}
+}
+
+// spelling writes one of a few amounts, or one near the bounds of what is rounded or capped, in one of many ways.
+func spelling(random *rand.Rand) string {
+	pick := func(from ...string) string { return from[random.Intn(len(from))] }
+	number := pick("0", "00", ".", "1", "01", "1.", "1.0", "1.000", ".5", "0.5", "1.5", "512", "1000", "1024", "2048", "1000000", "1048576", "8", "9",
+		"9223372036854775807", "9223372036854775808", "0.0000000001", "0.1", "0.00000000050", "123456789012345678901234567890")
+	suffix := pick("", "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E3", "e+3", "e-3", "e6", "e-9", "e-10", "e0", "e03", "e18")
+	return pick("", "", "", "+", "-") + number + suffix
+}

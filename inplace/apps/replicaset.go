@@ -1,0 +1,14 @@
+package apps
+
+import (
+	"k8s.io/utils/ptr"
+)
+
+// InUse tells whether the ReplicaSet wants pods, or its controller knows any of it.
+func InUse(rs *ReplicaSet) bool { return Replicas(rs) > 0 || rs.Status.Replicas > 0 }
+
+// Observed: its controller knows its replicas.
+func Observed(rs *ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
+
+// Replicas returns spec.replicas of the ReplicaSet, defaulted as the API server does.
+func Replicas(rs *ReplicaSet) int32 { return ptr.Deref(rs.Spec.Replicas, 1) }

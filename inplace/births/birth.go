@@ -1,0 +1,59 @@
+package births
+
+import (
+	"slices"
+
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/patches"
+)
+
+// AddGate returns the operations that give a pod the readiness gate while it is created; none if it has it already.
+// Gates cannot be added later.
+func AddGate(pod *corev1.Pod) []jsonpatch.Operation {
+	gate := corev1.PodReadinessGate{ConditionType: inplace.ConditionServing}
+	switch gates := pod.Spec.ReadinessGates; {
+	case slices.Contains(gates, gate):
+		return nil
+	case len(gates) == 0:
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/spec/readinessGates", []corev1.PodReadinessGate{gate})}
+	default:
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/spec/readinessGates/-", gate)}
+	}
+}
+
+// Unmarked returns the operations that take our marks off a ReplicaSet that is being created: labels of a template may put them there.
+func Unmarked(rs *apps.ReplicaSet) []jsonpatch.Operation {
+	var none [][2]string
+	for _, mark := range inplace.Marks {
+		none = append(none, [2]string{mark, ""})
+	}
+	return patches.SetEntries("labels", rs.Labels, none...)
+}
+
+// Unmoved returns the operations that take off a pod that is being created what its template may say of another: it has neither been moved nor
+// borrowed.
+func Unmoved(pod *corev1.Pod) []jsonpatch.Operation {
+	return patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, ""}, [2]string{inplace.AnnotationBorrowed, ""})
+}
+
+// Decide returns the operations that note on a workload what its last template edit does; nothing if that is empty.
+func Decide(workload metav1.Object, decision string) []jsonpatch.Operation {
+	if len(workload.GetAnnotations()) == 0 && decision != "" { // the one entry is the map
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", patches.Pointer("metadata", "annotations"), map[string]string{inplace.AnnotationDecision: decision})}
+	}
+	return patches.SetEntries("annotations", workload.GetAnnotations(), [2]string{inplace.AnnotationDecision, decision})
+}
+
+// BornEmpty returns the operations that make a ReplicaSet be created without replicas, so that live pods can move to it;
+// none if it has none already.
+func BornEmpty(rs *apps.ReplicaSet) []jsonpatch.Operation {
+	if rs.Spec.Replicas != nil && *rs.Spec.Replicas == 0 {
+		return nil
+	}
+	return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/spec/replicas", 0)}
+}

@@ -1,0 +1,149 @@
+package daemonsets
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/readiness"
+)
+
+// places is what a DaemonSet's template says about nodes, as NodeShouldRunDaemonPod in
+// pkg/controller/daemon/daemon_controller.go understands it.
+type places struct {
+	nodeName    string
+	affinity    nodeaffinity.RequiredNodeAffinity
+	tolerations []corev1.Toleration
+}
+
+// daemonTolerations is AddOrUpdateDaemonPodTolerations of pkg/controller/daemon/util/daemonset_util.go.
+func daemonTolerations(hostNetwork bool) []corev1.Toleration {
+	effects := map[string]corev1.TaintEffect{
+		corev1.TaintNodeNotReady: corev1.TaintEffectNoExecute, corev1.TaintNodeUnreachable: corev1.TaintEffectNoExecute,
+		corev1.TaintNodeDiskPressure: corev1.TaintEffectNoSchedule, corev1.TaintNodeMemoryPressure: corev1.TaintEffectNoSchedule,
+		corev1.TaintNodePIDPressure: corev1.TaintEffectNoSchedule, corev1.TaintNodeUnschedulable: corev1.TaintEffectNoSchedule,
+	}
+	if hostNetwork {
+		effects[corev1.TaintNodeNetworkUnavailable] = corev1.TaintEffectNoSchedule
+	}
+	var tolerations []corev1.Toleration
+	for key, effect := range effects {
+		tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect})
+	}
+	return tolerations
+}
+
+// shouldRun: a pod is created on the node if there is none.
+func (p places) shouldRun(node *corev1.Node) bool {
+	return p.fits(node) && p.tolerates(node, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule)
+}
+
+// shouldContinue: a pod that is on the node stays there.
+func (p places) shouldContinue(node *corev1.Node) bool {
+	return p.fits(node) && p.tolerates(node, corev1.TaintEffectNoExecute)
+}
+
+func (p places) fits(node *corev1.Node) bool {
+	if p.nodeName != "" && p.nodeName != node.Name {
+		return false
+	}
+	matches, err := p.affinity.Match(node)
+	return err == nil && matches // as natively: what does not parse matches nothing
+}
+
+func (p places) tolerates(node *corev1.Node, effects ...corev1.TaintEffect) bool {
+	for _, effect := range effects {
+		if _, refused := scheduling.FindMatchingUntoleratedTaint(klog.Logger{}, node.Spec.Taints, p.tolerations,
+			func(taint *corev1.Taint) bool { return taint.Effect == effect }, true); refused {
+			return false
+		}
+	}
+	return true
+}
+
+// housekeeping is why podsShouldBeOnNode of that controller deletes the pod; nil if it does not. A taint NoSchedule is no reason:
+// who runs already stays.
+func (v *daemonView) housekeeping(pod *corev1.Pod) *inplace.Reason {
+	name := pod.Spec.NodeName
+	node, known := v.nodesByName[name]
+	switch {
+	case !readiness.Live(pod):
+		return housekeeping("pod %s is over", pod.Name)
+	case name == "":
+		return housekeeping("pod %s is on no node yet", pod.Name)
+	case v.Nodes != nil && !known:
+		return housekeeping("node %s is gone", name)
+	case known && !v.places.shouldContinue(node):
+		return housekeeping("node %s does not run the DaemonSet any more", name)
+	case v.onNode(pod) > 1:
+		return housekeeping("node %s has several pods of the DaemonSet", name)
+	}
+	return nil
+}
+
+func housekeeping(format string, about string) *inplace.Reason {
+	return &inplace.Reason{Code: inplace.CodeHousekeeping, Message: fmt.Sprintf(format, about)}
+}
+
+// onNode counts the live pods where the pod is, itself included.
+func (v *daemonView) onNode(pod *corev1.Pod) int {
+	there := v.placed[pod.Spec.NodeName]
+	if slices.Contains(there, pod.UID) {
+		return len(there)
+	}
+	return len(there) + 1
+}
+
+// reachable: the kubelet there would act on a patch. Otherwise the pod would stay for long what its label says it is not.
+func (v *daemonView) reachable(pod *corev1.Pod) bool {
+	node, known := v.nodesByName[pod.Spec.NodeName]
+	if !known {
+		return v.Nodes == nil
+	}
+	return !nodes.Silent(node)
+}
+
+// desired is desiredNumberScheduled.
+func (v *daemonView) desired() int {
+	desired := 0
+	for _, node := range v.Nodes {
+		if v.places.shouldRun(node) {
+			desired++
+		}
+	}
+	return desired
+}
+
+// unavailable counts the nodes without a pod that serves, as rollingUpdate in pkg/controller/daemon/update.go does: those that
+// should run one, and those where one is, even if it is terminating.
+func (v *daemonView) unavailable() int {
+	serving := map[string]int{}
+	for _, node := range v.Nodes {
+		if v.places.shouldRun(node) {
+			serving[node.Name] = 0
+		}
+	}
+	for _, pod := range v.Pods {
+		if name := pod.Spec.NodeName; name != "" && (pod.DeletionTimestamp == nil || !readiness.Terminal(pod)) {
+			serving[name] = 0
+		}
+	}
+	for _, m := range v.members {
+		if m.Available && v.onNode(m.Pod) == 1 {
+			serving[m.Pod.Spec.NodeName]++
+		}
+	}
+	missing := 0
+	for _, pods := range serving {
+		if pods != 1 {
+			missing++
+		}
+	}
+	return missing
+}

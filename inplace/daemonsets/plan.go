@@ -1,0 +1,291 @@
+package daemonsets
+
+import (
+	"slices"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// Plan returns the next steps, derived from nothing but what was observed: it may be asked at any moment, by anyone.
+//
+// There is no step for the status: a denied DELETE is no error to the DaemonSet controller, which goes on to count pods by their
+// hash label and writes the status itself (syncDaemonSet in pkg/controller/daemon/daemon_controller.go).
+func (r DaemonRollout) Plan() steps.Plan {
+	if r.untouched() {
+		return steps.NativePlan(r.Mode)
+	}
+	v := r.view()
+	if !v.judged.Held {
+		v.leave()
+		return v.finish(nil)
+	}
+	if reason := v.notAsRehearsed(); reason != nil {
+		return r.Release(*reason)
+	}
+	if v.unrehearsed() {
+		return v.finish(v.rehearse())
+	}
+	return v.finish(v.update())
+}
+
+// update is the whole story of an update in place. It returns whose turn it is.
+func (v *daemonView) update() member.Turns {
+	v.ForgetRecord(v.DaemonSet, v.Recorded, false)
+	turns := v.proceed()
+	v.gates(turns)
+	return turns
+}
+
+// proceed does what is next. The update is marked first: who finds it later knows that there is somebody to wake.
+func (v *daemonView) proceed() member.Turns {
+	switch {
+	case v.target == nil:
+		v.Phase(steps.PhaseWaiting, "the DaemonSet controller has not recorded the new revision")
+		return nil
+	case !UnderWay(v.target):
+		v.mark()
+		return nil
+	}
+	v.sign()
+	v.Result.Bypassed = v.bypassed()
+	return v.move(v.prePull().Advance(false))
+}
+
+// bypassed looks for a pod that was born in the middle of the update and has no gate: nobody asked the webhooks about its birth, nor then
+// about the deletion of the one before it. That deletion itself shows nothing, since anybody may delete a pod.
+func (v *daemonView) bypassed() string {
+	begun := revisions.StartedAt(v.target.Labels[labelUnderWay])
+	for _, m := range v.members {
+		if !readiness.Gated(m.Pod) && m.Pod.CreationTimestamp.After(begun) {
+			return "pod " + m.Pod.Name + " was born without its readiness gate"
+		}
+	}
+	return ""
+}
+
+func (v *daemonView) gates(turns member.Turns) { member.OpenGates(&v.Draft, v.states(), turns, v.Now) }
+
+// move takes each pod one step further. Pods that do not serve anyway go first and cost nothing, as natively, so an undo always
+// gets through. It returns whose turn it is, of the pods that lack nothing.
+func (v *daemonView) move(lacking member.Lacking) member.Turns {
+	budget, turns := v.DaemonSet.MaxUnavailable(v.desired())-v.unavailable(), member.Turns{}
+	for m := range v.pending() {
+		turns[&m.State] = lacking.MayStart(&m.State) && m.Restarts() && readiness.Closed(m.Pod)
+		if m.Needs.InPlace() && v.reachable(m.Pod) {
+			v.moveOne(m, lacking, turns, &budget)
+		}
+	}
+	return turns
+}
+
+func (v *daemonView) moveOne(m *daemon, lacking member.Lacking, turns member.Turns, budget *int) {
+	drain := turns.Drainage(&m.State, v.Endpoints, v.Settings.Drain, v.Now)
+	v.Again(drain.Left)
+	starting, grownIn := m.Starting(v.Now)
+	switch {
+	case drain.Over || m.Light():
+		v.Step(m.advance(v.target, turns[&m.State], v.Now))
+	case turns[&m.State] || !m.Restarts() || !lacking.MayStart(&m.State):
+	case starting:
+		v.Again(grownIn)
+	case !m.Available:
+		v.start(m, turns)
+	case *budget > 0:
+		*budget--
+		v.start(m, turns)
+	}
+}
+
+// start drains a pod first that can be drained.
+func (v *daemonView) start(m *daemon, turns member.Turns) {
+	if !m.Drains() {
+		v.Step(m.advance(v.target, false, v.Now))
+		return
+	}
+	turns[&m.State] = true
+	v.Step(member.CloseGate(m.Pod, v.Now, m.Needs.OfContainers().String()))
+}
+
+// advance makes the pod's next write on its way to the target; drained: it had a turn. With it comes the identity, at once, so that at every
+// moment the hash says what its spec is.
+func (m *daemon) advance(target *apps.ControllerRevision, drained bool, now time.Time) steps.PatchPod {
+	w, hash := m.NextWrite(), target.Labels[inplace.LabelRevisionHash]
+	identity := hash
+	if w.Ends == member.EndsHalfway {
+		identity = member.HashBetween
+	}
+	mark := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now)
+	return m.Patch(w, drained, mark, m.identify(identity), w.Describe(m.revision.Name, target.Name))
+}
+
+// identify gives the pod that hash. The label pod-template-generation goes: the native controller takes it for the hash's equal, and it would
+// be stale.
+func (m *daemon) identify(hash string) []jsonpatch.Operation {
+	return patches.SetEntries("labels", m.Pod.Labels, [2]string{inplace.LabelRevisionHash, hash}, [2]string{inplace.LabelTemplateGeneration, ""})
+}
+
+// mark marks the target as that of an update under way.
+func (v *daemonView) mark() {
+	v.Phase(steps.PhaseMoving, "mark the new revision")
+	v.unmark()
+	v.set(v.target, func(m *marks) { m.underWay = times.Seconds(v.Now) })
+	v.patchRevisions()
+}
+
+// unmark ends what other updates, or this one, have left.
+func (v *daemonView) unmark() {
+	for _, each := range v.Revisions {
+		v.set(each, func(m *marks) {
+			m.underWay = ""
+			m.released = v.released(each, m.released)
+		})
+	}
+}
+
+// sign signs the target of an update under way: see HoldLasts.
+func (v *daemonView) sign() {
+	v.set(v.target, func(m *marks) { m.woken = v.Tend(v.target.Labels, v.Now) })
+	v.patchRevisions()
+}
+
+// released is touched as long as there is something left to do for the native controller, and taken off when that is over.
+func (v *daemonView) released(each *apps.ControllerRevision, value string) string {
+	if value == "" {
+		return ""
+	}
+	return v.Touched(value, each == v.target && v.unfinished(), revisions.TouchDaemonEvery, v.Now)
+}
+
+func (v *daemonView) set(each *apps.ControllerRevision, change func(*marks)) {
+	m := v.marks[each]
+	change(&m)
+	v.marks[each] = m
+}
+
+// patchRevisions writes what became of the marks.
+func (v *daemonView) patchRevisions() {
+	for _, each := range v.Revisions {
+		operations := patches.SetEntries("labels", each.Labels,
+			[2]string{labelUnderWay, v.marks[each].underWay}, [2]string{inplace.LabelReleased, v.marks[each].released},
+			[2]string{inplace.LabelWoken, v.marks[each].woken})
+		if len(operations) > 0 {
+			v.Step(steps.PatchRevision{Revision: each, Operations: patches.Guarded(each, operations...), Why: "marks"})
+		}
+	}
+}
+
+// Release gives the update back to the native controller: gates opened as soon as that is safe, and, unless all pods are the target's already, the
+// target labelled, which ends the hold and wakes that controller (updateHistory in pkg/controller/daemon/daemon_controller.go).
+// A pod that is half-way has no revision's hash and is replaced.
+func (r DaemonRollout) Release(why inplace.Reason) steps.Plan {
+	v := r.view()
+	v.judged = steps.Verdict{Target: v.judged.Target, Reasons: inplace.Reasons{why}}
+	if v.unfinished() {
+		v.Record(v.DaemonSet, v.TargetHash(), why)
+	}
+	v.gates(nil)
+	v.DismissAll(v.Pull.Pullers, why.Message)
+	v.letGo()
+	v.Phase(steps.PhaseNative, why.Message)
+	return v.finish(nil)
+}
+
+// letGo takes the marks off. Whatever was held is not tried again by itself: as long as pods are left, somebody has to be woken.
+func (v *daemonView) letGo() {
+	v.unmark()
+	if v.target != nil && v.unfinished() && v.DaemonSet.DeletionTimestamp == nil {
+		v.set(v.target, func(m *marks) { m.released = times.Seconds(v.Now) })
+	}
+	v.patchRevisions()
+}
+
+// leave leaves nothing of ours behind where the native controller updates, or has nothing to do. What we had begun is given back.
+func (v *daemonView) leave() {
+	v.gates(nil)
+	v.keepRecord()
+	v.prePull().Leave(v.judged.Reasons)
+	if v.target != nil && UnderWay(v.target) {
+		v.letGo()
+		return
+	}
+	v.unmark()
+	v.wake()
+	v.patchRevisions()
+}
+
+// wake wakes the native controller once after a gate has moved: until then it may have been kept from deleting a pod for that alone (see
+// gateMoved), and it does not try twice.
+func (v *daemonView) wake() {
+	if v.target == nil || v.workloadReason(v.target) != nil || !v.unfinished() {
+		return
+	}
+	moved, woken := v.lastGate(), v.target.Labels[inplace.LabelWoken]
+	known, wait := times.Since(moved, readiness.GateSeenAfter, v.Now)
+	longAgo, _ := times.Since(moved, revisions.TouchEvery, v.Now)
+	switch {
+	case longAgo:
+		return
+	case !known:
+		v.Again(wait)
+	case times.TimeOf(woken).Before(moved.Add(readiness.GateSeenAfter)):
+		woken = times.Seconds(v.Now)
+	}
+	v.set(v.target, func(m *marks) { m.woken = woken })
+}
+
+// lastGate is when a gate was last moved by the leader; zero if none was.
+func (v *daemonView) lastGate() time.Time {
+	var last time.Time
+	for _, m := range v.members {
+		if gate := readiness.MovedGate(m.Pod); gate != nil && gate.LastTransitionTime.After(last) {
+			last = gate.LastTransitionTime.Time
+		}
+	}
+	return last
+}
+
+// finish adds what every plan says about itself.
+func (v *daemonView) finish(turns member.Turns) steps.Plan {
+	v.Arrange()
+	v.Result.Verdict = v.judged
+	v.Result.NotRehearsed = v.rehearsed.Unknown
+	v.Result.Progress = v.progress(turns)
+	if v.Result.Phase != "" {
+		return v.Result
+	}
+	switch {
+	case !v.judged.Held && len(v.judged.Reasons) > 0:
+		v.Phase(steps.PhaseNative, v.judged.Reasons.String())
+	case !v.judged.Held && v.Result.Progress.Moving == 0:
+		v.Phase(steps.PhaseIdle, "every pod runs what the DaemonSet says")
+	default:
+		v.Phase(steps.PhaseMoving, v.Draft.Progress())
+	}
+	return v.Result
+}
+
+func (v *daemonView) progress(turns member.Turns) steps.Progress {
+	progress := steps.Progress{Replicas: int32(v.desired())}
+	for _, m := range v.members {
+		switch {
+		case turns[&m.State] || !m.Arrived || readiness.Closed(m.Pod):
+			progress.Moving++
+		case v.updated(m):
+			progress.Moved++
+		}
+	}
+	if at := slices.IndexFunc(v.Revisions, UnderWay); at >= 0 {
+		progress.Started = revisions.StartedAt(v.Revisions[at].Labels[labelUnderWay])
+	}
+	return progress
+}

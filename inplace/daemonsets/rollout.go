@@ -1,0 +1,185 @@
+package daemonsets
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+const (
+	// labelUnderWay is the mark of an update's target: nothing settles in a DaemonSet.
+	labelUnderWay = inplace.LabelSettling
+)
+
+// DaemonRollout is one DaemonSet with everything an update of it depends on. As for a Rollout, no object may be older than what
+// the caller wrote itself.
+type DaemonRollout struct {
+	DaemonSet *apps.DaemonSet
+	// Revisions are those the DaemonSet controls.
+	Revisions []*apps.ControllerRevision
+	// Pods are those the DaemonSet controls, terminating ones too.
+	Pods []*corev1.Pod
+	// Nodes are all of the cluster; nil if the caller knows none, so that pods are taken to be where they should.
+	Nodes []*corev1.Node
+	Pull  prepull.Pulling
+	// Rehearsal: as for a Rollout.
+	Rehearsal rehearsal.Rehearsal
+	Mode      inplace.Mode
+	Settings  inplace.Settings
+	Rules     inplace.Rules
+	Now       time.Time
+	// HeldSince is since when the caller has held deletions of this update; zero if it has not.
+	HeldSince time.Time
+	// Recorded, Unread, Endpoints and Ahead: as for a Rollout.
+	Recorded  string
+	Unread    string
+	Endpoints serving.Endpoints
+	Ahead     readiness.Ahead
+}
+
+// Target returns the owned ControllerRevision with the DaemonSet's template, the newest if there are several, as natively:
+// constructHistory and dedupCurHistories in pkg/controller/daemon/update.go. Nil as long as that controller has made none.
+func (r DaemonRollout) Target() *apps.ControllerRevision {
+	newestFirst := slices.SortedFunc(slices.Values(r.Revisions), func(a, b *apps.ControllerRevision) int {
+		if a.Revision != b.Revision {
+			return int(b.Revision - a.Revision)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	for _, revision := range newestFirst {
+		template, err := revision.Template()
+		if err == nil && revision.Labels[inplace.LabelRevisionHash] != "" && apps.SameTemplate(template, r.DaemonSet.Spec.Template) {
+			return revision
+		}
+	}
+	return nil
+}
+
+// Verdict tells whether Stayput makes the update, or as much of it as comes first.
+func (r DaemonRollout) Verdict() steps.Verdict {
+	if r.untouched() {
+		return steps.NativeVerdict(r.Mode)
+	}
+	return r.view().judged
+}
+
+// Unfinished tells whether some pod that stays where it is has not the target's identity yet.
+func (r DaemonRollout) Unfinished() bool { return r.view().unfinished() }
+
+// Begun tells whether some pod has the target's identity already.
+func (r DaemonRollout) Begun() bool {
+	v := r.view()
+	return slices.ContainsFunc(v.members, v.updated)
+}
+
+// workloadReason is what stands against an update in place whatever the templates are; nil if nothing does.
+func (r DaemonRollout) workloadReason(target *apps.ControllerRevision) *inplace.Reason {
+	strategy := r.DaemonSet.Spec.UpdateStrategy
+	switch {
+	case !r.Mode.Manages():
+		return r.Mode.Reason()
+	case r.DaemonSet.DeletionTimestamp != nil:
+		return &inplace.Reason{Code: inplace.CodeDeleting, Message: "the DaemonSet is being deleted"}
+	case r.Unread != "":
+		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Unread}
+	case strategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
+		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/type", Message: "strategy OnDelete leaves it to people when a pod is updated"}
+	case r.DaemonSet.Surges():
+		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/rollingUpdate/maxSurge", Message: "maxSurge asks for a new pod before the old one goes"}
+	case target != nil && revisions.Released(target), r.onRecord():
+		return &inplace.Reason{Code: inplace.CodeReleased, Message: "the update was given back to the DaemonSet controller"}
+	}
+	return nil
+}
+
+func (r DaemonRollout) onRecord() bool { return r.DaemonSet.Spec.Template.OnRecord(r.Recorded) }
+
+func (r DaemonRollout) TargetHash() string { return r.DaemonSet.Spec.Template.Hash() }
+
+// UnderWay tells whether the revision is marked as the target of an update that has begun.
+func UnderWay(revision *apps.ControllerRevision) bool { return revisions.Settling(revision) }
+
+// HoldsDeletion tells whether a DELETE of the pod by the DaemonSet controller is held, and why or why not. The pod must be
+// as it is now, the others on its node and the node too; of pods elsewhere an older state will do.
+//
+// That controller decides on caches: a DELETE can be of a pod that has become one of the target meanwhile, so a pod that needs
+// no change is held as well, even after a release. And it takes a held pod as gone without trying again, so what ends a hold has
+// to wake it: an edit of the DaemonSet does, and so does LabelReleased.
+func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
+	if !r.Mode.Manages() {
+		return false, *r.Mode.Reason()
+	}
+	near := r.on(pod.Spec.NodeName).view()
+	m := near.daemon(pod)
+	switch reason := r.workloadReason(near.target); {
+	case m.housekeeping != nil:
+		return false, *m.housekeeping
+	case reason != nil && reason.Code == inplace.CodeReleased && near.updated(m):
+		return true, inplace.Reason{Code: inplace.CodeReleased, Message: "the pod is one of the target already"}
+	case reason != nil:
+		return false, *reason
+	case !near.updated(m) && !r.holdLasts(near.target):
+		return false, inplace.Reason{Code: inplace.CodeUntended, Message: "nobody has tended the update lately"}
+	case m.Needs.InPlace():
+		return true, inplace.Reason{Message: "the pod is updated in place"}
+	}
+	// Only here do pods elsewhere matter. There may be thousands, and as many deletions to judge.
+	switch v := r.view(); {
+	case v.othersFirst():
+		return true, inplace.Reason{Message: "other pods of the DaemonSet are updated in place first"}
+	case v.gateMoved(m):
+		return true, inplace.Reason{Message: "the gate of another pod of the DaemonSet has just moved"}
+	}
+	return false, m.Needs.Reasons[0]
+}
+
+func (r DaemonRollout) holdLasts(target *apps.ControllerRevision) bool {
+	held := r.HeldSince
+	if held.IsZero() {
+		held = r.Now
+	}
+	var labels map[string]string
+	if target != nil {
+		labels = target.Labels
+	}
+	return revisions.HoldLasts(labels, held, r.Now)
+}
+
+// on is the rollout with the pods of one node only.
+func (r DaemonRollout) on(node string) DaemonRollout {
+	r.Pods = slices.DeleteFunc(slices.Clone(r.Pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != node })
+	return r
+}
+
+// ClosedGates names the pods whose gates are closed.
+func (r DaemonRollout) ClosedGates() []string {
+	var names []string
+	for _, pod := range r.Pods {
+		if readiness.Closed(pod) {
+			names = append(names, pod.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// gateMoved: another pod may count as available although its gate is or was closed. The kubelet's report of that wakes the native
+// controller, and so does every touch of a released target.
+func (v *daemonView) gateMoved(but *daemon) bool {
+	return slices.ContainsFunc(v.members, func(m *daemon) bool {
+		return m.Pod.UID != but.Pod.UID && member.GateUnseen(m.Pod, v.Now)
+	})
+}

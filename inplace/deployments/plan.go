@@ -1,0 +1,160 @@
+package deployments
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// Plan returns the next steps, derived from nothing but what was observed: it may be asked at any moment, by anyone.
+func (r Rollout) Plan() steps.Plan {
+	if r.untouched() {
+		return steps.NativePlan(r.Mode)
+	}
+	v := r.View()
+	if !v.judged.Held {
+		v.leave()
+		return v.finish(nil)
+	}
+	if reason := v.impossible(); reason != nil {
+		return r.Release(*reason)
+	}
+	if v.unrehearsed() {
+		return v.finish(v.rehearse())
+	}
+	return v.Balanced()
+}
+
+// Balanced is the plan of an update, which is given back if its replicas do not add up: then nothing of that plan is written.
+func (v *View) Balanced() steps.Plan {
+	turns, reason := v.update()
+	if reason != nil {
+		return v.Release(*reason)
+	}
+	return v.finish(turns)
+}
+
+// impossible is what only pods and replicas tell against an update in place; nil if nothing does.
+func (v *View) impossible() *inplace.Reason {
+	if v.nativeUnderWay() {
+		return &inplace.Reason{Code: inplace.CodeUnderWay, Message: "the Deployment controller has begun a rollout with new pods"}
+	}
+	if v.slipsAgain() {
+		return &inplace.Reason{Code: inplace.CodeBypassed, Message: "the Deployment controller scales although it should be held: the API server does not reach Stayput's webhooks"}
+	}
+	return v.notAsRehearsed()
+}
+
+// nativeUnderWay: the Deployment controller has given replicas to the target, and nobody of us has had a part in that. Either the
+// namespace has just got its label, or writes that should be held are not, since the API server does not reach our webhooks. With two
+// scalers at work more pods could be missing than may be.
+func (v *View) nativeUnderWay() bool {
+	begun := slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return s.Wish.Settling != "" || s.Wish.Borrowed != "" })
+	return !begun && v.Target != nil && v.Target.Size() > 0
+}
+
+// update is the whole story of an update in place; each part finds out by itself whether it is its turn. It returns whose turn it is, or why
+// the update must not be.
+func (v *View) update() (member.Turns, *inplace.Reason) {
+	v.ForgetRecord(v.Deployment, v.Recorded, false)
+	p := v.pace(v.prePull().Advance(v.paused()))
+	v.gates(p.turns)
+	v.account()  // what is noted now is where borrowing and giving back begin, which write it anew
+	v.noteSlip() // only on a mark from before, and proceed puts marks on and takes them off
+	v.proceed(p)
+	balance, reason := v.balance(p)
+	if reason != nil {
+		return nil, reason
+	}
+	v.explainWait() // images that are waited for go first, and the status tells what it is
+	v.patchSets(balance)
+	v.patchStatus()
+	return p.turns, nil
+}
+
+// proceed does what is next with the ReplicaSets.
+func (v *View) proceed(p pace) {
+	switch {
+	case v.Target == nil && v.recreates():
+		v.create()
+	case !v.Settling():
+		v.prepare()
+	case !v.allSettling():
+		v.mark()
+	default:
+		v.settle(p)
+	}
+}
+
+// prepare brings the replicas in order before pods move: the Deployment may have been scaled.
+func (v *View) prepare() {
+	switch steady, wait := v.steady(); {
+	case !steady:
+		v.awaitSteady(wait)
+	case v.excess() != 0:
+		v.Phase(steps.PhaseScaling, "bring the replicas to what the Deployment wants")
+		v.scale()
+	case v.Target == nil:
+		v.Phase(steps.PhaseWaiting, "the Deployment controller has not created the new ReplicaSet")
+	case !v.Still():
+		v.Phase(steps.PhaseWaiting, "the ReplicaSet controller has not caught up")
+	case len(v.withLost()) > 0:
+		v.Phase(steps.PhaseScaling, "replace pods on nodes that do not answer")
+		v.replaceLost()
+	case !v.paused() && v.unfinished():
+		v.mark()
+	}
+}
+
+// finish adds what every plan says about itself.
+func (v *View) finish(turns member.Turns) steps.Plan {
+	v.Arrange()
+	v.Result.Verdict = v.judged
+	v.Result.NotRehearsed = v.rehearsed.Unknown
+	v.Result.Progress = v.progress(turns)
+	if v.Result.Phase != "" {
+		return v.Result
+	}
+	p := v.Result.Progress
+	message := v.Draft.Progress()
+	switch {
+	case !v.judged.Held && len(v.judged.Reasons) > 0:
+		v.Phase(steps.PhaseNative, v.judged.Reasons.String())
+	case !v.judged.Held && p.Moving == 0:
+		v.Phase(steps.PhaseIdle, "every pod runs what the Deployment says")
+	case v.paused():
+		v.Phase(steps.PhasePaused, message)
+	case statuses.Overdue(v.Deployment):
+		v.Phase(steps.PhaseStalled, cmp.Or(v.lack(), message))
+	default:
+		v.Phase(steps.PhaseMoving, message)
+	}
+	return v.Result
+}
+
+func (v *View) progress(turns member.Turns) steps.Progress {
+	progress := steps.Progress{Replicas: apps.Desired(v.Deployment)}
+	for _, m := range v.Members {
+		switch {
+		case m.Borrowed:
+		case turns[&m.State] || !m.Arrived || readiness.Closed(m.Pod):
+			progress.Moving++
+		case m.Owner == v.Target && !m.Needs.Left():
+			progress.Moved++
+		}
+	}
+	for _, s := range v.Sets {
+		if revisions.Settling(s.Rs) {
+			progress.Started = revisions.StartedAt(s.Rs.Labels[inplace.LabelSettling])
+		}
+	}
+	return progress
+}

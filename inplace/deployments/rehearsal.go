@@ -1,0 +1,39 @@
+package deployments
+
+import (
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// unrehearsed: pods are to change, and nobody knows what admission makes of new ones. While paused nothing begins.
+func (v *View) unrehearsed() bool {
+	return v.Target != nil && v.rehearsed.Target == "" && v.unfinished() && (!v.paused() || v.Settling())
+}
+
+// rehearse asks. Until there is an answer all stays as it is, and whose turn it is keeps it.
+func (v *View) rehearse() member.Turns {
+	target := v.Target.Rs
+	v.Result.Rehearse = &steps.Rehearse{Target: target.UID, Pod: rehearsal.NewPod(target.Spec.Template.Tree(), target, "ReplicaSet"),
+		Claims: readiness.ClaimsOf(target.Spec.Template.Typed().Spec)}
+	turns := member.Turns{}
+	v.keepTurns(turns, nil)
+	v.gates(turns)
+	v.patchSets(nil) // signatures
+	v.patchStatus()
+	v.Phase(steps.PhaseWaiting, rehearsal.Asking)
+	return turns
+}
+
+// notAsRehearsed is why the pods cannot become in place what new ones would be; nil if they can.
+func (v *View) notAsRehearsed() *inplace.Reason {
+	reason := v.rehearsed.Against()
+	for _, m := range v.Members {
+		if reason == nil && !m.Borrowed && m.Owner != v.Target {
+			reason = v.rehearsed.AgainstPod(m.Pod, m.Rewritten)
+		}
+	}
+	return reason
+}

@@ -1,0 +1,57 @@
+package deployments
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// patchStatus writes the status while the native controller is denied before it does: by its own formula, so that both
+// always write the same. That all is done is left to it.
+func (v *View) patchStatus() {
+	if v.Target == nil && !v.paused() {
+		return // it creates the target and writes the status next
+	}
+	formula := v.formula()
+	status := formula.NativeStatus()
+	if statuses.Announces(v.Deployment, status) {
+		return
+	}
+	v.Again(formula.UntilDeadline(status))
+	operations := statuses.StatusOperations(v.Deployment.Status, status)
+	switch left := v.statusCanWait(status); {
+	case len(operations) == 0:
+	case left > 0:
+		v.PutOff(steps.PutOffStatus, left)
+	default:
+		v.Step(steps.PatchStatus{Deployment: v.Deployment, Status: status, Operations: patches.Guarded(v.Deployment, operations...)})
+	}
+}
+
+// statusCanWait is how long the status can wait to be told together with what comes next. Counts can, for a moment that nobody notices. What
+// people and tools act on is told at once, but not while pods change their ReplicaSet: the sums are of two moments then.
+func (v *View) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
+	switch {
+	case statuses.SameForActing(v.Deployment.Status, status):
+		return v.CanWait(steps.PutOffStatus, steps.StatusBeat, v.Now)
+	case !v.Still() && status.ObservedGeneration == v.Deployment.Status.ObservedGeneration:
+		return v.CanWait(steps.PutOffStatus, steps.Beat, v.Now)
+	}
+	return 0
+}
+
+// formula is the native one, as long as nobody says otherwise.
+func (v *View) formula() statuses.Formula {
+	f := statuses.Formula{Deployment: v.Deployment, Waiting: v.Waiting, Now: v.Now}
+	for _, s := range v.Sets {
+		f.Sets = append(f.Sets, s.Rs)
+	}
+	if v.Target != nil {
+		f.Target = v.Target.Rs
+	}
+	return f
+}

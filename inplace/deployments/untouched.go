@@ -1,0 +1,15 @@
+package deployments
+
+import (
+	"slices"
+
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/revisions"
+)
+
+// Where a workload is not managed and nothing of ours is left on it, none of its templates is looked at: anybody may have written them,
+// and made them as large and as many as the API server takes.
+
+func (r Rollout) untouched() bool {
+	return member.Leaves(r.Mode, r.Pull.Pullers, r.Recorded, r.Pods) && !slices.ContainsFunc(r.ReplicaSets, revisions.Marked)
+}

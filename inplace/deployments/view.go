@@ -1,0 +1,132 @@
+package deployments
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/ledger"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// View is what one Plan derives from a Rollout, and the plan as it grows.
+type View struct {
+	Rollout
+	steps.Draft
+	judged    steps.Verdict
+	rehearsed rehearsal.Rehearsed
+	ledger    ledger.Ledger
+	Target    *replicas.Set // nil as long as nobody has created it
+	replicas.Sets
+	Members     []*replicas.Member // by name: an order that no event changes
+	nodesByName map[string]*corev1.Node
+	// whyAlone is why a pod of the target can hardly run beside another; empty if nothing is known against it.
+	whyAlone string
+	// What was worked out of templates once.
+	changes    map[*apps.ReplicaSet]edit.Change
+	containers map[*apps.ReplicaSet][]corev1.Container
+}
+
+func (r Rollout) View() *View {
+	v := &View{Rollout: r, Draft: steps.Draft{Beats: r.Beats}, judged: r.Verdict(), nodesByName: nodes.ByName(r.Nodes), changes: map[*apps.ReplicaSet]edit.Change{}, containers: map[*apps.ReplicaSet][]corev1.Container{}}
+	target, _ := v.judged.Target.(*apps.ReplicaSet)
+	for _, rs := range r.OldestFirst() {
+		s := &replicas.Set{Rs: rs}
+		s.Wish = replicas.Wish{Settling: rs.Labels[inplace.LabelSettling], Released: rs.Labels[inplace.LabelReleased],
+			Borrowed: rs.Labels[inplace.LabelBorrowed], Slipped: rs.Labels[inplace.LabelSlipped]}
+		if rs == target {
+			v.Target = s
+		}
+		v.Sets = append(v.Sets, s)
+	}
+	if target != nil {
+		v.rehearsed = r.Rehearsal.Of(target.UID, target.Spec.Template, v.containersOf(target))
+		v.whyAlone = readiness.WhyAlone(target.Spec.Template.Decoded().Spec, v.rehearsed.Claim)
+	}
+	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
+		if owner := v.ownerOf(pod); owner != nil && readiness.Live(pod) {
+			m := v.member(pod, owner)
+			owner.Pods = append(owner.Pods, m)
+			v.Members = append(v.Members, m)
+		}
+	}
+	v.loans()
+	v.lose()
+	return v
+}
+
+func (v *View) ownerOf(pod *corev1.Pod) *replicas.Set {
+	for _, s := range v.Sets {
+		if metav1.IsControlledBy(pod, s.Rs) {
+			return s
+		}
+	}
+	return nil
+}
+
+// changeFrom is what pods with that ReplicaSet's template need to become the target's; nothing as long as there is no target.
+func (v *View) changeFrom(rs *apps.ReplicaSet) edit.Change {
+	if v.Target == nil || v.Target.Rs == rs {
+		return edit.Change{}
+	}
+	change, known := v.changes[rs]
+	if !known {
+		change = edit.Compare(rs.Spec.Template, v.Target.Rs.Spec.Template, v.Rules)
+		v.changes[rs] = change
+	}
+	return change
+}
+
+func (v *View) desired() int { return int(apps.Desired(v.Deployment)) }
+
+func (v *View) paused() bool { return v.Deployment.Spec.Paused }
+
+// allSettling: all that take part are.
+func (v *View) allSettling() bool {
+	return !slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return (s.InUse() || s == v.Target) && !revisions.Settling(s.Rs) })
+}
+
+// unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long.
+func (v *View) unfinished() bool {
+	return v.sourcesInUse() ||
+		slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return m.Needs.Left() }) ||
+		v.Loan() > 0
+}
+
+func (v *View) sourcesInUse() bool {
+	return slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return s != v.Target && s.InUse() })
+}
+
+// containersOf the ReplicaSet's template.
+func (v *View) containersOf(rs *apps.ReplicaSet) []corev1.Container {
+	containers, known := v.containers[rs]
+	if !known {
+		containers = rs.Spec.Template.Decoded().Spec.Containers
+		v.containers[rs] = containers
+	}
+	return containers
+}
+
+// states are the pods as far as the kind of their workload does not matter.
+func (v *View) states() iter.Seq[*member.State] { return replicas.StatesOf(v.Members) }
+
+func (v *View) drainage(m *replicas.Member, turns member.Turns) member.Drainage {
+	return turns.Drainage(&m.State, v.Endpoints, v.Settings.Drain, v.Now)
+}
+
+func (v *View) gates(turns member.Turns) { member.OpenGates(&v.Draft, v.states(), turns, v.Now) }
+
+func (v *View) seconds() string { return times.Seconds(v.Now) }

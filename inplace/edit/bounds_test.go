@@ -1,0 +1,86 @@
+package edit
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+)
+
+func templateOf(t *testing.T, typed corev1.PodTemplateSpec) apps.Template {
+	t.Helper()
+	raw, err := json.Marshal(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := apps.ParseTemplate(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return template
+}
+
+// TestCompareKeepsTheFirstReasons has templates with more to say against them than anybody reads, or memory holds.
+func TestCompareKeepsTheFirstReasons(t *testing.T) {
+	const many = 2000
+	all := func(change func(typed *corev1.PodTemplateSpec, i int, side string)) (from, to apps.Template) {
+		var sides [2]corev1.PodTemplateSpec
+		for at, side := range []string{"1", "2"} {
+			sides[at].Labels = map[string]string{}
+			sides[at].Spec.Containers = []corev1.Container{{Name: "app", Image: "app"}}
+			for i := range many {
+				change(&sides[at], i, side)
+			}
+		}
+		return templateOf(t, sides[0]), templateOf(t, sides[1])
+	}
+	cases := map[string]func(typed *corev1.PodTemplateSpec, i int, side string){
+		"fields": func(typed *corev1.PodTemplateSpec, _ int, side string) {
+			typed.Spec.Tolerations = append(typed.Spec.Tolerations, corev1.Toleration{Key: side})
+		},
+		"containers": func(typed *corev1.PodTemplateSpec, i int, side string) {
+			typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: fmt.Sprint("c", side, i)})
+		},
+		"init containers": func(typed *corev1.PodTemplateSpec, i int, side string) {
+			typed.Spec.InitContainers = append(typed.Spec.InitContainers, corev1.Container{Name: fmt.Sprint(i), Image: side})
+		},
+		"labels that are all read by every volume": func(typed *corev1.PodTemplateSpec, i int, side string) {
+			typed.Labels[fmt.Sprint(i)] = side
+			item := corev1.DownwardAPIVolumeFile{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}}
+			source := &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{item}}
+			typed.Spec.Volumes = append(typed.Spec.Volumes, corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{DownwardAPI: source}})
+		},
+		"keys as long as a template": func(typed *corev1.PodTemplateSpec, _ int, side string) {
+			typed.Spec.NodeSelector = map[string]string{strings.Repeat("k", 1<<20): side}
+		},
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			from, to := all(change)
+			found := Compare(from, to, inplace.Rules{})
+			if found.InPlace() || len(found.Reasons) > inplace.MostReasons {
+				t.Errorf("%d reasons", len(found.Reasons))
+			}
+			if text := found.String(); len(text) > 10_000 {
+				t.Errorf("the verdict has %d characters", len(text))
+			}
+		})
+	}
+}
+
+func TestCompareNamesTheFirstRestarts(t *testing.T) {
+	var from, to corev1.PodTemplateSpec
+	for i := range 2000 {
+		from.Spec.Containers = append(from.Spec.Containers, corev1.Container{Name: fmt.Sprint(i), Image: "1"})
+		to.Spec.Containers = append(to.Spec.Containers, corev1.Container{Name: fmt.Sprint(i), Image: "2"})
+	}
+	change := Compare(templateOf(t, from), templateOf(t, to), inplace.Rules{})
+	if !change.InPlace() || len(change.Containers) != 2000 || len(change.String()) > 1000 {
+		t.Errorf("%d images, %d characters: %s", len(change.Containers), len(change.String()), change.Reasons)
+	}
+}

@@ -1,0 +1,95 @@
+package edit
+
+import (
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/stayput/stayput/inplace/patches"
+)
+
+// difference is a place at which two trees differ; from or to is nil where it is absent on that side.
+type difference struct {
+	path     []string
+	from, to any
+}
+
+// pointer is the JSON pointer to the place (RFC 6901).
+func (d difference) pointer() string { return patches.Pointer(d.path...) }
+
+// verb says what happened there.
+func (d difference) verb() string {
+	switch {
+	case d.from == nil:
+		return "added"
+	case d.to == nil:
+		return "removed"
+	default:
+		return "changed"
+	}
+}
+
+// differences are the deepest places at which the trees differ, in order. Lists of different length differ as a whole: which of their
+// elements correspond is anybody's guess. Each place is looked at once, and no further than somebody asks.
+func differences(from, to any) iter.Seq[difference] {
+	return func(yield func(difference) bool) { (&walk{yield: yield}).visit(from, to) }
+}
+
+// walk goes through two trees at once.
+type walk struct {
+	path  []string
+	yield func(difference) bool
+}
+
+// visit returns false when nobody wants to know more.
+func (w *walk) visit(from, to any) bool {
+	switch from := from.(type) {
+	case map[string]any:
+		if to, same := to.(map[string]any); same {
+			return w.visitObjects(from, to)
+		}
+	case []any:
+		if to, same := to.([]any); same && len(from) == len(to) {
+			return w.visitLists(from, to)
+		}
+	default:
+		if reflect.DeepEqual(from, to) {
+			return true
+		}
+	}
+	return w.yield(difference{path: slices.Clone(w.path), from: from, to: to})
+}
+
+func (w *walk) visitObjects(from, to map[string]any) bool {
+	for _, key := range sortedKeys(from, to) {
+		if !w.enter(key, from[key], to[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *walk) visitLists(from, to []any) bool {
+	for i := range from {
+		if !w.enter(strconv.Itoa(i), from[i], to[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *walk) enter(key string, from, to any) bool {
+	w.path = append(w.path, key)
+	goOn := w.visit(from, to)
+	w.path = w.path[:len(w.path)-1]
+	return goOn
+}
+
+// sortedKeys returns the keys of both maps, each once.
+func sortedKeys[V any](a, b map[string]V) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}

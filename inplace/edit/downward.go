@@ -1,0 +1,118 @@
+package edit
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// downward is one place at which the pod reads a field of itself through the downward API.
+type downward struct {
+	path string
+	// reader is who reads it, for a message.
+	reader string
+	field  *corev1.ObjectFieldSelector
+}
+
+// downwardReasons says which changed labels and annotations the pod itself reads. In environment variables the old values would
+// stay, and pod-template-hash changes with every move; volumes are refreshed by the kubelet, hash included.
+func downwardReasons(spec corev1.PodSpec, labels, annotations []string) inplace.Reasons {
+	labelsOfEnv := append(slices.Clone(labels), inplace.LabelTemplateHash)
+	slices.Sort(labelsOfEnv)
+	var reasons inplace.Reasons
+	for _, env := range downwardEnv(spec) {
+		reasons = reasons.And(env.reasons(labelsOfEnv, annotations)...)
+	}
+	for _, volume := range downwardVolumes(spec) {
+		reasons = reasons.And(volume.reasons(labels, annotations)...)
+	}
+	return reasons
+}
+
+func (d downward) reasons(labels, annotations []string) inplace.Reasons {
+	var reasons inplace.Reasons
+	for _, key := range reads(d.field, "metadata.labels", labels) {
+		reasons = reasons.And(d.reason("label", key))
+	}
+	for _, key := range reads(d.field, "metadata.annotations", annotations) {
+		reasons = reasons.And(d.reason("annotation", key))
+	}
+	return reasons
+}
+
+func (d downward) reason(kind, key string) inplace.Reason {
+	message := fmt.Sprintf("%s %s is read by %s through the downward API", kind, key, d.reader)
+	return inplace.Reason{Code: inplace.CodeDownwardAPI, Path: d.path, Message: message}
+}
+
+// reads returns those of the sorted keys that the selector reads in the labels or annotations, as far as reasons are kept: one of them,
+// or all. The syntax is that of k8s.io/kubernetes/pkg/fieldpath.
+func reads(selector *corev1.ObjectFieldSelector, field string, keys []string) []string {
+	if selector == nil {
+		return nil
+	}
+	subscript, found := strings.CutPrefix(selector.FieldPath, field)
+	key := strings.TrimSuffix(strings.TrimPrefix(subscript, "['"), "']")
+	switch {
+	case found && subscript == "":
+		return keys[:min(len(keys), inplace.MostReasons)]
+	case found && subscript == "['"+key+"']" && has(keys, key):
+		return []string{key}
+	}
+	return nil
+}
+
+// downwardEnv finds the fields read by environment variables, of init containers too: what they did with it stays done.
+func downwardEnv(spec corev1.PodSpec) []downward {
+	return slices.Concat(
+		containersEnv("container", "/spec/containers/", spec.Containers),
+		containersEnv("init container", "/spec/initContainers/", spec.InitContainers))
+}
+
+func containersEnv(kind, path string, containers []corev1.Container) []downward {
+	var all []downward
+	for i, container := range containers {
+		for j, env := range container.Env {
+			if env.ValueFrom != nil {
+				all = append(all, downward{
+					path:   path + strconv.Itoa(i) + "/env/" + strconv.Itoa(j),
+					reader: kind + " " + container.Name,
+					field:  env.ValueFrom.FieldRef,
+				})
+			}
+		}
+	}
+	return all
+}
+
+// downwardVolumes finds the fields shown by downward API volumes, projected ones too.
+func downwardVolumes(spec corev1.PodSpec) []downward {
+	var all []downward
+	for i, volume := range spec.Volumes {
+		for _, item := range downwardItems(volume) {
+			all = append(all, downward{path: "/spec/volumes/" + strconv.Itoa(i), reader: "volume " + volume.Name, field: item.FieldRef})
+		}
+	}
+	return all
+}
+
+func downwardItems(volume corev1.Volume) []corev1.DownwardAPIVolumeFile {
+	var items []corev1.DownwardAPIVolumeFile
+	if volume.DownwardAPI != nil {
+		items = append(items, volume.DownwardAPI.Items...)
+	}
+	if volume.Projected == nil {
+		return items
+	}
+	for _, source := range volume.Projected.Sources {
+		if source.DownwardAPI != nil {
+			items = append(items, source.DownwardAPI.Items...)
+		}
+	}
+	return items
+}

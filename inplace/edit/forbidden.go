@@ -1,0 +1,171 @@
+package edit
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/patches"
+)
+
+// listReasons says what happened to the containers if they are not the same ones in the same order. Natively a new order is
+// a new revision, and a live pod's containers keep theirs.
+func listReasons(from, to []string) inplace.Reasons {
+	if slices.Equal(from, to) {
+		return nil
+	}
+	reasons := onlyIn(to, from, "added").And(onlyIn(from, to, "removed")...)
+	if len(reasons) == 0 {
+		reasons = inplace.Reasons{containersReason("containers reordered")}
+	}
+	return reasons
+}
+
+// onlyIn says of the containers that only one side has what happened to them.
+func onlyIn(these, others []string, what string) inplace.Reasons {
+	known := map[string]bool{}
+	for _, name := range others {
+		known[name] = true
+	}
+	var reasons inplace.Reasons
+	for _, name := range these {
+		if !known[name] && !reasons.Full() {
+			reasons = reasons.And(containersReason("container " + name + " " + what))
+		}
+	}
+	return reasons
+}
+
+func containersReason(message string) inplace.Reason {
+	return inplace.Reason{Code: inplace.CodeContainers, Path: "/spec/containers", Message: message}
+}
+
+// fieldReason puts a difference that cannot be made in place into words; spec is the new one.
+func fieldReason(d difference, spec corev1.PodSpec) inplace.Reason {
+	path := short(d.pointer())
+	reason := inplace.Reason{Code: inplace.CodeTemplateField, Path: path, Message: path + " " + d.verb()}
+	switch {
+	case len(d.path) == 3 && d.path[1] == "annotations":
+		reason.Code = inplace.CodeAnnotation
+		reason.Message = fmt.Sprintf("annotation %s %s", d.path[2], d.verb())
+	case len(d.path) == 4 && d.path[1] == "containers" && d.path[3] == "image":
+		reason.Code = inplace.CodeImage
+		reason.Message = path + " is or was empty"
+	case len(d.path) == 4 && d.path[1] == "initContainers" && d.path[3] == "image":
+		reason.Code = inplace.CodeInitContainer
+		reason.Message = initImageMessage(spec.InitContainers, d.path[2])
+	}
+	return reason
+}
+
+// longestPath is several times that of the fields there are. Keys of maps may be as long as the template.
+const longestPath = 512
+
+func short(path string) string {
+	if len(path) <= longestPath {
+		return path
+	}
+	return strings.ToValidUTF8(path[:longestPath], "") + "..."
+}
+
+func initImageMessage(containers []corev1.Container, index string) string {
+	i, err := strconv.Atoi(index)
+	if err != nil || i >= len(containers) {
+		return "an init container changed"
+	}
+	container := containers[i]
+	if policy := container.RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
+		return fmt.Sprintf("image of sidecar %s changed, which is not done in place yet", container.Name)
+	}
+	return fmt.Sprintf("image of init container %s changed, which would never run in a live pod", container.Name)
+}
+
+// podReasons says why pods of the template cannot take a change that other pods could.
+func podReasons(spec corev1.PodSpec, change Change) inplace.Reasons {
+	restarts, labels, annotations := change.restarting(), keysOf(change.Labels), keysOf(change.Annotations)
+	slices.Sort(restarts)
+	var reasons inplace.Reasons
+	for i, container := range spec.Containers {
+		if has(restarts, container.Name) {
+			reasons = reasons.And(restartReasons(container, patches.Pointer("spec", "containers", strconv.Itoa(i)))...)
+		}
+	}
+	reasons = reasons.And(downwardReasons(spec, labels, annotations)...)
+	return reasons.And(schedulingReasons(spec, labels)...)
+}
+
+// has tells whether the sorted keys have that one.
+func has(keys []string, key string) bool {
+	_, found := slices.BinarySearch(keys, key)
+	return found
+}
+
+// restartReasons says why a container must not be restarted inside its pod.
+func restartReasons(container corev1.Container, path string) inplace.Reasons {
+	var reasons inplace.Reasons
+	if container.StartupProbe != nil && container.ReadinessProbe == nil {
+		// kubernetes#141155: kubelets 1.35 and 1.36 report it ready before its startup probe has succeeded.
+		reasons = append(reasons, inplace.Reason{Code: inplace.CodeStartupProbe, Path: path + "/startupProbe",
+			Message: fmt.Sprintf("container %s has a startup probe but no readiness probe", container.Name)})
+	}
+	if policy := container.RestartPolicy; policy != nil && *policy != corev1.ContainerRestartPolicyAlways {
+		reasons = append(reasons, inplace.Reason{Code: inplace.CodeRestartPolicy, Path: path + "/restartPolicy",
+			Message: fmt.Sprintf("container %s has restart policy %s", container.Name, *policy)})
+	}
+	if len(container.RestartPolicyRules) > 0 {
+		reasons = append(reasons, inplace.Reason{Code: inplace.CodeRestartPolicy, Path: path + "/restartPolicyRules",
+			Message: fmt.Sprintf("container %s has restart rules", container.Name)})
+	}
+	return reasons
+}
+
+// schedulingReasons says by which changed labels the pod was placed: the API server wrote their old values into the live
+// pod's selectors. (pod-template-hash among them does no harm: pods that move together keep the places they were given.)
+func schedulingReasons(spec corev1.PodSpec, labels []string) inplace.Reasons {
+	var reasons inplace.Reasons
+	for _, placement := range placements(spec) {
+		for _, key := range placement.labelKeys {
+			if has(labels, key) {
+				message := fmt.Sprintf("label %s decides where the pod is placed", key)
+				reasons = reasons.And(inplace.Reason{Code: inplace.CodeSchedulingLabel, Path: placement.path, Message: message})
+			}
+		}
+	}
+	return reasons
+}
+
+// placement is a rule of the template that places the pod by the values of its own labels.
+type placement struct {
+	path      string
+	labelKeys []string
+}
+
+func placements(spec corev1.PodSpec) []placement {
+	var all []placement
+	for i, constraint := range spec.TopologySpreadConstraints {
+		all = append(all, placement{patches.Pointer("spec", "topologySpreadConstraints", strconv.Itoa(i)), constraint.MatchLabelKeys})
+	}
+	if spec.Affinity == nil {
+		return all
+	}
+	if with := spec.Affinity.PodAffinity; with != nil {
+		all = append(all, termPlacements("podAffinity", with.RequiredDuringSchedulingIgnoredDuringExecution)...)
+	}
+	if apart := spec.Affinity.PodAntiAffinity; apart != nil {
+		all = append(all, termPlacements("podAntiAffinity", apart.RequiredDuringSchedulingIgnoredDuringExecution)...)
+	}
+	return all
+}
+
+func termPlacements(field string, terms []corev1.PodAffinityTerm) []placement {
+	var all []placement
+	for i, term := range terms {
+		path := patches.Pointer("spec", "affinity", field, "requiredDuringSchedulingIgnoredDuringExecution", strconv.Itoa(i))
+		all = append(all, placement{path, slices.Concat(term.MatchLabelKeys, term.MismatchLabelKeys)})
+	}
+	return all
+}

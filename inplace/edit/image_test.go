@@ -1,0 +1,38 @@
+package edit
+
+import (
+	"testing"
+
+	"github.com/stayput/stayput/inplace/internal/sample"
+)
+
+func TestSameImage(t *testing.T) {
+	cases := []struct {
+		a, b string
+		want bool
+	}{
+		{"nginx", "docker.io/library/nginx:latest", true},
+		{"nginx:1", "docker.io/library/nginx:1", true},
+		{"docker.io/nginx:1", "nginx:1", true},
+		{"index.docker.io/nginx:1", "docker.io/library/nginx:1", true},
+		{"index.docker.io/a/b", "a/b:latest", true},
+		{"a/b:1", "docker.io/a/b:1", true},
+		{"localhost/b:1", "localhost/b:1", true},
+		{"localhost:5000/b", "localhost:5000/b:latest", true},
+		{"HOST/b", "HOST/b:latest", true},
+		{"r.io/b@sha256:1", "r.io/b@sha256:1", true},
+		{"nginx:1" + sample.Digests[0], "docker.io/library/nginx" + sample.Digests[0], true},
+		{"r.io/b:1" + sample.Digests[0], "r.io/b:2" + sample.Digests[0], true},
+		{"nginx:1" + sample.Digests[0], "docker.io/library/nginx" + sample.Digests[1], false},
+		{"nginx:1" + sample.Digests[0], "nginx:1", false},
+		{"HOST/b", "docker.io/HOST/b", false},
+		{"nginx:1", "nginx:2", false},
+		{"r.io/b", "b", false},
+		{"", "", false},
+	}
+	for _, c := range cases {
+		if got := SameImage(c.a, c.b); got != c.want {
+			t.Errorf("sameImage(%q, %q) is %v", c.a, c.b, got)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package edit
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Differing is what makes the pod's containers like those of the template that have the same names.
+func Differing(pod *corev1.Pod, template []corev1.Container) []ContainerChange {
+	var changes []ContainerChange
+	for _, want := range template {
+		for _, have := range pod.Spec.Containers {
+			if change := becoming(have, want); have.Name == want.Name && change.Left() {
+				changes = append(changes, change)
+			}
+		}
+	}
+	return changes
+}
+
+// becoming is what changes of a container that becomes like another.
+func becoming(have, want corev1.Container) ContainerChange {
+	change := ContainerChange{Container: have.Name}
+	if have.Image != want.Image {
+		change.Image = ImageChange{From: have.Image, To: want.Image}
+	}
+	return change
+}

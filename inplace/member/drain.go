@@ -1,0 +1,42 @@
+package member
+
+import (
+	"time"
+
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// Drainage is how far a pod whose turn it is has come in its drain; zero for others.
+type Drainage struct {
+	// Over: it may be patched now so that containers restart. This is later than when it stopped to be Ready, which is when it counts as missing.
+	Over bool
+	// Soon: not yet, but perhaps within a beat.
+	Soon bool
+	// Left is when to look again although nothing changes.
+	Left time.Duration
+}
+
+// Drainage of the pod, whatever the kind of its workload.
+func (t Turns) Drainage(s *State, endpoints serving.Endpoints, drain time.Duration, now time.Time) Drainage {
+	if !t[s] {
+		return Drainage{}
+	}
+	endpoint := endpoints[s.Pod.UID]
+	over, left := endpoint.Drained(s.Pod, drain, s.servesOn(), now)
+	return Drainage{Over: over, Soon: !over && (left <= steps.Beat || endpoint.OutSince.IsZero()), Left: left}
+}
+
+// servesOn is how long the containers that the pod is to be patched for go on serving after that: what their preStop hooks sleep, as far as
+// the grace period lets them. One without such a hook may be told to stop at once, and so may a pod that is given back.
+func (s *State) servesOn() time.Duration {
+	if s.Goes || !s.Restarts() {
+		return 0
+	}
+	shortest := readiness.GracePeriod(s.Pod)
+	for change := range s.Needs.Restarting() {
+		shortest = min(shortest, readiness.Sleeps(s.Pod, change.Container))
+	}
+	return shortest
+}

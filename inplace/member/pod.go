@@ -1,0 +1,29 @@
+package member
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// Restarts tells whether containers of the pod have yet to restart.
+func (s *State) Restarts() bool { return s.Needs.Restarts() }
+
+// ToRestart tells whether that is for this update to do: a borrowed pod is given back as it is.
+func (s *State) ToRestart() bool { return s.Restarts() && !s.Borrowed }
+
+// Ready tells whether the pod serves, even if not yet for minReadySeconds.
+func (s *State) Ready() bool { return conditions.IsTrue(s.Pod, corev1.PodReady) }
+
+// Youth is how long a newborn pod is left to start.
+const Youth = 10 * time.Second
+
+// Starting tells whether the pod was born too recently to be taken for one that does not serve anyway; for how much longer. Its
+// kubelet could report it Ready before it knows that the gate is closed, and then take it down beyond all budgets.
+func (s *State) Starting(now time.Time) (bool, time.Duration) {
+	grown, wait := times.Since(s.Pod.CreationTimestamp.Time, Youth, now)
+	return !grown && !s.Ready(), wait
+}

@@ -1,0 +1,59 @@
+package member
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+func (s *State) Annotated(why string, entries ...[2]string) steps.PatchPod {
+	return steps.PatchPod{Pod: s.Pod, Operations: patches.Guarded(s.Pod, patches.SetEntries("annotations", s.Pod.Annotations, entries...)...), Why: why}
+}
+
+// State is a live pod, and what an update needs of it, whatever the kind of its workload.
+type State struct {
+	Pod  *corev1.Pod
+	Move readiness.Move
+	Origin
+	// Needs is what is left to do until it is one of the target.
+	Needs edit.Change
+	// Back is what makes it again what its identity says; nothing unless it is half-way.
+	Back edit.Change
+	// Rewritten are its containers with images that neither their template nor our patches have given them: admission has changed those.
+	Rewritten []edit.ContainerChange
+	// Available as natively (Ready for minReadySeconds), neither being drained nor still what it was before a patch, and not for a moment only.
+	Available bool
+	// Comes is when it will be available if that is only a matter of time; 0 if it is not, or is already.
+	Comes time.Duration
+	// Arrived: its containers have followed the last patch.
+	Arrived bool
+	// Unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (ready.go), a gate
+	// that opens would have the pod Ready for as long as the node is away.
+	Unheard bool
+	// Borrowed: it exists only while others are updated. goes: it is given back.
+	Borrowed, Goes bool
+}
+
+// StateOf looks at a pod of that origin.
+func StateOf(d *steps.Draft, pod *corev1.Pod, from Origin, target rehearsal.Rehearsed, ahead readiness.Ahead, minReadySeconds int32, now time.Time) State {
+	s := State{Pod: pod, Move: readiness.MoveOf(pod), Origin: from, Borrowed: pod.Annotations[inplace.AnnotationBorrowed] != "", Goes: readiness.Goes(pod)}
+	s.Back = s.Move.WayBack(pod)
+	s.Needs, s.Rewritten = s.stillNeeds(target.Containers), s.rewrites()
+	arrived, wait := s.Move.Arrived(pod, now)
+	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
+	lasting, longer := ahead.Lasting(pod, now)
+	s.Arrived, s.Available = arrived, available && arrived && lasting && !readiness.Closed(pod)
+	d.Again(times.Sooner(wait, times.Sooner(later, longer)))
+	if arrived && !readiness.Closed(pod) {
+		s.Comes = max(later, longer)
+	}
+	return s
+}

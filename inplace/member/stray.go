@@ -1,0 +1,45 @@
+package member
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// A puller is a pod that does nothing. The images it is there for are its volumes, so that the kubelet pulls them before it
+// starts, keeps them from garbage collection as long as it runs, and never runs any of them.
+
+// IsPuller tells whether the pod was made to have its node pull images, as far as its label says.
+func IsPuller(pod *corev1.Pod) bool { return pod.Labels[inplace.LabelPuller] != "" }
+
+// MayStray tells whether something is left to do for the pod if its workload goes without it, as with `kubectl delete --cascade=orphan`:
+// the leader keeps it out of service, or made it only to pull images.
+func MayStray(pod *corev1.Pod) bool {
+	return readiness.Live(pod) && readiness.Closed(pod) || pod.DeletionTimestamp == nil && isOwnPuller(pod)
+}
+
+// Stray is what becomes of such a pod when it belongs to no workload any more, if that may be now: a puller goes, and any other serves again,
+// also one that was to be given back, since nobody takes it. If it is only a matter of time, of how much.
+func Stray(pod *corev1.Pod, now time.Time) (step steps.Step, may bool, wait time.Duration) {
+	if isOwnPuller(pod) {
+		return steps.DeletePuller{Pod: pod, Why: "its workload is gone"}, true, 0
+	}
+	return reopen(pod, now)
+}
+
+// isOwnPuller: nobody made it from a template that has our label.
+func isOwnPuller(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return IsPuller(pod) && (owner == nil || owner.Kind == "Deployment" || owner.Kind == "ControllerRevision")
+}
+
+// Leaves: the mode does not manage the workload, and nothing of ours is left but perhaps on its revisions.
+func Leaves(m inplace.Mode, pullers []*corev1.Pod, recorded string, pods []*corev1.Pod) bool {
+	return !m.Manages() && len(pullers) == 0 && recorded == "" && !slices.ContainsFunc(pods, readiness.Touched)
+}

@@ -1,0 +1,93 @@
+package member
+
+import (
+	"fmt"
+
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// A pod becomes one of the target by writes in a fixed order: each is made when the containers have followed the one before, and the last
+// brings the identity. In between the pod is half-way (halfway.go). No list is kept anywhere: what is left to write follows from what the
+// pod still needs.
+
+// Write is one of them.
+type Write struct {
+	// Does is the part of what the pod needs that it brings.
+	Does edit.Change
+	Ends outcome
+}
+
+// outcome is where a write leaves the pod.
+type outcome int
+
+const (
+	EndsMoved   outcome = iota // one of the target: it was the last write
+	EndsHalfway                // with another to follow
+	EndsBack                   // what its identity has said all the time
+)
+
+// Describe says what it does to a pod of one revision that another asks for.
+func (w Write) Describe(from, to string) string {
+	switch w.Ends {
+	case EndsBack:
+		return fmt.Sprintf("back to %s, %s", to, w.Does)
+	case EndsHalfway:
+		return fmt.Sprintf("restart before the move from %s to %s, %s", from, to, w.Does)
+	case EndsMoved:
+	}
+	return fmt.Sprintf("move from %s to %s, %s", from, to, w.Does)
+}
+
+// Writes are those left to make, of which there is one at least.
+func (s *State) Writes() []Write {
+	switch {
+	case s.OfTarget:
+		return []Write{{s.Needs, EndsBack}}
+	case s.Needs.Restarts() && !readiness.Gated(s.Pod):
+		return s.inTwo()
+	}
+	return []Write{{s.Needs, EndsMoved}}
+}
+
+// inTwo has containers restart first. A pod without a gate cannot be taken out of service for it: with the identity it would be counted as
+// updated while its old containers serve. What goes along with them depends on what the identity is: see halfway.go.
+func (s *State) inTwo() []Write {
+	if s.ByLabel {
+		return []Write{{s.Needs, EndsHalfway}, {edit.Change{}, EndsMoved}}
+	}
+	return []Write{{s.Needs.OfContainers(), EndsHalfway}, {s.Needs.OfMetadata(), EndsMoved}}
+}
+
+// NextWrite is the first of them.
+func (s *State) NextWrite() Write { return s.Writes()[0] }
+
+// Light tells whether the next write may be made while the pod serves: nothing restarts by it, and what the last one asked for has come.
+func (s *State) Light() bool {
+	return !s.NextWrite().Does.Restarts() && (!s.IsHalfway() || s.Arrived)
+}
+
+// Drains tells whether the pod is taken out of service before the next write: containers restart by it, and there is a gate to close.
+func (s *State) Drains() bool { return s.NextWrite().Does.Restarts() && readiness.Gated(s.Pod) }
+
+// Patch makes the write, with the mark and the identity that go with it.
+func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jsonpatch.Operation, why string) steps.PatchPod {
+	marked, operations := s.marked(mark)
+	operations = append(operations, w.Does.PodOperations(marked)...)
+	operations = append(operations, identity...)
+	return steps.PatchPod{Pod: s.Pod, Moves: w.Ends == EndsMoved, Drained: drained, ServesOn: s.servesOn(), Operations: patches.Guarded(s.Pod, operations...), Why: why}
+}
+
+// marked returns the pod with the mark, and the operations that put it there.
+func (s *State) marked(mark readiness.Move) (*corev1.Pod, []jsonpatch.Operation) {
+	pod := s.Pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationMove, mark.String())
+	return pod, patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, mark.String()})
+}

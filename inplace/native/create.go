@@ -1,0 +1,110 @@
+package native
+
+import (
+	"cmp"
+	"encoding/json"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// NewReplicaSet is the target as the native controller would create it, without replicas: getNewReplicaSet in
+// pkg/controller/deployment/sync.go.
+func NewReplicaSet(d *apps.Deployment, existing []*apps.ReplicaSet) (steps.CreateReplicaSet, *inplace.Reason) {
+	template := d.Spec.Template
+	typed := template.Typed()
+	if reason := cmp.Or(template.Flawed(), lossless(template, typed)); reason != nil {
+		return steps.CreateReplicaSet{}, reason
+	}
+	if d.Spec.Selector == nil {
+		return steps.CreateReplicaSet{}, &inplace.Reason{Code: inplace.CodeCannotCreate, Path: "/spec/selector", Message: "the Deployment has no selector"}
+	}
+	hash := apps.TemplateHash(typed, d.Status.CollisionCount)
+	name := replicaSetName(d.Name, hash)
+	for _, rs := range existing {
+		if rs.Name == name {
+			return steps.CreateReplicaSet{}, &inplace.Reason{Code: inplace.CodeCannotCreate, Message: "ReplicaSet " + name + " exists with another template"}
+		}
+	}
+	typed.Labels = WithHash(typed.Labels, hash)
+	selector := d.Spec.Selector.DeepCopy()
+	selector.MatchLabels = WithHash(selector.MatchLabels, hash)
+	none := int32(0)
+	object, err := json.Marshal(appsv1.ReplicaSet{
+		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "ReplicaSet"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: d.Namespace, Labels: typed.Labels, Annotations: newAnnotations(d, existing),
+			OwnerReferences: []metav1.OwnerReference{*apps.ControllerRef(d, "Deployment")},
+		},
+		Spec: appsv1.ReplicaSetSpec{Replicas: &none, MinReadySeconds: d.Spec.MinReadySeconds, Selector: selector, Template: typed},
+	})
+	if err != nil {
+		return steps.CreateReplicaSet{}, &inplace.Reason{Code: inplace.CodeCannotCreate, Message: err.Error()}
+	}
+	return steps.CreateReplicaSet{Name: name, Object: object}, nil
+}
+
+// lossless finds out whether our types know every field of the template. One they do not know would be lost in the target,
+// and the native controller would not take it for its own.
+func lossless(template apps.Template, typed corev1.PodTemplateSpec) *inplace.Reason {
+	raw, err := json.Marshal(typed)
+	if err != nil {
+		return &inplace.Reason{Code: inplace.CodeCannotCreate, Message: err.Error()}
+	}
+	if known, err := apps.ParseTemplate(raw); err != nil || !apps.SameTemplate(known, template) {
+		return &inplace.Reason{Code: inplace.CodeCannotCreate, Path: "/spec/template", Message: "the template has fields newer than Stayput"}
+	}
+	return nil
+}
+
+// replicaSetName is generateReplicaSetName in pkg/controller/deployment/sync.go.
+func replicaSetName(deployment, hash string) string {
+	longest := validation.DNS1123SubdomainMaxLength - len("-") - len(hash)
+	return deployment[:min(len(deployment), longest)] + "-" + hash
+}
+
+// notCopied are the annotations of a Deployment that its ReplicaSets do not get; annotationsToSkip in
+// pkg/controller/deployment/util/deployment_util.go.
+var notCopied = map[string]bool{
+	corev1.LastAppliedConfigAnnotation: true, inplace.AnnotationRevision: true, inplace.AnnotationRevision + "-history": true,
+	inplace.AnnotationDesired: true, inplace.AnnotationMax: true, appsv1.DeprecatedRollbackTo: true,
+}
+
+// newAnnotations is SetNewReplicaSetAnnotations for a ReplicaSet that does not exist yet.
+func newAnnotations(d *apps.Deployment, existing []*apps.ReplicaSet) map[string]string {
+	latest := int64(0)
+	for _, rs := range existing {
+		if revision, err := strconv.ParseInt(rs.Annotations[inplace.AnnotationRevision], 10, 64); err == nil {
+			latest = max(latest, revision)
+		}
+	}
+	annotations := map[string]string{
+		inplace.AnnotationRevision: strconv.FormatInt(latest+1, 10),
+		inplace.AnnotationDesired:  strconv.Itoa(int(apps.Desired(d))),
+		inplace.AnnotationMax:      strconv.Itoa(int(apps.Desired(d) + d.MaxSurge())),
+	}
+	for key, value := range d.Annotations {
+		if !notCopied[key] {
+			annotations[key] = value
+		}
+	}
+	return annotations
+}
+
+// WithHash returns a copy of the labels with the hash of the template.
+func WithHash(labels map[string]string, hash string) map[string]string {
+	copied := map[string]string{inplace.LabelTemplateHash: hash}
+	for key, value := range labels {
+		if key != inplace.LabelTemplateHash {
+			copied[key] = value
+		}
+	}
+	return copied
+}

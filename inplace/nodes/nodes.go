@@ -1,0 +1,40 @@
+package nodes
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	versions "k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/stayput/stayput/inplace/conditions"
+)
+
+// NodeReadiness is the status of the node's condition Ready; Unknown also as long as nobody has said.
+func NodeReadiness(node *corev1.Node) corev1.ConditionStatus {
+	ready := conditions.First(node.Status.Conditions, func(c *corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if ready == nil {
+		return corev1.ConditionUnknown
+	}
+	return ready.Status
+}
+
+// Unheard tells whether nobody hears of the node's kubelet; of one that is not known, nobody can say.
+func Unheard(node *corev1.Node) bool { return node != nil && Silent(node) }
+
+// OlderThan counts what does not parse as older than anything.
+func OlderThan(least *versions.Version, number string) bool {
+	version, err := versions.ParseGeneric(number)
+	return err != nil || version.LessThan(least)
+}
+
+func NodeReady(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionTrue }
+
+// Silent tells whether nobody hears of the node's kubelet, so that nobody would act on what its pods become. One that says it is not
+// Ready does, and what is wrong may be just what an update mends.
+func Silent(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionUnknown }
+
+func ByName(nodes []*corev1.Node) map[string]*corev1.Node {
+	named := map[string]*corev1.Node{}
+	for _, node := range nodes {
+		named[node.Name] = node
+	}
+	return named
+}

@@ -1,0 +1,71 @@
+package prepull
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	versions "k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/stayput/stayput/inplace/nodes"
+)
+
+// Image volumes are on by default from Kubernetes 1.35 (ImageVolume in pkg/features/kube_features.go); these runtimes mount
+// them.
+var (
+	mountingKubelet  = versions.MustParseGeneric("1.35")
+	mountingRuntimes = map[string]*versions.Version{"containerd": versions.MustParseGeneric("2.1"), "cri-o": versions.MustParseGeneric("1.31")}
+)
+
+// cannotMount is why pods on the node cannot have images for volumes; empty if they can.
+func cannotMount(node *corev1.Node) string {
+	info := node.Status.NodeInfo
+	if info.OperatingSystem == string(corev1.Windows) {
+		return "Windows"
+	}
+	if nodes.OlderThan(mountingKubelet, info.KubeletVersion) {
+		return fmt.Sprintf("kubelet %q is not %s or newer", info.KubeletVersion, mountingKubelet)
+	}
+	name, number, _ := strings.Cut(info.ContainerRuntimeVersion, "://")
+	least, known := mountingRuntimes[name]
+	if !known || nodes.OlderThan(least, number) {
+		return fmt.Sprintf("container runtime %q is neither containerd 2.1 nor cri-o 1.31 or newer", info.ContainerRuntimeVersion)
+	}
+	return ""
+}
+
+// room is how many more pullers the quotas admit if the reserve is left, and the words for it. Quotas that count other things
+// than pods speak for themselves when they refuse.
+func (p *PrePull) room() (int, string) {
+	room, why := math.MaxInt, ""
+	for _, quota := range p.Quotas {
+		for _, counted := range []corev1.ResourceName{corev1.ResourcePods, "count/pods"} {
+			hard, limited := quota.Status.Hard[counted]
+			if !limited || !countsPullers(quota) {
+				continue
+			}
+			used := quota.Status.Used[counted]
+			if left := max(0, int(hard.Value()-used.Value())-p.Reserve); left < room {
+				room, why = left, fmt.Sprintf("ResourceQuota %s has no room for more pods: %s of %s are used", quota.Name, used.String(), hard.String())
+			}
+		}
+	}
+	return room, why
+}
+
+// countsPullers tells whether the quota's scopes take in a pod that has requests, no deadline and no priority of its own.
+func countsPullers(quota corev1.ResourceQuota) bool {
+	scopes := quota.Spec.Scopes
+	if quota.Spec.ScopeSelector != nil {
+		for _, expression := range quota.Spec.ScopeSelector.MatchExpressions {
+			scopes = append(scopes[:len(scopes):len(scopes)], expression.ScopeName)
+		}
+	}
+	for _, scope := range scopes {
+		if scope != corev1.ResourceQuotaScopeNotBestEffort && scope != corev1.ResourceQuotaScopeNotTerminating {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,71 @@
+package readiness
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// A pod that has restarted can be Ready for a moment and not be so in the next, with nothing wrong in it. A sync of its kubelet that began before
+// the readiness probe had answered says so after it: between UpdatePodStatus, which has the probe asked, and SetPodStatus, which writes what was
+// known before (pkg/kubelet/prober/prober_manager.go, pkg/kubelet/kubelet.go). And the Failure with which every probe begins may be heard of after
+// the Success (results.Manager in doProbe, pkg/kubelet/prober/worker.go). As long as the kubelet itself said Ready a second or two later, nobody
+// saw it. So a Ready that is ahead of its kubelet, and one that startup probes may take back, count only when they have lasted: the next pod
+// would be taken out of service while this one is, too.
+
+// Lasts is how long a Ready that is ahead of its kubelet must be seen: several times what is between two writes of a kubelet.
+const Lasts = 250 * time.Millisecond
+
+// Ahead is since when the caller has seen pods Ready that are ahead of their kubelets, by UID.
+type Ahead map[types.UID]time.Time
+
+// Next is what the caller has seen now, and when it saw it first.
+func (a Ahead) Next(pods []*corev1.Pod, now time.Time) Ahead {
+	next := Ahead{}
+	for _, pod := range pods {
+		if since, known := a[pod.UID]; IsAhead(pod) && known {
+			next[pod.UID] = since
+		} else if IsAhead(pod) {
+			next[pod.UID] = now
+		}
+	}
+	return next
+}
+
+// IsAhead tells whether the API server says that the pod is Ready before its kubelet does.
+func IsAhead(pod *corev1.Pod) bool {
+	return conditions.IsTrue(pod, corev1.PodReady) && conditions.Condition(pod, corev1.PodReady).Message == MessageAhead
+}
+
+// Lasting tells whether it may be built upon that the pod is Ready; if not, when. Who has not seen it come goes by its time, which has
+// no fractions.
+func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+	if proved, wait := provedStarted(pod, now); !proved || !IsAhead(pod) {
+		return proved, wait
+	}
+	first, seen := a[pod.UID]
+	if at := conditions.Condition(pod, corev1.PodReady).LastTransitionTime.Add(time.Second); !seen || at.Before(first) {
+		first = at
+	}
+	return times.Since(first, Lasts, now)
+}
+
+// provedStarted tells whether no container can still be ready only for want of an answer of its startup probe: see tooEarly.
+func provedStarted(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+	if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.StartupProbe != nil }) || !tooEarly(pod) {
+		return true, 0
+	}
+	all, wait := true, time.Duration(0)
+	for _, c := range pod.Spec.Containers {
+		if status := ContainerStatus(pod, c.Name); c.StartupProbe != nil && status.RestartCount > 0 && status.State.Running != nil {
+			one, left := times.Since(status.State.Running.StartedAt.Time, startupKnown(c), now)
+			all, wait = all && one, max(wait, left)
+		}
+	}
+	return all, wait
+}

@@ -1,0 +1,133 @@
+package readiness
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+const (
+	// stableRetag is how long a restarted container must run if its image has the same digest as before.
+	stableRetag = 3 * time.Second
+	// KillMargin is added to the pod's grace period until a container must have been killed if it is ever to be.
+	KillMargin = 10 * time.Second
+)
+
+// evidenceOf is what to note of the container before the change, by which it is told later that it has restarted for it. Sent: it is on its
+// way elsewhere.
+func evidenceOf(c edit.ContainerChange, status corev1.ContainerStatus, sent bool, now time.Time) MovedContainer {
+	return MovedContainer{Image: c.Image.To, ImageID: status.ImageID, ContainerID: status.ContainerID, At: metav1.NewTime(now.Truncate(time.Second)),
+		Unsure: sent || status.ImageID == ""}
+}
+
+// Observed tells whether the kubelet has started to act on the patch; unknown counts as not.
+func (m Move) Observed(pod *corev1.Pod) bool {
+	return pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration >= m.Generation
+}
+
+// Followed tells whether no patched container can be the one that was to stop, if the kubelet has started to act on the patch. Each one
+// counts, and no other: an earlier patch may be why one is new, and a neighbour that fails says nothing of those that were patched.
+func (m Move) Followed(pod *corev1.Pod) bool {
+	for name, before := range m.Containers {
+		if status := ContainerStatus(pod, name); status.Name == "" || !before.gone(status) {
+			return false
+		}
+	}
+	return len(m.Containers) > 0
+}
+
+// gone: it does not run, or has become unready since the patch, or is certainly another one than before.
+func (c MovedContainer) gone(status corev1.ContainerStatus) bool {
+	return status.State.Running == nil || c.stops(status) || !c.Unsure && c.replaced(status)
+}
+
+// stops: it has become unready since the patch. One with another ID may have failed before its kubelet knew of the patch, and come again as it
+// was.
+func (c MovedContainer) stops(status corev1.ContainerStatus) bool {
+	same := status.ContainerID != "" && status.ContainerID == c.ContainerID
+	return !c.Unready && !status.Ready && (c.Unsure || same)
+}
+
+// Restarted tells whether every patched container is certainly another one than before.
+func (m Move) Restarted(pod *corev1.Pod) bool {
+	for name, before := range m.Containers {
+		if before.Unsure || !before.replaced(ContainerStatus(pod, name)) {
+			return false
+		}
+	}
+	return len(m.Containers) > 0
+}
+
+// replaced asks for another image besides another ID: a container that failed may have come again as it was before its kubelet knew of the
+// patch. Where both images are the same, the runtime tells them apart by name at most; a name that it writes out otherwise is for arrived.
+func (c MovedContainer) replaced(status corev1.ContainerStatus) bool {
+	another := status.ContainerID != "" && status.ContainerID != c.ContainerID
+	return another && (status.ImageID != "" && status.ImageID != c.ImageID || status.Image == c.Image)
+}
+
+// Arrived tells whether every patched container runs its new image; if not, when to look again although nothing changes
+// (0: the pod will).
+func (m Move) Arrived(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+	if pod.Status.ObservedGeneration > 0 && !m.Observed(pod) {
+		return false, 0
+	}
+	all, wait := true, time.Duration(0)
+	for name := range m.Containers {
+		one, later := m.containerArrived(pod, name, now)
+		all, wait = all && one, times.Sooner(wait, later)
+	}
+	return all, wait
+}
+
+func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (bool, time.Duration) {
+	before, status := m.Containers[name], ContainerStatus(pod, name)
+	if status.State.Running == nil {
+		return false, 0
+	}
+	named := edit.SameImage(status.Image, before.Image)
+	switch {
+	case before.Unsure && named && m.Observed(pod):
+		return true, 0
+	case before.Unsure:
+		return times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+	case status.ContainerID == "" || status.ContainerID == before.ContainerID:
+		return false, 0
+	case named || status.ImageID != before.ImageID:
+		return true, 0
+	case status.State.Running.StartedAt.Before(&before.At): // by the clocks of two machines
+		return times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+	}
+	return times.Since(status.State.Running.StartedAt.Time, stableRetag, now)
+}
+
+// Pending are the containers that have not arrived where they were sent.
+func (m Move) Pending(pod *corev1.Pod, now time.Time) map[string]MovedContainer {
+	behind := pod.Status.ObservedGeneration > 0 && !m.Observed(pod)
+	pending := map[string]MovedContainer{}
+	for name, before := range m.Containers {
+		if arrived, _ := m.containerArrived(pod, name, now); !arrived || behind {
+			pending[name] = before
+		}
+	}
+	return pending
+}
+
+func ContainerStatus(pod *corev1.Pod, name string) corev1.ContainerStatus {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == name {
+			return status
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
+func GracePeriod(pod *corev1.Pod) time.Duration {
+	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+}

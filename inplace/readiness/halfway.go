@@ -1,0 +1,30 @@
+package readiness
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace/edit"
+)
+
+// WayBack is what makes a pod that is half-way again what its identity says.
+func (m Move) WayBack(pod *corev1.Pod) edit.Change {
+	var before []corev1.Container
+	for _, name := range slices.Sorted(maps.Keys(m.Back)) {
+		before = append(before, corev1.Container{Name: name, Image: m.Back[name]})
+	}
+	return edit.Change{Containers: edit.Differing(pod, before)}
+}
+
+// Leaves is what Back has to say when the change is made without the identity that goes with it: what the pod had under its labels, as far as
+// that has changed by now or changes next.
+func (m Move) Leaves(does edit.Change) map[string]string {
+	back := map[string]string{}
+	for change := range does.NewImages() {
+		back[change.Container] = change.Image.From
+	}
+	maps.Copy(back, m.Back)
+	return back
+}

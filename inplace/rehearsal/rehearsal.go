@@ -1,0 +1,194 @@
+package rehearsal
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+)
+
+// Rehearsal is what was found out about new pods of a revision. Without Refused, Unknown and Pod admission is taken to change nothing.
+type Rehearsal struct {
+	// Target is the UID of the revision; empty if there was no rehearsal.
+	Target types.UID
+	// Pod is what admission makes of one.
+	Pod *corev1.Pod
+	// Refused is why none is created.
+	Refused string
+	// Unknown is why nobody can tell. Then the update is made as if admission changed nothing, unless some pod shows that it does.
+	Unknown string
+	// Claim is one of those that only one node, or one pod, can mount; empty if there is none.
+	Claim string
+}
+
+// Rehearsed is a Rehearsal as far as it is one of the target's, and what it means for pods.
+type Rehearsed struct {
+	Rehearsal
+	// Containers are those of the target's template, with the images that admission gives them.
+	Containers []corev1.Container
+	// own are the names of the containers in the template, init containers too.
+	own map[string]bool
+	// additions are those of Pod.
+	additions map[addition]string
+}
+
+// Of reads the rehearsal for a target with that template, whose containers are decoded already.
+func (r Rehearsal) Of(target types.UID, template apps.Template, containers []corev1.Container) Rehearsed {
+	found := Rehearsed{Containers: containers}
+	if r.Target != target {
+		return found
+	}
+	found.Rehearsal = r
+	if r.Pod != nil {
+		found.read(template.Decoded().Spec)
+	}
+	return found
+}
+
+// read reads what became of the template's spec.
+func (r *Rehearsed) read(spec corev1.PodSpec) {
+	images := map[string]string{}
+	for _, container := range r.Pod.Spec.Containers {
+		images[container.Name] = container.Image
+	}
+	r.Containers = slices.Clone(r.Containers)
+	for i := range r.Containers {
+		r.Containers[i].Image = cmp.Or(images[r.Containers[i].Name], r.Containers[i].Image)
+	}
+	r.own = map[string]bool{}
+	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
+		r.own[container.Name] = true
+	}
+	r.additions = r.added(r.Pod)
+}
+
+// Against is why no pod can become in place what a new one would be; nil if that is not known of all.
+func (r Rehearsed) Against() *inplace.Reason {
+	if r.Refused == "" {
+		return nil
+	}
+	return &inplace.Reason{Code: inplace.CodeNotAdmitted, Message: "no new pod is admitted: " + r.Refused}
+}
+
+// AgainstPod is why this one, of another revision, cannot; nil if it can. What it has had so far does not matter, as it gets what the
+// rehearsed pod has. But where that is not known, an image that is not its template's tells that the next would be changed, too.
+func (r Rehearsed) AgainstPod(pod *corev1.Pod, rewritten []edit.ContainerChange) *inplace.Reason {
+	switch {
+	case r.Pod != nil:
+		return r.injects(pod)
+	case r.Unknown != "" && len(rewritten) > 0:
+		first := rewritten[0]
+		return &inplace.Reason{Code: inplace.CodeRewrittenImage, Message: fmt.Sprintf("container %s of pod %s has image %q although its template says %q, and %s",
+			first.Container, pod.Name, first.Image.From, first.Image.To, r.Unknown)}
+	}
+	return nil
+}
+
+// injects tells what a new pod has besides its template and the running one has not, or the other way round.
+func (r Rehearsed) injects(pod *corev1.Pod) *inplace.Reason {
+	if r.listsTheSame(pod.Spec.Containers, r.Pod.Spec.Containers) && r.listsTheSame(pod.Spec.InitContainers, r.Pod.Spec.InitContainers) {
+		return nil
+	}
+	has := r.added(pod)
+	if maps.Equal(has, r.additions) {
+		return nil
+	}
+	both := maps.Clone(has)
+	maps.Copy(both, r.additions)
+	all := slices.SortedFunc(maps.Keys(both), addition.compare)
+	added := all[slices.IndexFunc(all, func(a addition) bool { return a.in(has) != a.in(r.additions) })]
+	return &inplace.Reason{Code: inplace.CodeInjected, Message: fmt.Sprintf("admission gives new pods %s, and pod %s has %s",
+		added.in(r.additions), pod.Name, added.in(has))}
+}
+
+// addition is something that a pod may have besides its template.
+type addition struct{ kind, name, container string }
+
+// in says whether it is among them, and which image it has there.
+func (a addition) in(additions map[addition]string) string {
+	image, found := additions[a]
+	text := a.kind + " " + a.name
+	if a.container != "" {
+		text += " in container " + a.container
+	}
+	switch {
+	case !found:
+		return "no " + text
+	case image != "":
+		return fmt.Sprintf("%s with image %q", text, image)
+	}
+	return text
+}
+
+func (a addition) compare(b addition) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.container, b.container), cmp.Compare(a.name, b.name))
+}
+
+// added is what admission may have added, as far as it is alike in all pods of a template: containers with their images, and in the
+// template's own containers the names of variables and the places of volumes. Values, and the names of volumes, may be one pod's alone.
+// What the template says is among it, too: it is the same in all pods that are compared.
+func (r Rehearsed) added(pod *corev1.Pod) map[addition]string {
+	found := map[addition]string{}
+	for _, container := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		if !r.own[container.Name] {
+			found[addition{kind: "container", name: container.Name}] = container.Image
+			continue
+		}
+		for _, env := range container.Env {
+			found[addition{"variable", env.Name, container.Name}] = ""
+		}
+		for _, mount := range container.VolumeMounts {
+			found[addition{"volume", mount.MountPath, container.Name}] = ""
+		}
+	}
+	return found
+}
+
+// listsTheSame tells whether what was added is the same and in the same order, as in nearly all pods: that is quickly seen.
+func (r Rehearsed) listsTheSame(a, b []corev1.Container) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !r.addsTheSame(&a[i], &b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// addsTheSame compares two containers by what added tells of them.
+func (r Rehearsed) addsTheSame(a, b *corev1.Container) bool {
+	if a.Name != b.Name || !r.own[a.Name] {
+		return a.Name == b.Name && a.Image == b.Image
+	}
+	return slices.EqualFunc(a.Env, b.Env, func(a, b corev1.EnvVar) bool { return a.Name == b.Name }) &&
+		slices.EqualFunc(a.VolumeMounts, b.VolumeMounts, func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
+}
+
+const Asking = "ask what admission makes of a new pod"
+
+// NewPod is GetPodFromTemplate in pkg/controller/controller_utils.go, of an undecoded template.
+func NewPod(template map[string]any, controller metav1.Object, kind string) json.RawMessage {
+	metadata := map[string]any{
+		"namespace": controller.GetNamespace(), "generateName": controller.GetName() + "-",
+		"ownerReferences": []metav1.OwnerReference{*apps.ControllerRef(controller, kind)},
+	}
+	for _, copied := range []string{"labels", "annotations", "finalizers"} {
+		metadata[copied] = apps.Object(template, "metadata")[copied]
+	}
+	raw, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
+	if err != nil {
+		panic(err) // it was decoded from JSON
+	}
+	return raw
+}

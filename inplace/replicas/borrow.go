@@ -1,0 +1,123 @@
+package replicas
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// Lendable is how many of its replicas may be borrowed. Once its controller knows all its pods, none is that was moved: what is noted of those that
+// somebody else has scaled away would be kept for nobody, and nobody would get a turn.
+func (s *Set) Lendable() int {
+	if !s.Seen() {
+		return max(s.Size(), len(s.Pods))
+	}
+	return len(s.Borrowed()) + len(s.Youngest()) + s.Missing()
+}
+
+// Noted is what may be borrowed: so the note says, or somebody else has added it.
+func (s *Set) Noted() int { return noted(s.Rs) + s.surged() }
+
+// OverNoted: more is noted than is borrowed by now.
+func (s *Set) OverNoted() bool { return s.Noted() > s.Loan }
+
+// Precedes tells whether this pod is deleted before the other, which may go: by what ActivePodsWithRanks compares before the costs.
+func (m *Member) Precedes(other *Member) bool {
+	placed := func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
+	pending := func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending }
+	switch {
+	case placed(m.Pod) != placed(other.Pod):
+		return placed(other.Pod)
+	case pending(m.Pod) != pending(other.Pod):
+		return pending(m.Pod)
+	}
+	return !readiness.Gated(other.Pod) && other.Ready() && !m.Ready() // one with a gate is closed and will not be Ready
+}
+
+// Borrowed are the pods marked: those that go already first, most of all those that may, then those that do not serve.
+func (s *Set) Borrowed() []*Member {
+	var marked []*Member
+	for _, m := range s.Pods {
+		if m.Borrowed {
+			marked = append(marked, m)
+		}
+	}
+	rank := func(m *Member) int {
+		switch {
+		case MayGo(m.Pod) && !m.Available:
+			return 0
+		case MayGo(m.Pod):
+			return 1
+		case m.Goes:
+			return 2
+		case !m.Available:
+			return 3
+		}
+		return 4
+	}
+	slices.SortStableFunc(marked, func(a, b *Member) int { return rank(a) - rank(b) })
+	return marked
+}
+
+// Youngest are its pods that are not marked, and were not moved: those were there before anything was borrowed.
+func (s *Set) Youngest() []*Member {
+	var pods []*Member
+	for _, m := range s.Pods {
+		if !m.Borrowed && m.Pod.Annotations[inplace.AnnotationMove] == "" {
+			pods = append(pods, m)
+		}
+	}
+	slices.SortStableFunc(pods, func(a, b *Member) int { return b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time) })
+	return pods
+}
+
+// Missing is how many pods its controller has yet to create, or cannot.
+func (s *Set) Missing() int { return max(0, s.Size()-len(s.Pods)) }
+
+// Going counts its pods that are given back.
+func (s *Set) Going() int {
+	going := 0
+	for _, m := range s.Pods {
+		if m.Goes {
+			going++
+		}
+	}
+	return going
+}
+
+// Staying is how many of its pods are to be counted: those leaving are on their way to the target, and those given back to their end, once
+// replicas may have been lowered for them.
+func (s *Set) Staying(leaving int) int {
+	return len(s.Pods) - leaving - min(s.Ending(), s.Surplus())
+}
+
+// Ending counts its pods that are given back and for which replicas may have been lowered.
+func (s *Set) Ending() int {
+	return s.count(func(m *Member) bool { return m.Goes && m.mayBeLowered() })
+}
+
+// mayBeLowered: replicas are lowered for a pod that is given back when it is drained, or cannot be.
+func (m *Member) mayBeLowered() bool { return readiness.Closed(m.Pod) || !readiness.Gated(m.Pod) }
+
+// Lend marks the pod as borrowed.
+func (m *Member) Lend() steps.PatchPod {
+	return m.Annotated("borrowed", [2]string{inplace.AnnotationBorrowed, "true"})
+}
+
+// Dismissed makes the pod the first that its controller deletes.
+func (m *Member) Dismissed() steps.PatchPod {
+	return m.Annotated("given back", [2]string{inplace.AnnotationBorrowed, "true"}, [2]string{corev1.PodDeletionCost, readiness.FirstToGo})
+}
+
+// Stay makes the pod one like the others, with the deletion cost its template gave it.
+func (m *Member) Stay() steps.PatchPod {
+	entries := [][2]string{{inplace.AnnotationBorrowed, ""}}
+	if m.Goes {
+		entries = append(entries, [2]string{corev1.PodDeletionCost, m.Owner.Rs.Spec.Template.Decoded().Annotations[corev1.PodDeletionCost]})
+	}
+	return m.Annotated("stays", entries...)
+}

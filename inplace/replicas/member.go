@@ -1,0 +1,73 @@
+package replicas
+
+import (
+	"fmt"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// WaitsForKubelet: it is not Ready, and only its kubelet can do something about it. A target's that was patched in the seconds before nobody heard
+// of its node waits like one that has yet to be.
+func (m *Member) WaitsForKubelet(isTargets bool) bool {
+	waits := !isTargets && m.ToRestart() || isTargets && !m.Arrived && !m.Move.Observed(m.Pod)
+	return waits && !m.Ready()
+}
+
+// Member is a live pod of a Deployment.
+type Member struct {
+	member.State
+	Owner *Set
+	// Lost: nobody would act on a patch of the pod, and it does not serve. Only another pod can take its place.
+	Lost bool
+}
+
+// Advance makes the pod's next write on its way to the target; drained: it had a turn.
+func (m *Member) Advance(target *apps.ReplicaSet, drained bool, now time.Time) steps.PatchPod {
+	w, hash := m.NextWrite(), target.Labels[inplace.LabelTemplateHash]
+	switch w.Ends {
+	case member.EndsHalfway:
+		mark := m.Move.Next(m.Pod, hash, m.Move.Containers, w.Does, now)
+		mark.Back = m.Move.Leaves(w.Does)
+		return m.Patch(w, drained, mark, nil, w.Describe(m.Owner.Rs.Name, target.Name))
+	case member.EndsBack:
+		return m.GoBack(now)
+	case member.EndsMoved:
+	}
+	mark := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now)
+	return m.Patch(w, drained, mark, m.identify(target), w.Describe(m.Owner.Rs.Name, target.Name))
+}
+
+// GoBack makes the pod again what its identity says.
+func (m *Member) GoBack(now time.Time) steps.PatchPod {
+	rs, w := m.Owner.Rs, member.Write{Does: m.Back, Ends: member.EndsBack}
+	mark := m.Move.Next(m.Pod, rs.Labels[inplace.LabelTemplateHash], m.Move.Containers, w.Does, now)
+	return m.Patch(w, false, mark, nil, w.Describe(rs.Name, rs.Name))
+}
+
+// identify makes the pod one of the ReplicaSet: label and owner at once, so that they agree at every moment.
+func (m *Member) identify(rs *apps.ReplicaSet) []jsonpatch.Operation {
+	label := patches.SetEntries("labels", m.Pod.Labels, [2]string{inplace.LabelTemplateHash, rs.Labels[inplace.LabelTemplateHash]})
+	return append(label, reown(m.Pod, rs)...)
+}
+
+// reown makes the ReplicaSet the pod's controller, in the place of the one it has.
+func reown(pod *corev1.Pod, rs *apps.ReplicaSet) []jsonpatch.Operation {
+	for i, owner := range pod.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			at := fmt.Sprintf("/metadata/ownerReferences/%d", i)
+			return []jsonpatch.Operation{
+				jsonpatch.NewOperation("replace", at+"/name", rs.Name),
+				jsonpatch.NewOperation("replace", at+"/uid", rs.UID),
+			}
+		}
+	}
+	return nil
+}

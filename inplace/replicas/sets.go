@@ -1,0 +1,51 @@
+package replicas
+
+import (
+	"slices"
+
+	"github.com/stayput/stayput/inplace/revisions"
+)
+
+// Sets are the ReplicaSets of a Deployment, oldest first.
+type Sets []*Set
+
+// Sum is what all controllers together work towards.
+func (all Sets) Sum() int {
+	sum := 0
+	for _, s := range all {
+		sum += s.Size()
+	}
+	return sum
+}
+
+// Total is the sum once the pods that are just moving are counted where they are.
+func (all Sets) Total() int {
+	total := 0
+	for _, s := range all {
+		total += max(s.Size(), len(s.Pods))
+	}
+	return total
+}
+
+// Still: every controller has seen every pod where it is, and none has one too many.
+func (all Sets) Still() bool {
+	return !slices.ContainsFunc(all, func(s *Set) bool { return s.InUse() && (s.Surplus() > 0 || !s.Seen()) })
+}
+
+// Overfull: a mark keeps pods that are too many from being deleted.
+func (all Sets) Overfull() bool {
+	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Settling(s.Rs) && s.Surplus() > 0 })
+}
+
+// Settling: some ReplicaSet is marked.
+func (all Sets) Settling() bool {
+	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Settling(s.Rs) })
+}
+
+func (all Sets) Loan() int {
+	loan := 0
+	for _, s := range all {
+		loan += s.Loan
+	}
+	return loan
+}

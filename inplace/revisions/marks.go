@@ -1,0 +1,58 @@
+package revisions
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// How often a released target is touched. The Deployment controller drops a key after 15 failures, about 164 s, and would look again
+// only after hours; the DaemonSet controller does not even try twice.
+const (
+	TouchEvery       = time.Minute
+	TouchDaemonEvery = 10 * time.Second
+)
+
+const WhyWake = "wake the native controller"
+
+// Woken always writes another value: the same one again is no event, and so wakes nobody. Two managers may say their last words in one second,
+// and between the two a webhook of the second has refused what the first had woken.
+func Woken(labels map[string]string, now time.Time) []jsonpatch.Operation {
+	at := times.Seconds(now)
+	if labels[inplace.LabelWoken] == at {
+		at = times.Seconds(now.Add(time.Second))
+	}
+	return patches.SetEntries("labels", labels, [2]string{inplace.LabelWoken, at})
+}
+
+// Settling tells whether a revision is marked as part of an update under way. The pods of such a ReplicaSet are being moved, so
+// that its controller's deletions are held.
+func Settling[R metav1.Object](revision R) bool {
+	value := revision.GetLabels()[inplace.LabelSettling]
+	return value != "" && !strings.HasSuffix(value, Scaling)
+}
+
+// Scaling is the suffix of LabelSettling while replicas are brought in order in the middle of an update: the pods that are too many
+// may be deleted, and it still shows that the update is ours.
+const Scaling = ".scaling"
+
+// Released tells whether the update to that revision was given back to the native controller; a ReplicaSet may also stand in for one that
+// does not exist yet.
+func Released[R metav1.Object](revision R) bool {
+	return revision.GetLabels()[inplace.LabelReleased] != ""
+}
+
+// StandsFor is what comes in LabelReleased before the hash of a target that did not exist when its update was given back.
+const StandsFor = "."
+
+// Marked tells whether the revision has a mark of ours.
+func Marked[R metav1.Object](revision R) bool {
+	return slices.ContainsFunc(inplace.Marks, func(key string) bool { return revision.GetLabels()[key] != "" })
+}

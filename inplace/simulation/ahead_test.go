@@ -1,0 +1,104 @@
+package simulation
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// aheadSince is Ready by the word of the API server alone.
+func aheadSince(at time.Time) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		*conditions.Condition(pod, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: readiness.MessageAhead,
+			LastTransitionTime: metav1.NewTime(at)}
+	}
+}
+
+func TestReadyCountsWhenItLasts(t *testing.T) {
+	readyAfter := func(up time.Duration) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			probed(&corev1.Probe{PeriodSeconds: 10}, &corev1.Probe{}, 0)(pod)
+			conditions.Condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(start.Add(-2 * time.Second))
+			pod.Status.ContainerStatuses[0].State = runningSince(start.Add(-2*time.Second - up))
+		}
+	}
+	none := func(*corev1.Pod) {}
+	cases := map[string]struct {
+		change func(*corev1.Pod)
+		seen   time.Duration // ago; 0 if it was not seen
+		want   bool
+		wait   time.Duration
+	}{
+		"its kubelet says so":             {none, 0, true, 0},
+		"seen just now":                   {aheadSince(start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
+		"seen long enough":                {aheadSince(start), readiness.Lasts, true, 0},
+		"not seen to come":                {aheadSince(start), 0, false, time.Second + readiness.Lasts},
+		"not seen to come, but long ago":  {aheadSince(start.Add(-time.Second - readiness.Lasts)), 0, true, 0},
+		"seen late":                       {aheadSince(start.Add(-time.Minute)), time.Millisecond, true, 0},
+		"its startup probe may not know":  {readyAfter(time.Second), 0, false, 12 * time.Second},
+		"its startup probe has had turns": {readyAfter(time.Minute), 0, true, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change)
+			seen := readiness.Ahead{}
+			if c.seen > 0 {
+				seen[pod.UID] = start.Add(-c.seen)
+			}
+			if got, wait := seen.Lasting(pod, start); got != c.want || wait != c.wait {
+				t.Errorf("lasting is %t, to be looked at again in %s; want %t, %s", got, wait, c.want, c.wait)
+			}
+		})
+	}
+}
+
+// TestNextTurnWaitsForReadyToLast: of three pods one may be out, and one has just come back.
+func TestNextTurnWaitsForReadyToLast(t *testing.T) {
+	for seen, closes := range map[time.Duration]int{time.Millisecond: 0, readiness.Lasts: 1} {
+		f := newFleet(t, 3)
+		f.edit(app{image: "v2"})
+		f.once()
+		back := f.Pods[0]
+		back.Spec.Containers[0].Image = "v2"
+		back.Labels[inplace.LabelRevisionHash] = f.Target().Labels[inplace.LabelRevisionHash]
+		conditionIs(inplace.ConditionServing, corev1.ConditionTrue)(back)
+		aheadSince(f.Now)(back)
+		f.Ahead = readiness.Ahead{back.UID: f.Now.Add(-seen)}
+		got := 0
+		for _, step := range f.Plan().Steps {
+			if steps.Closes(step) {
+				got++
+			}
+		}
+		if got != closes {
+			t.Errorf("seen for %s: %d gates close, want %d", seen, got, closes)
+		}
+	}
+}
+
+func TestAheadForgetsWhoIsNot(t *testing.T) {
+	r := fixture(2, app{image: "v1"})
+	rs := replicaSetOf(r, "a", app{image: "v1"}, 2)
+	podOf(r, "said", rs)
+	podOf(r, "first", rs, aheadSince(start))
+	podOf(r, "known", rs, aheadSince(start))
+	before := start.Add(-time.Minute)
+	got := readiness.Ahead{"said": before, "known": before, "gone": before}.Next(r.Pods, start)
+	for uid, want := range map[types.UID]time.Time{"first": start, "known": before} {
+		if !got[uid].Equal(want) {
+			t.Errorf("%s is seen since %s, want %s", uid, got[uid], want)
+		}
+	}
+	if len(got) != 2 {
+		t.Errorf("seen are %v", got)
+	}
+}

@@ -1,0 +1,183 @@
+package simulation
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/serving"
+)
+
+// furnished is a template of the size that applications have.
+func furnished(image string) apps.Template {
+	typed := app{image: image, sidecar: "s1"}.template().Typed()
+	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
+	for i := range typed.Spec.Containers {
+		c := &typed.Spec.Containers[i]
+		c.ReadinessProbe, c.LivenessProbe = probe, probe
+		c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
+		for v := range 20 {
+			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprint("VARIABLE_", v), Value: "some value of it"})
+		}
+	}
+	return asTemplate(typed)
+}
+
+// BenchmarkPlan plans in the middle of an update at 10 %: a third of the pods is done, a tenth is drained, the others wait.
+func BenchmarkPlan(b *testing.B) {
+	for _, pods := range []int{100, 1000, 3000} {
+		b.Run(fmt.Sprint("Deployment/", pods), func(b *testing.B) {
+			r := deploymentHalfway(pods)
+			b.ReportAllocs()
+			for b.Loop() {
+				if plan := r.Plan(); !plan.Verdict.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
+					b.Fatalf("%+v", plan.Progress)
+				}
+			}
+		})
+		b.Run(fmt.Sprint("DaemonSet/", pods), func(b *testing.B) {
+			r := daemonSetHalfway(b, pods)
+			b.ReportAllocs()
+			for b.Loop() {
+				if plan := r.Plan(); !plan.Verdict.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
+					b.Fatalf("%+v", plan.Progress)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkVerdict judges in the middle of an update, with as many old revisions as a workload keeps by default: Deployments without pods, as webhooks
+// do for every native write.
+func BenchmarkVerdict(b *testing.B) {
+	b.Run("Deployment", func(b *testing.B) {
+		r := deploymentHalfway(100)
+		r.Pods = nil
+		replicaSetOf(&r, "h9", app{image: "v1"}, 0).Spec.Template = furnished("h9")
+		b.ReportAllocs()
+		for b.Loop() {
+			if !r.Verdict().Held {
+				b.Fatal("not held")
+			}
+		}
+	})
+	b.Run("DaemonSet", func(b *testing.B) {
+		f := fleetHalfway(b, 100)
+		for i := range 10 {
+			f.record(furnished(fmt.Sprint("h", i)))
+		}
+		f.record(furnished("v2"))
+		b.ReportAllocs()
+		for b.Loop() {
+			if !f.Verdict().Held {
+				b.Fatal("not held")
+			}
+		}
+	})
+}
+
+// stageOf tells which pods are done, and which are drained.
+func stageOf(pod, pods int) (done, isDrained bool) {
+	return pod < pods/3, pod >= pods/3 && pod < pods/3+pods/10
+}
+
+func deploymentHalfway(pods int) deployments.Rollout {
+	r := fixture(int32(pods), app{image: "v2"})
+	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.Parse("10%"))
+	r.Deployment.Spec.Template = furnished("v2")
+	r.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism, Borrow: true}
+	for i := range 9 { // the history
+		old := replicaSetOf(r, fmt.Sprint("h", i), app{image: "v1"}, 0)
+		old.Spec.Template = furnished(fmt.Sprint("h", i))
+	}
+	source := replicaSetOf(r, "a", app{image: "v1"}, int32(pods-pods/3))
+	target := replicaSetOf(r, "b", app{image: "v2"}, int32(pods/3))
+	source.Spec.Template, target.Spec.Template = furnished("v1"), furnished("v2")
+	source.Labels[inplace.LabelSettling], target.Labels[inplace.LabelSettling] = begun, begun
+	r.Rehearsal = admitted(target)
+	r.Endpoints = serving.Endpoints{}
+	for i := range pods {
+		addHalfwayTo(r, i, pods, source, target)
+	}
+	return *r
+}
+
+func addHalfwayTo(r *deployments.Rollout, i, pods int, source, target *apps.ReplicaSet) {
+	done, isDrained := stageOf(i, pods)
+	owner := source
+	if done {
+		owner = target
+	}
+	pod := podOf(r, fmt.Sprintf("p%04d", i), owner)
+	pod.Spec.NodeName = fmt.Sprint("n", i/30)
+	if isDrained {
+		drained(pod)
+		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start)
+		r.Endpoints[pod.UID] = serving.Endpoint{OutSince: start}
+	}
+	if i%30 == 0 {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		node.Status.Images = imagesOnNode("v1", "v2", "s1")
+		r.Nodes = append(r.Nodes, node)
+	}
+}
+
+// imagesOnNode is what a kubelet lists, others too.
+func imagesOnNode(names ...string) []corev1.ContainerImage {
+	var images []corev1.ContainerImage
+	for i := range 40 {
+		images = append(images, corev1.ContainerImage{Names: []string{fmt.Sprintf("registry.example/other/app-%d:v1", i)}})
+	}
+	for _, name := range names {
+		images = append(images, corev1.ContainerImage{Names: []string{"docker.io/library/" + name + ":latest"}})
+	}
+	return images
+}
+
+func daemonSetHalfway(tb testing.TB, nodes int) daemonsets.DaemonRollout {
+	return fleetHalfway(tb, nodes).DaemonRollout
+}
+
+func fleetHalfway(tb testing.TB, nodes int) *fleet {
+	f := newFleet(tb, 0)
+	f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.Parse("10%"))}
+	f.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism}
+	f.Revisions = nil
+	f.record(furnished("v1"))
+	f.record(furnished("v2"))
+	f.Revisions[1].Labels[inplace.LabelSettling] = begun
+	f.Endpoints, f.Now = serving.Endpoints{}, start.Add(time.Second)
+	for i := range nodes {
+		f.addHalfway(i, nodes)
+	}
+	return f
+}
+
+func (f *fleet) addHalfway(i, nodes int) {
+	done, isDrained := stageOf(i, nodes)
+	pod := f.addPod(fmt.Sprintf("p%04d", i), fmt.Sprint("n", i))
+	hash := "1"
+	if done {
+		hash = "2"
+	}
+	pod.Labels[inplace.LabelRevisionHash] = hash
+	pod.Spec.Containers = furnished("v" + hash).Typed().Spec.Containers
+	f.addNode(pod.Spec.NodeName).Status.Images = imagesOnNode("v1", "v2", "s1")
+	if isDrained {
+		drained(pod)
+		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start)
+		f.Endpoints[pod.UID] = serving.Endpoint{OutSince: start}
+	}
+}

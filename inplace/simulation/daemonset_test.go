@@ -1,0 +1,582 @@
+package simulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// fleet is a DaemonSet with a pod on each of its nodes, and a kubelet on each that acts at once. Its revisions are called 1, 2 …,
+// its nodes n1, n2 … and the pods there p1, p2 …
+type fleet struct {
+	daemonsets.DaemonRollout
+	t     testing.TB
+	steps []string
+	// sick is the pod whose container never gets ready.
+	sick string
+	pull pullModel
+}
+
+func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
+	t.Helper()
+	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Now: start}}
+	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
+	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
+	f.edit(app{image: "v1"})
+	for i := range nodes {
+		f.addNode(fmt.Sprint("n", i+1))
+		f.addPod(fmt.Sprint("p", i+1), fmt.Sprint("n", i+1))
+	}
+	for _, change := range changes {
+		change(f)
+	}
+	return f
+}
+
+// edit gives the DaemonSet a template, for which the native controller makes a revision unless there is one.
+func (f *fleet) edit(a app) {
+	f.record(a.template())
+}
+
+func (f *fleet) record(template apps.Template) {
+	f.DaemonSet.Spec.Template = template
+	defer func() {
+		f.Rehearsal = rehearsal.Rehearsal{Target: f.Target().UID, Pod: &corev1.Pod{Spec: template.Typed().Spec}}
+	}()
+	if f.Target() != nil {
+		return
+	}
+	raw, err := json.Marshal(f.DaemonSet.Spec.Template)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	name := fmt.Sprint(len(f.Revisions) + 1)
+	f.Revisions = append(f.Revisions, &apps.ControllerRevision{Revision: int64(len(f.Revisions) + 1),
+		ObjectMeta: metav1.ObjectMeta{Name: "agent-" + name, UID: types.UID(name), ResourceVersion: "1", Labels: map[string]string{inplace.LabelRevisionHash: name}},
+		Data:       json.RawMessage(`{"spec":{"template":{"$patch":"replace",` + strings.TrimPrefix(string(raw), "{") + `}}`)})
+}
+
+func (f *fleet) addNode(name string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	f.Nodes = append(f.Nodes, node)
+	return node
+}
+
+// addPod adds a gated pod of the newest revision that serves.
+func (f *fleet) addPod(name, node string) *corev1.Pod {
+	r := fixture(1, app{image: "v1"})
+	pod := podOf(r, name, replicaSetOf(r, "x", app{image: "v1"}, 1))
+	pod.Spec.NodeName = node
+	delete(pod.Labels, inplace.LabelTemplateHash)
+	pod.Labels[inplace.LabelRevisionHash], pod.Labels[inplace.LabelTemplateGeneration] = fmt.Sprint(len(f.Revisions)), "1"
+	f.Pods = append(f.Pods, pod)
+	return pod
+}
+
+// once carries out one plan, and has the kubelets act on it.
+func (f *fleet) once() steps.Plan {
+	f.t.Helper()
+	f.Now = f.Now.Add(time.Second)
+	if f.pull.parallel > 0 {
+		f.pull.observe(&f.Settings, &f.Nodes, &f.Pull)
+	}
+	plan := f.Plan()
+	for _, step := range plan.Steps {
+		f.carryOut(step)
+	}
+	f.pull.run()
+	for _, pod := range f.Pods {
+		if node := f.node(pod.Spec.NodeName); node != nil && node.Status.Conditions[0].Status == corev1.ConditionTrue {
+			f.kubelet(pod)
+		}
+	}
+	return plan
+}
+
+func (f *fleet) rest() {
+	f.t.Helper()
+	for range 100 {
+		plan := f.once()
+		switch {
+		case len(plan.Steps) > 0:
+		case plan.After > 0 && plan.After <= readiness.GateSeenAfter:
+			f.Now = f.Now.Add(plan.After)
+		default:
+			return
+		}
+	}
+	f.t.Fatalf("never comes to rest: %q", f.steps)
+}
+
+func (f *fleet) node(name string) *corev1.Node {
+	for _, node := range f.Nodes {
+		if node.Name == name {
+			return node
+		}
+	}
+	return nil
+}
+
+func (f *fleet) carryOut(step steps.Step) {
+	f.t.Helper()
+	switch s := step.(type) {
+	case steps.PatchRevision:
+		f.patch(s.Revision, s.Operations[1:])
+		labels := s.Revision.Labels
+		f.steps = append(f.steps, fmt.Sprintf("mark %s %t %t", s.Revision.UID, labels[inplace.LabelSettling] != "", labels[inplace.LabelReleased] != ""))
+	case steps.SetGate:
+		f.patch(s.Pod, s.Operations[1:])
+		f.steps = append(f.steps, map[bool]string{true: "open ", false: "close "}[s.Open]+s.Pod.Name)
+	case steps.PatchPod:
+		before := images(s.Pod)
+		f.patch(s.Pod, s.Operations[1:])
+		if images(s.Pod) != before {
+			s.Pod.Generation++
+		}
+		f.steps = append(f.steps, fmt.Sprintf("%s is %s %s", s.Pod.Name, s.Pod.Labels[inplace.LabelRevisionHash], images(s.Pod)))
+	case steps.CreatePuller:
+		f.steps = append(f.steps, "pull "+s.Pod.Spec.NodeName)
+		if err := f.pull.create(s); err != nil {
+			f.t.Fatal(err)
+		}
+	case steps.DeletePuller:
+		f.steps = append(f.steps, "drop "+s.Pod.Spec.NodeName)
+		f.pull.delete(s)
+	case steps.RecordRelease:
+		f.Recorded = s.Record.Hash
+	case steps.ForgetRelease:
+		f.Recorded = ""
+	default:
+		f.t.Fatalf("unexpected step %s", step.Describe())
+	}
+}
+
+func (f *fleet) patch(object any, operations []jsonpatch.Operation) {
+	f.t.Helper()
+	if err := apply(object, operations); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// kubelet restarts what has another image; one with "bad" in its name cannot be pulled.
+func (f *fleet) kubelet(pod *corev1.Pod) {
+	status := &pod.Status.ContainerStatuses[0]
+	want := pod.Spec.Containers[0].Image
+	pod.Status.ObservedGeneration = pod.Generation
+	running := !strings.Contains(want, "bad")
+	if status.Image != want {
+		*status = corev1.ContainerStatus{Name: "app", Image: want}
+		if running {
+			status.ImageID, status.ContainerID, status.State = "sha256:"+want, fmt.Sprint(pod.Name, "/", want, f.Now.Unix()), runningSince(f.Now)
+		}
+	}
+	is := func(yes bool) corev1.ConditionStatus {
+		return map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[yes]
+	}
+	running = running && pod.Name != f.sick
+	ready := running && !readiness.Closed(pod) && !readiness.Unopened(pod)
+	if conditions.IsTrue(pod, corev1.ContainersReady) != running {
+		conditionIs(corev1.ContainersReady, is(running))(pod)
+	}
+	if conditions.IsTrue(pod, corev1.PodReady) != ready {
+		conditionIs(corev1.PodReady, is(ready))(pod)
+		if running && !ready {
+			conditions.Condition(pod, corev1.PodReady).Reason = readiness.ReasonGatesNotReady
+		}
+	}
+}
+
+func (f *fleet) expect(want ...string) {
+	f.t.Helper()
+	if !slices.Equal(f.steps, want) {
+		f.t.Errorf("steps are\n\t%s\nnot\n\t%s", strings.Join(f.steps, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	f.steps = nil
+}
+
+func (f *fleet) updated(revision, image string) {
+	f.t.Helper()
+	for _, pod := range f.Pods {
+		if pod.Labels[inplace.LabelRevisionHash] != revision || images(pod) != "app="+image || pod.Labels[inplace.LabelTemplateGeneration] != "" || !conditions.IsTrue(pod, corev1.PodReady) {
+			f.t.Errorf("%s has labels %v, %s and is ready: %t", pod.Name, pod.Labels, images(pod), conditions.IsTrue(pod, corev1.PodReady))
+		}
+	}
+}
+
+func maxUnavailable(value string) func(*fleet) {
+	return func(f *fleet) {
+		f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.Parse(value))}
+	}
+}
+
+func TestDaemonStepsOfAnImage(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v2"})
+	f.rest()
+	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1", "close p2", "p2 is 2 app=v2", "open p2", "mark 2 false false")
+	f.updated("2", "v2")
+	f.edit(app{image: "v1"})
+	f.rest()
+	f.updated("1", "v1")
+}
+
+func TestDaemonStepsOfALabel(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v1", chart: "c2"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
+	if f.Pods[0].Labels["chart"] != "c2" {
+		t.Errorf("labels are %v", f.Pods[0].Labels)
+	}
+}
+
+func TestDaemonStepsWithoutGate(t *testing.T) {
+	f := newFleet(t, 1, func(f *fleet) { ungated(f.Pods[0]) })
+	f.edit(app{image: "v2"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "mark 2 false false")
+	f.updated("2", "v2")
+}
+
+func TestDaemonUndoHalfwayWithoutGate(t *testing.T) {
+	f := newFleet(t, 2, func(f *fleet) { ungated(f.Pods[0]); ungated(f.Pods[1]) })
+	f.edit(app{image: "bad"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=bad")
+	f.edit(app{image: "v1"})
+	f.rest()
+	f.expect("mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 is 1 app=v1", "mark 1 false false")
+}
+
+func TestDaemonBudget(t *testing.T) {
+	for _, test := range []struct {
+		value   string
+		at      int
+		changes func(*fleet)
+	}{
+		{"1", 1, nil},
+		{"2", 2, nil},
+		{"50%", 3, nil}, // of five, rounded up
+		{"100%", 5, nil},
+		{"2", 1, func(f *fleet) { f.Pods = f.Pods[1:] }}, // a node without pod counts
+		{"2", 2, func(f *fleet) { f.ail("p1") }},         // a pod that does not serve counts, and costs nothing itself
+		{"1", 1, func(f *fleet) { f.ail("p5") }},
+		{"2", 2, func(f *fleet) { f.addNode("n6").Spec.Taints = taint("NoExecute") }}, // a node that runs none does not
+		{"1", 0, func(f *fleet) { unready(f.Pods[0]); f.away("n1") }},
+		{"2", 1, func(f *fleet) { unready(f.Pods[0]); f.away("n1") }},
+	} {
+		f := newFleet(t, 5, maxUnavailable(test.value))
+		if test.changes != nil {
+			test.changes(f)
+		}
+		f.edit(app{image: "bad"})
+		f.rest()
+		if at := slices.DeleteFunc(slices.Clone(f.steps), func(step string) bool { return !strings.HasSuffix(step, "app=bad") }); len(at) != test.at {
+			t.Errorf("maxUnavailable %s: %d pods at a time, want %d: %q", test.value, len(at), test.at, f.steps)
+		}
+	}
+}
+
+func taint(effect corev1.TaintEffect) []corev1.Taint {
+	return []corev1.Taint{{Key: "dedicated", Value: "db", Effect: effect}}
+}
+
+// ail has the pod's container not ready.
+func (f *fleet) ail(name string) {
+	f.sick = name
+	f.rest()
+}
+
+// away stops the node's kubelet.
+func (f *fleet) away(node string) {
+	f.node(node).Status.Conditions[0].Status = corev1.ConditionUnknown
+}
+
+func TestDaemonUndoOfABadImage(t *testing.T) {
+	f := newFleet(t, 3, maxUnavailable("2"))
+	f.edit(app{image: "bad"})
+	f.rest()
+	f.steps = nil
+	f.edit(app{image: "v1"})
+	f.rest()
+	f.updatedAll("1", "app=v1")
+	for _, step := range f.steps {
+		if strings.Contains(step, "p3") {
+			t.Errorf("p3 was never updated, and needs no undo: %q", f.steps)
+		}
+	}
+}
+
+func (f *fleet) updatedAll(revision, image string) {
+	f.t.Helper()
+	for _, pod := range f.Pods {
+		if pod.Labels[inplace.LabelRevisionHash] != revision || images(pod) != image {
+			f.t.Errorf("%s is %s %s", pod.Name, pod.Labels[inplace.LabelRevisionHash], images(pod))
+		}
+	}
+}
+
+func TestDaemonOnALostNodeFollowsLater(t *testing.T) {
+	f := newFleet(t, 2, maxUnavailable("2"))
+	f.away("n2")
+	unready(f.Pods[1])
+	f.edit(app{image: "v2"})
+	f.rest()
+	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
+	f.node("n2").Status.Conditions[0].Status = corev1.ConditionTrue
+	f.rest()
+	f.updated("2", "v2")
+}
+
+func TestDaemonsOfSeveralRevisions(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v1", env: "a"})
+	f.Pods[1].Labels[inplace.LabelRevisionHash] = "2" // natively replaced
+	f.edit(app{image: "v2"})
+	held := func(pod int, want bool) {
+		t.Helper()
+		if got, why := f.HoldsDeletion(f.Pods[pod]); got != want {
+			t.Errorf("deletion of %s held: %t (%s)", f.Pods[pod].Name, got, why.Message)
+		}
+	}
+	held(0, true)
+	held(1, true)
+	f.once()
+	f.once()
+	held(1, true)
+	f.rest()
+	f.expect("mark 3 true false", "close p1", "p1 is 3 app=v2", "open p1", "mark 3 false true")
+	held(0, true) // decided before it moved
+	held(1, false)
+	f.Now = f.Now.Add(revisions.TouchDaemonEvery)
+	f.once()
+	f.expect("mark 3 false true")
+	f.Pods = f.Pods[:1]
+	f.once()
+	f.expect("mark 3 false false")
+}
+
+func TestDaemonRelease(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v2"})
+	f.once()
+	f.once()
+	for _, step := range f.Release(inplace.Reason{Code: inplace.CodeRefused, Message: "policy"}).Steps {
+		f.carryOut(step)
+	}
+	f.expect("mark 2 true false", "close p1", "open p1", "mark 2 false true")
+	if verdict := f.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
+		t.Errorf("verdict is %+v after a release", verdict)
+	}
+	if held, _ := f.HoldsDeletion(f.Pods[0]); held {
+		t.Error("a deletion is held after a release")
+	}
+}
+
+func TestDaemonsLeftWhenTheLabelIsTakenOff(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v2"})
+	f.once()
+	f.Mode = inplace.ModeNone
+	f.once()
+	f.expect("mark 2 true false", "mark 2 false true")
+}
+
+func TestDaemonsNative(t *testing.T) {
+	one := intstr.FromInt32(1)
+	for name, test := range map[string]struct {
+		change func(*fleet)
+		code   string
+	}{
+		"env":      {func(f *fleet) { f.edit(app{image: "v1", env: "a"}) }, inplace.CodeTemplateField},
+		"OnDelete": {func(f *fleet) { f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType }, inplace.CodeStrategy},
+		"maxSurge": {func(f *fleet) {
+			f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
+		}, inplace.CodeStrategy},
+		"opted out":                {func(f *fleet) { f.Mode = inplace.ModeRecreate }, inplace.CodeMode},
+		"deleting":                 {func(f *fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: start} }, inplace.CodeDeleting},
+		"too large":                {func(f *fleet) { f.Unread = "too large" }, inplace.CodeTooLarge},
+		"released":                 {func(f *fleet) { f.Target().Labels[inplace.LabelReleased] = times.Seconds(start) }, inplace.CodeReleased},
+		"the old revision is gone": {func(f *fleet) { f.Revisions = f.Revisions[1:] }, inplace.CodeRevisionGone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 2)
+			f.edit(app{image: "v2"})
+			test.change(f)
+			verdict := f.Verdict()
+			if verdict.Held || len(verdict.Reasons) == 0 || verdict.Reasons[0].Code != test.code {
+				t.Errorf("verdict is %+v, want it native for %s", verdict, test.code)
+			}
+			if held, why := f.HoldsDeletion(f.Pods[0]); held || why.Code != test.code {
+				t.Errorf("deletion held: %t, %+v, want it allowed for %s", held, why, test.code)
+			}
+			if plan := f.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
+				t.Errorf("%s with steps %v", plan.Phase, plan.Steps)
+			}
+		})
+	}
+}
+
+// A deletion is held for as long as the gate of another pod may still take that down. Nothing need happen when that is over.
+func TestDaemonsAreWokenAfterAGate(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v1", env: "a"})
+	gate := conditions.Condition(f.Pods[1], inplace.ConditionServing)
+	gate.Reason, gate.LastTransitionTime = readiness.ReasonReopened, metav1.NewTime(f.Now.Add(-time.Second))
+	if held, _ := f.HoldsDeletion(f.Pods[0]); !held {
+		t.Fatal("the deletion is not held")
+	}
+	if plan := f.Plan(); len(plan.Steps) > 0 || plan.After != readiness.GateSeenAfter-time.Second {
+		t.Errorf("looks again after %s, with steps %v", plan.After, plan.Steps)
+	}
+	f.Now = f.Now.Add(readiness.GateSeenAfter)
+	if held, why := f.HoldsDeletion(f.Pods[0]); held {
+		t.Errorf("the deletion is still held: %s", why.Message)
+	}
+	if f.once(); f.Target().Labels[inplace.LabelWoken] == "" {
+		t.Error("the native controller is not woken")
+	}
+	if plan := f.Plan(); len(plan.Steps) > 0 {
+		t.Errorf("it is woken again: %v", plan.Steps)
+	}
+}
+
+func TestDaemonRewrittenImageIsReleased(t *testing.T) {
+	f := newFleet(t, 1, func(f *fleet) { f.Pods[0].Spec.Containers[0].Image = "mirror/v1" })
+	f.edit(app{image: "v2"})
+	f.Rehearsal = rehearsal.Rehearsal{Target: "2", Unknown: "nobody knows"}
+	f.once()
+	f.expect("mark 2 false true")
+}
+
+func TestHoldsDeletion(t *testing.T) {
+	const housekept = inplace.CodeHousekeeping
+	for name, test := range map[string]struct {
+		change func(*fleet, *corev1.Pod)
+		code   string // "" is held
+	}{
+		"untouched":          {func(*fleet, *corev1.Pod) {}, ""},
+		"moved a moment ago": {func(_ *fleet, pod *corev1.Pod) { pod.Labels[inplace.LabelRevisionHash] = "2" }, ""},
+		"restarts without gate": {func(_ *fleet, pod *corev1.Pod) {
+			pod.Labels[inplace.LabelRevisionHash] = member.HashBetween
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "2"}.String()}
+		}, ""},
+		"undone before the stale deletion": {func(f *fleet, _ *corev1.Pod) { f.edit(app{image: "v1"}) }, ""},
+		"no revision yet":                  {func(f *fleet, _ *corev1.Pod) { f.Revisions = f.Revisions[:1] }, ""},
+		"node not ready":                   {func(f *fleet, _ *corev1.Pod) { f.away("n1") }, ""},
+		"cordoned": {func(f *fleet, _ *corev1.Pod) {
+			f.node("n1").Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+		}, ""},
+		"tainted NoSchedule, where it may stay": {func(f *fleet, _ *corev1.Pod) { f.node("n1").Spec.Taints = taint("NoSchedule") }, ""},
+		"tainted NoExecute":                     {func(f *fleet, _ *corev1.Pod) { f.node("n1").Spec.Taints = taint("NoExecute") }, housekept},
+		"node gone":                             {func(f *fleet, _ *corev1.Pod) { f.Nodes = f.Nodes[1:] }, housekept},
+		"no node left":                          {func(f *fleet, _ *corev1.Pod) { f.Nodes = []*corev1.Node{} }, housekept},
+		"node not selected":                     {func(f *fleet, _ *corev1.Pod) { f.place(`"nodeSelector":{"disk":"ssd"}`) }, housekept},
+		"node selected": {func(f *fleet, _ *corev1.Pod) {
+			f.place(`"nodeSelector":{"disk":"ssd"}`)
+			f.node("n1").Labels = map[string]string{"disk": "ssd"}
+		}, ""},
+		"node not affine": {func(f *fleet, _ *corev1.Pod) {
+			f.place(`"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+				{"matchExpressions":[{"key":"disk","operator":"In","values":["ssd"]}]}]}}}`)
+		}, housekept},
+		"failed":         {func(_ *fleet, pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, housekept},
+		"succeeded":      {func(_ *fleet, pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }, housekept},
+		"not scheduled":  {func(_ *fleet, pod *corev1.Pod) { pod.Spec.NodeName = "" }, housekept},
+		"one of several": {func(f *fleet, _ *corev1.Pod) { f.addPod("p9", "n1") }, housekept},
+		"one is going": {func(f *fleet, _ *corev1.Pod) {
+			f.addPod("p9", "n1").DeletionTimestamp = &metav1.Time{Time: start}
+		}, ""},
+		"not in place": {func(f *fleet, _ *corev1.Pod) { f.edit(app{image: "v1", env: "a"}) }, inplace.CodeTemplateField},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 2)
+			f.edit(app{image: "v2"})
+			test.change(f, f.Pods[0])
+			held, why := f.HoldsDeletion(f.Pods[0])
+			if held != (test.code == "") || why.Code != test.code {
+				t.Errorf("held is %t, %+v; want %q", held, why, test.code)
+			}
+		})
+	}
+}
+
+// place has all revisions say where pods run.
+func (f *fleet) place(where string) {
+	f.t.Helper()
+	template, err := apps.ParseTemplate([]byte(`{"metadata":{"labels":{"app":"web"}},"spec":{` + where + `,"containers":[{"name":"app","image":"v2"}]}}`))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.DaemonSet.Spec.Template = template
+	for _, revision := range f.Revisions {
+		raw := strings.Replace(rawOf(template), "v2", "v"+revision.Labels[inplace.LabelRevisionHash], 1)
+		revision.Data = json.RawMessage(`{"spec":{"template":` + raw + `}}`)
+	}
+}
+
+func TestRevisionTemplate(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null}}}}`: "",
+		`{"spec":{"volumeClaimTemplates":[]}}`:                                             "no pod template",
+		`{"spec":7}`:                                                                       "cannot unmarshal",
+		``:                                                                                 "unexpected end",
+	} {
+		template, err := (&apps.ControllerRevision{Data: json.RawMessage(data)}).Template()
+		switch {
+		case want == "" && (err != nil || !apps.SameTemplate(template, apps.Template{})):
+			t.Errorf("%s is %s, %v", data, rawOf(template), err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: error %v, want one about %q", data, err, want)
+		}
+	}
+}
+
+// A pod that is born in the middle of an update has its gate from a webhook. One without shows that nobody asked.
+func TestBirthPastTheWebhooks(t *testing.T) {
+	for name, c := range map[string]struct {
+		ungated bool
+		age     time.Duration
+		want    bool
+	}{
+		"born before the update":       {true, time.Hour, false},
+		"in its middle":                {true, time.Minute, true},
+		"in its middle, and was asked": {false, time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 3)
+			f.edit(app{image: "v2"})
+			f.Target().Labels[inplace.LabelSettling] = times.Seconds(f.Now.Add(-10 * time.Minute))
+			other := f.Pods[2]
+			other.CreationTimestamp = metav1.NewTime(f.Now.Add(-c.age))
+			if c.ungated {
+				other.Spec.ReadinessGates = nil
+			}
+			if plan := f.Plan(); (plan.Bypassed != "") != c.want {
+				t.Errorf("a bypass is told: %q, phase %s", plan.Bypassed, plan.Phase)
+			}
+		})
+	}
+}

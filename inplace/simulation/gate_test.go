@@ -1,0 +1,145 @@
+package simulation
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
+)
+
+func TestOpenGate(t *testing.T) {
+	none := func(pod *corev1.Pod) { pod.Status.Conditions = nil }
+	for name, change := range map[string]func(*corev1.Pod){
+		"no conditions yet":  none,
+		"only others":        func(pod *corev1.Pod) { none(pod); unready(pod) },
+		"closed":             drained,
+		"open as it was set": func(*corev1.Pod) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), change)
+			others := len(pod.Status.Conditions)
+			if conditions.Condition(pod, inplace.ConditionServing) != nil {
+				others--
+			}
+			step := member.OpenGate(pod, start)
+			if err := apply(pod, step.Operations); err != nil {
+				t.Fatal(err)
+			}
+			if !conditions.IsTrue(pod, inplace.ConditionServing) || len(pod.Status.Conditions) != others+1 {
+				t.Errorf("conditions are %+v", pod.Status.Conditions)
+			}
+		})
+	}
+}
+
+func TestUnopened(t *testing.T) {
+	cases := map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"open":         {func(*corev1.Pod) {}, false},
+		"closed by us": {drained, false},
+		"no gate":      {ungated, false},
+		"new":          {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			if got := readiness.Unopened(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change)); got != c.want {
+				t.Errorf("unopened is %v", got)
+			}
+		})
+	}
+}
+
+func TestAwaitsGate(t *testing.T) {
+	for name, c := range map[string]struct {
+		conditions []corev1.PodCondition
+		want       bool
+	}{
+		"nobody has said anything": {nil, false},
+		"its kubelet is about to":  {[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}, false},
+		"its kubelet has reported": {[]corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}}, true},
+		"there is no node for it":  {[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}, true},
+		"it was opened when born":  {[]corev1.PodCondition{{Type: corev1.ContainersReady}, {Type: inplace.ConditionServing, Status: corev1.ConditionTrue}}, false},
+		"the leader has closed it": {[]corev1.PodCondition{{Type: corev1.ContainersReady}, {Type: inplace.ConditionServing}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), func(pod *corev1.Pod) { pod.Status.Conditions = c.conditions })
+			if got := readiness.AwaitsGate(pod); got != c.want {
+				t.Errorf("it awaits its gate: %t", got)
+			}
+		})
+	}
+}
+
+func TestKeptOut(t *testing.T) {
+	closedAt := func(ago time.Duration, ready corev1.ConditionStatus, why string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			conditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod)
+			conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start.Add(-ago))
+			conditionIs(corev1.PodReady, ready)(pod)
+			conditions.Condition(pod, corev1.PodReady).Reason = why
+		}
+	}
+	cases := map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+		wait   time.Duration
+	}{
+		"open":                               {func(*corev1.Pod) {}, false, 0},
+		"open, containers not ready":         {unready, false, 0},
+		"closed, still Ready":                {closedAt(time.Hour, corev1.ConditionTrue, ""), false, 0},
+		"closed, not Ready for that":         {closedAt(0, corev1.ConditionFalse, readiness.ReasonGatesNotReady), true, 0},
+		"closed just now, not Ready before":  {closedAt(time.Second, corev1.ConditionFalse, "ContainersNotReady"), false, 2 * time.Second},
+		"closed long ago, not Ready all the": {closedAt(3*time.Second, corev1.ConditionFalse, "ContainersNotReady"), true, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			got, wait := readiness.KeptOut(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change), start)
+			if got != c.want || wait != c.wait {
+				t.Errorf("kept out is %v, to be looked at again in %s", got, wait)
+			}
+		})
+	}
+}
+
+func TestUnsettledGate(t *testing.T) {
+	moved := func(status corev1.ConditionStatus, why string, ago time.Duration, ready corev1.ConditionStatus) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			conditionIs(inplace.ConditionServing, status)(pod)
+			gate := conditions.Condition(pod, inplace.ConditionServing)
+			gate.Reason, gate.LastTransitionTime = why, metav1.NewTime(start.Add(-ago))
+			conditionIs(corev1.PodReady, ready)(pod)
+		}
+	}
+	cases := map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"born just now":               {moved(corev1.ConditionTrue, readiness.ReasonBorn, 0, corev1.ConditionTrue), false},
+		"closed, still Ready":         {moved(corev1.ConditionFalse, readiness.ReasonUpdating, time.Minute, corev1.ConditionTrue), true},
+		"closed, no longer Ready":     {moved(corev1.ConditionFalse, readiness.ReasonUpdating, time.Minute, corev1.ConditionFalse), false},
+		"opened again just now":       {moved(corev1.ConditionTrue, readiness.ReasonReopened, time.Second, corev1.ConditionTrue), true},
+		"opened again some while ago": {moved(corev1.ConditionTrue, readiness.ReasonReopened, 3*time.Second, corev1.ConditionTrue), false},
+		"not ours to close: no gate":  {ungated, false},
+		"nobody has opened it so far": {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			if got := member.GateUnseen(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change), start); got != c.want {
+				t.Errorf("gateUnseen is %v", got)
+			}
+		})
+	}
+}

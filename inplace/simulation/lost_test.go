@@ -1,0 +1,117 @@
+package simulation
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// nodeThat is a node of which this is known.
+func nodeThat(ready corev1.ConditionStatus) *corev1.Node {
+	node := mountingNode("n1")
+	node.Status.Conditions[0].Status = ready
+	return node
+}
+
+func opens(plan steps.Plan) bool {
+	return slices.ContainsFunc(plan.Steps, func(step steps.Step) bool { gate, is := step.(steps.SetGate); return is && gate.Open })
+}
+
+// Where the API server says what is Ready, an open gate would have a pod in the slices whose node is down, until somebody takes it away.
+func TestGateOnALostNodeStaysClosed(t *testing.T) {
+	for name, c := range map[string]struct {
+		node corev1.ConditionStatus
+		mode inplace.Mode
+		want bool
+	}{
+		"its kubelet is heard of":     {corev1.ConditionTrue, inplace.ModeInPlace, true},
+		"it is not":                   {corev1.ConditionUnknown, inplace.ModeInPlace, false},
+		"nobody would look again":     {corev1.ConditionUnknown, inplace.ModeNone, true},
+		"it says that it is not well": {corev1.ConditionFalse, inplace.ModeInPlace, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"}) // undone
+			podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), drained).Spec.NodeName = "n1"
+			r.Mode, r.Nodes = c.mode, []*corev1.Node{nodeThat(c.node)}
+			if got := opens(r.Plan()); got != c.want {
+				t.Errorf("the gate of a Deployment's pod opens: %t", got)
+			}
+			f := newFleet(t, 1)
+			drained(f.Pods[0])
+			f.Mode = c.mode
+			f.Nodes[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: c.node}}
+			if got := opens(f.Plan()); got != c.want {
+				t.Errorf("the gate of a DaemonSet's pod opens: %t", got)
+			}
+		})
+	}
+}
+
+// A node dies, and is called Ready for most of a minute after that. A pod that was patched meanwhile never follows.
+func TestPatchedAfterItsNodeHasDied(t *testing.T) {
+	unseen := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{
+		"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: metav1.NewTime(start)}}}
+	for name, c := range map[string]struct {
+		node     corev1.ConditionStatus
+		observed int64
+		want     bool
+	}{
+		"its kubelet is heard of":       {corev1.ConditionTrue, 1, false},
+		"it is not":                     {corev1.ConditionUnknown, 1, true},
+		"it had seen the patch by then": {corev1.ConditionUnknown, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(2, app{image: "v2"})
+			replicaSetOf(r, "a", app{image: "v1"}, 1)
+			target := replicaSetOf(r, "b", app{image: "v2"}, 1)
+			pod := podOf(r, "p", target, drained)
+			pod.Spec.NodeName, pod.Generation, pod.Status.ObservedGeneration = "n1", 2, c.observed
+			pod.Status.ContainerStatuses[0].ImageID, pod.Status.ContainerStatuses[0].Image = "sha256:v1", "v1"
+			pod.Annotations = map[string]string{inplace.AnnotationMove: unseen.String()}
+			r.Nodes = []*corev1.Node{nodeThat(c.node)}
+			m := &replicas.Member{State: member.StateOf((&steps.Draft{}), pod, member.Origin{OfTarget: true}, rehearsal.Rehearsed{}, nil, 0, start)}
+			if lost := nodes.Unheard(r.Nodes[0]) && m.WaitsForKubelet(true); lost != c.want {
+				t.Errorf("lost is %t", lost)
+			}
+		})
+	}
+}
+
+// The whole of it: the pod is given up and another comes in its place, although it is the target's already.
+func TestNodeLostRightBehindAPatch(t *testing.T) {
+	s := newScene(t, 4, nil, false)
+	s.pulls(4)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(s.moved(1))
+	var dead *corev1.Pod
+	for _, pod := range sorted(s.pods.objects) {
+		if metav1.IsControlledBy(pod, s.rollout().Target()) {
+			dead = pod
+		}
+	}
+	if dead.Status.ObservedGeneration >= dead.Generation {
+		t.Fatal("its kubelet has seen the patch")
+	}
+	s.goesDown(dead.Spec.NodeName)
+	s.rest()
+	if !s.complete() {
+		t.Fatalf("the update does not end: %s", s.describe())
+	}
+	for _, pod := range sorted(s.pods.objects) {
+		if pod.DeletionTimestamp != nil {
+			remove(s.world, s.pods, pod.Name) // by the garbage collector, once its node is gone
+		}
+	}
+	s.intact(slices.DeleteFunc(before, func(pod *corev1.Pod) bool { return pod.Name == dead.Name }))
+}

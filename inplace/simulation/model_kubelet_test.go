@@ -1,0 +1,273 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/readiness"
+)
+
+// kubelet runs all pods. It acts on a cache that lags, and writes observedGeneration before it kills.
+type kubelet struct {
+	*world
+	pods  *informer[*corev1.Pod]
+	state map[string]map[string]*container
+	// gates are those of the last sync of each pod: SetContainerReadiness in pkg/kubelet/status/status_manager.go computes Ready from these.
+	gates map[string]bool
+	// said is the last status it made of each pod, at what time it was last compared with the stored one. Only what is not the same is
+	// written (updateStatusInternal), and every 10 s what is stored otherwise (needsReconcile).
+	said     map[string]corev1.PodStatus
+	compared map[string]time.Time
+	// retracts is when it takes back that containers are ready: see ahead.go.
+	retracts map[string]time.Time
+	// lags: it may go by those. A scene's does not.
+	lags bool
+	ids  int
+}
+
+// container is one in the runtime. An image with "bad" in its name cannot be pulled, one with "crash" never gets ready.
+type container struct {
+	id, image string
+	started   time.Time
+	running   bool
+	ready     bool
+	// dying until then, of a kill.
+	dying time.Time
+	// backOff until then, after a crash.
+	backOff time.Time
+}
+
+func newKubelet(w *world) *kubelet {
+	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{},
+		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{}}
+}
+
+func (k *kubelet) run(name string) {
+	pod := k.pods.objects[name]
+	if pod == nil || k.pull.isDown(pod.Spec.NodeName) {
+		return
+	}
+	if pod.DeletionTimestamp != nil {
+		if _, exists := k.world.pods.objects[name]; exists {
+			remove(k.world, k.world.pods, name)
+		}
+		delete(k.state, name)
+		return
+	}
+	if pod.Spec.NodeName == "" {
+		if k.roomy() {
+			if _, err := alter(k.world, k.world.pods, name, "", k.schedule); err != nil {
+				k.violated("schedule: %v", err)
+			}
+		} else if conditions.Condition(pod, corev1.PodScheduled) == nil {
+			if _, err := alter(k.world, k.world.pods, name, "", k.unschedulable); err != nil {
+				k.violated("schedule: %v", err)
+			}
+		}
+		return
+	}
+	if k.state[name] == nil {
+		k.state[name] = map[string]*container{}
+	}
+	k.writeStatus(pod)
+	if k.rng.Intn(3) == 0 {
+		return // others get a turn between the status and what it announces
+	}
+	for _, want := range pod.Spec.Containers {
+		k.syncContainer(name, want)
+	}
+}
+
+// syncContainer is one step of SyncPod for one container: kill, then pull and start, then readiness.
+func (k *kubelet) syncContainer(pod string, want corev1.Container) {
+	c := k.state[pod][want.Name]
+	if c == nil {
+		c = &container{}
+		k.state[pod][want.Name] = c
+	}
+	switch {
+	case !c.dying.IsZero():
+		if !k.now.Before(c.dying) {
+			c.running, c.ready, c.dying = false, false, time.Time{}
+		}
+	case c.running && c.image != want.Image:
+		k.logf("kubelet: kill %s/%s, which runs %s", pod, want.Name, c.image)
+		k.rules.killed(k.world, pod)
+		c.dying = k.now.Add(time.Duration(k.rng.Intn(300)) * time.Millisecond)
+	case !c.running && !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad"):
+		k.ids++
+		*c = container{id: fmt.Sprintf("id-%d", k.ids), image: want.Image, running: true, started: k.now}
+	case c.running && !c.ready && !strings.Contains(c.image, "crash") && k.now.Sub(c.started) > 300*time.Millisecond:
+		c.ready = true
+	case c.running && strings.Contains(c.image, "crash") && k.rng.Intn(4) == 0:
+		c.running, c.backOff = false, k.now.Add(time.Second)
+	}
+}
+
+func (k *kubelet) crash() {
+	names := slices.Sorted(maps.Keys(k.state))
+	if len(names) == 0 {
+		return
+	}
+	name := names[k.rng.Intn(len(names))]
+	k.logf("%s crashes", name)
+	for _, c := range k.state[name] {
+		if c.running && c.dying.IsZero() {
+			c.running, c.ready = false, false
+		}
+	}
+}
+
+// writeStatus is the status the kubelet generates from its cache and the runtime; it patches only what it owns.
+func (k *kubelet) writeStatus(cached *corev1.Pod) {
+	live, exists := k.world.pods.objects[cached.Name]
+	if !exists {
+		return
+	}
+	status := corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: cached.Generation, Conditions: slices.Clone(live.Status.Conditions)}
+	containersReady := true
+	for _, want := range cached.Spec.Containers {
+		c := k.state[cached.Name][want.Name]
+		if c == nil {
+			c = &container{}
+		}
+		containersReady = containersReady && c.ready
+		status.ContainerStatuses = append(status.ContainerStatuses, c.status(want))
+	}
+	if len(cached.Status.ContainerStatuses) == 0 && !containersReady {
+		status.Phase = corev1.PodPending
+	}
+	ready := containersReady && k.gateOpen(cached)
+	k.setPodCondition(&status, corev1.ContainersReady, containersReady, "ContainersNotReady")
+	why := "ContainersNotReady"
+	if containersReady {
+		why = readiness.ReasonGatesNotReady
+	}
+	k.setPodCondition(&status, corev1.PodReady, ready, why)
+	if !ready && containersReady {
+		conditions.Condition(&corev1.Pod{Status: status}, corev1.PodReady).Message = whyShut
+	}
+	if sameStatus(live.Status, status) || k.swallows(cached, status) {
+		return
+	}
+	stored, err := alter(k.world, k.world.pods, cached.Name, "", func(pod *corev1.Pod) {
+		pod.Status = status
+		pod.Status.Conditions = k.stored(live, pod, readiness.KubeletWriter)
+	})
+	if err == nil {
+		if readiness.Closed(live) && !readiness.Closed(stored) {
+			k.rules.reopened(k.world, stored)
+		}
+		k.rules.readySet(k.world, cached.Name, stored)
+		if k.lags && readiness.IsAhead(stored) && !readiness.IsAhead(live) && k.rng.Intn(2) == 0 {
+			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Intn(200)) * time.Millisecond)
+		}
+		k.logf("kubelet: %s generation %d ready %v/%v %s; stored: gate %v ready %v", cached.Name, cached.Generation, containersReady, ready,
+			status.ContainerStatuses[0].Image, conditions.IsTrue(stored, inplace.ConditionServing), conditions.IsTrue(stored, corev1.PodReady))
+	}
+}
+
+// retract writes what was known before a probe had answered.
+func (k *kubelet) retract() {
+	for _, name := range slices.Sorted(maps.Keys(k.retracts)) {
+		if k.now.Before(k.retracts[name]) {
+			continue
+		}
+		delete(k.retracts, name)
+		pod := k.world.pods.objects[name]
+		if pod == nil || pod.DeletionTimestamp != nil || !readiness.IsAhead(pod) {
+			continue
+		}
+		for _, c := range k.state[name] {
+			c.ready = false
+		}
+		k.logf("kubelet: %s is not ready after all", name)
+		k.rules.taken(k.world, pod)
+		k.writeStatus(k.pods.objects[name])
+	}
+}
+
+// swallows tells whether it has said the same before, and so says nothing, whatever was stored since: unless it has seen that its word about
+// Ready is not what is stored (NeedToReconcilePodReadiness), or compares again. A scene's always does.
+func (k *kubelet) swallows(cached *corev1.Pod, status corev1.PodStatus) bool {
+	said, before := k.said[cached.Name]
+	k.said[cached.Name] = *status.DeepCopy()
+	if !k.lags || !before || k.now.Sub(k.compared[cached.Name]) >= 10*time.Second {
+		k.compared[cached.Name] = k.now
+		return false
+	}
+	ready, stored := conditions.Condition(&corev1.Pod{Status: status}, corev1.PodReady), conditions.Condition(cached, corev1.PodReady)
+	finds := stored != nil && (stored.Status != ready.Status || stored.Message != ready.Message)
+	return !finds && sameStatus(byKubelet(said), byKubelet(status))
+}
+
+// byKubelet is the status without the conditions of others.
+func byKubelet(status corev1.PodStatus) corev1.PodStatus {
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c corev1.PodCondition) bool { return c.Type == inplace.ConditionServing })
+	return status
+}
+
+// whyShut is its word about our gate.
+const whyShut = `the status of pod readiness gate "stayput.dev/serving" is not "True", but False`
+
+// gateOpen tells whether the pod's gate was open in the last sync; sometimes a sync has just taken place.
+func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
+	open := !readiness.Gated(pod) || conditions.IsTrue(pod, inplace.ConditionServing)
+	last, known := k.gates[pod.Name]
+	k.gates[pod.Name] = open
+	if k.lags && known && k.rng.Intn(2) == 0 {
+		return last
+	}
+	return open
+}
+
+func (c *container) status(want corev1.Container) corev1.ContainerStatus {
+	status := corev1.ContainerStatus{Name: want.Name, Image: c.image, ContainerID: c.id, Ready: c.ready}
+	if c.image == "" {
+		status.Image = want.Image
+	} else {
+		status.ImageID = "sha256:" + strings.TrimSuffix(c.image, "-retag")
+	}
+	if c.running {
+		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started.Truncate(time.Second))}
+	} else {
+		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+	}
+	return status
+}
+
+func (k *kubelet) setPodCondition(status *corev1.PodStatus, kind corev1.PodConditionType, value bool, why string) {
+	want := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: why, LastTransitionTime: metav1.NewTime(k.now.Truncate(time.Second))}
+	if value {
+		want.Status, want.Reason = corev1.ConditionTrue, ""
+	}
+	for i, c := range status.Conditions {
+		if c.Type == kind {
+			if c.Status == want.Status {
+				want.LastTransitionTime = c.LastTransitionTime
+			}
+			status.Conditions[i] = want
+			return
+		}
+	}
+	status.Conditions = append(status.Conditions, want)
+}
+
+func sameStatus(a, b corev1.PodStatus) bool {
+	same := func(a, b corev1.ContainerStatus) bool {
+		return a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready && (a.State.Running == nil) == (b.State.Running == nil)
+	}
+	sameCondition := func(a, b corev1.PodCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+	}
+	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
+		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
+}

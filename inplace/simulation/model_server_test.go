@@ -1,0 +1,635 @@
+package simulation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+var (
+	errConflict = errors.New("conflict")
+	errHeld     = errors.New("held")
+	errNotFound = errors.New("not found")
+	errQuota    = errors.New("exceeded quota")
+	// What the API server answers to our writes where somebody forbids them, or is asked about them and does not answer.
+	errRefused = errors.New("forbidden")
+	errFailing = errors.New("failed calling webhook")
+)
+
+// stored is what the model API server stores; objects are never changed, writes store a changed copy.
+type stored[T any] interface {
+	comparable
+	metav1.Object
+	DeepCopy() T
+}
+
+// store is one resource of the model API server: what is, and every change in order, which watches deliver.
+type store[T stored[T]] struct {
+	objects map[string]T
+	log     []change[T]
+}
+
+type change[T any] struct {
+	name     string
+	old, new T
+}
+
+func newStore[T stored[T]]() *store[T] { return &store[T]{objects: map[string]T{}} }
+
+// informer is a cache of a store that lags behind by its own delay.
+type informer[T stored[T]] struct {
+	store   *store[T]
+	at      int
+	objects map[string]T
+}
+
+func (s *store[T]) informer() *informer[T] {
+	return &informer[T]{store: s, at: len(s.log), objects: maps.Clone(s.objects)}
+}
+
+// advance delivers up to n changes and returns them.
+func (i *informer[T]) advance(n int) []change[T] {
+	delivered := i.store.log[i.at:min(len(i.store.log), i.at+n)]
+	for _, c := range delivered {
+		var none T
+		if c.new == none {
+			delete(i.objects, c.name)
+		} else {
+			i.objects[c.name] = c.new
+		}
+	}
+	i.at += len(delivered)
+	return delivered
+}
+
+func (i *informer[T]) list() []T { return sorted(i.objects) }
+
+func sorted[T any](objects map[string]T) []T {
+	var list []T
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		list = append(list, objects[name])
+	}
+	return list
+}
+
+// world is the cluster: the API server and everybody who writes to it.
+type world struct {
+	t       testing.TB
+	seed    int64
+	rng     *rand.Rand
+	now     time.Time
+	version int64
+	made    int
+	trace   []string
+	tracing bool
+	failed  string
+
+	deployments *store[*apps.Deployment]
+	sets        *store[*apps.ReplicaSet]
+	pods        *store[*corev1.Pod]
+	slices      *store[*discoveryv1.EndpointSlice]
+
+	deploymentController *deploymentController
+	replicaSetController *replicaSetController
+	endpointsController  *endpointsController
+	kubelet              *kubelet
+	stayput              *stayput
+
+	mode     inplace.Mode
+	settings inplace.Settings
+	// unserved: there is no Service.
+	unserved bool
+	// claim is one of the pods' that only one node can mount; empty if there is none.
+	claim string
+	// quota is how many pods there may be, room how many find a node.
+	quota, room int
+	// verdict is that of the live objects at some version, remembered.
+	verdict     steps.Verdict
+	verdictAt   int64
+	verdictMode inplace.Mode
+
+	// unreachable: the API server does not reach our webhooks.
+	unreachable bool
+	// answers are what our writes to a resource are answered.
+	answers map[string]error
+	// recorded is what the Lease says of the Deployment.
+	recorded   string
+	unwritable bool
+	// heldSince is when a write of an update was first held, by its target.
+	heldSince map[string]time.Time
+
+	gatesBorn bool
+	// says: the API server says what is Ready, as from Kubernetes 1.36 on.
+	says bool
+	// mirror: admission has all images come from there.
+	mirror bool
+	pull   pullModel
+	// lags are those of our controller, the Deployment controller and the ReplicaSet controller.
+	lags  [3]lag
+	rules judge
+}
+
+func (w *world) logf(format string, args ...any) {
+	if w.tracing {
+		w.trace = append(w.trace, w.now.Format("04:05.000 ")+fmt.Sprintf(format, args...))
+	}
+}
+
+// violated records the first violation; the run goes on no further.
+func (w *world) violated(format string, args ...any) {
+	if w.failed == "" {
+		w.failed = fmt.Sprintf(format, args...)
+		w.logf("VIOLATED: %s", w.failed)
+	}
+}
+
+func put[T stored[T]](w *world, s *store[T], next T) T {
+	w.version++
+	next.SetResourceVersion(strconv.FormatInt(w.version, 10))
+	old := s.objects[next.GetName()]
+	s.objects[next.GetName()] = next
+	s.log = append(s.log, change[T]{next.GetName(), old, next})
+	return next
+}
+
+func remove[T stored[T]](w *world, s *store[T], name string) {
+	var none T
+	w.version++
+	s.log = append(s.log, change[T]{name, s.objects[name], none})
+	delete(s.objects, name)
+}
+
+// alter stores a changed copy; the version read must be the stored one, unless it is empty.
+func alter[T stored[T]](w *world, s *store[T], name, version string, change func(T)) (T, error) {
+	current, found := s.objects[name]
+	switch {
+	case !found:
+		return current, errNotFound
+	case version != "" && version != current.GetResourceVersion():
+		return current, errConflict
+	}
+	next := current.DeepCopy()
+	change(next)
+	return put(w, s, next), nil
+}
+
+func (w *world) deployment() *apps.Deployment { return w.deployments.objects["web"] }
+
+// rollout is what is, without any delay.
+func (w *world) rollout() deployments.Rollout {
+	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
+		Recorded: w.recorded, Now: w.now}
+	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
+	r.Rehearsal = w.rehearsal(r.Target())
+	return r
+}
+
+// held is the verdict of the webhooks, after live reads.
+func (w *world) held() bool {
+	if w.verdictAt != w.version || w.verdictMode != w.mode {
+		w.verdict, w.verdictAt, w.verdictMode = w.rollout().Verdict(), w.version, w.mode
+	}
+	target, _ := w.verdict.Target.(*apps.ReplicaSet)
+	return w.holdAlive() && w.verdict.Held && w.lasts(target)
+}
+
+// holdAlive: the webhooks are asked, and a leader stands behind them.
+func (w *world) holdAlive() bool { return !w.unreachable && w.now.Before(w.stayput.lease) }
+
+// lasts: the leader tends the update.
+func (w *world) lasts(target *apps.ReplicaSet) bool {
+	if target == nil {
+		target = &apps.ReplicaSet{}
+	}
+	if revisions.Begun(target.Labels) {
+		return revisions.HoldLasts(target.Labels, w.now, w.now)
+	}
+	update := target.Name + " " + revisions.RevisionNumber(target)
+	if w.heldSince[update].IsZero() || w.now.Sub(w.heldSince[update]) > 10*time.Minute {
+		w.heldSince[update] = w.now
+	}
+	return revisions.HoldLasts(target.Labels, w.heldSince[update], w.now)
+}
+
+// heldFor judges a new ReplicaSet by its own template: the Deployment controller may create it from an old cache.
+func (w *world) heldFor(rs *apps.ReplicaSet) bool {
+	r := w.rollout()
+	r.Deployment = r.Deployment.DeepCopy()
+	r.Deployment.Spec.Template = rs.Spec.Template
+	return w.holdAlive() && r.Verdict().Held
+}
+
+// updateReplicaSet is an UPDATE by the Deployment controller, which passes our webhook.
+func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.ReplicaSet)) (*apps.ReplicaSet, error) {
+	next := read.DeepCopy()
+	change(next)
+	if apps.Replicas(next) != apps.Replicas(read) && w.held() {
+		w.logf("denied: %s replicas %d → %d", read.Name, apps.Replicas(read), apps.Replicas(next))
+		return nil, errHeld
+	}
+	if apps.Replicas(next) != apps.Replicas(read) {
+		w.rules.nativeScaled(w)
+		w.logf("native: %s replicas %d → %d", read.Name, apps.Replicas(read), apps.Replicas(next))
+	}
+	return alter(w, w.sets, read.Name, read.ResourceVersion, func(rs *apps.ReplicaSet) {
+		if apps.Replicas(next) != apps.Replicas(rs) {
+			delete(w.stayput.scaled, rs.Name)
+			next.Generation++
+		}
+		*rs = *next
+	})
+}
+
+// updateStatus is an UPDATE of the status by the Deployment controller: that all is done is denied as long as it is not.
+func (w *world) updateStatus(read *apps.Deployment, change func(*appsv1.DeploymentStatus)) error {
+	next := read.DeepCopy()
+	change(&next.Status)
+	if statuses.Announces(w.rollout().Deployment, next.Status) && w.held() {
+		w.logf("denied: status says done")
+		return errHeld
+	}
+	if read.ResourceVersion == w.deployment().ResourceVersion {
+		w.rules.statusWritten(w, next)
+	}
+	_, err := alter(w, w.deployments, read.Name, read.ResourceVersion, func(d *apps.Deployment) { change(&d.Status) })
+	return err
+}
+
+// createReplicaSet is a CREATE: born empty if the update is held.
+func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
+	if _, exists := w.sets.objects[rs.Name]; exists {
+		return errConflict
+	}
+	rs.UID, rs.Generation = types.UID("uid-"+rs.Name), 1
+	rs.CreationTimestamp = metav1.NewTime(w.now)
+	if w.heldFor(rs) {
+		rs.Spec.Replicas = new(int32)
+	}
+	w.logf("created %s with %d replicas", rs.Name, apps.Replicas(rs))
+	put(w, w.sets, rs)
+	return nil
+}
+
+// createPod is a CREATE by the ReplicaSet controller: born with the gate while our webhook answers.
+func (w *world) createPod(rs *apps.ReplicaSet) error {
+	if len(w.pods.objects) >= w.quota {
+		return errQuota
+	}
+	w.made++
+	name := fmt.Sprintf("%s-%03d", rs.Name, w.made)
+	pod := &corev1.Pod{ObjectMeta: rs.Spec.Template.Typed().ObjectMeta, Spec: w.admitted(rs.Spec.Template)}
+	pod.Name, pod.UID, pod.Generation = name, types.UID(name), 1
+	pod.CreationTimestamp = metav1.NewTime(w.now)
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
+	pod.Status.Phase = corev1.PodPending
+	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone && !w.unreachable && !w.unwritable && w.answers["pods/status"] == nil {
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+	}
+	w.schedule(pod)
+	w.rules.podCreated(w, rs)
+	w.logf("%s created", name)
+	put(w, w.pods, pod)
+	return nil
+}
+
+// admitted is what admission makes of the spec of a new pod.
+func (w *world) admitted(template apps.Template) corev1.PodSpec {
+	spec := template.Typed().Spec
+	for i := range spec.Containers {
+		if w.mirror {
+			spec.Containers[i].Image = "mirror/" + spec.Containers[i].Image
+		}
+	}
+	return spec
+}
+
+// rehearsal is answered at once.
+func (w *world) rehearsal(target *apps.ReplicaSet) rehearsal.Rehearsal {
+	if target == nil {
+		return rehearsal.Rehearsal{}
+	}
+	return rehearsal.Rehearsal{Target: target.UID, Pod: &corev1.Pod{Spec: w.admitted(target.Spec.Template)}, Claim: w.claim}
+}
+
+// lends: an update may borrow, and does where it can.
+func (w *world) lends() bool {
+	return w.rollout().Borrows() && (w.claim == "" || apps.ExplicitZero(w.deployment()))
+}
+
+const plenty = 100
+
+// schedule gives the pod a node if there is room.
+func (w *world) schedule(pod *corev1.Pod) {
+	if w.roomy() {
+		pod.Spec.NodeName = "node"
+		if scheduled := conditions.Condition(pod, corev1.PodScheduled); scheduled != nil {
+			scheduled.Status, scheduled.Reason = corev1.ConditionTrue, ""
+		}
+		w.pull.place(pod, 3)
+	}
+}
+
+// unschedulable says that there is none.
+func (w *world) unschedulable(pod *corev1.Pod) {
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(w.now), Message: "no node has room"})
+}
+
+func (w *world) roomy() bool { return w.placed() < w.room }
+
+func (w *world) placed() int {
+	placed := 0
+	for _, pod := range w.pods.objects {
+		if pod.Spec.NodeName != "" {
+			placed++
+		}
+	}
+	return placed
+}
+
+// deletePod is a DELETE by the ReplicaSet controller: held while its ReplicaSet is settling.
+func (w *world) deletePod(name string) error {
+	pod, found := w.pods.objects[name]
+	if !found || pod.DeletionTimestamp != nil {
+		return errNotFound
+	}
+	owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
+	if owner != nil && !replicas.MayGo(pod) && w.markHolds(owner) {
+		w.logf("denied: delete %s", name)
+		return errNotFound
+	}
+	w.rules.podDeleted(w, pod)
+	return w.terminate(name)
+}
+
+// markHolds: the webhooks hold deletions for the mark.
+func (w *world) markHolds(rs *apps.ReplicaSet) bool {
+	return revisions.Settling(rs) && w.holdAlive() && w.mode.Manages() && w.lasts(rs) && w.recorded == ""
+}
+
+func (w *world) terminate(name string) error {
+	w.logf("%s deleted", name)
+	_, err := alter(w, w.pods, name, "", func(pod *corev1.Pod) {
+		pod.DeletionTimestamp = &metav1.Time{Time: w.now}
+	})
+	return err
+}
+
+// carryOut does one of our steps. The patches are applied to JSON, as the API server does.
+func (w *world) carryOut(step steps.Step) error {
+	if err := w.answers[resourceOf(step)]; err != nil {
+		return err
+	}
+	if err := w.policy(step); err != nil {
+		return err
+	}
+	switch s := step.(type) {
+	case steps.RecordRelease:
+		w.version++
+		w.recorded, w.unwritable = s.Record.Hash, s.Record.Unwritable()
+		return nil
+	case steps.ForgetRelease:
+		w.version++
+		w.recorded, w.unwritable = "", false
+		return nil
+	case steps.CreateReplicaSet:
+		rs := &apps.ReplicaSet{}
+		if err := json.Unmarshal(s.Object, rs); err != nil {
+			return err
+		}
+		return w.createReplicaSet(rs)
+	case steps.PatchReplicaSet:
+		return patch(w, w.sets, s.ReplicaSet.Name, s.Operations, func(before, after *apps.ReplicaSet) bool {
+			w.stayput.scaled[before.Name] = w.stayput.scaled[before.Name] || apps.Replicas(before) != apps.Replicas(after)
+			return apps.Replicas(before) != apps.Replicas(after)
+		})
+	case steps.PatchStatus:
+		if s.Deployment.ResourceVersion == w.deployment().ResourceVersion {
+			next := w.deployment().DeepCopy()
+			next.Status = s.Status
+			w.rules.statusWritten(w, next)
+		}
+		return patch(w, w.deployments, s.Deployment.Name, s.Operations, func(_, _ *apps.Deployment) bool { return false })
+	case steps.CreatePuller:
+		w.version++
+		return w.pull.create(s)
+	case steps.DeletePuller:
+		w.version++
+		w.pull.delete(s)
+		return nil
+	case steps.SetGate:
+		w.rules.gateSet(w, s)
+		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool {
+			after.Status.Conditions = w.stored(before, after, readiness.OwnWriter)
+			w.rules.readySet(w, before.Name, after)
+			return false
+		})
+	case steps.PatchPod:
+		w.rules.podPatched(w, s)
+		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool { return images(before) != images(after) })
+	}
+	return fmt.Errorf("unknown step %T", step)
+}
+
+// resourceOf is what a step writes to, empty for what nobody refuses.
+func resourceOf(step steps.Step) string {
+	switch step.(type) {
+	case steps.CreateReplicaSet, steps.PatchReplicaSet:
+		return "replicasets"
+	case steps.PatchPod:
+		return "pods"
+	case steps.SetGate:
+		return "pods/status"
+	case steps.PatchStatus:
+		return "deployments/status"
+	}
+	return ""
+}
+
+func images(pod *corev1.Pod) string {
+	var all []string
+	for _, c := range pod.Spec.Containers {
+		all = append(all, c.Name+"="+c.Image)
+	}
+	return strings.Join(all, ",")
+}
+
+func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpatch.Operation, specChanged func(before, after T) bool) error {
+	current, found := s.objects[name]
+	if !found {
+		return errNotFound
+	}
+	if operations[0].Path != "/metadata/resourceVersion" || operations[0].Value != current.GetResourceVersion() {
+		return errConflict
+	}
+	next := current.DeepCopy()
+	if err := apply(next, operations[1:]); err != nil {
+		w.violated("%s does not apply: %v", name, err)
+		return err
+	}
+	if len(next.GetAnnotations()) == 0 {
+		next.SetAnnotations(nil) // as it is sent to watches
+	}
+	if specChanged(current, next) {
+		next.SetGeneration(current.GetGeneration() + 1)
+	}
+	put(w, s, next)
+	return nil
+}
+
+// apply applies a JSON patch to an object.
+func apply(target any, operations []jsonpatch.Operation) error {
+	var tree any = map[string]any{}
+	if err := recode(target, &tree); err != nil {
+		return err
+	}
+	for _, operation := range operations {
+		var value any
+		if err := recode(operation.Value, &value); err != nil {
+			return err
+		}
+		changed, err := at(tree, strings.Split(operation.Path, "/")[1:], operation.Operation, value)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", operation.Operation, operation.Path, err)
+		}
+		tree = changed
+	}
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return err
+	}
+	switch into := target.(type) {
+	case *corev1.Pod:
+		*into = corev1.Pod{}
+	case *apps.ReplicaSet:
+		*into = apps.ReplicaSet{}
+	case *apps.Deployment:
+		*into = apps.Deployment{}
+	case *apps.ControllerRevision:
+		*into = apps.ControllerRevision{}
+	}
+	return json.Unmarshal(raw, target)
+}
+
+func recode(from, into any) error {
+	raw, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
+
+// at applies one operation below a node and returns the changed node.
+func at(node any, path []string, operation string, value any) (any, error) {
+	key := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
+	switch node := node.(type) {
+	case map[string]any:
+		return atKey(node, key, path, operation, value)
+	case []any:
+		return atIndex(node, key, path, operation, value)
+	}
+	return nil, fmt.Errorf("nothing at %q", key)
+}
+
+func atKey(node map[string]any, key string, path []string, operation string, value any) (any, error) {
+	_, has := node[key]
+	switch {
+	case operation != "add" && !has, len(path) > 1 && !has:
+		return nil, fmt.Errorf("no %q", key)
+	case len(path) > 1:
+		child, err := at(node[key], path[1:], operation, value)
+		node[key] = child
+		return node, err
+	case operation == "remove":
+		delete(node, key)
+	default:
+		node[key] = value
+	}
+	return node, nil
+}
+
+func atIndex(node []any, key string, path []string, operation string, value any) (any, error) {
+	if key == "-" {
+		return append(node, value), nil
+	}
+	i, err := strconv.Atoi(key)
+	if err != nil || i >= len(node) {
+		return nil, fmt.Errorf("no index %q", key)
+	}
+	if len(path) > 1 {
+		node[i], err = at(node[i], path[1:], operation, value)
+		return node, err
+	}
+	node[i] = value
+	return node, nil
+}
+
+// app is what the users of the simulation edit in a template.
+type app struct{ image, sidecar, chart, env string }
+
+func (a app) template() apps.Template {
+	labels := map[string]string{"app": "web"}
+	if a.chart != "" {
+		labels["chart"] = a.chart
+	}
+	typed := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	typed.Spec.Containers = []corev1.Container{{Name: "app", Image: a.image}}
+	if a.sidecar != "" {
+		typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: "side", Image: a.sidecar})
+	}
+	if a.env != "" {
+		typed.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E", Value: a.env}}
+	}
+	return asTemplate(typed)
+}
+
+func asTemplate(typed corev1.PodTemplateSpec) apps.Template {
+	raw, err := json.Marshal(typed)
+	if err != nil {
+		panic(err)
+	}
+	template, err := apps.ParseTemplate(raw)
+	if err != nil {
+		panic(err)
+	}
+	return template
+}
+
+// newDeployment has the defaults of the API server.
+func newDeployment(replicas int32, a app) *apps.Deployment {
+	quarter, deadline, history := intstr.FromString("25%"), int32(600), int32(10)
+	d := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "uid-web", Generation: 1,
+		Annotations: map[string]string{inplace.AnnotationRevision: "1"}}}
+	d.Spec.Replicas, d.Spec.Template = &replicas, a.template()
+	d.Spec.ProgressDeadlineSeconds, d.Spec.RevisionHistoryLimit = &deadline, &history
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &quarter, MaxUnavailable: &quarter}}
+	return d
+}

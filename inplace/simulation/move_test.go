@@ -1,0 +1,241 @@
+package simulation
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
+)
+
+func TestArrived(t *testing.T) {
+	at := metav1.NewTime(start)
+	before := readiness.MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
+	unsure := before
+	unsure.Unsure = true
+	status := func(id, image, imageID string, since time.Time) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", ContainerID: id, Image: image, ImageID: imageID, State: runningSince(since)}
+		}
+	}
+	observed := func(generation int64) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Status.ObservedGeneration = generation }
+	}
+	waiting := func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
+	}
+	later := start.Add(2 * time.Second)
+	cases := map[string]struct {
+		container readiness.MovedContainer
+		changes   []func(*corev1.Pod)
+		now       time.Time
+		arrived   bool
+		wait      time.Duration
+	}{
+		"not observed":                            {before, []func(*corev1.Pod){observed(1)}, later, false, 0},
+		"observed, the old container":             {before, nil, later, false, 0},
+		"new container, new image":                {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later)}, later, true, 0},
+		"new container, new digest, other name":   {before, []func(*corev1.Pod){status("new", "sha256:abc", "sha256:v2", later)}, later, true, 0},
+		"new container, not observed":             {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later), observed(1)}, later, false, 0},
+		"new container, kubelet without observed": {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later), observed(0)}, later, true, 0},
+		"the old image crashed once more":         {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 3 * time.Second},
+		"the same digest, stable":                 {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later.Add(3 * time.Second), true, 0},
+		"the same digest, started before":         {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))}, later, false, 38 * time.Second},
+		"the same digest, another clock":          {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))}, start.Add(40 * time.Second), true, 0},
+		"new image that cannot be pulled":         {before, []func(*corev1.Pod){waiting}, later, false, 0},
+		"unsure, named":                           {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, true, 0},
+		"unsure, named in full":                   {unsure, []func(*corev1.Pod){status("p/app", "docker.io/library/v2:latest", "", later)}, later, true, 0},
+		"unsure, named, kubelet without observed": {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later), observed(0)}, later, false, 38 * time.Second},
+		"unsure, another name":                    {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 38 * time.Second},
+		"unsure, after the grace period":          {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, start.Add(40 * time.Second), true, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), append([]func(*corev1.Pod){observed(2)}, c.changes...)...)
+			move := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": c.container}}
+			if arrived, wait := move.Arrived(pod, c.now); arrived != c.arrived || wait != c.wait {
+				t.Errorf("arrived is %v, wait %s", arrived, wait)
+			}
+		})
+	}
+}
+
+func TestMarkOfAnotherPodIsNone(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v2"}, 1))
+	pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2"}}}.String()}
+	for generation, known := range map[int64]bool{0: true, 1: false, 2: true, 3: true} {
+		pod.Generation = generation
+		if got := len(readiness.MoveOf(pod).Containers) > 0; got != known {
+			t.Errorf("at generation %d the mark counts: %t, want %t", generation, got, known)
+		}
+	}
+}
+
+func TestMayReopen(t *testing.T) {
+	its := func(change func(*corev1.ContainerStatus)) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { change(&pod.Status.ContainerStatuses[0]) }
+	}
+	observed := func(pod *corev1.Pod) { pod.Status.ObservedGeneration = 2 }
+	unready := its(func(c *corev1.ContainerStatus) { c.Ready = false })
+	restarted := its(func(c *corev1.ContainerStatus) { c.ContainerID = "new" })
+	updated := its(func(c *corev1.ContainerStatus) { c.ContainerID, c.ImageID = "new", "sha256:v2" })
+	renamed := its(func(c *corev1.ContainerStatus) { c.ContainerID, c.Image = "new", "v2" })
+	stopped := its(func(c *corev1.ContainerStatus) { c.State = corev1.ContainerState{} })
+	neighbour := conditionIs(corev1.ContainersReady, corev1.ConditionFalse)
+	wasUnready := func(pod *corev1.Pod) { pod.Annotations = map[string]string{"unready": "before"} }
+	cases := map[string]struct {
+		mark    bool
+		changes []func(*corev1.Pod)
+		want    bool
+	}{
+		"never patched":                                   {false, nil, true},
+		"just patched":                                    {true, nil, false},
+		"a probe flake before the patch":                  {true, []func(*corev1.Pod){unready}, false},
+		"a crash before the patch":                        {true, []func(*corev1.Pod){restarted}, false},
+		"observed before the kill":                        {true, []func(*corev1.Pod){observed}, false},
+		"observed, and its container down":                {true, []func(*corev1.Pod){observed, unready}, true},
+		"observed, down, but it came again as it was":     {true, []func(*corev1.Pod){observed, restarted, unready}, false},
+		"observed, and it was down before":                {true, []func(*corev1.Pod){observed, unready, wasUnready}, false},
+		"observed, and it does not run":                   {true, []func(*corev1.Pod){observed, stopped, wasUnready}, true},
+		"observed, and a container that stays is down":    {true, []func(*corev1.Pod){observed, neighbour}, false},
+		"observed, and its container is new":              {true, []func(*corev1.Pod){observed, updated, wasUnready}, true},
+		"observed, and it came again as it was":           {true, []func(*corev1.Pod){observed, restarted, wasUnready}, false},
+		"observed, and the same has come by its new name": {true, []func(*corev1.Pod){observed, renamed, wasUnready}, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			m := &member.State{Pod: podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), append([]func(*corev1.Pod){drained}, c.changes...)...)}
+			if c.mark {
+				m.Move = readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1",
+					ContainerID: "p/app", At: metav1.NewTime(start), Unready: m.Pod.Annotations["unready"] != ""}}}
+			}
+			if open, _ := m.MayReopen(start); open != c.want {
+				t.Errorf("may reopen is %v", open)
+			}
+		})
+	}
+}
+
+// TestMayReopenAfterASecondEdit has a pod of which app was sent on its way first, and side, or app again, after it.
+func TestMayReopenAfterASecondEdit(t *testing.T) {
+	at := metav1.NewTime(start)
+	app2 := readiness.MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
+	side2 := readiness.MovedContainer{Image: "s2", ImageID: "sha256:s1", ContainerID: "p/side", At: at}
+	again := readiness.MovedContainer{Image: "v3", ContainerID: "p/app", At: at, Unsure: true}
+	cases := map[string]struct {
+		// with statuses the pod has been unready since before the last patch; ids are those of other containers, and of their images
+		moved         map[string]readiness.MovedContainer
+		ids, statuses map[string]string
+		running       bool
+		want          bool
+	}{
+		"only the first has restarted": {map[string]readiness.MovedContainer{"app": app2, "side": side2}, map[string]string{"app": "new"}, nil, true, false},
+		"both have":                    {map[string]readiness.MovedContainer{"app": app2, "side": side2}, map[string]string{"app": "new", "side": "new"}, nil, true, true},
+		"one in between runs, unready": {map[string]readiness.MovedContainer{"app": again}, map[string]string{"app": "new"}, map[string]string{"app": "v2"}, true, false},
+		"none runs":                    {map[string]readiness.MovedContainer{"app": again}, map[string]string{"app": "new"}, map[string]string{"app": "v2"}, false, true},
+		"the last runs":                {map[string]readiness.MovedContainer{"app": again}, map[string]string{"app": "new"}, map[string]string{"app": "v3"}, true, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1", sidecar: "s1"})
+			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1", sidecar: "s1"}, 1), drained)
+			pod.Status.ObservedGeneration = 2
+			if c.statuses != nil {
+				conditionIs(corev1.ContainersReady, corev1.ConditionFalse)(pod)
+			}
+			for i := range pod.Status.ContainerStatuses {
+				status := &pod.Status.ContainerStatuses[i]
+				status.ContainerID, status.Image = cmp.Or(c.ids[status.Name], status.ContainerID), cmp.Or(c.statuses[status.Name], status.Image)
+				status.Ready = c.statuses == nil
+				if c.ids[status.Name] != "" {
+					status.ImageID = "sha256:new"
+				}
+				if !c.running {
+					status.State = corev1.ContainerState{}
+				}
+			}
+			for name, moved := range c.moved {
+				moved.Unready = c.statuses != nil
+				c.moved[name] = moved
+			}
+			s := &member.State{Pod: pod, Move: readiness.Move{Generation: 2, Containers: c.moved}}
+			if open, _ := s.MayReopen(start); open != c.want {
+				t.Errorf("may reopen is %v", open)
+			}
+		})
+	}
+}
+
+func reimaged(container, to string) edit.Change {
+	return edit.Change{Containers: []edit.ContainerChange{{Container: container, Image: edit.ImageChange{To: to}}}}
+}
+
+func TestMarkKeepsWhatIsPending(t *testing.T) {
+	r := fixture(1, app{image: "v1", sidecar: "s1"})
+	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1", sidecar: "s1"}, 1))
+	first := readiness.Move{}.Next(pod, "b", nil, reimaged("app", "v2"), start)
+	if first.Generation != 2 || first.Containers["app"].ContainerID != "p/app" || first.Containers["app"].Unsure {
+		t.Errorf("the first mark is %+v", first)
+	}
+	pod.Generation = 2
+	second := first.Next(pod, "c", first.Pending(pod, start), reimaged("side", "s2"), start)
+	if second.Generation != 3 || second.Containers["app"] != first.Containers["app"] || second.Containers["side"].Unsure {
+		t.Errorf("the second mark is %+v: app is still on its way, side was not", second)
+	}
+	pod.Generation = 3
+	third := second.Next(pod, "a", second.Pending(pod, start), reimaged("app", "v1"), start)
+	if !third.Containers["app"].Unsure {
+		t.Errorf("the third mark is %+v: app may still run v1, and then never restarts", third)
+	}
+	label := third.Next(pod, "d", third.Pending(pod, start), edit.Change{}, start)
+	if label.Hash != "d" || label.Generation != third.Generation || len(label.Containers) != 2 {
+		t.Errorf("a change of labels alone made the mark %+v", label)
+	}
+}
+
+func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
+	long := strings.Repeat("x", 500)
+	for name, test := range map[string]struct {
+		containers, marked int
+		counts             bool
+	}{
+		"every container with long names": {30, 30, true},
+		"as many as annotations can hold": {2, 100, false},
+	} {
+		pod, mark := &corev1.Pod{}, readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{}}
+		for range test.containers {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{})
+		}
+		for i := range test.marked {
+			mark.Containers[long[:60]+fmt.Sprint(i)] = readiness.MovedContainer{Image: long, ImageID: long, ContainerID: long, At: metav1.NewTime(start), Unsure: true}
+		}
+		pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
+		if got := readiness.MoveOf(pod).Hash != ""; got != test.counts {
+			t.Errorf("%s: a mark of %d bytes counts: %t", name, len(mark.String()), got)
+		}
+	}
+}
+
+// TestMarksOfOtherVersionsAreRead: pods keep the marks that they have while Stayput is upgraded, forward and back.
+func TestMarksOfOtherVersionsAreRead(t *testing.T) {
+	const mark = `{"hash":"b","generation":3,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"2026-01-02T03:04:05Z"},` +
+		`"side":{"image":"s2","at":"2026-01-02T03:04:05Z","unsure":true,"unready":true}},"back":{"app":"v1","side":"s1"}}`
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{inplace.AnnotationMove: mark}}}
+	if got := readiness.MoveOf(pod).String(); got != mark {
+		t.Errorf("got  %s\nwant %s", got, mark)
+	}
+	if got, want := (readiness.Move{Hash: "b"}).String(), `{"hash":"b"}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

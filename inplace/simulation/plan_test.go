@@ -1,0 +1,837 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// scene is a cluster whose caches do not lag, and the writes that change it, in order.
+type scene struct {
+	*world
+	names map[string]string
+	steps []string
+	// times are those of the steps.
+	times []time.Time
+	// stalled is what was said when the deadline had passed.
+	stalled string
+}
+
+// newScene is a Deployment of that many pods, natively rolled out and at rest. Its ReplicaSets are called A, B … in the order in
+// which they come, its pods 1, 2 …
+func newScene(t *testing.T, replicas int32, change func(*apps.Deployment), ungated bool) *scene {
+	w := newWorld(t, 1, true)
+	w.rules.loose, w.gatesBorn, w.settings, w.unserved, w.claim = true, !ungated, inplace.Settings{}, false, ""
+	d := newDeployment(replicas, app{image: "v1"})
+	if change != nil {
+		change(d)
+	}
+	w.deployments.objects = map[string]*apps.Deployment{}
+	put(w, w.deployments, d)
+	s := &scene{world: w, names: map[string]string{}}
+	s.rest()
+	s.steps, s.times = nil, nil
+	return s
+}
+
+// rest lets everybody act, without delay and in the same order, until nothing changes.
+func (s *scene) rest() { s.until(func() bool { return false }) }
+
+func (s *scene) until(done func() bool) {
+	for quiet := 0; quiet < 200 && !done(); s.now = s.now.Add(20 * time.Millisecond) {
+		before := s.version
+		s.round()
+		if quiet++; s.version != before {
+			quiet = 0
+		}
+	}
+	s.check()
+	if s.failed != "" {
+		s.t.Fatal(s.failed)
+	}
+}
+
+func (s *scene) round() {
+	if s.stayput.running {
+		s.stayput.lease = s.now.Add(leaseDuration)
+	}
+	for watch := range 3 {
+		s.deploymentController.deliver(watch, 1000)
+		s.replicaSetController.deliver(watch, 1000)
+	}
+	s.deploymentController.wake(1)
+	s.deploymentController.run()
+	for _, name := range slices.Sorted(maps.Keys(s.sets.objects)) {
+		if err := s.replicaSetController.sync(name, s.replicaSetController.of(name)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.kubelet.pods.advance(1000)
+	for _, pod := range s.kubelet.pods.list() {
+		s.kubelet.run(pod.Name)
+	}
+	s.endpointsController.pods.advance(1000)
+	s.endpointsController.run()
+	s.runPullers()
+	s.plan()
+}
+
+// pass lets time pass in which nothing happens, but that our controller looks when it asked to.
+func (s *scene) pass(d time.Duration) {
+	for end := s.now.Add(d); s.now.Before(end); s.plan() {
+		s.now = s.now.Add(revisions.TendEvery / 2)
+		s.stayput.lease = s.now.Add(leaseDuration)
+	}
+}
+
+// plan carries out one plan and notes its steps, gates of new pods and status aside.
+func (s *scene) plan() {
+	if !s.stayput.running {
+		return
+	}
+	r := s.rollout()
+	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
+	plan := r.Plan()
+	s.addsUp(plan)
+	if plan.Phase == steps.PhaseStalled && s.stalled == "" {
+		s.stalled = plan.Message
+	}
+	for _, step := range plan.Steps {
+		s.note(step)
+		if patch, ok := step.(steps.PatchPod); ok {
+			s.rules.last[patch.Pod.Name] = r.Endpoints[patch.Pod.UID].LastOf != ""
+		}
+		for len(s.times) < len(s.steps) {
+			s.times = append(s.times, s.now)
+		}
+		if err := s.carryOut(step); err != nil {
+			s.t.Fatalf("%s: %v", step.Describe(), err)
+		}
+	}
+}
+
+func (s *scene) note(step steps.Step) {
+	switch step := step.(type) {
+	case steps.PatchStatus:
+	case steps.SetGate:
+		if !readiness.Unopened(step.Pod) {
+			s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "open", false: "close"}[step.Open], s.short(step.Pod)))
+		}
+	case steps.PatchPod:
+		if slices.Contains([]string{"borrowed", "given back", "stays"}, step.Why) {
+			s.steps = append(s.steps, s.short(step.Pod)+" "+step.Why)
+			return
+		}
+		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "move", false: "patch"}[step.Moves], s.short(step.Pod)))
+	case steps.PatchReplicaSet:
+		why := strings.TrimSuffix(strings.TrimSuffix(strings.ReplaceAll(step.Why, "replicas ", ""), "tended"), ", ")
+		if why != "" { // how time passes is for TestTending to see
+			s.steps = append(s.steps, s.shortSet(step.ReplicaSet.Name)+" "+why)
+		}
+	case steps.CreatePuller:
+		s.steps = append(s.steps, "pull "+step.Pod.Spec.NodeName)
+	case steps.DeletePuller:
+		s.steps = append(s.steps, "drop "+step.Pod.Spec.NodeName)
+	case steps.CreateReplicaSet:
+		s.steps = append(s.steps, "create")
+	}
+}
+
+// short is the pod's number.
+func (s *scene) short(pod *corev1.Pod) string {
+	if s.names[pod.Name] == "" {
+		all := sorted(s.pods.objects)
+		slices.SortFunc(all, func(a, b *corev1.Pod) int { return strings.Compare(a.Name[len(a.Name)-3:], b.Name[len(b.Name)-3:]) })
+		for i, each := range all {
+			s.names[each.Name] = fmt.Sprint(i + 1)
+		}
+	}
+	return s.names[pod.Name]
+}
+
+// shortSet is the ReplicaSet's letter.
+func (s *scene) shortSet(name string) string {
+	for i, rs := range s.rollout().OldestFirst() {
+		if rs.Name == name {
+			return string(rune('A' + i))
+		}
+	}
+	return name
+}
+
+func (s *scene) edit(does string, a app) {
+	s.user(does, func(d *apps.Deployment) { d.Spec.Template = a.template() })
+}
+
+// expect compares the steps so far, and begins anew.
+func (s *scene) expect(want ...string) {
+	s.t.Helper()
+	if !slices.Equal(s.steps, want) {
+		s.t.Errorf("steps are\n\t%s\nnot\n\t%s", strings.Join(s.steps, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	s.steps, s.times = nil, nil
+}
+
+// moved waits until n pods have been moved since.
+func (s *scene) moved(n int) func() bool {
+	return func() bool {
+		count := 0
+		for _, step := range s.steps {
+			if strings.HasPrefix(step, "move") || strings.HasPrefix(step, "patch") {
+				count++
+			}
+		}
+		return count >= n
+	}
+}
+
+// intact demands that the pods are those there were, all of them updated and serving.
+func (s *scene) intact(before []*corev1.Pod) {
+	s.t.Helper()
+	s.world.rules.loose = true
+	s.checkEnd()
+	if s.failed != "" {
+		s.t.Error(s.failed)
+	}
+	for _, pod := range before {
+		if s.pods.objects[pod.Name] == nil {
+			s.t.Errorf("pod %s is gone", pod.Name)
+		}
+	}
+}
+
+func TestStepsOfAnImage(t *testing.T) {
+	s := newScene(t, 3, nil, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	one := func(pod, lower, raise string) []string {
+		return []string{"A " + lower, "move " + pod, "B " + raise, "open " + pod}
+	}
+	want := []string{"A marks", "B marks", "close 1"}
+	want = append(want, one("1", "3 → 2", "0 → 1")...)
+	want = append(append(want, "close 2"), one("2", "2 → 1", "1 → 2")...)
+	want = append(append(want, "close 3"), "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
+	s.expect(want...)
+	s.intact(before)
+}
+
+func TestStepsOfALabel(t *testing.T) {
+	s := newScene(t, 2, nil, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets a label", app{image: "v1", chart: "c2"})
+	s.rest()
+	s.expect("A marks", "B marks", "A 2 → 1", "move 1", "B 0 → 1", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.intact(before)
+	for _, pod := range before {
+		if c := s.kubelet.state[pod.Name]["app"]; c.id != pod.Status.ContainerStatuses[0].ContainerID {
+			t.Errorf("%s restarted", pod.Name)
+		}
+		if now := s.pods.objects[pod.Name]; now.Labels["chart"] != "c2" {
+			t.Errorf("%s has labels %v", pod.Name, now.Labels)
+		}
+	}
+}
+
+// goesDown has a node's kubelet fall silent; the node controller says that its pods are not Ready (MarkPodsNotReady in
+// pkg/controller/util/node/controller_utils.go).
+func (s *scene) goesDown(node string) {
+	nodes.ByName(s.pull.nodes)[node].Status.Conditions[0].Status = corev1.ConditionUnknown
+	for _, pod := range sorted(s.pods.objects) {
+		if pod.Spec.NodeName != node {
+			continue
+		}
+		if _, err := alter(s.world, s.pods, pod.Name, "", func(pod *corev1.Pod) { conditions.Condition(pod, corev1.PodReady).Status = corev1.ConditionFalse }); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func TestStepsWithALostNode(t *testing.T) {
+	s := newScene(t, 4, nil, false)
+	s.pulls(4)
+	before := sorted(s.pods.objects)
+	s.goesDown("n2")
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.expect("pull n1", "pull n3", "pull n4", "A 4 → 3", "A 3 → 4", "A marks", "B marks",
+		"close 1", "A 4 → 3", "move 1", "B 0 → 1", "open 1", "drop n1",
+		"close 3", "A 3 → 2", "move 3", "B 1 → 2", "open 3",
+		"close 4", "A 2 → 1", "move 4", "B 2 → 3", "open 4", "drop n4",
+		"close 5", "A 1 → 0", "move 5", "B 3 → 4", "A marks", "B marks", "open 5", "drop n3")
+	for _, pod := range sorted(s.pods.objects) {
+		if pod.DeletionTimestamp != nil {
+			remove(s.world, s.pods, pod.Name) // by the garbage collector, once its node is gone
+		}
+	}
+	s.intact(slices.DeleteFunc(before, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "n2" }))
+}
+
+func TestNodeLostHalfway(t *testing.T) {
+	s := newScene(t, 4, nil, false)
+	s.pulls(4)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(s.moved(1))
+	s.goesDown("n4")
+	s.rest()
+	for _, pod := range before {
+		if pod.Spec.NodeName == "n4" {
+			remove(s.world, s.pods, pod.Name)
+		}
+	}
+	s.intact(slices.DeleteFunc(before, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "n4" }))
+}
+
+func TestLostPodsThatAreNotGivenUp(t *testing.T) {
+	recreate := func(d *apps.Deployment) {
+		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	}
+	for name, test := range map[string]struct {
+		replicas int32
+		change   func(*apps.Deployment)
+		down     []string
+	}{
+		"outage":   {4, nil, []string{"n2", "n3"}},
+		"Recreate": {1, recreate, []string{"n1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, test.replicas, test.change, false)
+			s.pulls(4)
+			before := sorted(s.pods.objects)
+			for _, node := range test.down {
+				s.goesDown(node)
+			}
+			s.edit("sets the image", app{image: "v2"})
+			s.rest()
+			for _, pod := range before {
+				if s.pods.objects[pod.Name].DeletionTimestamp != nil {
+					t.Errorf("pod %s was given up", pod.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestStepsWithoutGates(t *testing.T) {
+	s := newScene(t, 2, nil, true)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.expect("A marks", "B marks",
+		"patch 1", "A 2 → 1", "move 1", "B 0 → 1",
+		"patch 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.intact(before)
+}
+
+func TestStepsOfRecreate(t *testing.T) {
+	s := newScene(t, 1, func(d *apps.Deployment) {
+		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	}, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.expect("create", "A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.intact(before)
+}
+
+// Half-way means: pod 1 done, pod 2 on its way, pod 3 untouched.
+func halfway(t *testing.T) (*scene, []*corev1.Pod) {
+	s := newScene(t, 3, nil, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(s.moved(2))
+	s.steps = nil
+	return s, before
+}
+
+func TestStepsOfUndoHalfway(t *testing.T) {
+	s, before := halfway(t)
+	s.edit("undoes", app{image: "v1"})
+	s.rest()
+	// Pod 2 goes back before the new ReplicaSet could count it, and pod 1 when pod 2 serves again.
+	s.expect("move 2", "open 2", "A 1 → 2", "close 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks", "open 1")
+	s.intact(before)
+}
+
+func TestStepsOfPauseHalfway(t *testing.T) {
+	s, before := halfway(t)
+	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
+	s.rest()
+	s.expect("B 1 → 2", "open 2")
+	if plan := s.rollout().Plan(); plan.Phase != steps.PhasePaused || plan.Progress.Moved != 2 || len(plan.Steps) > 0 {
+		t.Errorf("while paused the plan is %+v", plan)
+	}
+	s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
+	s.rest()
+	s.expect("close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
+	s.intact(before)
+}
+
+func TestStepsOfPauseBeforeAPodWasPatched(t *testing.T) {
+	s := newScene(t, 3, nil, false)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return slices.Contains(s.steps, "A 3 → 2") })
+	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
+	s.steps = nil
+	s.rest()
+	s.expect("open 1", "A 2 → 3")
+}
+
+func TestStepsOfScalingHalfway(t *testing.T) {
+	s, before := halfway(t)
+	s.user("scales up", func(d *apps.Deployment) { d.Spec.Replicas = new(int32(6)) })
+	s.until(func() bool { return len(s.pods.objects) == 6 })
+	s.rest()
+	s.intact(before)
+
+	s.edit("sets the image", app{image: "v3"})
+	s.until(s.moved(4))
+	s.user("scales down", func(d *apps.Deployment) { d.Spec.Replicas = new(int32(2)) })
+	s.rest()
+	s.intact(nil)
+}
+
+func TestStepsOfABadImageAndItsUndo(t *testing.T) {
+	s := newScene(t, 3, func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(60)) }, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.rest()
+	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
+	s.pass(2 * time.Minute)
+	s.rest()
+	if plan := s.rollout().Plan(); plan.Phase != steps.PhaseStalled || plan.Progress.Moved != 0 || plan.Progress.Moving != 1 {
+		t.Errorf("after the deadline the plan is %+v", plan)
+	}
+	if progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing); progressing.Reason != statuses.ReasonTimedOut {
+		t.Errorf("Progressing is %+v", progressing)
+	}
+	s.edit("undoes", app{image: "v1"})
+	s.rest()
+	s.expect("close 1", "B 1 → 0", "move 1", "open 1", "A 2 → 3", "A marks", "B marks")
+	s.intact(before)
+}
+
+func TestStepsOfTwoContainers(t *testing.T) {
+	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets the sidecar's image", app{image: "v1", sidecar: "s2"})
+	s.rest()
+	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.intact(before)
+	containers := s.kubelet.state[before[0].Name]
+	if was := before[0].Status.ContainerStatuses; containers["app"].id != was[0].ContainerID || containers["side"].id == was[1].ContainerID {
+		t.Errorf("the wrong containers restarted: %+v", containers)
+	}
+}
+
+func TestMinReadySecondsPass(t *testing.T) {
+	s := newScene(t, 2, func(d *apps.Deployment) { d.Spec.MinReadySeconds = 5 }, false)
+	s.now = s.now.Add(10 * time.Second)
+	s.rest()
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return slices.Contains(s.steps, "open 1") })
+	opened := s.now
+	s.until(func() bool { return slices.Contains(s.steps, "close 2") })
+	if waited := s.now.Sub(opened); waited < 4*time.Second { // conditions have whole seconds
+		t.Errorf("the second pod's turn came %s after the first served", waited)
+	}
+	s.rest()
+	s.now = s.now.Add(10 * time.Second)
+	s.rest()
+	s.intact(before)
+}
+
+func TestReleaseGivesBack(t *testing.T) {
+	s, _ := halfway(t)
+	s.world.rules.released = true
+	release := s.rollout().Release(inplace.Reason{Code: inplace.CodeRefused, Message: "a policy says no"})
+	for _, step := range release.Steps {
+		s.note(step)
+		if err := s.carryOut(step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.expect("B marks") // pod 2 has just moved: neither the kubelet nor the ReplicaSet controller knows
+	if s.rollout().Verdict().Held {
+		t.Error("still held")
+	}
+	s.rest()
+	s.intact(nil)
+	if len(s.pods.objects) != 3 {
+		t.Errorf("the native rollout ended with %d pods", len(s.pods.objects))
+	}
+}
+
+func TestReleasedTargetIsTouchedUntilItIsAlone(t *testing.T) {
+	r := fixture(3, app{image: "v2"})
+	source := replicaSetOf(r, "a", app{image: "v1"}, 3)
+	target := replicaSetOf(r, "b", app{image: "v2"}, 0)
+	target.Labels[inplace.LabelReleased] = fmt.Sprint(start.Unix() - 20)
+	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != 40*time.Second || plan.Phase != steps.PhaseNative {
+		t.Errorf("after 20 s the plan is %+v", plan)
+	}
+	r.Now = start.Add(time.Minute)
+	if plan := r.Plan(); len(plan.Steps) != 1 || plan.Steps[0].Describe() != "ReplicaSet web-b: marks" {
+		t.Errorf("after 80 s the plan is %+v", plan)
+	}
+	source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+	if plan := r.Plan(); len(plan.Steps) != 1 || plan.Steps[0].(steps.PatchReplicaSet).Operations[1].Operation != "add" {
+		t.Errorf("while the target lacks replicas the plan is %+v", plan)
+	}
+	target.Spec.Replicas = new(int32(3))
+	plan := r.Plan()
+	if len(plan.Steps) != 1 || plan.Steps[0].(steps.PatchReplicaSet).Operations[1].Operation != "remove" {
+		t.Errorf("once the target is alone the plan is %+v", plan)
+	}
+}
+
+func TestReleaseWithoutATarget(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	source := replicaSetOf(r, "a", app{image: "v1"}, 1)
+	podOf(r, "p", source)
+	label := func(plan steps.Plan) string {
+		planned := slices.DeleteFunc(plan.Steps, func(step steps.Step) bool { _, records := step.(steps.RecordRelease); return records })
+		if plan.Verdict.Held || len(planned) > 1 {
+			t.Fatalf("the plan is %+v", plan)
+		}
+		for _, step := range planned {
+			if err := apply(source, step.(steps.PatchReplicaSet).Operations); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return source.Labels[inplace.LabelReleased]
+	}
+	first := label(r.Release(inplace.Reason{Code: inplace.CodeRefused, Message: "refused"}))
+	if verdict := r.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
+		t.Fatalf("what has no target yet is not given back: %+v", verdict)
+	}
+	if again := label(r.Plan()); again != first {
+		t.Errorf("touched at once: %s, then %s", first, again)
+	}
+	r.Now = r.Now.Add(revisions.TouchEvery)
+	if later := label(r.Plan()); later == first || !strings.HasSuffix(later, revisions.StandsFor+r.TargetHash()) {
+		t.Errorf("a minute later the label is %q", later)
+	}
+	target := replicaSetOf(r, "b", app{image: "v2"}, 1)
+	if verdict := r.Verdict(); verdict.Held || verdict.Target != target {
+		t.Errorf("held once the target is there: %+v", verdict)
+	}
+	source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+	r.Pods = nil
+	if last := label(r.Plan()); last != "" {
+		t.Errorf("in the end the label is %q", last)
+	}
+}
+
+func TestReleaseLeavesNoLabelWhereNothingIsLeftToDo(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	target := replicaSetOf(r, "b", app{image: "v2"}, 1)
+	pod := podOf(r, "p", target, drained)
+	plan := r.Release(inplace.Reason{Code: inplace.CodeUninstalled, Message: "uninstalled"})
+	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != (steps.SetGate{Pod: pod, Open: true, Why: "its containers run what they should"}).Describe() {
+		t.Errorf("the plan is %+v", plan)
+	}
+}
+
+func TestLabelTakenOffHalfway(t *testing.T) {
+	s, _ := halfway(t)
+	s.mode = inplace.ModeNone
+	s.plan()
+	if s.sets.objects[s.rollout().Target().Name].Labels[inplace.LabelReleased] == "" {
+		t.Error("nobody wakes the native controller")
+	}
+	s.rest()
+	s.intact(nil)
+}
+
+// TestTooLargeHalfway has the ReplicaSets of an update under way in outline: without templates, since others have become too large.
+func TestTooLargeHalfway(t *testing.T) {
+	r := fixture(2, app{image: "v2"})
+	source, target := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
+	shut := podOf(r, "p1", source, drained)
+	podOf(r, "p2", target)
+	for _, rs := range r.ReplicaSets {
+		rs.Labels[inplace.LabelSettling], rs.Spec.Template = "1", apps.Template{}
+	}
+	r.Unread = "too large"
+	plan := r.Plan()
+	patched := map[string]bool{}
+	for _, step := range plan.Steps {
+		switch s := step.(type) {
+		case steps.SetGate:
+			patched[s.Pod.Name] = s.Open
+		case steps.PatchReplicaSet:
+			patched[s.ReplicaSet.Name] = true
+		default:
+			t.Errorf("%s", step.Describe())
+		}
+	}
+	if plan.Verdict.Held || len(patched) != 3 || !patched[shut.Name] || !patched[source.Name] || !patched[target.Name] {
+		t.Errorf("the plan is %+v, want the gate open and the marks off", plan)
+	}
+}
+
+// TestLabelTakenOffWhileAPodIsHalfway: the policies let such a pod go back, and nothing else.
+func TestLabelTakenOffWhileAPodIsHalfway(t *testing.T) {
+	s := newScene(t, 3, nil, true)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
+	s.mode, s.steps = inplace.ModeNone, nil
+	s.plan()
+	if !slices.Contains(s.steps, "patch 1") {
+		t.Errorf("pod 1 did not go back: %v", s.steps)
+	}
+	s.rest()
+	s.intact(nil)
+}
+
+// closes returns the names of the pods whose gate the plan closes.
+func closes(plan steps.Plan) []string {
+	var names []string
+	for _, step := range plan.Steps {
+		if gate, ok := step.(steps.SetGate); ok && !gate.Open {
+			names = append(names, gate.Pod.Name)
+		}
+	}
+	return names
+}
+
+func TestTurns(t *testing.T) {
+	percent := func(value string) *intstr.IntOrString { return new(intstr.Parse(value)) }
+	terminating := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: start} }
+	newborn := func(pod *corev1.Pod) {
+		unready(pod)
+		pod.CreationTimestamp = metav1.NewTime(start.Add(-member.Youth + time.Second))
+	}
+	neverRan := func(pod *corev1.Pod) {
+		unready(pod)
+		pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {ContainerID: pod.Status.ContainerStatuses[0].ContainerID}}}.String()}
+	}
+	cases := map[string]struct {
+		maxUnavailable string
+		old, new       []func(*corev1.Pod)
+		want           []string
+	}{
+		"one at a time":                             {"1", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
+		"two at a time":                             {"50%", make([]func(*corev1.Pod), 4), nil, []string{"old0", "old1"}},
+		"a percentage that rounds to none":          {"10%", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
+		"one that does not serve, for free":         {"1", []func(*corev1.Pod){nil, nil, unready, nil}, nil, []string{"old2"}},
+		"two that do not serve, with the surge":     {"1", []func(*corev1.Pod){nil, unready, unready, nil}, nil, []string{"old1", "old2"}},
+		"not one that was just born":                {"1", []func(*corev1.Pod){nil, nil, newborn, nil}, nil, nil},
+		"no more of them than native would replace": {"1", []func(*corev1.Pod){unready, unready, unready, unready}, nil, []string{"old0", "old1"}},
+		"all that never came to run":                {"1", []func(*corev1.Pod){neverRan, neverRan, neverRan, nil}, nil, []string{"old0", "old1", "old2"}},
+		"none while a new one is not ready":         {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){unready}, nil},
+		"the next when the new one is":              {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){nil}, []string{"old0"}},
+		"none while one is missing":                 {"1", []func(*corev1.Pod){nil, nil, nil, terminating}, nil, nil},
+		"one that is drained keeps its turn":        {"1", []func(*corev1.Pod){nil, drained, nil, nil}, nil, nil},
+		"none while pods are to be added":           {"2", make([]func(*corev1.Pod), 3), nil, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(4, app{image: "v2"})
+			r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = percent(c.maxUnavailable)
+			r.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = percent("1")
+			source, target := replicaSetOf(r, "a", app{image: "v1"}, int32(len(c.old))), replicaSetOf(r, "b", app{image: "v2"}, int32(len(c.new)))
+			for i, change := range c.old {
+				podOf(r, fmt.Sprintf("old%d", i), source, nonNil(change))
+			}
+			for i, change := range c.new {
+				podOf(r, fmt.Sprintf("new%d", i), target, nonNil(change))
+			}
+			for _, rs := range r.ReplicaSets {
+				rs.Labels[inplace.LabelSettling] = begun
+			}
+			if got := closes(r.Plan()); !slices.Equal(got, c.want) {
+				t.Errorf("it is the turn of %v, not %v", got, c.want)
+			}
+		})
+	}
+}
+
+// resized returns what becomes of the ReplicaSets' replicas.
+func resized(plan steps.Plan) []string {
+	var sizes []string
+	for _, step := range plan.Steps {
+		if patch, ok := step.(steps.PatchReplicaSet); ok {
+			sizes = append(sizes, patch.Describe())
+		}
+	}
+	return sizes
+}
+
+func TestSettlingWaits(t *testing.T) {
+	stillReady := conditionIs(corev1.PodReady, corev1.ConditionTrue)
+	cases := map[string]struct {
+		change func(r *deployments.Rollout, source, target *apps.ReplicaSet)
+		sizes  []string
+		moves  int
+	}{
+		"for the drain": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
+			podOf(r, "p", source, drained, stillReady)
+		}, nil, 0},
+		"not when drained": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
+			podOf(r, "p", source, drained)
+		}, []string{"ReplicaSet web-a: replicas 1 → 0"}, 0},
+		"for the lowered replicas to be observed": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
+			podOf(r, "p", source, drained)
+			source.Spec.Replicas, source.Generation = new(int32), 2
+		}, nil, 0},
+		"not when they are": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
+			podOf(r, "p", source, drained)
+			source.Spec.Replicas = new(int32)
+		}, nil, 1},
+		"for the pods to be counted": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
+			podOf(r, "p", source, drained)
+			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+		}, nil, 0},
+		"for the moved pod to be seen": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
+			podOf(r, "p", target, drained)
+			source.Spec.Replicas = new(int32)
+		}, nil, 0},
+		"not when it is seen to have left": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
+			podOf(r, "p", target, drained)
+			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
+		"not when it is": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
+			podOf(r, "p", target, drained)
+			source.Spec.Replicas, source.Status.Replicas, target.Status.Replicas = new(int32), 0, 1
+		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
+		"for the raised replicas to be observed": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
+			podOf(r, "p", target, drained)
+			source.Spec.Replicas, source.Status.Replicas, target.Status.Replicas = new(int32), 0, 1
+			target.Spec.Replicas, target.Generation = new(int32(1)), 2
+		}, nil, 0},
+		"not when all is seen": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
+			podOf(r, "p", target, drained)
+			source.Spec.Replicas, source.Status.Replicas, target.Status.Replicas = new(int32), 0, 1
+			target.Spec.Replicas = new(int32(1))
+		}, []string{"ReplicaSet web-a: marks", "ReplicaSet web-b: marks"}, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v2"})
+			source, target := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
+			source.Labels[inplace.LabelSettling], target.Labels[inplace.LabelSettling] = begun, begun
+			c.change(r, source, target)
+			plan := r.Plan()
+			moves := 0
+			for _, step := range plan.Steps {
+				if patch, ok := step.(steps.PatchPod); ok && patch.Moves {
+					moves++
+				}
+			}
+			if sizes := resized(plan); !slices.Equal(sizes, c.sizes) || moves != c.moves {
+				t.Errorf("%d moves, ReplicaSets %q", moves, sizes)
+			}
+		})
+	}
+}
+
+func nonNil(change func(*corev1.Pod)) func(*corev1.Pod) {
+	if change == nil {
+		return func(*corev1.Pod) {}
+	}
+	return change
+}
+
+func TestNativeRolloutUnderWayGoesOn(t *testing.T) {
+	s := newScene(t, 4, nil, false)
+	s.mode = inplace.ModeNone
+	s.edit("sets the image", app{image: "v2"})
+	s.until(func() bool { return len(s.pods.objects) > 4 })
+	s.mode = inplace.ModeInPlace
+	s.rest()
+	s.intact(nil)
+	for _, pod := range s.pods.objects {
+		if pod.Annotations[inplace.AnnotationMove] != "" {
+			t.Errorf("pod %s was moved, as if nobody else were at work", pod.Name)
+		}
+	}
+}
+
+// Natively too many pods are a sign of a rollout with new ones. In an update of ours they are that of a Deployment scaled down.
+func TestTooManyPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		settling string
+		phase    steps.Phase
+	}{
+		"a native rollout":            {"", steps.PhaseNative},
+		"scaled down half-way":        {"1", steps.PhaseScaling},
+		"scaled down, deletions pass": {begun + revisions.Scaling, steps.PhaseScaling},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(2, app{image: "v2"})
+			source, target := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 1)
+			for _, rs := range []*apps.ReplicaSet{source, target} {
+				rs.Labels[inplace.LabelSettling] = c.settling
+			}
+			podOf(r, "p", source)
+			podOf(r, "q", source)
+			podOf(r, "r", target)
+			if plan := r.Plan(); plan.Phase != c.phase {
+				t.Errorf("%s (%s) instead of %s", plan.Phase, plan.Message, c.phase)
+			}
+		})
+	}
+}
+
+func TestQuotaDoesNotBlockTheEnd(t *testing.T) {
+	r := fixture(2, app{image: "v2"})
+	source, target := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
+	podOf(r, "p", target)
+	source.Status.Replicas = 0
+	source.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
+	source.Labels[inplace.LabelSettling], target.Labels[inplace.LabelSettling] = begun, begun
+	planned := r.Plan().Steps
+	if !slices.ContainsFunc(planned, func(s steps.Step) bool { return strings.HasPrefix(s.Describe(), "ReplicaSet web-a: replicas 1 → 0") }) {
+		t.Errorf("the source keeps the replicas it cannot create: %v", planned)
+	}
+}
+
+// A pod whose gate is just closed is none that its ReplicaSet's controller would delete first: that goes by Ready.
+func TestScalingDownWhileAGateCloses(t *testing.T) {
+	for name, c := range map[string]struct {
+		ready corev1.ConditionStatus
+		lower string
+	}{
+		"its kubelet has seen it":     {corev1.ConditionFalse, "web-a: replicas 3 → 2"},
+		"its kubelet has not seen it": {corev1.ConditionTrue, "web-b: replicas 3 → 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(5, app{image: "v2"})
+			source, target := replicaSetOf(r, "a", app{image: "v1"}, 3), replicaSetOf(r, "b", app{image: "v2"}, 3)
+			source.Labels[inplace.LabelSettling], target.Labels[inplace.LabelSettling] = begun+revisions.Scaling, begun+revisions.Scaling
+			podOf(r, "closing", source, conditionIs(inplace.ConditionServing, corev1.ConditionFalse), conditionIs(corev1.PodReady, c.ready))
+			podOf(r, "q", source)
+			podOf(r, "r", source)
+			podOf(r, "s", target)
+			podOf(r, "born", target, conditionIs(corev1.PodReady, corev1.ConditionFalse))
+			podOf(r, "newborn", target, conditionIs(corev1.PodReady, corev1.ConditionFalse))
+			if sizes := resized(r.Plan()); len(sizes) != 1 || !strings.Contains(sizes[0], c.lower) {
+				t.Errorf("ReplicaSets %q", sizes)
+			}
+		})
+	}
+}

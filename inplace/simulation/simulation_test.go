@@ -1,0 +1,846 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// stayput is our controller: it plans on caches that lag, and carries steps out one by one while everything else goes on.
+type stayput struct {
+	*world
+	deployments *informer[*apps.Deployment]
+	sets        *informer[*apps.ReplicaSet]
+	pods        *informer[*corev1.Pod]
+	slices      *informer[*discoveryv1.EndpointSlice]
+	drains      drains
+	ahead       readiness.Ahead
+	beats       steps.Beats
+	queue       []steps.Step
+	queuedIn    inplace.Mode
+	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
+	wrote [3]int
+	// scaled are the ReplicaSets whose replicas we wrote last.
+	scaled map[string]bool
+	stale  bool
+	due    time.Time
+	// plannedOn is what the steps in the queue were planned on, failing since when some of them have failed each time.
+	plannedOn *deployments.Rollout
+	failing   time.Time
+	failed    bool
+	// lease: until then the webhooks hold. running: the process lives. gone: it never comes back.
+	lease         time.Time
+	running, gone bool
+}
+
+func newStayput(w *world) *stayput {
+	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), slices: w.slices.informer(),
+		drains: drains{out: map[types.UID]time.Time{}}, beats: steps.Beats{}, stale: true, running: true, scaled: map[string]bool{}}
+}
+
+const leaseDuration = 15 * time.Second
+
+func (s *stayput) deliver(watch, n int) {
+	events := 0
+	switch watch {
+	case 0:
+		events = len(s.deployments.advance(n))
+	case 1:
+		events = len(s.sets.advance(n))
+	case 2:
+		events = len(s.pods.advance(n))
+	case 3:
+		events = len(s.slices.advance(n))
+	}
+	s.stale = s.stale || events > 0
+}
+
+func (s *stayput) run() {
+	if !s.running {
+		return
+	}
+	s.lease = s.now.Add(leaseDuration)
+	if len(s.queue) > 0 {
+		step := s.queue[0]
+		s.queue = s.queue[1:]
+		if err := s.carryOut(step); err != nil {
+			s.logf("ours: %s: %v", step.Describe(), err)
+			s.stale = true
+			s.stumble(err)
+		} else {
+			s.logf("ours: %s", step.Describe())
+			s.rememberWrite(step)
+		}
+		if len(s.queue) == 0 && !s.failed {
+			s.failing = time.Time{}
+		}
+		return
+	}
+	if !s.readsItsWrites() || !s.stale && (s.due.IsZero() || s.now.Before(s.due)) {
+		return
+	}
+	s.stale, s.due = false, time.Time{}
+	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
+		Recorded: s.recorded, Now: s.now}
+	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
+	s.queuedIn = s.mode
+	s.ahead = s.ahead.Next(r.Pods, s.now)
+	r.Ahead, r.Beats = s.ahead, s.beats
+	r.Rehearsal = s.rehearsal(r.Target())
+	plan := r.Plan()
+	s.addsUp(plan)
+	s.stopsForNothing(plan)
+	s.beats = s.beats.Next(plan, s.now)
+	s.plannedOn, s.failed = &r, false
+	if !plan.Verdict.Held {
+		s.plannedOn = nil
+	}
+	s.queue = s.confirmed(plan.Steps)
+	if plan.After > 0 {
+		s.due = s.now.Add(plan.After)
+	}
+}
+
+// stumble is what our controller does about a step that is not taken: the update is given back at once where it never will be, and after
+// two minutes where nobody can tell.
+func (s *stayput) stumble(err error) {
+	why := inplace.Reason{Code: inplace.CodeRefused, Message: err.Error()}
+	switch {
+	case errors.Is(err, errRefused):
+	case errors.Is(err, errFailing):
+		s.failed = true
+		if s.failing.IsZero() {
+			s.failing = s.now
+		}
+		if s.now.Sub(s.failing) < 2*time.Minute {
+			return
+		}
+		why.Code = inplace.CodeFailing
+	default:
+		return
+	}
+	if s.plannedOn != nil {
+		s.queue = append(s.queue, s.plannedOn.Release(why).Steps...)
+		s.plannedOn = nil
+		s.rules.released = true
+	}
+}
+
+// readsItsWrites: no cache is older than what we wrote. Each write is guarded by the version of its own object only, and a plan
+// depends on several.
+func (s *stayput) readsItsWrites() bool {
+	return s.deployments.at >= s.wrote[0] && s.sets.at >= s.wrote[1] && s.pods.at >= s.wrote[2]
+}
+
+func (s *stayput) rememberWrite(step steps.Step) {
+	switch step.(type) {
+	case steps.PatchStatus:
+		s.wrote[0] = len(s.world.deployments.log)
+	case steps.PatchReplicaSet, steps.CreateReplicaSet:
+		s.wrote[1] = len(s.world.sets.log)
+	default:
+		s.wrote[2] = len(s.world.pods.log)
+	}
+}
+
+// judge watches every write.
+type judge struct {
+	// loose: pods may be created and deleted, since the user scaled, the update was native for a while, or we died.
+	loose bool
+	// native: the Deployment controller has scaled, and may have done so while pods were given back.
+	native bool
+	// disturbed: pods failed or were deleted by somebody. deleted: the latter, and one may have been replaced once too often.
+	disturbed, deleted bool
+	// originals are the pods there were before anything was borrowed. missed: nothing could be, so one may be missed.
+	originals []*corev1.Pod
+	missed    bool
+	// out are the pods that served until we took them out of service.
+	out map[string]bool
+	// gone is since when pods are really out of the slice; last are those that were found to be the last when they were patched.
+	gone map[string]time.Time
+	last map[string]bool
+	// released: gates open whatever pods run.
+	released bool
+}
+
+// statusWritten: whoever reads the status takes it for the end as soon as it says so: kubectl/pkg/polymorphichelpers/rollout_status.go.
+func (j *judge) statusWritten(w *world, d *apps.Deployment) {
+	status := d.Status
+	if j.loose || j.disturbed || !statuses.Announces(w.rollout().Deployment, status) || !w.held() {
+		return
+	}
+	r := w.rollout()
+	for _, pod := range r.Pods {
+		borrowed := pod.Annotations[inplace.AnnotationBorrowed] != ""
+		if readiness.Live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod)) {
+			w.violated("success was reported before %s was done: %+v", pod.Name, status)
+		}
+	}
+}
+
+func (j *judge) podCreated(w *world, rs *apps.ReplicaSet) {
+	allowed := apps.Desired(w.deployment())
+	if w.lends() {
+		allowed += w.deployment().MaxSurge()
+	}
+	if !j.loose && !j.deleted && w.held() && w.living() >= int(allowed) {
+		w.violated("a pod of %s was created while held", rs.Name)
+	}
+}
+
+func (j *judge) podDeleted(w *world, pod *corev1.Pod) {
+	if !j.loose && !j.deleted && w.held() && !replicas.MayGo(pod) && (j.original(pod) || conditions.IsTrue(pod, corev1.PodReady)) {
+		w.violated("%s was deleted while held", pod.Name)
+	}
+	if replicas.MayGo(pod) && readiness.Gated(pod) && conditions.IsTrue(pod, corev1.PodReady) && !j.native {
+		w.violated("%s was given back while it served", pod.Name)
+	}
+}
+
+func (j *judge) original(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(j.originals, func(original *corev1.Pod) bool { return original.Name == pod.Name })
+}
+
+// nativeScaled: the Deployment controller was let to. It may act on an old cache after an edit and its undo, where nothing is
+// left to update.
+func (j *judge) nativeScaled(w *world) {
+	if reasons := w.rollout().Verdict().Reasons; !j.loose && len(reasons) > 0 {
+		w.violated("native for no reason: %s", reasons)
+	}
+	j.loose, j.native = true, true
+}
+
+func (w *world) living() int {
+	living := 0
+	for _, pod := range w.pods.objects {
+		if readiness.Live(pod) {
+			living++
+		}
+	}
+	return living
+}
+
+func (j *judge) gateSet(w *world, s steps.SetGate) {
+	if current := w.pods.objects[s.Pod.Name]; !s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion {
+		j.taken(w, current)
+	}
+	if current := w.pods.objects[s.Pod.Name]; s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion && readiness.Closed(current) {
+		j.reopened(w, current)
+		if conditions.IsTrue(current, corev1.PodReady) && w.runsItsSpec(current) {
+			delete(j.out, s.Pod.Name) // its kubelet has not seen that it was closed
+		}
+	}
+}
+
+func (j *judge) podPatched(w *world, s steps.PatchPod) {
+	current := w.pods.objects[s.Pod.Name]
+	if current == nil || current.ResourceVersion != s.Pod.ResourceVersion {
+		return
+	}
+	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/") })
+	switch {
+	case restarts && readiness.Gated(current) && conditions.IsTrue(current, corev1.PodReady):
+		w.violated("%s was patched while it serves", current.Name)
+	case restarts && s.Drained:
+		j.stopping(w, current)
+	case restarts && !readiness.Gated(current):
+		j.taken(w, current)
+	}
+}
+
+func (j *judge) taken(w *world, pod *corev1.Pod) {
+	if !conditions.IsTrue(pod, corev1.PodReady) {
+		return
+	}
+	j.out[pod.Name] = true
+	for name := range j.out {
+		if pod := w.pods.objects[name]; pod == nil || !readiness.Live(pod) {
+			delete(j.out, name)
+		}
+	}
+	if allowed := w.mayBeOut(); !j.loose && len(j.out) > allowed {
+		w.violated("%v are out of service at once, %d allowed", slices.Sorted(maps.Keys(j.out)), allowed)
+	}
+}
+
+// mayBeOut is how many pods may be out of service at a time: in the place of those there can be others.
+func (w *world) mayBeOut() int {
+	if w.lends() {
+		return max(1, int(w.deployment().MaxSurge()))
+	}
+	return max(1, int(w.deployment().MaxUnavailable()))
+}
+
+func (j *judge) readySet(w *world, name string, pod *corev1.Pod) {
+	ready, runs := conditions.IsTrue(pod, corev1.PodReady), w.runsItsSpec(pod)
+	if ready && !readiness.Closed(pod) && runs {
+		delete(j.out, name)
+	}
+	if ready && readiness.Gated(pod) && !runs && w.dated(pod) {
+		w.violated("%s was reported Ready with the containers it had before its patch", name)
+	}
+}
+
+func (w *world) runsItsSpec(pod *corev1.Pod) bool {
+	for _, want := range pod.Spec.Containers {
+		if c := w.kubelet.state[pod.Name][want.Name]; c == nil || c.image != want.Image || !c.ready || !c.dying.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// dated: some container still runs another image than it should.
+func (w *world) dated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(want corev1.Container) bool {
+		c := w.kubelet.state[pod.Name][want.Name]
+		return c != nil && c.running && c.image != want.Image
+	})
+}
+
+// check is what must be true at every moment: label and owner of every pod agree, and of a gated one the images, too. And no
+// more pods that serve may be uncounted than may be missed, since they would be deleted if we died; save for those that started
+// to serve after they were lowered away.
+func (w *world) check() {
+	w.checkRisk()
+	w.checkBorrowing()
+	for _, pod := range w.pods.objects {
+		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
+		if !readiness.Live(pod) || owner == nil {
+			continue
+		}
+		if pod.Labels[inplace.LabelTemplateHash] != owner.Labels[inplace.LabelTemplateHash] {
+			w.violated("%s is labelled %s and owned by %s", pod.Name, pod.Labels[inplace.LabelTemplateHash], owner.Name)
+		}
+		if readiness.Gated(pod) && images(pod) != w.imagesOf(owner.Spec.Template) {
+			w.violated("%s has %s and is owned by %s", pod.Name, images(pod), owner.Name)
+		}
+	}
+}
+
+// checkBorrowing: where no pod may be missed, none ever is, unless one failed by itself or none could be borrowed.
+func (w *world) checkBorrowing() {
+	available, none := 0, false
+	for _, rs := range w.sets.objects {
+		none = none || rs.Labels[inplace.LabelBorrowed] == deployments.Unobtainable
+	}
+	for _, pod := range w.pods.objects {
+		if is, _ := readiness.AvailableAt(pod, w.deployment().Spec.MinReadySeconds, w.now); is && readiness.Live(pod) && !readiness.Closed(pod) {
+			available++
+		}
+	}
+	if w.rules.missed = w.rules.missed || none; none && apps.ExplicitZero(w.deployment()) {
+		w.violated("nothing was borrowed although no pod may be missed at all")
+	}
+	want := int(apps.Desired(w.deployment()))
+	if w.rules.originals != nil && w.lends() && !w.rules.loose && !w.rules.disturbed && !w.rules.missed && available < want {
+		w.violated("%d pods are available instead of %d", available, want)
+	}
+}
+
+func (w *world) checkRisk() {
+	ready, uncounted := map[string]int{}, 0
+	for _, pod := range w.pods.objects {
+		if readiness.Live(pod) && conditions.IsTrue(pod, corev1.PodReady) && !readiness.Closed(pod) {
+			ready[metav1.GetControllerOf(pod).Name]++
+		}
+	}
+	for name, rs := range w.sets.objects {
+		uncounted += max(0, ready[name]-int(apps.Replicas(rs)))
+	}
+	if allowed := w.mayBeOut(); !w.rules.loose && !w.rules.disturbed && uncounted > allowed {
+		w.violated("%d pods that serve are uncounted, %d allowed", uncounted, allowed)
+	}
+}
+
+// rawOf is the template as it was sent.
+func rawOf(t apps.Template) string {
+	raw, err := t.MarshalJSON()
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+var imagesOf = map[string]string{}
+
+func templateImages(t apps.Template) string {
+	known, found := imagesOf[rawOf(t)]
+	if !found {
+		known = images(&corev1.Pod{Spec: t.Typed().Spec})
+		imagesOf[rawOf(t)] = known
+	}
+	return known
+}
+
+// imagesOf are those of the pods that are made from the template.
+func (w *world) imagesOf(t apps.Template) string {
+	if !w.mirror {
+		return templateImages(t)
+	}
+	return images(&corev1.Pod{Spec: w.admitted(t)})
+}
+
+// newWorld is a cluster with a Deployment that has been rolled out natively.
+func newWorld(t testing.TB, seed int64, tracing bool) *world {
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: inplace.ModeInPlace, quota: plenty, room: plenty, answers: map[string]error{}, heldSince: map[string]time.Time{},
+		deployments: newStore[*apps.Deployment](), sets: newStore[*apps.ReplicaSet](), pods: newStore[*corev1.Pod](), slices: newStore[*discoveryv1.EndpointSlice]()}
+	w.rules.out, w.rules.gone, w.rules.last = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
+	w.gatesBorn = w.rng.Intn(4) > 0
+	w.settings.Drain = []time.Duration{0, 500 * time.Millisecond, 2 * time.Second}[w.rng.Intn(3)]
+	w.settings.Borrow = w.rng.Intn(3) > 0
+	for i := range w.lags {
+		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
+	}
+	put(w, w.deployments, w.randomDeployment())
+	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
+	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
+	w.unserved, w.claim = seed%4 == 0, []string{"", "", "data"}[seed%3]
+	return w
+}
+
+func (w *world) randomDeployment() *apps.Deployment {
+	d := newDeployment(int32(1+w.rng.Intn(6)), w.randomApp())
+	for strings.Contains(rawOf(d.Spec.Template), "bad") || strings.Contains(rawOf(d.Spec.Template), "crash") {
+		d.Spec.Template = w.randomApp().template()
+	}
+	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]), intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
+	if w.settings.Borrow && w.rng.Intn(2) == 0 {
+		unavailable, surge = intstr.Parse([]string{"0", "10%"}[w.rng.Intn(2)]), intstr.Parse([]string{"25%", "1", "2"}[w.rng.Intn(3)])
+		d.Spec.ProgressDeadlineSeconds = new([]int32{600, 5}[w.rng.Intn(2)])
+	}
+	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &unavailable, MaxSurge: &surge}
+	d.Spec.MinReadySeconds = []int32{0, 0, 0, 2}[w.rng.Intn(4)]
+	d.Spec.RevisionHistoryLimit = new([]int32{10, 10, 0, 1}[w.rng.Intn(4)])
+	if w.rng.Intn(10) == 0 {
+		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+		d.Spec.Replicas = new(int32(1))
+	}
+	return d
+}
+
+func (w *world) randomApp() app {
+	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
+	return app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+}
+
+// lag is how the watches of one process differ: that of Deployments, ReplicaSets or pods is slower than the others.
+type lag struct{ slow, by int }
+
+// watch picks the watch that delivers next.
+func (w *world) watch(process int) int {
+	lag := w.lags[process]
+	if pick := w.rng.Intn(3); pick != lag.slow || w.rng.Intn(lag.by) == 0 {
+		return pick
+	}
+	return (lag.slow + 1 + w.rng.Intn(2)) % 3
+}
+
+// tick is one random event.
+func (w *world) tick(chaos int) {
+	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
+	w.kubelet.retract()
+	switch w.rng.Intn(12) {
+	case 0, 1:
+		w.endpointsController.pods.advance(1 + w.rng.Intn(4))
+	case 2, 3:
+		w.endpointsController.run()
+	case 4, 5:
+		w.stayput.deliver(3, 1+w.rng.Intn(2))
+	}
+	switch n := w.rng.Intn(100); {
+	case n < 12:
+		w.deploymentController.deliver(w.watch(1), 1+w.rng.Intn(3))
+	case n < 18:
+		w.deploymentController.run()
+	case n < 28:
+		w.replicaSetController.deliver(w.watch(2), 1+w.rng.Intn(3))
+	case n < 36:
+		w.replicaSetController.run()
+	case n < 43:
+		w.kubelet.pods.advance(1 + w.rng.Intn(5))
+	case n < 58:
+		if pods := w.kubelet.pods.list(); len(pods) > 0 {
+			w.kubelet.run(pods[w.rng.Intn(len(pods))].Name)
+		}
+		w.runPullers()
+	case n < 78:
+		w.stayput.deliver(w.watch(0), 1+w.rng.Intn(4))
+	case n < 97:
+		w.stayput.run()
+	case n < 97+chaos:
+		w.disturb()
+	}
+	w.check()
+}
+
+// disturb is what users and failures do.
+func (w *world) disturb() {
+	switch n := w.rng.Intn(26); {
+	case n < 8:
+		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomApp().template() })
+	case n < 12:
+		w.undo()
+	case n < 14:
+		w.user("pauses or resumes", func(d *apps.Deployment) { d.Spec.Paused = !d.Spec.Paused })
+	case n < 16:
+		w.rules.disturbed = true
+		w.kubelet.crash()
+	case n < 17:
+		w.logf("our process restarts")
+		before := w.stayput
+		w.stayput = newStayput(w)
+		w.stayput.lease, w.stayput.scaled = before.lease, before.scaled
+	case n < 18:
+		w.logf("the native controllers restart")
+		w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
+	case n < 19:
+		if pods := sorted(w.pods.objects); len(pods) > 0 {
+			w.logf("somebody deletes a pod")
+			w.rules.disturbed, w.rules.deleted = true, true
+			if err := w.terminate(pods[w.rng.Intn(len(pods))].Name); err != nil {
+				w.violated("delete: %v", err)
+			}
+		}
+	case n == 24:
+		w.quota = map[bool]int{true: len(w.pods.objects), false: plenty}[w.quota == plenty]
+		w.logf("the quota is %d", w.quota)
+	case n == 25:
+		w.room = map[bool]int{true: w.placed(), false: plenty}[w.room == plenty]
+		w.logf("the nodes have room for %d", w.room)
+	case w.rules.loose:
+		w.disturbLoosely()
+	}
+}
+
+func (w *world) disturbLoosely() {
+	switch n := w.rng.Intn(9); {
+	case n == 6:
+		w.unreachable = !w.unreachable
+		w.logf("the webhooks are unreachable: %v", w.unreachable)
+	case n == 7:
+		resource := []string{"replicasets", "pods", "pods/status", "deployments/status"}[w.rng.Intn(4)]
+		w.answers[resource] = []error{nil, errRefused, errFailing}[w.rng.Intn(3)]
+		w.logf("our writes to %s are answered: %v", resource, w.answers[resource])
+	case n == 8:
+		w.now = w.now.Add(time.Duration(w.rng.Intn(180)) * time.Second)
+		w.logf("time passes")
+	case n < 3 && w.deployment().Rolls():
+		w.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = new(int32(w.rng.Intn(7))) })
+	case n < 4:
+		w.logf("the label is changed")
+		w.mode = map[inplace.Mode]inplace.Mode{inplace.ModeInPlace: inplace.ModeNone, inplace.ModeNone: inplace.ModeInPlace}[w.mode]
+		w.stayput.stale = true
+	case n < 5:
+		w.user("edits the environment", func(d *apps.Deployment) {
+			a := w.randomApp()
+			a.env = strconv.Itoa(w.rng.Intn(3))
+			d.Spec.Template = a.template()
+		})
+	case w.rng.Intn(3) == 0:
+		w.logf("our process dies")
+		w.stayput.running, w.stayput.queue = false, nil
+		clear(w.stayput.scaled) // a known limit: see replicasAnnotations
+		w.stayput.gone = w.rng.Intn(2) == 0
+	}
+}
+
+func (w *world) user(does string, change func(*apps.Deployment)) {
+	d, err := alter(w, w.deployments, "web", "", func(d *apps.Deployment) {
+		before := d.DeepCopy()
+		change(d)
+		if rawOf(before.Spec.Template) != rawOf(d.Spec.Template) || apps.Desired(before) != apps.Desired(d) || before.Spec.Paused != d.Spec.Paused {
+			d.Generation++
+		}
+	})
+	if err != nil {
+		w.violated("the user %s: %v", does, err)
+	}
+	w.logf("the user %s: %d × %s paused %v", does, apps.Desired(d), templateImages(d.Spec.Template), d.Spec.Paused)
+}
+
+// undo is `kubectl rollout undo` to some revision.
+func (w *world) undo() {
+	sets := sorted(w.sets.objects)
+	if len(sets) == 0 || w.deployment().Spec.Paused {
+		return
+	}
+	typed := sets[w.rng.Intn(len(sets))].Spec.Template.Typed()
+	delete(typed.Labels, inplace.LabelTemplateHash)
+	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"]}
+	if len(typed.Spec.Containers) > 1 {
+		a.sidecar = typed.Spec.Containers[1].Image
+	}
+	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
+		a.env = env[0].Value
+	}
+	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+}
+
+// calm lets everybody finish, in no particular order, and no news stays undelivered.
+func (w *world) calm() {
+	idle := 0
+	for round := 0; idle < 90 && w.failed == ""; round++ {
+		if round > 600 && (len(w.answers) > 0 || w.stayput.gone) {
+			return // it may go on for as long as our writes are not taken, or nobody wakes who could end a crash loop
+		}
+		if round > 6000 {
+			w.violated("it does not come to rest")
+		}
+		before := w.version
+		for watch := range 4 {
+			w.deploymentController.deliver(watch, 100)
+			w.replicaSetController.deliver(watch, 100)
+			w.stayput.deliver(watch, 100)
+		}
+		w.runOthers()
+		for range 1 + len(w.stayput.queue) {
+			w.stayput.run()
+		}
+		w.check()
+		w.now = w.now.Add(50 * time.Millisecond)
+		if len(w.answers) > 0 && round > 100 {
+			w.now = w.now.Add(time.Second) // there is patience with writes that fail
+		}
+		w.collectGarbage()
+		if idle++; w.version != before {
+			idle = 0
+		} else if idle > 20 {
+			w.now = w.now.Add(6 * time.Second)
+		}
+		if round > 1000 {
+			w.now = w.now.Add(time.Second) // a crash loop must not keep the clock from any deadline
+		}
+	}
+}
+
+// runOthers lets everybody but us act on what they have been told.
+func (w *world) runOthers() {
+	w.kubelet.pods.advance(100)
+	w.kubelet.retract()
+	w.endpointsController.pods.advance(100)
+	w.endpointsController.run()
+	w.deploymentController.run()
+	w.replicaSetController.run()
+	for _, pod := range w.kubelet.pods.list() {
+		w.kubelet.run(pod.Name)
+	}
+	w.runPullers()
+}
+
+// finish takes all obstacles away and demands the right end.
+func (w *world) finish() {
+	w.quota = plenty
+	w.user("ends with something that works", func(d *apps.Deployment) {
+		d.Spec.Paused = false
+		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
+			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}.template()
+		}
+	})
+	w.room = plenty
+	if d := w.deployment(); !d.Rolls() || d.MaxUnavailable() > 0 {
+		w.room = int(apps.Desired(d)) // that must do
+		w.logf("the nodes have room for %d", w.room)
+	}
+	if !w.stayput.running && !w.stayput.gone {
+		w.logf("our process comes back")
+		w.stayput = newStayput(w)
+	}
+	w.calm()
+	w.obey()
+	w.calm()
+	if w.stayput.gone || w.mute() {
+		w.resync()
+	}
+	if w.stayput.gone {
+		w.deleteStranded()
+		w.calm()
+	}
+	w.checkEnd()
+}
+
+// obey demands that nothing is held for writes that are never taken. Then whoever kept us from writing to pods lets us: a gate that is closed
+// needs to be opened by somebody.
+func (w *world) obey() {
+	if len(w.answers) > 0 && w.held() && w.failed == "" && !w.complete() {
+		for resource, err := range w.answers {
+			if err != nil && w.stayput.failed {
+				w.violated("held although %s is answered %v", resource, err)
+			}
+		}
+	}
+	delete(w.answers, "pods")
+	delete(w.answers, "pods/status")
+	w.stayput.stale = true
+}
+
+// mute: whatever could wake the Deployment controller is not taken from us.
+func (w *world) mute() bool {
+	return w.answers["replicasets"] != nil && w.answers["deployments/status"] != nil
+}
+
+func (w *world) complete() bool { return statusComplete(w.deployment(), w.deployment().Status) }
+
+func (w *world) describe() string {
+	r := w.rollout()
+	plan := r.Plan()
+	text := fmt.Sprintf("desired %d, held %v %s, %s: %s\n", apps.Desired(r.Deployment), plan.Verdict.Held, plan.Verdict.Reasons, plan.Phase, plan.Message)
+	for _, rs := range r.ReplicaSets {
+		text += fmt.Sprintf("  %s %s: replicas %d, status %d ready %d, generation %d observed %d, %v %v\n", rs.Name, templateImages(rs.Spec.Template),
+			apps.Replicas(rs), rs.Status.Replicas, rs.Status.ReadyReplicas, rs.Generation, rs.Status.ObservedGeneration, rs.Labels, rs.Annotations)
+	}
+	for _, pod := range r.Pods {
+		text += fmt.Sprintf("  %s of %s: %s ready %v gated %v closed %v %s\n", pod.Name, metav1.GetControllerOf(pod).Name, images(pod),
+			conditions.IsTrue(pod, corev1.PodReady), readiness.Gated(pod), readiness.Closed(pod), pod.Annotations[inplace.AnnotationMove])
+	}
+	return text
+}
+
+// resync is what happens to Deployments and ReplicaSets twice a day at the latest. A deletion that was held just before we died is not
+// tried again before, unless the ReplicaSet or one of its pods changes, nor a write of which the Deployment controller had tired.
+func (w *world) resync() {
+	w.deploymentController.wake(1)
+	for _, state := range w.replicaSetController.state {
+		state.dirty = true
+	}
+	w.calm()
+}
+
+// deleteStranded is what an administrator has to do whose Stayput is gone without having been uninstalled: pods that were just
+// being updated wait for a gate that nobody opens, or have no gate and, the update having been undone since, other images than
+// their ReplicaSet.
+func (w *world) deleteStranded() {
+	for _, pod := range sorted(w.pods.objects) {
+		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
+		waits := readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing)
+		if readiness.Live(pod) && (waits || owner != nil && images(pod) != w.imagesOf(owner.Spec.Template)) {
+			if err := w.terminate(pod.Name); err != nil {
+				w.violated("delete: %v", err)
+			}
+		}
+	}
+}
+
+func (w *world) checkEnd() {
+	if w.failed != "" {
+		return
+	}
+	r := w.rollout()
+	target := r.Target()
+	if target == nil {
+		w.violated("no ReplicaSet has the Deployment's template")
+		return
+	}
+	for _, rs := range r.ReplicaSets {
+		marked := revisions.Settling(rs) || rs.Labels[inplace.LabelReleased] != "" || rs.Labels[inplace.LabelBorrowed] != "" || rs.Labels[inplace.LabelReplicas] != ""
+		if !w.stayput.gone && marked && w.answers["replicasets"] == nil {
+			w.violated("%s is still marked: %v", rs.Name, rs.Labels)
+		}
+		if want := map[bool]int32{true: apps.Desired(r.Deployment), false: 0}[rs == target]; apps.Replicas(rs) != want {
+			w.violated("%s has %d replicas instead of %d", rs.Name, apps.Replicas(rs), want)
+		}
+	}
+	for _, pod := range w.rules.originals {
+		if !w.rules.loose && !w.rules.deleted && w.pods.objects[pod.Name] == nil {
+			w.violated("%s was there before, and is gone", pod.Name)
+		}
+	}
+	for _, pod := range r.Pods {
+		switch {
+		case !w.stayput.gone && (pod.Annotations[inplace.AnnotationBorrowed] != "" || pod.Annotations[corev1.PodDeletionCost] != ""):
+			w.violated("%s is still marked: %v", pod.Name, pod.Annotations)
+		case !metav1.IsControlledBy(pod, target) || pod.DeletionTimestamp != nil:
+			w.violated("%s is not one of %s", pod.Name, target.Name)
+		case images(pod) != w.imagesOf(target.Spec.Template) || !w.runsItsSpec(pod):
+			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
+		case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
+			w.violated("%s is not ready", pod.Name)
+		}
+	}
+	if len(w.pull.pullers) > 0 && !w.stayput.gone {
+		w.violated("%d pullers are left", len(w.pull.pullers))
+	}
+	if len(r.Pods) != int(apps.Desired(r.Deployment)) {
+		w.violated("%d pods instead of %d", len(r.Pods), apps.Desired(r.Deployment))
+	}
+	if !statusComplete(r.Deployment, r.Deployment.Status) {
+		w.violated("the status does not say complete: %+v", r.Deployment.Status)
+	}
+}
+
+// simulate runs one seed.
+func simulate(t testing.TB, seed int64, tracing bool) *world {
+	w := newWorld(t, seed, tracing)
+	w.pull.parallel = int(seed % 3)
+	w.kubelet.lags = true
+	w.says = seed%3 > 0
+	w.mirror = seed%4 == 1
+	w.calm()
+	w.rules.loose = w.rng.Intn(2) == 0
+	w.rules.originals = sorted(w.pods.objects)
+	w.logf("loose %v, strategy %+v, minReadySeconds %d, gates %v", w.rules.loose, w.deployment().Spec.Strategy,
+		w.deployment().Spec.MinReadySeconds, w.gatesBorn)
+	for range 100 + w.rng.Intn(500) {
+		if w.failed == "" {
+			w.tick(3)
+		}
+	}
+	w.finish()
+	return w
+}
+
+// traced is how many events before a failure are shown.
+const traced = 80
+
+// TestSimulation interleaves everybody who writes to a Deployment's objects at random, on caches with delays of their own, with
+// users and failures in between, and demands what must be true at every moment and in the end. STAYPUT_SEEDS=n runs n seeds,
+// STAYPUT_SEED=n that one, and both together n seeds from there on.
+func TestSimulation(t *testing.T) {
+	first, seeds := int64(0), int64(150)
+	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEED"), 10, 64); err == nil {
+		first, seeds = n, 1
+	}
+	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEEDS"), 10, 64); err == nil {
+		seeds = n
+	}
+	failures := 0
+	for seed := first; seed < first+seeds; seed++ {
+		if failed := simulate(t, seed, false).failed; failed != "" {
+			failures++
+			if failures <= 3 {
+				w := simulate(t, seed, true)
+				t.Errorf("seed %d: %s\n%s%s", seed, failed, w.describe(), strings.Join(w.trace[max(0, len(w.trace)-traced):], "\n"))
+			} else {
+				t.Errorf("seed %d: %s", seed, failed)
+			}
+		}
+	}
+	if failures > 0 {
+		t.Logf("%d of %d seeds failed", failures, seeds)
+	}
+}

@@ -1,0 +1,194 @@
+package simulation
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// updating is a Deployment of 4 in the middle of an update, with the status its last writer left.
+func updating() *deployments.Rollout {
+	r := fixture(4, app{image: "v2"})
+	for i, hash := range []string{"a", "b"} {
+		rs := replicaSetOf(r, hash, app{image: []string{"v1", "v2"}[i]}, 2)
+		rs.Labels[inplace.LabelSettling] = begun
+		rs.Status.ReadyReplicas, rs.Status.AvailableReplicas = 2, 2
+		for _, name := range []string{"1", "2"} {
+			podOf(r, hash+name, rs)
+		}
+	}
+	r.Deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 4, UpdatedReplicas: 2, ReadyReplicas: 4, AvailableReplicas: 4,
+		Conditions: []appsv1.DeploymentCondition{
+			statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, "", start.Add(-time.Minute)),
+			statuses.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, statuses.ReasonMinimumAvailable, "", start.Add(-time.Minute)),
+		}}
+	return r
+}
+
+// statusOf returns the status the plan writes, nil if none, and when it looks again.
+func statusOf(r *deployments.Rollout) (*appsv1.DeploymentStatus, time.Duration) {
+	plan := r.Plan()
+	for _, step := range plan.Steps {
+		if patch, ok := step.(steps.PatchStatus); ok {
+			return &patch.Status, plan.After
+		}
+	}
+	return nil, plan.After
+}
+
+func TestStatusIsWrittenOnlyWhenItChanges(t *testing.T) {
+	r := updating()
+	r.Deployment.Status.Conditions[0].LastUpdateTime = metav1.NewTime(start.Add(-570 * time.Second))
+	if status, after := statusOf(r); status != nil || after != 31*time.Second {
+		t.Errorf("the status is %+v, to be looked at again after %s, when the deadline has passed", status, after)
+	}
+}
+
+func TestStatusCounts(t *testing.T) {
+	r := updating()
+	r.Deployment.Generation = 7
+	target := r.ReplicaSets[1]
+	target.Status.Replicas, target.Status.ReadyReplicas, target.Status.AvailableReplicas = 3, 1, 0
+	target.Status.TerminatingReplicas, r.ReplicaSets[0].Status.TerminatingReplicas = new(int32(1)), new(int32(2))
+	status, _ := statusOf(r)
+	if status == nil {
+		t.Fatal("no status")
+	}
+	status.Conditions = nil
+	want := appsv1.DeploymentStatus{ObservedGeneration: 7, Replicas: 5, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 2,
+		UnavailableReplicas: 2, TerminatingReplicas: status.TerminatingReplicas}
+	if *status.TerminatingReplicas != 3 || len(statuses.StatusOperations(*status, want)) > 0 {
+		t.Errorf("the status is %+v, not %+v", status, want)
+	}
+}
+
+func TestTerminatingIsLeftOutWhereNobodyKnowsIt(t *testing.T) {
+	r := updating()
+	r.ReplicaSets[0].Status.TerminatingReplicas = new(int32(2))
+	if terminating := (statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets}).Terminating(); terminating != nil {
+		t.Errorf("%d are terminating, although one ReplicaSet does not say", *terminating)
+	}
+	r.ReplicaSets[1].Status.ObservedGeneration = 0
+	if terminating := (statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets}).Terminating(); terminating == nil || *terminating != 2 {
+		t.Errorf("%v are terminating, although the other ReplicaSet was never synced", terminating)
+	}
+}
+
+func TestStatusConditions(t *testing.T) {
+	progressing := func(r *deployments.Rollout) *appsv1.DeploymentCondition { return &r.Deployment.Status.Conditions[0] }
+	fewer := func(r *deployments.Rollout) { r.ReplicaSets[0].Status.AvailableReplicas = 0 }
+	cases := map[string]struct {
+		change    func(*deployments.Rollout)
+		condition appsv1.DeploymentConditionType
+		status    corev1.ConditionStatus
+		reason    string
+		updated   time.Time
+	}{
+		"progress moves the time": {func(r *deployments.Rollout) { r.Deployment.Status.UpdatedReplicas = 1 },
+			appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, start},
+		"a step back does not": {fewer, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, start.Add(-time.Minute)},
+		"too few available":    {fewer, appsv1.DeploymentAvailable, corev1.ConditionFalse, statuses.ReasonMinimumMissing, start},
+		"the deadline passed": {func(r *deployments.Rollout) {
+			progressing(r).LastUpdateTime = metav1.NewTime(start.Add(-601 * time.Second))
+		},
+			appsv1.DeploymentProgressing, corev1.ConditionFalse, statuses.ReasonTimedOut, start},
+		"progress after the deadline": {func(r *deployments.Rollout) {
+			progressing(r).Status, progressing(r).Reason = corev1.ConditionFalse, statuses.ReasonTimedOut
+			r.Deployment.Status.UpdatedReplicas = 1
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, start},
+		"the last rollout was complete: the deadline runs from now": {func(r *deployments.Rollout) {
+			progressing(r).Reason, progressing(r).LastUpdateTime = statuses.ReasonComplete, metav1.NewTime(start.Add(-time.Hour))
+			fewer(r)
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonFound, start},
+		"the last rollout was complete, and so is this one": {func(r *deployments.Rollout) {
+			progressing(r).Reason, progressing(r).LastUpdateTime = statuses.ReasonComplete, metav1.NewTime(start.Add(-time.Hour))
+			r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status = new(int32), appsv1.ReplicaSetStatus{ObservedGeneration: 1}
+			r.ReplicaSets[1].Spec.Replicas, r.ReplicaSets[1].Status.Replicas = new(int32(4)), 4
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonComplete, start.Add(-time.Hour)},
+		"paused: nothing is estimated": {func(r *deployments.Rollout) {
+			r.Deployment.Spec.Paused = true
+			r.Deployment.Status.UpdatedReplicas = 1
+		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, start.Add(-time.Minute)},
+		"a ReplicaSet that fails": {func(r *deployments.Rollout) {
+			r.ReplicaSets[0].Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate"}}
+		}, appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate", time.Time{}},
+		"no deadline": {func(r *deployments.Rollout) { r.Deployment.Spec.ProgressDeadlineSeconds = new(int32(math.MaxInt32)) },
+			appsv1.DeploymentProgressing, "", "", time.Time{}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := updating()
+			c.change(r)
+			status, _ := statusOf(r)
+			if status == nil {
+				t.Fatal("no status")
+			}
+			got := conditions.DeploymentCondition(*status, c.condition)
+			if got == nil {
+				got = &appsv1.DeploymentCondition{}
+			}
+			if got.Status != c.status || got.Reason != c.reason || !got.LastUpdateTime.Time.Equal(c.updated) {
+				t.Errorf("%s is %+v", c.condition, got)
+			}
+		})
+	}
+}
+
+func TestCompletionIsNeverWritten(t *testing.T) {
+	r := updating()
+	source, target := r.ReplicaSets[0], r.ReplicaSets[1]
+	source.Spec.Replicas, source.Status = new(int32), appsv1.ReplicaSetStatus{ObservedGeneration: 1}
+	target.Spec.Replicas, target.Status.Replicas, target.Status.AvailableReplicas = new(int32(4)), 4, 4
+	if status, _ := statusOf(r); status != nil {
+		t.Errorf("the status is %+v", status)
+	}
+}
+
+func TestCreatedReplicaSet(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	r.Deployment.Annotations = map[string]string{inplace.AnnotationRevision: "4", corev1.LastAppliedConfigAnnotation: "{}", "note": "x"}
+	replicaSetOf(r, "a", app{image: "v1"}, 1).Annotations[inplace.AnnotationRevision] = "4"
+	planned := r.Plan().Steps
+	if len(planned) != 1 {
+		t.Fatalf("steps are %v", planned)
+	}
+	var rs apps.ReplicaSet
+	if err := recode(planned[0].(steps.CreateReplicaSet).Object, &rs); err != nil {
+		t.Fatal(err)
+	}
+	hash := rs.Labels[inplace.LabelTemplateHash]
+	if rs.Name != "web-"+hash || rs.Spec.Selector.MatchLabels[inplace.LabelTemplateHash] != hash || rs.Spec.Template.Labels()[inplace.LabelTemplateHash] != hash {
+		t.Errorf("the hash is not the same everywhere: %+v", rs)
+	}
+	if apps.Replicas(&rs) != 0 || !metav1.IsControlledBy(&rs, r.Deployment) || !apps.SameTemplate(rs.Spec.Template, r.Deployment.Spec.Template) {
+		t.Errorf("not an empty ReplicaSet of the Deployment: %+v", rs)
+	}
+	want := map[string]string{inplace.AnnotationRevision: "5", inplace.AnnotationDesired: "1", inplace.AnnotationMax: "1", "note": "x"}
+	if len(rs.Annotations) != len(want) || slices.ContainsFunc([]string{inplace.AnnotationRevision, inplace.AnnotationDesired, inplace.AnnotationMax, "note"}, func(key string) bool { return rs.Annotations[key] != want[key] }) {
+		t.Errorf("annotations are %v", rs.Annotations)
+	}
+}
+
+// The hash is that of a Deployment on Kubernetes 1.36: TestPodTemplateSpecHash in pkg/controller/deployment/util/hash_test.go
+// checks that different templates have different ones; this checks that collisions change it.
+func TestTemplateHashCountsCollisions(t *testing.T) {
+	template := app{image: "v1"}.template().Typed()
+	hashes := []string{apps.TemplateHash(template, nil), apps.TemplateHash(template, new(int32)), apps.TemplateHash(template, new(int32(1)))}
+	slices.Sort(hashes)
+	if len(slices.Compact(hashes)) != 3 {
+		t.Errorf("hashes are %v", hashes)
+	}
+}

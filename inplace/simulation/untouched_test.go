@@ -1,0 +1,84 @@
+package simulation
+
+import (
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// unreadable is a template that panics when it is decoded.
+func unreadable() apps.Template {
+	var template apps.Template
+	raw := reflect.ValueOf(&template).Elem().FieldByName("raw")
+	*(*[]byte)(raw.Addr().UnsafePointer()) = []byte("{") // whatever parses it finds a flaw first
+	return template
+}
+
+// TestNothingIsReadOfAStranger has templates that nobody can read without being noticed.
+func TestNothingIsReadOfAStranger(t *testing.T) {
+	for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate} {
+		r := fixture(2, app{image: "v2"})
+		r.Mode = mode
+		old, same := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
+		podOf(r, "p", old)
+		podOf(r, "q", same)
+		for _, template := range []*apps.Template{&r.Deployment.Spec.Template, &old.Spec.Template, &same.Spec.Template} {
+			*template = unreadable()
+		}
+		if verdict := r.Verdict(); verdict.Held || verdict.Target != nil || verdict.Reasons.Codes()[0] != inplace.CodeMode {
+			t.Errorf("%q: the verdict is %+v", mode, verdict)
+		}
+		if plan := r.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
+			t.Errorf("%q: the plan is %+v", mode, plan)
+		}
+		f := newFleet(t, 1)
+		f.Mode = mode
+		f.DaemonSet.Spec.Template = unreadable()
+		for _, revision := range f.Revisions {
+			revision.Data = []byte(`{"spec": {"template": {"spec": 1}}}`)
+		}
+		if verdict := f.Verdict(); verdict.Held || verdict.Target != nil || verdict.Reasons.Codes()[0] != inplace.CodeMode {
+			t.Errorf("%q: the verdict on the DaemonSet is %+v", mode, verdict)
+		}
+		if plan := f.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
+			t.Errorf("%q: the plan for the DaemonSet is %+v", mode, plan)
+		}
+		if holds, why := f.HoldsDeletion(f.Pods[0]); holds || why.Code != inplace.CodeMode {
+			t.Errorf("%q: the deletion is held: %t, %+v", mode, holds, why)
+		}
+	}
+}
+
+// TestWhatIsOursIsTakenOffAStranger leaves one thing of ours on a Deployment that is not managed any more.
+func TestWhatIsOursIsTakenOffAStranger(t *testing.T) {
+	label := func(key string) func(*deployments.Rollout) {
+		return func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[key] = "1" }
+	}
+	for name, leave := range map[string]func(*deployments.Rollout){
+		"settling": label(inplace.LabelSettling), "released": label(inplace.LabelReleased), "woken": label(inplace.LabelWoken), "borrowed": label(inplace.LabelBorrowed),
+		"a closed gate": podIs(0, drained),
+		"an unopened gate": podIs(0, func(pod *corev1.Pod) {
+			pod.Status.Conditions = pod.Status.Conditions[1:]
+		}),
+		"a puller": func(r *deployments.Rollout) {
+			r.Pull.Pullers = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "puller"}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			r.Mode = inplace.ModeNone
+			podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+			leave(r)
+			if plan := r.Plan(); len(plan.Steps) != 1 {
+				t.Errorf("%d steps: %+v", len(plan.Steps), plan.Steps)
+			}
+		})
+	}
+}

@@ -1,0 +1,15 @@
+package statuses
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/stayput/stayput/inplace/apps"
+)
+
+// Announces tells whether people would take the status for the end of the rollout: rollout_status.go in
+// kubectl/pkg/polymorphichelpers. The native DeploymentComplete is stricter, but with borrowed pods even that can hold in a moment
+// in which a pod is on its way between two ReplicaSets, where nobody counts it.
+func Announces(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
+	return status.ObservedGeneration >= d.Generation && status.UpdatedReplicas >= apps.Desired(d) &&
+		status.Replicas <= status.UpdatedReplicas && status.AvailableReplicas >= status.UpdatedReplicas
+}

@@ -1,0 +1,269 @@
+package statuses
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// Reasons of Deployment conditions; pkg/controller/deployment/util/deployment_util.go. Kubectl and other tools know them.
+const (
+	ReasonUpdated          = "ReplicaSetUpdated"
+	ReasonFound            = "FoundNewReplicaSet"
+	ReasonComplete         = "NewReplicaSetAvailable"
+	ReasonTimedOut         = "ProgressDeadlineExceeded"
+	ReasonMinimumAvailable = "MinimumReplicasAvailable"
+	ReasonMinimumMissing   = "MinimumReplicasUnavailable"
+)
+
+// Formula is what the native controller works a Deployment's status out of.
+type Formula struct {
+	Deployment *apps.Deployment
+	// Sets are all that it owns, target the one whose template is its own; nil while nobody has created it.
+	Sets   []*apps.ReplicaSet
+	Target *apps.ReplicaSet
+	// Waiting is for what nothing restarts, one clause; empty if for nothing.
+	Waiting string
+	Now     time.Time
+}
+
+// NativeStatus is syncDeploymentStatus (pkg/controller/deployment/sync.go) while paused, syncRolloutStatus (progress.go)
+// otherwise.
+func (f Formula) NativeStatus() appsv1.DeploymentStatus {
+	status := f.counts()
+	if f.Deployment.Spec.Paused {
+		return status
+	}
+	f.setProgress(&status)
+	if failure := f.ReplicaFailure(); failure != nil {
+		SetCondition(&status, *failure)
+	} else {
+		RemoveCondition(&status, appsv1.DeploymentReplicaFailure)
+	}
+	return status
+}
+
+// counts is calculateStatus in sync.go: sums over all owned ReplicaSets.
+func (f Formula) counts() appsv1.DeploymentStatus {
+	old := f.Deployment.Status
+	status := appsv1.DeploymentStatus{ObservedGeneration: f.Deployment.Generation, CollisionCount: old.CollisionCount,
+		Conditions: slices.Clone(old.Conditions), TerminatingReplicas: f.Terminating()}
+	for _, s := range f.Sets {
+		status.Replicas += s.Status.Replicas
+		status.ReadyReplicas += s.Status.ReadyReplicas
+		status.AvailableReplicas += s.Status.AvailableReplicas
+	}
+	if f.Target != nil {
+		status.UpdatedReplicas = f.Target.Status.Replicas
+	}
+	status.UnavailableReplicas = max(0, f.sum()-status.AvailableReplicas)
+	available := NewCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, ReasonMinimumMissing,
+		"Deployment does not have minimum availability.", f.Now)
+	if status.AvailableReplicas >= apps.Desired(f.Deployment)-f.Deployment.MaxUnavailable() {
+		available = NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, ReasonMinimumAvailable,
+			"Deployment has minimum availability.", f.Now)
+	}
+	SetCondition(&status, available)
+	return status
+}
+
+// Terminating is GetTerminatingReplicaCountForReplicaSets. The field exists only where its feature gate is on, which shows in
+// what has been written before.
+func (f Formula) Terminating() *int32 {
+	known := f.Deployment.Status.TerminatingReplicas != nil
+	sum := int32(0)
+	for _, s := range f.Sets {
+		switch terminating := s.Status.TerminatingReplicas; {
+		case terminating != nil:
+			known = true
+			sum += *terminating
+		case s.Status.ObservedGeneration > 0:
+			return nil
+		}
+	}
+	if !known {
+		return nil
+	}
+	return &sum
+}
+
+// setProgress is the estimate of progress in syncRolloutStatus, except for completion.
+func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
+	current := conditions.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
+	switch {
+	case !f.hasDeadline():
+		RemoveCondition(status, appsv1.DeploymentProgressing)
+	case current != nil && current.Reason == ReasonComplete && status.Replicas == status.UpdatedReplicas, Complete(f.Deployment, *status):
+		// over, or over in a moment
+	case progressed(f.Deployment.Status, *status):
+		updated := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonUpdated, f.subject()+" is progressing.", f.Now)
+		if current != nil && current.Status == corev1.ConditionTrue {
+			updated.LastTransitionTime = current.LastTransitionTime
+		}
+		RemoveCondition(status, appsv1.DeploymentProgressing)
+		SetCondition(status, updated)
+	case f.Target != nil && current != nil && current.Reason == ReasonComplete:
+		// Natively the condition stops speaking of the last update when the new ReplicaSet is created (getNewReplicaSet in sync.go) or
+		// gets its first pod. Our status can go before the former, and the latter may be long in coming; a condition that is complete
+		// never times out.
+		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonFound,
+			fmt.Sprintf("Found new replica set %q", f.Target.Name), f.Now))
+	case f.timedOut(current):
+		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonTimedOut, f.timeoutMessage(), f.Now))
+	}
+}
+
+// timeoutMessage is the native message, with what the update waits for. The native controller leaves it as it is, since it writes a
+// condition only when status or reason change.
+func (f Formula) timeoutMessage() string {
+	message := f.subject() + " has timed out progressing."
+	if f.Waiting != "" {
+		message += " It is " + f.Waiting + "."
+	}
+	return message
+}
+
+func (f Formula) subject() string {
+	if f.Target == nil {
+		return fmt.Sprintf("Deployment %q", f.Deployment.Name)
+	}
+	return fmt.Sprintf("ReplicaSet %q", f.Target.Name)
+}
+
+// Complete is DeploymentComplete: with that status the Deployment controller takes the rollout for done.
+func Complete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
+	want := apps.Desired(d)
+	return status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want &&
+		status.ObservedGeneration >= d.Generation
+}
+
+// Overdue tells whether the Deployment's status says that the rollout has made no progress for too long.
+func Overdue(d *apps.Deployment) bool {
+	progressing := conditions.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
+	return progressing != nil && progressing.Reason == ReasonTimedOut
+}
+
+// progressed is DeploymentProgressing.
+func progressed(old, status appsv1.DeploymentStatus) bool {
+	return status.UpdatedReplicas > old.UpdatedReplicas ||
+		status.Replicas-status.UpdatedReplicas < old.Replicas-old.UpdatedReplicas ||
+		status.ReadyReplicas > old.ReadyReplicas || status.AvailableReplicas > old.AvailableReplicas
+}
+
+// timedOut is DeploymentTimedOut.
+func (f Formula) timedOut(progressing *appsv1.DeploymentCondition) bool {
+	if progressing == nil || progressing.Reason == ReasonComplete {
+		return false
+	}
+	return progressing.Reason == ReasonTimedOut || progressing.LastUpdateTime.Add(f.deadline()).Before(f.Now)
+}
+
+// hasDeadline is HasProgressDeadline.
+func (f Formula) hasDeadline() bool {
+	seconds := f.Deployment.Spec.ProgressDeadlineSeconds
+	return seconds != nil && *seconds != math.MaxInt32
+}
+
+func (f Formula) deadline() time.Duration {
+	return time.Duration(*f.Deployment.Spec.ProgressDeadlineSeconds) * time.Second
+}
+
+// UntilDeadline is when to look whether the deadline has passed, 0 if there is no need: requeueStuckDeployment.
+func (f Formula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
+	progressing := conditions.DeploymentCondition(status, appsv1.DeploymentProgressing)
+	if !f.hasDeadline() || f.Deployment.Spec.Paused || progressing == nil || progressing.Reason == ReasonTimedOut || progressing.Reason == ReasonComplete {
+		return 0
+	}
+	_, wait := times.Since(progressing.LastUpdateTime.Time, f.deadline(), f.Now)
+	return wait + time.Second
+}
+
+// ReplicaFailure is getReplicaFailures in progress.go: that of the target rather than that of another; nil if there is none.
+func (f Formula) ReplicaFailure() *appsv1.DeploymentCondition {
+	sets := f.Sets
+	if f.Target != nil {
+		sets = append([]*apps.ReplicaSet{f.Target}, f.Sets...)
+	}
+	for _, s := range sets {
+		if c := conditions.FailureOf(s); c != nil {
+			return &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: c.Status, Reason: c.Reason,
+				Message: c.Message, LastUpdateTime: c.LastTransitionTime, LastTransitionTime: c.LastTransitionTime}
+		}
+	}
+	return nil
+}
+
+func NewCondition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) appsv1.DeploymentCondition {
+	at := metav1.NewTime(now)
+	return appsv1.DeploymentCondition{Type: kind, Status: status, Reason: reason, Message: message, LastUpdateTime: at, LastTransitionTime: at}
+}
+
+// SetCondition is SetDeploymentCondition: nothing happens unless status or reason change.
+func SetCondition(status *appsv1.DeploymentStatus, condition appsv1.DeploymentCondition) {
+	current := conditions.DeploymentCondition(*status, condition.Type)
+	if current != nil && current.Status == condition.Status {
+		if current.Reason == condition.Reason {
+			return
+		}
+		condition.LastTransitionTime = current.LastTransitionTime
+	}
+	RemoveCondition(status, condition.Type)
+	status.Conditions = append(status.Conditions, condition)
+}
+
+func RemoveCondition(status *appsv1.DeploymentStatus, kind appsv1.DeploymentConditionType) {
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c appsv1.DeploymentCondition) bool { return c.Type == kind })
+}
+
+// StatusOperations names only the fields that change; those we do not know stay.
+func StatusOperations(old, status appsv1.DeploymentStatus) []jsonpatch.Operation {
+	var operations []jsonpatch.Operation
+	change := func(field string, from, to any) {
+		if !equality.Semantic.DeepEqual(from, to) {
+			operations = append(operations, jsonpatch.NewOperation("add", patches.Pointer("status", field), to))
+		}
+	}
+	change("observedGeneration", old.ObservedGeneration, status.ObservedGeneration)
+	change("replicas", old.Replicas, status.Replicas)
+	change("updatedReplicas", old.UpdatedReplicas, status.UpdatedReplicas)
+	change("readyReplicas", old.ReadyReplicas, status.ReadyReplicas)
+	change("availableReplicas", old.AvailableReplicas, status.AvailableReplicas)
+	change("unavailableReplicas", old.UnavailableReplicas, status.UnavailableReplicas)
+	if status.TerminatingReplicas != nil {
+		change("terminatingReplicas", old.TerminatingReplicas, status.TerminatingReplicas)
+	}
+	change("conditions", old.Conditions, status.Conditions)
+	return operations
+}
+
+// sum is GetReplicaCountForReplicaSets: what all controllers together work towards.
+func (f Formula) sum() int32 {
+	sum := int32(0)
+	for _, s := range f.Sets {
+		sum += apps.Replicas(s)
+	}
+	return sum
+}
+
+// SameForActing tells whether statuses differ only in counts, and in times.
+func SameForActing(a, b appsv1.DeploymentStatus) bool {
+	same := func(a, b appsv1.DeploymentCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+	}
+	byType := func(a, b appsv1.DeploymentCondition) int { return strings.Compare(string(a.Type), string(b.Type)) }
+	return a.ObservedGeneration == b.ObservedGeneration &&
+		slices.EqualFunc(slices.SortedFunc(slices.Values(a.Conditions), byType), slices.SortedFunc(slices.Values(b.Conditions), byType), same)
+}

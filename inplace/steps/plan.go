@@ -1,0 +1,112 @@
+package steps
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// Phase is what an update is doing.
+type Phase string
+
+// The phases.
+const (
+	PhaseIdle     Phase = "Idle"     // nothing to update
+	PhaseNative   Phase = "Native"   // the native controller updates
+	PhaseWaiting  Phase = "Waiting"  // for what the native controllers do first
+	PhaseScaling  Phase = "Scaling"  // pods are added or removed
+	PhaseSettling Phase = "Settling" // pods change their ReplicaSet
+	PhaseMoving   Phase = "Moving"   // pods are drained or restart
+	PhasePaused   Phase = "Paused"   // by the user
+	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed
+)
+
+// Plan is what to do now.
+type Plan struct {
+	Verdict Verdict
+	// Steps do not depend on one another: all may be carried out now, in the lots of Together, whatever becomes of the others.
+	Steps []Step
+	Phase Phase
+	// Message is one clause about the phase.
+	Message string
+	// Rehearse is what has to be known first: the plan is made again with the answer. Nil if nothing is asked.
+	Rehearse *Rehearse
+	// NotRehearsed is why nobody knows what admission makes of new pods; empty if that is known, or not asked.
+	NotRehearsed string
+	// After: look again then, even if nothing changes; 0 if that is not needed.
+	After time.Duration
+	// PutOff is what was due and waits for others to go along: see Beats.
+	PutOff   []PutOff
+	Progress Progress
+	// NotPulled is why images are not pulled before containers stop, on one node at least; empty where they are.
+	NotPulled string
+	// PullFailures tell of images that cannot be pulled, each in a sentence that stays the same while it is tried again.
+	PullFailures []string
+	// Bypassed tells of a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
+	Bypassed string
+}
+
+// Progress counts pods.
+type Progress struct {
+	// Replicas are those the workload wants, Moved those that run what they should, Moving those being drained or restarting.
+	Replicas, Moved, Moving int32
+	// Started is when the update was, zero if none is under way.
+	Started time.Time
+}
+
+// String is the progress in one clause.
+func (p Progress) String() string {
+	return fmt.Sprintf("%d of %d pods updated, %d restarting", p.Moved, p.Replicas, p.Moving)
+}
+
+func References(puller *corev1.Pod) []string {
+	var references []string
+	for _, volume := range puller.Spec.Volumes {
+		if volume.Image != nil {
+			references = append(references, volume.Image.Reference)
+		}
+	}
+	return references
+}
+
+// Policies that look at pods only when they are created never see what is patched into running ones. So before anything changes, the
+// API server is asked once per target to create a pod of it as the native controller would, and to store nothing: the rehearsal. What is
+// refused there would be refused natively; and no running pod gets another image than the rehearsed one has.
+
+// Rehearse asks for a rehearsal.
+type Rehearse struct {
+	// Target is the UID of the revision.
+	Target types.UID
+	// Pod is one of that revision, raw so that fields newer than our types are kept.
+	Pod json.RawMessage
+	// Claims name the PersistentVolumeClaims that all its pods share: which of them is ForOneNode has to be known, too.
+	Claims []string
+}
+
+// Verdict is whether Stayput makes the update.
+type Verdict struct {
+	// Held: Stayput is the only scaler and the native controllers' writes are held.
+	Held bool
+	// Target is the revision, a ReplicaSet or a ControllerRevision, whose pods all pods are to become; nil while nobody has created it.
+	Target metav1.Object
+	// Reasons why the update is native. None, if not Held: there is nothing to update. A DaemonSet's may be Held with reasons:
+	// some of its pods come in place, and the others natively after them.
+	Reasons inplace.Reasons
+}
+
+// TargetOf is the revision as the Target of a Verdict: an interface with a nil pointer in it would not be nil.
+func TargetOf[T any, P interface {
+	*T
+	metav1.Object
+}](revision P) metav1.Object {
+	if revision == nil {
+		return nil
+	}
+	return revision
+}

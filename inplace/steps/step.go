@@ -1,0 +1,145 @@
+package steps
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/revisions"
+)
+
+// Step is one write. Its operations are a JSON patch that names only what it changes and begins by replacing
+// /metadata/resourceVersion with the one that was read, so that a step decided on stale data gets 409 Conflict.
+type Step interface {
+	// Describe says what the step does, in one clause.
+	Describe() string
+}
+
+// CreateReplicaSet creates the target where the native controller would do so only after scaling down.
+type CreateReplicaSet struct {
+	Name string
+	// Object is the whole ReplicaSet.
+	Object json.RawMessage
+}
+
+// PatchReplicaSet changes replicas, their annotations and our marks.
+type PatchReplicaSet struct {
+	ReplicaSet *apps.ReplicaSet
+	Operations []jsonpatch.Operation
+	Why        string
+}
+
+// PatchRevision changes our marks on a revision of a DaemonSet.
+type PatchRevision struct {
+	Revision   *apps.ControllerRevision
+	Operations []jsonpatch.Operation
+	Why        string
+}
+
+// PatchPod makes one write of a pod's move: what it needs, a new identity, or both.
+type PatchPod struct {
+	Pod        *corev1.Pod
+	Operations []jsonpatch.Operation
+	Why        string
+	// Moves tells whether the pod becomes one of the target.
+	Moves bool
+	// Drained: containers of a pod with a gate stop. Endpoint.Drained has to hold at the API server as well, just before.
+	Drained bool
+	// ServesOn is how long those containers go on serving after the patch.
+	ServesOn time.Duration
+}
+
+// SetGate opens or closes the readiness gate, in subresource status.
+type SetGate struct {
+	Pod        *corev1.Pod
+	Open       bool
+	Operations []jsonpatch.Operation
+	Why        string
+}
+
+// Closes tells whether the step takes a pod out of service.
+func Closes(step Step) bool {
+	gate, is := step.(SetGate)
+	return is && !gate.Open
+}
+
+// CreatePuller has a node pull images before containers there stop.
+type CreatePuller struct {
+	Pod *corev1.Pod
+	// Target is the UID of the revision that needs them.
+	Target types.UID
+}
+
+// DeletePuller deletes a puller as it was read.
+type DeletePuller struct {
+	Pod *corev1.Pod
+	Why string
+}
+
+// RecordRelease notes that the update of a workload to the template with that hash was given back. The API server may not take the label that
+// says so as well, and wakes the native controller. So it goes where a leader can write or is none, and where the webhooks look: to an
+// annotation of the Lease.
+type RecordRelease struct {
+	Workload metav1.Object
+	Record   revisions.Record
+}
+
+// ForgetRelease ends the record: nothing is left to do for the native controller, or the template is another.
+type ForgetRelease struct{ Workload metav1.Object }
+
+// PatchStatus writes the Deployment's status as the native controller would, in subresource status.
+type PatchStatus struct {
+	Deployment *apps.Deployment
+	Status     appsv1.DeploymentStatus
+	Operations []jsonpatch.Operation
+}
+
+// Describe implements Step.
+func (s CreateReplicaSet) Describe() string { return "create ReplicaSet " + s.Name }
+
+// Describe implements Step.
+func (s PatchReplicaSet) Describe() string { return "ReplicaSet " + s.ReplicaSet.Name + ": " + s.Why }
+
+// Describe implements Step.
+func (s PatchRevision) Describe() string {
+	return "ControllerRevision " + s.Revision.Name + ": " + s.Why
+}
+
+// Describe implements Step.
+func (s PatchPod) Describe() string { return "Pod " + s.Pod.Name + ": " + s.Why }
+
+// Describe implements Step.
+func (s SetGate) Describe() string {
+	if s.Open {
+		return "Pod " + s.Pod.Name + ": open the gate, " + s.Why
+	}
+	return "Pod " + s.Pod.Name + ": close the gate, " + s.Why
+}
+
+// Describe implements Step.
+func (s CreatePuller) Describe() string {
+	return fmt.Sprintf("Node %s: pull %s", s.Pod.Spec.NodeName, strings.Join(References(s.Pod), ", "))
+}
+
+// Describe implements Step.
+func (s DeletePuller) Describe() string { return "Pod " + s.Pod.Name + ": delete, " + s.Why }
+
+// Describe implements Step.
+func (s RecordRelease) Describe() string { return s.Workload.GetName() + ": record its release" }
+
+// Describe implements Step.
+func (s ForgetRelease) Describe() string { return s.Workload.GetName() + ": forget its release" }
+
+// Describe implements Step.
+func (s PatchStatus) Describe() string {
+	return fmt.Sprintf("Deployment %s: status %d/%d updated, %d available",
+		s.Deployment.Name, s.Status.UpdatedReplicas, s.Status.Replicas, s.Status.AvailableReplicas)
+}
