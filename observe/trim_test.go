@@ -147,7 +147,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 			kinds[kind]++
 		}
 	}
-	for _, kind := range []string{"inplace.PatchPod", "inplace.SetGate", "inplace.CreatePuller"} {
+	for _, kind := range []string{"steps.PatchPod", "steps.SetGate", "steps.CreatePuller"} {
 		if kinds[kind] == 0 {
 			t.Errorf("no %s among %v", kind, kinds)
 		}
