@@ -103,7 +103,7 @@ func TestWithdrawWhenPartsAreGone(t *testing.T) {
 	if err := l.withdraw(t); err != nil {
 		t.Error(err)
 	}
-	if !slices.Contains(l.did, "*inplace.DeploymentList") && !slices.Contains(l.did, "*inplace.ReplicaSetList") {
+	if !slices.Contains(l.did, "*inplace.DeploymentList") && !slices.Contains(l.did, "*apps.ReplicaSetList") {
 		t.Errorf("nothing was given back: %q", l.did)
 	}
 }
@@ -118,7 +118,7 @@ func TestWithdrawStops(t *testing.T) {
 			if err := newLeaving(t, l).withdraw(t); err == nil || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s: %v", what, err)
 			}
-			if slices.Contains(l.did, "*inplace.ReplicaSetList") {
+			if slices.Contains(l.did, "*apps.ReplicaSetList") {
 				t.Errorf("%s: it gave back all the same", what)
 			}
 		}
