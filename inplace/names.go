@@ -1,13 +1,7 @@
 package inplace
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-)
-
-const (
-	LabelRevisionHash       = appsv1.DefaultDaemonSetUniqueLabelKey
-	LabelTemplateGeneration = "pod-template-generation"
 )
 
 // Names Stayput reads or writes. Marks are labels on the objects that hold a workload's revisions, ReplicaSets or
@@ -69,14 +63,3 @@ const (
 
 // Marks are the labels of ours that revisions may have.
 var Marks = []string{LabelSettling, LabelReleased, LabelWoken, LabelBorrowed, LabelReplicas, LabelSlipped}
-
-const (
-	LabelTemplateHash = appsv1.DefaultDeploymentUniqueLabelKey
-)
-
-// Annotations the Deployment controller keeps on ReplicaSets; pkg/controller/deployment/util/deployment_util.go.
-const (
-	AnnotationDesired  = "deployment.kubernetes.io/desired-replicas"
-	AnnotationMax      = "deployment.kubernetes.io/max-replicas"
-	AnnotationRevision = "deployment.kubernetes.io/revision"
-)
