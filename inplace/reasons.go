@@ -78,6 +78,7 @@ func (r Reasons) Codes() []string {
 // Recorded tells whether an update that ends for the reason goes on record. The record ends with us.
 func (r Reason) Recorded() bool { return r.Code != CodeUninstalled }
 
+// The codes of the reasons for which a whole update goes native, next to those of Compare.
 const (
 	CodeMode           = "Mode"           // the workload is not, or no longer, updated in place
 	CodeDeleting       = "Deleting"       // the workload is being deleted

@@ -19,6 +19,9 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
+// A puller is a pod that does nothing. The images it is there for are its volumes, so that the kubelet pulls them before it
+// starts, keeps them from garbage collection as long as it runs, and never runs any of them.
+
 // Waiter is what pullers run: our own image, with the command that does nothing.
 type Waiter struct {
 	Image         string

@@ -75,10 +75,6 @@ func References(puller *corev1.Pod) []string {
 	return references
 }
 
-// Policies that look at pods only when they are created never see what is patched into running ones. So before anything changes, the
-// API server is asked once per target to create a pod of it as the native controller would, and to store nothing: the rehearsal. What is
-// refused there would be refused natively; and no running pod gets another image than the rehearsed one has.
-
 // Rehearse asks for a rehearsal.
 type Rehearse struct {
 	// Target is the UID of the revision.
