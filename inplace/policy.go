@@ -76,3 +76,6 @@ type Rules struct {
 }
 
 func (r Rules) Allows(annotation string) bool { return slices.Contains(r.Annotations, annotation) }
+
+// Text stands for the rules.
+func (r Rules) Text() string { return strings.Join(r.Annotations, "\n") }

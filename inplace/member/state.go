@@ -14,10 +14,6 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-func (s *State) Annotated(why string, entries ...[2]string) steps.PatchPod {
-	return steps.PatchPod{Pod: s.Pod, Operations: patches.Guarded(s.Pod, patches.SetEntries("annotations", s.Pod.Annotations, entries...)...), Why: why}
-}
-
 // State is a live pod, and what an update needs of it, whatever the kind of its workload.
 type State struct {
 	Pod  *corev1.Pod
@@ -56,4 +52,8 @@ func StateOf(d *steps.Draft, pod *corev1.Pod, from Origin, target rehearsal.Rehe
 		s.Comes = max(later, longer)
 	}
 	return s
+}
+
+func (s *State) Annotated(why string, entries ...[2]string) steps.PatchPod {
+	return steps.PatchPod{Pod: s.Pod, Operations: patches.Guarded(s.Pod, patches.SetEntries("annotations", s.Pod.Annotations, entries...)...), Why: why}
 }

@@ -115,19 +115,3 @@ func (m Move) Pending(pod *corev1.Pod, now time.Time) map[string]MovedContainer 
 	}
 	return pending
 }
-
-func ContainerStatus(pod *corev1.Pod, name string) corev1.ContainerStatus {
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == name {
-			return status
-		}
-	}
-	return corev1.ContainerStatus{}
-}
-
-func GracePeriod(pod *corev1.Pod) time.Duration {
-	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
-	}
-	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
-}

@@ -190,3 +190,10 @@ func WithCondition(all []corev1.PodCondition, set corev1.PodCondition) []corev1.
 	}
 	return append(all, set)
 }
+
+// putCondition puts the condition, if there is one, in the place of the one of its type.
+func putCondition(pod *corev1.Pod, set *corev1.PodCondition) {
+	if set != nil {
+		pod.Status.Conditions = WithCondition(pod.Status.Conditions, *set)
+	}
+}

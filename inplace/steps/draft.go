@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
@@ -20,6 +21,19 @@ type Draft struct {
 }
 
 func (d *Draft) Step(s Step) { d.Result.Steps = append(d.Result.Steps, s) }
+
+// DismissAll deletes all pullers.
+func (d *Draft) DismissAll(pullers []*corev1.Pod, why string) {
+	for _, puller := range pullers {
+		d.Delete(puller, why)
+	}
+}
+
+func (d *Draft) Delete(puller *corev1.Pod, why string) {
+	if puller.DeletionTimestamp == nil {
+		d.Step(DeletePuller{Pod: puller, Why: why})
+	}
+}
 
 // Arrange puts first what lets pods serve, then what people are told, and last what takes pods out of service: some of it may fail.
 func (d *Draft) Arrange() {

@@ -129,6 +129,16 @@ func (s CreatePuller) Describe() string {
 	return fmt.Sprintf("Node %s: pull %s", s.Pod.Spec.NodeName, strings.Join(References(s.Pod), ", "))
 }
 
+func References(puller *corev1.Pod) []string {
+	var references []string
+	for _, volume := range puller.Spec.Volumes {
+		if volume.Image != nil {
+			references = append(references, volume.Image.Reference)
+		}
+	}
+	return references
+}
+
 // Describe implements Step.
 func (s DeletePuller) Describe() string { return "Pod " + s.Pod.Name + ": delete, " + s.Why }
 
