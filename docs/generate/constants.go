@@ -44,10 +44,6 @@ func in(file string, prefixes ...string) func(constant) bool {
 	}
 }
 
-func either(a, b func(constant) bool) func(constant) bool {
-	return func(c constant) bool { return a(c) || b(c) }
-}
-
 // constants are those of a folder's package that were chosen. Each needs a comment.
 func constants(folder string, which func(constant) bool, into *[]constant) error {
 	files, err := parse(folder)

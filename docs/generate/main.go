@@ -56,7 +56,8 @@ func read() (reference, error) {
 		which  func(constant) bool
 	}{
 		{&r.Settings, "inplace", in("settings.go", "Label")},
-		{&r.Marks, "inplace", either(in("names.go", "Label", "Annotation", "Condition"), in("record.go", "recordPrefix"))},
+		{&r.Marks, "inplace", in("names.go", "Label", "Annotation", "Condition")},
+		{&r.Marks, "inplace/revisions", in("record.go", "recordPrefix")},
 		{&r.Reasons, "inplace", in("", "Code")},
 		{&r.Failures, "controller/report", in("report.go", "failed")},
 		{&r.Decisions, "webhook", func(c constant) bool { return c.kind == "decision" && c.Value != "" }},

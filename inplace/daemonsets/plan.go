@@ -151,7 +151,7 @@ func (v *daemonView) unmark() {
 	}
 }
 
-// sign signs the target of an update under way: see HoldLasts.
+// sign signs the target of an update under way: see revisions.HoldLasts.
 func (v *daemonView) sign() {
 	v.set(v.target, func(m *marks) { m.woken = v.Tend(v.target.Labels, v.Now) })
 	v.patchRevisions()

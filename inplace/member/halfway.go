@@ -16,7 +16,7 @@ import (
 //     undo would make the native controller take it for updated. Of which revision it is on the way to be one, the mark says (Move.Hash).
 
 const (
-	// HashBetween stands in place of the hash of a pod that is half-way. It is no revision's: see halfway.go.
+	// HashBetween stands in place of the hash of a pod that is half-way. It is no revision's.
 	HashBetween = "updating-in-place"
 )
 

@@ -43,6 +43,7 @@ type pullerOwner struct {
 	Controller metav1.OwnerReference
 }
 
+// PullerOfDeployment has the Deployment itself for controller, which takes only ReplicaSets for its own.
 func PullerOfDeployment(d *apps.Deployment, target *apps.ReplicaSet) pullerOwner {
 	return pullerOwner{d, target.UID, controlledBy("Deployment", d)}
 }

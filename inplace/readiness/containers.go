@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// ContainerStatus is what the kubelet says of the container of that name; zero if it has said nothing.
 func ContainerStatus(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.Name == name {
@@ -22,6 +23,7 @@ var CannotPull = map[string]bool{
 	"RegistryUnavailable": true, "SignatureValidationFailed": true,
 }
 
+// GracePeriod is how long the pod's containers may take to stop.
 func GracePeriod(pod *corev1.Pod) time.Duration {
 	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		return time.Duration(*seconds) * time.Second

@@ -10,6 +10,7 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
+// Terminal tells whether the pod is over: its containers have ended and never start again.
 func Terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -44,6 +45,7 @@ const (
 	FirstToGo = "-2147483648"
 )
 
+// Goes tells whether the pod was borrowed and is given back.
 func Goes(pod *corev1.Pod) bool {
 	return pod.Annotations[inplace.AnnotationBorrowed] != "" && pod.Annotations[corev1.PodDeletionCost] == FirstToGo
 }

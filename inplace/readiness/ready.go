@@ -79,7 +79,7 @@ func openedByReport(pod *corev1.Pod) *corev1.PodCondition {
 		LastTransitionTime: reportedAt(pod), ObservedGeneration: pod.Generation}
 }
 
-// restartReported is a part of mayReopen that needs no clock, for when nobody lives: the gate was closed before our patch, which was the last,
+// restartReported is the part of member.State.MayReopen that needs no clock, for when nobody lives: the gate was closed before our patch, which was the last,
 // and not since for the next; nothing about it is unsure; and the pod is not given back.
 func restartReported(pod *corev1.Pod) bool {
 	gate, move := conditions.Condition(pod, inplace.ConditionServing), MoveOf(pod)

@@ -179,6 +179,7 @@ func (r Rehearsed) addsTheSame(a, b *corev1.Container) bool {
 		slices.EqualFunc(a.VolumeMounts, b.VolumeMounts, func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
 }
 
+// Asking is what a plan says while it waits for the answer.
 const Asking = "ask what admission makes of a new pod"
 
 // NewPod is GetPodFromTemplate in pkg/controller/controller_utils.go, of an undecoded template.

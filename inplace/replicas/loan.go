@@ -24,6 +24,7 @@ func noted(rs *apps.ReplicaSet) int {
 	return max(0, n)
 }
 
+// Note is what LabelBorrowed says of a loan; nothing of none.
 func Note(loan int) string {
 	if loan == 0 {
 		return ""

@@ -23,6 +23,7 @@ type Member struct {
 	Lost bool
 }
 
+// StatesOf are the pods as far as the kind of their workload does not matter.
 func StatesOf(members []*Member) iter.Seq[*member.State] {
 	return func(yield func(*member.State) bool) {
 		for _, m := range members {

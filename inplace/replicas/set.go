@@ -50,10 +50,12 @@ func (s *Set) Seen() bool {
 // InUse: it has or wants pods.
 func (s *Set) InUse() bool { return apps.InUse(s.Rs) || len(s.Pods) > 0 }
 
+// Available counts its pods that are.
 func (s *Set) Available() int {
 	return s.count(func(m *Member) bool { return m.Available })
 }
 
+// Unready counts its pods that do not serve.
 func (s *Set) Unready() int {
 	return s.count(func(m *Member) bool { return !m.Ready() })
 }
@@ -61,10 +63,12 @@ func (s *Set) Unready() int {
 // Safe is how many available pods its controller would leave.
 func (s *Set) Safe() int { return min(s.Available(), s.Size()) }
 
+// Lost counts its pods that are: see Member.
 func (s *Set) Lost() int {
 	return s.count(func(m *Member) bool { return m.Lost })
 }
 
+// Failing tells whether its controller cannot create or delete pods.
 func (s *Set) Failing() bool { return conditions.FailureOf(s.Rs) != nil }
 
 // BornSince: some pod was created after the update began, or perhaps was.

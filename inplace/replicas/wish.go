@@ -12,6 +12,7 @@ import (
 // Wish are the values of our labels on a ReplicaSet; empty for none. Its replicas are the ledger's.
 type Wish struct{ Settling, Released, Borrowed, Slipped string }
 
+// Marks returns the operations that give the ReplicaSet the labels it shall have. A slip is held against nobody once the update is over.
 func (s *Set) Marks() []jsonpatch.Operation {
 	slipped := s.Wish.Slipped
 	if s.Wish.Settling == "" {

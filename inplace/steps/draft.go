@@ -20,6 +20,7 @@ type Draft struct {
 	Beats   Beats
 }
 
+// Step adds a step.
 func (d *Draft) Step(s Step) { d.Result.Steps = append(d.Result.Steps, s) }
 
 // DismissAll deletes all pullers.
@@ -29,6 +30,7 @@ func (d *Draft) DismissAll(pullers []*corev1.Pod, why string) {
 	}
 }
 
+// Delete deletes a puller, unless it goes already.
 func (d *Draft) Delete(puller *corev1.Pod, why string) {
 	if puller.DeletionTimestamp == nil {
 		d.Step(DeletePuller{Pod: puller, Why: why})
@@ -78,6 +80,7 @@ func (d *Draft) Progress() string {
 	return d.Result.Progress.String() + "; " + d.Waiting
 }
 
+// Phase says what the update is doing, in the place of what was said before.
 func (d *Draft) Phase(phase Phase, message string) { d.Result.Phase, d.Result.Message = phase, message }
 
 // recordLook is when to look at what the record has changed: the Lease wakes nobody.

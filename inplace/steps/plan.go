@@ -75,7 +75,7 @@ type Rehearse struct {
 	Target types.UID
 	// Pod is one of that revision, raw so that fields newer than our types are kept.
 	Pod json.RawMessage
-	// Claims name the PersistentVolumeClaims that all its pods share: which of them is ForOneNode has to be known, too.
+	// Claims name the PersistentVolumeClaims that all its pods share: which of them is readiness.ForOneNode has to be known, too.
 	Claims []string
 }
 
