@@ -15,24 +15,24 @@ const (
 	// ControllerRevision it marks the target of an update under way.
 	// Its value is the time the update started, in Unix seconds; with a suffix, deletions pass for the moment.
 	//
-	// See scaling for the suffix.
+	// See revisions.Scaling for the suffix.
 	LabelSettling = "stayput.dev/settling"
 	// LabelReleased marks a target revision whose update was given back to the native controller. Its value is the time
 	// of the last touch, in Unix seconds: writing it is what wakes that controller. With a hash behind it, it is about a target that
 	// was not there yet.
 	//
-	// See standsFor for the hash.
+	// See revisions.StandsFor for the hash.
 	LabelReleased = "stayput.dev/released"
 	// LabelWoken is written on a revision to wake the native controller: every minute of an update, which is also the sign that the leader
 	// tends it, when the last manager may be going, and, for that of DaemonSets, when gates no longer keep a deletion back.
 	// Its value is the time, in Unix seconds; it is taken off when nothing is under way.
 	//
-	// See HoldLasts for what the sign is good for.
+	// See revisions.HoldLasts for what the sign is good for.
 	LabelWoken = "stayput.dev/woken"
 	// LabelReplicas says, on a ReplicaSet whose pods are being moved, how many replicas Stayput gave it last. If it has others, somebody else
 	// scales.
 	//
-	// See slip.go for what follows.
+	// See deployments/slip.go for what follows.
 	LabelReplicas = "stayput.dev/replicas"
 	// LabelSlipped says, on a target, when somebody else was last found to have scaled in the middle of the update, in Unix seconds.
 	LabelSlipped = "stayput.dev/slipped"
@@ -40,7 +40,7 @@ const (
 	LabelPuller = "stayput.dev/puller"
 	// LabelBorrowed says, on a target, how many of its replicas are borrowed, "0" that the update goes on without.
 	//
-	// See borrow.go.
+	// See deployments/borrow.go.
 	LabelBorrowed = "stayput.dev/borrowed"
 	// AnnotationDecision records on a workload what its last template edit does.
 	//
@@ -49,7 +49,7 @@ const (
 	// AnnotationMove marks a pod that was patched in place: the revision it became one of, and by what it can be told that its containers have
 	// restarted, as JSON.
 	//
-	// See Move.
+	// See readiness.Move.
 	AnnotationMove = "stayput.dev/move"
 	// AnnotationBorrowed marks a pod that exists only while others are updated.
 	AnnotationBorrowed = LabelBorrowed

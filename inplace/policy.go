@@ -75,4 +75,8 @@ type Rules struct {
 	Annotations []string
 }
 
+// Allows tells whether that annotation may change in place.
 func (r Rules) Allows(annotation string) bool { return slices.Contains(r.Annotations, annotation) }
+
+// Text stands for the rules.
+func (r Rules) Text() string { return strings.Join(r.Annotations, "\n") }

@@ -16,7 +16,7 @@ type Reason struct {
 	Message string
 }
 
-// The codes of the reasons Compare gives.
+// The codes of the reasons edit.Compare gives.
 const (
 	CodeTemplateField   = "TemplateField"   // a field running pods cannot change
 	CodeContainers      = "Containers"      // containers added, removed or reordered
@@ -29,7 +29,7 @@ const (
 	CodeRestartPolicy   = "RestartPolicy"   // the container might not come back
 )
 
-// Reasons are those that were found, the first mostReasons of them; none means none.
+// Reasons are those that were found, the first MostReasons of them; none means none.
 type Reasons []Reason
 
 // MostReasons bounds what is kept: a template can differ in as many places as it has bytes. shownReasons bounds what String shows: it
@@ -78,6 +78,7 @@ func (r Reasons) Codes() []string {
 // Recorded tells whether an update that ends for the reason goes on record. The record ends with us.
 func (r Reason) Recorded() bool { return r.Code != CodeUninstalled }
 
+// The codes of the reasons for which a whole update goes native, next to those of edit.Compare.
 const (
 	CodeMode           = "Mode"           // the workload is not, or no longer, updated in place
 	CodeDeleting       = "Deleting"       // the workload is being deleted

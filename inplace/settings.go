@@ -24,6 +24,7 @@ const (
 	LabelBorrow = "stayput.dev/borrow"
 )
 
+// What holds where no label says otherwise, and the most one may say.
 const (
 	DefaultDrain              = 2 * time.Second
 	DefaultPrePullParallelism = 10

@@ -12,7 +12,7 @@ import (
 // Webhooks fail open, so where the API server does not reach them everything seems well, but for updates that are native. Only the leader
 // can tell: a native write that should have been held was not.
 //
-// In the middle of an update the objects show it (inplace.Plan.Bypassed). A rollout that nobody of us has begun looks the same whether its
+// In the middle of an update the objects show it (steps.Plan.Bypassed). A rollout that nobody of us has begun looks the same whether its
 // writes were not held, or the namespace got its label after them. That of a workload which this leader saw at rest before, under
 // management, is the former.
 

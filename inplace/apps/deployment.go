@@ -16,7 +16,7 @@ func ExplicitZero(d *Deployment) bool {
 	return err == nil && ofHundred == 0
 }
 
-// MaxUnavailable and maxSurge are MaxUnavailable and MaxSurge of pkg/controller/deployment/util/deployment_util.go.
+// MaxUnavailable is MaxUnavailable of pkg/controller/deployment/util/deployment_util.go.
 func (d *Deployment) MaxUnavailable() int32 {
 	if !d.Rolls() || Desired(d) == 0 {
 		return 0
@@ -25,6 +25,7 @@ func (d *Deployment) MaxUnavailable() int32 {
 	return min(unavailable, Desired(d))
 }
 
+// MaxSurge is MaxSurge there.
 func (d *Deployment) MaxSurge() int32 {
 	if !d.Rolls() {
 		return 0
@@ -33,6 +34,7 @@ func (d *Deployment) MaxSurge() int32 {
 	return surge
 }
 
+// Rolls tells whether its strategy is RollingUpdate: the other one, Recreate, never has pods of two versions.
 func (d *Deployment) Rolls() bool {
 	return d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType
 }

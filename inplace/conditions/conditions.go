@@ -7,13 +7,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-func ConditionMessage(pod *corev1.Pod, kind corev1.PodConditionType) string {
-	if c := Condition(pod, kind); c != nil {
-		return c.Message
-	}
-	return ""
-}
-
 // The conditions of pods, nodes, Deployments and ReplicaSets are of types that have nothing in common but the names of their fields: the
 // helpers of k8s.io/apimachinery/pkg/api/meta take none of them.
 
@@ -36,6 +29,14 @@ func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 func IsTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	c := Condition(pod, kind)
 	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// ConditionMessage is the message of that condition, empty if the pod has none.
+func ConditionMessage(pod *corev1.Pod, kind corev1.PodConditionType) string {
+	if c := Condition(pod, kind); c != nil {
+		return c.Message
+	}
+	return ""
 }
 
 // DeploymentCondition returns the condition of that type, nil if the status has none.

@@ -1,7 +1,6 @@
 package daemonsets
 
 import (
-	"slices"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -152,7 +151,7 @@ func (v *daemonView) unmark() {
 	}
 }
 
-// sign signs the target of an update under way: see HoldLasts.
+// sign signs the target of an update under way: see revisions.HoldLasts.
 func (v *daemonView) sign() {
 	v.set(v.target, func(m *marks) { m.woken = v.Tend(v.target.Labels, v.Now) })
 	v.patchRevisions()
@@ -182,110 +181,4 @@ func (v *daemonView) patchRevisions() {
 			v.Step(steps.PatchRevision{Revision: each, Operations: patches.Guarded(each, operations...), Why: "marks"})
 		}
 	}
-}
-
-// Release gives the update back to the native controller: gates opened as soon as that is safe, and, unless all pods are the target's already, the
-// target labelled, which ends the hold and wakes that controller (updateHistory in pkg/controller/daemon/daemon_controller.go).
-// A pod that is half-way has no revision's hash and is replaced.
-func (r DaemonRollout) Release(why inplace.Reason) steps.Plan {
-	v := r.view()
-	v.judged = steps.Verdict{Target: v.judged.Target, Reasons: inplace.Reasons{why}}
-	if v.unfinished() {
-		v.Record(v.DaemonSet, v.TargetHash(), why)
-	}
-	v.gates(nil)
-	v.DismissAll(v.Pull.Pullers, why.Message)
-	v.letGo()
-	v.Phase(steps.PhaseNative, why.Message)
-	return v.finish(nil)
-}
-
-// letGo takes the marks off. Whatever was held is not tried again by itself: as long as pods are left, somebody has to be woken.
-func (v *daemonView) letGo() {
-	v.unmark()
-	if v.target != nil && v.unfinished() && v.DaemonSet.DeletionTimestamp == nil {
-		v.set(v.target, func(m *marks) { m.released = times.Seconds(v.Now) })
-	}
-	v.patchRevisions()
-}
-
-// leave leaves nothing of ours behind where the native controller updates, or has nothing to do. What we had begun is given back.
-func (v *daemonView) leave() {
-	v.gates(nil)
-	v.keepRecord()
-	v.prePull().Leave(v.judged.Reasons)
-	if v.target != nil && UnderWay(v.target) {
-		v.letGo()
-		return
-	}
-	v.unmark()
-	v.wake()
-	v.patchRevisions()
-}
-
-// wake wakes the native controller once after a gate has moved: until then it may have been kept from deleting a pod for that alone (see
-// gateMoved), and it does not try twice.
-func (v *daemonView) wake() {
-	if v.target == nil || v.workloadReason(v.target) != nil || !v.unfinished() {
-		return
-	}
-	moved, woken := v.lastGate(), v.target.Labels[inplace.LabelWoken]
-	known, wait := times.Since(moved, readiness.GateSeenAfter, v.Now)
-	longAgo, _ := times.Since(moved, revisions.TouchEvery, v.Now)
-	switch {
-	case longAgo:
-		return
-	case !known:
-		v.Again(wait)
-	case times.TimeOf(woken).Before(moved.Add(readiness.GateSeenAfter)):
-		woken = times.Seconds(v.Now)
-	}
-	v.set(v.target, func(m *marks) { m.woken = woken })
-}
-
-// lastGate is when a gate was last moved by the leader; zero if none was.
-func (v *daemonView) lastGate() time.Time {
-	var last time.Time
-	for _, m := range v.members {
-		if gate := readiness.MovedGate(m.Pod); gate != nil && gate.LastTransitionTime.After(last) {
-			last = gate.LastTransitionTime.Time
-		}
-	}
-	return last
-}
-
-// finish adds what every plan says about itself.
-func (v *daemonView) finish(turns member.Turns) steps.Plan {
-	v.Arrange()
-	v.Result.Verdict = v.judged
-	v.Result.NotRehearsed = v.rehearsed.Unknown
-	v.Result.Progress = v.progress(turns)
-	if v.Result.Phase != "" {
-		return v.Result
-	}
-	switch {
-	case !v.judged.Held && len(v.judged.Reasons) > 0:
-		v.Phase(steps.PhaseNative, v.judged.Reasons.String())
-	case !v.judged.Held && v.Result.Progress.Moving == 0:
-		v.Phase(steps.PhaseIdle, "every pod runs what the DaemonSet says")
-	default:
-		v.Phase(steps.PhaseMoving, v.Draft.Progress())
-	}
-	return v.Result
-}
-
-func (v *daemonView) progress(turns member.Turns) steps.Progress {
-	progress := steps.Progress{Replicas: int32(v.desired())}
-	for _, m := range v.members {
-		switch {
-		case turns[&m.State] || !m.Arrived || readiness.Closed(m.Pod):
-			progress.Moving++
-		case v.updated(m):
-			progress.Moved++
-		}
-	}
-	if at := slices.IndexFunc(v.Revisions, UnderWay); at >= 0 {
-		progress.Started = revisions.StartedAt(v.Revisions[at].Labels[labelUnderWay])
-	}
-	return progress
 }

@@ -5,7 +5,8 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// keepRecord does the same for a DaemonSet. Its controller follows its pods: updatePod in pkg/controller/daemon/daemon_controller.go.
+// keepRecord wakes the DaemonSet controller, as long as there is something left to do for it, where a label does not: by a pod. It follows
+// those: updatePod in pkg/controller/daemon/daemon_controller.go.
 func (v *daemonView) keepRecord() {
 	left := v.unfinished() && v.Mode.Manages() && v.onRecord()
 	v.ForgetRecord(v.DaemonSet, v.Recorded, left)

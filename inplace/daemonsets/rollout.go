@@ -24,7 +24,7 @@ const (
 	labelUnderWay = inplace.LabelSettling
 )
 
-// DaemonRollout is one DaemonSet with everything an update of it depends on. As for a Rollout, no object may be older than what
+// DaemonRollout is one DaemonSet with everything an update of it depends on. As for a deployments.Rollout, no object may be older than what
 // the caller wrote itself.
 type DaemonRollout struct {
 	DaemonSet *apps.DaemonSet
@@ -35,7 +35,7 @@ type DaemonRollout struct {
 	// Nodes are all of the cluster; nil if the caller knows none, so that pods are taken to be where they should.
 	Nodes []*corev1.Node
 	Pull  prepull.Pulling
-	// Rehearsal: as for a Rollout.
+	// Rehearsal: as for a deployments.Rollout.
 	Rehearsal rehearsal.Rehearsal
 	Mode      inplace.Mode
 	Settings  inplace.Settings
@@ -43,7 +43,7 @@ type DaemonRollout struct {
 	Now       time.Time
 	// HeldSince is since when the caller has held deletions of this update; zero if it has not.
 	HeldSince time.Time
-	// Recorded, Unread, Endpoints and Ahead: as for a Rollout.
+	// Recorded, Unread, Endpoints and Ahead: as for a deployments.Rollout.
 	Recorded  string
 	Unread    string
 	Endpoints serving.Endpoints
@@ -107,6 +107,7 @@ func (r DaemonRollout) workloadReason(target *apps.ControllerRevision) *inplace.
 
 func (r DaemonRollout) onRecord() bool { return r.DaemonSet.Spec.Template.OnRecord(r.Recorded) }
 
+// TargetHash is by what a record knows the update again: see revisions.Record.
 func (r DaemonRollout) TargetHash() string { return r.DaemonSet.Spec.Template.Hash() }
 
 // UnderWay tells whether the revision is marked as the target of an update that has begun.

@@ -18,7 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// daemonView is what one Plan derives from a DaemonRollout, and the plan as it grows: what view is for a Deployment.
+// daemonView is what one Plan derives from a DaemonRollout, and the plan as it grows: what deployments.View is for a Deployment.
 type daemonView struct {
 	DaemonRollout
 	steps.Draft

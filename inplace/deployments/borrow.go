@@ -19,6 +19,13 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
+// Where no pod may be missed, an update borrows: the target gets up to maxSurge replicas more, really created, and once they are
+// available as many pods at a time as were borrowed are updated in place. Then the borrowed ones are given back. So a new version
+// that does not work costs no old pod anything.
+//
+// How many replicas of a ReplicaSet are borrowed is noted on it by the patch that raises it: nothing else tells them from those that
+// the user wants. Which pods they are is marked on the pods once they are there, for the others shall stay.
+
 const (
 	// Unobtainable, noted on a target, says that nothing could be borrowed and the update goes on without.
 	Unobtainable = "0"

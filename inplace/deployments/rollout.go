@@ -44,7 +44,7 @@ type Rollout struct {
 	Settings  inplace.Settings
 	Rules     inplace.Rules
 	Now       time.Time
-	// Recorded is the hash of the template whose update was given back on record, empty if none was: see RecordRelease.
+	// Recorded is the hash of the template whose update was given back on record, empty if none was: see steps.RecordRelease.
 	Recorded string
 	// Unread is why some ReplicaSets or pods are there only in outline; empty if none are.
 	Unread string
@@ -163,4 +163,5 @@ func (r Rollout) standIns() func(*apps.ReplicaSet) bool {
 // onRecord tells whether the record says that this very update was given back.
 func (r Rollout) onRecord() bool { return r.Deployment.Spec.Template.OnRecord(r.Recorded) }
 
+// TargetHash is by what marks and records know the update again while there is no target: see revisions.StandsFor and revisions.Record.
 func (r Rollout) TargetHash() string { return r.Deployment.Spec.Template.Hash() }

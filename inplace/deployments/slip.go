@@ -16,6 +16,7 @@ import (
 // What came once is taken for borrowed and given back, so that no pod that was there before pays for it, but only when it is clear that it
 // was once. What comes again means two scalers, who miss more pods than may be: then the update is given back.
 const (
+	// SlipPatience is how long it must be quiet until that is clear.
 	SlipPatience = 10 * time.Second
 	// SlipMemory is how long a slip is held against the next.
 	SlipMemory = 10 * time.Minute

@@ -40,6 +40,7 @@ type View struct {
 	containers map[*apps.ReplicaSet][]corev1.Container
 }
 
+// View looks at everything once, in the order in which one thing follows from another.
 func (r Rollout) View() *View {
 	v := &View{Rollout: r, Draft: steps.Draft{Beats: r.Beats}, judged: r.Verdict(), nodesByName: nodes.ByName(r.Nodes), changes: map[*apps.ReplicaSet]edit.Change{}, containers: map[*apps.ReplicaSet][]corev1.Container{}}
 	target, _ := v.judged.Target.(*apps.ReplicaSet)

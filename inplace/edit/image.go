@@ -8,8 +8,8 @@ import (
 
 // imageName is what the name of an image says.
 type imageName struct {
-	full   string // see normalImage
-	latest bool   // see isLatest
+	full   string // see NormalImage
+	latest bool   // see IsLatest
 }
 
 // ofImages are names of images, as templates have them and container runtimes report them.

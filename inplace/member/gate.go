@@ -48,7 +48,7 @@ func CloseGate(pod *corev1.Pod, now time.Time, why string) steps.SetGate {
 
 func setServing(pod *corev1.Pod, status corev1.ConditionStatus, reason string, now time.Time) []jsonpatch.Operation {
 	serving := corev1.PodCondition{Type: inplace.ConditionServing, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now),
-		ObservedGeneration: pod.Generation} // by which ready.go tells a pod that was patched since
+		ObservedGeneration: pod.Generation} // by which readiness/ready.go tells a pod that was patched since
 	conditions := readiness.WithCondition(slices.Clone(pod.Status.Conditions), serving)
 	return patches.Guarded(pod, patches.SetConditions(pod.Status.Conditions, conditions)...)
 }
@@ -85,7 +85,7 @@ func reopen(pod *corev1.Pod, now time.Time) (step steps.SetGate, may bool, wait 
 
 // MayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
-// so before the patch and could get ready yet. Where the API server opens gates itself, it asks the latter half: see ready.go.
+// so before the patch and could get ready yet. Where the API server opens gates itself, it asks the latter half: see readiness/ready.go.
 func (s *State) MayReopen(now time.Time) (bool, time.Duration) {
 	arrived, wait := s.Move.Arrived(s.Pod, now)
 	if arrived {

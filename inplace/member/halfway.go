@@ -6,11 +6,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-const (
-	// HashBetween stands in place of the hash of a pod that is half-way. It is no revision's: see halfway.go.
-	HashBetween = "updating-in-place"
-)
-
 // A pod is half-way when a write of its move has been made and the last has not: its spec is no longer what its identity says, whatever of
 // it was written and for whatever reason not all at once. We may die just then, and the user may undo the update, so it shows by itself that
 // something is left to do:
@@ -19,6 +14,11 @@ const (
 //     stay as well. What it had under that identity is in the mark (Move.Back), and whoever gives the update back restores it.
 //   - A pod of a DaemonSet gets an identity that no revision has, with all else it needs: if we died, it would be replaced. With its old one an
 //     undo would make the native controller take it for updated. Of which revision it is on the way to be one, the mark says (Move.Hash).
+
+const (
+	// HashBetween stands in place of the hash of a pod that is half-way. It is no revision's.
+	HashBetween = "updating-in-place"
+)
 
 // IsHalfway tells whether the pod is.
 func (s *State) IsHalfway() bool {

@@ -14,10 +14,6 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-func (s *State) Annotated(why string, entries ...[2]string) steps.PatchPod {
-	return steps.PatchPod{Pod: s.Pod, Operations: patches.Guarded(s.Pod, patches.SetEntries("annotations", s.Pod.Annotations, entries...)...), Why: why}
-}
-
 // State is a live pod, and what an update needs of it, whatever the kind of its workload.
 type State struct {
 	Pod  *corev1.Pod
@@ -35,10 +31,10 @@ type State struct {
 	Comes time.Duration
 	// Arrived: its containers have followed the last patch.
 	Arrived bool
-	// Unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (ready.go), a gate
+	// Unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (readiness/ready.go), a gate
 	// that opens would have the pod Ready for as long as the node is away.
 	Unheard bool
-	// Borrowed: it exists only while others are updated. goes: it is given back.
+	// Borrowed: it exists only while others are updated. Goes: it is given back.
 	Borrowed, Goes bool
 }
 
@@ -56,4 +52,9 @@ func StateOf(d *steps.Draft, pod *corev1.Pod, from Origin, target rehearsal.Rehe
 		s.Comes = max(later, longer)
 	}
 	return s
+}
+
+// Annotated is the patch that gives the pod those annotations; an empty value takes one off.
+func (s *State) Annotated(why string, entries ...[2]string) steps.PatchPod {
+	return steps.PatchPod{Pod: s.Pod, Operations: patches.Guarded(s.Pod, patches.SetEntries("annotations", s.Pod.Annotations, entries...)...), Why: why}
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// A puller is a pod that does nothing. The images it is there for are its volumes, so that the kubelet pulls them before it
-// starts, keeps them from garbage collection as long as it runs, and never runs any of them.
-
 // IsPuller tells whether the pod was made to have its node pull images, as far as its label says.
 func IsPuller(pod *corev1.Pod) bool { return pod.Labels[inplace.LabelPuller] != "" }
 

@@ -25,12 +25,14 @@ func OlderThan(least *versions.Version, number string) bool {
 	return err != nil || version.LessThan(least)
 }
 
+// NodeReady tells whether the node says that it is Ready.
 func NodeReady(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionTrue }
 
 // Silent tells whether nobody hears of the node's kubelet, so that nobody would act on what its pods become. One that says it is not
 // Ready does, and what is wrong may be just what an update mends.
 func Silent(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionUnknown }
 
+// ByName are the nodes by their names.
 func ByName(nodes []*corev1.Node) map[string]*corev1.Node {
 	named := map[string]*corev1.Node{}
 	for _, node := range nodes {

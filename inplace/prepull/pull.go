@@ -51,7 +51,7 @@ type PrePull struct {
 	Now      time.Time
 	// Reserve is how many pods a quota must leave room for, besides pullers.
 	Reserve int
-	// Pods are all of the workload that live, next those that are to restart, in the order in which their turns come.
+	// Pods are all of the workload that live, Next those that are to restart, in the order in which their turns come.
 	Pods, Next []*member.State
 	// current are the target's pullers, by node.
 	current map[string]*corev1.Pod

@@ -19,6 +19,9 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
+// A puller is a pod that does nothing. The images it is there for are its volumes, so that the kubelet pulls them before it
+// starts, keeps them from garbage collection as long as it runs, and never runs any of them.
+
 // Waiter is what pullers run: our own image, with the command that does nothing.
 type Waiter struct {
 	Image         string
@@ -40,6 +43,7 @@ type pullerOwner struct {
 	Controller metav1.OwnerReference
 }
 
+// PullerOfDeployment has the Deployment itself for controller, which takes only ReplicaSets for its own.
 func PullerOfDeployment(d *apps.Deployment, target *apps.ReplicaSet) pullerOwner {
 	return pullerOwner{d, target.UID, controlledBy("Deployment", d)}
 }

@@ -63,7 +63,7 @@ func (m Move) Restarted(pod *corev1.Pod) bool {
 }
 
 // replaced asks for another image besides another ID: a container that failed may have come again as it was before its kubelet knew of the
-// patch. Where both images are the same, the runtime tells them apart by name at most; a name that it writes out otherwise is for arrived.
+// patch. Where both images are the same, the runtime tells them apart by name at most; a name that it writes out otherwise is for Arrived.
 func (c MovedContainer) replaced(status corev1.ContainerStatus) bool {
 	another := status.ContainerID != "" && status.ContainerID != c.ContainerID
 	return another && (status.ImageID != "" && status.ImageID != c.ImageID || status.Image == c.Image)
@@ -114,20 +114,4 @@ func (m Move) Pending(pod *corev1.Pod, now time.Time) map[string]MovedContainer 
 		}
 	}
 	return pending
-}
-
-func ContainerStatus(pod *corev1.Pod, name string) corev1.ContainerStatus {
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == name {
-			return status
-		}
-	}
-	return corev1.ContainerStatus{}
-}
-
-func GracePeriod(pod *corev1.Pod) time.Duration {
-	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second
-	}
-	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }

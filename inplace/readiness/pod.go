@@ -10,14 +10,14 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-const (
-	// FirstToGo is the lowest pod-deletion-cost: of pods equally ready their controller deletes that one first (ActivePodsWithRanks
-	// in pkg/controller/controller_utils.go; GetDeletionCostFromPodAnnotations in pkg/apis/core/helper says what parses).
-	FirstToGo = "-2147483648"
-)
+// Terminal tells whether the pod is over: its containers have ended and never start again.
+func Terminal(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
 
-func Goes(pod *corev1.Pod) bool {
-	return pod.Annotations[inplace.AnnotationBorrowed] != "" && pod.Annotations[corev1.PodDeletionCost] == FirstToGo
+// Live is IsPodActive of pkg/controller/controller_utils.go, and so what status.replicas of a ReplicaSet counts.
+func Live(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && !Terminal(pod)
 }
 
 // AvailableAt is IsPodAvailable of pkg/api/v1/pod/util.go; if it is only a matter of time, of how much.
@@ -34,24 +34,18 @@ func AvailableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, t
 	return times.Since(ready.LastTransitionTime.Time, time.Duration(minReadySeconds)*time.Second, now)
 }
 
-// CannotPull are the reasons for which a container waits when an image of it cannot be pulled: pkg/kubelet/images/types.go, and
-// errors of k8s.io/cri-api.
-var CannotPull = map[string]bool{
-	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "ImageInspectError": true,
-	"RegistryUnavailable": true, "SignatureValidationFailed": true,
-}
-
-// Sleeps is how long the container's preStop hook does nothing else.
-func Sleeps(pod *corev1.Pod, container string) time.Duration {
-	for _, c := range pod.Spec.Containers {
-		if c.Name == container && c.Lifecycle != nil && c.Lifecycle.PreStop != nil && c.Lifecycle.PreStop.Sleep != nil {
-			return time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
-		}
-	}
-	return 0
-}
-
 // Touched tells whether we have, or may have, left something to do on the pod.
 func Touched(pod *corev1.Pod) bool {
 	return Closed(pod) || Unopened(pod) || pod.Annotations[inplace.AnnotationMove] != "" || pod.Annotations[inplace.AnnotationBorrowed] != ""
+}
+
+const (
+	// FirstToGo is the lowest pod-deletion-cost: of pods equally ready their controller deletes that one first (ActivePodsWithRanks
+	// in pkg/controller/controller_utils.go; GetDeletionCostFromPodAnnotations in pkg/apis/core/helper says what parses).
+	FirstToGo = "-2147483648"
+)
+
+// Goes tells whether the pod was borrowed and is given back.
+func Goes(pod *corev1.Pod) bool {
+	return pod.Annotations[inplace.AnnotationBorrowed] != "" && pod.Annotations[corev1.PodDeletionCost] == FirstToGo
 }

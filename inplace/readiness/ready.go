@@ -79,7 +79,7 @@ func openedByReport(pod *corev1.Pod) *corev1.PodCondition {
 		LastTransitionTime: reportedAt(pod), ObservedGeneration: pod.Generation}
 }
 
-// restartReported is a part of mayReopen that needs no clock, for when nobody lives: the gate was closed before our patch, which was the last,
+// restartReported is the part of member.State.MayReopen that needs no clock, for when nobody lives: the gate was closed before our patch, which was the last,
 // and not since for the next; nothing about it is unsure; and the pod is not given back.
 func restartReported(pod *corev1.Pod) bool {
 	gate, move := conditions.Condition(pod, inplace.ConditionServing), MoveOf(pod)
@@ -189,4 +189,11 @@ func WithCondition(all []corev1.PodCondition, set corev1.PodCondition) []corev1.
 		return all
 	}
 	return append(all, set)
+}
+
+// putCondition puts the condition, if there is one, in the place of the one of its type.
+func putCondition(pod *corev1.Pod, set *corev1.PodCondition) {
+	if set != nil {
+		pod.Status.Conditions = WithCondition(pod.Status.Conditions, *set)
+	}
 }

@@ -16,6 +16,10 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
+// Policies that look at pods only when they are created never see what is patched into running ones. So before anything changes, the
+// API server is asked once per target to create a pod of it as the native controller would, and to store nothing: the rehearsal. What is
+// refused there would be refused natively; and no running pod gets another image than the rehearsed one has.
+
 // Rehearsal is what was found out about new pods of a revision. Without Refused, Unknown and Pod admission is taken to change nothing.
 type Rehearsal struct {
 	// Target is the UID of the revision; empty if there was no rehearsal.
@@ -175,6 +179,7 @@ func (r Rehearsed) addsTheSame(a, b *corev1.Container) bool {
 		slices.EqualFunc(a.VolumeMounts, b.VolumeMounts, func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
 }
 
+// Asking is what a plan says while it waits for the answer.
 const Asking = "ask what admission makes of a new pod"
 
 // NewPod is GetPodFromTemplate in pkg/controller/controller_utils.go, of an undecoded template.

@@ -1,7 +1,7 @@
 package replicas
 
 import (
-	"iter"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,8 +9,8 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
-	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
 )
 
 // Borrowed tells whether replicas of the ReplicaSet are borrowed.
@@ -24,12 +24,7 @@ func noted(rs *apps.ReplicaSet) int {
 	return max(0, n)
 }
 
-// MayGo tells whether a pod whose ReplicaSet is settling may be deleted all the same: it was borrowed, is given back, and clients
-// have been told to leave it, if it could tell them, or if it serves at all.
-func MayGo(pod *corev1.Pod) bool {
-	return readiness.Goes(pod) && (!readiness.Gated(pod) || readiness.Closed(pod) || !conditions.IsTrue(pod, corev1.PodReady))
-}
-
+// Note is what LabelBorrowed says of a loan; nothing of none.
 func Note(loan int) string {
 	if loan == 0 {
 		return ""
@@ -37,12 +32,111 @@ func Note(loan int) string {
 	return strconv.Itoa(loan)
 }
 
-func StatesOf(members []*Member) iter.Seq[*member.State] {
-	return func(yield func(*member.State) bool) {
-		for _, m := range members {
-			if !yield(&m.State) {
-				return
-			}
+// MayGo tells whether a pod whose ReplicaSet is settling may be deleted all the same: it was borrowed, is given back, and clients
+// have been told to leave it, if it could tell them, or if it serves at all.
+func MayGo(pod *corev1.Pod) bool {
+	return readiness.Goes(pod) && (!readiness.Gated(pod) || readiness.Closed(pod) || !conditions.IsTrue(pod, corev1.PodReady))
+}
+
+// Noted is what may be borrowed: so the note says, or somebody else has added it.
+func (s *Set) Noted() int { return noted(s.Rs) + s.surged() }
+
+// OverNoted: more is noted than is borrowed by now.
+func (s *Set) OverNoted() bool { return s.Noted() > s.Loan }
+
+// Lendable is how many of its replicas may be borrowed. Once its controller knows all its pods, none is that was moved: what is noted of those that
+// somebody else has scaled away would be kept for nobody, and nobody would get a turn.
+func (s *Set) Lendable() int {
+	if !s.Seen() {
+		return max(s.Size(), len(s.Pods))
+	}
+	return len(s.Borrowed()) + len(s.Youngest()) + s.Missing()
+}
+
+// Borrowed are the pods marked: those that go already first, most of all those that may, then those that do not serve.
+func (s *Set) Borrowed() []*Member {
+	var marked []*Member
+	for _, m := range s.Pods {
+		if m.Borrowed {
+			marked = append(marked, m)
 		}
 	}
+	rank := func(m *Member) int {
+		switch {
+		case MayGo(m.Pod) && !m.Available:
+			return 0
+		case MayGo(m.Pod):
+			return 1
+		case m.Goes:
+			return 2
+		case !m.Available:
+			return 3
+		}
+		return 4
+	}
+	slices.SortStableFunc(marked, func(a, b *Member) int { return rank(a) - rank(b) })
+	return marked
+}
+
+// Youngest are its pods that are not marked, and were not moved: those were there before anything was borrowed.
+func (s *Set) Youngest() []*Member {
+	var pods []*Member
+	for _, m := range s.Pods {
+		if !m.Borrowed && m.Pod.Annotations[inplace.AnnotationMove] == "" {
+			pods = append(pods, m)
+		}
+	}
+	slices.SortStableFunc(pods, func(a, b *Member) int { return b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time) })
+	return pods
+}
+
+// Going counts its pods that are given back.
+func (s *Set) Going() int {
+	going := 0
+	for _, m := range s.Pods {
+		if m.Goes {
+			going++
+		}
+	}
+	return going
+}
+
+// Ending counts its pods that are given back and for which replicas may have been lowered.
+func (s *Set) Ending() int {
+	return s.count(func(m *Member) bool { return m.Goes && m.mayBeLowered() })
+}
+
+// mayBeLowered: replicas are lowered for a pod that is given back when it is drained, or cannot be.
+func (m *Member) mayBeLowered() bool { return readiness.Closed(m.Pod) || !readiness.Gated(m.Pod) }
+
+// Precedes tells whether this pod is deleted before the other, which may go: by what ActivePodsWithRanks compares before the costs.
+func (m *Member) Precedes(other *Member) bool {
+	placed := func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
+	pending := func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending }
+	switch {
+	case placed(m.Pod) != placed(other.Pod):
+		return placed(other.Pod)
+	case pending(m.Pod) != pending(other.Pod):
+		return pending(m.Pod)
+	}
+	return !readiness.Gated(other.Pod) && other.Ready() && !m.Ready() // one with a gate is closed and will not be Ready
+}
+
+// Lend marks the pod as borrowed.
+func (m *Member) Lend() steps.PatchPod {
+	return m.Annotated("borrowed", [2]string{inplace.AnnotationBorrowed, "true"})
+}
+
+// Dismissed makes the pod the first that its controller deletes.
+func (m *Member) Dismissed() steps.PatchPod {
+	return m.Annotated("given back", [2]string{inplace.AnnotationBorrowed, "true"}, [2]string{corev1.PodDeletionCost, readiness.FirstToGo})
+}
+
+// Stay makes the pod one like the others, with the deletion cost its template gave it.
+func (m *Member) Stay() steps.PatchPod {
+	entries := [][2]string{{inplace.AnnotationBorrowed, ""}}
+	if m.Goes {
+		entries = append(entries, [2]string{corev1.PodDeletionCost, m.Owner.Rs.Spec.Template.Decoded().Annotations[corev1.PodDeletionCost]})
+	}
+	return m.Annotated("stays", entries...)
 }

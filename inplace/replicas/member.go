@@ -2,6 +2,7 @@ package replicas
 
 import (
 	"fmt"
+	"iter"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -14,6 +15,25 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
+// Member is a live pod of a Deployment.
+type Member struct {
+	member.State
+	Owner *Set
+	// Lost: nobody would act on a patch of the pod, and it does not serve. Only another pod can take its place.
+	Lost bool
+}
+
+// StatesOf are the pods as far as the kind of their workload does not matter.
+func StatesOf(members []*Member) iter.Seq[*member.State] {
+	return func(yield func(*member.State) bool) {
+		for _, m := range members {
+			if !yield(&m.State) {
+				return
+			}
+		}
+	}
+}
+
 // WaitsForKubelet: it is not Ready, and only its kubelet can do something about it. A target's that was patched in the seconds before nobody heard
 // of its node waits like one that has yet to be.
 func (m *Member) WaitsForKubelet(isTargets bool) bool {
@@ -21,12 +41,9 @@ func (m *Member) WaitsForKubelet(isTargets bool) bool {
 	return waits && !m.Ready()
 }
 
-// Member is a live pod of a Deployment.
-type Member struct {
-	member.State
-	Owner *Set
-	// Lost: nobody would act on a patch of the pod, and it does not serve. Only another pod can take its place.
-	Lost bool
+// Startable: nothing but the budget keeps the pod from its turn.
+func (m *Member) Startable(turns member.Turns, lacking member.Lacking) bool {
+	return lacking.MayStart(&m.State) && m.ToRestart() && !turns[&m.State] && !m.Lost
 }
 
 // Advance makes the pod's next write on its way to the target; drained: it had a turn.

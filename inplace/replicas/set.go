@@ -1,9 +1,14 @@
 package replicas
 
 import (
+	"slices"
 	"time"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/ledger"
+	"github.com/stayput/stayput/inplace/revisions"
 )
 
 // clockSkew is how far the API server's clock may be from a manager's.
@@ -16,4 +21,74 @@ type Set struct {
 	Wish Wish
 	// Loan is how many of its replicas are borrowed.
 	Loan int
+}
+
+func (s *Set) count(which func(*Member) bool) int {
+	count := 0
+	for _, m := range s.Pods {
+		if which(m) {
+			count++
+		}
+	}
+	return count
+}
+
+// Size is what its controller works towards.
+func (s *Set) Size() int { return int(apps.Replicas(s.Rs)) }
+
+// Becomes is how many replicas the ReplicaSet gets.
+func (s *Set) Becomes(balance ledger.Balance) int { return s.Size() + balance[s.Rs.Name] }
+
+// Observed: its controller knows its replicas.
+func (s *Set) Observed() bool { return apps.Observed(s.Rs) }
+
+// Seen: its controller knows its replicas and its pods.
+func (s *Set) Seen() bool {
+	return s.Observed() && int(s.Rs.Status.Replicas) == len(s.Pods)
+}
+
+// InUse: it has or wants pods.
+func (s *Set) InUse() bool { return apps.InUse(s.Rs) || len(s.Pods) > 0 }
+
+// Available counts its pods that are.
+func (s *Set) Available() int {
+	return s.count(func(m *Member) bool { return m.Available })
+}
+
+// Unready counts its pods that do not serve.
+func (s *Set) Unready() int {
+	return s.count(func(m *Member) bool { return !m.Ready() })
+}
+
+// Safe is how many available pods its controller would leave.
+func (s *Set) Safe() int { return min(s.Available(), s.Size()) }
+
+// Lost counts its pods that are: see Member.
+func (s *Set) Lost() int {
+	return s.count(func(m *Member) bool { return m.Lost })
+}
+
+// Failing tells whether its controller cannot create or delete pods.
+func (s *Set) Failing() bool { return conditions.FailureOf(s.Rs) != nil }
+
+// BornSince: some pod was created after the update began, or perhaps was.
+func (s *Set) BornSince(target *Set) bool {
+	began := revisions.StartedAt(target.Rs.Labels[inplace.LabelSettling]).Add(-clockSkew)
+	return slices.ContainsFunc(s.Pods, func(m *Member) bool { return !m.Pod.CreationTimestamp.Time.Before(began) })
+}
+
+// Light are the pods that could move without a restart: only labels change, or their containers are the target's already. Those that
+// do not serve come first: replicas lowered for one of them must not be taken for another's.
+func (s *Set) Light() []*Member {
+	var idle, serving []*Member
+	for _, m := range s.Pods {
+		switch {
+		case m.Borrowed || !m.Light():
+		case m.Ready():
+			serving = append(serving, m)
+		default:
+			idle = append(idle, m)
+		}
+	}
+	return append(idle, serving...)
 }

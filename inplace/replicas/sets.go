@@ -42,6 +42,7 @@ func (all Sets) Settling() bool {
 	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Settling(s.Rs) })
 }
 
+// Loan is how many replicas are borrowed in all.
 func (all Sets) Loan() int {
 	loan := 0
 	for _, s := range all {

@@ -1,12 +1,18 @@
 package replicas
 
 import (
+	"strconv"
+
 	"gomodules.xyz/jsonpatch/v2"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
+// Wish are the values of our labels on a ReplicaSet; empty for none. Its replicas are the ledger's.
+type Wish struct{ Settling, Released, Borrowed, Slipped string }
+
+// Marks returns the operations that give the ReplicaSet the labels it shall have. A slip is held against nobody once the update is over.
 func (s *Set) Marks() []jsonpatch.Operation {
 	slipped := s.Wish.Slipped
 	if s.Wish.Settling == "" {
@@ -16,5 +22,32 @@ func (s *Set) Marks() []jsonpatch.Operation {
 		[2]string{inplace.LabelSlipped, slipped}, [2]string{inplace.LabelBorrowed, s.Wish.Borrowed})
 }
 
-// Wish are the values of our labels on a ReplicaSet; empty for none. Its replicas are the ledger's.
-type Wish struct{ Settling, Released, Borrowed, Slipped string }
+// Giving notes on a marked ReplicaSet which replicas it has from us.
+func (s *Set) Giving(replicas int) []jsonpatch.Operation {
+	given := ""
+	if s.Wish.Settling != "" {
+		given = strconv.Itoa(replicas)
+	}
+	return patches.SetEntries("labels", s.Rs.Labels, [2]string{inplace.LabelReplicas, given})
+}
+
+// given is how many replicas the ReplicaSet had from us, if it is marked.
+func (s *Set) given() (int, bool) {
+	given, err := strconv.Atoi(s.Rs.Labels[inplace.LabelReplicas])
+	return given, err == nil && s.Rs.Labels[inplace.LabelSettling] != ""
+}
+
+// Slipped: the replicas are others than we gave it.
+func (s *Set) Slipped() bool {
+	given, known := s.given()
+	return known && given != s.Size()
+}
+
+// surged is how many replicas somebody else has added.
+func (s *Set) surged() int {
+	given, known := s.given()
+	if !known {
+		return 0
+	}
+	return max(0, s.Size()-given)
+}

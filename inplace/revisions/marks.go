@@ -20,6 +20,7 @@ const (
 	TouchDaemonEvery = 10 * time.Second
 )
 
+// WhyWake is what a step says that does nothing but wake.
 const WhyWake = "wake the native controller"
 
 // Woken always writes another value: the same one again is no event, and so wakes nobody. Two managers may say their last words in one second,

@@ -18,6 +18,7 @@ import (
 // Each signature also wakes the native controller. That of Deployments tries 15 times, the last time after 164 s, and not again before the next
 // event: so if all managers are killed while an update waits for something, a try is still to come in most moments.
 const (
+	// TendEvery is how often they are signed.
 	TendEvery = time.Minute
 	// TendedFor is shorter than those 164 s: at the last try nothing is held any more.
 	TendedFor = 150 * time.Second

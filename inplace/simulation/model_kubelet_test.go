@@ -26,7 +26,7 @@ type kubelet struct {
 	// written (updateStatusInternal), and every 10 s what is stored otherwise (needsReconcile).
 	said     map[string]corev1.PodStatus
 	compared map[string]time.Time
-	// retracts is when it takes back that containers are ready: see ahead.go.
+	// retracts is when it takes back that containers are ready: see readiness/ahead.go.
 	retracts map[string]time.Time
 	// lags: it may go by those. A scene's does not.
 	lags bool

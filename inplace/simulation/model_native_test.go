@@ -403,7 +403,7 @@ func statusComplete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
 	return status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want && status.ObservedGeneration >= d.Generation
 }
 
-// syncStatus is syncRolloutStatus; the counts are those of status.go, whose tables prove them.
+// syncStatus is syncRolloutStatus; the counts are those of statuses/formula.go, whose tables prove them.
 func (c *deploymentController) syncStatus(d *apps.Deployment, sets []*apps.ReplicaSet, target *apps.ReplicaSet) error {
 	native := statuses.Formula{Deployment: d, Sets: sets, Target: target, Now: c.now}
 	status := native.NativeStatus()

@@ -32,7 +32,7 @@ const (
 // Formula is what the native controller works a Deployment's status out of.
 type Formula struct {
 	Deployment *apps.Deployment
-	// Sets are all that it owns, target the one whose template is its own; nil while nobody has created it.
+	// Sets are all that it owns, Target the one whose template is its own; nil while nobody has created it.
 	Sets   []*apps.ReplicaSet
 	Target *apps.ReplicaSet
 	// Waiting is for what nothing restarts, one clause; empty if for nothing.
@@ -206,6 +206,7 @@ func (f Formula) ReplicaFailure() *appsv1.DeploymentCondition {
 	return nil
 }
 
+// NewCondition is NewDeploymentCondition, at that time.
 func NewCondition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) appsv1.DeploymentCondition {
 	at := metav1.NewTime(now)
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Reason: reason, Message: message, LastUpdateTime: at, LastTransitionTime: at}
@@ -224,6 +225,7 @@ func SetCondition(status *appsv1.DeploymentStatus, condition appsv1.DeploymentCo
 	status.Conditions = append(status.Conditions, condition)
 }
 
+// RemoveCondition is RemoveDeploymentCondition.
 func RemoveCondition(status *appsv1.DeploymentStatus, kind appsv1.DeploymentConditionType) {
 	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c appsv1.DeploymentCondition) bool { return c.Type == kind })
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
@@ -19,7 +20,22 @@ type Draft struct {
 	Beats   Beats
 }
 
+// Step adds a step.
 func (d *Draft) Step(s Step) { d.Result.Steps = append(d.Result.Steps, s) }
+
+// DismissAll deletes all pullers.
+func (d *Draft) DismissAll(pullers []*corev1.Pod, why string) {
+	for _, puller := range pullers {
+		d.Delete(puller, why)
+	}
+}
+
+// Delete deletes a puller, unless it goes already.
+func (d *Draft) Delete(puller *corev1.Pod, why string) {
+	if puller.DeletionTimestamp == nil {
+		d.Step(DeletePuller{Pod: puller, Why: why})
+	}
+}
 
 // Arrange puts first what lets pods serve, then what people are told, and last what takes pods out of service: some of it may fail.
 func (d *Draft) Arrange() {
@@ -64,6 +80,7 @@ func (d *Draft) Progress() string {
 	return d.Result.Progress.String() + "; " + d.Waiting
 }
 
+// Phase says what the update is doing, in the place of what was said before.
 func (d *Draft) Phase(phase Phase, message string) { d.Result.Phase, d.Result.Message = phase, message }
 
 // recordLook is when to look at what the record has changed: the Lease wakes nobody.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -52,6 +51,11 @@ type Plan struct {
 	Bypassed string
 }
 
+// NativePlan for one on which nothing of ours is left.
+func NativePlan(m inplace.Mode) Plan {
+	return Plan{Verdict: NativeVerdict(m), Phase: PhaseNative, Message: m.Reason().Message}
+}
+
 // Progress counts pods.
 type Progress struct {
 	// Replicas are those the workload wants, Moved those that run what they should, Moving those being drained or restarting.
@@ -65,27 +69,13 @@ func (p Progress) String() string {
 	return fmt.Sprintf("%d of %d pods updated, %d restarting", p.Moved, p.Replicas, p.Moving)
 }
 
-func References(puller *corev1.Pod) []string {
-	var references []string
-	for _, volume := range puller.Spec.Volumes {
-		if volume.Image != nil {
-			references = append(references, volume.Image.Reference)
-		}
-	}
-	return references
-}
-
-// Policies that look at pods only when they are created never see what is patched into running ones. So before anything changes, the
-// API server is asked once per target to create a pod of it as the native controller would, and to store nothing: the rehearsal. What is
-// refused there would be refused natively; and no running pod gets another image than the rehearsed one has.
-
 // Rehearse asks for a rehearsal.
 type Rehearse struct {
 	// Target is the UID of the revision.
 	Target types.UID
 	// Pod is one of that revision, raw so that fields newer than our types are kept.
 	Pod json.RawMessage
-	// Claims name the PersistentVolumeClaims that all its pods share: which of them is ForOneNode has to be known, too.
+	// Claims name the PersistentVolumeClaims that all its pods share: which of them is readiness.ForOneNode has to be known, too.
 	Claims []string
 }
 
@@ -99,6 +89,9 @@ type Verdict struct {
 	// some of its pods come in place, and the others natively after them.
 	Reasons inplace.Reasons
 }
+
+// NativeVerdict of a workload that the mode does not manage.
+func NativeVerdict(m inplace.Mode) Verdict { return Verdict{Reasons: inplace.Reasons{*m.Reason()}} }
 
 // TargetOf is the revision as the Target of a Verdict: an interface with a nil pointer in it would not be nil.
 func TargetOf[T any, P interface {

@@ -51,7 +51,7 @@ type PatchPod struct {
 	Why        string
 	// Moves tells whether the pod becomes one of the target.
 	Moves bool
-	// Drained: containers of a pod with a gate stop. Endpoint.Drained has to hold at the API server as well, just before.
+	// Drained: containers of a pod with a gate stop. serving.Endpoint.Drained has to hold at the API server as well, just before.
 	Drained bool
 	// ServesOn is how long those containers go on serving after the patch.
 	ServesOn time.Duration
@@ -127,6 +127,17 @@ func (s SetGate) Describe() string {
 // Describe implements Step.
 func (s CreatePuller) Describe() string {
 	return fmt.Sprintf("Node %s: pull %s", s.Pod.Spec.NodeName, strings.Join(References(s.Pod), ", "))
+}
+
+// References are the images that the puller is there for.
+func References(puller *corev1.Pod) []string {
+	var references []string
+	for _, volume := range puller.Spec.Volumes {
+		if volume.Image != nil {
+			references = append(references, volume.Image.Reference)
+		}
+	}
+	return references
 }
 
 // Describe implements Step.

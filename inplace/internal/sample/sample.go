@@ -16,6 +16,7 @@ func NativeEqual(a, b *corev1.PodTemplateSpec) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
+// Template is a pod template with a field of every sort that is compared.
 const Template = `{
   "metadata": {"creationTimestamp": null, "labels": {"app": "web", "version": "1"}, "annotations": {"note": "a"}},
   "spec": {
