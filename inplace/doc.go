@@ -1,4 +1,4 @@
-// Package inplace, with the packages under it, holds every decision Stayput takes: what an edit of a pod template changes, whether running
+// Package inplace holds, with the packages under it, every decision Stayput takes: what an edit of a pod template changes, whether running
 // pods can take it, whose turn it is, which single step comes next and what the status is meanwhile.
 //
 // They are pure: no client, no clock, no logger. Callers hand them what they have read and carry out what they answer. This one has what

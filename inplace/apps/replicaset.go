@@ -7,7 +7,7 @@ import (
 // InUse tells whether the ReplicaSet wants pods, or its controller knows any of it.
 func InUse(rs *ReplicaSet) bool { return Replicas(rs) > 0 || rs.Status.Replicas > 0 }
 
-// Observed: its controller knows its replicas.
+// Observed tells whether its controller knows its replicas.
 func Observed(rs *ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
 
 // Replicas returns spec.replicas of the ReplicaSet, defaulted as the API server does.

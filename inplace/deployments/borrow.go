@@ -27,7 +27,7 @@ import (
 // the user wants. Which pods they are is marked on the pods once they are there, for the others shall stay.
 
 const (
-	// Unobtainable, noted on a target, says that nothing could be borrowed and the update goes on without.
+	// Unobtainable is noted on a target and says that nothing could be borrowed and the update goes on without.
 	Unobtainable = "0"
 )
 

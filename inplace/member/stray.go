@@ -36,7 +36,7 @@ func isOwnPuller(pod *corev1.Pod) bool {
 	return IsPuller(pod) && (owner == nil || owner.Kind == "Deployment" || owner.Kind == "ControllerRevision")
 }
 
-// Leaves: the mode does not manage the workload, and nothing of ours is left but perhaps on its revisions.
+// Leaves tells whether the mode does not manage the workload, and nothing of ours is left but perhaps on its revisions.
 func Leaves(m inplace.Mode, pullers []*corev1.Pod, recorded string, pods []*corev1.Pod) bool {
 	return !m.Manages() && len(pullers) == 0 && recorded == "" && !slices.ContainsFunc(pods, readiness.Touched)
 }

@@ -22,14 +22,15 @@ import (
 type Write struct {
 	// Does is the part of what the pod needs that it brings.
 	Does edit.Change
-	Ends outcome
+	Ends Outcome
 }
 
-// outcome is where a write leaves the pod.
-type outcome int
+// Outcome is where a write leaves the pod.
+type Outcome int
 
+// Where it may leave it.
 const (
-	EndsMoved   outcome = iota // one of the target: it was the last write
+	EndsMoved   Outcome = iota // one of the target: it was the last write
 	EndsHalfway                // with another to follow
 	EndsBack                   // what its identity has said all the time
 )

@@ -45,7 +45,7 @@ type Refused struct {
 type PrePull struct {
 	*steps.Draft
 	Pulling
-	Workload pullerOwner
+	Workload PullerOwner
 	AtATime  int
 	Nodes    map[string]*corev1.Node
 	Now      time.Time

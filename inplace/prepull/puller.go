@@ -35,8 +35,8 @@ func WaiterOf(pod *corev1.Pod, container string) Waiter {
 	return Waiter{Image: own.Image, Command: own.Command[:min(1, len(own.Command))], Args: []string{"wait"}}
 }
 
-// pullerOwner is the workload a puller belongs to, and its target.
-type pullerOwner struct {
+// PullerOwner is the workload a puller belongs to, and its target.
+type PullerOwner struct {
 	metav1.Object
 	target types.UID
 	// Controller goes, and takes the puller along.
@@ -44,14 +44,14 @@ type pullerOwner struct {
 }
 
 // PullerOfDeployment has the Deployment itself for controller, which takes only ReplicaSets for its own.
-func PullerOfDeployment(d *apps.Deployment, target *apps.ReplicaSet) pullerOwner {
-	return pullerOwner{d, target.UID, controlledBy("Deployment", d)}
+func PullerOfDeployment(d *apps.Deployment, target *apps.ReplicaSet) PullerOwner {
+	return PullerOwner{d, target.UID, controlledBy("Deployment", d)}
 }
 
 // PullerOfDaemonSet has the revision for controller: the DaemonSet controller takes every pod it controls for one of its own
 // (claimPods by ControllerRef in pkg/controller/controller_ref_manager.go), and deletes it.
-func PullerOfDaemonSet(ds *apps.DaemonSet, target *apps.ControllerRevision) pullerOwner {
-	return pullerOwner{ds, target.UID, controlledBy("ControllerRevision", target)}
+func PullerOfDaemonSet(ds *apps.DaemonSet, target *apps.ControllerRevision) PullerOwner {
+	return PullerOwner{ds, target.UID, controlledBy("ControllerRevision", target)}
 }
 
 func controlledBy(kind string, owner metav1.Object) metav1.OwnerReference {
@@ -62,7 +62,7 @@ func controlledBy(kind string, owner metav1.Object) metav1.OwnerReference {
 
 // Name is the same for every attempt, so that one made on a cache that lags finds the puller existing. It says which target a
 // puller is for.
-func (w pullerOwner) Name(node string) string {
+func (w PullerOwner) Name(node string) string {
 	if w.Object == nil {
 		return ""
 	}
@@ -85,7 +85,7 @@ const PullerContainer = "wait"
 // NewPuller pulls as the pod would: with its secrets and service account, by its runtime, despite the taints it tolerates. It
 // is bound to the node without a scheduler, since no other node will do, and has no label by which anybody would take it for one
 // of the workload's pods.
-func NewPuller(workload pullerOwner, pod *corev1.Pod, images []VolumeImage, waiter Waiter) *corev1.Pod {
+func NewPuller(workload PullerOwner, pod *corev1.Pod, images []VolumeImage, waiter Waiter) *corev1.Pod {
 	no, grace := false, int64(1)
 	puller := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -41,7 +41,7 @@ func MayGo(pod *corev1.Pod) bool {
 // Noted is what may be borrowed: so the note says, or somebody else has added it.
 func (s *Set) Noted() int { return noted(s.Rs) + s.surged() }
 
-// OverNoted: more is noted than is borrowed by now.
+// OverNoted tells whether more is noted than is borrowed by now.
 func (s *Set) OverNoted() bool { return s.Noted() > s.Loan }
 
 // Lendable is how many of its replicas may be borrowed. Once its controller knows all its pods, none is that was moved: what is noted of those that

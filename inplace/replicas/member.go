@@ -34,14 +34,14 @@ func StatesOf(members []*Member) iter.Seq[*member.State] {
 	}
 }
 
-// WaitsForKubelet: it is not Ready, and only its kubelet can do something about it. A target's that was patched in the seconds before nobody heard
+// WaitsForKubelet tells whether it is not Ready and only its kubelet can do something about it. A target's that was patched in the seconds before nobody heard
 // of its node waits like one that has yet to be.
 func (m *Member) WaitsForKubelet(isTargets bool) bool {
 	waits := !isTargets && m.ToRestart() || isTargets && !m.Arrived && !m.Move.Observed(m.Pod)
 	return waits && !m.Ready()
 }
 
-// Startable: nothing but the budget keeps the pod from its turn.
+// Startable tells whether nothing but the budget keeps the pod from its turn.
 func (m *Member) Startable(turns member.Turns, lacking member.Lacking) bool {
 	return lacking.MayStart(&m.State) && m.ToRestart() && !turns[&m.State] && !m.Lost
 }

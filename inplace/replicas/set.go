@@ -39,15 +39,15 @@ func (s *Set) Size() int { return int(apps.Replicas(s.Rs)) }
 // Becomes is how many replicas the ReplicaSet gets.
 func (s *Set) Becomes(balance ledger.Balance) int { return s.Size() + balance[s.Rs.Name] }
 
-// Observed: its controller knows its replicas.
+// Observed tells whether its controller knows its replicas.
 func (s *Set) Observed() bool { return apps.Observed(s.Rs) }
 
-// Seen: its controller knows its replicas and its pods.
+// Seen tells whether its controller knows its replicas and its pods.
 func (s *Set) Seen() bool {
 	return s.Observed() && int(s.Rs.Status.Replicas) == len(s.Pods)
 }
 
-// InUse: it has or wants pods.
+// InUse tells whether it has or wants pods.
 func (s *Set) InUse() bool { return apps.InUse(s.Rs) || len(s.Pods) > 0 }
 
 // Available counts its pods that are.
@@ -71,7 +71,7 @@ func (s *Set) Lost() int {
 // Failing tells whether its controller cannot create or delete pods.
 func (s *Set) Failing() bool { return conditions.FailureOf(s.Rs) != nil }
 
-// BornSince: some pod was created after the update began, or perhaps was.
+// BornSince tells whether some pod was created after the update began, or perhaps was.
 func (s *Set) BornSince(target *Set) bool {
 	began := revisions.StartedAt(target.Rs.Labels[inplace.LabelSettling]).Add(-clockSkew)
 	return slices.ContainsFunc(s.Pods, func(m *Member) bool { return !m.Pod.CreationTimestamp.Time.Before(began) })

@@ -27,17 +27,17 @@ func (all Sets) Total() int {
 	return total
 }
 
-// Still: every controller has seen every pod where it is, and none has one too many.
+// Still tells whether every controller has seen every pod where it is, and none has one too many.
 func (all Sets) Still() bool {
 	return !slices.ContainsFunc(all, func(s *Set) bool { return s.InUse() && (s.Surplus() > 0 || !s.Seen()) })
 }
 
-// Overfull: a mark keeps pods that are too many from being deleted.
+// Overfull tells whether a mark keeps pods that are too many from being deleted.
 func (all Sets) Overfull() bool {
 	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Settling(s.Rs) && s.Surplus() > 0 })
 }
 
-// Settling: some ReplicaSet is marked.
+// Settling tells whether some ReplicaSet is marked.
 func (all Sets) Settling() bool {
 	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Settling(s.Rs) })
 }

@@ -37,7 +37,7 @@ func (s *Set) given() (int, bool) {
 	return given, err == nil && s.Rs.Labels[inplace.LabelSettling] != ""
 }
 
-// Slipped: the replicas are others than we gave it.
+// Slipped tells whether the replicas are others than we gave it.
 func (s *Set) Slipped() bool {
 	given, known := s.given()
 	return known && given != s.Size()
