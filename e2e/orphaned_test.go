@@ -118,10 +118,10 @@ func (s *stage) shutOut(name string, before map[types.UID]*corev1.Pod) *corev1.P
 }
 
 // wanted says whether the pod's controller knows that it has come to stay: that of a ReplicaSet, that this is to have as many pods as it has; that
-// of DaemonSets, that the pod is updated, or a DELETE of it may be on its way.
+// of DaemonSets, that the pod is updated, or a DELETE of it may be on its way. What either said before the edit tells nothing.
 func (w world) wanted(pod *corev1.Pod) bool {
 	if ds := w.daemonSetOf(pod); ds != nil {
-		return int(ds.Status.UpdatedNumberScheduled) >= w.livePods(placeOf(pod))
+		return ds.Status.ObservedGeneration == ds.Generation && int(ds.Status.UpdatedNumberScheduled) >= w.livePods(placeOf(pod))
 	}
 	set := w.ownerOf(pod)
 	return set == nil || set.Status.ObservedGeneration == set.Generation && int(*set.Spec.Replicas) >= w.livePods(set.UID)
