@@ -133,7 +133,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 		whole := append(append(written(t, plan.Steps), plan.Message), written(t, append(opened, rollout.Release(inplace.Reason{}).Steps...))...)
 		opened = nil
 		for _, pod := range rollout.Pods {
-			trim(pod, rollout.Rules)
+			trim(pod)
 			step, _ := member.Reopen(pod, rollout.Now)
 			opened = append(opened, step)
 		}
@@ -158,7 +158,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 func TestTrimmedPullersNameTheirImages(t *testing.T) {
 	puller := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "config"},
 		{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "app:2"}}}}}}
-	trim(puller, inplace.Rules{})
+	trim(puller)
 	if volumes := puller.Spec.Volumes; len(volumes) != 1 || volumes[0].Image.Reference != "app:2" {
 		t.Errorf("volumes %v are kept", volumes)
 	}

@@ -16,7 +16,7 @@ func Compare(from, to apps.Template, rules inplace.Rules) Change {
 		return compareFlawed(from, to, *flaw)
 	}
 	asked := comparison{from.Digest(), to.Digest(), rules.Text()}
-	return ofComparisons.Of(asked, sizeOfComparison, func() Change { return compare(from, to, rules).clipped() })
+	return ofComparisons.Of(asked, sizeOfComparison+len(asked.rules), func() Change { return compare(from, to, rules).clipped() })
 }
 
 func compare(from, to apps.Template, rules inplace.Rules) Change {
@@ -29,6 +29,7 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 			break
 		}
 	}
+	reasons = reasons.And(listFlaw(reasons, rules)...)
 	change := Change{Containers: containers, Labels: labels, Annotations: annotations}
 	if change.Left() {
 		reasons = reasons.And(podReasons(pod.Spec, change)...)

@@ -137,6 +137,7 @@ func TestCompare(t *testing.T) {
 		"image and label":           {after: edits{newImage: `"app:2"`, version: `"2"`}, want: "in place: restarts app"},
 		"allowed annotation":        {after: edits{"/metadata/annotations/note": `"b"`}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
 		"allowed annotation goes":   {after: edits{"/metadata/annotations": ""}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
+		"allowed by prefix":         {after: edits{"/metadata/annotations/example.com~1note": `"b"`}, rules: inplace.Rules{Annotations: []string{"example.com/*"}}, want: "in place: no restart"},
 		"allowed annotation is new": {before: edits{"/metadata/annotations": ""}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
 
 		// What makes no difference at all.
@@ -234,6 +235,18 @@ func TestCompare(t *testing.T) {
 			after: edits{"/metadata/annotations": `{"note": "b", "x": ""}`},
 			rules: inplace.Rules{Annotations: []string{"note"}},
 			want:  "recreate: annotation x added",
+		},
+
+		"annotation beside a list with a flaw": {
+			after: edits{"/metadata/annotations/x": `""`, "/metadata/annotations/y": `""`},
+			rules: inplace.Rules{Flaw: &inplace.Reason{Code: inplace.CodeAnnotationList, Path: "/list", Message: "the list is wrong"}},
+			want:  "recreate: annotation x added; annotation y added; the list is wrong",
+			paths: []string{"/metadata/annotations/x", "/metadata/annotations/y", "/list"},
+		},
+		"image beside a list with a flaw": {
+			after: edits{newImage: `"app:2"`},
+			rules: inplace.Rules{Flaw: &inplace.Reason{Code: inplace.CodeAnnotationList, Message: "the list is wrong"}},
+			want:  "in place: restarts app",
 		},
 
 		// Containers that must not be restarted.

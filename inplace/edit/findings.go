@@ -20,7 +20,7 @@ type comparison struct {
 	rules    string
 }
 
-// sizeOfComparison is about what one takes: reasons are limited.
+// sizeOfComparison is about what one takes besides its rules: reasons are limited.
 const sizeOfComparison = 2 << 10
 
 var (

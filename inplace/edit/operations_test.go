@@ -51,6 +51,14 @@ func TestPodOperations(t *testing.T) {
 			pod: pod(nil, nil), after: edits{version: `"2"`},
 			want: `[{"op":"add","path":"/metadata/labels","value":{}},{"op":"add","path":"/metadata/labels/version","value":"2"}]`,
 		},
+		"an allowed annotation goes, of which nobody knows whether it is there": {
+			pod: pod(nil, map[string]string{"cni": "x"}), after: edits{"/metadata/annotations/note": ""},
+			want: `[{"op":"add","path":"/metadata/annotations/note","value":""},{"op":"remove","path":"/metadata/annotations/note"}]`,
+		},
+		"allowed annotation of a pod without any": {
+			pod: pod(nil, nil), after: edits{"/metadata/annotations/note": `"b"`},
+			want: `[{"op":"add","path":"/metadata/annotations","value":{}},{"op":"add","path":"/metadata/annotations/note","value":"b"}]`,
+		},
 		"allowed annotation": {
 			pod: pod(nil, map[string]string{"cni": "x"}), after: edits{"/metadata/annotations/note": `"b"`},
 			want: `[{"op":"add","path":"/metadata/annotations/note","value":"b"}]`,

@@ -204,7 +204,7 @@ func (w *world) deployment() *apps.Deployment { return w.deployments.objects["we
 // rollout is what is, without any delay.
 func (w *world) rollout() deployments.Rollout {
 	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
-		Recorded: w.recorded, Now: w.now}
+		Recorded: w.recorded, Rules: inplace.Rules{}.For(w.deployment().Annotations), Now: w.now}
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	r.Rehearsal = w.rehearsal(r.Target())
 	return r
@@ -591,7 +591,10 @@ func atIndex(node []any, key string, path []string, operation string, value any)
 }
 
 // app is what the users of the simulation edit in a template.
-type app struct{ image, sidecar, chart, env string }
+type app struct{ image, sidecar, chart, note, env string }
+
+// noted is the annotation that a note is in.
+const noted = "example.com/note"
 
 func (a app) template() apps.Template {
 	labels := map[string]string{"app": "web"}
@@ -599,6 +602,9 @@ func (a app) template() apps.Template {
 		labels["chart"] = a.chart
 	}
 	typed := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	if a.note != "" {
+		typed.Annotations = map[string]string{noted: a.note}
+	}
 	typed.Spec.Containers = []corev1.Container{{Name: "app", Image: a.image}}
 	if a.sidecar != "" {
 		typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: "side", Image: a.sidecar})
