@@ -14,7 +14,7 @@ import (
 // allowed to. They touch only what changes, never what admission put into the pod, nor the hash of a revision. Values the pod has
 // already are left out, annotations excepted.
 func (c Change) PodOperations(pod *corev1.Pod) []jsonpatch.Operation {
-	operations := c.imageOperations(pod)
+	operations := append(c.imageOperations(pod), c.tolerationOperations(pod)...)
 	operations = append(operations, c.labelOperations(pod)...)
 	return append(operations, c.annotationOperations(pod)...)
 }

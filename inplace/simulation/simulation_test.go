@@ -263,7 +263,7 @@ func (j *judge) podPatched(w *world, s steps.PatchPod) {
 	if current == nil || current.ResourceVersion != s.Pod.ResourceVersion {
 		return
 	}
-	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/") })
+	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/containers/") })
 	switch {
 	case restarts && readiness.Gated(current) && conditions.IsTrue(current, corev1.PodReady):
 		w.violated("%s was patched while it serves", current.Name)
@@ -548,7 +548,13 @@ func (w *world) disturb() {
 }
 
 func (w *world) disturbLoosely() {
-	switch n := w.rng.Intn(10); {
+	switch n := w.rng.Intn(11); {
+	case n == 10:
+		w.user("edits the tolerations", func(d *apps.Deployment) {
+			a := appOf(d.Spec.Template)
+			a.tolerates = []string{"a", "b", "a b", "b a", "a b c", corev1.TaintNodeNotReady, ""}[w.rng.Intn(7)]
+			d.Spec.Template = a.template()
+		})
 	case n == 9:
 		w.user("changes the list of annotations", func(d *apps.Deployment) {
 			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", noted, "example.com/other", "a,"}[w.rng.Intn(4)]
@@ -603,16 +609,24 @@ func (w *world) undo() {
 	if len(sets) == 0 || w.deployment().Spec.Paused {
 		return
 	}
-	typed := sets[w.rng.Intn(len(sets))].Spec.Template.Typed()
-	delete(typed.Labels, inplace.LabelTemplateHash)
+	a := appOf(sets[w.rng.Intn(len(sets))].Spec.Template)
+	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+}
+
+// appOf is the app that a template was made from.
+func appOf(template apps.Template) app {
+	typed := template.Typed()
 	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], note: typed.Annotations[noted]}
 	if len(typed.Spec.Containers) > 1 {
 		a.sidecar = typed.Spec.Containers[1].Image
 	}
+	for _, toleration := range typed.Spec.Tolerations {
+		a.tolerates += toleration.Key + " "
+	}
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
 	}
-	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+	return a
 }
 
 // calm lets everybody finish, in no particular order, and no news stays undelivered.
@@ -791,6 +805,8 @@ func (w *world) checkEnd() {
 			w.violated("%s is not one of %s", pod.Name, target.Name)
 		case images(pod) != w.imagesOf(target.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
+		case !tolerateTheSame(pod.Spec.Tolerations, w.admitted(target.Spec.Template).Tolerations):
+			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)
 		case pod.Annotations[noted] != target.Spec.Template.Annotations()[noted]:
 			w.violated("%s has annotations %v", pod.Name, pod.Annotations)
 		case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
