@@ -131,6 +131,7 @@ func TestTogether(t *testing.T) {
 		"rehearsal": rehearsals,
 		"stuck":     stuck,
 		"rules":     rules,
+		"tolerate":  tolerate,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

@@ -124,6 +124,9 @@ func listTakenOff(s *stage, name string) {
 	s.completes(name)
 	s.runs(name, "v2")
 	s.bears(name, "1")
-	kind := map[bool]string{true: "DaemonSet", false: "Deployment"}[isDaemonSet(name)]
-	s.reported(kind, "UpdateRecreatesPods")
+	if isDaemonSet(name) {
+		s.reported("DaemonSet", "InPlaceUpdateReleased")
+	} else {
+		s.reported("Deployment", "UpdateRecreatesPods")
+	}
 }

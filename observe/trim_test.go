@@ -41,6 +41,7 @@ func underWay(t *testing.T, seed int64) *deployments.Rollout {
 		Old, New   *apps.ReplicaSet
 	}
 	from, to := fmt.Sprintf(updatedTemplateJSON, "1"), fmt.Sprintf(updatedTemplateJSON, "2")
+	to = strings.Replace(to, `"spec": {`, `"spec": {"tolerations": [{"key": "example.com/tolerated", "operator": "Exists"}], `, 1)
 	if err := json.Unmarshal([]byte(fmt.Sprintf(updateJSON, from, to)), &read); err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +81,9 @@ func furnished(name, node string, seed int64) *corev1.Pod {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "example.com/version", "2")
 	}
 	pod.Labels["app"], pod.Labels["version"], pod.Labels["pod-template-hash"] = "web", "1", "1"
+	if seed%3 == 0 {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: "example.com/tolerated", Operator: corev1.TolerationOpExists})
+	}
 	pod.Spec.NodeName = node
 	pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: inplace.ConditionServing})
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "app", Image: "app:1"})

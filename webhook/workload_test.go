@@ -55,6 +55,10 @@ func TestDecisionRecorded(t *testing.T) {
 		return object
 	}
 	note := strings.Replace(v1Template, `"labels"`, `"annotations":{"example.com/note":"n"},"labels"`, 1)
+	tolerating := func(toleration string) string {
+		return strings.Replace(v1Template, `"spec":{`, `"spec":{"tolerations":[`+toleration+`],`, 1)
+	}
+	impatient := tolerating(`{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":30}`)
 	live := running(t, inplace.ModeInPlace)
 	for name, test := range map[string]struct {
 		live    client.Reader
@@ -62,6 +66,12 @@ func TestDecisionRecorded(t *testing.T) {
 		patch   string
 		warning string
 	}{
+		"toleration": {live, editing(t, deployment(t, tolerating(`{"key":"gpu"}`)), v1), annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
+		"toleration of what is tolerated by default": {live, editing(t, deployment(t, impatient), v1),
+			annotate + `"recreate: /spec/tolerations changed: running pods keep the default toleration of node.kubernetes.io/not-ready"}}]`,
+			"stayput: recreate: /spec/tolerations changed: running pods keep the default toleration of node.kubernetes.io/not-ready"},
+		"the same of a DaemonSet, whose controller says so itself": {live, request(t, "jane", admissionv1.Update, daemonSet(t, impatient), daemonSet(t, v1Template)),
+			annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
 		"annotation that the workload lists": {live, request(t, "jane", admissionv1.Update, noted(deployment(t, note), "example.com/note"), v1),
 			`[{"op":"add",` + path + `,"value":"in place: no restart"}]`, "stayput: in place: no restart"},
 		"annotation that a DaemonSet lists": {live, request(t, "jane", admissionv1.Update, noted(daemonSet(t, note), "example.com/*"), daemonSet(t, v1Template)),
