@@ -202,6 +202,8 @@ func TestCompare(t *testing.T) {
 		"another order":            {before: tolerating(gpu, batch), after: tolerating(batch, gpu), want: "recreate: /spec/tolerations/0/key changed; /spec/tolerations/0/operator added; /spec/tolerations/0/value removed; /spec/tolerations/1/key changed; /spec/tolerations/1/operator removed; /spec/tolerations/1/value added"},
 		"one twice":                {before: tolerating(gpu), after: tolerating(gpu, gpu), want: "recreate: /spec/tolerations changed"},
 		"a newer toleration":       {after: tolerating(`{"key": "a", "newer": 1}`), want: "recreate: /spec/tolerations added"},
+		"many":                     {after: tolerating(several(32)...), want: "in place: no restart"},
+		"too many":                 {after: tolerating(several(33)...), want: "recreate: /spec/tolerations added"},
 		"added beside a newer one": {base: tolerating(`{"key": "a", "newer": 1}`), after: tolerating(`{"key": "a", "newer": 1}`, gpu), want: "in place: no restart"},
 
 		// Containers.
@@ -414,6 +416,15 @@ const (
 // tolerating has the template have these tolerations.
 func tolerating(tolerations ...string) edits {
 	return edits{"/spec/tolerations": "[" + strings.Join(tolerations, ",") + "]"}
+}
+
+// several are that many tolerations.
+func several(count int) []string {
+	var all []string
+	for i := range count {
+		all = append(all, `{"key": "`+strconv.Itoa(i)+`"}`)
+	}
+	return all
 }
 
 func with(all edits, path, value string) edits {

@@ -16,27 +16,28 @@ import (
 // place one way only: where the new one has all tolerations of the old. What is added comes last in a pod, in which others have put theirs;
 // their order means nothing.
 
+// mostAdded bounds the tolerations that are added: what changes is remembered by the thousands (findings.go).
+const mostAdded = 32
+
 // revertTolerations takes from the new tree the tolerations that are only added to those of the old one, and returns them. Where any is gone,
-// or our types do not know all of one, both trees stay as they are; typed are those of the new one.
+// our types do not know all of one, or they are too many, both trees stay as they are; typed are those of the new one.
 func revertTolerations(old, patched map[string]any, typed []corev1.Toleration) []corev1.Toleration {
 	from, to := tolerations(old), tolerations(patched)
-	has, kept := textsOf(from), textsOf(to)
-	for text := range has {
-		if !kept[text] {
-			return nil
-		}
+	has := textsOf(from)
+	if !containsAll(textsOf(to), has) {
+		return nil
 	}
 	var added []corev1.Toleration
 	for i, toleration := range to {
-		if has[textOf(toleration)] {
-			continue
-		}
-		if !isKnown(toleration) {
+		switch {
+		case has[textOf(toleration)]:
+		case !isKnown(toleration) || len(added) == mostAdded:
 			return nil
+		default:
+			added = append(added, typed[i])
 		}
-		added = append(added, typed[i])
 	}
-	if len(added) > 0 {
+	if len(added) > 0 { // another order is another revision, and nothing to do
 		put(patched, from)
 	}
 	return added
@@ -70,6 +71,15 @@ func textsOf(tolerations []any) map[string]bool {
 		texts[textOf(toleration)] = true
 	}
 	return texts
+}
+
+func containsAll(texts, of map[string]bool) bool {
+	for text := range of {
+		if !texts[text] {
+			return false
+		}
+	}
+	return true
 }
 
 // isKnown tells whether our type has every field of the toleration.

@@ -146,6 +146,11 @@ func TestDaemonUndoOfATolerationHalfway(t *testing.T) {
 	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
 	f.edit(app{image: "v1"})
 	f.rest()
+	for _, revision := range f.Revisions {
+		if revision.Labels[inplace.LabelSettling] != "" {
+			t.Errorf("%s is still marked: %v", revision.Name, revision.Labels)
+		}
+	}
 	if held, why := f.HoldsDeletion(f.Pods[0]); held || why.Path != "/spec/tolerations" {
 		t.Errorf("deletion of what has the toleration is held: %t, %+v", held, why)
 	}
