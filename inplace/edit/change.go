@@ -77,8 +77,8 @@ func (c Change) Restarts() bool { return slices.ContainsFunc(c.Containers, Conta
 // OfContainers is as much of the change as containers are concerned.
 func (c Change) OfContainers() Change { return Change{Containers: c.Containers} }
 
-// OfRest is the rest of it.
-func (c Change) OfRest() Change {
+// OfMetadata is the rest of it.
+func (c Change) OfMetadata() Change {
 	c.Containers = nil
 	return c
 }

@@ -64,7 +64,7 @@ func (s *State) inTwo() []Write {
 	if s.ByLabel {
 		return []Write{{s.Needs, EndsHalfway}, {edit.Change{}, EndsMoved}}
 	}
-	return []Write{{s.Needs.OfContainers(), EndsHalfway}, {s.Needs.OfRest(), EndsMoved}}
+	return []Write{{s.Needs.OfContainers(), EndsHalfway}, {s.Needs.OfMetadata(), EndsMoved}}
 }
 
 // NextWrite is the first of them.
