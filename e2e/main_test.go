@@ -130,6 +130,8 @@ func TestTogether(t *testing.T) {
 		"ownpower":  ownPower,
 		"rehearsal": rehearsals,
 		"stuck":     stuck,
+		"rules":     rules,
+		"tolerate":  tolerate,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

@@ -68,15 +68,3 @@ func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 func (m Mode) Reason() *Reason {
 	return &Reason{Code: CodeMode, Message: fmt.Sprintf("not updated in place: label %s is %q", LabelUpdate, m)}
 }
-
-// Rules are what the administrator decided about which edits can be made in place.
-type Rules struct {
-	// Annotations are the template annotation keys that may change in place; a change of any other recreates the pods.
-	Annotations []string
-}
-
-// Allows tells whether that annotation may change in place.
-func (r Rules) Allows(annotation string) bool { return slices.Contains(r.Annotations, annotation) }
-
-// Text stands for the rules.
-func (r Rules) Text() string { return strings.Join(r.Annotations, "\n") }

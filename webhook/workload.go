@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -165,7 +166,7 @@ func (j judgement) invalid(req admission.Request) *apierrors.StatusError {
 // Pointers lead into the template, except those of the codes that are about the workload itself.
 func fieldPath(reason inplace.Reason) *field.Path {
 	var path *field.Path
-	if reason.Code != inplace.CodeStrategy && reason.Code != inplace.CodeMaxUnavailable {
+	if !slices.Contains([]string{inplace.CodeStrategy, inplace.CodeMaxUnavailable, inplace.CodeAnnotationList}, reason.Code) {
 		path = field.NewPath("spec", "template")
 	}
 	for _, token := range strings.Split(reason.Path, "/")[1:] {

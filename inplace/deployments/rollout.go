@@ -133,7 +133,8 @@ func (r Rollout) nativeReasons(target *apps.ReplicaSet, sources []*apps.ReplicaS
 	}
 	var reasons inplace.Reasons
 	for _, source := range sources {
-		if reasons = reasons.And(edit.Compare(source.Spec.Template, to, r.Rules).Reasons...); reasons.Full() {
+		change := edit.Compare(source.Spec.Template, to, r.Rules)
+		if reasons = reasons.And(change.Reasons...).And(change.Displaced...); reasons.Full() {
 			break
 		}
 	}

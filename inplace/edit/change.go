@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
 )
@@ -14,6 +16,11 @@ type Change struct {
 	Containers ContainerChanges
 	// Labels are those that change, and Annotations those of them that are on the allow-list; by key.
 	Labels, Annotations []patches.EntryChange
+	// Tolerations are those that are added.
+	Tolerations []corev1.Toleration
+	// Displaced are why pods to which admission gave its default tolerations cannot take the change: new ones would not get them. It gives none to
+	// pods of DaemonSets.
+	Displaced inplace.Reasons
 	// Reasons are why running pods cannot take the change; none if they can.
 	Reasons inplace.Reasons
 }
@@ -45,7 +52,7 @@ func (c Change) InPlace() bool { return len(c.Reasons) == 0 }
 
 // Left tells whether there is anything to do in place.
 func (c Change) Left() bool {
-	return len(c.Containers) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0
+	return len(c.Containers) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.Tolerations) > 0
 }
 
 // None tells whether nothing changes at all.
