@@ -76,6 +76,9 @@ func (c Change) OfMetadata() Change {
 	return c
 }
 
+// InPlacePrefix begins the verdict on a change that is made in place.
+const InPlacePrefix = "in place: "
+
 // String is the verdict on one line, for the decision annotation, warnings and events.
 func (c Change) String() string {
 	switch {
@@ -84,9 +87,9 @@ func (c Change) String() string {
 	case c.None():
 		return "no change"
 	case !c.Restarts():
-		return "in place: no restart"
+		return InPlacePrefix + "no restart"
 	default:
-		return "in place: restarts " + inplace.FirstOf(c.restarting(), ", ")
+		return InPlacePrefix + "restarts " + inplace.FirstOf(c.restarting(), ", ")
 	}
 }
 

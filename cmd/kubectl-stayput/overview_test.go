@@ -28,7 +28,7 @@ var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func told(t *testing.T, objects ...runtime.Object) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := (status{Interface: fake.NewClientset(objects...), metadata: metadataOf(t, objects), own: "stayput-system", now: now}).print(t.Context(), &out); err != nil {
+	if err := (overview{Interface: fake.NewClientset(objects...), metadata: metadataOf(t, objects), own: "stayput-system", now: now}).print(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -109,7 +109,7 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 }
 
 func TestUnknownCommand(t *testing.T) {
-	if err := run(t.Context(), []string{"statsu"}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "status or version") {
+	if err := run(t.Context(), []string{"statsu"}, streams{Out: &bytes.Buffer{}}); err == nil || !strings.Contains(err.Error(), "plan, status or version") {
 		t.Errorf("the error is %v", err)
 	}
 }
