@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/spf13/pflag"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -57,7 +57,20 @@ func (c *connection) client(warnings rest.WarningHandler) (client.Client, error)
 	if err := apps.AddToScheme(known); err != nil {
 		return nil, err
 	}
-	return client.New(config, client.Options{Scheme: known})
+	return client.New(config, client.Options{Scheme: known, Mapper: mapper()})
+}
+
+// mapper knows the few kinds that are read, so that the cluster need not be asked for its own.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range observe.Types() {
+		m.Add(observe.GroupVersion.WithKind(kind.Name), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "Event"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	return m
 }
 
 // reader reads what somebody with the right to edit one namespace may: neither nodes nor the record of releases. Answered: Stayput has said already
