@@ -137,7 +137,7 @@ func (p *planner) plan(ctx context.Context, wanted *unstructured.Unstructured) r
 	stored, applied, err := p.apply(ctx, wanted)
 	switch reasons := refusalOf(err); {
 	case len(reasons) > 0:
-		return planned.judged(steps.Forecast{Judgement: steps.Judgement{Reasons: reasons, Forbidden: true}}, byStayput)
+		return planned.refused(reasons)
 	case err != nil:
 		return planned.with(failed, err.Error())
 	case stored == nil:
@@ -149,7 +149,7 @@ func (p *planner) plan(ctx context.Context, wanted *unstructured.Unstructured) r
 	if err != nil {
 		return planned.with(failed, err.Error())
 	}
-	return planned.judged(p.warnings.settle(forecast))
+	return planned.judged(forecast, p.warnings.answer())
 }
 
 // refusalOf is why an in-place-only namespace does not take the edit; none if that is not what the error says.
@@ -180,7 +180,7 @@ func sameTemplate(stored, applied *unstructured.Unstructured) bool {
 }
 
 func (p *planner) forecast(ctx context.Context, stored, applied *unstructured.Unstructured) (steps.Forecast, error) {
-	return forecasts[applied.GetKind()](ctx, p.reader(len(p.warnings.answers) > 0), stored, applied)
+	return forecasts[applied.GetKind()](ctx, p.reader(p.warnings.answer() != ""), stored, applied)
 }
 
 // forecasts are by kind of workload.

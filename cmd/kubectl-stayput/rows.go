@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -76,19 +77,27 @@ func (r row) with(plan verdict, message string) row {
 	return r
 }
 
-func (r row) judged(forecast steps.Forecast, by judge) row {
-	r.JudgedBy = by
-	if !forecast.InPlace() {
-		return r.recreated(forecast)
+// judged by Stayput where it has answered, else by the forecast alone.
+func (r row) judged(forecast steps.Forecast, answer string) row {
+	r.JudgedBy = byPlugin
+	if answer != "" {
+		r.JudgedBy = byStayput
 	}
-	r.Plan = inPlace
-	r.Message = strings.TrimPrefix(forecast.String(), edit.InPlacePrefix)
+	forecast = settle(forecast, answer)
+	if !forecast.InPlace() {
+		return r.recreated(forecast.Reasons)
+	}
+	r = r.with(inPlace, strings.TrimPrefix(cmp.Or(answer, forecast.String()), edit.InPlacePrefix))
 	for container := range forecast.Change.Restarting() {
 		r.Containers = append(r.Containers, container.Container)
 	}
-	if len(r.Containers) == 0 {
-		return r
+	if len(r.Containers) > 0 {
+		return r.restarting(forecast)
 	}
+	return r
+}
+
+func (r row) restarting(forecast steps.Forecast) row {
 	r.Pods, r.AtATime, r.Borrowed = forecast.Pods, forecast.AtATime, forecast.Borrowed
 	r.Message += fmt.Sprintf(" in %d pods, %d at a time", r.Pods, r.AtATime)
 	if r.Borrowed > 0 {
@@ -97,14 +106,18 @@ func (r row) judged(forecast steps.Forecast, by judge) row {
 	return r
 }
 
-func (r row) recreated(forecast steps.Forecast) row {
-	r.Plan, r.Refused, r.Message = recreate, forecast.Forbidden, forecast.Reasons.String()
-	if r.Refused {
-		r.Message = "refused, as pods would be recreated: " + r.Message
-	}
-	for _, each := range forecast.Reasons {
+func (r row) recreated(reasons inplace.Reasons) row {
+	r.Plan, r.Message = recreate, reasons.String()
+	for _, each := range reasons {
 		r.Reasons = append(r.Reasons, reason{each.Code, each.Path, each.Message})
 	}
+	return r
+}
+
+// refused: the namespace or workload is in-place-only.
+func (r row) refused(reasons inplace.Reasons) row {
+	r = r.recreated(reasons)
+	r.Refused, r.JudgedBy, r.Message = true, byStayput, "refused, as pods would be recreated: "+r.Message
 	return r
 }
 

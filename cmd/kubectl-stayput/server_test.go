@@ -81,19 +81,20 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *server) lists(path string) bool { return strings.HasSuffix(path, "s") && path != shopPath }
+func (s *server) lists(path string) bool { return listKinds[filepath.Base(path)] != "" }
 
 func (s *server) list(path string) any {
-	list := map[string]any{"kind": "List", "apiVersion": "v1"}
-	var items []runtime.Object
+	items := []runtime.Object{}
 	for _, at := range slices.Sorted(maps.Keys(s.objects)) {
 		if filepath.Dir(at) == path {
 			items = append(items, s.objects[at])
 		}
 	}
-	list["items"] = items
-	return list
+	version, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/"), "/namespaces/")
+	return map[string]any{"apiVersion": version, "kind": listKinds[filepath.Base(path)], "items": items}
 }
+
+var listKinds = map[string]string{"replicasets": "ReplicaSetList", "controllerrevisions": "ControllerRevisionList", "pods": "PodList", "events": "EventList"}
 
 // dryRun demands that nothing else is asked.
 func (s *server) dryRun(w http.ResponseWriter, r *http.Request, object runtime.Object) {

@@ -28,17 +28,21 @@ func (w *warnings) HandleWarningHeader(code int, agent string, text string) {
 func isInPlace(answer string) bool  { return strings.HasPrefix(answer, edit.InPlacePrefix) }
 func isRecreate(answer string) bool { return strings.HasPrefix(answer, steps.Recreates) }
 
-// settle lets Stayput have the last word: it knows its flags, and which updates it has given back. Of several answers the last one has seen what
-// other webhooks have made of the template.
-func (w *warnings) settle(forecast steps.Forecast) (steps.Forecast, judge) {
+// answer is Stayput's, empty if it has not answered. Of several the last one has seen what other webhooks have made of the template.
+func (w *warnings) answer() string {
 	if len(w.answers) == 0 {
-		return forecast, byPlugin
+		return ""
 	}
-	switch answer := w.answers[len(w.answers)-1]; {
+	return w.answers[len(w.answers)-1]
+}
+
+// settle lets Stayput have the last word: it knows its flags, and which updates it has given back.
+func settle(forecast steps.Forecast, answer string) steps.Forecast {
+	switch {
 	case isInPlace(answer):
-		forecast.Reasons, forecast.Change.Reasons, forecast.Forbidden = nil, nil, false
-	case forecast.InPlace():
+		forecast.Reasons = nil
+	case isRecreate(answer) && forecast.InPlace():
 		forecast.Reasons = inplace.Reasons{{Message: strings.TrimPrefix(answer, steps.Recreates)}}
 	}
-	return forecast, byStayput
+	return forecast
 }

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/inplace"
+)
+
+var isController = true
+
+func ownedBy(kind, name string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID(name), Controller: &isController}}
+}
+
+// revision is a ReplicaSet of the Deployment web.
+func revision(name, image string, replicas int32, marks map[string]string) *appsv1.ReplicaSet {
+	rs := &appsv1.ReplicaSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), OwnerReferences: ownedBy("Deployment", "web"), Labels: marks},
+		Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas, Template: template()},
+	}
+	rs.Spec.Template.Spec.Containers[0].Image = image
+	return rs
+}
+
+// pod is one of that ReplicaSet.
+func pod(name, owner, image string, gate corev1.ConditionStatus, ready bool) *corev1.Pod {
+	is := corev1.ConditionFalse
+	if ready {
+		is = corev1.ConditionTrue
+	}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), OwnerReferences: ownedBy("ReplicaSet", owner), Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{NodeName: "node-" + name, Containers: []corev1.Container{{Name: "app", Image: image}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Ready: ready, Image: image, State: running}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: is}, {Type: corev1.ContainersReady, Status: is}, {Type: inplace.ConditionServing, Status: gate}}},
+	}
+}
+
+// halfway is a Deployment in the middle of an update, or where somebody else has it, if there are no marks.
+func halfway(mode string, marks map[string]string) map[string]runtime.Object {
+	d := web()
+	d.Spec.Template.Spec.Containers[0].Image = "app:2"
+	d.Annotations = map[string]string{inplace.AnnotationDecision: "in place: restarts app"}
+	pods := "/api/v1/namespaces/shop/pods/"
+	return map[string]runtime.Object{
+		shopPath: shop(mode), webPath: d,
+		inShop + "replicasets/old": revision("old", "app:1", 3, marks), inShop + "replicasets/new": revision("new", "app:2", 1, marks),
+		pods + "a": pod("a", "new", "app:2", corev1.ConditionTrue, true), pods + "b": pod("b", "new", "app:2", corev1.ConditionTrue, false),
+		pods + "c": pod("c", "old", "app:1", corev1.ConditionFalse, true), pods + "d": pod("d", "old", "app:1", corev1.ConditionTrue, true),
+		"/api/v1/namespaces/shop/events/e": &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+			ReportingController: report.RecorderName, Reason: report.EventStarted, Message: "Moving running pods", EventTime: metav1.NewMicroTime(time.Unix(0, 0))},
+		"/api/v1/namespaces/shop/events/f": &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+			ReportingController: "deployment-controller", Reason: "ScalingReplicaSet"},
+	}
+}
+
+func TestStatusOfAnUpdate(t *testing.T) {
+	s := serve(t, halfway("in-place", map[string]string{"app": "web", inplace.LabelSettling: "1767262800"}))
+	said, code := s.run("status", "deploy/web", "-n", "shop")
+	want := `Deployment shop/web
+Mode:       in-place
+Last edit:  in place: restarts app
+Update:     in place, 1 of 4 pods settled
+
+POD   NODE     REVISION   STATE      WAITS FOR
+a     node-a   new        settled    -
+b     node-b   new        updating   readiness of container app
+c     node-c   old        updating   its drain
+d     node-d   old        waiting    its turn
+
+Events:
+  00:00:00  InPlaceUpdateStarted: Moving running pods
+`
+	if said.out != want || code != 0 {
+		t.Errorf("exit code %d, %s\n%s\ninstead of\n%s", code, said.err, said.out, want)
+	}
+}
+
+func TestStatusOfANativeOne(t *testing.T) {
+	s := serve(t, halfway("", map[string]string{"app": "web"}))
+	said, _ := s.run("status", "deployments.apps", "web", "-n", "shop")
+	for _, part := range []string{"Mode:       recreate", "the namespace has no label stayput.dev/update", "another pod in its place, by the Deployment controller"} {
+		if !strings.Contains(said.out, part) {
+			t.Errorf("%q is missing in:\n%s%s", part, said.out, said.err)
+		}
+	}
+}
+
+func TestStatusIsWatchedUntilTheEnd(t *testing.T) {
+	d := web()
+	d.Status = appsv1.DeploymentStatus{Replicas: 4, UpdatedReplicas: 4, AvailableReplicas: 4}
+	s := serve(t, map[string]runtime.Object{shopPath: shop("in-place"), webPath: d})
+	if said, code := s.run("status", "deploy/web", "-n", "shop", "--watch"); code != 0 || !strings.Contains(said.out, "Update:     none") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+func TestStatusOfWhat(t *testing.T) {
+	s := serve(t, stored("in-place"))
+	for want, arguments := range map[string][]string{
+		"no workload that Stayput updates":   {"status", "statefulset/web"},
+		"say deployment/NAME":                {"status", "deploy"},
+		"there is no DaemonSet shop/another": {"status", "ds/another", "-n", "shop"},
+	} {
+		if said, code := s.run(arguments...); code != 1 || !strings.Contains(said.err, want) {
+			t.Errorf("%v: exit code %d: %s", arguments, code, said)
+		}
+	}
+}
