@@ -41,6 +41,7 @@ func (c *connection) config(warnings rest.WarningHandler) (*rest.Config, error) 
 	}
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes, config.WarningHandler = runtime.ContentTypeJSON, runtime.ContentTypeJSON, warnings
+	config.QPS, config.Burst = 50, 300 // kubectl's own
 	return config, nil
 }
 

@@ -160,7 +160,7 @@ var words = map[verdict]string{inPlace: "in place", recreate: "recreate", create
 
 func printTable(rows []row, out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "NAMESPACE\tOBJECT\tPLAN\tPODS")
+	fmt.Fprintln(table, "NAMESPACE\tOBJECT\tPLAN\tDETAILS")
 	for _, r := range rows {
 		fmt.Fprintf(table, "%s\t%s/%s\t%s\t%s\n", r.Namespace, strings.ToLower(r.Kind), r.Name, words[r.Plan], r.Message)
 	}
