@@ -101,7 +101,10 @@ func (s status) watch(ctx context.Context, out io.Writer) error {
 	for last := ""; ; {
 		var now bytes.Buffer
 		done, err := s.print(ctx, &now)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return exitFailed
+		case err != nil:
 			return err
 		}
 		if now.String() != last {
@@ -205,7 +208,7 @@ const mostEvents = 5
 
 func printEvents(out io.Writer, events []corev1.Event, now time.Time) {
 	if len(events) > 0 {
-		fmt.Fprintln(out, "\nEvents:")
+		fmt.Fprintln(out, "\nEvents (UTC):")
 	}
 	for _, e := range events[max(0, len(events)-mostEvents):] {
 		fmt.Fprintf(out, "  %s  %s: %s\n", timeOf(e).UTC().Format(time.TimeOnly), e.Reason, e.Message)

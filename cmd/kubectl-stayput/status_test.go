@@ -81,7 +81,7 @@ b     node-b   new        updating   readiness of container app
 c     node-c   old        updating   its drain
 d     node-d   old        waiting    its turn
 
-Events:
+Events (UTC):
   00:00:00  InPlaceUpdateStarted: Moving running pods
 `
 	if said.out != want || code != 0 {

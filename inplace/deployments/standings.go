@@ -12,7 +12,11 @@ func (r Rollout) Standings() []member.Standing {
 	}
 	var all []member.Standing
 	for _, m := range v.Members {
-		all = append(all, m.Standing(m.Owner.Rs.Name, replaces, v.Pull.Awaits(m.Pod)))
+		before := v.Pull.Awaits(m.Pod)
+		if v.paused() {
+			before = "the rollout to be resumed"
+		}
+		all = append(all, m.Standing(m.Owner.Rs.Name, replaces, before))
 	}
 	return all
 }

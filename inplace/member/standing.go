@@ -29,14 +29,14 @@ type Standing struct {
 	Awaits string
 }
 
-// Standing of the pod. Replaces is who makes another pod in its place, empty if it is updated in place; pulls is what its node has to pull
-// before, one clause, empty if nothing is known.
-func (s *State) Standing(revision, replaces, pulls string) Standing {
-	progress, awaits := s.stands(replaces, pulls)
+// Standing of the pod. Replaces is who makes another pod in its place, empty if it is updated in place; before is what keeps it from its turn
+// besides the others, one clause, empty if nothing does.
+func (s *State) Standing(revision, replaces, before string) Standing {
+	progress, awaits := s.stands(replaces, before)
 	return Standing{Pod: s.Pod, Revision: revision, Progress: progress, Awaits: awaits}
 }
 
-func (s *State) stands(replaces, pulls string) (Progress, string) {
+func (s *State) stands(replaces, before string) (Progress, string) {
 	switch {
 	case s.Goes:
 		return Updating, "its end, as it was borrowed"
@@ -48,8 +48,8 @@ func (s *State) stands(replaces, pulls string) (Progress, string) {
 		return Waiting, "another pod in its place, by the " + replaces
 	case readiness.Closed(s.Pod):
 		return Updating, "its drain"
-	case pulls != "":
-		return Waiting, pulls
+	case before != "":
+		return Waiting, before
 	}
 	return Waiting, "its turn"
 }

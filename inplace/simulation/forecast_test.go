@@ -147,6 +147,7 @@ func TestStandingsBefore(t *testing.T) {
 	}
 	for want, r := range map[string]*deployments.Rollout{
 		"web-a waiting: its turn":                                               outdated(),
+		"web-a waiting: the rollout to be resumed":                              outdated(func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }),
 		"web-a waiting: its node to pull images":                                outdated(puller("ContainerCreating", "")),
 		"web-a waiting: its node to pull images: v2: no":                        outdated(puller("ErrImagePull", "v2: no")),
 		"web-a waiting: another pod in its place, by the Deployment controller": outdated(func(r *deployments.Rollout) { r.Mode = inplace.ModeNone }),
