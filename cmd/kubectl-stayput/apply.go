@@ -143,3 +143,12 @@ func read[T any](object *unstructured.Unstructured) (*T, error) {
 	decoded := new(T)
 	return decoded, json.Unmarshal(raw, decoded)
 }
+
+// readBoth reads an object before and after.
+func readBoth[T any](stored, applied *unstructured.Unstructured) (was, will *T, err error) {
+	if was, err = read[T](stored); err != nil {
+		return nil, nil, err
+	}
+	will, err = read[T](applied)
+	return was, will, err
+}

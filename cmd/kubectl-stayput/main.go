@@ -55,20 +55,20 @@ func main() {
 }
 
 // run does what the arguments ask for.
-func run(ctx context.Context, arguments []string, io streams) error {
+func run(ctx context.Context, arguments []string, std streams) error {
 	if len(arguments) == 0 {
 		arguments = []string{"help"}
 	}
 	switch command := arguments[0]; command {
 	case "version":
-		_, err := fmt.Fprintln(io.Out, "kubectl-"+version.Get().String())
+		_, err := fmt.Fprintln(std.Out, "kubectl-"+version.Get().String())
 		return err
 	case "status":
-		return asked(runStatus(ctx, arguments[1:], io))
+		return asked(runStatus(ctx, arguments[1:], std))
 	case "plan":
-		return asked(runPlan(ctx, arguments[1:], io))
+		return asked(runPlan(ctx, arguments[1:], std))
 	case "help", "-h", "--help":
-		_, err := fmt.Fprint(io.Out, usage)
+		_, err := fmt.Fprint(std.Out, usage)
 		return err
 	default:
 		return fmt.Errorf("unknown command %q; it is plan, status or version", command)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -29,8 +30,8 @@ type planFlags struct {
 }
 
 // runPlan says what kubectl apply would do.
-func runPlan(ctx context.Context, arguments []string, io streams) error {
-	flags, asked := flagsOf("plan", io.ErrOut), planFlags{}
+func runPlan(ctx context.Context, arguments []string, std streams) error {
+	flags, asked := flagsOf("plan", std.ErrOut), planFlags{}
 	asked.register(flags)
 	cluster := connect(flags)
 	if err := flags.Parse(arguments); err != nil {
@@ -39,23 +40,19 @@ func runPlan(ctx context.Context, arguments []string, io streams) error {
 	if err := asked.check(flags.Args()); err != nil {
 		return err
 	}
-	namespace, enforced, err := cluster.ToRawKubeConfigLoader().Namespace()
+	wanted, err := asked.objects(cluster)
 	if err != nil {
 		return err
 	}
-	wanted, err := objectsOf(asked.files, namespace, enforced)
+	p, err := newPlanner(cluster, asked.apply, std.ErrOut)
 	if err != nil {
-		return err
-	}
-	p := &planner{applier: asked.apply, warnings: &warnings{others: rest.NewWarningWriter(io.ErrOut, rest.WarningWriterOptions{Deduplicate: true})}}
-	if err := p.connect(cluster); err != nil {
 		return err
 	}
 	var rows []row
 	for _, object := range wanted {
 		rows = append(rows, p.plan(ctx, object))
 	}
-	return printRows(rows, asked.output, io)
+	return printRows(rows, asked.output, std)
 }
 
 func (f *planFlags) register(flags *pflag.FlagSet) {
@@ -78,9 +75,13 @@ func (f *planFlags) check(rest []string) error {
 	return f.files.RequireFilenameOrKustomize()
 }
 
-// objectsOf reads the manifests, without a cluster. Where the user says a namespace, they must not say another.
-func objectsOf(files resource.FilenameOptions, namespace string, enforced bool) ([]*unstructured.Unstructured, error) {
-	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &files).Flatten().Do().Infos()
+// objects reads the manifests, without a cluster.
+func (f *planFlags) objects(cluster *connection) ([]*unstructured.Unstructured, error) {
+	namespace, enforced, err := cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &f.files).Flatten().Do().Infos()
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +91,24 @@ func objectsOf(files resource.FilenameOptions, namespace string, enforced bool) 
 		if !ok {
 			return nil, fmt.Errorf("%s: %T is no object", info.Source, info.Object)
 		}
-		if isWorkload(object) && object.GetNamespace() == "" {
-			object.SetNamespace(namespace)
-		}
-		if isWorkload(object) && enforced && object.GetNamespace() != namespace {
-			return nil, fmt.Errorf("%s %s is of namespace %s, and --namespace says %s", object.GetKind(), object.GetName(), object.GetNamespace(), namespace)
+		if err := place(object, namespace, enforced); err != nil {
+			return nil, err
 		}
 		objects = append(objects, object)
 	}
 	return objects, nil
+}
+
+// place gives a workload its namespace. Where the user says one, the manifest must not say another.
+func place(object *unstructured.Unstructured, namespace string, enforced bool) error {
+	switch said := object.GetNamespace(); {
+	case !isWorkload(object):
+	case said == "":
+		object.SetNamespace(namespace)
+	case enforced && said != namespace:
+		return fmt.Errorf("%s %s is of namespace %s, and --namespace says %s", object.GetKind(), object.GetName(), said, namespace)
+	}
+	return nil
 }
 
 func isWorkload(object *unstructured.Unstructured) bool {
@@ -113,18 +123,19 @@ type planner struct {
 	reader   func(answered bool) observe.Reader
 }
 
-func (p *planner) connect(cluster *connection) error {
-	found, err := cluster.client(p.warnings)
-	if err != nil {
-		return err
+func newPlanner(cluster *connection, apply applier, messages io.Writer) (*planner, error) {
+	p := &planner{applier: apply, warnings: &warnings{others: rest.NewWarningWriter(messages, rest.WarningWriterOptions{Deduplicate: true})}}
+	var err error
+	if p.Client, err = cluster.client(p.warnings); err != nil {
+		return nil, err
 	}
 	served, err := cluster.ToDiscoveryClient()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.Client, p.schemas = found, openapi3.NewRoot(served.OpenAPIV3())
-	p.reader = func(answered bool) observe.Reader { return cluster.reader(found, answered) }
-	return nil
+	p.schemas = openapi3.NewRoot(served.OpenAPIV3())
+	p.reader = func(answered bool) observe.Reader { return cluster.reader(p.Client, answered) }
+	return p, nil
 }
 
 // plan of one object.
@@ -171,11 +182,7 @@ func refusalOf(err error) inplace.Reasons {
 
 // sameTemplate tells whether no pod is concerned. What does not decode is for the forecast to say.
 func sameTemplate(stored, applied *unstructured.Unstructured) bool {
-	was, err := read[apps.Deployment](stored) // of a DaemonSet the template is at the same place
-	if err != nil {
-		return false
-	}
-	will, err := read[apps.Deployment](applied)
+	was, will, err := readBoth[apps.Deployment](stored, applied) // of a DaemonSet the template is at the same place
 	return err == nil && apps.SameTemplate(was.Spec.Template, will.Spec.Template)
 }
 
@@ -190,11 +197,7 @@ var forecasts = map[string]func(ctx context.Context, reader observe.Reader, stor
 }
 
 func forecastDeployment(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Forecast, error) {
-	was, err := read[apps.Deployment](stored)
-	if err != nil {
-		return steps.Forecast{}, err
-	}
-	will, err := read[apps.Deployment](applied)
+	was, will, err := readBoth[apps.Deployment](stored, applied)
 	if err != nil {
 		return steps.Forecast{}, err
 	}
@@ -203,18 +206,12 @@ func forecastDeployment(ctx context.Context, reader observe.Reader, stored, appl
 		return steps.Forecast{}, err
 	}
 	claims := readiness.ClaimsOf(will.Spec.Template.Decoded().Spec)
-	if rollout.Rehearsal.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims); err != nil {
-		return steps.Forecast{}, err
-	}
-	return rollout.Forecast(was.Spec.Template), nil
+	rollout.Rehearsal.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims)
+	return rollout.Forecast(was.Spec.Template), err
 }
 
 func forecastDaemonSet(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Forecast, error) {
-	was, err := read[apps.DaemonSet](stored)
-	if err != nil {
-		return steps.Forecast{}, err
-	}
-	will, err := read[apps.DaemonSet](applied)
+	was, will, err := readBoth[apps.DaemonSet](stored, applied)
 	if err != nil {
 		return steps.Forecast{}, err
 	}

@@ -122,16 +122,16 @@ func (r row) refused(reasons inplace.Reasons) row {
 }
 
 // printRows returns the exit code as an error.
-func printRows(rows []row, output string, io streams) error {
+func printRows(rows []row, output string, std streams) error {
 	write := printTable
 	if output == "json" {
 		write = printJSON
 	}
-	if err := write(rows, io.Out); err != nil {
+	if err := write(rows, std.Out); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(rows, unanswered) {
-		fmt.Fprintln(io.ErrOut, "Stayput itself has not answered, so this is kubectl-stayput's own judgement: is Stayput installed, and does something on the way drop warnings?")
+		fmt.Fprintln(std.ErrOut, "Stayput itself has not answered, so this is kubectl-stayput's own judgement: is Stayput installed, and does something on the way drop warnings?")
 	}
 	return exitOf(rows)
 }

@@ -25,36 +25,27 @@ import (
 )
 
 // runStatus tells of one workload, or of all.
-func runStatus(ctx context.Context, arguments []string, io streams) error {
-	flags := flagsOf("status", io.ErrOut)
+func runStatus(ctx context.Context, arguments []string, std streams) error {
+	flags := flagsOf("status", std.ErrOut)
 	cluster, watch := connect(flags), flags.BoolP("watch", "w", false, "go on until the update is over")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
 	if flags.NArg() == 0 {
-		return runOverview(ctx, cluster, io)
+		return runOverview(ctx, cluster, std)
 	}
-	kind, name, err := workloadIn(flags.Args())
+	s, err := statusOf(cluster, flags.Args())
 	if err != nil {
 		return err
 	}
-	namespace, _, err := cluster.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return err
-	}
-	found, err := cluster.client(rest.NoWarnings{})
-	if err != nil {
-		return err
-	}
-	s := status{Reader: found, kind: kind, key: types.NamespacedName{Namespace: namespace, Name: name}, source: kind.Source(cluster.reader(found, false))}
 	if *watch {
-		return s.watch(ctx, io.Out)
+		return s.watch(ctx, std.Out)
 	}
-	_, err = s.print(ctx, io.Out)
+	_, err = s.print(ctx, std.Out)
 	return err
 }
 
-func runOverview(ctx context.Context, cluster *connection, io streams) error {
+func runOverview(ctx context.Context, cluster *connection, std streams) error {
 	config, err := cluster.config(rest.NoWarnings{})
 	if err != nil {
 		return err
@@ -67,7 +58,7 @@ func runOverview(ctx context.Context, cluster *connection, io streams) error {
 	if err != nil {
 		return err
 	}
-	return overview{Interface: clients, metadata: objects, own: cluster.own, only: *cluster.Namespace, now: time.Now()}.print(ctx, io.Out)
+	return overview{Interface: clients, metadata: objects, own: cluster.own, only: *cluster.Namespace, now: time.Now()}.print(ctx, std.Out)
 }
 
 // shortNames are those of kubectl, by kind.
@@ -92,6 +83,20 @@ type status struct {
 	kind   kinds.Kind
 	key    types.NamespacedName
 	source kinds.Source
+}
+
+func statusOf(cluster *connection, arguments []string) (status, error) {
+	kind, name, err := workloadIn(arguments)
+	if err != nil {
+		return status{}, err
+	}
+	namespace, _, err := cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return status{}, err
+	}
+	found, err := cluster.client(rest.NoWarnings{})
+	key, source := types.NamespacedName{Namespace: namespace, Name: name}, kind.Source(cluster.reader(found, false))
+	return status{Reader: found, kind: kind, key: key, source: source}, err
 }
 
 // watch prints what has changed until the update is over.
