@@ -44,14 +44,22 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:], streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	stop()
+	if code := codeOf(err, os.Stderr); code != 0 {
+		os.Exit(code)
+	}
+}
+
+// codeOf is the exit code for an error, which it prints unless that says all.
+func codeOf(err error, messages io.Writer) int {
 	var code exit
 	switch {
+	case err == nil:
+		return 0
 	case errors.As(err, &code):
-		os.Exit(int(code))
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "kubectl stayput:", err)
-		os.Exit(1)
+		return int(code)
 	}
+	fmt.Fprintln(messages, "kubectl stayput:", err)
+	return int(exitFailed)
 }
 
 // run does what the arguments ask for.

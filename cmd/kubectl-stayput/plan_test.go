@@ -62,16 +62,6 @@ const (
 	withEnv    = `{"name":"app","image":"app:1","env":[{"name":"A","value":"b"}]}`
 )
 
-func codeOf(err error) int {
-	if err == nil {
-		return 0
-	}
-	if code, is := err.(exit); is {
-		return int(code)
-	}
-	return 1
-}
-
 func stored(mode string) map[string]runtime.Object {
 	return map[string]runtime.Object{shopPath: shop(mode), webPath: web(), agentPath: agent()}
 }

@@ -169,8 +169,8 @@ func (s *server) run(arguments ...string) (said, int) {
 	s.Helper()
 	var out, errs bytes.Buffer
 	arguments = append(arguments, "--server", s.url, "--kubeconfig", os.DevNull, "--cache-dir", s.TempDir())
-	err := run(s.Context(), arguments, streams{In: os.Stdin, Out: &out, ErrOut: &errs})
-	return said{out.String(), errs.String() + fmt.Sprint(err)}, codeOf(err)
+	code := codeOf(run(s.Context(), arguments, streams{In: os.Stdin, Out: &out, ErrOut: &errs}), &errs)
+	return said{out.String(), errs.String()}, code
 }
 
 // file is a file with the manifests.

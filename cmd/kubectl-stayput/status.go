@@ -144,7 +144,7 @@ func (s status) print(ctx context.Context, out io.Writer) (done bool, err error)
 	if err := printStandings(out, rollout.Standings()); err != nil {
 		return false, err
 	}
-	printEvents(out, events, rollout.Scene().Now)
+	printEvents(out, events)
 	return done, nil
 }
 
@@ -211,7 +211,7 @@ func printStandings(out io.Writer, standings []member.Standing) error {
 // mostEvents is how many of the last ones are shown.
 const mostEvents = 5
 
-func printEvents(out io.Writer, events []corev1.Event, now time.Time) {
+func printEvents(out io.Writer, events []corev1.Event) {
 	if len(events) > 0 {
 		fmt.Fprintln(out, "\nEvents (UTC):")
 	}
