@@ -88,7 +88,7 @@ func (r row) judged(forecast steps.Forecast, answer string) row {
 		return r.recreated(forecast.Reasons)
 	}
 	r = r.with(inPlace, strings.TrimPrefix(cmp.Or(answer, forecast.String()), edit.InPlacePrefix))
-	for container := range forecast.Change.Restarting() {
+	for container := range forecast.Change.Containers.Restarting() {
 		r.Containers = append(r.Containers, container.Container)
 	}
 	if len(r.Containers) > 0 {

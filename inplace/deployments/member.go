@@ -8,6 +8,14 @@ import (
 )
 
 func (v *View) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Member {
-	from := member.Origin{Own: v.containersOf(owner.Rs), Change: v.changeFrom(owner.Rs), OfTarget: owner == v.Target}
-	return &replicas.Member{State: member.StateOf(&v.Draft, pod, from, v.rehearsed, v.Ahead, v.Deployment.Spec.MinReadySeconds, v.Now), Owner: owner}
+	return &replicas.Member{State: member.StateOf(&v.Draft, pod, v.origin(owner), v.rehearsed, v.Ahead, v.Deployment.Spec.MinReadySeconds, v.Now), Owner: owner}
+}
+
+func (v *View) origin(owner *replicas.Set) member.Origin {
+	from, known := v.origins[owner]
+	if !known {
+		from = member.Origin{Own: owner.Rs.Spec.Template.Decoded().Spec.Containers, Change: v.changeFrom(owner.Rs), OfTarget: owner == v.Target}
+		v.origins[owner] = from
+	}
+	return from
 }

@@ -5,11 +5,16 @@ import (
 )
 
 // Differing is what makes the pod's containers like those of the template that have the same names.
-func Differing(pod *corev1.Pod, template []corev1.Container) []ContainerChange {
-	var changes []ContainerChange
-	for _, want := range template {
-		for _, have := range pod.Spec.Containers {
-			if change := becoming(have, want); have.Name == want.Name && change.Left() {
+func Differing(pod *corev1.Pod, template []corev1.Container) ContainerChanges {
+	var changes ContainerChanges
+	for i := range template {
+		want := &template[i]
+		for j := range pod.Spec.Containers {
+			have := &pod.Spec.Containers[j]
+			if have.Name != want.Name {
+				continue
+			}
+			if change := becoming(have, want); change.Left() {
 				changes = append(changes, change)
 			}
 		}
@@ -18,7 +23,7 @@ func Differing(pod *corev1.Pod, template []corev1.Container) []ContainerChange {
 }
 
 // becoming is what changes of a container that becomes like another.
-func becoming(have, want corev1.Container) ContainerChange {
+func becoming(have, want *corev1.Container) ContainerChange {
 	change := ContainerChange{Container: have.Name}
 	if have.Image != want.Image {
 		change.Image = ImageChange{From: have.Image, To: want.Image}

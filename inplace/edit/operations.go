@@ -22,7 +22,7 @@ func (c Change) PodOperations(pod *corev1.Pod) []jsonpatch.Operation {
 // imageOperations finds the containers by name: the pod may have more than its template, and in another order.
 func (c Change) imageOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
-	for change := range c.NewImages() {
+	for change := range c.Containers.NewImages() {
 		for i, container := range pod.Spec.Containers {
 			if container.Name == change.Container && container.Image != change.Image.To {
 				path := patches.Pointer("spec", "containers", strconv.Itoa(i), "image")

@@ -40,7 +40,7 @@ func (s *State) stands(replaces, before string) (Progress, string) {
 	switch {
 	case s.Goes:
 		return Updating, "its end, as it was borrowed"
-	case s.OfTarget && !s.Needs.Left() && s.Available:
+	case s.OfTarget && !s.Needs().Left() && s.Available:
 		return Settled, ""
 	case s.OfTarget, s.IsHalfway():
 		return Updating, s.follows()

@@ -168,7 +168,7 @@ func (p *PrePull) missing(s *member.State) []string {
 		return nil // it serves nobody, and pulls when it is scheduled
 	}
 	var missing []string
-	for change := range s.Needs.NewImages() {
+	for change := range s.Containers.NewImages() {
 		image := change.Image.To
 		if pullPolicy(s.Pod, change) == corev1.PullAlways || !p.present(s.Pod.Spec.NodeName, image) {
 			missing = append(missing, image)
@@ -212,7 +212,8 @@ func (p *PrePull) present(node, image string) bool {
 // running are the images that certainly run in the pod: told by both its spec and its status.
 func running(pod *corev1.Pod) []string {
 	var images []string
-	for _, c := range pod.Spec.Containers {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
 		status := readiness.ContainerStatus(pod, c.Name)
 		if status.State.Running != nil && status.Ready && edit.SameImage(status.Image, c.Image) {
 			images = append(images, c.Image)
@@ -403,7 +404,7 @@ func (p *PrePull) works(name string) (pullerState, bool) {
 func (p *PrePull) puller(of *corev1.Pod) *corev1.Pod {
 	var images []VolumeImage
 	for _, s := range p.Next {
-		for change := range s.Needs.NewImages() {
+		for change := range s.Containers.NewImages() {
 			image := VolumeImage{Reference: change.Image.To, Policy: pullPolicy(s.Pod, change)}
 			if s.Pod.Spec.NodeName == of.Spec.NodeName && !slices.Contains(images, image) {
 				images = append(images, image)
