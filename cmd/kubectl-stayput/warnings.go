@@ -26,7 +26,7 @@ func (w *warnings) HandleWarningHeader(code int, agent string, text string) {
 }
 
 func isInPlace(answer string) bool  { return strings.HasPrefix(answer, edit.InPlacePrefix) }
-func isRecreate(answer string) bool { return strings.HasPrefix(answer, steps.Recreates) }
+func isRecreate(answer string) bool { return strings.HasPrefix(answer, edit.RecreatePrefix) }
 
 // answer is Stayput's, empty if it has not answered. Of several the last one has seen what other webhooks have made of the template.
 func (w *warnings) answer() string {
@@ -42,7 +42,7 @@ func settle(forecast steps.Forecast, answer string) steps.Forecast {
 	case isInPlace(answer):
 		forecast.Reasons = nil
 	case isRecreate(answer) && forecast.InPlace():
-		forecast.Reasons = inplace.Reasons{{Message: strings.TrimPrefix(answer, steps.Recreates)}}
+		forecast.Reasons = inplace.Reasons{{Message: strings.TrimPrefix(answer, edit.RecreatePrefix)}}
 	}
 	return forecast
 }

@@ -76,14 +76,17 @@ func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[Conta
 	}
 }
 
-// InPlacePrefix begins the verdict on a change that is made in place.
-const InPlacePrefix = "in place: "
+// How verdicts begin.
+const (
+	InPlacePrefix  = "in place: "
+	RecreatePrefix = "recreate: "
+)
 
 // String is the verdict on one line, for the decision annotation, warnings and events.
 func (c Change) String() string {
 	switch {
 	case !c.InPlace():
-		return "recreate: " + c.Reasons.String()
+		return RecreatePrefix + c.Reasons.String()
 	case c.None():
 		return "no change"
 	case !c.Restarts():

@@ -36,13 +36,10 @@ func (j Judgement) InPlace() bool { return len(j.Reasons) == 0 }
 // String is the judgement on one line, for the decision annotation and warnings.
 func (j Judgement) String() string {
 	if !j.InPlace() {
-		return Recreates + j.Reasons.String()
+		return edit.RecreatePrefix + j.Reasons.String()
 	}
 	return j.Change.String()
 }
-
-// Recreates begins the line of a judgement that is not InPlace.
-const Recreates = "recreate: "
 
 // WarningPrefix begins the line where it is an admission warning.
 const WarningPrefix = "stayput: "
