@@ -132,6 +132,7 @@ func TestTogether(t *testing.T) {
 		"stuck":     stuck,
 		"rules":     rules,
 		"tolerate":  tolerate,
+		"plugin":    plugin,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

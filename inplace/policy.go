@@ -66,5 +66,9 @@ func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 
 // Reason says that the mode does not manage a workload.
 func (m Mode) Reason() *Reason {
-	return &Reason{Code: CodeMode, Message: fmt.Sprintf("not updated in place: label %s is %q", LabelUpdate, m)}
+	message := fmt.Sprintf("label %s is %q", LabelUpdate, m)
+	if m == ModeNone {
+		message = "the namespace has no label " + LabelUpdate + ", or none that counts"
+	}
+	return &Reason{Code: CodeMode, Message: "not updated in place: " + message}
 }

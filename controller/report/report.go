@@ -55,6 +55,9 @@ const (
 	failedStalled = "Stalled" // it had stalled, whatever ended it then
 )
 
+// RecorderName is the reportingController of Stayput's events.
+const RecorderName = "stayput"
+
 // longestNote is what events.k8s.io takes (pkg/apis/core/validation/events.go).
 const longestNote = 1024
 

@@ -68,10 +68,14 @@ func (c Change) OfContainers() Change { return Change{Containers: c.Containers} 
 func (c ContainerChanges) Restarts() bool { return slices.ContainsFunc(c, ContainerChange.Restarts) }
 
 // Restarting are the containers that restart when the change is made in place.
-func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] { return c.those(ContainerChange.Restarts) }
+func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.Restarts)
+}
 
 // NewImages are the containers that get another image.
-func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] { return c.those(ContainerChange.NewImage) }
+func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.NewImage)
+}
 
 func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[ContainerChange] {
 	return func(yield func(ContainerChange) bool) {
@@ -83,17 +87,23 @@ func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[Conta
 	}
 }
 
+// How verdicts begin.
+const (
+	InPlacePrefix  = "in place: "
+	RecreatePrefix = "recreate: "
+)
+
 // String is the verdict on one line, for the decision annotation, warnings and events.
 func (c Change) String() string {
 	switch {
 	case !c.InPlace():
-		return "recreate: " + c.Reasons.String()
+		return RecreatePrefix + c.Reasons.String()
 	case c.None():
 		return "no change"
 	case !c.Restarts():
-		return "in place: no restart"
+		return InPlacePrefix + "no restart"
 	default:
-		return "in place: restarts " + inplace.FirstOf(c.restarting(), ", ")
+		return InPlacePrefix + "restarts " + inplace.FirstOf(c.restarting(), ", ")
 	}
 }
 
