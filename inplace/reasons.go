@@ -19,13 +19,13 @@ type Reason struct {
 // The codes of the reasons edit.Compare gives.
 const (
 	CodeTemplateField   = "TemplateField"   // a field running pods cannot change
-	CodeContainers      = "Containers"      // containers added, removed or reordered
-	CodeInitContainer   = "InitContainer"   // the image of an init container or sidecar
+	CodeContainers      = "Containers"      // containers or init containers added, removed or reordered
+	CodeInitContainer   = "InitContainer"   // the image of an init container that is no sidecar
 	CodeImage           = "Image"           // an image that is empty
 	CodeAnnotation      = "Annotation"      // an annotation that is not on the allow-list
 	CodeDownwardAPI     = "DownwardAPI"     // a changed label or annotation that the pod itself reads
 	CodeSchedulingLabel = "SchedulingLabel" // a changed label by which the pod was placed
-	CodeStartupProbe    = "StartupProbe"    // the kubelet would report the container ready too early
+	CodeStartupProbe    = "StartupProbe"    // the kubelet would report the container ready too early, or not restart the sidecar
 	CodeRestartPolicy   = "RestartPolicy"   // the container might not come back
 )
 

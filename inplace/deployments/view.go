@@ -111,11 +111,11 @@ func (v *View) sourcesInUse() bool {
 	return slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return s != v.Target && s.InUse() })
 }
 
-// containersOf the ReplicaSet's template.
+// containersOf the ReplicaSet's template, as far as they live.
 func (v *View) containersOf(rs *apps.ReplicaSet) []corev1.Container {
 	containers, known := v.containers[rs]
 	if !known {
-		containers = rs.Spec.Template.Decoded().Spec.Containers
+		containers = edit.Living(rs.Spec.Template.Decoded().Spec)
 		v.containers[rs] = containers
 	}
 	return containers

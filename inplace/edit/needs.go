@@ -4,14 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Differing is what makes the pod's containers like those of the template that have the same names.
+// Differing is what makes the pod's containers like those of the template that have the same names, as far as they live.
 func Differing(pod *corev1.Pod, template []corev1.Container) []ContainerChange {
 	var changes []ContainerChange
 	for _, want := range template {
-		for _, have := range pod.Spec.Containers {
-			if change := becoming(have, want); have.Name == want.Name && change.Left() {
-				changes = append(changes, change)
-			}
+		have := Named(pod.Spec, want.Name)
+		if have == nil {
+			continue
+		}
+		if change := becoming(*have, want); change.Left() {
+			changes = append(changes, change)
 		}
 	}
 	return changes

@@ -8,7 +8,7 @@ import (
 
 // Origin is the revision that a pod's identity tells of.
 type Origin struct {
-	// Own are the containers of its template, change that from its template to the target's.
+	// Own are the containers of its template that live, change that from its template to the target's.
 	Own    []corev1.Container
 	Change edit.Change
 	// OfTarget: it is the target itself.

@@ -180,16 +180,31 @@ func (f *fleet) patch(object any, operations []jsonpatch.Operation) {
 	}
 }
 
+// saidOf is what is said of the container, in whichever list.
+func saidOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range list {
+			if list[i].Name == container {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
 // kubelet restarts what has another image; one with "bad" in its name cannot be pulled.
 func (f *fleet) kubelet(pod *corev1.Pod) {
-	status := &pod.Status.ContainerStatuses[0]
-	want := pod.Spec.Containers[0].Image
 	pod.Status.ObservedGeneration = pod.Generation
-	running := !strings.Contains(want, "bad")
-	if status.Image != want {
-		*status = corev1.ContainerStatus{Name: "app", Image: want}
-		if running {
-			status.ImageID, status.ContainerID, status.State = "sha256:"+want, fmt.Sprint(pod.Name, "/", want, f.Now.Unix()), runningSince(f.Now)
+	running := true
+	for _, want := range kept(pod.Spec) {
+		status, bad := saidOf(pod, want.Name), strings.Contains(want.Image, "bad")
+		running = running && !bad
+		if status.Image == want.Image {
+			continue
+		}
+		*status = corev1.ContainerStatus{Name: want.Name, Image: want.Image}
+		if !bad {
+			status.ImageID, status.ContainerID, status.State = "sha256:"+want.Image, fmt.Sprint(pod.Name, "/", want.Image, f.Now.Unix()), runningSince(f.Now)
 		}
 	}
 	is := func(yes bool) corev1.ConditionStatus {
