@@ -246,6 +246,34 @@ func maxUnavailable(value string) func(*fleet) {
 	}
 }
 
+func TestDaemonStepsOfASidecar(t *testing.T) {
+	for name, gated := range map[string]bool{"gated": true, "without gates": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 1)
+			f.edit(app{image: "v1", mesh: "m1"})
+			r := fixture(1, app{})
+			f.Pods[0].Spec = podOf(r, "made", replicaSetOf(r, "x", app{image: "v1", mesh: "m1"}, 1)).Spec
+			f.Pods[0].Spec.NodeName, f.Pods[0].Status.InitContainerStatuses = "n1", r.Pods[0].Status.InitContainerStatuses
+			f.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
+			if !gated {
+				ungated(f.Pods[0])
+			}
+			f.edit(app{image: "v1", mesh: "m2"})
+			f.rest()
+			if gated {
+				f.expect("mark 3 true false", "close p1", "p1 is 3 app=v1,mesh=m2", "open p1", "mark 3 false false")
+			} else {
+				f.expect("mark 3 true false", "p1 is updating-in-place app=v1,mesh=m2", "p1 is 3 app=v1,mesh=m2", "mark 3 false false")
+			}
+			f.edit(app{image: "v2", mesh: "m1"})
+			f.rest()
+			if got := images(f.Pods[0]); got != "app=v2,mesh=m1" || !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
+				t.Errorf("p1 has %s, and is ready: %t", got, conditions.IsTrue(f.Pods[0], corev1.PodReady))
+			}
+		})
+	}
+}
+
 func TestDaemonStepsOfAnImage(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2"})

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/steps"
@@ -157,6 +158,9 @@ func TestRehearsalDecides(t *testing.T) {
 		"one that starts before the others": {func(_ *deployments.Rollout, made, _ *corev1.Pod) {
 			made.Spec.InitContainers = []corev1.Container{sidecar("m1")}
 		}, inplace.CodeInjected},
+		"one that starts before the others has another image": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			made.Spec.InitContainers, old.Spec.InitContainers = []corev1.Container{sidecar("m2")}, []corev1.Container{sidecar("m1")}
+		}, inplace.CodeInjected},
 		"a variable is new": {func(_ *deployments.Rollout, made, _ *corev1.Pod) {
 			made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PROXY"}}
 		}, inplace.CodeInjected},
@@ -240,6 +244,19 @@ func TestRewrittenImageGoesBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRewrittenSidecar: a template's own gets what admission makes of its image.
+func TestRewrittenSidecar(t *testing.T) {
+	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	s.mirror = true
+	before := sorted(s.pods.objects)
+	s.edit("sets the sidecar's image", app{image: "v1", mesh: "m2"})
+	s.rest()
+	if got := images(s.pods.objects[before[0].Name]); got != "app=mirror/v1,mesh=mirror/m2" {
+		t.Errorf("the pod has %s", got)
+	}
+	s.intact(before)
 }
 
 func TestDaemonGetsRewrittenImage(t *testing.T) {

@@ -417,7 +417,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
-	w.meshed = seed%5 < 2
+	w.meshed = seed%5 > 2
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
