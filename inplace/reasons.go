@@ -96,6 +96,7 @@ const (
 	CodeNotAdmitted    = "NotAdmitted"    // a policy refuses new pods
 	CodeRefused        = "Refused"        // a policy refused a patch
 	CodeInjected       = "Injected"       // admission gives new pods what running ones have not, or the other way round
+	CodeOldKubelet     = "OldKubelet"     // the kubelet of a pod would not restart its sidecar
 	CodeFailing        = "Failing"        // writes have failed for too long
 	CodeUntended       = "Untended"       // the leader has not looked after it lately
 	CodeUninstalled    = "Uninstalled"    // Stayput is leaving

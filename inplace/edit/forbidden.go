@@ -128,8 +128,8 @@ func startupMessage(container *corev1.Container, at place) string {
 	case container.StartupProbe == nil:
 		return ""
 	case at.list == initContainersList:
-		// computeInitContainerActions in pkg/kubelet/kuberuntime/kuberuntime_container.go compares the image only after the probe has succeeded. Kubelets
-		// of 1.35 that have restarted never hear of it again (kubernetes#137146); no kubelet does while it fails.
+		// computeInitContainerActions in pkg/kubelet/kuberuntime/kuberuntime_container.go compares the image only once the probe has succeeded: not while it
+		// fails, and the first kubelets of 1.35, once they had restarted, never again (kubernetes#137146).
 		return fmt.Sprintf("sidecar %s has a startup probe, for which its kubelet may not restart it", container.Name)
 	case container.ReadinessProbe == nil:
 		// kubernetes#141155: kubelets 1.35 and 1.36 report it ready before its startup probe has succeeded.

@@ -79,6 +79,7 @@ func (f *fleet) record(template apps.Template) {
 
 func (f *fleet) addNode(name string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node.Status.NodeInfo.KubeletVersion = "v1.36.3"
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	f.Nodes = append(f.Nodes, node)
 	return node

@@ -190,6 +190,44 @@ func TestRehearsalDecides(t *testing.T) {
 	}
 }
 
+// TestKubeletsThatDoNotRestartSidecars: their pods would wait for ever.
+func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
+	mesh1, mesh2, app2 := app{image: "v1", mesh: "m1"}, app{image: "v1", mesh: "m2"}, app{image: "v2", mesh: "m1"}
+	for name, test := range map[string]struct {
+		kubelet string
+		to      app
+		code    string
+	}{
+		"too old":                      {"v1.31.14", mesh2, inplace.CodeOldKubelet},
+		"the first that does":          {"v1.32.0", mesh2, ""},
+		"nobody knows":                 {"fake", mesh2, inplace.CodeOldKubelet},
+		"too old, and no sidecar does": {"v1.31.14", app2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, test.to)
+			node := mountingNode("n1")
+			node.Status.NodeInfo.KubeletVersion = test.kubelet
+			r.Nodes = []*corev1.Node{node}
+			source := replicaSetOf(r, "a", mesh1, 1)
+			replicaSetOf(r, "b", test.to, 0)
+			podOf(r, "p", source, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
+			if got := strings.Join(r.Plan().Verdict.Reasons.Codes(), " "); got != test.code {
+				t.Errorf("a Deployment's is native for %q, want %q", got, test.code)
+			}
+
+			f := newFleet(t, 1)
+			f.edit(mesh1)
+			f.Pods[0].Spec.InitContainers, f.Pods[0].Status.InitContainerStatuses = r.Pods[0].Spec.InitContainers, r.Pods[0].Status.InitContainerStatuses
+			f.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
+			f.Nodes[0].Status.NodeInfo.KubeletVersion = test.kubelet
+			f.edit(test.to)
+			if got := strings.Join(f.Plan().Verdict.Reasons.Codes(), " "); got != test.code {
+				t.Errorf("a DaemonSet's is native for %q, want %q", got, test.code)
+			}
+		})
+	}
+}
+
 func setImages(pod *corev1.Pod, image string) { pod.Spec.Containers[0].Image = image }
 
 // TestRewrittenImages: pods get the images of new ones, and all else is as ever.
