@@ -251,8 +251,12 @@ func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 		"as many as annotations can hold": {2, 100, false},
 	} {
 		pod, mark := &corev1.Pod{}, readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{}}
-		for range test.containers {
-			pod.Spec.InitContainers, pod.Spec.Containers = pod.Spec.Containers, append(pod.Spec.InitContainers, corev1.Container{})
+		for i := range test.containers {
+			if i%2 == 0 {
+				pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{})
+				continue
+			}
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{})
 		}
 		for i := range test.marked {
 			mark.Containers[long[:60]+fmt.Sprint(i)] = readiness.MovedContainer{Image: long, ImageID: long, ContainerID: long, At: metav1.NewTime(start), Unsure: true}
