@@ -187,7 +187,7 @@ func trimStatus(pod *corev1.Pod) {
 func statusesOfSidecars(pod *corev1.Pod) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus
 	for _, status := range pod.Status.InitContainerStatuses {
-		if edit.SidecarNamed(pod.Spec, status.Name) {
+		if edit.SidecarNamed(&pod.Spec, status.Name) {
 			kept = append(kept, trimContainerStatus(status))
 		}
 	}

@@ -255,11 +255,11 @@ func (n news) moves() {
 // imageChanges lists the containers whose image differs: "app: web:1 -> web:2".
 func imageChanges(before, after *corev1.Pod) string {
 	from := map[string]string{}
-	for _, container := range edit.Living(before.Spec) {
+	for container := range edit.EachLiving(&before.Spec) {
 		from[container.Name] = container.Image
 	}
 	var changes []string
-	for _, container := range edit.Living(after.Spec) {
+	for container := range edit.EachLiving(&after.Spec) {
 		if old := from[container.Name]; old != container.Image {
 			changes = append(changes, fmt.Sprintf("%s: %s -> %s", container.Name, old, container.Image))
 		}

@@ -31,7 +31,7 @@ func (v *daemonView) rehearse() member.Turns {
 	}
 	v.Phase(steps.PhaseWaiting, rehearsal.Asking)
 	for m := range v.pending() {
-		if m.Needs.InPlace() {
+		if m.Needs().InPlace() {
 			template := podTemplate(v.DaemonSet, v.target, m.Pod.Spec.NodeName)
 			v.Result.Rehearse = &steps.Rehearse{Target: v.target.UID, Pod: rehearsal.NewPod(template, v.DaemonSet, "DaemonSet")}
 			break
@@ -58,8 +58,8 @@ func podTemplate(d *apps.DaemonSet, target *apps.ControllerRevision, node string
 func (v *daemonView) notAsRehearsed() *inplace.Reason {
 	reason := v.rehearsed.Against()
 	for m := range v.pending() {
-		if reason == nil && m.Needs.InPlace() {
-			reason = cmp.Or(v.rehearsed.AgainstPod(m.Pod, m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Needs))
+		if reason == nil && m.Needs().InPlace() {
+			reason = cmp.Or(v.rehearsed.AgainstPod(m.Pod, m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
 		}
 	}
 	return reason

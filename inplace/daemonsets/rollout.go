@@ -134,7 +134,7 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 		return false, *reason
 	case !near.updated(m) && !r.holdLasts(near.target):
 		return false, inplace.Reason{Code: inplace.CodeUntended, Message: "nobody has tended the update lately"}
-	case m.Needs.InPlace():
+	case m.Needs().InPlace():
 		return true, inplace.Reason{Message: "the pod is updated in place"}
 	}
 	// Only here do pods elsewhere matter. There may be thousands, and as many deletions to judge.
@@ -144,7 +144,7 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	case v.gateMoved(m):
 		return true, inplace.Reason{Message: "the gate of another pod of the DaemonSet has just moved"}
 	}
-	return false, m.Needs.Reasons[0]
+	return false, m.Needs().Reasons[0]
 }
 
 func (r DaemonRollout) holdLasts(target *apps.ControllerRevision) bool {

@@ -58,7 +58,7 @@ type marks struct{ underWay, released, woken string }
 
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{
-		DaemonRollout: r, target: r.Target(), wanted: edit.Living(r.DaemonSet.Spec.Template.Decoded().Spec),
+		DaemonRollout: r, target: r.Target(), wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
 		places: placesOf(r.DaemonSet), nodesByName: nodes.ByName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
 	}
@@ -94,9 +94,9 @@ func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 func (v *daemonView) origin(pod *corev1.Pod, revision *revision) member.Origin {
 	from := member.Origin{OfTarget: v.isTargets(pod), ByLabel: true}
 	if revision == nil {
-		from.Change.Reasons = inplace.Reasons{{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}
+		from.Change = &edit.Change{Reasons: inplace.Reasons{{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}}
 	} else {
-		from.Own, from.Change = revision.containers, revision.change
+		from.Own, from.Change = revision.containers, &revision.change
 	}
 	return from
 }
@@ -124,7 +124,7 @@ func (v *daemonView) readRevision(hash string) *revision {
 		if err != nil {
 			return nil // nothing is known of it, as if it were gone
 		}
-		return &revision{ControllerRevision: each, template: template, containers: edit.Living(template.Decoded().Spec),
+		return &revision{ControllerRevision: each, template: template, containers: edit.Living(&template.Decoded().Spec),
 			change: edit.Compare(template, v.DaemonSet.Spec.Template, v.Rules)}
 	}
 	return nil
@@ -143,11 +143,11 @@ func (v *daemonView) judge() steps.Verdict {
 	}
 	inPlace, told := false, map[*revision]bool{}
 	for m := range v.pending() {
-		if m.Needs.InPlace() {
+		if m.Needs().InPlace() {
 			inPlace = true
 		} else if !told[m.revision] {
 			told[m.revision] = true
-			verdict.Reasons = verdict.Reasons.And(m.Needs.Reasons...)
+			verdict.Reasons = verdict.Reasons.And(m.Needs().Reasons...)
 		}
 	}
 	verdict.Held = inPlace && len(verdict.Reasons) == 0 || v.othersFirst()
@@ -182,7 +182,7 @@ func (v *daemonView) unfinished() bool {
 // othersFirst: some pod can be updated in place now.
 func (v *daemonView) othersFirst() bool {
 	for m := range v.pending() {
-		if m.Needs.InPlace() && v.reachable(m.Pod) {
+		if m.Needs().InPlace() && v.reachable(m.Pod) {
 			return true
 		}
 	}

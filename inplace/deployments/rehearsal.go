@@ -35,7 +35,7 @@ func (v *View) notAsRehearsed() *inplace.Reason {
 	reason := v.rehearsed.Against()
 	for _, m := range v.Members {
 		if reason == nil && !m.Borrowed && m.Owner != v.Target {
-			reason = cmp.Or(v.rehearsed.AgainstPod(m.Pod, m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Needs))
+			reason = cmp.Or(v.rehearsed.AgainstPod(m.Pod, m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
 		}
 	}
 	return reason

@@ -11,7 +11,7 @@ import (
 // Change is what pods need to become those of another template: all that were made from one, or one that lives.
 type Change struct {
 	// Containers are those of which something changes, of two templates in the order of Living. Init containers are not among them, but sidecars.
-	Containers []ContainerChange
+	Containers ContainerChanges
 	// Labels are those that change, and Annotations those of them that are on the allow-list; by key.
 	Labels, Annotations []patches.EntryChange
 	// Reasons are why running pods cannot take the change; none if they can.
@@ -24,6 +24,9 @@ type ContainerChange struct {
 	// Image it gets; zero where it keeps its own.
 	Image ImageChange
 }
+
+// ContainerChanges are those of several containers, each of another.
+type ContainerChanges []ContainerChange
 
 // ImageChange is an image and the one that takes its place.
 type ImageChange struct{ From, To string }
@@ -48,32 +51,33 @@ func (c Change) Left() bool {
 // None tells whether nothing changes at all.
 func (c Change) None() bool { return c.InPlace() && !c.Left() }
 
+// Restarts tells whether any container does.
+func (c Change) Restarts() bool { return c.Containers.Restarts() }
+
+// OfContainers is as much of the change as containers are concerned.
+func (c Change) OfContainers() Change { return Change{Containers: c.Containers} }
+
+// Restarts tells whether any container does.
+func (c ContainerChanges) Restarts() bool { return slices.ContainsFunc(c, ContainerChange.Restarts) }
+
 // Restarting are the containers that restart when the change is made in place.
-func (c Change) Restarting() iter.Seq[ContainerChange] { return c.those(ContainerChange.Restarts) }
+func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.Restarts)
+}
 
 // NewImages are the containers that get another image.
-func (c Change) NewImages() iter.Seq[ContainerChange] { return c.those(ContainerChange.NewImage) }
+func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.NewImage)
+}
 
-func (c Change) those(which func(ContainerChange) bool) iter.Seq[ContainerChange] {
+func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[ContainerChange] {
 	return func(yield func(ContainerChange) bool) {
-		for _, container := range c.Containers {
+		for _, container := range c {
 			if which(container) && !yield(container) {
 				return
 			}
 		}
 	}
-}
-
-// Restarts tells whether any container does.
-func (c Change) Restarts() bool { return slices.ContainsFunc(c.Containers, ContainerChange.Restarts) }
-
-// OfContainers is as much of the change as containers are concerned.
-func (c Change) OfContainers() Change { return Change{Containers: c.Containers} }
-
-// OfMetadata is the rest of it.
-func (c Change) OfMetadata() Change {
-	c.Containers = nil
-	return c
 }
 
 // String is the verdict on one line, for the decision annotation, warnings and events.
@@ -93,7 +97,7 @@ func (c Change) String() string {
 // restarting names the containers that restart.
 func (c Change) restarting() []string {
 	var names []string
-	for container := range c.Restarting() {
+	for container := range c.Containers.Restarting() {
 		names = append(names, container.Container)
 	}
 	return names

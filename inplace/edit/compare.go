@@ -25,7 +25,7 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 	old, patched, pod := from.Canonical(), to.Canonical(), to.Decoded()
 	labels := revert(old, patched, "labels", func(string) bool { return true })
 	annotations := revert(old, patched, "annotations", rules.Allows)
-	containers, reasons := revertContainers(old, patched, pod.Spec)
+	containers, reasons := revertContainers(old, patched, &pod.Spec)
 	for difference := range differences(old, patched) {
 		if reasons = reasons.And(fieldReason(difference, pod.Spec)); reasons.Full() {
 			break
@@ -73,7 +73,7 @@ func metadataMap(template map[string]any, field string) map[string]any {
 }
 
 // revertContainers puts what may change in place back into the containers of the new tree and returns what had changed; spec is the new one.
-func revertContainers(old, patched map[string]any, spec corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
+func revertContainers(old, patched map[string]any, spec *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
 	ordinary, reasons := revertList(old, patched, containersList, spec)
 	sidecars, more := revertList(old, patched, initContainersList, spec)
 	return append(ordinary, sidecars...), reasons.And(more...)
@@ -81,7 +81,7 @@ func revertContainers(old, patched map[string]any, spec corev1.PodSpec) ([]Conta
 
 // revertList does so in one list. Its containers are matched by name; where they do not match one by one, the reasons say so and both trees lose
 // them. One that does not live is left as it is, and so is whether it does: a difference like any other.
-func revertList(old, patched map[string]any, list string, spec corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
+func revertList(old, patched map[string]any, list string, spec *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
 	from, to := containers(old, list), containers(patched, list)
 	if reasons := listReasons(names(from), names(to), list); len(reasons) > 0 {
 		delete(apps.Object(old, "spec"), list)

@@ -2,7 +2,6 @@ package edit
 
 import (
 	"iter"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,24 +14,34 @@ import (
 // name says which list it is in.
 
 // IsSidecar tells whether an init container is one: IsRestartableInitContainer in pkg/api/v1/pod/util.go of Kubernetes.
-func IsSidecar(init corev1.Container) bool {
+func IsSidecar(init *corev1.Container) bool {
 	return init.RestartPolicy != nil && *init.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
 // Living are the containers that live: the ordinary ones, then sidecars.
-func Living(spec corev1.PodSpec) []corev1.Container {
-	if !slices.ContainsFunc(spec.InitContainers, IsSidecar) {
-		return spec.Containers
-	}
-	var all []corev1.Container
-	for _, container := range living(spec) {
-		all = append(all, *container)
+func Living(spec *corev1.PodSpec) []corev1.Container {
+	all := spec.Containers[:len(spec.Containers):len(spec.Containers)]
+	for i := range spec.InitContainers {
+		if IsSidecar(&spec.InitContainers[i]) {
+			all = append(all, spec.InitContainers[i])
+		}
 	}
 	return all
 }
 
+// EachLiving yields them without a copy.
+func EachLiving(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for _, container := range living(spec) {
+			if !yield(container) {
+				return
+			}
+		}
+	}
+}
+
 // Named is the container of that name which lives; nil if there is none.
-func Named(spec corev1.PodSpec, name string) *corev1.Container {
+func Named(spec *corev1.PodSpec, name string) *corev1.Container {
 	for _, container := range living(spec) {
 		if container.Name == name {
 			return container
@@ -42,8 +51,13 @@ func Named(spec corev1.PodSpec, name string) *corev1.Container {
 }
 
 // SidecarNamed tells whether a sidecar has that name.
-func SidecarNamed(spec corev1.PodSpec, name string) bool {
-	return slices.ContainsFunc(spec.InitContainers, func(c corev1.Container) bool { return c.Name == name && IsSidecar(c) })
+func SidecarNamed(spec *corev1.PodSpec, name string) bool {
+	for i := range spec.InitContainers {
+		if spec.InitContainers[i].Name == name {
+			return IsSidecar(&spec.InitContainers[i])
+		}
+	}
+	return false
 }
 
 // place is where a container stands in the spec of its pod.
@@ -63,7 +77,7 @@ func (p place) pointer(field string) string {
 }
 
 // living are the containers that live, in the order of Living, with their places.
-func living(spec corev1.PodSpec) iter.Seq2[place, *corev1.Container] {
+func living(spec *corev1.PodSpec) iter.Seq2[place, *corev1.Container] {
 	return func(yield func(place, *corev1.Container) bool) {
 		for i := range spec.Containers {
 			if !yield(place{containersList, i}, &spec.Containers[i]) {
@@ -71,7 +85,7 @@ func living(spec corev1.PodSpec) iter.Seq2[place, *corev1.Container] {
 			}
 		}
 		for i := range spec.InitContainers {
-			if IsSidecar(spec.InitContainers[i]) && !yield(place{initContainersList, i}, &spec.InitContainers[i]) {
+			if IsSidecar(&spec.InitContainers[i]) && !yield(place{initContainersList, i}, &spec.InitContainers[i]) {
 				return
 			}
 		}

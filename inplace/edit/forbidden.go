@@ -67,12 +67,12 @@ func fieldReason(d difference, spec corev1.PodSpec) inplace.Reason {
 }
 
 // initContainer is the one at that index of the spec.
-func initContainer(spec corev1.PodSpec, index string) corev1.Container {
+func initContainer(spec corev1.PodSpec, index string) *corev1.Container {
 	i, err := strconv.Atoi(index)
 	if err != nil || i >= len(spec.InitContainers) {
-		return corev1.Container{}
+		return &corev1.Container{}
 	}
-	return spec.InitContainers[i]
+	return &spec.InitContainers[i]
 }
 
 // longestPath is several times that of the fields there are. Keys of maps may be as long as the template.
@@ -90,7 +90,7 @@ func podReasons(spec corev1.PodSpec, change Change) inplace.Reasons {
 	restarts, labels, annotations := change.restarting(), keysOf(change.Labels), keysOf(change.Annotations)
 	slices.Sort(restarts)
 	var reasons inplace.Reasons
-	for at, container := range living(spec) {
+	for at, container := range living(&spec) {
 		if has(restarts, container.Name) {
 			reasons = reasons.And(restartReasons(container, at)...)
 		}

@@ -5,14 +5,14 @@ import (
 )
 
 // Differing is what makes the pod's containers like those of the template that have the same names, as far as they live.
-func Differing(pod *corev1.Pod, template []corev1.Container) []ContainerChange {
-	var changes []ContainerChange
-	for _, want := range template {
-		have := Named(pod.Spec, want.Name)
+func Differing(pod *corev1.Pod, template []corev1.Container) ContainerChanges {
+	var changes ContainerChanges
+	for i := range template {
+		have := Named(&pod.Spec, template[i].Name)
 		if have == nil {
 			continue
 		}
-		if change := becoming(*have, want); change.Left() {
+		if change := becoming(have, &template[i]); change.Left() {
 			changes = append(changes, change)
 		}
 	}
@@ -20,7 +20,7 @@ func Differing(pod *corev1.Pod, template []corev1.Container) []ContainerChange {
 }
 
 // becoming is what changes of a container that becomes like another.
-func becoming(have, want corev1.Container) ContainerChange {
+func becoming(have, want *corev1.Container) ContainerChange {
 	change := ContainerChange{Container: have.Name}
 	if have.Image != want.Image {
 		change.Image = ImageChange{From: have.Image, To: want.Image}

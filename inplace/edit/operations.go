@@ -20,8 +20,8 @@ func (c Change) PodOperations(pod *corev1.Pod) []jsonpatch.Operation {
 // imageOperations finds the containers by name: the pod may have more than its template, and in another order.
 func (c Change) imageOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
-	for change := range c.NewImages() {
-		for at, container := range living(pod.Spec) {
+	for change := range c.Containers.NewImages() {
+		for at, container := range living(&pod.Spec) {
 			if container.Name == change.Container && container.Image != change.Image.To {
 				operations = append(operations, jsonpatch.NewOperation("replace", at.pointer("image"), change.Image.To))
 			}

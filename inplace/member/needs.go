@@ -8,30 +8,39 @@ import (
 
 // Origin is the revision that a pod's identity tells of.
 type Origin struct {
-	// Own are the containers of its template that live, change that from its template to the target's.
+	// Own are the containers of its template that live, Change that from its template to the target's; nil where it is none. It is shared by the pods of the
+	// revision.
 	Own    []corev1.Container
-	Change edit.Change
+	Change *edit.Change
 	// OfTarget: it is the target itself.
 	OfTarget bool
 	// ByLabel: the identity is a label alone, which no owner contradicts.
 	ByLabel bool
 }
 
-// stillNeeds is the change that makes the pod one of the target with those containers. One that is the target's already needs nothing,
-// whatever admission would make of a new one, unless it was on its way elsewhere.
-func (s *State) stillNeeds(target []corev1.Container) edit.Change {
-	needs := s.Change
-	needs.Containers = edit.Differing(s.Pod, target)
-	if s.OfTarget {
-		needs.Containers = s.Back.Containers
+// Needs is what is left to do until the pod is one of the target.
+func (s *State) Needs() edit.Change {
+	var needs edit.Change
+	if s.Change != nil {
+		needs = *s.Change
 	}
+	needs.Containers = s.Containers
 	return needs
 }
 
+// stillDiffer are the changes of containers that make the pod one of the target with those. One that is the target's already needs none,
+// whatever admission would make of a new one, unless it was on its way elsewhere.
+func (s *State) stillDiffer(target []corev1.Container) edit.ContainerChanges {
+	if s.OfTarget {
+		return s.Back
+	}
+	return edit.Differing(s.Pod, target)
+}
+
 // rewrites are the containers that have another image than their template's, unless it is ours.
-func (s *State) rewrites() []edit.ContainerChange {
-	var rewritten []edit.ContainerChange
-	for change := range (edit.Change{Containers: edit.Differing(s.Pod, s.Own)}).NewImages() {
+func (s *State) rewrites() edit.ContainerChanges {
+	var rewritten edit.ContainerChanges
+	for change := range edit.Differing(s.Pod, s.Own).NewImages() {
 		if s.Move.Back[change.Container] == "" {
 			rewritten = append(rewritten, change)
 		}

@@ -32,14 +32,14 @@ func OlderThan(least *versions.Version, number string) bool {
 // sidecarKubelet is the first that restarts a sidecar for another image (kubernetes#126525). An API server of 1.34 may have an older one.
 var sidecarKubelet = versions.MustParseGeneric("1.32")
 
-// CannotRestart is why the kubelet of the pod's node would not restart what the change restarts; nil if it would. Of a node that is not known
+// CannotRestart is why the kubelet of the pod's node would not restart a container for its change; nil if it would. Of a node that is not known
 // nobody can say.
-func CannotRestart(node *corev1.Node, pod *corev1.Pod, change edit.Change) *inplace.Reason {
+func CannotRestart(node *corev1.Node, pod *corev1.Pod, changes edit.ContainerChanges) *inplace.Reason {
 	if node == nil || !OlderThan(sidecarKubelet, node.Status.NodeInfo.KubeletVersion) {
 		return nil
 	}
-	for container := range change.Restarting() {
-		if edit.SidecarNamed(pod.Spec, container.Container) {
+	for container := range changes.Restarting() {
+		if edit.SidecarNamed(&pod.Spec, container.Container) {
 			return &inplace.Reason{Code: inplace.CodeOldKubelet, Message: fmt.Sprintf("kubelet %q of node %s does not restart sidecar %s of pod %s for its image",
 				node.Status.NodeInfo.KubeletVersion, node.Name, container.Container, pod.Name)}
 		}

@@ -49,7 +49,7 @@ func GracePeriod(pod *corev1.Pod) time.Duration {
 
 // Sleeps is how long the container's preStop hook does nothing else.
 func Sleeps(pod *corev1.Pod, container string) time.Duration {
-	c := edit.Named(pod.Spec, container)
+	c := edit.Named(&pod.Spec, container)
 	if c == nil || c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Sleep == nil {
 		return 0
 	}

@@ -106,12 +106,12 @@ func (m Move) Next(pod *corev1.Pod, hash string, entries map[string]MovedContain
 		next.Containers = map[string]MovedContainer{}
 	}
 	pending := m.Pending(pod, now)
-	for change := range does.Restarting() {
+	for change := range does.Containers.Restarting() {
 		_, sent := pending[change.Container]
 		next.Containers[change.Container] = evidenceOf(change, ContainerStatus(pod, change.Container), sent, now)
 	}
 	for name, entry := range next.Containers {
-		entry.Unready, entry.Sidecar = !ContainerStatus(pod, name).Ready, edit.SidecarNamed(pod.Spec, name)
+		entry.Unready, entry.Sidecar = !ContainerStatus(pod, name).Ready, edit.SidecarNamed(&pod.Spec, name)
 		next.Containers[name] = entry
 	}
 	return next

@@ -61,7 +61,7 @@ func (r Rehearsal) Of(target types.UID, template apps.Template, containers []cor
 // read reads what became of the template's spec.
 func (r *Rehearsed) read(spec corev1.PodSpec) {
 	images := map[string]string{}
-	for _, container := range edit.Living(r.Pod.Spec) {
+	for container := range edit.EachLiving(&r.Pod.Spec) {
 		images[container.Name] = container.Image
 	}
 	r.Containers = slices.Clone(r.Containers)

@@ -280,7 +280,7 @@ func (g generator) mark(pod *corev1.Pod) {
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {
 			if g.Intn(4) > 0 {
-				move.Containers[list[i].Name] = g.moved(edit.SidecarNamed(pod.Spec, list[i].Name))
+				move.Containers[list[i].Name] = g.moved(edit.SidecarNamed(&pod.Spec, list[i].Name))
 			}
 		}
 	}
