@@ -61,14 +61,10 @@ func (c Change) OfContainers() Change { return Change{Containers: c.Containers} 
 func (c ContainerChanges) Restarts() bool { return slices.ContainsFunc(c, ContainerChange.Restarts) }
 
 // Restarting are the containers that restart when the change is made in place.
-func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
-	return c.those(ContainerChange.Restarts)
-}
+func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] { return c.those(ContainerChange.Restarts) }
 
 // NewImages are the containers that get another image.
-func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] {
-	return c.those(ContainerChange.NewImage)
-}
+func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] { return c.those(ContainerChange.NewImage) }
 
 func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[ContainerChange] {
 	return func(yield func(ContainerChange) bool) {
