@@ -22,6 +22,7 @@ type options struct {
 	webhookPort        int
 	metricsAddress     string
 	healthAddress      string
+	pprofAddress       string
 	log                zap.Options
 }
 
@@ -70,6 +71,8 @@ func (o *options) flags(command string) *flag.FlagSet {
 		"`address` of /metrics, plain HTTP; 0 serves none")
 	flags.StringVar(&o.healthAddress, "health-address", ":8081",
 		"`address` of /healthz and /readyz, plain HTTP")
+	flags.StringVar(&o.pprofAddress, "pprof-address", "",
+		"`address` of /debug/pprof, plain HTTP, for whoever looks for what takes time or memory; by default none is served, since a profile shows what is in memory")
 	o.log.BindFlags(flags)
 	return flags
 }
