@@ -53,7 +53,7 @@ func (r Rollout) View() *View {
 		v.Sets = append(v.Sets, s)
 	}
 	if target != nil {
-		v.rehearsed = r.Rehearsal.Of(target.UID, target.Spec.Template, target.Spec.Template.Decoded().Spec.Containers)
+		v.rehearsed = r.Rehearsal.Of(target.UID, target.Spec.Template, edit.Living(&target.Spec.Template.Decoded().Spec))
 		v.whyAlone = readiness.WhyAlone(target.Spec.Template.Decoded().Spec, v.rehearsed.Claim)
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {

@@ -308,7 +308,7 @@ func (j *judge) readySet(w *world, name string, pod *corev1.Pod) {
 }
 
 func (w *world) runsItsSpec(pod *corev1.Pod) bool {
-	for _, want := range pod.Spec.Containers {
+	for _, want := range kept(pod.Spec) {
 		if c := w.kubelet.state[pod.Name][want.Name]; c == nil || c.image != want.Image || !c.ready || !c.dying.IsZero() {
 			return false
 		}
@@ -318,7 +318,7 @@ func (w *world) runsItsSpec(pod *corev1.Pod) bool {
 
 // dated: some container still runs another image than it should.
 func (w *world) dated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Containers, func(want corev1.Container) bool {
+	return slices.ContainsFunc(kept(pod.Spec), func(want corev1.Container) bool {
 		c := w.kubelet.state[pod.Name][want.Name]
 		return c != nil && c.running && c.image != want.Image
 	})
@@ -418,6 +418,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
+	w.meshed = seed%5 > 2
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
@@ -448,7 +449,11 @@ func (w *world) randomDeployment() *apps.Deployment {
 
 func (w *world) randomApp() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
-	return app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+	if w.meshed {
+		a.mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
+	}
+	return a
 }
 
 // randomEdit is an app that may have a note.
@@ -623,6 +628,9 @@ func appOf(template apps.Template) app {
 	for _, toleration := range typed.Spec.Tolerations {
 		a.tolerates += toleration.Key + " "
 	}
+	if len(typed.Spec.InitContainers) > 1 {
+		a.mesh = typed.Spec.InitContainers[1].Image
+	}
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
 	}
@@ -686,7 +694,11 @@ func (w *world) finish() {
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
 		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
-			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}.template()
+			a := app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}
+			if w.meshed {
+				a.mesh = "m1"
+			}
+			d.Spec.Template = a.template()
 		}
 	})
 	w.room = plenty
