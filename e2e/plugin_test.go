@@ -76,8 +76,13 @@ func coloured(d *appsv1.Deployment) {
 // bothAtRest is a namespace with a Deployment and a DaemonSet, in which nothing is to happen any more.
 func bothAtRest(t *testing.T, labels map[string]string) *stage {
 	t.Helper()
+	return bothMadeBy(t, "apply", labels)
+}
+
+func bothMadeBy(t *testing.T, command string, labels map[string]string) *stage {
+	t.Helper()
 	s := newStage(t, labels)
-	s.kubectl(manifests(t), "apply", "-f", "-")
+	s.kubectl(manifests(t), command, "-f", "-")
 	s.completes("web")
 	s.completes(agents)
 	s.begin("planned", frozenBut("nobody"))
@@ -131,9 +136,9 @@ func plannedKustomization(t *testing.T) {
 	s.answers("", 0, []string{"deployment/web in place restarts app", "daemonset/agent in place restarts app"}, "plan", "-k", folder)
 }
 
-// plannedServerSide: the API server sees who owns the image.
+// plannedServerSide: the API server sees who owns the image, unless that was applied before.
 func plannedServerSide(t *testing.T) {
-	s := bothAtRest(t, labelled)
+	s := bothMadeBy(t, "create", labelled)
 	s.answers(manifests(t, image("v2")), 1, []string{"deployment/web error", "conflict"}, "plan", "--server-side", "-f", "-")
 	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place restarts app", "daemonset/agent in place"}, "plan", "--server-side", "--force-conflicts", "-f", "-")
 	s.answers(manifests(t, coloured), 2, []string{"/spec/containers/0/env changed"}, "plan", "--server-side", "--force-conflicts", "-f", "-")
