@@ -44,7 +44,7 @@ func givesBack(pod *corev1.Pod, path string) bool {
 	for i, container := range pod.Spec.Containers {
 		if path == fmt.Sprintf("/spec/containers/%d/image", i) {
 			hash, move := pod.Labels[inplace.LabelTemplateHash], readiness.MoveOf(pod)
-			return !readiness.Gated(pod) && hash != "" && move.Hash != hash && move.Containers[container.Name].Image == container.Image
+			return hash != "" && move.Hash != hash && move.Containers[container.Name].Image == container.Image
 		}
 	}
 	mark, is := strings.CutPrefix(path, "/metadata/annotations/")

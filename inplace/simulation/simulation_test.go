@@ -197,7 +197,7 @@ func (j *judge) statusWritten(w *world, d *apps.Deployment) {
 	r := w.rollout()
 	for _, pod := range r.Pods {
 		borrowed := pod.Annotations[inplace.AnnotationBorrowed] != ""
-		if readiness.Live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod)) {
+		if readiness.Live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod) || w.dated(pod)) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
 	}
