@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
@@ -39,5 +38,3 @@ func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 		})
 	}
 }
-
-var _ corev1.Pod
