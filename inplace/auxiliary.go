@@ -8,12 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// AnnotationAuxiliary names, on a Deployment or DaemonSet, the containers that nobody waits for, such as log shippers: comma-separated, in up to
-// 4096 characters. A pod in which no others restart stays in its Services: it is not drained.
-const AnnotationAuxiliary = "stayput.dev/auxiliary"
-
-// longestAuxiliary bounds AnnotationAuxiliary.
-const longestAuxiliary = 4 << 10
+const (
+	// AnnotationAuxiliary names, on a Deployment or DaemonSet, the containers that nobody waits for, such as log shippers: comma-separated, in up to
+	// 4096 characters. A pod in which no others restart is not drained.
+	AnnotationAuxiliary = "stayput.dev/auxiliary"
+	// longestAuxiliary bounds it.
+	longestAuxiliary = 4 << 10
+)
 
 // Auxiliary names the containers of a workload that nobody waits for.
 type Auxiliary []string

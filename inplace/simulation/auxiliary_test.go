@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -248,6 +249,25 @@ func TestAuxiliaryWaitsForItsImage(t *testing.T) {
 		"patch 1", "drop n1", "A 2 → 1", "move 1", "B 0 → 1",
 		"patch 2", "drop n2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
 	s.intact(before)
+}
+
+// The rule that opens gates and says Ready leaves a pod alone that restarts behind an open gate.
+func TestStoredConditionsWhileAnAuxiliaryRestarts(t *testing.T) {
+	gone := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].State = corev1.ContainerState{}; unready(pod) }
+	for name, report := range map[string]func(*corev1.Pod){"its old container runs": func(*corev1.Pod) {}, "it is gone": gone} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v2"})
+			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+			pod.Spec.Containers[0].Image, pod.Generation, pod.Status.ObservedGeneration = "v2", 2, 2
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b", Generation: 2, Containers: map[string]readiness.MovedContainer{
+				"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app"}}, Back: map[string]string{"app": "v1"}}.String()}
+			old := pod.DeepCopy()
+			report(pod)
+			if stored := readiness.StoredConditions(old, pod, readiness.KubeletWriter); !equality.Semantic.DeepEqual(stored, pod.Status.Conditions) {
+				t.Errorf("stored is %+v, sent was %+v", stored, pod.Status.Conditions)
+			}
+		})
+	}
 }
 
 // A pod whose node died right behind the first write is given up like one that had yet to be patched.
