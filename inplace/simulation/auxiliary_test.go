@@ -20,7 +20,8 @@ import (
 
 // TestDrains: who is taken out of service, and what is written first.
 func TestDrains(t *testing.T) {
-	side, both := reimaged("side", "s2").Containers, append(reimaged("app", "v2").Containers, reimaged("side", "s2").Containers...)
+	side := reimaged("side", "s2").Containers
+	both := slices.Concat(reimaged("app", "v2").Containers, side)
 	for name, c := range map[string]struct {
 		needs    edit.ContainerChanges
 		list     string
