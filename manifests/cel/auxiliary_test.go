@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // listing is a workload with that list of containers that nobody waits for.
@@ -52,6 +53,25 @@ func TestUnknownContainersAreTold(t *testing.T) {
 		told := policy.of(nil, listing(list), &corev1.Namespace{}, &user.DefaultInfo{})
 		if want == "" && told != "" || want != "" && !strings.HasSuffix(told, "no container "+want) {
 			t.Errorf("%q: told %q, want %q", list, told, want)
+		}
+	}
+}
+
+// TestHalfwayPodsMayGoBack has a pod with a gate get its image again in a namespace whose label was taken off, and no other.
+func TestHalfwayPodsMayGoBack(t *testing.T) {
+	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pods")
+	for hash, refused := range map[string]bool{"target": false, "source": true} {
+		move := readiness.Move{Hash: hash, Generation: 2, Containers: map[string]readiness.MovedContainer{"shipper": {Image: "v2"}}, Back: map[string]string{"shipper": "v1"}}
+		pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
+		pod.Labels = map[string]string{inplace.LabelTemplateHash: "source"}
+		pod.Annotations = map[string]string{inplace.AnnotationMove: move.String()}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-source", UID: "u", Controller: new(true)}}
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+		pod.Spec.Containers = []corev1.Container{{Name: "shipper", Image: "v2"}}
+		back := pod.DeepCopy()
+		back.Spec.Containers[0].Image = "v1"
+		if why := policy.of(pod, back, &corev1.Namespace{}, &user.DefaultInfo{Name: readiness.UserIn("stayput-system")}); (why != "") != refused {
+			t.Errorf("on the way from source to %s: refused with %q", hash, why)
 		}
 	}
 }
