@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,19 @@ func TestJudgeGrantsWhatWasDrainedBefore(t *testing.T) {
 				t.Error(verdict)
 			}
 		})
+	}
+}
+
+// Where one pod may come, because an API server fails open, a second is one too many.
+func TestJudgeGrantsOnePodAndNoMore(t *testing.T) {
+	for created, found := range []string{"", "", "created 2 pods, not 0 to 1: new-0 new-1"} {
+		s := begun()
+		for i := range created {
+			s.tell(watch.Added, aPod(fmt.Sprintf("new-%d", i), "new", "v2", true))
+		}
+		if verdict := s.verdictUnder(oneCreated); !strings.Contains(verdict, found) || (found == "") != (verdict == "") {
+			t.Errorf("%d created: %q instead of %q", created, verdict, found)
+		}
 	}
 }
 

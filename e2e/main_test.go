@@ -130,6 +130,9 @@ func TestTogether(t *testing.T) {
 		"ownpower":  ownPower,
 		"rehearsal": rehearsals,
 		"stuck":     stuck,
+		"rules":     rules,
+		"tolerate":  tolerate,
+		"plugin":    plugin,
 		"auxiliary": auxiliary,
 	}
 	for name, theme := range themes {

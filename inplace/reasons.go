@@ -23,6 +23,7 @@ const (
 	CodeInitContainer   = "InitContainer"   // the image of an init container or sidecar
 	CodeImage           = "Image"           // an image that is empty
 	CodeAnnotation      = "Annotation"      // an annotation that is not on the allow-list
+	CodeAnnotationList  = "AnnotationList"  // the workload's list of such annotations counts as not there
 	CodeDownwardAPI     = "DownwardAPI"     // a changed label or annotation that the pod itself reads
 	CodeSchedulingLabel = "SchedulingLabel" // a changed label by which the pod was placed
 	CodeStartupProbe    = "StartupProbe"    // the kubelet would report the container ready too early

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"unique"
@@ -100,12 +99,12 @@ func sizeOf(object client.Object) int {
 
 // trim drops what nobody asks of an object. Nothing that a patch compares or addresses by its place is touched, and no map or
 // list that is there becomes one that is not.
-func trim(object client.Object, rules inplace.Rules) {
+func trim(object client.Object) {
 	object.SetManagedFields(nil)
 	delete(object.GetAnnotations(), annotationStub)
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.Labels = entries(pod.Labels, func(string) bool { return true })
-		pod.Annotations = entries(pod.Annotations, func(key string) bool { return readsAnnotation(key, rules) })
+		pod.Annotations = entries(pod.Annotations, readsAnnotation)
 		trimSpec(&pod.Spec)
 		trimStatus(&pod.Status)
 	}
@@ -143,9 +142,9 @@ func each[T any](list []T, keep func(T) T) []T {
 // Shared is the same text, which many objects have, as all pods of a template or all nodes, once in memory.
 func Shared(text string) string { return unique.Make(text).Value() }
 
-// readsAnnotation tells whether anybody asks for that annotation of a pod.
-func readsAnnotation(key string, rules inplace.Rules) bool {
-	return strings.HasPrefix(key, "stayput.dev/") || key == corev1.PodDeletionCost || slices.Contains(rules.Annotations, key)
+// readsAnnotation tells whether anybody asks for that annotation of a pod. Those that change in place are written without a look.
+func readsAnnotation(key string) bool {
+	return strings.HasPrefix(key, "stayput.dev/") || key == corev1.PodDeletionCost
 }
 
 // trimSpec drops what only kubelets and schedulers ask for. Volumes that are images tell what a puller pulls.

@@ -41,6 +41,7 @@ func underWay(t *testing.T, seed int64) *deployments.Rollout {
 		Old, New   *apps.ReplicaSet
 	}
 	from, to := fmt.Sprintf(updatedTemplateJSON, "1"), fmt.Sprintf(updatedTemplateJSON, "2")
+	to = strings.Replace(to, `"spec": {`, `"spec": {"tolerations": [{"key": "example.com/tolerated", "operator": "Exists"}], `, 1)
 	if err := json.Unmarshal([]byte(fmt.Sprintf(updateJSON, from, to)), &read); err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +81,9 @@ func furnished(name, node string, seed int64) *corev1.Pod {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "example.com/version", "2")
 	}
 	pod.Labels["app"], pod.Labels["version"], pod.Labels["pod-template-hash"] = "web", "1", "1"
+	if seed%3 == 0 {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: "example.com/tolerated", Operator: corev1.TolerationOpExists})
+	}
 	pod.Spec.NodeName = node
 	pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: inplace.ConditionServing})
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "app", Image: "app:1"})
@@ -133,7 +137,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 		whole := append(append(written(t, plan.Steps), plan.Message), written(t, append(opened, rollout.Release(inplace.Reason{}).Steps...))...)
 		opened = nil
 		for _, pod := range rollout.Pods {
-			trim(pod, rollout.Rules)
+			trim(pod)
 			step, _ := member.Reopen(pod, rollout.Now)
 			opened = append(opened, step)
 		}
@@ -158,7 +162,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 func TestTrimmedPullersNameTheirImages(t *testing.T) {
 	puller := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "config"},
 		{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "app:2"}}}}}}
-	trim(puller, inplace.Rules{})
+	trim(puller)
 	if volumes := puller.Spec.Volumes; len(volumes) != 1 || volumes[0].Image.Reference != "app:2" {
 		t.Errorf("volumes %v are kept", volumes)
 	}

@@ -183,6 +183,18 @@ func TestReportOfRecreation(t *testing.T) {
 	fixture.WantTold(t, begun.Recorder, EventRecreated+" Pods are recreated: begun with new pods")
 }
 
+// TestReportOfARuleThatChanges: what was made in place so far is not any more.
+func TestReportOfARuleThatChanges(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	s.replicaSetOf("web-new").Status.Replicas = 1
+	native := steps.Plan{Phase: steps.PhaseNative, Verdict: steps.Verdict{Reasons: inplace.Reasons{{Code: inplace.CodeAnnotation, Message: "annotation note added"}}}}
+	s.report(native)
+	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: annotation note added")
+	s.report(native)
+	fixture.WantTold(t, s.Recorder)
+}
+
 func TestReportOfARecreationWithoutTarget(t *testing.T) {
 	s := newStory(t)
 	s.Seen.ReplicaSets = slices.DeleteFunc(s.Seen.ReplicaSets, func(rs *apps.ReplicaSet) bool { return rs.Name == "web-new" })

@@ -42,8 +42,16 @@ func podTemplate(d *apps.DaemonSet, target *apps.ControllerRevision, node string
 	tree, typed := d.Spec.Template.Tree(), d.Spec.Template.Typed()
 	apps.Made(tree, "metadata", "labels")[inplace.LabelRevisionHash] = target.Labels[inplace.LabelRevisionHash]
 	spec := apps.Made(tree, "spec")
-	tolerations, _ := spec["tolerations"].([]any)
-	for _, toleration := range daemonTolerations(typed.Spec.HostNetwork) {
+	var tolerations []any
+	own, templates := daemonTolerations(typed.Spec.HostNetwork), typed.Spec.Tolerations
+	replaced := replacedBy(own)
+	all, _ := spec["tolerations"].([]any)
+	for i, toleration := range all {
+		if i >= len(templates) || !replaced(templates[i]) { // of a template with a flaw nothing is known
+			tolerations = append(tolerations, toleration)
+		}
+	}
+	for _, toleration := range own {
 		tolerations = append(tolerations, toleration)
 	}
 	spec["tolerations"] = tolerations
@@ -56,7 +64,7 @@ func (v *daemonView) notAsRehearsed() *inplace.Reason {
 	reason := v.rehearsed.Against()
 	for m := range v.pending() {
 		if reason == nil && m.Needs().InPlace() {
-			reason = v.rehearsed.AgainstPod(m.Pod, m.Rewritten)
+			reason = v.rehearsed.AgainstPod(m.Pod, m.Needs(), m.Rewritten)
 		}
 	}
 	return reason

@@ -129,9 +129,18 @@ func (v *daemonView) readRevision(hash string) *revision {
 			return nil // nothing is known of it, as if it were gone
 		}
 		return &revision{ControllerRevision: each, template: template, containers: template.Decoded().Spec.Containers,
-			change: edit.Compare(template, v.DaemonSet.Spec.Template, v.Rules)}
+			change: v.changeFrom(template)}
 	}
 	return nil
+}
+
+// changeFrom is what pods of that template need to become those of the DaemonSet's. A toleration that the native controller replaces by its own
+// comes to no pod.
+func (v *daemonView) changeFrom(template apps.Template) edit.Change {
+	change := edit.Compare(template, v.DaemonSet.Spec.Template, v.Rules)
+	own := daemonTolerations(v.DaemonSet.Spec.Template.Decoded().Spec.HostNetwork)
+	change.Tolerations = slices.DeleteFunc(slices.Clone(change.Tolerations), replacedBy(own))
+	return change
 }
 
 // judge holds an update as long as some pod can take it. If some cannot, they come after those: while both controllers take

@@ -32,7 +32,7 @@ func (v *View) notAsRehearsed() *inplace.Reason {
 	reason := v.rehearsed.Against()
 	for _, m := range v.Members {
 		if reason == nil && !m.Borrowed && m.Owner != v.Target {
-			reason = v.rehearsed.AgainstPod(m.Pod, m.Rewritten)
+			reason = v.rehearsed.AgainstPod(m.Pod, m.Needs(), m.Rewritten)
 		}
 	}
 	return reason

@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
 )
@@ -14,6 +16,11 @@ type Change struct {
 	Containers ContainerChanges
 	// Labels are those that change, and Annotations those of them that are on the allow-list; by key.
 	Labels, Annotations []patches.EntryChange
+	// Tolerations are those that are added.
+	Tolerations []corev1.Toleration
+	// Displaced are why pods to which admission gave its default tolerations cannot take the change: new ones would not get them. It gives none to
+	// pods of DaemonSets.
+	Displaced inplace.Reasons
 	// Reasons are why running pods cannot take the change; none if they can.
 	Reasons inplace.Reasons
 }
@@ -45,7 +52,7 @@ func (c Change) InPlace() bool { return len(c.Reasons) == 0 }
 
 // Left tells whether there is anything to do in place.
 func (c Change) Left() bool {
-	return len(c.Containers) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0
+	return len(c.Containers) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.Tolerations) > 0
 }
 
 // None tells whether nothing changes at all.
@@ -61,10 +68,14 @@ func (c Change) OfContainers() Change { return Change{Containers: c.Containers} 
 func (c ContainerChanges) Restarts() bool { return slices.ContainsFunc(c, ContainerChange.Restarts) }
 
 // Restarting are the containers that restart when the change is made in place.
-func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] { return c.those(ContainerChange.Restarts) }
+func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.Restarts)
+}
 
 // NewImages are the containers that get another image.
-func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] { return c.those(ContainerChange.NewImage) }
+func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.NewImage)
+}
 
 func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[ContainerChange] {
 	return func(yield func(ContainerChange) bool) {
@@ -76,17 +87,23 @@ func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[Conta
 	}
 }
 
+// How verdicts begin.
+const (
+	InPlacePrefix  = "in place: "
+	RecreatePrefix = "recreate: "
+)
+
 // String is the verdict on one line, for the decision annotation, warnings and events.
 func (c Change) String() string {
 	switch {
 	case !c.InPlace():
-		return "recreate: " + c.Reasons.String()
+		return RecreatePrefix + c.Reasons.String()
 	case c.None():
 		return "no change"
 	case !c.Restarts():
-		return "in place: no restart"
+		return InPlacePrefix + "no restart"
 	default:
-		return "in place: restarts " + inplace.FirstOf(c.restarting(), ", ")
+		return InPlacePrefix + "restarts " + inplace.FirstOf(c.restarting(), ", ")
 	}
 }
 

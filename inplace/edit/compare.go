@@ -16,20 +16,25 @@ func Compare(from, to apps.Template, rules inplace.Rules) Change {
 		return compareFlawed(from, to, *flaw)
 	}
 	asked := comparison{from.Digest(), to.Digest(), rules.Text()}
-	return ofComparisons.Of(asked, sizeOfComparison, func() Change { return compare(from, to, rules).clipped() })
+	return ofComparisons.Of(asked, sizeOfComparison+len(asked.rules), func() Change { return compare(from, to, rules).clipped() })
 }
 
 func compare(from, to apps.Template, rules inplace.Rules) Change {
 	old, patched, pod := from.Canonical(), to.Canonical(), to.Decoded()
 	labels := revert(old, patched, "labels", func(string) bool { return true })
 	annotations := revert(old, patched, "annotations", rules.Allows)
+	added := revertTolerations(old, patched, pod.Spec.Tolerations)
 	containers, reasons := revertContainers(old, patched)
 	for difference := range differences(old, patched) {
 		if reasons = reasons.And(fieldReason(difference, pod.Spec)); reasons.Full() {
 			break
 		}
 	}
-	change := Change{Containers: containers, Labels: labels, Annotations: annotations}
+	reasons = reasons.And(listFlaw(reasons, rules)...)
+	change := Change{Containers: containers, Labels: labels, Annotations: annotations, Tolerations: added}
+	if len(added) > 0 {
+		change.Displaced = displaced(from.Decoded().Spec.Tolerations, pod.Spec.Tolerations)
+	}
 	if change.Left() {
 		reasons = reasons.And(podReasons(pod.Spec, change)...)
 	}

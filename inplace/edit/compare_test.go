@@ -137,7 +137,13 @@ func TestCompare(t *testing.T) {
 		"image and label":           {after: edits{newImage: `"app:2"`, version: `"2"`}, want: "in place: restarts app"},
 		"allowed annotation":        {after: edits{"/metadata/annotations/note": `"b"`}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
 		"allowed annotation goes":   {after: edits{"/metadata/annotations": ""}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
+		"allowed by prefix":         {after: edits{"/metadata/annotations/example.com~1note": `"b"`}, rules: inplace.Rules{Annotations: []string{"example.com/*"}}, want: "in place: no restart"},
 		"allowed annotation is new": {before: edits{"/metadata/annotations": ""}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
+
+		"toleration added":             {base: tolerating(gpu), after: tolerating(gpu, batch), want: "in place: no restart"},
+		"first toleration":             {after: tolerating(gpu), want: "in place: no restart"},
+		"tolerations added in between": {before: tolerating(gpu, batch), after: tolerating(batch, spot, gpu, spot), want: "in place: no restart"},
+		"toleration and image":         {after: with(tolerating(gpu), newImage, `"app:2"`), want: "in place: restarts app"},
 
 		// What makes no difference at all.
 		"hash label":       {before: edits{"/metadata/labels/pod-template-hash": `"abc"`}, want: "no change"},
@@ -185,6 +191,20 @@ func TestCompare(t *testing.T) {
 			after:  edits{"/spec/volumes/0/ephemeral/volumeClaimTemplate/spec/accessModes/0": `"ReadWriteMany"`},
 			want:   "recreate: /spec/volumes/0/ephemeral/volumeClaimTemplate/spec/accessModes/0 changed",
 		},
+
+		// Tolerations that are not only added.
+		"toleration removed":       {before: tolerating(gpu, batch), after: tolerating(gpu), want: "recreate: /spec/tolerations changed", paths: []string{"/spec/tolerations"}},
+		"last toleration":          {before: tolerating(gpu), want: "recreate: /spec/tolerations removed"},
+		"toleration replaced":      {before: tolerating(gpu), after: tolerating(batch), want: "recreate: /spec/tolerations/0/key changed; /spec/tolerations/0/operator added; /spec/tolerations/0/value removed"},
+		"one added, one removed":   {before: tolerating(gpu), after: tolerating(batch, spot), want: "recreate: /spec/tolerations changed"},
+		"other seconds":            {before: tolerating(spot), after: tolerating(`{"key": "spot", "effect": "NoExecute", "tolerationSeconds": 61}`), want: "recreate: /spec/tolerations/0/tolerationSeconds changed"},
+		"no seconds any more":      {before: tolerating(spot), after: tolerating(`{"key": "spot", "effect": "NoExecute"}`), want: "recreate: /spec/tolerations/0/tolerationSeconds removed"},
+		"another order":            {before: tolerating(gpu, batch), after: tolerating(batch, gpu), want: "recreate: /spec/tolerations/0/key changed; /spec/tolerations/0/operator added; /spec/tolerations/0/value removed; /spec/tolerations/1/key changed; /spec/tolerations/1/operator removed; /spec/tolerations/1/value added"},
+		"one twice":                {before: tolerating(gpu), after: tolerating(gpu, gpu), want: "recreate: /spec/tolerations changed"},
+		"a newer toleration":       {after: tolerating(`{"key": "a", "newer": 1}`), want: "recreate: /spec/tolerations added"},
+		"many":                     {after: tolerating(several(32)...), want: "in place: no restart"},
+		"too many":                 {after: tolerating(several(33)...), want: "recreate: /spec/tolerations added"},
+		"added beside a newer one": {base: tolerating(`{"key": "a", "newer": 1}`), after: tolerating(`{"key": "a", "newer": 1}`, gpu), want: "in place: no restart"},
 
 		// Containers.
 		"reordered": {
@@ -234,6 +254,18 @@ func TestCompare(t *testing.T) {
 			after: edits{"/metadata/annotations": `{"note": "b", "x": ""}`},
 			rules: inplace.Rules{Annotations: []string{"note"}},
 			want:  "recreate: annotation x added",
+		},
+
+		"annotation beside a list with a flaw": {
+			after: edits{"/metadata/annotations/x": `""`, "/metadata/annotations/y": `""`},
+			rules: inplace.Rules{Flaw: &inplace.Reason{Code: inplace.CodeAnnotationList, Path: "/list", Message: "the list is wrong"}},
+			want:  "recreate: annotation x added; annotation y added; the list is wrong",
+			paths: []string{"/metadata/annotations/x", "/metadata/annotations/y", "/list"},
+		},
+		"image beside a list with a flaw": {
+			after: edits{newImage: `"app:2"`},
+			rules: inplace.Rules{Flaw: &inplace.Reason{Code: inplace.CodeAnnotationList, Message: "the list is wrong"}},
+			want:  "in place: restarts app",
 		},
 
 		// Containers that must not be restarted.
@@ -372,6 +404,62 @@ func TestCompareTellsWhatChanges(t *testing.T) {
 	if !slices.Equal(change.Containers, []ContainerChange{container}) || !slices.Equal(change.Labels, []patches.EntryChange{label}) ||
 		len(change.Annotations) > 0 || change.None() {
 		t.Errorf("got %+v", change)
+	}
+}
+
+const (
+	gpu   = `{"key": "gpu", "value": "yes", "effect": "NoSchedule"}`
+	batch = `{"key": "batch", "operator": "Exists", "effect": "NoSchedule"}`
+	spot  = `{"key": "spot", "effect": "NoExecute", "tolerationSeconds": 60}`
+)
+
+// tolerating has the template have these tolerations.
+func tolerating(tolerations ...string) edits {
+	return edits{"/spec/tolerations": "[" + strings.Join(tolerations, ",") + "]"}
+}
+
+// several are that many tolerations.
+func several(count int) []string {
+	var all []string
+	for i := range count {
+		all = append(all, `{"key": "`+strconv.Itoa(i)+`"}`)
+	}
+	return all
+}
+
+func with(all edits, path, value string) edits {
+	all = maps.Clone(all)
+	all[path] = value
+	return all
+}
+
+// TestDefaultTolerationsAreKept: what admission gave for want of a toleration, new pods do not have any more.
+func TestDefaultTolerationsAreKept(t *testing.T) {
+	const (
+		notReady    = `{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}`
+		asByDefault = `{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}`
+		noSchedule  = `{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"}`
+		everything  = `{"operator": "Exists"}`
+	)
+	for name, test := range map[string]struct {
+		before, after edits
+		want          []string
+	}{
+		"another toleration":        {nil, tolerating(gpu), nil},
+		"another effect":            {nil, tolerating(noSchedule), nil},
+		"for another time":          {nil, tolerating(notReady), []string{"node.kubernetes.io/not-ready"}},
+		"for as long as by default": {nil, tolerating(asByDefault), nil},
+		"of everything":             {nil, tolerating(everything), []string{"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}},
+		"beside one of everything":  {tolerating(everything), tolerating(everything, notReady), nil},
+	} {
+		change := Compare(edited(t, test.before), edited(t, test.after), inplace.Rules{})
+		var got []string
+		for _, reason := range change.Displaced {
+			got = append(got, reason.Message[strings.LastIndex(reason.Message, " ")+1:])
+		}
+		if !change.InPlace() || !slices.Equal(got, test.want) {
+			t.Errorf("%s: %s, displaced are %q, want %q", name, change, got, test.want)
+		}
 	}
 }
 

@@ -62,6 +62,15 @@ func fieldReason(d difference, spec corev1.PodSpec) inplace.Reason {
 	return reason
 }
 
+// listFlaw says that the workload's list of annotations counts as not there, if some annotation changes that no list names.
+func listFlaw(reasons inplace.Reasons, rules inplace.Rules) inplace.Reasons {
+	unlisted := func(reason inplace.Reason) bool { return reason.Code == inplace.CodeAnnotation }
+	if rules.Flaw == nil || !slices.ContainsFunc(reasons, unlisted) {
+		return nil
+	}
+	return inplace.Reasons{*rules.Flaw}
+}
+
 // longestPath is several times that of the fields there are. Keys of maps may be as long as the template.
 const longestPath = 512
 

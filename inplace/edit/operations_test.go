@@ -37,6 +37,22 @@ func TestPodOperations(t *testing.T) {
 			want: `[{"op":"add","path":"/metadata/labels/helm.sh~1chart","value":"web~2"},` +
 				`{"op":"add","path":"/metadata/labels/version","value":"2"}]`,
 		},
+		"tolerations behind those that others have added": {
+			pod: tolerant(corev1.Toleration{Key: "node.kubernetes.io/not-ready"}, corev1.Toleration{Key: "batch", Operator: "Exists", Effect: "NoSchedule"}), after: tolerating(batch, spot, gpu),
+			want: `[{"op":"add","path":"/spec/tolerations/-","value":{"key":"spot","effect":"NoExecute","tolerationSeconds":60}},` +
+				`{"op":"add","path":"/spec/tolerations/-","value":{"key":"gpu","value":"yes","effect":"NoSchedule"}}]`,
+		},
+		"first tolerations": {
+			pod: tolerant(), after: tolerating(batch, gpu),
+			want: `[{"op":"add","path":"/spec/tolerations","value":[{"key":"batch","operator":"Exists","effect":"NoSchedule"},{"key":"gpu","value":"yes","effect":"NoSchedule"}]}]`,
+		},
+		"the same toleration for another time": {
+			pod: tolerant(corev1.Toleration{Key: "spot", Effect: "NoExecute", TolerationSeconds: new(int64(30))}), after: tolerating(spot),
+			want: `[{"op":"add","path":"/spec/tolerations/-","value":{"key":"spot","effect":"NoExecute","tolerationSeconds":60}}]`,
+		},
+		"tolerations the pod has already": {
+			pod: tolerant(corev1.Toleration{Key: "spot", Effect: "NoExecute", TolerationSeconds: new(int64(60))}), after: tolerating(spot), want: "null",
+		},
 		"escapes": {
 			pod:   pod(map[string]string{"a": ""}, nil),
 			after: edits{"/metadata/labels/x~1y~0z": `""`},
@@ -50,6 +66,14 @@ func TestPodOperations(t *testing.T) {
 		"a pod without labels": {
 			pod: pod(nil, nil), after: edits{version: `"2"`},
 			want: `[{"op":"add","path":"/metadata/labels","value":{}},{"op":"add","path":"/metadata/labels/version","value":"2"}]`,
+		},
+		"an allowed annotation goes, of which nobody knows whether it is there": {
+			pod: pod(nil, map[string]string{"cni": "x"}), after: edits{"/metadata/annotations/note": ""},
+			want: `[{"op":"add","path":"/metadata/annotations/note","value":""},{"op":"remove","path":"/metadata/annotations/note"}]`,
+		},
+		"allowed annotation of a pod without any": {
+			pod: pod(nil, nil), after: edits{"/metadata/annotations/note": `"b"`},
+			want: `[{"op":"add","path":"/metadata/annotations","value":{}},{"op":"add","path":"/metadata/annotations/note","value":"b"}]`,
 		},
 		"allowed annotation": {
 			pod: pod(nil, map[string]string{"cni": "x"}), after: edits{"/metadata/annotations/note": `"b"`},
@@ -69,4 +93,8 @@ func TestPodOperations(t *testing.T) {
 			}
 		})
 	}
+}
+
+func tolerant(tolerations ...corev1.Toleration) *corev1.Pod {
+	return &corev1.Pod{Spec: corev1.PodSpec{Tolerations: tolerations}}
 }

@@ -205,13 +205,13 @@ func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
 	s.intact(before)
 }
 
-// listing has nobody wait for those containers of the DaemonSet.
-func listing(names string) func(*fleet) {
+// nobodyAwaits has nobody wait for those containers of the DaemonSet.
+func nobodyAwaits(names string) func(*fleet) {
 	return func(f *fleet) { f.DaemonSet.Annotations = map[string]string{inplace.AnnotationAuxiliary: names} }
 }
 
 func TestDaemonStepsOfAnAuxiliaryContainer(t *testing.T) {
-	f := newFleet(t, 2, listing("app"))
+	f := newFleet(t, 2, nobodyAwaits("app"))
 	f.edit(app{image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "p2 is updating-in-place app=v2", "p2 is 2 app=v2", "mark 2 false false")
@@ -225,11 +225,11 @@ func TestDaemonAuxiliaryHalfway(t *testing.T) {
 	}{
 		"undo": {func(f *fleet) { f.edit(app{image: "v1"}) },
 			[]string{"mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 is 1 app=v1", "mark 1 false false"}},
-		"somebody waits for it by now": {func(f *fleet) { listing("ghost")(f); f.edit(app{image: "v3"}) },
+		"somebody waits for it by now": {func(f *fleet) { nobodyAwaits("ghost")(f); f.edit(app{image: "v3"}) },
 			[]string{"mark 2 false false", "mark 3 true false", "close p1", "p1 is 3 app=v3", "open p1", "close p2", "p2 is 3 app=v3", "open p2", "mark 3 false false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFleet(t, 2, listing("app"))
+			f := newFleet(t, 2, nobodyAwaits("app"))
 			f.edit(app{image: "bad"})
 			f.rest()
 			f.expect("mark 2 true false", "p1 is updating-in-place app=bad")

@@ -429,7 +429,7 @@ func TestDaemonsNative(t *testing.T) {
 			if verdict.Held || len(verdict.Reasons) == 0 || verdict.Reasons[0].Code != test.code {
 				t.Errorf("verdict is %+v, want it native for %s", verdict, test.code)
 			}
-			if held, why := f.HoldsDeletion(f.Pods[0]); held || why.Code != test.code {
+			if held, why := f.HoldsDeletion(f.Pods[0]); held != (test.code == inplace.CodeDeleting) || why.Code != test.code {
 				t.Errorf("deletion held: %t, %+v, want it allowed for %s", held, why, test.code)
 			}
 			if plan := f.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
@@ -518,6 +518,31 @@ func TestHoldsDeletion(t *testing.T) {
 			held, why := f.HoldsDeletion(f.Pods[0])
 			if held != (test.code == "") || why.Code != test.code {
 				t.Errorf("held is %t, %+v; want %q", held, why, test.code)
+			}
+		})
+	}
+}
+
+// The native controller does nothing to a DaemonSet that is being deleted, once it knows. Nobody tends the update any more.
+func TestDaemonsOfADaemonSetBeingDeletedStay(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fleet)
+		held   bool
+		code   string
+	}{
+		"updated in place":        {func(*fleet) {}, true, inplace.CodeDeleting},
+		"long ago":                {func(f *fleet) { f.HeldSince = f.Now.Add(-time.Hour) }, true, inplace.CodeDeleting},
+		"one of the target":       {func(f *fleet) { f.Pods[0].Labels[inplace.LabelRevisionHash] = "2" }, true, inplace.CodeDeleting},
+		"its node is gone":        {func(f *fleet) { f.Nodes = f.Nodes[1:] }, false, inplace.CodeHousekeeping},
+		"Stayput has no business": {func(f *fleet) { f.Mode = inplace.ModeNone }, false, inplace.CodeMode},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 2)
+			f.edit(app{image: "v2"})
+			f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: start}
+			test.change(f)
+			if held, why := f.HoldsDeletion(f.Pods[0]); held != test.held || why.Code != test.code {
+				t.Errorf("held is %t, %+v; want %t, %s", held, why, test.held, test.code)
 			}
 		})
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -204,7 +205,7 @@ func (w *world) deployment() *apps.Deployment { return w.deployments.objects["we
 // rollout is what is, without any delay.
 func (w *world) rollout() deployments.Rollout {
 	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
-		Recorded: w.recorded, Now: w.now}
+		Recorded: w.recorded, Rules: inplace.Rules{}.For(w.deployment().Annotations), Now: w.now}
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	r.Rehearsal = w.rehearsal(r.Target())
 	return r
@@ -326,7 +327,19 @@ func (w *world) admitted(template apps.Template) corev1.PodSpec {
 			spec.Containers[i].Image = "mirror/" + spec.Containers[i].Image
 		}
 	}
+	spec.Tolerations = withDefaultTolerations(spec.Tolerations)
 	return spec
+}
+
+// withDefaultTolerations is Admit in plugin/pkg/admission/defaulttolerationseconds.
+func withDefaultTolerations(tolerations []corev1.Toleration) []corev1.Toleration {
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.Key == taint || t.Key == "" }) {
+			tolerations = append(tolerations, corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))})
+		}
+	}
+	return tolerations
 }
 
 // rehearsal is answered at once.
@@ -452,7 +465,12 @@ func (w *world) carryOut(step steps.Step) error {
 		})
 	case steps.PatchPod:
 		w.rules.podPatched(w, s)
-		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool { return images(before) != images(after) })
+		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool {
+			if len(edit.Lacking(after.Spec.Tolerations, before.Spec.Tolerations)) > 0 {
+				w.violated("tolerations are taken from %s, which the API server refuses", before.Name)
+			}
+			return images(before) != images(after) || len(after.Spec.Tolerations) != len(before.Spec.Tolerations)
+		})
 	}
 	return fmt.Errorf("unknown step %T", step)
 }
@@ -591,7 +609,10 @@ func atIndex(node []any, key string, path []string, operation string, value any)
 }
 
 // app is what the users of the simulation edit in a template.
-type app struct{ image, sidecar, chart, env string }
+type app struct{ image, sidecar, chart, note, tolerates, env string }
+
+// noted is the annotation that a note is in.
+const noted = "example.com/note"
 
 func (a app) template() apps.Template {
 	labels := map[string]string{"app": "web"}
@@ -599,7 +620,13 @@ func (a app) template() apps.Template {
 		labels["chart"] = a.chart
 	}
 	typed := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	if a.note != "" {
+		typed.Annotations = map[string]string{noted: a.note}
+	}
 	typed.Spec.Containers = []corev1.Container{{Name: "app", Image: a.image}}
+	for key := range strings.FieldsSeq(a.tolerates) {
+		typed.Spec.Tolerations = append(typed.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+	}
 	if a.sidecar != "" {
 		typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: "side", Image: a.sidecar})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
@@ -95,6 +96,11 @@ func drained(pod *corev1.Pod) {
 	conditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod)
 	conditionIs(corev1.PodReady, corev1.ConditionFalse)(pod)
 	conditions.Condition(pod, corev1.PodReady).Reason = readiness.ReasonGatesNotReady
+}
+
+// tolerateTheSame: in any order.
+func tolerateTheSame(a, b []corev1.Toleration) bool {
+	return len(edit.Lacking(a, b)) == 0 && len(edit.Lacking(b, a)) == 0
 }
 
 func ungated(pod *corev1.Pod) {

@@ -107,6 +107,7 @@ func (s *stayput) run() {
 	s.stale, s.due = false, time.Time{}
 	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
 		Recorded: s.recorded, Now: s.now}
+	r.Rules = inplace.Rules{}.For(r.Deployment.Annotations)
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
 	s.ahead = s.ahead.Next(r.Pods, s.now)
@@ -462,6 +463,7 @@ func (w *world) randomDeployment() *apps.Deployment {
 		d.Spec.ProgressDeadlineSeconds = new([]int32{600, 5}[w.rng.Intn(2)])
 	}
 	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &unavailable, MaxSurge: &surge}
+	d.Annotations[inplace.AnnotationInPlaceAnnotations] = "example.com/*"
 	d.Spec.MinReadySeconds = []int32{0, 0, 0, 2}[w.rng.Intn(4)]
 	d.Spec.RevisionHistoryLimit = new([]int32{10, 10, 0, 1}[w.rng.Intn(4)])
 	if w.rng.Intn(10) == 0 {
@@ -474,6 +476,13 @@ func (w *world) randomDeployment() *apps.Deployment {
 func (w *world) randomApp() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
 	return app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+}
+
+// randomEdit is an app that may have a note.
+func (w *world) randomEdit() app {
+	a := w.randomApp()
+	a.note = []string{"", "", "n1", "n2"}[w.rng.Intn(4)]
+	return a
 }
 
 // lag is how the watches of one process differ: that of Deployments, ReplicaSets or pods is slower than the others.
@@ -530,7 +539,7 @@ func (w *world) tick(chaos int) {
 func (w *world) disturb() {
 	switch n := w.rng.Intn(27); {
 	case n < 8:
-		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomApp().template() })
+		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomEdit().template() })
 	case n < 12:
 		w.undo()
 	case n < 14:
@@ -575,7 +584,17 @@ func (w *world) list() {
 }
 
 func (w *world) disturbLoosely() {
-	switch n := w.rng.Intn(9); {
+	switch n := w.rng.Intn(11); {
+	case n == 10:
+		w.user("edits the tolerations", func(d *apps.Deployment) {
+			a := appOf(d.Spec.Template)
+			a.tolerates = []string{"a", "b", "a b", "b a", "a b c", corev1.TaintNodeNotReady, ""}[w.rng.Intn(7)]
+			d.Spec.Template = a.template()
+		})
+	case n == 9:
+		w.user("changes the list of annotations", func(d *apps.Deployment) {
+			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", noted, "example.com/other", "a,"}[w.rng.Intn(4)]
+		})
 	case n == 6:
 		w.unreachable = !w.unreachable
 		w.logf("the webhooks are unreachable: %v", w.unreachable)
@@ -594,7 +613,7 @@ func (w *world) disturbLoosely() {
 		w.stayput.stale = true
 	case n < 5:
 		w.user("edits the environment", func(d *apps.Deployment) {
-			a := w.randomApp()
+			a := w.randomEdit()
 			a.env = strconv.Itoa(w.rng.Intn(3))
 			d.Spec.Template = a.template()
 		})
@@ -626,16 +645,24 @@ func (w *world) undo() {
 	if len(sets) == 0 || w.deployment().Spec.Paused {
 		return
 	}
-	typed := sets[w.rng.Intn(len(sets))].Spec.Template.Typed()
-	delete(typed.Labels, inplace.LabelTemplateHash)
-	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"]}
+	a := appOf(sets[w.rng.Intn(len(sets))].Spec.Template)
+	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+}
+
+// appOf is the app that a template was made from.
+func appOf(template apps.Template) app {
+	typed := template.Typed()
+	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], note: typed.Annotations[noted]}
 	if len(typed.Spec.Containers) > 1 {
 		a.sidecar = typed.Spec.Containers[1].Image
+	}
+	for _, toleration := range typed.Spec.Tolerations {
+		a.tolerates += toleration.Key + " "
 	}
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
 	}
-	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+	return a
 }
 
 // calm lets everybody finish, in no particular order, and no news stays undelivered.
@@ -814,6 +841,10 @@ func (w *world) checkEnd() {
 			w.violated("%s is not one of %s", pod.Name, target.Name)
 		case images(pod) != w.imagesOf(target.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
+		case !tolerateTheSame(pod.Spec.Tolerations, w.admitted(target.Spec.Template).Tolerations):
+			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)
+		case pod.Annotations[noted] != target.Spec.Template.Annotations()[noted]:
+			w.violated("%s has annotations %v", pod.Name, pod.Annotations)
 		case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
 			w.violated("%s is not ready", pod.Name)
 		}
