@@ -241,3 +241,23 @@ func written() *appsv1.Deployment {
 	d.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "stayput", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
 	return d
 }
+
+// TestJudgeLooksAtSidecars: at those of a pod's init containers that run for as long as it does.
+func TestJudgeLooksAtSidecars(t *testing.T) {
+	spec := func(setup, mesh string) corev1.PodSpec {
+		return corev1.PodSpec{InitContainers: []corev1.Container{{Name: "setup", Image: setup},
+			{Name: "mesh", Image: mesh, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}}
+	}
+	for name, test := range map[string]struct {
+		pod  corev1.PodSpec
+		same bool
+	}{
+		"the template's":                    {spec("v1", "v1"), true},
+		"another init container, which ran": {spec("v2", "v1"), true},
+		"another sidecar":                   {spec("v1", "v2"), false},
+	} {
+		if got := hasImages(&corev1.Pod{Spec: test.pod}, spec("v1", "v1")); got != test.same {
+			t.Errorf("%s: has the template's images: %t", name, got)
+		}
+	}
+}

@@ -129,6 +129,7 @@ func TestTogether(t *testing.T) {
 		"pacing":    pacing,
 		"ownpower":  ownPower,
 		"rehearsal": rehearsals,
+		"sidecars":  sidecars,
 		"stuck":     stuck,
 		"rules":     rules,
 		"tolerate":  tolerate,

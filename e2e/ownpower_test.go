@@ -183,6 +183,7 @@ func powerOverPods(t *testing.T) {
 	e := newEstate(t, labelled, withInit)
 	e.granted(map[string]error{
 		"an image":            e.patch(e.pod, firstImage, appImage("v2")),
+		"a sidecar's image":   e.patch(e.pod, "/spec/initContainers/1/image", appImage("v2")),
 		"a label":             e.patch(e.pod, anyLabel, "x"),
 		"annotations":         e.patch(e.pod, annotations, anything),
 		"another ReplicaSet":  e.patch(e.pod, firstOwner+"/uid", "another"),
@@ -201,9 +202,10 @@ func powerOverPods(t *testing.T) {
 	})
 }
 
-// withInit adds an init container, which need not end.
+// withInit adds an init container, which need not end, and a sidecar after it.
 func withInit(d *appsv1.Deployment) {
-	d.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "init", Image: appImage("v1")}}
+	d.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "init", Image: appImage("v1")},
+		{Name: sidecar, Image: appImage("v1"), RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 }
 
 // powerWithoutLabel: what is left is what gives an update back.

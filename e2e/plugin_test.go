@@ -73,8 +73,8 @@ func coloured(d *appsv1.Deployment) {
 	app.Env = append(app.Env, corev1.EnvVar{Name: "COLOUR", Value: "green"})
 }
 
-// bothKinds is a namespace with a Deployment and a DaemonSet, in which nothing is to happen any more.
-func bothKinds(t *testing.T, labels map[string]string) *stage {
+// bothAtRest is a namespace with a Deployment and a DaemonSet, in which nothing is to happen any more.
+func bothAtRest(t *testing.T, labels map[string]string) *stage {
 	t.Helper()
 	s := newStage(t, labels)
 	s.kubectl(manifests(t), "apply", "-f", "-")
@@ -85,7 +85,7 @@ func bothKinds(t *testing.T, labels map[string]string) *stage {
 }
 
 func planned(t *testing.T) {
-	s := bothKinds(t, labelled)
+	s := bothAtRest(t, labelled)
 	s.managed("web")
 	const restartsBoth = "restarts app in"
 	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place " + restartsBoth + " 2 pods, 1 at a time", "daemonset/agent in place " + restartsBoth + " 3 pods, 1 at a time"},
@@ -118,7 +118,7 @@ func (s *stage) inJSON() {
 }
 
 func plannedKustomization(t *testing.T) {
-	s := bothKinds(t, labelled)
+	s := bothAtRest(t, labelled)
 	folder := t.TempDir()
 	for name, text := range map[string]string{
 		"all.yaml":           manifests(t),
@@ -133,19 +133,19 @@ func plannedKustomization(t *testing.T) {
 
 // plannedServerSide: the API server sees who owns the image.
 func plannedServerSide(t *testing.T) {
-	s := bothKinds(t, labelled)
+	s := bothAtRest(t, labelled)
 	s.answers(manifests(t, image("v2")), 1, []string{"deployment/web error", "conflict"}, "plan", "--server-side", "-f", "-")
 	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place restarts app", "daemonset/agent in place"}, "plan", "--server-side", "--force-conflicts", "-f", "-")
 	s.answers(manifests(t, coloured), 2, []string{"/spec/containers/0/env changed"}, "plan", "--server-side", "--force-conflicts", "-f", "-")
 }
 
 func plannedUnlabelled(t *testing.T) {
-	s := bothKinds(t, unlabelled)
+	s := bothAtRest(t, unlabelled)
 	s.answers(manifests(t, image("v2")), 2, []string{"deployment/web recreate", "daemonset/agent recreate", "the namespace has no label " + updateLabel}, "plan", "-f", "-")
 }
 
 func plannedOnlyInPlace(t *testing.T) {
-	s := bothKinds(t, inPlaceOnly)
+	s := bothAtRest(t, inPlaceOnly)
 	s.managed("web")
 	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place", "daemonset/agent in place"}, "plan", "-f", "-")
 	s.answers(manifests(t, coloured), 2, []string{"deployment/web recreate refused", "/spec/containers/0/env changed"}, "plan", "-f", "-")
@@ -165,7 +165,7 @@ func (s *stage) editor() string {
 }
 
 func plannedByEditor(t *testing.T) {
-	s := bothKinds(t, labelled)
+	s := bothAtRest(t, labelled)
 	s.managed("web")
 	as := s.editor()
 	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place restarts app in 2 pods", "daemonset/agent in place restarts app in 3 pods"}, "plan", "-f", "-", as)
@@ -188,7 +188,7 @@ func followed(t *testing.T) {
 }
 
 func followedNative(t *testing.T) {
-	s := bothKinds(t, labelled)
+	s := bothAtRest(t, labelled)
 	s.managed("web")
 	s.recreated("web", func() {
 		s.setEnv("web", "COLOUR=green")

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unique"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -106,7 +108,7 @@ func trim(object client.Object) {
 		pod.Labels = entries(pod.Labels, func(string) bool { return true })
 		pod.Annotations = entries(pod.Annotations, readsAnnotation)
 		trimSpec(&pod.Spec)
-		trimStatus(&pod.Status)
+		trimStatus(pod)
 	}
 }
 
@@ -170,14 +172,26 @@ func imageVolumes(volumes []corev1.Volume) []corev1.Volume {
 }
 
 // trimStatus drops what is told of containers besides which ones run, since when and how.
-func trimStatus(status *corev1.PodStatus) {
-	status.InitContainerStatuses, status.EphemeralContainerStatuses = nil, nil
+func trimStatus(pod *corev1.Pod) {
+	status := &pod.Status
+	status.EphemeralContainerStatuses = nil
 	status.HostIPs, status.ResourceClaimStatuses, status.ExtendedResourceClaimStatus = nil, nil, nil
-	status.ContainerStatuses = each(status.ContainerStatuses, trimContainerStatus)
+	status.ContainerStatuses, status.InitContainerStatuses = each(status.ContainerStatuses, trimContainerStatus), statusesOfSidecars(pod)
 	status.Conditions = each(status.Conditions, func(c corev1.PodCondition) corev1.PodCondition {
 		c.Type, c.Reason, c.Message = corev1.PodConditionType(Shared(string(c.Type))), Shared(c.Reason), Shared(c.Message)
 		return c
 	})
+}
+
+// statusesOfSidecars are what is kept of init containers: of those that have ended, nobody asks.
+func statusesOfSidecars(pod *corev1.Pod) []corev1.ContainerStatus {
+	var kept []corev1.ContainerStatus
+	for _, status := range pod.Status.InitContainerStatuses {
+		if edit.SidecarNamed(&pod.Spec, status.Name) {
+			kept = append(kept, trimContainerStatus(status))
+		}
+	}
+	return slices.Clip(kept)
 }
 
 func trimContainerStatus(s corev1.ContainerStatus) corev1.ContainerStatus {

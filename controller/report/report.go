@@ -20,6 +20,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -257,11 +258,11 @@ func (n news) moves() {
 // imageChanges lists the containers whose image differs: "app: web:1 -> web:2".
 func imageChanges(before, after *corev1.Pod) string {
 	from := map[string]string{}
-	for _, container := range before.Spec.Containers {
+	for container := range edit.EachLiving(&before.Spec) {
 		from[container.Name] = container.Image
 	}
 	var changes []string
-	for _, container := range after.Spec.Containers {
+	for container := range edit.EachLiving(&after.Spec) {
 		if old := from[container.Name]; old != container.Image {
 			changes = append(changes, fmt.Sprintf("%s: %s -> %s", container.Name, old, container.Image))
 		}

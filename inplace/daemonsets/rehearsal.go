@@ -1,12 +1,15 @@
 package daemonsets
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/steps"
@@ -64,7 +67,7 @@ func (v *daemonView) notAsRehearsed() *inplace.Reason {
 	reason := v.rehearsed.Against()
 	for m := range v.pending() {
 		if reason == nil && m.Needs().InPlace() {
-			reason = v.rehearsed.AgainstPod(m.Pod, m.Needs(), m.Rewritten)
+			reason = cmp.Or(v.rehearsed.AgainstPod(m.Pod, m.Needs(), m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
 		}
 	}
 	return reason

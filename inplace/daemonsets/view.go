@@ -60,7 +60,7 @@ type marks struct{ underWay, released, woken string }
 
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{
-		DaemonRollout: r, target: r.Target(), wanted: r.DaemonSet.Spec.Template.Decoded().Spec.Containers,
+		DaemonRollout: r, target: r.Target(), wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
 		places: placesOf(r.DaemonSet), nodesByName: nodes.ByName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
 		auxiliary: inplace.AuxiliaryOf(r.DaemonSet.Annotations),
@@ -128,7 +128,7 @@ func (v *daemonView) readRevision(hash string) *revision {
 		if err != nil {
 			return nil // nothing is known of it, as if it were gone
 		}
-		return &revision{ControllerRevision: each, template: template, containers: template.Decoded().Spec.Containers,
+		return &revision{ControllerRevision: each, template: template, containers: edit.Living(&template.Decoded().Spec),
 			change: v.changeFrom(template)}
 	}
 	return nil

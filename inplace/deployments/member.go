@@ -3,6 +3,7 @@ package deployments
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/replicas"
 )
@@ -16,7 +17,7 @@ func (v *View) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Member {
 func (v *View) origin(owner *replicas.Set) member.Origin {
 	from, known := v.origins[owner]
 	if !known {
-		from = member.Origin{Own: owner.Rs.Spec.Template.Decoded().Spec.Containers, Change: v.changeFrom(owner.Rs), OfTarget: owner == v.Target}
+		from = member.Origin{Own: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs), OfTarget: owner == v.Target}
 		v.origins[owner] = from
 	}
 	return from

@@ -56,7 +56,7 @@ func (r Rollout) View() *View {
 		v.Sets = append(v.Sets, s)
 	}
 	if target != nil {
-		v.rehearsed = r.Rehearsal.Of(target.UID, target.Spec.Template, target.Spec.Template.Decoded().Spec.Containers)
+		v.rehearsed = r.Rehearsal.Of(target.UID, target.Spec.Template, edit.Living(&target.Spec.Template.Decoded().Spec))
 		v.whyAlone = readiness.WhyAlone(target.Spec.Template.Decoded().Spec, v.rehearsed.Claim)
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
@@ -102,11 +102,10 @@ func (v *View) allSettling() bool {
 	return !slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return (s.InUse() || s == v.Target) && !revisions.Settling(s.Rs) })
 }
 
-// unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long. One that went back without a drain is counted as
-// available while the containers run that are undone.
+// unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long.
 func (v *View) unfinished() bool {
 	return v.sourcesInUse() ||
-		slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return m.Needs().Left() || m.Ready() && !m.Arrived }) ||
+		slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return m.Needs().Left() }) ||
 		v.Loan() > 0
 }
 

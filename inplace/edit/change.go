@@ -12,7 +12,7 @@ import (
 
 // Change is what pods need to become those of another template: all that were made from one, or one that lives.
 type Change struct {
-	// Containers are those of which something changes, init containers excepted; of two templates in their order.
+	// Containers are those of which something changes, of two templates in the order of Living. Init containers are not among them, but sidecars.
 	Containers ContainerChanges
 	// Labels are those that change, and Annotations those of them that are on the allow-list; by key.
 	Labels, Annotations []patches.EntryChange

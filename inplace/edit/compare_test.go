@@ -107,7 +107,10 @@ const (
 	readsNote   = `[{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['note']"}}}]`
 	readsHash   = `[{"name": "H", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['pod-template-hash']"}}}]`
 	probe       = `{"httpGet": {"path": "/", "port": 80}}`
+	setupBefore = `{"name": "setup", "image": "setup:1", "resources": {}}`
+	sideAfter   = `{"name": "side", "image": "side:2", "restartPolicy": "Always", "resources": {}}`
 	newImage    = "/spec/containers/0/image"
+	sideImage   = "/spec/initContainers/1/image"
 	version     = "/metadata/labels/version"
 )
 
@@ -231,17 +234,68 @@ func TestCompare(t *testing.T) {
 		"image emptied": {after: edits{newImage: `""`}, want: "recreate: /spec/containers/0/image is or was empty"},
 		"image filled":  {before: edits{newImage: ""}, want: "recreate: /spec/containers/0/image is or was empty"},
 
-		// Init containers and annotations.
+		// Init containers.
 		"init image": {
 			after: edits{"/spec/initContainers/0/image": `"setup:2"`},
 			want:  "recreate: image of init container setup changed, which would never run in a live pod",
 			paths: []string{"/spec/initContainers/0/image"},
 		},
-		"sidecar image": {
-			after: edits{"/spec/initContainers/1/image": `"side:2"`},
-			want:  "recreate: image of sidecar side changed, which is not done in place yet",
+		"init container with restart policy OnFailure": {
+			base:  edits{"/spec/initContainers/0/restartPolicy": `"OnFailure"`},
+			after: edits{"/spec/initContainers/0/image": `"setup:2"`},
+			want:  "recreate: image of init container setup changed, which would never run in a live pod",
 		},
-		"init containers gone": {after: edits{"/spec/initContainers": ""}, want: "recreate: /spec/initContainers removed"},
+		"init containers gone": {
+			after: edits{"/spec/initContainers": ""},
+			want:  "recreate: init container setup removed; init container side removed", paths: []string{"/spec/initContainers", "/spec/initContainers"},
+		},
+
+		// Sidecars.
+		"sidecar image":       {after: edits{sideImage: `"side:2"`}, want: "in place: restarts side"},
+		"sidecar and another": {after: edits{sideImage: `"side:2"`, newImage: `"app:2"`}, want: "in place: restarts app, side"},
+		"sidecar and an init container": {
+			after: edits{sideImage: `"side:2"`, "/spec/initContainers/0/image": `"setup:2"`},
+			want:  "recreate: image of init container setup changed, which would never run in a live pod",
+		},
+		"sidecar image emptied": {after: edits{sideImage: `""`}, want: "recreate: /spec/initContainers/1/image is or was empty"},
+		"sidecar, something else": {
+			after: edits{sideImage: `"side:2"`, "/spec/initContainers/1/command": `["x"]`},
+			want:  "recreate: /spec/initContainers/1/command added",
+		},
+		"sidecar added": {
+			after: edits{"/spec/initContainers": "[" + setupBefore + "," + sideAfter + `, {"name": "mesh", "image": "mesh:1", "restartPolicy": "Always"}]`},
+			want:  "recreate: init container mesh added", paths: []string{"/spec/initContainers"},
+		},
+		"sidecar removed": {
+			after: edits{"/spec/initContainers": "[" + setupBefore + "]", newImage: `"app:2"`},
+			want:  "recreate: init container side removed",
+		},
+		"sidecar moved":              {after: edits{"/spec/initContainers": "[" + sideAfter + "," + setupBefore + "]"}, want: "recreate: init containers reordered"},
+		"sidecar renamed":            {after: edits{"/spec/initContainers/1/name": `"mesh"`}, want: "recreate: init container mesh added; init container side removed"},
+		"sidecar beside the others":  {after: edits{"/spec/initContainers": "[" + setupBefore + "]", "/spec/containers": "[" + appBefore + "," + proxyBefore + "," + sideAfter + "]"}, want: "recreate: container side added; init container side removed"},
+		"init container to sidecar":  {after: edits{"/spec/initContainers/0/restartPolicy": `"Always"`}, want: "recreate: /spec/initContainers/0/restartPolicy added"},
+		"sidecar to init container":  {after: edits{"/spec/initContainers/1/restartPolicy": ""}, want: "recreate: /spec/initContainers/1/restartPolicy removed"},
+		"the same, with its image":   {after: edits{"/spec/initContainers/1/restartPolicy": "", sideImage: `"side:2"`}, want: "recreate: image of init container side changed, which would never run in a live pod; /spec/initContainers/1/restartPolicy removed"},
+		"to sidecar, with its image": {after: edits{"/spec/initContainers/0/restartPolicy": `"Always"`, "/spec/initContainers/0/image": `"setup:2"`}, want: "recreate: /spec/initContainers/0/restartPolicy added"},
+		"sidecar with a startup probe": {
+			base: edits{"/spec/initContainers/1/startupProbe": probe, "/spec/initContainers/1/readinessProbe": probe}, after: edits{sideImage: `"side:2"`},
+			want:  "recreate: sidecar side has a startup probe, for which its kubelet may not restart it",
+			paths: []string{"/spec/initContainers/1/startupProbe"},
+		},
+		"startup probe of a sidecar that stays": {
+			base: edits{"/spec/initContainers/1/startupProbe": probe}, after: edits{newImage: `"app:2"`},
+			want: "in place: restarts app",
+		},
+		"sidecar with another probe": {
+			base: edits{"/spec/initContainers/1/readinessProbe": probe}, after: edits{sideImage: `"side:2"`},
+			want: "in place: restarts side",
+		},
+		"sidecar that reads a label": {
+			base: edits{"/spec/initContainers/1/env": readsLabel}, after: edits{sideImage: `"side:2"`, version: `"2"`},
+			want: "recreate: label version is read by init container side through the downward API",
+		},
+
+		// Annotations.
 		"restart annotation": {
 			after: edits{"/metadata/annotations/kubectl.kubernetes.io~1restartedAt": `"now"`},
 			rules: inplace.Rules{Annotations: []string{"note"}},

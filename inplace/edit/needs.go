@@ -4,19 +4,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Differing is what makes the pod's containers like those of the template that have the same names.
+// Differing is what makes the pod's containers like those of the template that have the same names, as far as they live.
 func Differing(pod *corev1.Pod, template []corev1.Container) ContainerChanges {
 	var changes ContainerChanges
 	for i := range template {
-		want := &template[i]
-		for j := range pod.Spec.Containers {
-			have := &pod.Spec.Containers[j]
-			if have.Name != want.Name {
-				continue
-			}
-			if change := becoming(have, want); change.Left() {
-				changes = append(changes, change)
-			}
+		have := Named(&pod.Spec, template[i].Name)
+		if have == nil {
+			continue
+		}
+		if change := becoming(have, &template[i]); change.Left() {
+			changes = append(changes, change)
 		}
 	}
 	return changes

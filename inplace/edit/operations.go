@@ -1,8 +1,6 @@
 package edit
 
 import (
-	"strconv"
-
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,10 +21,9 @@ func (c Change) PodOperations(pod *corev1.Pod) []jsonpatch.Operation {
 func (c Change) imageOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
 	for change := range c.Containers.NewImages() {
-		for i, container := range pod.Spec.Containers {
+		for at, container := range living(&pod.Spec) {
 			if container.Name == change.Container && container.Image != change.Image.To {
-				path := patches.Pointer("spec", "containers", strconv.Itoa(i), "image")
-				operations = append(operations, jsonpatch.NewOperation("replace", path, change.Image.To))
+				operations = append(operations, jsonpatch.NewOperation("replace", at.pointer("image"), change.Image.To))
 			}
 		}
 	}

@@ -30,6 +30,17 @@ func TestPodOperations(t *testing.T) {
 			want: `[{"op":"replace","path":"/spec/containers/2/image","value":"app:2"},` +
 				`{"op":"replace","path":"/spec/containers/1/image","value":"proxy:2"}]`,
 		},
+		"a sidecar's among injected ones": {
+			pod: func() *corev1.Pod {
+				pod, always := pod(nil, nil, "app", "app:1"), corev1.ContainerRestartPolicyAlways
+				pod.Spec.InitContainers = []corev1.Container{{Name: "cni", Image: "cni:1"}, {Name: "mesh", Image: "mesh:7", RestartPolicy: &always},
+					{Name: "setup", Image: "setup:1"}, {Name: "side", Image: "side:1", RestartPolicy: &always}}
+				return pod
+			}(),
+			after: edits{newImage: `"app:2"`, sideImage: `"side:2"`},
+			want: `[{"op":"replace","path":"/spec/containers/0/image","value":"app:2"},` +
+				`{"op":"replace","path":"/spec/initContainers/3/image","value":"side:2"}]`,
+		},
 		"an image the pod has already": {pod: pod(nil, nil, "app", "app:2"), after: edits{newImage: `"app:2"`}, want: "null"},
 		"only labels that differ between the templates": {
 			pod:   pod(map[string]string{"app": "mine", "version": "1", "injected": "yes", "pod-template-hash": "a"}, nil),

@@ -8,7 +8,7 @@ import (
 
 // Origin is the revision that a pod's identity tells of.
 type Origin struct {
-	// Own are the containers of its template, Change that from its template to the target's; nil where it is none. It is shared by the pods of the
+	// Own are the containers of its template that live, Change that from its template to the target's; nil where it is none. It is shared by the pods of the
 	// revision.
 	Own    []corev1.Container
 	Change *edit.Change

@@ -37,7 +37,7 @@ type Rehearsal struct {
 // Rehearsed is a Rehearsal as far as it is one of the target's, and what it means for pods.
 type Rehearsed struct {
 	Rehearsal
-	// Containers are those of the target's template, with the images that admission gives them.
+	// Containers are those of the target's template that live, with the images that admission gives them.
 	Containers []corev1.Container
 	// own are the names of the containers in the template, init containers too.
 	own map[string]bool
@@ -61,7 +61,7 @@ func (r Rehearsal) Of(target types.UID, template apps.Template, containers []cor
 // read reads what became of the template's spec.
 func (r *Rehearsed) read(spec corev1.PodSpec) {
 	images := map[string]string{}
-	for _, container := range r.Pod.Spec.Containers {
+	for container := range edit.EachLiving(&r.Pod.Spec) {
 		images[container.Name] = container.Image
 	}
 	r.Containers = slices.Clone(r.Containers)

@@ -79,6 +79,7 @@ func (f *fleet) record(template apps.Template) {
 
 func (f *fleet) addNode(name string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node.Status.NodeInfo.KubeletVersion = "v1.36.3"
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	f.Nodes = append(f.Nodes, node)
 	return node
@@ -180,16 +181,31 @@ func (f *fleet) patch(object any, operations []jsonpatch.Operation) {
 	}
 }
 
+// saidOf is what is said of the container, in whichever list.
+func saidOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range list {
+			if list[i].Name == container {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
 // kubelet restarts what has another image; one with "bad" in its name cannot be pulled.
 func (f *fleet) kubelet(pod *corev1.Pod) {
-	status := &pod.Status.ContainerStatuses[0]
-	want := pod.Spec.Containers[0].Image
 	pod.Status.ObservedGeneration = pod.Generation
-	running := !strings.Contains(want, "bad")
-	if status.Image != want {
-		*status = corev1.ContainerStatus{Name: "app", Image: want}
-		if running {
-			status.ImageID, status.ContainerID, status.State = "sha256:"+want, fmt.Sprint(pod.Name, "/", want, f.Now.Unix()), runningSince(f.Now)
+	running := true
+	for _, want := range kept(pod.Spec) {
+		status, bad := saidOf(pod, want.Name), strings.Contains(want.Image, "bad")
+		running = running && !bad
+		if status.Image == want.Image {
+			continue
+		}
+		*status = corev1.ContainerStatus{Name: want.Name, Image: want.Image}
+		if !bad {
+			status.ImageID, status.ContainerID, status.State = "sha256:"+want.Image, fmt.Sprint(pod.Name, "/", want.Image, f.Now.Unix()), runningSince(f.Now)
 		}
 	}
 	is := func(yes bool) corev1.ConditionStatus {
@@ -228,6 +244,34 @@ func (f *fleet) updated(revision, image string) {
 func maxUnavailable(value string) func(*fleet) {
 	return func(f *fleet) {
 		f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.Parse(value))}
+	}
+}
+
+func TestDaemonStepsOfASidecar(t *testing.T) {
+	for name, gated := range map[string]bool{"gated": true, "without gates": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 1)
+			f.edit(app{image: "v1", mesh: "m1"})
+			r := fixture(1, app{})
+			f.Pods[0].Spec = podOf(r, "made", replicaSetOf(r, "x", app{image: "v1", mesh: "m1"}, 1)).Spec
+			f.Pods[0].Spec.NodeName, f.Pods[0].Status.InitContainerStatuses = "n1", r.Pods[0].Status.InitContainerStatuses
+			f.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
+			if !gated {
+				ungated(f.Pods[0])
+			}
+			f.edit(app{image: "v1", mesh: "m2"})
+			f.rest()
+			if gated {
+				f.expect("mark 3 true false", "close p1", "p1 is 3 app=v1,mesh=m2", "open p1", "mark 3 false false")
+			} else {
+				f.expect("mark 3 true false", "p1 is updating-in-place app=v1,mesh=m2", "p1 is 3 app=v1,mesh=m2", "mark 3 false false")
+			}
+			f.edit(app{image: "v2", mesh: "m1"})
+			f.rest()
+			if got := images(f.Pods[0]); got != "app=v2,mesh=m1" || !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
+				t.Errorf("p1 has %s, and is ready: %t", got, conditions.IsTrue(f.Pods[0], corev1.PodReady))
+			}
+		})
 	}
 }
 

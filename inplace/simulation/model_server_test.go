@@ -126,6 +126,8 @@ type world struct {
 	settings inplace.Settings
 	// unserved: there is no Service.
 	unserved bool
+	// meshed: the pods have a sidecar.
+	meshed bool
 	// claim is one of the pods' that only one node can mount; empty if there is none.
 	claim string
 	// quota is how many pods there may be, room how many find a node.
@@ -322,9 +324,11 @@ func (w *world) createPod(rs *apps.ReplicaSet) error {
 // admitted is what admission makes of the spec of a new pod.
 func (w *world) admitted(template apps.Template) corev1.PodSpec {
 	spec := template.Typed().Spec
-	for i := range spec.Containers {
-		if w.mirror {
-			spec.Containers[i].Image = "mirror/" + spec.Containers[i].Image
+	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range list {
+			if w.mirror {
+				list[i].Image = "mirror/" + list[i].Image
+			}
 		}
 	}
 	spec.Tolerations = withDefaultTolerations(spec.Tolerations)
@@ -490,9 +494,20 @@ func resourceOf(step steps.Step) string {
 	return ""
 }
 
+// kept are the containers that a kubelet keeps running, and restarts for another image.
+func kept(spec corev1.PodSpec) []corev1.Container {
+	all := slices.Clone(spec.Containers)
+	for _, c := range spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 func images(pod *corev1.Pod) string {
 	var all []string
-	for _, c := range pod.Spec.Containers {
+	for _, c := range kept(pod.Spec) {
 		all = append(all, c.Name+"="+c.Image)
 	}
 	return strings.Join(all, ",")
@@ -609,7 +624,8 @@ func atIndex(node []any, key string, path []string, operation string, value any)
 }
 
 // app is what the users of the simulation edit in a template.
-type app struct{ image, sidecar, chart, note, tolerates, env string }
+// Its mesh is a sidecar as Kubernetes has them, behind another init container; its sidecar runs beside it as an ordinary container.
+type app struct{ image, sidecar, mesh, chart, note, tolerates, env string }
 
 // noted is the annotation that a note is in.
 const noted = "example.com/note"
@@ -629,6 +645,10 @@ func (a app) template() apps.Template {
 	}
 	if a.sidecar != "" {
 		typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: "side", Image: a.sidecar})
+	}
+	if a.mesh != "" {
+		typed.Spec.InitContainers = []corev1.Container{{Name: "setup", Image: "setup"},
+			{Name: "mesh", Image: a.mesh, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 	}
 	if a.env != "" {
 		typed.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E", Value: a.env}}

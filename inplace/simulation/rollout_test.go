@@ -64,8 +64,12 @@ func podOf(r *deployments.Rollout, name string, rs *apps.ReplicaSet, changes ...
 	for _, kind := range []corev1.PodConditionType{inplace.ConditionServing, corev1.ContainersReady, corev1.PodReady} {
 		conditionIs(kind, corev1.ConditionTrue)(pod)
 	}
-	for _, c := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Image,
+	for i, c := range kept(pod.Spec) {
+		list := &pod.Status.ContainerStatuses
+		if i >= len(pod.Spec.Containers) {
+			list = &pod.Status.InitContainerStatuses
+		}
+		*list = append(*list, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Image,
 			ContainerID: name + "/" + c.Name, Ready: true, State: runningSince(start.Add(-time.Hour))})
 	}
 	for _, change := range changes {

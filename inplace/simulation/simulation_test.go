@@ -282,9 +282,12 @@ func (j *judge) podPatched(w *world, s steps.PatchPod) {
 // restarting are the containers that restart by the patch.
 func restarting(s steps.PatchPod) []string {
 	var names []string
-	for i, container := range s.Pod.Spec.Containers {
-		if slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return o.Path == fmt.Sprintf("/spec/containers/%d/image", i) }) {
-			names = append(names, container.Name)
+	for list, containers := range map[string][]corev1.Container{"containers": s.Pod.Spec.Containers, "initContainers": s.Pod.Spec.InitContainers} {
+		for i, container := range containers {
+			path := fmt.Sprintf("/spec/%s/%d/image", list, i)
+			if slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return o.Path == path }) {
+				names = append(names, container.Name)
+			}
 		}
 	}
 	return names
@@ -324,7 +327,7 @@ func (j *judge) readySet(w *world, name string, pod *corev1.Pod) {
 }
 
 func (w *world) runsItsSpec(pod *corev1.Pod) bool {
-	for _, want := range pod.Spec.Containers {
+	for _, want := range kept(pod.Spec) {
 		if c := w.kubelet.state[pod.Name][want.Name]; c == nil || c.image != want.Image || !c.ready || !c.dying.IsZero() {
 			return false
 		}
@@ -335,7 +338,7 @@ func (w *world) runsItsSpec(pod *corev1.Pod) bool {
 // dated are the containers that still run another image than they should.
 func (w *world) dated(pod *corev1.Pod) []string {
 	var names []string
-	for _, want := range pod.Spec.Containers {
+	for _, want := range kept(pod.Spec) {
 		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.image != want.Image {
 			names = append(names, want.Name)
 		}
@@ -445,6 +448,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
+	w.meshed = seed%5 > 2
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
@@ -475,7 +479,11 @@ func (w *world) randomDeployment() *apps.Deployment {
 
 func (w *world) randomApp() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
-	return app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+	if w.meshed {
+		a.mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
+	}
+	return a
 }
 
 // randomEdit is an app that may have a note.
@@ -578,7 +586,7 @@ func (w *world) disturb() {
 
 // list has the user say which containers nobody waits for.
 func (w *world) list() {
-	list := []string{"", "side", "app", "side, app", "side,ghost", "*"}[w.rng.Intn(6)]
+	list := []string{"", "side", "app", "side, app", "side,mesh", "mesh,ghost", "*"}[w.rng.Intn(7)]
 	w.user("says that nobody waits for "+list, func(d *apps.Deployment) { d.Annotations[inplace.AnnotationAuxiliary] = list })
 	w.rules.listed = append(w.rules.listed, inplace.AuxiliaryOf(w.deployment().Annotations)...)
 }
@@ -659,6 +667,9 @@ func appOf(template apps.Template) app {
 	for _, toleration := range typed.Spec.Tolerations {
 		a.tolerates += toleration.Key + " "
 	}
+	if len(typed.Spec.InitContainers) > 1 {
+		a.mesh = typed.Spec.InitContainers[1].Image
+	}
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
 	}
@@ -722,7 +733,11 @@ func (w *world) finish() {
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
 		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
-			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}.template()
+			a := app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}
+			if w.meshed {
+				a.mesh = "m1"
+			}
+			d.Spec.Template = a.template()
 		}
 	})
 	w.room = plenty
