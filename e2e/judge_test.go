@@ -85,7 +85,8 @@ type judge struct {
 	counts     map[types.UID]map[int]bool // how many live pods each place has had
 	owners     map[types.UID]types.UID    // pod → place
 	leaving    map[types.UID]bool
-	floor      map[types.UID]int // available pods each workload has had: scaling up does not raise it, available pods that stay do
+	listed     map[string]map[string]bool // by workload, the containers of which it ever said that nobody waits for them
+	floor      map[types.UID]int          // available pods each workload has had: scaling up does not raise it, available pods that stay do
 	violations []string
 }
 
@@ -99,6 +100,7 @@ func judged(events []event, phases []phase) ([]phase, []string) {
 		counts:  map[types.UID]map[int]bool{},
 		owners:  map[types.UID]types.UID{},
 		leaving: map[types.UID]bool{},
+		listed:  map[string]map[string]bool{},
 		floor:   map[types.UID]int{},
 	}
 	for _, e := range events {
@@ -130,12 +132,14 @@ func (j *judge) observe(e event) {
 	case *appsv1.ReplicaSet:
 		j.untouched(e, before, object)
 	case *appsv1.Deployment:
+		j.lists(object)
 		j.spec(e, object)
 		j.status(e, object)
 		j.outage(e, j.deployments[object.UID])
 	case *appsv1.ControllerRevision:
 		j.unrevised(e, revisionBefore, object)
 	case *appsv1.DaemonSet:
+		j.lists(object)
 		j.spec(e, object)
 		j.daemonStatus(e, object)
 		j.daemonOutage(e, j.daemonSets[object.UID])
@@ -193,8 +197,8 @@ func (c Count) String() string {
 
 func names(all []string) string { return strings.Join(all, " ") }
 
-// agreement: owner, hash label and template say the same of a live pod. A pod born before Stayput is patched first and
-// moved when it is done, so its images may be ahead of its owner's.
+// agreement: owner, hash label and template say the same of a live pod. A pod born before Stayput, or of which only containers restart that
+// nobody waits for, is patched first and moved when it is done, so its images may be ahead of its owner's.
 func (j *judge) agreement(e event, pod *corev1.Pod) {
 	if e.what == watch.Deleted || !alive(pod) {
 		return
@@ -214,9 +218,10 @@ func (j *judge) agreement(e event, pod *corev1.Pod) {
 			j.violation(e, "is under %s, but its label %s is %q instead of %q", set.Name, key, pod.Labels[key], value)
 		}
 	}
-	if template := set.Spec.Template.Spec; gated(pod) && !hasImages(pod, template) {
+	if template := set.Spec.Template.Spec; gated(pod) && !hasImages(pod, j.awaited(pod, template)) {
 		j.violation(e, "is under %s, but has images %v instead of %v", set.Name, imagesOf(pod.Spec), imagesOf(template))
 	}
+	j.arrival(e, pod, set.Name, set.Spec.Template.Spec)
 	j.frozen(e, pod, set)
 }
 

@@ -134,6 +134,7 @@ func TestTogether(t *testing.T) {
 		"rules":     rules,
 		"tolerate":  tolerate,
 		"plugin":    plugin,
+		"auxiliary": auxiliary,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

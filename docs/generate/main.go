@@ -57,6 +57,7 @@ func read() (reference, error) {
 	}{
 		{&r.Settings, "inplace", in("settings.go", "Label")},
 		{&r.Settings, "inplace", in("rules.go", "Annotation")},
+		{&r.Settings, "inplace", in("auxiliary.go", "Annotation")},
 		{&r.Marks, "inplace", in("names.go", "Label", "Annotation", "Condition")},
 		{&r.Marks, "inplace/revisions", in("record.go", "recordPrefix")},
 		{&r.Reasons, "inplace", in("", "Code")},

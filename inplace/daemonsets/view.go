@@ -33,6 +33,8 @@ type daemonView struct {
 	// What was worked out of templates once: by hash, the revisions; and what the DaemonSet wants.
 	revisions map[string]*revision
 	wanted    []corev1.Container
+	// auxiliary are the containers that nobody waits for.
+	auxiliary inplace.Auxiliary
 }
 
 // daemon is a live pod of a DaemonSet.
@@ -61,6 +63,7 @@ func (r DaemonRollout) view() *daemonView {
 		DaemonRollout: r, target: r.Target(), wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
 		places: placesOf(r.DaemonSet), nodesByName: nodes.ByName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
+		auxiliary: inplace.AuxiliaryOf(r.DaemonSet.Annotations),
 	}
 	target := types.UID("")
 	if v.target != nil {
@@ -87,6 +90,7 @@ func (r DaemonRollout) view() *daemonView {
 func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 	m := &daemon{revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
 	m.State = member.StateOf(&v.Draft, pod, v.origin(pod, m.revision), v.rehearsed, v.Ahead, v.DaemonSet.Spec.MinReadySeconds, v.Now)
+	m.Auxiliary = v.auxiliary
 	m.Unheard = nodes.Unheard(v.nodesByName[pod.Spec.NodeName]) && v.Mode.Manages()
 	return m
 }

@@ -9,7 +9,9 @@ import (
 )
 
 func (v *View) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Member {
-	return &replicas.Member{State: member.StateOf(&v.Draft, pod, v.origin(owner), v.rehearsed, v.Ahead, v.Deployment.Spec.MinReadySeconds, v.Now), Owner: owner}
+	m := &replicas.Member{State: member.StateOf(&v.Draft, pod, v.origin(owner), v.rehearsed, v.Ahead, v.Deployment.Spec.MinReadySeconds, v.Now), Owner: owner}
+	m.Auxiliary = v.auxiliary
+	return m
 }
 
 func (v *View) origin(owner *replicas.Set) member.Origin {

@@ -86,7 +86,7 @@ func (v *View) exchange(turns member.Turns) {
 	}
 }
 
-// end ends the update once startup probes have had their turn: before, a kubelet may call a pod available that is not, and without our marks the
+// end ends the update once startup probes have had their turn, and what went back has restarted: before, a kubelet may call a pod available that is not, and without our marks the
 // Deployment controller would take its rollout for done. One that does not start keeps the update for as long as there may be progress.
 func (v *View) end() {
 	if unproved, wait := v.Unproved(v.Now); unproved && !statuses.Overdue(v.Deployment) {

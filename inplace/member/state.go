@@ -19,6 +19,8 @@ type State struct {
 	Pod  *corev1.Pod
 	Move readiness.Move
 	Origin
+	// Auxiliary are the containers that nobody waits for.
+	Auxiliary inplace.Auxiliary
 	// Containers are what is left to do in its containers until it is one of the target: see Needs.
 	Containers edit.ContainerChanges
 	// Back is what makes its containers again what its identity says; nothing unless it is half-way.

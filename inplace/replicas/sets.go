@@ -46,12 +46,13 @@ func (all Sets) Unmark() {
 	}
 }
 
-// Unproved tells whether startup probes of some pod have yet to have their turn, so that a kubelet may call it Ready before: it has not restarted
-// yet, or only just has (readiness.ProvedStarted). If that is only a matter of time, of how much. Who is not heard of calls nothing Ready.
+// Unproved tells whether some pod counts as available for what it ran before, or may: it has not restarted yet and is Ready, since it went back
+// without a drain; or its startup probes have yet to have their turn, as it has not restarted or only just has (readiness.ProvedStarted), and its
+// kubelet may call it Ready before. If that is only a matter of time, of how much. Who is not heard of calls nothing Ready.
 func (all Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
 	for _, s := range all {
 		for _, m := range s.Pods {
-			if !m.Unheard && readiness.StartupProbed(m.Pod) {
+			if probed := readiness.StartupProbed(m.Pod); !m.Unheard && (probed || m.Ready()) {
 				proved, left := readiness.ProvedStarted(m.Pod, now)
 				unproved, wait = unproved || !proved || !m.Arrived, max(wait, left)
 			}

@@ -162,9 +162,9 @@ func (j *judge) reopened(w *world, pod *corev1.Pod) {
 }
 
 // killed: the kubelet stops a container for its image.
-func (j *judge) killed(w *world, name string) {
+func (j *judge) killed(w *world, name, container string) {
 	pod := w.pods.objects[name]
-	if pod == nil || !readiness.Gated(pod) || w.settings.Drain == 0 || w.unserved || j.last[name] || !j.gone[name].IsZero() {
+	if pod == nil || !readiness.Gated(pod) || j.listed.Has(container) || w.settings.Drain == 0 || w.unserved || j.last[name] || !j.gone[name].IsZero() {
 		return
 	}
 	w.violated("%s is restarted while it is offered", name)

@@ -100,7 +100,7 @@ func (k *kubelet) syncContainer(pod string, want corev1.Container) {
 		}
 	case c.running && c.image != want.Image:
 		k.logf("kubelet: kill %s/%s, which runs %s", pod, want.Name, c.image)
-		k.rules.killed(k.world, pod)
+		k.rules.killed(k.world, pod, want.Name)
 		c.dying = k.now.Add(time.Duration(k.rng.Intn(300)) * time.Millisecond)
 	case !c.running && !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad"):
 		k.ids++

@@ -45,7 +45,7 @@ func givesBack(pod *corev1.Pod, path string) bool {
 		for i, container := range containers {
 			if path == fmt.Sprintf("/spec/%s/%d/image", list, i) {
 				hash, move := pod.Labels[inplace.LabelTemplateHash], readiness.MoveOf(pod)
-				return !readiness.Gated(pod) && hash != "" && move.Hash != hash && move.Containers[container.Name].Image == container.Image
+				return hash != "" && move.Hash != hash && move.Containers[container.Name].Image == container.Image
 			}
 		}
 	}

@@ -187,6 +187,8 @@ type judge struct {
 	last map[string]bool
 	// released: gates open whatever pods run.
 	released bool
+	// listed are the containers of which it was ever said that nobody waits for them.
+	listed inplace.Auxiliary
 }
 
 // statusWritten: whoever reads the status takes it for the end as soon as it says so: kubectl/pkg/polymorphichelpers/rollout_status.go.
@@ -198,7 +200,7 @@ func (j *judge) statusWritten(w *world, d *apps.Deployment) {
 	r := w.rollout()
 	for _, pod := range r.Pods {
 		borrowed := pod.Annotations[inplace.AnnotationBorrowed] != ""
-		if readiness.Live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod)) {
+		if readiness.Live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod) || len(w.dated(pod)) > 0) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
 	}
@@ -263,15 +265,32 @@ func (j *judge) podPatched(w *world, s steps.PatchPod) {
 	if current == nil || current.ResourceVersion != s.Pod.ResourceVersion {
 		return
 	}
-	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/containers/") })
+	restarting := restarting(s)
+	awaited := slices.ContainsFunc(restarting, func(name string) bool { return !j.listed.Has(name) })
+	serves := readiness.Gated(current) && conditions.IsTrue(current, corev1.PodReady)
 	switch {
-	case restarts && readiness.Gated(current) && conditions.IsTrue(current, corev1.PodReady):
+	case len(restarting) == 0:
+	case serves && (awaited || s.Moves):
 		w.violated("%s was patched while it serves", current.Name)
-	case restarts && s.Drained:
+	case s.Drained:
 		j.stopping(w, current)
-	case restarts && !readiness.Gated(current):
+	default:
 		j.taken(w, current)
 	}
+}
+
+// restarting are the containers that restart by the patch.
+func restarting(s steps.PatchPod) []string {
+	var names []string
+	for list, containers := range map[string][]corev1.Container{"containers": s.Pod.Spec.Containers, "initContainers": s.Pod.Spec.InitContainers} {
+		for i, container := range containers {
+			path := fmt.Sprintf("/spec/%s/%d/image", list, i)
+			if slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return o.Path == path }) {
+				names = append(names, container.Name)
+			}
+		}
+	}
+	return names
 }
 
 func (j *judge) taken(w *world, pod *corev1.Pod) {
@@ -302,7 +321,7 @@ func (j *judge) readySet(w *world, name string, pod *corev1.Pod) {
 	if ready && !readiness.Closed(pod) && runs {
 		delete(j.out, name)
 	}
-	if ready && readiness.Gated(pod) && !runs && w.dated(pod) {
+	if ready && readiness.Gated(pod) && !runs && slices.ContainsFunc(w.dated(pod), func(name string) bool { return !j.listed.Has(name) }) {
 		w.violated("%s was reported Ready with the containers it had before its patch", name)
 	}
 }
@@ -316,15 +335,18 @@ func (w *world) runsItsSpec(pod *corev1.Pod) bool {
 	return true
 }
 
-// dated: some container still runs another image than it should.
-func (w *world) dated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(kept(pod.Spec), func(want corev1.Container) bool {
-		c := w.kubelet.state[pod.Name][want.Name]
-		return c != nil && c.running && c.image != want.Image
-	})
+// dated are the containers that still run another image than they should.
+func (w *world) dated(pod *corev1.Pod) []string {
+	var names []string
+	for _, want := range kept(pod.Spec) {
+		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.image != want.Image {
+			names = append(names, want.Name)
+		}
+	}
+	return names
 }
 
-// check is what must be true at every moment: label and owner of every pod agree, and of a gated one the images, too. And no
+// check is what must be true at every moment: label and owner of every pod agree, and of a gated one the images that are waited for, too. And no
 // more pods that serve may be uncounted than may be missed, since they would be deleted if we died; save for those that started
 // to serve after they were lowered away.
 func (w *world) check() {
@@ -338,10 +360,18 @@ func (w *world) check() {
 		if pod.Labels[inplace.LabelTemplateHash] != owner.Labels[inplace.LabelTemplateHash] {
 			w.violated("%s is labelled %s and owned by %s", pod.Name, pod.Labels[inplace.LabelTemplateHash], owner.Name)
 		}
-		if readiness.Gated(pod) && images(pod) != w.imagesOf(owner.Spec.Template) {
+		if readiness.Gated(pod) && w.awaited(images(pod)) != w.awaited(w.imagesOf(owner.Spec.Template)) {
 			w.violated("%s has %s and is owned by %s", pod.Name, images(pod), owner.Name)
 		}
 	}
+}
+
+// awaited are the images of containers that are waited for.
+func (w *world) awaited(images string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(images, ","), func(image string) bool {
+		name, _, _ := strings.Cut(image, "=")
+		return w.rules.listed.Has(name)
+	}), ",")
 }
 
 // checkBorrowing: where no pod may be missed, none ever is, unless one failed by itself or none could be borrowed.
@@ -515,7 +545,7 @@ func (w *world) tick(chaos int) {
 
 // disturb is what users and failures do.
 func (w *world) disturb() {
-	switch n := w.rng.Intn(26); {
+	switch n := w.rng.Intn(27); {
 	case n < 8:
 		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomEdit().template() })
 	case n < 12:
@@ -547,9 +577,18 @@ func (w *world) disturb() {
 	case n == 25:
 		w.room = map[bool]int{true: w.placed(), false: plenty}[w.room == plenty]
 		w.logf("the nodes have room for %d", w.room)
+	case n == 26:
+		w.list()
 	case w.rules.loose:
 		w.disturbLoosely()
 	}
+}
+
+// list has the user say which containers nobody waits for.
+func (w *world) list() {
+	list := []string{"", "side", "app", "side, app", "side,mesh", "mesh,ghost", "*"}[w.rng.Intn(7)]
+	w.user("says that nobody waits for "+list, func(d *apps.Deployment) { d.Annotations[inplace.AnnotationAuxiliary] = list })
+	w.rules.listed = append(w.rules.listed, inplace.AuxiliaryOf(w.deployment().Annotations)...)
 }
 
 func (w *world) disturbLoosely() {
@@ -844,6 +883,9 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w.says = seed%3 > 0
 	w.mirror = seed%4 == 1
 	w.calm()
+	if seed%5 < 2 {
+		w.list()
+	}
 	w.rules.loose = w.rng.Intn(2) == 0
 	w.rules.originals = sorted(w.pods.objects)
 	w.logf("loose %v, strategy %+v, minReadySeconds %d, gates %v", w.rules.loose, w.deployment().Spec.Strategy,
