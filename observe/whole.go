@@ -90,7 +90,7 @@ func (l load) unread() string {
 }
 
 // take returns one object of a list of the API server as it is kept.
-func take[T any, P object[T]](r Reader, found P, all *load) P {
+func take[T any, P object[T]](found P, all *load) P {
 	trim(found)
 	size := sizeOf(found)
 	if size > large {
