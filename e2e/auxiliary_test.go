@@ -54,11 +54,11 @@ func auxiliary(t *testing.T) {
 		"Deployment, scaled half-way"))
 }
 
-// withLastingSide adds a container that nobody waits for and that takes seconds to become ready.
+// withLastingSide adds a container that nobody waits for and that takes seconds to stop: for so long its pod is half-way.
 func withLastingSide(d *appsv1.Deployment) {
 	withSide(d)
 	side := &d.Spec.Template.Spec.Containers[1]
-	side.Env = append(side.Env, corev1.EnvVar{Name: "READY_DELAY", Value: "6s"})
+	side.Env = append(side.Env, corev1.EnvVar{Name: "STOP_DELAY", Value: "5s"})
 	d.Annotations = map[string]string{auxiliaryList: "side"}
 }
 
