@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/stayput/stayput/e2e/changes"
 )
 
 // Names users and pods see; the suite is black-box, so it does not take them from the product.
@@ -35,7 +37,7 @@ const (
 const user = "e2e"
 
 // registry serves every test image.
-const registry = "127.0.0.1:5000/"
+const registry = changes.Registry
 
 // mirror is another name of it.
 const mirror = "localhost:5000/"
@@ -291,6 +293,11 @@ func imagesOf(spec corev1.PodSpec) map[string]string {
 	return images
 }
 
+// statusesOf are what the kubelet says of the containers, init containers among them.
+func statusesOf(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses)
+}
+
 // hasImages tells whether the template's containers have their images in the pod, under whichever name of the registry.
 func hasImages(pod *corev1.Pod, template corev1.PodSpec) bool {
 	images := imagesOf(pod.Spec)
@@ -304,7 +311,7 @@ func hasImages(pod *corev1.Pod, template corev1.PodSpec) bool {
 
 func restartsOf(pod *corev1.Pod) map[string]int32 {
 	restarts := map[string]int32{}
-	for _, status := range pod.Status.ContainerStatuses {
+	for _, status := range statusesOf(pod) {
 		restarts[status.Name] = status.RestartCount
 	}
 	return restarts
