@@ -23,7 +23,7 @@ import (
 // templateChanges: every row of docs/changes.md, in workloads of both kinds, and changes at random. What recreates pods does so by the same rule
 // in both.
 func templateChanges(t *testing.T) {
-	scenarios := map[string]func(*testing.T){}
+	scenarios := map[string]func(*testing.T){"random": randomChanges}
 	var lasting []string
 	for _, scenario := range changes.Scenarios() {
 		if len(scenario.Flags()) > 0 {
