@@ -104,7 +104,7 @@ func (l *laboratory) tries(seed uint64) bool {
 	if err != nil {
 		l.Fatal(err)
 	}
-	if !plan.InPlace() || plan.None() {
+	if !plan.Possible() {
 		return false
 	}
 	pod, fresh := l.pod(from, metav1.CreateOptions{}), l.pod(to, onlyTried)

@@ -44,23 +44,39 @@ type Write struct {
 	Operations  []jsonpatch.Operation
 }
 
+// Possible tells whether pods of the first template take the edit while they run, and get something by it.
+func (p Plan) Possible() bool { return p.InPlace() && p.Left() }
+
 // Writes are those that make the plan with a pod of the first template, in their order; it must be possible.
 func (p Plan) Writes(pod *corev1.Pod) []Write {
-	if operations := p.PodOperations(pod); len(operations) > 0 {
-		return []Write{{Operations: operations}}
+	all := []Write{
+		{Operations: p.PodOperations(pod)},
 	}
-	return nil
+	return slices.DeleteFunc(all, func(w Write) bool { return len(w.Operations) == 0 })
 }
 
-// OneWay says what of an edit that was made in place cannot be taken back in place, as docs/changes.md tells; empty if nothing.
+// irreversible is what can be made in place and not be taken back so, as users are told.
+var irreversible = []struct {
+	why   string
+	found func(from, to corev1.PodTemplateSpec) bool
+}{
+	{"a running pod loses no toleration", moreTolerations},
+}
+
+// OneWay says why an edit that was made in place cannot be taken back in place; empty if it can.
 func OneWay(from, to corev1.PodTemplateSpec) string {
-	missing := slices.ContainsFunc(to.Spec.Tolerations, func(toleration corev1.Toleration) bool {
-		return !slices.ContainsFunc(from.Spec.Tolerations, func(other corev1.Toleration) bool { return equality.Semantic.DeepEqual(toleration, other) })
-	})
-	if missing {
-		return "a running pod loses no toleration"
+	for _, kind := range irreversible {
+		if kind.found(from, to) {
+			return kind.why
+		}
 	}
 	return ""
+}
+
+func moreTolerations(from, to corev1.PodTemplateSpec) bool {
+	return slices.ContainsFunc(to.Spec.Tolerations, func(toleration corev1.Toleration) bool {
+		return !slices.ContainsFunc(from.Spec.Tolerations, func(other corev1.Toleration) bool { return equality.Semantic.DeepEqual(toleration, other) })
+	})
 }
 
 // PodOf is what the API server makes of a template when it creates a pod, as far as it matters here: a request that is left out is the limit
