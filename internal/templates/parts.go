@@ -85,7 +85,9 @@ var parts = []part{
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { t.Spec.TopologySpreadConstraints = subset(r, spread) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) {
 		sometimes(r, &t.Spec.Affinity, &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{apart}}})
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{apart}}},
+			&corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: apart}}}})
 	},
 }
 

@@ -79,31 +79,6 @@ func moreTolerations(from, to corev1.PodTemplateSpec) bool {
 	})
 }
 
-// PodOf is what the API server makes of a template when it creates a pod, as far as it matters here: a request that is left out is the limit
-// (SetDefaults_Pod in pkg/apis/core/v1/defaults.go).
-func PodOf(template corev1.PodTemplateSpec) *corev1.Pod {
-	made := template.DeepCopy()
-	pod := &corev1.Pod{ObjectMeta: made.ObjectMeta, Spec: made.Spec}
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			requestLimits(&containers[i].Resources)
-		}
-	}
-	return pod
-}
-
-func requestLimits(resources *corev1.ResourceRequirements) {
-	for name, limit := range resources.Limits {
-		if _, has := resources.Requests[name]; has {
-			continue
-		}
-		if resources.Requests == nil {
-			resources.Requests = corev1.ResourceList{}
-		}
-		resources.Requests[name] = limit
-	}
-}
-
 // Same says why one pod is not as the other in what templates say of pods; nil if it is. The order of tolerations means nothing.
 func Same(is, want *corev1.Pod) error {
 	a, b := said(is), said(want)
