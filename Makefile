@@ -74,12 +74,13 @@ verify-notice: notice
 	@git diff --exit-code --stat NOTICE || { echo "NOTICE was out of date: commit what make notice has written"; exit 1; }
 
 .PHONY: docs
-docs: ## write docs/reference.md from the code
-	@text=$$(go run ./docs/generate); echo "$$text" > docs/reference.md
+docs: ## write docs/reference.md and docs/changes.md from the code
+	@go build -o $(BIN)/generate ./docs/generate
+	@for page in reference changes; do text=$$($(BIN)/generate $$page); echo "$$text" > docs/$$page.md; done
 
 .PHONY: verify-docs
 verify-docs: docs
-	@git diff --exit-code --stat docs/reference.md || { echo "docs/reference.md was out of date: commit what make docs has written"; exit 1; }
+	@git diff --exit-code --stat docs/reference.md docs/changes.md || { echo "docs/ was out of date: commit what make docs has written"; exit 1; }
 
 .PHONY: verify-performance
 verify-performance: BENCH_OUTPUT = $(CURDIR)/docs/performance

@@ -125,6 +125,7 @@ func TestTogether(t *testing.T) {
 		"daemonset": daemonSets,
 		"pulled":    pulled,
 		"borrow":    borrow,
+		"changes":   templateChanges,
 		"drain":     drains,
 		"pacing":    pacing,
 		"ownpower":  ownPower,

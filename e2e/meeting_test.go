@@ -30,6 +30,7 @@ func disturbances(t *testing.T) {
 	t.Run("node removed and added", nodeRemoved)
 	t.Run("kubelet stopped", kubeletStopped)
 	t.Run("node lost", nodeLost)
+	t.Run("changes by flags", changesByFlags)
 	t.Run("uninstalled", uninstalled)
 }
 

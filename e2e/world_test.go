@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/stayput/stayput/e2e/changes"
 )
 
 // Names users and pods see; the suite is black-box, so it does not take them from the product.
@@ -36,7 +38,7 @@ const (
 const user = "e2e"
 
 // registry serves every test image.
-const registry = "127.0.0.1:5000/"
+const registry = changes.Registry
 
 // mirror is another name of it.
 const mirror = "localhost:5000/"

@@ -429,6 +429,13 @@ func TestCompare(t *testing.T) {
 			after: edits{version: `"2"`},
 			want:  "recreate: label version decides where the pod is placed",
 		},
+		"affinity that is only preferred": {
+			base: edits{"/spec/affinity": `{"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+				{"weight": 1, "podAffinityTerm": {"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["version"]}}]}}`},
+			after: edits{version: `"2"`},
+			want:  "recreate: label version decides where the pod is placed",
+			paths: []string{"/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution/0"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -168,6 +168,7 @@ type placement struct {
 	labelKeys []string
 }
 
+// placements are also those that are only preferred: the pod keeps their selectors, and the scheduler goes by them when it places others.
 func placements(spec corev1.PodSpec) []placement {
 	var all []placement
 	for i, constraint := range spec.TopologySpreadConstraints {
@@ -177,19 +178,25 @@ func placements(spec corev1.PodSpec) []placement {
 		return all
 	}
 	if with := spec.Affinity.PodAffinity; with != nil {
-		all = append(all, termPlacements("podAffinity", with.RequiredDuringSchedulingIgnoredDuringExecution)...)
+		all = append(all, termPlacements("podAffinity", with.RequiredDuringSchedulingIgnoredDuringExecution, with.PreferredDuringSchedulingIgnoredDuringExecution)...)
 	}
 	if apart := spec.Affinity.PodAntiAffinity; apart != nil {
-		all = append(all, termPlacements("podAntiAffinity", apart.RequiredDuringSchedulingIgnoredDuringExecution)...)
+		all = append(all, termPlacements("podAntiAffinity", apart.RequiredDuringSchedulingIgnoredDuringExecution, apart.PreferredDuringSchedulingIgnoredDuringExecution)...)
 	}
 	return all
 }
 
-func termPlacements(field string, terms []corev1.PodAffinityTerm) []placement {
+func termPlacements(field string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) []placement {
 	var all []placement
-	for i, term := range terms {
-		path := patches.Pointer("spec", "affinity", field, "requiredDuringSchedulingIgnoredDuringExecution", strconv.Itoa(i))
+	add := func(list string, i int, term corev1.PodAffinityTerm) {
+		path := patches.Pointer("spec", "affinity", field, list, strconv.Itoa(i))
 		all = append(all, placement{path, slices.Concat(term.MatchLabelKeys, term.MismatchLabelKeys)})
+	}
+	for i, term := range required {
+		add("requiredDuringSchedulingIgnoredDuringExecution", i, term)
+	}
+	for i, term := range preferred {
+		add("preferredDuringSchedulingIgnoredDuringExecution", i, term.PodAffinityTerm)
 	}
 	return all
 }
