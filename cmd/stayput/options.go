@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/stayput/stayput/inplace"
 )
 
 // options is what the command line says.
@@ -17,6 +19,7 @@ type options struct {
 	command            func(context.Context, options) error
 	namespace          string
 	inPlaceAnnotations []string
+	restartAnnotations []string
 	excludedNamespaces []string
 	certificates       string
 	webhookPort        int
@@ -60,6 +63,9 @@ func (o *options) flags(command string) *flag.FlagSet {
 		"Stayput's own `namespace`, where its Lease lives; by default $POD_NAMESPACE")
 	flags.Var((*list)(&o.inPlaceAnnotations), "in-place-annotations",
 		"comma-separated `keys` of pod template annotations whose change needs no new pod; by default none, since many exist to force a restart")
+	flags.Var((*list)(&o.restartAnnotations), "restart-annotations",
+		"comma-separated `keys` of pod template annotations whose change asks for a restart, prefix/* for all of a prefix, besides "+
+			inplace.AnnotationRestartedAt+"; see "+inplace.LabelRestart)
 	flags.Var((*list)(&o.excludedNamespaces), "excluded-namespaces",
 		"comma-separated `namespaces` that are never managed, whatever their labels; kube-system and Stayput's own never are")
 	flags.StringVar(&o.certificates, "certificates", "/certificates",
@@ -82,6 +88,11 @@ func (o options) complete() (options, error) {
 	for _, key := range o.inPlaceAnnotations {
 		if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
 			return options{}, fmt.Errorf("--in-place-annotations: %q is no annotation key: %s", key, strings.Join(problems, "; "))
+		}
+	}
+	for _, key := range o.restartAnnotations {
+		if _, err := inplace.ParseKeys(key); err != nil {
+			return options{}, fmt.Errorf("--restart-annotations: %w", err)
 		}
 	}
 	for _, namespace := range []string{"kube-system", o.namespace} {

@@ -55,6 +55,7 @@ func TestParseRefuses(t *testing.T) {
 		"an argument after flags": {[]string{"--namespace=own", "withdraw"}, "withdraw"},
 		"no namespace":            {nil, "POD_NAMESPACE"},
 		"an impossible key":       {[]string{"--namespace=own", "--in-place-annotations=a b"}, "a b"},
+		"one that would restart":  {[]string{"--namespace=own", "--restart-annotations=a/*,b/c,*"}, `"*"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := parse(test.arguments); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -34,6 +34,9 @@ func (v *View) notAsRehearsed() *inplace.Reason {
 		if reason == nil && !m.Borrowed && m.Owner != v.Target {
 			reason = v.rehearsed.AgainstPod(m.Pod, m.Rewritten)
 		}
+		if reason == nil && !m.Borrowed && len(m.Needs.Reasons) > 0 {
+			reason = &m.Needs.Reasons[0]
+		}
 	}
 	return reason
 }

@@ -23,6 +23,8 @@ type ContainerChange struct {
 	Container string
 	// Image it gets; zero where it keeps its own.
 	Image ImageChange
+	// Restart: it restarts with the image it has, in a live pod under another name of that.
+	Restart bool
 }
 
 // ImageChange is an image and the one that takes its place.
@@ -32,9 +34,9 @@ type ImageChange struct{ From, To string }
 func (c ContainerChange) Left() bool { return c != ContainerChange{Container: c.Container} }
 
 // Restarts tells whether the container restarts for it.
-func (c ContainerChange) Restarts() bool { return c.NewImage() }
+func (c ContainerChange) Restarts() bool { return c.NewImage() || c.Restart }
 
-// NewImage tells whether it gets another image, which its node then needs.
+// NewImage tells whether it gets another image, or another name of the one it has.
 func (c ContainerChange) NewImage() bool { return c.Image != ImageChange{} }
 
 // InPlace tells whether running pods can take the change.
@@ -51,7 +53,7 @@ func (c Change) None() bool { return c.InPlace() && !c.Left() }
 // Restarting are the containers that restart when the change is made in place.
 func (c Change) Restarting() iter.Seq[ContainerChange] { return c.those(ContainerChange.Restarts) }
 
-// NewImages are the containers that get another image.
+// NewImages are the containers that get another image, or another name of the one they have.
 func (c Change) NewImages() iter.Seq[ContainerChange] { return c.those(ContainerChange.NewImage) }
 
 func (c Change) those(which func(ContainerChange) bool) iter.Seq[ContainerChange] {

@@ -25,9 +25,13 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 	annotations := revert(old, patched, "annotations", rules.Allows)
 	containers, reasons := revertContainers(old, patched)
 	for difference := range differences(old, patched) {
-		if reasons = reasons.And(fieldReason(difference, pod.Spec)); reasons.Full() {
+		if reasons = reasons.And(fieldReason(difference, pod.Spec, rules)); reasons.Full() {
 			break
 		}
+	}
+	if asksForRestart(annotations, rules) {
+		containers = restartAll(containers, pod.Spec)
+		reasons = reasons.And(renewalReasons(pod.Spec, containers)...)
 	}
 	change := Change{Containers: containers, Labels: labels, Annotations: annotations}
 	if change.Left() {

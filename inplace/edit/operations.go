@@ -1,6 +1,7 @@
 package edit
 
 import (
+	"maps"
 	"strconv"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -16,7 +17,25 @@ import (
 func (c Change) PodOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	operations := c.imageOperations(pod)
 	operations = append(operations, entriesOf("labels", pod.Labels, c.Labels)...)
-	return append(operations, entriesOf("annotations", pod.Annotations, c.Annotations)...)
+	return append(operations, c.annotationOperations(pod)...)
+}
+
+// annotationOperations add one before it goes: which of the annotations that people have named the pod has is not known here (observe/stub.go),
+// and what is not there cannot be removed.
+func (c Change) annotationOperations(pod *corev1.Pod) []jsonpatch.Operation {
+	have, unsure := maps.Clone(pod.Annotations), []patches.EntryChange(nil)
+	if have == nil {
+		have = map[string]string{}
+	}
+	for _, change := range c.Annotations {
+		if _, has := have[change.Key]; change.Goes && !has {
+			have[change.Key], unsure = "", append(unsure, patches.EntryChange{Key: change.Key})
+		}
+	}
+	if len(unsure) == 0 {
+		return entriesOf("annotations", pod.Annotations, c.Annotations)
+	}
+	return append(patches.EntryOperations("annotations", pod.Annotations, unsure), entriesOf("annotations", have, c.Annotations)...)
 }
 
 // imageOperations finds the containers by name: the pod may have more than its template, and in another order.

@@ -43,6 +43,11 @@ func StateOf(d *steps.Draft, pod *corev1.Pod, from Origin, target rehearsal.Rehe
 	s := State{Pod: pod, Move: readiness.MoveOf(pod), Origin: from, Borrowed: pod.Annotations[inplace.AnnotationBorrowed] != "", Goes: readiness.Goes(pod)}
 	s.Back = s.Move.WayBack(pod)
 	s.Needs, s.Rewritten = s.stillNeeds(target.Containers), s.rewrites()
+	unrestartable, tells := s.unrestartable(now)
+	if unrestartable != nil {
+		s.Needs.Reasons = s.Needs.Reasons.And(*unrestartable)
+	}
+	d.Again(tells)
 	arrived, wait := s.Move.Arrived(pod, now)
 	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
 	lasting, longer := ahead.Lasting(pod, now)

@@ -27,7 +27,7 @@ type Move struct {
 
 // MovedContainer is the evidence of a container that restarts: what it was before it was patched.
 type MovedContainer struct {
-	// Image it gets: what admission makes of the template's.
+	// Image it gets: what admission makes of the template's, or another name of that.
 	Image string `json:"image"`
 	// ImageID and ContainerID it had.
 	ImageID     string `json:"imageID,omitempty"`
@@ -39,6 +39,8 @@ type MovedContainer struct {
 	Unsure bool `json:"unsure,omitempty"`
 	// Unready: it was not ready at the last patch of containers. Then that it is not is no sign of the patch having been seen.
 	Unready bool `json:"unready,omitempty"`
+	// Restart: it only restarts, so Image is another name of the one it had.
+	Restart bool `json:"restart,omitempty"`
 }
 
 // longestMove is what the mark has of one container at most, several times over: names of images are no longer than 500 characters

@@ -77,30 +77,36 @@ func TestWebhookIsAskedWhatIsStoredOtherwise(t *testing.T) {
 
 // TestReadyWithinItsBudget has a pod at which a policy that is too dear would fail.
 func TestReadyWithinItsBudget(t *testing.T) {
-	p, pod := compile(t, readyPolicy), largest()
-	stored, err := p.store(pod, pod, kubelet(pod.Spec.NodeName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := what(pod, stored); got != "opens, becomes ready" {
-		t.Errorf("what becomes of it: %s", got)
+	p := compile(t, readyPolicy)
+	for _, restart := range []bool{false, true} {
+		old, pod := largest(restart)
+		stored, err := p.store(old, pod, kubelet(pod.Spec.NodeName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := what(pod, stored); got != "opens, becomes ready" {
+			t.Errorf("what becomes of it: %s", got)
+		}
 	}
 }
 
 // TestWebhookWithinItsBudget has the same pod, and what its kubelet says next, which is stored as it is.
 func TestWebhookWithinItsBudget(t *testing.T) {
-	w, pod := compileWebhook(t, readyWebhook), largest()
-	if called, err := w.calls(pod, pod, kubelet(pod.Spec.NodeName)); !called || err != nil {
-		t.Errorf("asked %t, %v", called, err)
-	}
-	pod.Status.ContainerStatuses[len(pod.Status.ContainerStatuses)-1].ContainerID = ""
-	if called, err := w.calls(pod, pod, kubelet(pod.Spec.NodeName)); called || err != nil {
-		t.Errorf("one container has no ID yet: asked %t, %v", called, err)
+	w := compileWebhook(t, readyWebhook)
+	for _, restart := range []bool{false, true} {
+		old, pod := largest(restart)
+		if called, err := w.calls(old, pod, kubelet(pod.Spec.NodeName)); !called || err != nil {
+			t.Errorf("asked %t, %v", called, err)
+		}
+		pod.Status.ContainerStatuses[len(pod.Status.ContainerStatuses)-1].ContainerID = ""
+		if called, err := w.calls(old, pod, kubelet(pod.Spec.NodeName)); called || err != nil {
+			t.Errorf("one container has no ID yet: asked %t, %v", called, err)
+		}
 	}
 }
 
-// largest is a pod as large as any, all of whose containers have restarted.
-func largest() *corev1.Pod {
+// largest is a pod as large as any, all of whose containers have restarted, and as it was before; restart: with the image they had.
+func largest(restart bool) (old, now *corev1.Pod) {
 	g := generator{rand.New(rand.NewSource(1))}
 	const containers = 40
 	pod := g.pod(containers)
@@ -112,7 +118,7 @@ func largest() *corev1.Pod {
 		status.RestartCount, pod.Spec.Containers[i].StartupProbe = 1, &corev1.Probe{PeriodSeconds: 1}
 		status.ContainerID, status.Ready, status.State = "containerd://"+strings.Repeat("2", 64), true, running(g.time())
 		move.Containers[status.Name] = readiness.MovedContainer{Image: image + ":2", ImageID: image + "@sha256:" + strings.Repeat("1", 64),
-			ContainerID: "containerd://" + strings.Repeat("1", 64), Unready: true}
+			ContainerID: "containerd://" + strings.Repeat("1", 64), Unready: true, Restart: restart}
 	}
 	pod.Annotations = map[string]string{inplace.AnnotationMove: move.String()}
 	pod.Status.ObservedGeneration = pod.Generation
@@ -122,7 +128,11 @@ func largest() *corev1.Pod {
 		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", LastTransitionTime: g.time()},
 	}
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-	return pod
+	old = pod.DeepCopy()
+	for i := range old.Status.ContainerStatuses {
+		old.Status.ContainerStatuses[i].ContainerID = "containerd://" + strings.Repeat("1", 64)
+	}
+	return old, pod
 }
 
 // what tells what is stored otherwise than it was sent.
@@ -208,6 +218,7 @@ func (g generator) write() (old, sent *corev1.Pod, by *user.DefaultInfo) {
 	if g.Intn(3) > 0 {
 		g.conditions(old)
 	}
+	g.before(old)
 	node := kubelet(mostly(g, sent.Spec.NodeName, "other", ""))
 	node.Groups = mostly(g, node.Groups, []string{"system:authenticated"})
 	own := &user.DefaultInfo{Name: stayput, Groups: []string{"system:serviceaccounts"}}
@@ -243,12 +254,26 @@ func (g generator) status(name string) corev1.ContainerStatus {
 	return status
 }
 
+// before is what was reported before: mostly of the same generation, and of containers that have been followed by others.
+func (g generator) before(old *corev1.Pod) {
+	old.Status.ObservedGeneration = mostly(g, old.Status.ObservedGeneration, 0, 1)
+	for i := range old.Status.ContainerStatuses {
+		if g.Intn(2) == 0 {
+			old.Status.ContainerStatuses[i].ContainerID = pick(g, "cri://0", "cri://1", "")
+		}
+	}
+	if n := len(old.Status.ContainerStatuses); n > 0 && g.Intn(12) == 0 {
+		old.Status.ContainerStatuses = old.Status.ContainerStatuses[:n-1]
+	}
+}
+
 func (g generator) mark(pod *corev1.Pod) {
 	move := readiness.Move{Hash: "h", Generation: mostly(g, pod.Generation, 0, 1), Containers: map[string]readiness.MovedContainer{}}
 	for _, container := range pod.Spec.Containers {
 		if g.Intn(4) > 0 {
 			move.Containers[container.Name] = readiness.MovedContainer{Image: pick(g, "v1", "v2", "v2:latest"), ImageID: mostly(g, "sha256:1", ""),
-				ContainerID: mostly(g, "cri://1", ""), At: g.time(), Unsure: g.Intn(12) == 0, Unready: g.Intn(3) == 0}
+				ContainerID: mostly(g, "cri://1", ""), At: g.time(), Unsure: g.Intn(12) == 0, Unready: g.Intn(3) == 0,
+				Restart: g.Intn(3) == 0}
 		}
 	}
 	if g.Intn(6) == 0 {
