@@ -47,6 +47,9 @@ func namesOf(image, running string, always bool) []string {
 		return names
 	}
 	ran := parseName(strings.TrimPrefix(running, "docker-pullable://"))
+	if ran != nil && digestOf(ran) == "" {
+		ran = nil // the ID of an image that the runtime knows by no name
+	}
 	if ran == nil || reference.Domain(ran) == reference.Domain(named) { // short names may have another registry (unqualified-search-registries of CRI-O)
 		names = append(names, named.String())
 	}
@@ -54,7 +57,7 @@ func namesOf(image, running string, always bool) []string {
 	switch {
 	case pinned != "" && tagOf(named) != "":
 		return append(names, named.Name()+"@"+pinned)
-	case pinned == "" && !always && ran != nil && ran.Name() == named.Name() && digestOf(ran) != "":
+	case pinned == "" && !always && ran != nil && ran.Name() == named.Name():
 		return append(names, named.String()+"@"+digestOf(ran))
 	}
 	return names

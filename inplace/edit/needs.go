@@ -75,7 +75,7 @@ func (c Change) Nameless() string {
 func (c Change) Unrestartable(pod *corev1.Pod) *inplace.Reason {
 	renews := slices.ContainsFunc(c.Containers, func(change ContainerChange) bool { return change.Restart })
 	if reasons := initReasons(pod.Spec.InitContainers); renews && len(reasons) > 0 {
-		return &inplace.Reason{Code: inplace.CodeRestart, Message: fmt.Sprintf("%s of pod %s", reasons[0].Message, pod.Name)}
+		return &inplace.Reason{Code: inplace.CodeRestart, Message: fmt.Sprintf("pod %s: %s", pod.Name, reasons[0].Message)}
 	}
 	return nil
 }

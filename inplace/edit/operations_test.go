@@ -51,6 +51,14 @@ func TestPodOperations(t *testing.T) {
 			pod: pod(nil, nil), after: edits{version: `"2"`},
 			want: `[{"op":"add","path":"/metadata/labels","value":{}},{"op":"add","path":"/metadata/labels/version","value":"2"}]`,
 		},
+		"an annotation that goes": {
+			pod: pod(nil, map[string]string{"note": "a"}), after: edits{"/metadata/annotations/note": ""},
+			want: `[{"op":"remove","path":"/metadata/annotations/note"}]`,
+		},
+		"an annotation that goes and is not known to be there": {
+			pod: pod(nil, map[string]string{"cni": "x"}), after: edits{"/metadata/annotations/note": ""},
+			want: `[{"op":"add","path":"/metadata/annotations/note","value":""},{"op":"remove","path":"/metadata/annotations/note"}]`,
+		},
 		"allowed annotation": {
 			pod: pod(nil, map[string]string{"cni": "x"}), after: edits{"/metadata/annotations/note": `"b"`},
 			want: `[{"op":"add","path":"/metadata/annotations/note","value":"b"}]`,

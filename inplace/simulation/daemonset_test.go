@@ -40,7 +40,7 @@ type fleet struct {
 
 func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Now: start}}
+	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: restartsInPlace, Now: start}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	f.edit(app{image: "v1"})

@@ -203,7 +203,7 @@ func (w *world) deployment() *apps.Deployment { return w.deployments.objects["we
 
 // rollout is what is, without any delay.
 func (w *world) rollout() deployments.Rollout {
-	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
+	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings, Rules: restartsInPlace,
 		Recorded: w.recorded, Now: w.now}
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	r.Rehearsal = w.rehearsal(r.Target())
@@ -472,6 +472,14 @@ func resourceOf(step steps.Step) string {
 	return ""
 }
 
+// restartsInPlace are the rules of all Deployments and DaemonSets here.
+var restartsInPlace = inplace.Rules{RestartInPlace: true}
+
+// plain are names of images without what they may leave out: containers that have restarted have others for the same image.
+var plain = strings.NewReplacer("docker.io/library/", "", "docker.io/", "", ":latest", "")
+
+func sameImages(a, b string) bool { return plain.Replace(a) == plain.Replace(b) }
+
 func images(pod *corev1.Pod) string {
 	var all []string
 	for _, c := range pod.Spec.Containers {
@@ -591,7 +599,7 @@ func atIndex(node []any, key string, path []string, operation string, value any)
 }
 
 // app is what the users of the simulation edit in a template.
-type app struct{ image, sidecar, chart, env string }
+type app struct{ image, sidecar, chart, env, restarted string }
 
 func (a app) template() apps.Template {
 	labels := map[string]string{"app": "web"}
@@ -599,6 +607,9 @@ func (a app) template() apps.Template {
 		labels["chart"] = a.chart
 	}
 	typed := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	if a.restarted != "" {
+		typed.Annotations = map[string]string{inplace.AnnotationRestartedAt: a.restarted}
+	}
 	typed.Spec.Containers = []corev1.Container{{Name: "app", Image: a.image}}
 	if a.sidecar != "" {
 		typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: "side", Image: a.sidecar})

@@ -105,7 +105,7 @@ func (s *stayput) run() {
 		return
 	}
 	s.stale, s.due = false, time.Time{}
-	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
+	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Rules: restartsInPlace, Endpoints: s.endpoints(),
 		Recorded: s.recorded, Now: s.now}
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
@@ -337,8 +337,8 @@ func (w *world) check() {
 		if pod.Labels[inplace.LabelTemplateHash] != owner.Labels[inplace.LabelTemplateHash] {
 			w.violated("%s is labelled %s and owned by %s", pod.Name, pod.Labels[inplace.LabelTemplateHash], owner.Name)
 		}
-		if readiness.Gated(pod) && images(pod) != w.imagesOf(owner.Spec.Template) {
-			w.violated("%s has %s and is owned by %s", pod.Name, images(pod), owner.Name)
+		if readiness.Gated(pod) && !w.isAs(pod, owner.Spec.Template) {
+			w.violated("%s has %s %v and is owned by %s", pod.Name, images(pod), pod.Annotations, owner.Name)
 		}
 	}
 }
@@ -405,6 +405,13 @@ func (w *world) imagesOf(t apps.Template) string {
 	}
 	return images(&corev1.Pod{Spec: w.admitted(t)})
 }
+
+// isAs tells whether the pod has what the template says: images, by whatever name, and when it was restarted last.
+func (w *world) isAs(pod *corev1.Pod, t apps.Template) bool {
+	return sameImages(images(pod), w.imagesOf(t)) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
+}
+
+func restartedAt(t apps.Template) string { return t.Decoded().Annotations[inplace.AnnotationRestartedAt] }
 
 // newWorld is a cluster with a Deployment that has been rolled out natively.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
@@ -502,6 +509,8 @@ func (w *world) tick(chaos int) {
 // disturb is what users and failures do.
 func (w *world) disturb() {
 	switch n := w.rng.Intn(26); {
+	case n < 3:
+		w.restart()
 	case n < 8:
 		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomApp().template() })
 	case n < 12:
@@ -584,22 +593,36 @@ func (w *world) user(does string, change func(*apps.Deployment)) {
 	w.logf("the user %s: %d × %s paused %v", does, apps.Desired(d), templateImages(d.Spec.Template), d.Spec.Paused)
 }
 
+// restart is `kubectl rollout restart`.
+func (w *world) restart() {
+	if !w.deployment().Spec.Paused {
+		a := appOf(w.deployment().Spec.Template)
+		a.restarted = w.now.Format(time.RFC3339Nano)
+		w.user("restarts", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+	}
+}
+
 // undo is `kubectl rollout undo` to some revision.
 func (w *world) undo() {
 	sets := sorted(w.sets.objects)
 	if len(sets) == 0 || w.deployment().Spec.Paused {
 		return
 	}
-	typed := sets[w.rng.Intn(len(sets))].Spec.Template.Typed()
-	delete(typed.Labels, inplace.LabelTemplateHash)
-	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"]}
+	a := appOf(sets[w.rng.Intn(len(sets))].Spec.Template)
+	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+}
+
+// appOf is what the template was made from.
+func appOf(t apps.Template) app {
+	typed := t.Typed()
+	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
 	if len(typed.Spec.Containers) > 1 {
 		a.sidecar = typed.Spec.Containers[1].Image
 	}
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
 	}
-	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+	return a
 }
 
 // calm lets everybody finish, in no particular order, and no news stays undelivered.
@@ -738,7 +761,7 @@ func (w *world) deleteStranded() {
 	for _, pod := range sorted(w.pods.objects) {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 		waits := readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing)
-		if readiness.Live(pod) && (waits || owner != nil && images(pod) != w.imagesOf(owner.Spec.Template)) {
+		if readiness.Live(pod) && (waits || owner != nil && !w.isAs(pod, owner.Spec.Template)) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -776,7 +799,7 @@ func (w *world) checkEnd() {
 			w.violated("%s is still marked: %v", pod.Name, pod.Annotations)
 		case !metav1.IsControlledBy(pod, target) || pod.DeletionTimestamp != nil:
 			w.violated("%s is not one of %s", pod.Name, target.Name)
-		case images(pod) != w.imagesOf(target.Spec.Template) || !w.runsItsSpec(pod):
+		case !w.isAs(pod, target.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
 		case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
 			w.violated("%s is not ready", pod.Name)
