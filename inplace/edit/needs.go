@@ -85,7 +85,9 @@ func Differing(pod *corev1.Pod, template []corev1.Container) []ContainerChange {
 	var changes []ContainerChange
 	for _, want := range template {
 		for _, have := range pod.Spec.Containers {
-			if change := becoming(have, want); have.Name == want.Name && change.Left() {
+			change := becoming(have, want)
+			change.Restart = change.NewImage() && (IsNameOf(have.Image, want.Image) || IsNameOf(want.Image, have.Image))
+			if have.Name == want.Name && change.Left() {
 				changes = append(changes, change)
 			}
 		}

@@ -2,6 +2,7 @@ package member
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +54,7 @@ func (s *State) running() map[string]string {
 // unrestartable is why the pod cannot take a change that others of its template can; nil if it can. One that has not started, or has yet to follow its
 // last patch, may be too young to tell what it runs: for how much longer.
 func (s *State) unrestartable(now time.Time) (*inplace.Reason, time.Duration) {
-	if reason := s.Needs.Unrestartable(s.Pod); reason != nil || s.Nameless() == "" {
+	if reason := s.Needs.Unrestartable(s.Pod); reason != nil || s.nameless() == "" {
 		return reason, 0
 	}
 	if young, wait := s.Starting(now); young {
@@ -62,11 +63,24 @@ func (s *State) unrestartable(now time.Time) (*inplace.Reason, time.Duration) {
 	if followed, wait := s.Move.Killed(s.Pod, now); !followed {
 		return nil, wait
 	}
-	return &inplace.Reason{Code: inplace.CodeRestart, Message: s.Nameless()}, 0
+	return &inplace.Reason{Code: inplace.CodeRestart, Message: s.nameless()}, 0
 }
 
-// Nameless is why containers of the pod cannot restart now; empty if they can.
-func (s *State) Nameless() string {
+// Postponed is why containers of the pod cannot restart now; empty if they can. One that is on its way might never restart: before its kubelet has
+// acted on one name it may get the other again.
+func (s *State) Postponed() string {
+	if nameless := s.nameless(); nameless != "" {
+		return nameless
+	}
+	renews := slices.ContainsFunc(s.Needs.Containers, func(change edit.ContainerChange) bool { return change.Restart })
+	if renews && len(s.Move.Containers) > 0 && !s.followed {
+		return "its containers have yet to follow the last patch"
+	}
+	return ""
+}
+
+// nameless is why there is no other name for a container that is to restart; empty if there is.
+func (s *State) nameless() string {
 	container := s.Needs.Nameless()
 	if container == "" {
 		return ""

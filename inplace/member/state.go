@@ -31,6 +31,8 @@ type State struct {
 	Comes time.Duration
 	// Arrived: its containers have followed the last patch.
 	Arrived bool
+	// followed: none of its containers can be the one that was to stop for the last patch.
+	followed bool
 	// Unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (readiness/ready.go), a gate
 	// that opens would have the pod Ready for as long as the node is away.
 	Unheard bool
@@ -51,6 +53,7 @@ func StateOf(d *steps.Draft, pod *corev1.Pod, from Origin, target rehearsal.Rehe
 	arrived, wait := s.Move.Arrived(pod, now)
 	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
 	lasting, longer := ahead.Lasting(pod, now)
+	s.followed, _ = s.MayReopen(now)
 	s.Arrived, s.Available = arrived, available && arrived && lasting && !readiness.Closed(pod)
 	d.Again(times.Sooner(wait, times.Sooner(later, longer)))
 	if arrived && !readiness.Closed(pod) {

@@ -36,11 +36,15 @@ type fleet struct {
 	// sick is the pod whose container never gets ready.
 	sick string
 	pull pullModel
+	// runs are the names by which containers were started, by pod.
+	runs map[string]string
+	// says: the API server says what is Ready, and kubelets say that they have seen a patch before they act on it.
+	says bool
 }
 
 func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: restartsInPlace, Now: start}}
+	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: restartsInPlace, Now: start}, runs: map[string]string{}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	f.edit(app{image: "v1"})
@@ -180,16 +184,27 @@ func (f *fleet) patch(object any, operations []jsonpatch.Operation) {
 	}
 }
 
-// kubelet restarts what has another image; one with "bad" in its name cannot be pulled.
+// kubelet restarts what has another image, or another name for it; one with "bad" in its name cannot be pulled.
 func (f *fleet) kubelet(pod *corev1.Pod) {
+	if before := pod.DeepCopy(); f.says {
+		defer func() { pod.Status.Conditions = readiness.StoredConditions(before, pod, readiness.KubeletWriter) }()
+		if before.Status.ObservedGeneration < pod.Generation {
+			pod.Status.ObservedGeneration = pod.Generation
+			return
+		}
+	}
 	status := &pod.Status.ContainerStatuses[0]
 	want := pod.Spec.Containers[0].Image
 	pod.Status.ObservedGeneration = pod.Generation
 	running := !strings.Contains(want, "bad")
-	if status.Image != want {
-		*status = corev1.ContainerStatus{Name: "app", Image: want}
+	if f.runs[pod.Name] == "" {
+		f.runs[pod.Name] = status.Image
+	}
+	if f.runs[pod.Name] != want {
+		f.runs[pod.Name] = want
+		*status = corev1.ContainerStatus{Name: "app", Image: plain.Replace(want)}
 		if running {
-			status.ImageID, status.ContainerID, status.State = "sha256:"+want, fmt.Sprint(pod.Name, "/", want, f.Now.Unix()), runningSince(f.Now)
+			status.ImageID, status.ContainerID, status.State = "sha256:"+plain.Replace(want), fmt.Sprint(pod.Name, "/", want, f.Now.Unix()), runningSince(f.Now)
 		}
 	}
 	is := func(yes bool) corev1.ConditionStatus {

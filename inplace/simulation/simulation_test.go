@@ -411,7 +411,9 @@ func (w *world) isAs(pod *corev1.Pod, t apps.Template) bool {
 	return sameImages(images(pod), w.imagesOf(t)) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
 }
 
-func restartedAt(t apps.Template) string { return t.Decoded().Annotations[inplace.AnnotationRestartedAt] }
+func restartedAt(t apps.Template) string {
+	return t.Decoded().Annotations[inplace.AnnotationRestartedAt]
+}
 
 // newWorld is a cluster with a Deployment that has been rolled out natively.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
