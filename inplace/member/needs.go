@@ -2,7 +2,6 @@ package member
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,8 +71,7 @@ func (s *State) Postponed() string {
 	if nameless := s.nameless(); nameless != "" {
 		return nameless
 	}
-	renews := slices.ContainsFunc(s.Needs.Containers, func(change edit.ContainerChange) bool { return change.Restart })
-	if renews && len(s.Move.Containers) > 0 && !s.followed {
+	if s.renews() && len(s.Move.Containers) > 0 && !s.followed {
 		return "its containers have yet to follow the last patch"
 	}
 	return ""

@@ -90,5 +90,5 @@ func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jso
 func (s *State) marked(mark readiness.Move) (*corev1.Pod, []jsonpatch.Operation) {
 	pod := s.Pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationMove, mark.String())
-	return pod, patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, mark.String()})
+	return pod, patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, mark.String()}, [2]string{inplace.AnnotationRestarts, ""})
 }

@@ -154,6 +154,11 @@ func (f *fleet) carryOut(step steps.Step) {
 		f.patch(s.Pod, s.Operations[1:])
 		f.steps = append(f.steps, map[bool]string{true: "open ", false: "close "}[s.Open]+s.Pod.Name)
 	case steps.PatchPod:
+		if strings.HasPrefix(s.Why, "its volumes") {
+			f.patch(s.Pod, s.Operations[1:])
+			f.steps = append(f.steps, "renew "+s.Pod.Name)
+			return
+		}
 		before := images(s.Pod)
 		f.patch(s.Pod, s.Operations[1:])
 		if images(s.Pod) != before {

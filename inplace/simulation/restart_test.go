@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,13 +39,19 @@ func TestStepsOfARestart(t *testing.T) {
 	before := sorted(s.pods.objects)
 	s.edit("restarts", app{image: "v1", restarted: "1"})
 	s.rest()
-	s.expect("A marks", "B marks", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "close 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	if renewed, closed := slices.Index(s.steps, "renew 1"), slices.Index(s.steps, "close 1"); closed < 0 || s.times[closed].Sub(s.times[renewed]) < time.Second {
+		t.Errorf("the kubelet had no time to write volumes anew: %v", s.times)
+	}
+	s.expect("A marks", "B marks", "renew 1", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "renew 2", "close 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
 	s.intact(before)
 	if got, want := s.imageNames(), another+" "+another; got != want {
 		t.Errorf("the pods have %s, want %s", got, want)
 	}
 	ids := map[string]string{}
 	for _, pod := range before {
+		if left := s.pods.objects[pod.Name].Annotations[inplace.AnnotationRestarts]; left != "" {
+			t.Errorf("%s still has an annotation that says %s", pod.Name, left)
+		}
 		if ids[pod.Name] = s.kubelet.state[pod.Name]["app"].id; ids[pod.Name] == pod.Status.ContainerStatuses[0].ContainerID {
 			t.Errorf("%s has not restarted", pod.Name)
 		}
@@ -104,7 +111,7 @@ func TestRestartOfPodsWithoutGate(t *testing.T) {
 	s.edit("restarts", app{image: "v1", restarted: "1"})
 	s.until(s.moved(1))
 	s.rest()
-	s.expect("A marks", "B marks", "patch 1")
+	s.expect("A marks", "B marks", "renew 1", "patch 1")
 	s.now = s.now.Add(readiness.GracePeriod(before[0]) + readiness.KillMargin)
 	s.rest()
 	s.expect("A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
@@ -140,7 +147,7 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 	}
 	f.edit(app{image: "v1", restarted: "1"})
 	rest()
-	f.expect("mark 2 true false", "close p1", "p1 is 2 app="+another, "close p2", "p2 is 2 app="+another, "mark 2 false false")
+	f.expect("mark 2 true false", "renew p1", "close p1", "p1 is 2 app="+another, "renew p2", "close p2", "p2 is 2 app="+another, "mark 2 false false")
 	f.updated("2", another)
 	for _, pod := range f.Pods {
 		if pod.Annotations[inplace.AnnotationRestartedAt] != "1" || pod.Status.ContainerStatuses[0].ContainerID == pod.Name+"/app" {
@@ -149,7 +156,7 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 	}
 	f.edit(app{image: "v1"})
 	rest()
-	f.expect("mark 1 true false", "close p1", "p1 is 1 app=v1", "close p2", "p2 is 1 app=v1", "mark 1 false false")
+	f.expect("mark 1 true false", "renew p1", "close p1", "p1 is 1 app=v1", "renew p2", "close p2", "p2 is 1 app=v1", "mark 1 false false")
 	if f.Pods[0].Annotations[inplace.AnnotationRestartedAt] != "" {
 		t.Errorf("after the undo: %v", f.Pods[0].Annotations)
 	}
