@@ -10,7 +10,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
-	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/internal/sample"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -255,7 +254,7 @@ func TestRestartByTheSettings(t *testing.T) {
 	podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
 	for _, on := range []bool{true, false} {
 		r.Rules = inplace.Rules{}.Restarting(inplace.Settings{Restart: on}, nil)
-		if held := deployments.Rollout(*r).Verdict().Held; held != on {
+		if held := r.Verdict().Held; held != on {
 			t.Errorf("with the label %t: held %t", on, held)
 		}
 	}
