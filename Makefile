@@ -65,9 +65,9 @@ verify-generated: generate
 	  { echo "the deep copies were out of date: commit what make generate has written"; exit 1; }
 
 .PHONY: notice
-notice: ## write NOTICE: what is linked into the manager, and under which licences
+notice: ## write NOTICE: what is linked into the manager and kubectl's plugin, and under which licences
 	@go -C .ci/notice build -o $(BIN)/notice .
-	@text=$$($(BIN)/notice LICENSE ./cmd/stayput); echo "$$text" > NOTICE
+	@text=$$($(BIN)/notice LICENSE ./cmd/stayput ./cmd/kubectl-stayput); echo "$$text" > NOTICE
 
 .PHONY: verify-notice
 verify-notice: notice

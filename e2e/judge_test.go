@@ -19,6 +19,7 @@ import (
 type Count struct{ min, max int }
 
 func exactly(n int) Count { return Count{n, n} }
+func atMost(n int) Count  { return Count{0, n} }
 func atLeast(n int) Count { return Count{n, math.MaxInt} }
 
 var (
@@ -47,6 +48,8 @@ var (
 	inPlace   = Rules{Created: none, Deleted: none}
 	recreated = Rules{Created: some, Deleted: some}
 	anyChurn  = Rules{Created: anyNumber, Deleted: anyNumber}
+	// oneCreated is inPlace, but for one pod of a rollout that had begun natively while nobody could be asked.
+	oneCreated = Rules{Created: atMost(1), Deleted: none}
 )
 
 // of are the same rules for one workload; the others go on under those they had.

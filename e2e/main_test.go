@@ -129,8 +129,12 @@ func TestTogether(t *testing.T) {
 		"pacing":    pacing,
 		"ownpower":  ownPower,
 		"rehearsal": rehearsals,
+		"sidecars":  sidecars,
 		"stuck":     stuck,
 		"restart":   restart,
+		"rules":     rules,
+		"tolerate":  tolerate,
+		"plugin":    plugin,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

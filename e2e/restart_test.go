@@ -56,6 +56,7 @@ func restart(t *testing.T) {
 			"undo half-way":       restartUndoneHalfway,
 			"without the label":   restartNatively,
 			"init container":      restartOfInitContainers,
+			"sidecar":             restartOfSidecars,
 		} {
 			scenarios[kind+" "+name] = func(t *testing.T) { scenario(t, of) }
 		}
@@ -175,6 +176,22 @@ func restartOfInitContainers(t *testing.T, of kindOfWorkload) {
 	})
 }
 
+// restartOfSidecars: one that the template has restarts as the container does.
+func restartOfSidecars(t *testing.T, of kindOfWorkload) {
+	s := of.stage(t, restarting)
+	of.create(s, withMesh, func(d *appsv1.Deployment) {
+		spec := &d.Spec.Template.Spec
+		spec.InitContainers = spec.InitContainers[1:] // without that which would not run again
+	})
+	for range 2 {
+		s.inPlace(of.name, restarts{"app": exactly(1), sidecar: exactly(1)}, func() {
+			s.expectIn(s.rollout("restart", of.name), "restarts app, "+sidecar)
+		})
+	}
+	s.inPlace(of.name, alone, func() { s.setImage(of.name, sidecar+"=v2") })
+	s.runsIn(sidecar, of.name, "v2")
+}
+
 func restartPaused(t *testing.T) {
 	s := newStage(t, restarting)
 	s.create(web(3), web(1, named("clock")))
@@ -226,8 +243,9 @@ func restartOfNoUse(t *testing.T) {
 		s.expectIn(s.refused("label", of, restartLabel+"=true"), restartLabel, `"true"`, "in-place")
 	}
 	for _, list := range []string{"", "*", "a b", "a,,b", "checksum/config,"} {
-		s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations="+list), "checksum/config,example.com/*")
+		s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations="+list), "stayput.dev/restart-annotations", "no list of annotation keys")
 	}
+	s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations=kubernetes.io/*"), "stayput.dev/restart-annotations", "cannot be listed")
 }
 
 // restartAlwaysPulled: a name that pins the image would not pull what the user wants pulled, and the image has no other.

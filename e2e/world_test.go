@@ -284,12 +284,23 @@ func offeredBy(slice *discoveryv1.EndpointSlice) []string {
 	return pods
 }
 
+// imagesOf are those of the containers that run side by side: the ordinary ones and sidecars.
 func imagesOf(spec corev1.PodSpec) map[string]string {
 	images := map[string]string{}
 	for _, container := range spec.Containers {
 		images[container.Name] = container.Image
 	}
+	for _, container := range spec.InitContainers {
+		if container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			images[container.Name] = container.Image
+		}
+	}
 	return images
+}
+
+// statusesOf are what the kubelet says of the containers, init containers among them.
+func statusesOf(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses)
 }
 
 // hasImages tells whether the template's containers have their images in the pod, under whichever name of the registry, and pinned or not: a
@@ -307,7 +318,7 @@ func hasImages(pod *corev1.Pod, template corev1.PodSpec) bool {
 
 func restartsOf(pod *corev1.Pod) map[string]int32 {
 	restarts := map[string]int32{}
-	for _, status := range pod.Status.ContainerStatuses {
+	for _, status := range statusesOf(pod) {
 		restarts[status.Name] = status.RestartCount
 	}
 	return restarts

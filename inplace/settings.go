@@ -25,11 +25,8 @@ const (
 	// LabelRestart says that containers restart inside their pods where an edit of annotations asks for a restart, as `kubectl rollout restart`
 	// does: `in-place`. Without it the pods are replaced, as natively.
 	//
-	// See Rules.Restarting.
+	// See AnnotationRestartAnnotations.
 	LabelRestart = "stayput.dev/restart"
-	// AnnotationRestartAnnotations is an annotation of a workload: the keys of its template's annotations whose change asks for a restart, besides
-	// `kubectl.kubernetes.io/restartedAt` and those of the manager's flag; comma-separated, `prefix/*` for all of a prefix.
-	AnnotationRestartAnnotations = "stayput.dev/restart-annotations"
 )
 
 // What holds where no label says otherwise, and the most one may say.
@@ -41,6 +38,9 @@ const (
 
 // RestartInPlace is the value of LabelRestart.
 const RestartInPlace = "in-place"
+
+// AnnotationRestartedAt is what `kubectl rollout restart` sets on a template (k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go).
+const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // LongestDrain bounds LabelDrain.
 const LongestDrain = 10 * time.Minute

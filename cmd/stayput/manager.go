@@ -73,6 +73,7 @@ func newManager(ctx context.Context, o options, certificate *certwatcher.CertWat
 		Cache:                      cacheOptions(o.namespace, keep),
 		Metrics:                    metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:     o.healthAddress,
+		PprofBindAddress:           o.pprofAddress,
 		WebhookServer:              webhook.NewServer(webhook.Options{Port: o.webhookPort, TLSOpts: []func(*tls.Config){certs.TLS(certificate)}}),
 		LeaderElection:             true,
 		LeaderElectionID:           inplace.Lease,

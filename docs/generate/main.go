@@ -55,7 +55,8 @@ func read() (reference, error) {
 		folder string
 		which  func(constant) bool
 	}{
-		{&r.Settings, "inplace", in("settings.go", "Label", "Annotation")},
+		{&r.Settings, "inplace", in("settings.go", "Label")},
+		{&r.Settings, "inplace", in("rules.go", "Annotation")},
 		{&r.Marks, "inplace", in("names.go", "Label", "Annotation", "Condition")},
 		{&r.Marks, "inplace/revisions", in("record.go", "recordPrefix")},
 		{&r.Reasons, "inplace", in("", "Code")},

@@ -80,7 +80,7 @@ func (v *daemonView) move(lacking member.Lacking) member.Turns {
 	budget, turns := v.DaemonSet.MaxUnavailable(v.desired())-v.unavailable(), member.Turns{}
 	for m := range v.pending() {
 		turns[&m.State] = lacking.MayStart(&m.State) && m.Restarts() && readiness.Closed(m.Pod)
-		if m.Needs.InPlace() && v.reachable(m.Pod) {
+		if m.Needs().InPlace() && v.reachable(m.Pod) {
 			v.moveOne(m, lacking, turns, &budget)
 		}
 	}
@@ -115,7 +115,7 @@ func (v *daemonView) start(m *daemon, turns member.Turns) {
 		return
 	}
 	turns[&m.State] = true
-	v.Step(member.CloseGate(m.Pod, v.Now, m.Needs.OfContainers().String()))
+	v.Step(member.CloseGate(m.Pod, v.Now, m.Needs().OfContainers().String()))
 }
 
 // advance makes the pod's next write on its way to the target; drained: it had a turn. With it comes the identity, at once, so that at every

@@ -15,7 +15,7 @@ func (v *daemonView) prePull() *prepull.PrePull {
 		p.Workload = prepull.PullerOfDaemonSet(v.DaemonSet, v.target)
 		p.Next = prepull.AllToRestart(func(yield func(*member.State) bool) {
 			for m := range v.pending() {
-				if m.Needs.InPlace() && v.reachable(m.Pod) && !yield(&m.State) {
+				if m.Needs().InPlace() && v.reachable(m.Pod) && !yield(&m.State) {
 					return
 				}
 			}

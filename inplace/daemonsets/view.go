@@ -58,7 +58,7 @@ type marks struct{ underWay, released, woken string }
 
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{
-		DaemonRollout: r, target: r.Target(), wanted: r.DaemonSet.Spec.Template.Decoded().Spec.Containers,
+		DaemonRollout: r, target: r.Target(), wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
 		places: placesOf(r.DaemonSet), nodesByName: nodes.ByName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
 	}
@@ -97,9 +97,9 @@ func (v *daemonView) origin(pod *corev1.Pod, revision *revision) member.Origin {
 		from.TargetHash = v.target.Labels[inplace.LabelRevisionHash]
 	}
 	if revision == nil {
-		from.Change.Reasons = inplace.Reasons{{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}
+		from.Change = &edit.Change{Reasons: inplace.Reasons{{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}}
 	} else {
-		from.Own, from.Change = revision.containers, revision.change
+		from.Own, from.Change = revision.containers, &revision.change
 	}
 	return from
 }
@@ -127,10 +127,19 @@ func (v *daemonView) readRevision(hash string) *revision {
 		if err != nil {
 			return nil // nothing is known of it, as if it were gone
 		}
-		return &revision{ControllerRevision: each, template: template, containers: template.Decoded().Spec.Containers,
-			change: edit.Compare(template, v.DaemonSet.Spec.Template, v.Rules)}
+		return &revision{ControllerRevision: each, template: template, containers: edit.Living(&template.Decoded().Spec),
+			change: v.changeFrom(template)}
 	}
 	return nil
+}
+
+// changeFrom is what pods of that template need to become those of the DaemonSet's. A toleration that the native controller replaces by its own
+// comes to no pod.
+func (v *daemonView) changeFrom(template apps.Template) edit.Change {
+	change := edit.Compare(template, v.DaemonSet.Spec.Template, v.Rules)
+	own := daemonTolerations(v.DaemonSet.Spec.Template.Decoded().Spec.HostNetwork)
+	change.Tolerations = slices.DeleteFunc(slices.Clone(change.Tolerations), replacedBy(own))
+	return change
 }
 
 // judge holds an update as long as some pod can take it. If some cannot, they come after those: while both controllers take
@@ -146,11 +155,11 @@ func (v *daemonView) judge() steps.Verdict {
 	}
 	inPlace, told := false, map[*revision]bool{}
 	for m := range v.pending() {
-		if m.Needs.InPlace() {
+		if m.Needs().InPlace() {
 			inPlace = true
 		} else if !told[m.revision] {
 			told[m.revision] = true
-			verdict.Reasons = verdict.Reasons.And(m.Needs.Reasons...)
+			verdict.Reasons = verdict.Reasons.And(m.Needs().Reasons...)
 		}
 	}
 	verdict.Held = inPlace && len(verdict.Reasons) == 0 || v.othersFirst()
@@ -185,7 +194,7 @@ func (v *daemonView) unfinished() bool {
 // othersFirst: some pod can be updated in place now.
 func (v *daemonView) othersFirst() bool {
 	for m := range v.pending() {
-		if m.Needs.InPlace() && v.reachable(m.Pod) {
+		if m.Needs().InPlace() && v.reachable(m.Pod) {
 			return true
 		}
 	}

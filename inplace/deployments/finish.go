@@ -45,7 +45,7 @@ func (v *View) progress(turns member.Turns) steps.Progress {
 		case m.Borrowed:
 		case turns[&m.State] || !m.Arrived || readiness.Closed(m.Pod):
 			progress.Moving++
-		case m.Owner == v.Target && !m.Needs.Left():
+		case m.Owner == v.Target && !m.Needs().Left():
 			progress.Moved++
 		}
 	}

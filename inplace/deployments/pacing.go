@@ -159,7 +159,7 @@ func (v *View) startOne(m *replicas.Member, turns member.Turns) {
 		return
 	}
 	turns[&m.State] = true
-	v.Step(member.CloseGate(m.Pod, v.Now, m.Needs.OfContainers().String()))
+	v.Step(member.CloseGate(m.Pod, v.Now, m.Needs().OfContainers().String()))
 }
 
 // budget is how many more available pods may be missed: those that would stay available if we died now, less those that must.

@@ -35,14 +35,13 @@ type View struct {
 	nodesByName map[string]*corev1.Node
 	// whyAlone is why a pod of the target can hardly run beside another; empty if nothing is known against it.
 	whyAlone string
-	// What was worked out of templates once.
-	changes    map[*apps.ReplicaSet]edit.Change
-	containers map[*apps.ReplicaSet][]corev1.Container
+	// origins of pods, worked out once for all of a ReplicaSet's.
+	origins map[*replicas.Set]member.Origin
 }
 
 // View looks at everything once, in the order in which one thing follows from another.
 func (r Rollout) View() *View {
-	v := &View{Rollout: r, Draft: steps.Draft{Beats: r.Beats}, judged: r.Verdict(), nodesByName: nodes.ByName(r.Nodes), changes: map[*apps.ReplicaSet]edit.Change{}, containers: map[*apps.ReplicaSet][]corev1.Container{}}
+	v := &View{Rollout: r, Draft: steps.Draft{Beats: r.Beats}, judged: r.Verdict(), nodesByName: nodes.ByName(r.Nodes), origins: map[*replicas.Set]member.Origin{}}
 	target, _ := v.judged.Target.(*apps.ReplicaSet)
 	for _, rs := range r.OldestFirst() {
 		s := &replicas.Set{Rs: rs}
@@ -54,7 +53,7 @@ func (r Rollout) View() *View {
 		v.Sets = append(v.Sets, s)
 	}
 	if target != nil {
-		v.rehearsed = r.Rehearsal.Of(target.UID, target.Spec.Template, v.containersOf(target))
+		v.rehearsed = r.Rehearsal.Of(target.UID, target.Spec.Template, edit.Living(&target.Spec.Template.Decoded().Spec))
 		v.whyAlone = readiness.WhyAlone(target.Spec.Template.Decoded().Spec, v.rehearsed.Claim)
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
@@ -70,25 +69,25 @@ func (r Rollout) View() *View {
 }
 
 func (v *View) ownerOf(pod *corev1.Pod) *replicas.Set {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	if controller == nil {
+		return nil
+	}
 	for _, s := range v.Sets {
-		if metav1.IsControlledBy(pod, s.Rs) {
+		if s.Rs.UID == controller.UID {
 			return s
 		}
 	}
 	return nil
 }
 
-// changeFrom is what pods with that ReplicaSet's template need to become the target's; nothing as long as there is no target.
-func (v *View) changeFrom(rs *apps.ReplicaSet) edit.Change {
+// changeFrom is what pods with that ReplicaSet's template need to become the target's; nil as long as there is no target.
+func (v *View) changeFrom(rs *apps.ReplicaSet) *edit.Change {
 	if v.Target == nil || v.Target.Rs == rs {
-		return edit.Change{}
+		return nil
 	}
-	change, known := v.changes[rs]
-	if !known {
-		change = edit.Compare(rs.Spec.Template, v.Target.Rs.Spec.Template, v.Rules)
-		v.changes[rs] = change
-	}
-	return change
+	change := edit.Compare(rs.Spec.Template, v.Target.Rs.Spec.Template, v.Rules)
+	return &change
 }
 
 func (v *View) desired() int { return int(apps.Desired(v.Deployment)) }
@@ -103,22 +102,12 @@ func (v *View) allSettling() bool {
 // unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long.
 func (v *View) unfinished() bool {
 	return v.sourcesInUse() ||
-		slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return m.Needs.Left() }) ||
+		slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return m.Needs().Left() }) ||
 		v.Loan() > 0
 }
 
 func (v *View) sourcesInUse() bool {
 	return slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return s != v.Target && s.InUse() })
-}
-
-// containersOf the ReplicaSet's template.
-func (v *View) containersOf(rs *apps.ReplicaSet) []corev1.Container {
-	containers, known := v.containers[rs]
-	if !known {
-		containers = rs.Spec.Template.Decoded().Spec.Containers
-		v.containers[rs] = containers
-	}
-	return containers
 }
 
 // states are the pods as far as the kind of their workload does not matter.

@@ -4,16 +4,23 @@ import (
 	"iter"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
 // Change is what pods need to become those of another template: all that were made from one, or one that lives.
 type Change struct {
-	// Containers are those of which something changes, init containers excepted; of two templates in their order.
-	Containers []ContainerChange
+	// Containers are those of which something changes, of two templates in the order of Living. Init containers are not among them, but sidecars.
+	Containers ContainerChanges
 	// Labels are those that change, and Annotations those of them that are on the allow-list; by key.
 	Labels, Annotations []patches.EntryChange
+	// Tolerations are those that are added.
+	Tolerations []corev1.Toleration
+	// Displaced are why pods to which admission gave its default tolerations cannot take the change: new ones would not get them. It gives none to
+	// pods of DaemonSets.
+	Displaced inplace.Reasons
 	// Reasons are why running pods cannot take the change; none if they can.
 	Reasons inplace.Reasons
 }
@@ -26,6 +33,9 @@ type ContainerChange struct {
 	// Restart: it restarts with the image it has, in a live pod under another name of that.
 	Restart bool
 }
+
+// ContainerChanges are those of several containers, each of another.
+type ContainerChanges []ContainerChange
 
 // ImageChange is an image and the one that takes its place.
 type ImageChange struct{ From, To string }
@@ -44,21 +54,34 @@ func (c Change) InPlace() bool { return len(c.Reasons) == 0 }
 
 // Left tells whether there is anything to do in place.
 func (c Change) Left() bool {
-	return len(c.Containers) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0
+	return len(c.Containers) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.Tolerations) > 0
 }
 
 // None tells whether nothing changes at all.
 func (c Change) None() bool { return c.InPlace() && !c.Left() }
 
+// Restarts tells whether any container does.
+func (c Change) Restarts() bool { return c.Containers.Restarts() }
+
+// OfContainers is as much of the change as containers are concerned.
+func (c Change) OfContainers() Change { return Change{Containers: c.Containers} }
+
+// Restarts tells whether any container does.
+func (c ContainerChanges) Restarts() bool { return slices.ContainsFunc(c, ContainerChange.Restarts) }
+
 // Restarting are the containers that restart when the change is made in place.
-func (c Change) Restarting() iter.Seq[ContainerChange] { return c.those(ContainerChange.Restarts) }
+func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.Restarts)
+}
 
 // NewImages are the containers that get another image, or another name of the one they have.
-func (c Change) NewImages() iter.Seq[ContainerChange] { return c.those(ContainerChange.NewImage) }
+func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.NewImage)
+}
 
-func (c Change) those(which func(ContainerChange) bool) iter.Seq[ContainerChange] {
+func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[ContainerChange] {
 	return func(yield func(ContainerChange) bool) {
-		for _, container := range c.Containers {
+		for _, container := range c {
 			if which(container) && !yield(container) {
 				return
 			}
@@ -66,36 +89,30 @@ func (c Change) those(which func(ContainerChange) bool) iter.Seq[ContainerChange
 	}
 }
 
-// Restarts tells whether any container does.
-func (c Change) Restarts() bool { return slices.ContainsFunc(c.Containers, ContainerChange.Restarts) }
-
-// OfContainers is as much of the change as containers are concerned.
-func (c Change) OfContainers() Change { return Change{Containers: c.Containers} }
-
-// OfMetadata is the rest of it.
-func (c Change) OfMetadata() Change {
-	c.Containers = nil
-	return c
-}
+// How verdicts begin.
+const (
+	InPlacePrefix  = "in place: "
+	RecreatePrefix = "recreate: "
+)
 
 // String is the verdict on one line, for the decision annotation, warnings and events.
 func (c Change) String() string {
 	switch {
 	case !c.InPlace():
-		return "recreate: " + c.Reasons.String()
+		return RecreatePrefix + c.Reasons.String()
 	case c.None():
 		return "no change"
 	case !c.Restarts():
-		return "in place: no restart"
+		return InPlacePrefix + "no restart"
 	default:
-		return "in place: restarts " + inplace.FirstOf(c.restarting(), ", ")
+		return InPlacePrefix + "restarts " + inplace.FirstOf(c.restarting(), ", ")
 	}
 }
 
 // restarting names the containers that restart.
 func (c Change) restarting() []string {
 	var names []string
-	for container := range c.Restarting() {
+	for container := range c.Containers.Restarting() {
 		names = append(names, container.Container)
 	}
 	return names

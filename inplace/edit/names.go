@@ -30,7 +30,7 @@ func IsNameOf(name, image string) bool {
 
 // anotherName is the first name of the image that the container of a pod does not have; empty if there is none. The image is what the template
 // says, running the ID of the one that runs: names that it does not bear out are not used.
-func anotherName(container corev1.Container, image, running string) string {
+func anotherName(container *corev1.Container, image, running string) string {
 	names := namesOf(image, running, pullsAlways(container.ImagePullPolicy, image))
 	at := slices.IndexFunc(names, func(name string) bool { return name != container.Image })
 	if at < 0 {
@@ -64,7 +64,7 @@ func namesOf(image, running string, always bool) []string {
 }
 
 // hasNames tells whether a container of the template can be given another name at all.
-func hasNames(container corev1.Container) bool {
+func hasNames(container *corev1.Container) bool {
 	named := parseName(container.Image)
 	if named == nil {
 		return false

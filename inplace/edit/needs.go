@@ -9,39 +9,34 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// Becoming is what makes the containers of a pod those of the template that the change leads to. One may run the template's image under another name
-// of that, unless it is the name that changes. Running are the IDs of the images that the pod's containers run, by container.
-func (c Change) Becoming(pod *corev1.Pod, target []corev1.Container, running map[string]string) []ContainerChange {
-	var changes []ContainerChange
-	for _, want := range target {
-		for _, have := range pod.Spec.Containers {
-			if have.Name != want.Name {
-				continue
-			}
-			if change := c.becoming(have, want, running[have.Name]); change.Left() {
-				changes = append(changes, change)
-			}
+// Becoming is what makes the containers of a pod those of the template that the changes lead to, as far as they live. One may run the template's
+// image under another name of that, unless it is the name that changes. Runs tells the ID of the image that a container of the pod runs.
+func (c ContainerChanges) Becoming(pod *corev1.Pod, target []corev1.Container, runs func(container string) string) ContainerChanges {
+	return differing(pod, target, func(have, want *corev1.Container) ContainerChange {
+		planned, change := c.of(have.Name), becoming(have, want)
+		if planned.NewImage() || !IsNameOf(have.Image, want.Image) {
+			return change
 		}
-	}
-	return changes
+		change.Image, change.Restart = ImageChange{}, planned.Restart
+		if planned.Restart {
+			change.Image = renaming(have, want.Image, runs(have.Name))
+		}
+		return change
+	})
 }
 
-// becoming has no image for a container that is to restart and has no other name: see Nameless.
-func (c Change) becoming(have, want corev1.Container, running string) ContainerChange {
-	planned, change := c.of(have.Name), becoming(have, want)
-	if planned.NewImage() || !IsNameOf(have.Image, want.Image) {
-		return change
+// renaming is zero where there is no other name: see Nameless.
+func renaming(have *corev1.Container, image, running string) ImageChange {
+	name := anotherName(have, image, running)
+	if name == "" {
+		return ImageChange{}
 	}
-	change.Image, change.Restart = ImageChange{}, planned.Restart
-	if name := anotherName(have, want.Image, running); change.Restart && name != "" {
-		change.Image = ImageChange{From: have.Image, To: name}
-	}
-	return change
+	return ImageChange{From: have.Image, To: name}
 }
 
 // of is what changes of the container.
-func (c Change) of(container string) ContainerChange {
-	for _, change := range c.Containers {
+func (c ContainerChanges) of(container string) ContainerChange {
+	for _, change := range c {
 		if change.Container == container {
 			return change
 		}
@@ -49,20 +44,24 @@ func (c Change) of(container string) ContainerChange {
 	return ContainerChange{Container: container}
 }
 
-// WithoutRestart is the change of a pod whose containers have been restarted for it already.
-func (c Change) WithoutRestart() Change {
-	containers := c.Containers
-	c.Containers = nil
-	for _, change := range containers {
+// WithoutRestart are the changes of a pod whose containers have been restarted for them already.
+func (c ContainerChanges) WithoutRestart() ContainerChanges {
+	var rest ContainerChanges
+	for _, change := range c {
 		if change.Restart = false; change.Left() {
-			c.Containers = append(c.Containers, change)
+			rest = append(rest, change)
 		}
 	}
-	return c
+	return rest
+}
+
+// Renew tells whether some container restarts as it is.
+func (c ContainerChanges) Renew() bool {
+	return slices.ContainsFunc(c, func(change ContainerChange) bool { return change.Restart })
 }
 
 // Nameless is the first container of a pod that is to restart and has no other name for its image; empty if there is none.
-func (c Change) Nameless() string {
+func (c ContainerChanges) Nameless() string {
 	for change := range c.Restarting() {
 		if !change.NewImage() {
 			return change.Container
@@ -71,32 +70,44 @@ func (c Change) Nameless() string {
 	return ""
 }
 
-// Unrestartable is why a container of the live pod cannot restart for the change although its template lets it; nil if it can.
-func (c Change) Unrestartable(pod *corev1.Pod) *inplace.Reason {
-	renews := slices.ContainsFunc(c.Containers, func(change ContainerChange) bool { return change.Restart })
-	if reasons := initReasons(pod.Spec.InitContainers); renews && len(reasons) > 0 {
-		return &inplace.Reason{Code: inplace.CodeRestart, Message: fmt.Sprintf("pod %s: %s", pod.Name, reasons[0].Message)}
+// Unrestartable is why a container of the live pod cannot restart for the changes although its template lets it; nil if it can.
+func (c ContainerChanges) Unrestartable(pod *corev1.Pod) *inplace.Reason {
+	if !c.Renew() {
+		return nil
 	}
-	return nil
+	reasons := initReasons(pod.Spec.InitContainers)
+	if len(reasons) == 0 {
+		return nil
+	}
+	return &inplace.Reason{Code: inplace.CodeRestart, Message: fmt.Sprintf("pod %s: %s", pod.Name, reasons[0].Message)}
 }
 
-// Differing is what makes the pod's containers exactly like those of the template that have the same names.
-func Differing(pod *corev1.Pod, template []corev1.Container) []ContainerChange {
-	var changes []ContainerChange
-	for _, want := range template {
-		for _, have := range pod.Spec.Containers {
-			change := becoming(have, want)
-			change.Restart = change.NewImage() && (IsNameOf(have.Image, want.Image) || IsNameOf(want.Image, have.Image))
-			if have.Name == want.Name && change.Left() {
-				changes = append(changes, change)
-			}
+// Differing is what makes the pod's containers exactly like those of the template that have the same names, as far as they live.
+func Differing(pod *corev1.Pod, template []corev1.Container) ContainerChanges {
+	return differing(pod, template, func(have, want *corev1.Container) ContainerChange {
+		change := becoming(have, want)
+		change.Restart = change.NewImage() && (IsNameOf(have.Image, want.Image) || IsNameOf(want.Image, have.Image))
+		return change
+	})
+}
+
+// differing are the changes between containers that live and those of the template that have the same names.
+func differing(pod *corev1.Pod, template []corev1.Container, change func(have, want *corev1.Container) ContainerChange) ContainerChanges {
+	var changes ContainerChanges
+	for i := range template {
+		have := Named(&pod.Spec, template[i].Name)
+		if have == nil {
+			continue
+		}
+		if change := change(have, &template[i]); change.Left() {
+			changes = append(changes, change)
 		}
 	}
 	return changes
 }
 
 // becoming is what changes of a container that becomes like another.
-func becoming(have, want corev1.Container) ContainerChange {
+func becoming(have, want *corev1.Container) ContainerChange {
 	change := ContainerChange{Container: have.Name}
 	if have.Image != want.Image {
 		change.Image = ImageChange{From: have.Image, To: want.Image}

@@ -16,47 +16,41 @@ func asksForRestart(annotations []patches.EntryChange, rules inplace.Rules) bool
 	return rules.RestartInPlace && slices.ContainsFunc(annotations, func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
 }
 
-// restartAll has all containers of the template restart, each once: those that change anyway by that.
-func restartAll(changes []ContainerChange, spec corev1.PodSpec) []ContainerChange {
-	var all []ContainerChange
-	for _, container := range spec.Containers {
-		change := ContainerChange{Container: container.Name, Restart: true}
-		at := slices.IndexFunc(changes, func(c ContainerChange) bool { return c.Container == container.Name })
-		if at >= 0 {
-			change = changes[at]
-			change.Restart = !change.Restarts()
-		}
+// restartAll has all containers of the template that live restart, each once: those that change anyway by that.
+func restartAll(changes ContainerChanges, spec *corev1.PodSpec) ContainerChanges {
+	var all ContainerChanges
+	for container := range EachLiving(spec) {
+		change := changes.of(container.Name)
+		change.Restart = !change.Restarts()
 		all = append(all, change)
 	}
 	return all
 }
 
 // renewalReasons say why running pods of the template cannot be restarted as new ones would start.
-func renewalReasons(spec corev1.PodSpec, changes []ContainerChange) inplace.Reasons {
+func renewalReasons(spec *corev1.PodSpec, changes ContainerChanges) inplace.Reasons {
 	reasons := initReasons(spec.InitContainers)
-	for i, container := range spec.Containers {
-		restarts := slices.Contains(changes, ContainerChange{Container: container.Name, Restart: true})
-		if restarts && container.Image != "" && !hasNames(container) {
-			reasons = reasons.And(restartReason(patches.Pointer("spec", "containers", strconv.Itoa(i), "image"), whyNameless(container)))
+	for at, container := range living(spec) {
+		if changes.of(container.Name).Restart && container.Image != "" && !hasNames(container) {
+			reasons = reasons.And(restartReason(at.pointer("image"), whyNameless(container)))
 		}
 	}
 	return reasons
 }
 
-// initReasons say of each init container what a restart of the others would leave as it is.
+// initReasons say of each init container that is no sidecar what a restart of the others would leave as it is.
 func initReasons(containers []corev1.Container) inplace.Reasons {
 	var reasons inplace.Reasons
-	for i, container := range containers {
-		message := fmt.Sprintf("init container %s would not run again", container.Name)
-		if policy := container.RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
-			message = fmt.Sprintf("sidecar %s would not restart, which is not done in place yet", container.Name)
+	for i := range containers {
+		if !IsSidecar(&containers[i]) {
+			reasons = reasons.And(restartReason(patches.Pointer("spec", initContainersList, strconv.Itoa(i)),
+				fmt.Sprintf("init container %s would not run again", containers[i].Name)))
 		}
-		reasons = reasons.And(restartReason(patches.Pointer("spec", "initContainers", strconv.Itoa(i)), message))
 	}
 	return reasons
 }
 
-func whyNameless(container corev1.Container) string {
+func whyNameless(container *corev1.Container) string {
 	if parsed := parseName(container.Image); parsed != nil && digestOf(parsed) == "" && pullsAlways(container.ImagePullPolicy, container.Image) {
 		return fmt.Sprintf("container %s is always pulled anew, and its image %s has no other name by which that could be", container.Name, container.Image)
 	}

@@ -35,7 +35,8 @@ func TestCompareRestarts(t *testing.T) {
 		"without the label": {base: plain, after: edits{"/metadata/annotations/checksum~1config": `"1"`}, rules: &inplace.Rules{Restart: inPlaceRestarts.Restart},
 			want: "recreate: annotation checksum/config added (label stayput.dev/restart=in-place has containers restart in their pods)"},
 		"init containers": {after: edits{restartedAt: `"now"`},
-			want: "recreate: init container setup would not run again; sidecar side would not restart, which is not done in place yet"},
+			want: "recreate: init container setup would not run again"},
+		"sidecars": {base: edits{"/spec/initContainers": `[{"name":"side","image":"side:1","restartPolicy":"Always"}]`}, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy, side"},
 		"always pulled, in full": {base: plain, before: edits{newImage: `"r.io/app:1"`, "/spec/containers/0/imagePullPolicy": `"Always"`}, after: edits{restartedAt: `"now"`,
 			newImage: `"r.io/app:1"`, "/spec/containers/0/imagePullPolicy": `"Always"`},
 			want: "recreate: container app is always pulled anew, and its image r.io/app:1 has no other name by which that could be"},
@@ -114,7 +115,7 @@ func TestIsNameOf(t *testing.T) {
 // TestBecoming has a pod of one template with the images app and side become one of another.
 func TestBecoming(t *testing.T) {
 	one := sample.Digests[0]
-	running := map[string]string{"app": "r.io/app" + one, "side": "r.io/side" + one}
+	running := func(container string) string { return "r.io/" + container + one }
 	restart := func(container string) ContainerChange { return ContainerChange{Container: container, Restart: true} }
 	image := func(container, from, to string) ContainerChange {
 		return ContainerChange{Container: container, Image: ImageChange{From: from, To: to}}
@@ -125,30 +126,30 @@ func TestBecoming(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		app, target string
-		change      []ContainerChange
-		want        []ContainerChange
+		change      ContainerChanges
+		want        ContainerChanges
 	}{
 		"nothing":                     {app: "r.io/app:1", target: "r.io/app:1"},
 		"nothing, under another name": {app: "r.io/app:1" + one, target: "r.io/app:1"},
-		"a restart": {app: "r.io/app:1", target: "r.io/app:1", change: []ContainerChange{restart("app")},
-			want: []ContainerChange{both(image("app", "r.io/app:1", "r.io/app:1"+one))}},
-		"another restart": {app: "r.io/app:1" + one, target: "r.io/app:1", change: []ContainerChange{restart("app")},
-			want: []ContainerChange{both(image("app", "r.io/app:1"+one, "r.io/app:1"))}},
-		"a restart of what runs another image": {app: "r.io/app:0", target: "r.io/app:1", change: []ContainerChange{restart("app")},
-			want: []ContainerChange{image("app", "r.io/app:0", "r.io/app:1")}},
-		"a restart without another name": {app: "r.io/other:1", target: "r.io/other:1", change: []ContainerChange{restart("app")},
-			want: []ContainerChange{restart("app")}},
-		"an image": {app: "r.io/app:1" + one, target: "r.io/app:2", change: []ContainerChange{image("app", "r.io/app:1", "r.io/app:2")},
-			want: []ContainerChange{image("app", "r.io/app:1"+one, "r.io/app:2")}},
-		"an image that is written otherwise": {app: "app:1", target: "docker.io/library/app:1", change: []ContainerChange{image("app", "app:1", "docker.io/library/app:1")},
-			want: []ContainerChange{image("app", "app:1", "docker.io/library/app:1")}},
-		"an image that it has": {app: "r.io/app:2", target: "r.io/app:2", change: []ContainerChange{image("app", "r.io/app:1", "r.io/app:2")}},
-		"an image, and a restart of the other": {app: "r.io/app:1", target: "r.io/app:2", change: []ContainerChange{image("app", "r.io/app:1", "r.io/app:2"), restart("side")},
-			want: []ContainerChange{image("app", "r.io/app:1", "r.io/app:2"), both(image("side", "r.io/side:1", "r.io/side:1"+one))}},
+		"a restart": {app: "r.io/app:1", target: "r.io/app:1", change: ContainerChanges{restart("app")},
+			want: ContainerChanges{both(image("app", "r.io/app:1", "r.io/app:1"+one))}},
+		"another restart": {app: "r.io/app:1" + one, target: "r.io/app:1", change: ContainerChanges{restart("app")},
+			want: ContainerChanges{both(image("app", "r.io/app:1"+one, "r.io/app:1"))}},
+		"a restart of what runs another image": {app: "r.io/app:0", target: "r.io/app:1", change: ContainerChanges{restart("app")},
+			want: ContainerChanges{image("app", "r.io/app:0", "r.io/app:1")}},
+		"a restart without another name": {app: "r.io/other:1", target: "r.io/other:1", change: ContainerChanges{restart("app")},
+			want: ContainerChanges{restart("app")}},
+		"an image": {app: "r.io/app:1" + one, target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2")},
+			want: ContainerChanges{image("app", "r.io/app:1"+one, "r.io/app:2")}},
+		"an image that is written otherwise": {app: "app:1", target: "docker.io/library/app:1", change: ContainerChanges{image("app", "app:1", "docker.io/library/app:1")},
+			want: ContainerChanges{image("app", "app:1", "docker.io/library/app:1")}},
+		"an image that it has": {app: "r.io/app:2", target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2")}},
+		"an image, and a restart of the other": {app: "r.io/app:1", target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2"), restart("side")},
+			want: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2"), both(image("side", "r.io/side:1", "r.io/side:1"+one))}},
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "injected", Image: "mesh:1"}, {Name: "app", Image: test.app}, {Name: "side", Image: "r.io/side:1"}}}}
 		target := []corev1.Container{{Name: "app", Image: test.target}, {Name: "side", Image: "r.io/side:1"}}
-		if got := (Change{Containers: test.change}).Becoming(pod, target, running); !slices.Equal(got, test.want) {
+		if got := test.change.Becoming(pod, target, running); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 	}
@@ -157,9 +158,9 @@ func TestBecoming(t *testing.T) {
 // TestRestartedHalfway: what is left of a change when the containers have restarted for it.
 func TestRestartedHalfway(t *testing.T) {
 	image := ContainerChange{Container: "app", Image: ImageChange{From: "app:1", To: "app:2"}}
-	change := Change{Containers: []ContainerChange{image, {Container: "side", Restart: true}}}.WithoutRestart()
-	if !slices.Equal(change.Containers, []ContainerChange{image}) {
-		t.Errorf("left: %+v", change.Containers)
+	change := ContainerChanges{image, {Container: "side", Restart: true}}.WithoutRestart()
+	if !slices.Equal(change, ContainerChanges{image}) {
+		t.Errorf("left: %+v", change)
 	}
 }
 
@@ -167,11 +168,11 @@ func TestRestartedHalfway(t *testing.T) {
 func TestUnrestartable(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	pod.Spec.InitContainers = []corev1.Container{{Name: "vault"}}
-	restart := Change{Containers: []ContainerChange{{Container: "app", Restart: true}}}
+	restart := ContainerChanges{{Container: "app", Restart: true}}
 	if reason := restart.Unrestartable(pod); reason == nil || reason.Message != "pod p: init container vault would not run again" {
 		t.Errorf("got %v", reason)
 	}
-	image := Change{Containers: []ContainerChange{{Container: "app", Image: ImageChange{From: "a", To: "b"}}}}
+	image := ContainerChanges{{Container: "app", Image: ImageChange{From: "a", To: "b"}}}
 	if image.Unrestartable(pod) != nil || restart.Unrestartable(&corev1.Pod{}) != nil {
 		t.Error("a reason where there is none")
 	}

@@ -19,7 +19,7 @@ const renewsIn = time.Second
 // Announced tells whether the pod may have its turn, as far as its volumes are concerned; if not, with the step that has its kubelet write them
 // anew, or when to look again.
 func (s *State) Announced(d *steps.Draft, now time.Time) bool {
-	if !s.renews() {
+	if !s.Containers.Renew() {
 		return true
 	}
 	at, hash, _ := strings.Cut(s.Pod.Annotations[inplace.AnnotationRestarts], "-")
@@ -30,14 +30,4 @@ func (s *State) Announced(d *steps.Draft, now time.Time) bool {
 	over, wait := times.Since(times.TimeOf(at).Add(time.Second), renewsIn, now) // the label has no fractions
 	d.Again(wait)
 	return over
-}
-
-// renews tells whether some container restarts as it is.
-func (s *State) renews() bool {
-	for change := range s.Needs.Restarting() {
-		if change.Restart {
-			return true
-		}
-	}
-	return false
 }

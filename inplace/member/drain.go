@@ -35,7 +35,7 @@ func (s *State) servesOn() time.Duration {
 		return 0
 	}
 	shortest := readiness.GracePeriod(s.Pod)
-	for change := range s.Needs.Restarting() {
+	for change := range s.Containers.Restarting() {
 		shortest = min(shortest, readiness.Sleeps(s.Pod, change.Container))
 	}
 	return shortest

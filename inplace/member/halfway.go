@@ -25,7 +25,7 @@ func (s *State) IsHalfway() bool {
 	if s.ByLabel {
 		return Between(s.Pod)
 	}
-	return s.Back.Left()
+	return len(s.Back) > 0
 }
 
 // Between tells whether the pod has the identity that no revision has.

@@ -13,9 +13,10 @@ import (
 
 // Origin is the revision that a pod's identity tells of.
 type Origin struct {
-	// Own are the containers of its template, change that from its template to the target's.
+	// Own are the containers of its template that live, Change that from its template to the target's; nil where it is none. It is shared by the pods of the
+	// revision.
 	Own    []corev1.Container
-	Change edit.Change
+	Change *edit.Change
 	// OfTarget: it is the target itself.
 	OfTarget bool
 	// ByLabel: the identity is a label alone, which no owner contradicts.
@@ -24,36 +25,47 @@ type Origin struct {
 	TargetHash string
 }
 
-// stillNeeds is the change that makes the pod one of the target with those containers. One that is the target's already needs nothing,
-// whatever admission would make of a new one, unless it was on its way elsewhere.
-func (s *State) stillNeeds(target []corev1.Container) edit.Change {
-	needs := s.Change
-	if s.restartedHalfway() {
-		needs = needs.WithoutRestart()
+// Needs is what is left to do until the pod is one of the target, and why it cannot be done.
+func (s *State) Needs() edit.Change {
+	var needs edit.Change
+	if s.Change != nil {
+		needs = *s.Change
 	}
-	needs.Containers = needs.Becoming(s.Pod, target, s.running())
-	if s.OfTarget {
-		needs.Containers = s.Back.Containers
+	needs.Containers = s.Containers
+	if s.unrestartable != nil {
+		needs.Reasons = needs.Reasons.And(*s.unrestartable)
 	}
 	return needs
 }
 
-// restartedHalfway tells whether its containers were restarted for the target, although its identity does not say so yet.
-func (s *State) restartedHalfway() bool { return s.Back.Left() && s.Move.Hash == s.TargetHash }
-
-// running are the images that its containers run, by ID.
-func (s *State) running() map[string]string {
-	ids := map[string]string{}
-	for _, status := range s.Pod.Status.ContainerStatuses {
-		ids[status.Name] = status.ImageID
+// stillDiffer are the changes of containers that make the pod one of the target with those. One that is the target's already needs none,
+// whatever admission would make of a new one, unless it was on its way elsewhere.
+func (s *State) stillDiffer(target []corev1.Container) edit.ContainerChanges {
+	if s.OfTarget {
+		return s.Back
 	}
-	return ids
+	var planned edit.ContainerChanges
+	if s.Change != nil {
+		planned = s.Change.Containers
+	}
+	if s.restartedHalfway() {
+		planned = planned.WithoutRestart()
+	}
+	return planned.Becoming(s.Pod, target, s.runs)
 }
 
-// unrestartable is why the pod cannot take a change that others of its template can; nil if it can. One that has not started, or has yet to follow its
-// last patch, may be too young to tell what it runs: for how much longer.
-func (s *State) unrestartable(now time.Time) (*inplace.Reason, time.Duration) {
-	if reason := s.Needs.Unrestartable(s.Pod); reason != nil || s.nameless() == "" {
+// restartedHalfway tells whether its containers were restarted for the target, although its identity does not say so yet.
+func (s *State) restartedHalfway() bool { return len(s.Back) > 0 && s.Move.Hash == s.TargetHash }
+
+// runs is the image that the container runs, by ID.
+func (s *State) runs(container string) string {
+	return readiness.ContainerStatus(s.Pod, container).ImageID
+}
+
+// whyUnrestartable is why the pod cannot take a change that others of its revision can; nil if it can. One that has not started, or has yet to follow
+// its last patch, may be too young to tell what it runs: for how much longer.
+func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration) {
+	if reason := s.Containers.Unrestartable(s.Pod); reason != nil || s.nameless() == "" {
 		return reason, 0
 	}
 	if young, wait := s.Starting(now); young {
@@ -71,7 +83,7 @@ func (s *State) Postponed() string {
 	if nameless := s.nameless(); nameless != "" {
 		return nameless
 	}
-	if s.renews() && len(s.Move.Containers) > 0 && !s.followed {
+	if s.Containers.Renew() && len(s.Move.Containers) > 0 && !s.followed {
 		return "its containers have yet to follow the last patch"
 	}
 	return ""
@@ -79,18 +91,18 @@ func (s *State) Postponed() string {
 
 // nameless is why there is no other name for a container that is to restart; empty if there is.
 func (s *State) nameless() string {
-	container := s.Needs.Nameless()
+	container := s.Containers.Nameless()
 	if container == "" {
 		return ""
 	}
 	return fmt.Sprintf("container %s of pod %s runs image %q, for which there is no other name, by which it would restart", container, s.Pod.Name,
-		readiness.ContainerStatus(s.Pod, container).ImageID)
+		s.runs(container))
 }
 
 // rewrites are the containers that have another image than their template's, unless it is ours.
-func (s *State) rewrites() []edit.ContainerChange {
-	var rewritten []edit.ContainerChange
-	for change := range (edit.Change{Containers: edit.Change{}.Becoming(s.Pod, s.Own, nil)}).NewImages() {
+func (s *State) rewrites() edit.ContainerChanges {
+	var rewritten, unplanned edit.ContainerChanges
+	for change := range unplanned.Becoming(s.Pod, s.Own, s.runs).NewImages() {
 		if s.Move.Back[change.Container] == "" {
 			rewritten = append(rewritten, change)
 		}

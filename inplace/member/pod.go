@@ -10,7 +10,7 @@ import (
 )
 
 // Restarts tells whether containers of the pod have yet to restart.
-func (s *State) Restarts() bool { return s.Needs.Restarts() }
+func (s *State) Restarts() bool { return s.Containers.Restarts() }
 
 // ToRestart tells whether that is for this update to do: a borrowed pod is given back as it is.
 func (s *State) ToRestart() bool { return s.Restarts() && !s.Borrowed }

@@ -19,16 +19,18 @@ type State struct {
 	Pod  *corev1.Pod
 	Move readiness.Move
 	Origin
-	// Needs is what is left to do until it is one of the target.
-	Needs edit.Change
-	// Back is what makes it again what its identity says; nothing unless it is half-way.
-	Back edit.Change
+	// Containers are what is left to do in its containers until it is one of the target: see Needs.
+	Containers edit.ContainerChanges
+	// Back is what makes its containers again what its identity says; nothing unless it is half-way.
+	Back edit.ContainerChanges
 	// Rewritten are its containers with images that neither their template nor our patches have given them: admission has changed those.
-	Rewritten []edit.ContainerChange
+	Rewritten edit.ContainerChanges
 	// Available as natively (Ready for minReadySeconds), neither being drained nor still what it was before a patch, and not for a moment only.
 	Available bool
 	// Comes is when it will be available if that is only a matter of time; 0 if it is not, or is already.
 	Comes time.Duration
+	// unrestartable is why it cannot take a change that others of its revision can; nil if it can.
+	unrestartable *inplace.Reason
 	// Arrived: its containers have followed the last patch.
 	Arrived bool
 	// followed: none of its containers can be the one that was to stop for the last patch.
@@ -44,11 +46,9 @@ type State struct {
 func StateOf(d *steps.Draft, pod *corev1.Pod, from Origin, target rehearsal.Rehearsed, ahead readiness.Ahead, minReadySeconds int32, now time.Time) State {
 	s := State{Pod: pod, Move: readiness.MoveOf(pod), Origin: from, Borrowed: pod.Annotations[inplace.AnnotationBorrowed] != "", Goes: readiness.Goes(pod)}
 	s.Back = s.Move.WayBack(pod)
-	s.Needs, s.Rewritten = s.stillNeeds(target.Containers), s.rewrites()
-	unrestartable, tells := s.unrestartable(now)
-	if unrestartable != nil {
-		s.Needs.Reasons = s.Needs.Reasons.And(*unrestartable)
-	}
+	s.Containers, s.Rewritten = s.stillDiffer(target.Containers), s.rewrites()
+	unrestartable, tells := s.whyUnrestartable(now)
+	s.unrestartable = unrestartable
 	d.Again(tells)
 	arrived, wait := s.Move.Arrived(pod, now)
 	available, later := readiness.AvailableAt(pod, minReadySeconds, now)

@@ -47,36 +47,29 @@ func (w Write) Describe(from, to string) string {
 	return fmt.Sprintf("move from %s to %s, %s", from, to, w.Does)
 }
 
-// Writes are those left to make, of which there is one at least.
-func (s *State) Writes() []Write {
-	switch {
+// NextWrite is the one to make now; there is one at least. A pod without a gate cannot be taken out of service while its containers restart: with
+// the identity it would be counted as updated while the old ones serve. So they restart first. What goes along with them depends on what the
+// identity is: see halfway.go.
+func (s *State) NextWrite() Write {
+	switch needs := s.Needs(); {
 	case s.OfTarget:
-		return []Write{{s.Needs, EndsBack}}
-	case s.Needs.Restarts() && !readiness.Gated(s.Pod):
-		return s.inTwo()
+		return Write{needs, EndsBack}
+	case !s.Restarts() || readiness.Gated(s.Pod):
+		return Write{needs, EndsMoved}
+	case s.ByLabel:
+		return Write{needs, EndsHalfway}
+	default:
+		return Write{needs.OfContainers(), EndsHalfway}
 	}
-	return []Write{{s.Needs, EndsMoved}}
 }
-
-// inTwo has containers restart first. A pod without a gate cannot be taken out of service for it: with the identity it would be counted as
-// updated while its old containers serve. What goes along with them depends on what the identity is: see halfway.go.
-func (s *State) inTwo() []Write {
-	if s.ByLabel {
-		return []Write{{s.Needs, EndsHalfway}, {edit.Change{}, EndsMoved}}
-	}
-	return []Write{{s.Needs.OfContainers(), EndsHalfway}, {s.Needs.OfMetadata(), EndsMoved}}
-}
-
-// NextWrite is the first of them.
-func (s *State) NextWrite() Write { return s.Writes()[0] }
 
 // Light tells whether the next write may be made while the pod serves: nothing restarts by it, and what the last one asked for has come.
 func (s *State) Light() bool {
-	return !s.NextWrite().Does.Restarts() && (!s.IsHalfway() || s.Arrived)
+	return !s.Restarts() && (!s.IsHalfway() || s.Arrived)
 }
 
 // Drains tells whether the pod is taken out of service before the next write: containers restart by it, and there is a gate to close.
-func (s *State) Drains() bool { return s.NextWrite().Does.Restarts() && readiness.Gated(s.Pod) }
+func (s *State) Drains() bool { return s.Restarts() && readiness.Gated(s.Pod) }
 
 // Patch makes the write, with the mark and the identity that go with it.
 func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jsonpatch.Operation, why string) steps.PatchPod {

@@ -10,17 +10,20 @@ import (
 )
 
 // WayBack is what makes a pod that is half-way again what its identity says.
-func (m Move) WayBack(pod *corev1.Pod) edit.Change {
+func (m Move) WayBack(pod *corev1.Pod) edit.ContainerChanges {
+	if len(m.Back) == 0 {
+		return nil
+	}
 	var before []corev1.Container
 	for _, name := range slices.Sorted(maps.Keys(m.Back)) {
 		before = append(before, corev1.Container{Name: name, Image: m.Back[name]})
 	}
-	return edit.Change{Containers: edit.Differing(pod, before)}
+	return edit.Differing(pod, before)
 }
 
 // Leaves is what Back has to say when the change is made without the identity that goes with it: what the pod had under its labels, as far as
 // that has changed by now or changes next.
-func (m Move) Leaves(does edit.Change) map[string]string {
+func (m Move) Leaves(does edit.ContainerChanges) map[string]string {
 	back := map[string]string{}
 	for change := range does.NewImages() {
 		back[change.Container] = change.Image.From

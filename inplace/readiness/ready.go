@@ -98,7 +98,7 @@ func reportedAt(pod *corev1.Pod) metav1.Time {
 	if ready := conditions.Condition(pod, corev1.ContainersReady); ready != nil {
 		at = later(at, ready.LastTransitionTime)
 	}
-	for _, status := range pod.Status.ContainerStatuses {
+	for status := range containerStatuses(pod) {
 		if status.State.Running != nil {
 			at = later(at, status.State.Running.StartedAt)
 		}

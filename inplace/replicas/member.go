@@ -10,6 +10,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/steps"
@@ -52,7 +53,7 @@ func (m *Member) Advance(target *apps.ReplicaSet, drained bool, now time.Time) s
 	switch w.Ends {
 	case member.EndsHalfway:
 		mark := m.Move.Next(m.Pod, hash, m.Move.Containers, w.Does, now)
-		mark.Back = m.Move.Leaves(w.Does)
+		mark.Back = m.Move.Leaves(w.Does.Containers)
 		return m.Patch(w, drained, mark, nil, w.Describe(m.Owner.Rs.Name, target.Name))
 	case member.EndsBack:
 		return m.GoBack(now)
@@ -64,7 +65,7 @@ func (m *Member) Advance(target *apps.ReplicaSet, drained bool, now time.Time) s
 
 // GoBack makes the pod again what its identity says.
 func (m *Member) GoBack(now time.Time) steps.PatchPod {
-	rs, w := m.Owner.Rs, member.Write{Does: m.Back, Ends: member.EndsBack}
+	rs, w := m.Owner.Rs, member.Write{Does: edit.Change{Containers: m.Back}, Ends: member.EndsBack}
 	mark := m.Move.Next(m.Pod, rs.Labels[inplace.LabelTemplateHash], m.Move.Containers, w.Does, now)
 	return m.Patch(w, false, mark, nil, w.Describe(rs.Name, rs.Name))
 }

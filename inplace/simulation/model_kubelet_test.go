@@ -81,7 +81,7 @@ func (k *kubelet) run(name string) {
 	if k.rng.Intn(3) == 0 {
 		return // others get a turn between the status and what it announces
 	}
-	for _, want := range pod.Spec.Containers {
+	for _, want := range kept(pod.Spec) {
 		k.syncContainer(name, want)
 	}
 }
@@ -134,13 +134,17 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 	}
 	status := corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: cached.Generation, Conditions: slices.Clone(live.Status.Conditions)}
 	containersReady := true
-	for _, want := range cached.Spec.Containers {
+	for i, want := range kept(cached.Spec) {
 		c := k.state[cached.Name][want.Name]
 		if c == nil {
 			c = &container{}
 		}
 		containersReady = containersReady && c.ready
-		status.ContainerStatuses = append(status.ContainerStatuses, c.status(want))
+		list := &status.ContainerStatuses
+		if i >= len(cached.Spec.Containers) {
+			list = &status.InitContainerStatuses
+		}
+		*list = append(*list, c.status(want))
 	}
 	if len(cached.Status.ContainerStatuses) == 0 && !containersReady {
 		status.Phase = corev1.PodPending
@@ -270,5 +274,5 @@ func sameStatus(a, b corev1.PodStatus) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 	}
 	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
-		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
+		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.InitContainerStatuses, b.InitContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
 }

@@ -80,8 +80,11 @@ func TestArrived(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), append([]func(*corev1.Pod){observed(2)}, c.changes...)...)
 			move := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": c.container}}
-			if arrived, wait := move.Arrived(pod, c.now); arrived != c.arrived || wait != c.wait {
-				t.Errorf("arrived is %v, wait %s", arrived, wait)
+			for _, kind := range []string{"container", "sidecar"} {
+				if arrived, wait := move.Arrived(pod, c.now); arrived != c.arrived || wait != c.wait {
+					t.Errorf("%s: arrived is %v, wait %s", kind, arrived, wait)
+				}
+				asSidecar(pod)
 			}
 		})
 	}
@@ -138,11 +141,22 @@ func TestMayReopen(t *testing.T) {
 				m.Move = readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1",
 					ContainerID: "p/app", At: metav1.NewTime(start), Unready: m.Pod.Annotations["unready"] != ""}}}
 			}
-			if open, _ := m.MayReopen(start); open != c.want {
-				t.Errorf("may reopen is %v", open)
+			for _, kind := range []string{"container", "sidecar"} {
+				if open, _ := m.MayReopen(start); open != c.want {
+					t.Errorf("%s: may reopen is %v", kind, open)
+				}
+				asSidecar(m.Pod)
 			}
 		})
 	}
+}
+
+// asSidecar has the pod's first container run as a sidecar, beside one of which nothing is asked.
+func asSidecar(pod *corev1.Pod) {
+	side, status := pod.Spec.Containers[0], pod.Status.ContainerStatuses[0]
+	side.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	pod.Spec.InitContainers, pod.Status.InitContainerStatuses = []corev1.Container{side}, []corev1.ContainerStatus{status}
+	pod.Spec.Containers[0].Name, pod.Status.ContainerStatuses[0] = "beside", corev1.ContainerStatus{Name: "beside", ContainerID: "p/beside", Ready: true, State: runningSince(start)}
 }
 
 // TestMayReopenAfterASecondEdit has a pod of which app was sent on its way first, and side, or app again, after it.
@@ -222,6 +236,29 @@ func TestMarkKeepsWhatIsPending(t *testing.T) {
 	}
 }
 
+// TestMarkOfASidecar: what is noted of it comes from its own status, and stands in a field of its own, which older versions do not read.
+func TestMarkOfASidecar(t *testing.T) {
+	r := fixture(1, app{image: "v1", mesh: "m1"})
+	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1", mesh: "m1"}, 1))
+	does := edit.Change{Containers: append(reimaged("app", "v2").Containers, reimaged("mesh", "m2").Containers...)}
+	for want, does := range map[string]edit.Change{
+		`{"hash":"b","generation":2,"sidecars":{"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`: reimaged("mesh", "m2"),
+		`{"hash":"b","generation":2,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"AT"}},` +
+			`"sidecars":{"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`: does,
+	} {
+		mark := readiness.Move{}.Next(pod, "b", nil, does, start)
+		want = strings.ReplaceAll(want, "AT", start.UTC().Format(time.RFC3339))
+		if mark.String() != want {
+			t.Errorf("got  %s\nwant %s", mark, want)
+		}
+		marked := pod.DeepCopy()
+		marked.Generation, marked.Annotations = 2, map[string]string{inplace.AnnotationMove: want}
+		if got := readiness.MoveOf(marked); !got.Containers["mesh"].Sidecar || got.Containers["mesh"].ContainerID != "p/mesh" || got.String() != want {
+			t.Errorf("it is read as %+v", got)
+		}
+	}
+}
+
 func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 	long := strings.Repeat("x", 500)
 	for name, test := range map[string]struct {
@@ -232,8 +269,12 @@ func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 		"as many as annotations can hold": {2, 100, false},
 	} {
 		pod, mark := &corev1.Pod{}, readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{}}
-		for range test.containers {
-			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{})
+		for i := range test.containers {
+			if i%2 == 0 {
+				pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{})
+				continue
+			}
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{})
 		}
 		for i := range test.marked {
 			mark.Containers[long[:60]+fmt.Sprint(i)] = readiness.MovedContainer{Image: long, ImageID: long, ContainerID: long, At: metav1.NewTime(start), Unsure: true}
@@ -248,7 +289,8 @@ func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 // TestMarksOfOtherVersionsAreRead: pods keep the marks that they have while Stayput is upgraded, forward and back.
 func TestMarksOfOtherVersionsAreRead(t *testing.T) {
 	const mark = `{"hash":"b","generation":3,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"2026-01-02T03:04:05Z"},` +
-		`"side":{"image":"s2","at":"2026-01-02T03:04:05Z","unsure":true,"unready":true,"restart":true}},"back":{"app":"v1","side":"s1"}}`
+		`"side":{"image":"s2","at":"2026-01-02T03:04:05Z","unsure":true,"unready":true,"restart":true}},` +
+		`"sidecars":{"mesh":{"image":"m2","at":"2026-01-02T03:04:05Z"}},"back":{"app":"v1","mesh":"m1","side":"s1"}}`
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{inplace.AnnotationMove: mark}}}
 	if got := readiness.MoveOf(pod).String(); got != mark {
 		t.Errorf("got  %s\nwant %s", got, mark)

@@ -103,6 +103,32 @@ func TestRestartAlongWithAnImage(t *testing.T) {
 	}
 }
 
+// TestRestartOfSidecars restarts them with the containers, each once. Reports that come between the two tell of neither.
+func TestRestartOfSidecars(t *testing.T) {
+	s := restarting(t, 1, false)
+	s.edit("adds a sidecar", app{image: "v1", mesh: "m1", alone: true})
+	s.rest()
+	pod, made := sorted(s.pods.objects)[0], s.kubelet.ids
+	killed := func() {
+		s.rest()
+		s.now = s.now.Add(readiness.GracePeriod(pod) + readiness.KillMargin)
+		s.rest()
+	}
+	s.edit("restarts", app{image: "v1", mesh: "m1", alone: true, restarted: "1"})
+	killed()
+	s.intact([]*corev1.Pod{pod})
+	now := s.pods.objects[pod.Name]
+	if got, want := images(now), "app="+another+",mesh=docker.io/library/m1:latest"; got != want || s.kubelet.ids != made+2 {
+		t.Errorf("the pod has %s, want %s; %d containers were started, want 2", got, want, s.kubelet.ids-made)
+	}
+	s.edit("undoes", app{image: "v1", mesh: "m1", alone: true})
+	killed()
+	s.intact([]*corev1.Pod{pod})
+	if got := images(s.pods.objects[pod.Name]); got != "app=v1,mesh=m1" {
+		t.Errorf("after the undo the pod has %s", got)
+	}
+}
+
 // TestRestartOfPodsWithoutGate: they are patched first, and moved when what ran before must have been killed.
 func TestRestartOfPodsWithoutGate(t *testing.T) {
 	s := restarting(t, 1, true)
@@ -158,6 +184,26 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 	f.expect("mark 1 true false", "renew p1", "close p1", "p1 is 1 app=v1", "renew p2", "close p2", "p2 is 1 app=v1", "mark 1 false false")
 	if f.Pods[0].Annotations[inplace.AnnotationRestartedAt] != "" {
 		t.Errorf("after the undo: %v", f.Pods[0].Annotations)
+	}
+}
+
+// TestDaemonStepsOfARestartOfASidecar: one report tells that both have restarted.
+func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
+	meshed := func(restarted string) app { return app{image: "v1", mesh: "m1", alone: true, restarted: restarted} }
+	f := newFleet(t, 1)
+	f.says = true
+	f.edit(meshed(""))
+	r := fixture(1, app{})
+	f.Pods[0].Spec = podOf(r, "made", replicaSetOf(r, "x", meshed(""), 1)).Spec
+	f.Pods[0].Spec.NodeName, f.Pods[0].Status.InitContainerStatuses = "n1", r.Pods[0].Status.InitContainerStatuses
+	f.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
+	f.edit(meshed("1"))
+	for range 30 {
+		f.once()
+	}
+	f.expect("mark 3 true false", "renew p1", "close p1", "p1 is 3 app="+another+",mesh=docker.io/library/m1:latest", "mark 3 false false")
+	if !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
+		t.Error("the pod is not ready")
 	}
 }
 
@@ -225,6 +271,7 @@ func TestPodsThatCannotRestart(t *testing.T) {
 		"one of another name":      {[]func(*corev1.Pod){runs("r.io/imported" + sample.Digests[0])}, `container app of pod p runs image "r.io/imported` + sample.Digests[0] + `", for which there is no other name, by which it would restart`},
 		"it has not started":       {[]func(*corev1.Pod){runs(""), young}, ""},
 		"it has an init container": {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withInit}, "pod p: init container vault would not run again"},
+		"it has a sidecar":         {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withSidecar}, ""},
 	} {
 		r := fixture(1, app{image: full, restarted: "1"})
 		podOf(r, "p", replicaSetOf(r, "a", app{image: full}, 1), test.changes...)
@@ -246,6 +293,11 @@ func TestPodsThatCannotRestart(t *testing.T) {
 
 func withInit(pod *corev1.Pod) {
 	pod.Spec.InitContainers = []corev1.Container{{Name: "vault", Image: "vault:1"}}
+}
+
+func withSidecar(pod *corev1.Pod) {
+	withInit(pod)
+	pod.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 }
 
 // TestRestartByTheSettings: without the label it is native.

@@ -307,13 +307,21 @@ func TestPreStopCounts(t *testing.T) {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "p1"})
 			pod.Spec.Containers[0].Lifecycle, pod.Spec.Containers[1].Lifecycle = c.app, c.proxy
 			pod.Spec.TerminationGracePeriodSeconds = new(c.grace)
-			s := member.State{Pod: pod, Needs: reimaged("app", "v2")}
+			s := member.State{Pod: pod, Containers: reimaged("app", "v2").Containers}
 			if c.both {
-				s.Needs.Containers = append(s.Needs.Containers, reimaged("proxy", "p2").Containers...)
+				s.Containers = append(s.Containers, reimaged("proxy", "p2").Containers...)
 			}
 			his, endpoints := member.Turns{&s: true}, serving.Endpoints{pod.UID: {OutSince: start}}
 			if found := his.Drainage(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
 				t.Errorf("drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
+			}
+			if !c.both {
+				side := pod.Spec.Containers[0]
+				side.Name, side.RestartPolicy = "mesh", new(corev1.ContainerRestartPolicyAlways)
+				pod.Spec.InitContainers, s.Containers = []corev1.Container{side}, reimaged("mesh", "m2").Containers
+				if found := his.Drainage(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
+					t.Errorf("a sidecar: drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
+				}
 			}
 			s.Goes = true
 			if his.Drainage(&s, endpoints, drain, start).Over {

@@ -105,8 +105,9 @@ func (s *stayput) run() {
 		return
 	}
 	s.stale, s.due = false, time.Time{}
-	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Rules: restartsInPlace, Endpoints: s.endpoints(),
+	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
 		Recorded: s.recorded, Now: s.now}
+	r.Rules = restartsInPlace.For(r.Deployment.Annotations)
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
 	s.ahead = s.ahead.Next(r.Pods, s.now)
@@ -262,7 +263,7 @@ func (j *judge) podPatched(w *world, s steps.PatchPod) {
 	if current == nil || current.ResourceVersion != s.Pod.ResourceVersion {
 		return
 	}
-	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/") })
+	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/containers/") })
 	switch {
 	case restarts && readiness.Gated(current) && conditions.IsTrue(current, corev1.PodReady):
 		w.violated("%s was patched while it serves", current.Name)
@@ -307,7 +308,7 @@ func (j *judge) readySet(w *world, name string, pod *corev1.Pod) {
 }
 
 func (w *world) runsItsSpec(pod *corev1.Pod) bool {
-	for _, want := range pod.Spec.Containers {
+	for _, want := range kept(pod.Spec) {
 		if c := w.kubelet.state[pod.Name][want.Name]; c == nil || c.image != want.Image || !c.ready || !c.dying.IsZero() {
 			return false
 		}
@@ -317,7 +318,7 @@ func (w *world) runsItsSpec(pod *corev1.Pod) bool {
 
 // dated: some container still runs another image than it should.
 func (w *world) dated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Containers, func(want corev1.Container) bool {
+	return slices.ContainsFunc(kept(pod.Spec), func(want corev1.Container) bool {
 		c := w.kubelet.state[pod.Name][want.Name]
 		return c != nil && c.running && c.image != want.Image
 	})
@@ -426,6 +427,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
+	w.meshed, w.alone = seed%5 > 2, seed%5 == 4
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
@@ -444,6 +446,7 @@ func (w *world) randomDeployment() *apps.Deployment {
 		d.Spec.ProgressDeadlineSeconds = new([]int32{600, 5}[w.rng.Intn(2)])
 	}
 	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &unavailable, MaxSurge: &surge}
+	d.Annotations[inplace.AnnotationInPlaceAnnotations] = "example.com/*"
 	d.Spec.MinReadySeconds = []int32{0, 0, 0, 2}[w.rng.Intn(4)]
 	d.Spec.RevisionHistoryLimit = new([]int32{10, 10, 0, 1}[w.rng.Intn(4)])
 	if w.rng.Intn(10) == 0 {
@@ -455,7 +458,19 @@ func (w *world) randomDeployment() *apps.Deployment {
 
 func (w *world) randomApp() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
-	return app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+	if w.meshed {
+		a.alone = w.alone
+		a.mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
+	}
+	return a
+}
+
+// randomEdit is an app that may have a note.
+func (w *world) randomEdit() app {
+	a := w.randomApp()
+	a.note = []string{"", "", "n1", "n2"}[w.rng.Intn(4)]
+	return a
 }
 
 // lag is how the watches of one process differ: that of Deployments, ReplicaSets or pods is slower than the others.
@@ -514,7 +529,7 @@ func (w *world) disturb() {
 	case n < 3:
 		w.restart()
 	case n < 8:
-		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomApp().template() })
+		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomEdit().template() })
 	case n < 12:
 		w.undo()
 	case n < 14:
@@ -550,7 +565,17 @@ func (w *world) disturb() {
 }
 
 func (w *world) disturbLoosely() {
-	switch n := w.rng.Intn(9); {
+	switch n := w.rng.Intn(11); {
+	case n == 10:
+		w.user("edits the tolerations", func(d *apps.Deployment) {
+			a := appOf(d.Spec.Template)
+			a.tolerates = []string{"a", "b", "a b", "b a", "a b c", corev1.TaintNodeNotReady, ""}[w.rng.Intn(7)]
+			d.Spec.Template = a.template()
+		})
+	case n == 9:
+		w.user("changes the list of annotations", func(d *apps.Deployment) {
+			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", noted, "example.com/other", "a,"}[w.rng.Intn(4)]
+		})
 	case n == 6:
 		w.unreachable = !w.unreachable
 		w.logf("the webhooks are unreachable: %v", w.unreachable)
@@ -569,7 +594,7 @@ func (w *world) disturbLoosely() {
 		w.stayput.stale = true
 	case n < 5:
 		w.user("edits the environment", func(d *apps.Deployment) {
-			a := w.randomApp()
+			a := w.randomEdit()
 			a.env = strconv.Itoa(w.rng.Intn(3))
 			d.Spec.Template = a.template()
 		})
@@ -595,10 +620,10 @@ func (w *world) user(does string, change func(*apps.Deployment)) {
 	w.logf("the user %s: %d × %s paused %v", does, apps.Desired(d), templateImages(d.Spec.Template), d.Spec.Paused)
 }
 
-// restart is `kubectl rollout restart`.
+// restart is `kubectl rollout restart`. With an init container it is native.
 func (w *world) restart() {
-	if !w.deployment().Spec.Paused {
-		a := appOf(w.deployment().Spec.Template)
+	a := appOf(w.deployment().Spec.Template)
+	if !w.deployment().Spec.Paused && (w.rules.loose || a.mesh == "" || a.alone) {
 		a.restarted = w.now.Format(time.RFC3339Nano)
 		w.user("restarts", func(d *apps.Deployment) { d.Spec.Template = a.template() })
 	}
@@ -614,12 +639,18 @@ func (w *world) undo() {
 	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
 }
 
-// appOf is what the template was made from.
-func appOf(t apps.Template) app {
-	typed := t.Typed()
-	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
+// appOf is the app that a template was made from.
+func appOf(template apps.Template) app {
+	typed := template.Typed()
+	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], note: typed.Annotations[noted], restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
 	if len(typed.Spec.Containers) > 1 {
 		a.sidecar = typed.Spec.Containers[1].Image
+	}
+	for _, toleration := range typed.Spec.Tolerations {
+		a.tolerates += toleration.Key + " "
+	}
+	if n := len(typed.Spec.InitContainers); n > 0 {
+		a.mesh, a.alone = typed.Spec.InitContainers[n-1].Image, n == 1
 	}
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
@@ -684,7 +715,11 @@ func (w *world) finish() {
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
 		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
-			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}.template()
+			a := app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}
+			if w.meshed {
+				a.mesh, a.alone = "m1", w.alone
+			}
+			d.Spec.Template = a.template()
 		}
 	})
 	w.room = plenty
@@ -803,6 +838,10 @@ func (w *world) checkEnd() {
 			w.violated("%s is not one of %s", pod.Name, target.Name)
 		case !w.isAs(pod, target.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
+		case !tolerateTheSame(pod.Spec.Tolerations, w.admitted(target.Spec.Template).Tolerations):
+			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)
+		case pod.Annotations[noted] != target.Spec.Template.Annotations()[noted]:
+			w.violated("%s has annotations %v", pod.Name, pod.Annotations)
 		case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
 			w.violated("%s is not ready", pod.Name)
 		}

@@ -3,6 +3,7 @@ package test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,11 +19,12 @@ import (
 func TestCertificateAndInjection(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t, nil)
-	secret := createCertificate(t, namespace, "web")
+	createCertificate(t, namespace, "web")
 	configuration := webhook(namespace, "/allow", "none-"+namespace, "configmaps")
 	create(t, configuration)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 	eventually(t, "cainjector fills the caBundle", func(ctx context.Context) (bool, string) {
-		if err := fetch(ctx, configuration); err != nil {
+		if err := errors.Join(fetch(ctx, secret), fetch(ctx, configuration)); err != nil {
 			return false, err.Error()
 		}
 		bundle := configuration.Webhooks[0].ClientConfig.CABundle
@@ -73,9 +75,9 @@ func dryRunCreate(ctx context.Context, object client.Object) error {
 	return cluster.Create(ctx, object, client.DryRunAll)
 }
 
-// createCertificate gives the Service name a certificate signed by itself and returns its Secret, which has the
-// name of the Service, too.
-func createCertificate(t *testing.T, namespace, name string) *corev1.Secret {
+// createCertificate gives the Service name a certificate signed by itself, in a Secret of that name. cert-manager was
+// seen to issue it twice, when its caches were behind.
+func createCertificate(t *testing.T, namespace, name string) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	certificate := &certmanager.Certificate{ObjectMeta: meta, Spec: certmanager.CertificateSpec{
@@ -97,11 +99,6 @@ func createCertificate(t *testing.T, namespace, name string) *corev1.Secret {
 		}
 		return false, fmt.Sprintf("%+v", certificate.Status)
 	})
-	secret := &corev1.Secret{ObjectMeta: meta}
-	if err := fetch(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
-	return secret
 }
 
 // serveWebhook runs the test application as the webhook server behind the Service web.

@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log"
 	"net"
@@ -106,7 +107,17 @@ func accept(server *http.Server, listener net.Listener, tlsDir string) error {
 	if tlsDir == "" {
 		return server.Serve(listener)
 	}
-	return server.ServeTLS(listener, filepath.Join(tlsDir, "tls.crt"), filepath.Join(tlsDir, "tls.key"))
+	server.TLSConfig = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return certificateIn(tlsDir)
+	}}
+	return server.ServeTLS(listener, "", "")
+}
+
+// certificateIn is read anew for each connection, since cert-manager may renew it at any moment, even just after it was
+// made.
+func certificateIn(folder string) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
+	return &pair, err
 }
 
 func handler(settings settings) http.Handler {

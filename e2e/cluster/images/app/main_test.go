@@ -3,8 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -137,6 +145,55 @@ func waitForPort(t *testing.T, port string) {
 			return
 		}
 		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRenewedCertificateIsServed(t *testing.T) {
+	folder, port := t.TempDir(), freePort(t)
+	writeCertificate(t, folder, "first")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx, settings{version: "v1", port: port, tlsDir: folder}) }()
+	waitForPort(t, port)
+	for _, name := range []string{"first", "renewed"} {
+		writeCertificate(t, folder, name)
+		connection, err := tls.Dial("tcp", "127.0.0.1:"+port, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := connection.ConnectionState().PeerCertificates[0].Subject.CommonName; got != name {
+			t.Errorf("served is %q, want %q", got, name)
+		}
+		connection.Close()
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func writeCertificate(t *testing.T, folder, name string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{
+		"tls.crt": {Type: "CERTIFICATE", Bytes: certificate},
+		"tls.key": {Type: "PRIVATE KEY", Bytes: private},
+	} {
+		if err := os.WriteFile(filepath.Join(folder, file), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
