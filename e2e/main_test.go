@@ -132,6 +132,7 @@ func TestTogether(t *testing.T) {
 		"rehearsal": rehearsals,
 		"sidecars":  sidecars,
 		"stuck":     stuck,
+		"restart":   restart,
 		"rules":     rules,
 		"tolerate":  tolerate,
 		"plugin":    plugin,

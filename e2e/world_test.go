@@ -31,6 +31,7 @@ const (
 	parallelismLabel   = "stayput.dev/pre-pull-parallelism"
 	borrowLabel        = "stayput.dev/borrow"
 	auxiliaryList      = "stayput.dev/auxiliary"
+	restartLabel       = "stayput.dev/restart"
 	pullerLabel        = "stayput.dev/puller" // its value is the workload's UID
 )
 
@@ -305,11 +306,13 @@ func statusesOf(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses)
 }
 
-// hasImages tells whether the template's containers have their images in the pod, under whichever name of the registry.
+// hasImages tells whether the template's containers have their images in the pod, under whichever name of the registry, and pinned or not: a
+// container that has restarted in its pod has its image by another name.
 func hasImages(pod *corev1.Pod, template corev1.PodSpec) bool {
 	images := imagesOf(pod.Spec)
 	for name, image := range imagesOf(template) {
-		if strings.Replace(images[name], mirror, registry, 1) != image {
+		has := strings.Replace(images[name], mirror, registry, 1)
+		if unpinned, _, _ := strings.Cut(has, "@"); has != image && unpinned != image {
 			return false
 		}
 	}

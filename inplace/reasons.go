@@ -28,6 +28,7 @@ const (
 	CodeSchedulingLabel = "SchedulingLabel" // a changed label by which the pod was placed
 	CodeStartupProbe    = "StartupProbe"    // the kubelet would report the container ready too early, or not restart the sidecar
 	CodeRestartPolicy   = "RestartPolicy"   // the container might not come back
+	CodeRestart         = "Restart"         // a restart that only new pods can give
 )
 
 // Reasons are those that were found, the first MostReasons of them; none means none.

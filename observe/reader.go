@@ -92,7 +92,8 @@ func (r Reader) ordersFor(ctx context.Context, workload client.Object) (orders, 
 		return orders{}, err
 	}
 	record, err := r.Hold.Recorded(ctx, workload.GetUID())
-	return orders{mode, settings, r.Rules.For(workload.GetAnnotations()), record.Hash}, err
+	annotations := workload.GetAnnotations()
+	return orders{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations), record.Hash}, err
 }
 
 // WorkloadOf reads the workload whose pod it is, or whose puller; nil if there is none.

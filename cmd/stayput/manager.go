@@ -132,7 +132,7 @@ func furnish(ctx context.Context, m manager.Manager, o options, certificate *cer
 func (o options) reader(from client.Reader) observe.Reader {
 	return observe.Reader{
 		Reader:             from,
-		Rules:              inplace.Rules{Annotations: o.inPlaceAnnotations},
+		Rules:              inplace.Rules{Annotations: o.inPlaceAnnotations, Restart: o.restartAnnotations},
 		ExcludedNamespaces: o.excludedNamespaces,
 	}
 }

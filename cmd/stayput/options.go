@@ -18,6 +18,7 @@ type options struct {
 	command            func(context.Context, options) error
 	namespace          string
 	inPlaceAnnotations []string
+	restartAnnotations []string
 	excludedNamespaces []string
 	certificates       string
 	webhookPort        int
@@ -62,6 +63,9 @@ func (o *options) flags(command string) *flag.FlagSet {
 		"Stayput's own `namespace`, where its Lease lives; by default $POD_NAMESPACE")
 	flags.Var((*list)(&o.inPlaceAnnotations), "in-place-annotations",
 		"comma-separated `keys`, or prefix/*, of pod template annotations whose change needs no new pod; by default none, since many exist to force a restart")
+	flags.Var((*list)(&o.restartAnnotations), "restart-annotations",
+		"comma-separated `keys`, or prefix/*, of pod template annotations whose change asks for a restart, besides "+
+			inplace.AnnotationRestartedAt+"; see "+inplace.LabelRestart)
 	flags.Var((*list)(&o.excludedNamespaces), "excluded-namespaces",
 		"comma-separated `namespaces` that are never managed, whatever their labels; kube-system and Stayput's own never are")
 	flags.StringVar(&o.certificates, "certificates", "/certificates",
@@ -86,6 +90,11 @@ func (o options) complete() (options, error) {
 	for _, key := range o.inPlaceAnnotations {
 		if err := inplace.CheckAnnotation(key); err != nil {
 			return options{}, fmt.Errorf("--in-place-annotations: %w", err)
+		}
+	}
+	for _, key := range o.restartAnnotations {
+		if err := inplace.CheckRestartAnnotation(key); err != nil {
+			return options{}, fmt.Errorf("--restart-annotations: %w", err)
 		}
 	}
 	for _, namespace := range []string{"kube-system", o.namespace} {

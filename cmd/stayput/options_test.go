@@ -66,6 +66,7 @@ func TestParseRefuses(t *testing.T) {
 		"no namespace":            {nil, "POD_NAMESPACE"},
 		"an impossible key":       {[]string{"--namespace=own", "--in-place-annotations=a b"}, "a b"},
 		"a key that restarts":     {[]string{"--namespace=own", "--in-place-annotations=kubectl.kubernetes.io/*"}, "kubectl.kubernetes.io/restartedAt"},
+		"one that would restart":  {[]string{"--namespace=own", "--restart-annotations=a/*,b/c,*"}, `"*"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := parse(test.arguments); err == nil || !strings.Contains(err.Error(), test.want) {

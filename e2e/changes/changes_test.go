@@ -48,7 +48,7 @@ func rulesOf(c Case) inplace.Rules {
 			rules.Annotations = strings.Split(keys, ",")
 		}
 	}
-	return rules.For(c.Annotations)
+	return rules.For(c.Annotations).Restarting(inplace.SettingsOf(nil, c.Labels), c.Annotations)
 }
 
 func parsed(t *testing.T, typed corev1.PodTemplateSpec) apps.Template {

@@ -40,7 +40,17 @@ var Table = []Case{
 	{Name: "another annotation", Edit: annotation("example.com/team", "green"), Verdict: "recreate: annotation example.com/team changed"},
 	{
 		Name: "`kubectl rollout restart`", Edit: annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"),
-		Verdict: "recreate: annotation kubectl.kubernetes.io/restartedAt added",
+		Verdict: "recreate: annotation kubectl.kubernetes.io/restartedAt added (label stayput.dev/restart=in-place has containers restart in their pods)",
+	},
+	{
+		Name: "`kubectl rollout restart`, with the label `stayput.dev/restart=in-place`", Labels: map[string]string{"stayput.dev/restart": "in-place"},
+		Edit:    annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"),
+		Verdict: "in place: restarts app, side", Restarts: []string{App, Side},
+	},
+	{
+		Name:   "annotation that `stayput.dev/restart-annotations` names, with that label",
+		Labels: map[string]string{"stayput.dev/restart": "in-place"}, Annotations: map[string]string{"stayput.dev/restart-annotations": "checksum/*"},
+		Edit: annotation("checksum/config", "1"), Verdict: "in place: restarts app, side", Restarts: []string{App, Side},
 	},
 	{
 		Name: "image of an init container", Before: prepared, Edit: func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },

@@ -107,7 +107,10 @@ func (v *daemonView) moveOne(m *daemon, lacking member.Lacking, turns member.Tur
 
 // start drains a pod first that can be drained.
 func (v *daemonView) start(m *daemon, turns member.Turns) {
-	if !m.Drains() {
+	switch {
+	case !m.Announced(&v.Draft, v.Now):
+		return
+	case !m.Drains():
 		v.Step(m.advance(v.target, false, v.Now))
 		return
 	}

@@ -97,6 +97,9 @@ func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 
 func (v *daemonView) origin(pod *corev1.Pod, revision *revision) member.Origin {
 	from := member.Origin{OfTarget: v.isTargets(pod), ByLabel: true}
+	if v.target != nil {
+		from.TargetHash = v.target.Labels[inplace.LabelRevisionHash]
+	}
 	if revision == nil {
 		from.Change = &edit.Change{Reasons: inplace.Reasons{{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}}
 	} else {

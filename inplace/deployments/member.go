@@ -3,6 +3,7 @@ package deployments
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -18,6 +19,9 @@ func (v *View) origin(owner *replicas.Set) member.Origin {
 	from, known := v.origins[owner]
 	if !known {
 		from = member.Origin{Own: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs), OfTarget: owner == v.Target}
+		if v.Target != nil {
+			from.TargetHash = v.Target.Rs.Labels[inplace.LabelTemplateHash]
+		}
 		v.origins[owner] = from
 	}
 	return from

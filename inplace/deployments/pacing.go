@@ -151,7 +151,10 @@ func (v *View) anyComes() bool {
 
 // startOne drains a pod first that can be drained.
 func (v *View) startOne(m *replicas.Member, turns member.Turns) {
-	if !m.Drains() {
+	switch {
+	case !m.Announced(&v.Draft, v.Now):
+		return
+	case !m.Drains():
 		v.Step(m.Advance(v.Target.Rs, false, v.Now))
 		return
 	}

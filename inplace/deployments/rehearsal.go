@@ -37,6 +37,9 @@ func (v *View) notAsRehearsed() *inplace.Reason {
 		if reason == nil && !m.Borrowed && m.Owner != v.Target {
 			reason = cmp.Or(v.rehearsed.AgainstPod(m.Pod, m.Needs(), m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
 		}
+		if reason == nil && !m.Borrowed && !m.Needs().InPlace() {
+			reason = &m.Needs().Reasons[0]
+		}
 	}
 	return reason
 }

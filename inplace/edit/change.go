@@ -30,6 +30,8 @@ type ContainerChange struct {
 	Container string
 	// Image it gets; zero where it keeps its own.
 	Image ImageChange
+	// Restart: it restarts with the image it has, in a live pod under another name of that.
+	Restart bool
 }
 
 // ContainerChanges are those of several containers, each of another.
@@ -42,9 +44,9 @@ type ImageChange struct{ From, To string }
 func (c ContainerChange) Left() bool { return c != ContainerChange{Container: c.Container} }
 
 // Restarts tells whether the container restarts for it.
-func (c ContainerChange) Restarts() bool { return c.NewImage() }
+func (c ContainerChange) Restarts() bool { return c.NewImage() || c.Restart }
 
-// NewImage tells whether it gets another image, which its node then needs.
+// NewImage tells whether it gets another image, or another name of the one it has.
 func (c ContainerChange) NewImage() bool { return c.Image != ImageChange{} }
 
 // InPlace tells whether running pods can take the change.
@@ -72,7 +74,7 @@ func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
 	return c.those(ContainerChange.Restarts)
 }
 
-// NewImages are the containers that get another image.
+// NewImages are the containers that get another image, or another name of the one they have.
 func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] {
 	return c.those(ContainerChange.NewImage)
 }

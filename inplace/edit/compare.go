@@ -28,9 +28,13 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 	added := revertTolerations(old, patched, pod.Spec.Tolerations)
 	containers, reasons := revertContainers(old, patched, &pod.Spec)
 	for difference := range differences(old, patched) {
-		if reasons = reasons.And(fieldReason(difference, pod.Spec)); reasons.Full() {
+		if reasons = reasons.And(fieldReason(difference, pod.Spec, rules)); reasons.Full() {
 			break
 		}
+	}
+	if asksForRestart(annotations, rules) {
+		containers = restartAll(containers, &pod.Spec)
+		reasons = reasons.And(renewalReasons(&pod.Spec, containers)...)
 	}
 	reasons = reasons.And(listFlaw(reasons, rules)...)
 	change := Change{Containers: containers, Labels: labels, Annotations: annotations, Tolerations: added}

@@ -299,7 +299,7 @@ func TestCompare(t *testing.T) {
 		"restart annotation": {
 			after: edits{"/metadata/annotations/kubectl.kubernetes.io~1restartedAt": `"now"`},
 			rules: inplace.Rules{Annotations: []string{"note"}},
-			want:  "recreate: annotation kubectl.kubernetes.io/restartedAt added",
+			want:  "recreate: annotation kubectl.kubernetes.io/restartedAt added (label stayput.dev/restart=in-place has containers restart in their pods)",
 			paths: []string{"/metadata/annotations/kubectl.kubernetes.io~1restartedAt"},
 		},
 		"first annotation": {before: edits{"/metadata/annotations": ""}, want: "recreate: annotation note added"},

@@ -48,13 +48,13 @@ func containersReason(list, message string) inplace.Reason {
 }
 
 // fieldReason puts a difference that cannot be made in place into words; spec is the new one.
-func fieldReason(d difference, spec corev1.PodSpec) inplace.Reason {
+func fieldReason(d difference, spec corev1.PodSpec, rules inplace.Rules) inplace.Reason {
 	path := short(d.pointer())
 	reason := inplace.Reason{Code: inplace.CodeTemplateField, Path: path, Message: path + " " + d.verb()}
 	switch {
 	case len(d.path) == 3 && d.path[1] == "annotations":
 		reason.Code = inplace.CodeAnnotation
-		reason.Message = fmt.Sprintf("annotation %s %s", d.path[2], d.verb())
+		reason.Message = fmt.Sprintf("annotation %s %s%s", d.path[2], d.verb(), hint(d.path[2], rules))
 	case len(d.path) != 4 || d.path[3] != "image":
 	case d.path[1] == containersList, d.path[1] == initContainersList && IsSidecar(initContainer(spec, d.path[2])):
 		reason.Code = inplace.CodeImage

@@ -74,10 +74,10 @@ func (s *State) Drains() bool {
 	return readiness.Gated(s.Pod) && !s.OfTarget && (s.awaited() || s.Restarts() && readiness.Closed(s.Pod))
 }
 
-// awaited tells whether somebody waits for a container that is to restart.
+// awaited tells whether somebody waits for a container that is to restart. Who asks for a restart as such does: that it has come shows by a gate.
 func (s *State) awaited() bool {
 	for change := range s.Containers.Restarting() {
-		if !s.Auxiliary.Has(change.Container) {
+		if change.Restart || !s.Auxiliary.Has(change.Container) {
 			return true
 		}
 	}
@@ -96,5 +96,5 @@ func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jso
 func (s *State) marked(mark readiness.Move) (*corev1.Pod, []jsonpatch.Operation) {
 	pod := s.Pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationMove, mark.String())
-	return pod, patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, mark.String()})
+	return pod, patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, mark.String()}, [2]string{inplace.AnnotationRestarts, ""})
 }

@@ -170,7 +170,8 @@ func (p *PrePull) missing(s *member.State) []string {
 	var missing []string
 	for change := range s.Containers.NewImages() {
 		image := change.Image.To
-		if pullPolicy(s.Pod, change) == corev1.PullAlways || !p.present(s.Pod.Spec.NodeName, image) {
+		// What only restarts runs there, under another name.
+		if pullPolicy(s.Pod, change) == corev1.PullAlways || !change.Restart && !p.present(s.Pod.Spec.NodeName, image) {
 			missing = append(missing, image)
 		}
 	}

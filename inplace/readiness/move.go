@@ -30,7 +30,7 @@ type Move struct {
 
 // MovedContainer is the evidence of a container that restarts: what it was before it was patched.
 type MovedContainer struct {
-	// Image it gets: what admission makes of the template's.
+	// Image it gets: what admission makes of the template's, or another name of that.
 	Image string `json:"image"`
 	// ImageID and ContainerID it had.
 	ImageID     string `json:"imageID,omitempty"`
@@ -42,6 +42,8 @@ type MovedContainer struct {
 	Unsure bool `json:"unsure,omitempty"`
 	// Unready: it was not ready at the last patch of containers. Then that it is not is no sign of the patch having been seen.
 	Unready bool `json:"unready,omitempty"`
+	// Restart: it only restarts, so Image is another name of the one it had.
+	Restart bool `json:"restart,omitempty"`
 	// Sidecar: it is one.
 	Sidecar bool `json:"-"`
 }

@@ -36,11 +36,15 @@ type fleet struct {
 	// sick is the pod whose container never gets ready.
 	sick string
 	pull pullModel
+	// runs are the names by which containers were started, by pod and container.
+	runs map[string]string
+	// says: the API server says what is Ready, and kubelets say that they have seen a patch before they act on it.
+	says bool
 }
 
 func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Now: start}}
+	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: restartsInPlace, Now: start}, runs: map[string]string{}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	f.edit(app{image: "v1"})
@@ -151,6 +155,11 @@ func (f *fleet) carryOut(step steps.Step) {
 		f.patch(s.Pod, s.Operations[1:])
 		f.steps = append(f.steps, map[bool]string{true: "open ", false: "close "}[s.Open]+s.Pod.Name)
 	case steps.PatchPod:
+		if strings.HasPrefix(s.Why, "its volumes") {
+			f.patch(s.Pod, s.Operations[1:])
+			f.steps = append(f.steps, "renew "+s.Pod.Name)
+			return
+		}
 		before := images(s.Pod)
 		f.patch(s.Pod, s.Operations[1:])
 		if images(s.Pod) != before {
@@ -193,19 +202,36 @@ func saidOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	return nil
 }
 
-// kubelet restarts what has another image; one with "bad" in its name cannot be pulled.
+// started is the name by which the container was started: the first time it is asked, that which is said of it.
+func (f *fleet) started(pod *corev1.Pod, container string) string {
+	key := pod.Name + "/" + container
+	if f.runs[key] == "" {
+		f.runs[key] = saidOf(pod, container).Image
+	}
+	return f.runs[key]
+}
+
+// kubelet restarts what has another image, or another name for it; one with "bad" in its name cannot be pulled.
 func (f *fleet) kubelet(pod *corev1.Pod) {
+	if before := pod.DeepCopy(); f.says {
+		defer func() { pod.Status.Conditions = readiness.StoredConditions(before, pod, readiness.KubeletWriter) }()
+		if before.Status.ObservedGeneration < pod.Generation {
+			pod.Status.ObservedGeneration = pod.Generation
+			return
+		}
+	}
 	pod.Status.ObservedGeneration = pod.Generation
 	running := true
 	for _, want := range kept(pod.Spec) {
 		status, bad := saidOf(pod, want.Name), strings.Contains(want.Image, "bad")
 		running = running && !bad
-		if status.Image == want.Image {
+		if f.started(pod, want.Name) == want.Image {
 			continue
 		}
-		*status = corev1.ContainerStatus{Name: want.Name, Image: want.Image}
+		f.runs[pod.Name+"/"+want.Name] = want.Image
+		*status = corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(want.Image)}
 		if !bad {
-			status.ImageID, status.ContainerID, status.State = "sha256:"+want.Image, fmt.Sprint(pod.Name, "/", want.Image, f.Now.Unix()), runningSince(f.Now)
+			status.ImageID, status.ContainerID, status.State = "sha256:"+plain.Replace(want.Image), fmt.Sprint(pod.Name, "/", want.Image, f.Now.Unix()), runningSince(f.Now)
 		}
 	}
 	is := func(yes bool) corev1.ConditionStatus {

@@ -234,11 +234,12 @@ func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
 }
 
 func (c *container) status(want corev1.Container) corev1.ContainerStatus {
-	status := corev1.ContainerStatus{Name: want.Name, Image: c.image, ContainerID: c.id, Ready: c.ready}
+	// What a runtime says of an image does not tell by which of its names it was asked for.
+	status := corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(c.image), ContainerID: c.id, Ready: c.ready}
 	if c.image == "" {
 		status.Image = want.Image
 	} else {
-		status.ImageID = "sha256:" + strings.TrimSuffix(c.image, "-retag")
+		status.ImageID = "sha256:" + strings.TrimSuffix(status.Image, "-retag")
 	}
 	if c.running {
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started.Truncate(time.Second))}

@@ -126,8 +126,8 @@ type world struct {
 	settings inplace.Settings
 	// unserved: there is no Service.
 	unserved bool
-	// meshed: the pods have a sidecar.
-	meshed bool
+	// meshed: the pods have a sidecar; alone: and no other init container.
+	meshed, alone bool
 	// claim is one of the pods' that only one node can mount; empty if there is none.
 	claim string
 	// quota is how many pods there may be, room how many find a node.
@@ -207,7 +207,7 @@ func (w *world) deployment() *apps.Deployment { return w.deployments.objects["we
 // rollout is what is, without any delay.
 func (w *world) rollout() deployments.Rollout {
 	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
-		Recorded: w.recorded, Rules: inplace.Rules{}.For(w.deployment().Annotations), Now: w.now}
+		Recorded: w.recorded, Rules: restartsInPlace.For(w.deployment().Annotations), Now: w.now}
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	r.Rehearsal = w.rehearsal(r.Target())
 	return r
@@ -494,6 +494,14 @@ func resourceOf(step steps.Step) string {
 	return ""
 }
 
+// restartsInPlace are the rules of all Deployments and DaemonSets here.
+var restartsInPlace = inplace.Rules{RestartInPlace: true}
+
+// plain are names of images without what they may leave out: containers that have restarted have others for the same image.
+var plain = strings.NewReplacer("docker.io/library/", "", "docker.io/", "", ":latest", "")
+
+func sameImages(a, b string) bool { return plain.Replace(a) == plain.Replace(b) }
+
 // kept are the containers that a kubelet keeps running, and restarts for another image.
 func kept(spec corev1.PodSpec) []corev1.Container {
 	all := slices.Clone(spec.Containers)
@@ -624,8 +632,13 @@ func atIndex(node []any, key string, path []string, operation string, value any)
 }
 
 // app is what the users of the simulation edit in a template.
-// Its mesh is a sidecar as Kubernetes has them, behind another init container; its sidecar runs beside it as an ordinary container.
-type app struct{ image, sidecar, mesh, chart, note, tolerates, env string }
+//
+// Its mesh is a sidecar as Kubernetes has them, behind another init container unless it is alone; its sidecar runs beside it as an ordinary
+// container.
+type app struct {
+	image, sidecar, mesh, chart, note, tolerates, env, restarted string
+	alone                                                        bool
+}
 
 // noted is the annotation that a note is in.
 const noted = "example.com/note"
@@ -636,8 +649,10 @@ func (a app) template() apps.Template {
 		labels["chart"] = a.chart
 	}
 	typed := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
-	if a.note != "" {
-		typed.Annotations = map[string]string{noted: a.note}
+	annotations := map[string]string{noted: a.note, inplace.AnnotationRestartedAt: a.restarted}
+	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
+	if len(annotations) > 0 {
+		typed.Annotations = annotations
 	}
 	typed.Spec.Containers = []corev1.Container{{Name: "app", Image: a.image}}
 	for key := range strings.FieldsSeq(a.tolerates) {
@@ -649,6 +664,9 @@ func (a app) template() apps.Template {
 	if a.mesh != "" {
 		typed.Spec.InitContainers = []corev1.Container{{Name: "setup", Image: "setup"},
 			{Name: "mesh", Image: a.mesh, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
+		if a.alone {
+			typed.Spec.InitContainers = typed.Spec.InitContainers[1:]
+		}
 	}
 	if a.env != "" {
 		typed.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E", Value: a.env}}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -21,6 +22,16 @@ func TestArrived(t *testing.T) {
 	before := readiness.MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
 	unsure := before
 	unsure.Unsure = true
+	again := before
+	again.Image, again.Restart = "docker.io/library/v1:latest", true
+	againUnsure := again
+	againUnsure.Unsure = true
+	gate := func(status corev1.ConditionStatus, generation int64) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			conditionIs(inplace.ConditionServing, status)(pod)
+			conditions.Condition(pod, inplace.ConditionServing).ObservedGeneration = generation
+		}
+	}
 	status := func(id, image, imageID string, since time.Time) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", ContainerID: id, Image: image, ImageID: imageID, State: runningSince(since)}
@@ -55,6 +66,13 @@ func TestArrived(t *testing.T) {
 		"unsure, named in full":                   {unsure, []func(*corev1.Pod){status("p/app", "docker.io/library/v2:latest", "", later)}, later, true, 0},
 		"unsure, named, kubelet without observed": {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later), observed(0)}, later, false, 38 * time.Second},
 		"unsure, another name":                    {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 38 * time.Second},
+		"a restart, the old container":            {again, nil, later, false, 0},
+		"a restart, another container":            {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 38 * time.Second},
+		"a restart, behind the closed gate":       {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), gate(corev1.ConditionFalse, 1)}, later, false, 38 * time.Second},
+		"a restart that was seen":                 {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), gate(corev1.ConditionTrue, 2)}, later, true, 0},
+		"a restart that was seen, and the next":   {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), gate(corev1.ConditionFalse, 2)}, later, true, 0},
+		"a restart, after the grace period":       {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, start.Add(40 * time.Second), true, 0},
+		"an unsure restart, by its name":          {againUnsure, []func(*corev1.Pod){status("new", again.Image, "sha256:v1", later)}, later, false, 38 * time.Second},
 		"unsure, after the grace period":          {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, start.Add(40 * time.Second), true, 0},
 	}
 	for name, c := range cases {
@@ -271,7 +289,7 @@ func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 // TestMarksOfOtherVersionsAreRead: pods keep the marks that they have while Stayput is upgraded, forward and back.
 func TestMarksOfOtherVersionsAreRead(t *testing.T) {
 	const mark = `{"hash":"b","generation":3,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"2026-01-02T03:04:05Z"},` +
-		`"side":{"image":"s2","at":"2026-01-02T03:04:05Z","unsure":true,"unready":true}},` +
+		`"side":{"image":"s2","at":"2026-01-02T03:04:05Z","unsure":true,"unready":true,"restart":true}},` +
 		`"sidecars":{"mesh":{"image":"m2","at":"2026-01-02T03:04:05Z"}},"back":{"app":"v1","mesh":"m1","side":"s1"}}`
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{inplace.AnnotationMove: mark}}}
 	if got := readiness.MoveOf(pod).String(); got != mark {

@@ -107,7 +107,7 @@ func (s *stayput) run() {
 	s.stale, s.due = false, time.Time{}
 	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
 		Recorded: s.recorded, Now: s.now}
-	r.Rules = inplace.Rules{}.For(r.Deployment.Annotations)
+	r.Rules = restartsInPlace.For(r.Deployment.Annotations)
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
 	s.ahead = s.ahead.Next(r.Pods, s.now)
@@ -360,8 +360,8 @@ func (w *world) check() {
 		if pod.Labels[inplace.LabelTemplateHash] != owner.Labels[inplace.LabelTemplateHash] {
 			w.violated("%s is labelled %s and owned by %s", pod.Name, pod.Labels[inplace.LabelTemplateHash], owner.Name)
 		}
-		if readiness.Gated(pod) && w.awaited(images(pod)) != w.awaited(w.imagesOf(owner.Spec.Template)) {
-			w.violated("%s has %s and is owned by %s", pod.Name, images(pod), owner.Name)
+		if readiness.Gated(pod) && !w.awaitedAs(pod, owner.Spec.Template) {
+			w.violated("%s has %s %v and is owned by %s", pod.Name, images(pod), pod.Annotations, owner.Name)
 		}
 	}
 }
@@ -437,6 +437,20 @@ func (w *world) imagesOf(t apps.Template) string {
 	return images(&corev1.Pod{Spec: w.admitted(t)})
 }
 
+// isAs tells whether the pod has what the template says: images, by whatever name, and when it was restarted last.
+func (w *world) isAs(pod *corev1.Pod, t apps.Template) bool {
+	return sameImages(images(pod), w.imagesOf(t)) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
+}
+
+// awaitedAs asks it of what is waited for.
+func (w *world) awaitedAs(pod *corev1.Pod, t apps.Template) bool {
+	return sameImages(w.awaited(images(pod)), w.awaited(w.imagesOf(t))) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
+}
+
+func restartedAt(t apps.Template) string {
+	return t.Decoded().Annotations[inplace.AnnotationRestartedAt]
+}
+
 // newWorld is a cluster with a Deployment that has been rolled out natively.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: inplace.ModeInPlace, quota: plenty, room: plenty, answers: map[string]error{}, heldSince: map[string]time.Time{},
@@ -448,7 +462,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
-	w.meshed = seed%5 > 2
+	w.meshed, w.alone = seed%5 > 2, seed%5 == 4
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
@@ -481,6 +495,7 @@ func (w *world) randomApp() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
 	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
 	if w.meshed {
+		a.alone = w.alone
 		a.mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
 	}
 	return a
@@ -546,6 +561,8 @@ func (w *world) tick(chaos int) {
 // disturb is what users and failures do.
 func (w *world) disturb() {
 	switch n := w.rng.Intn(27); {
+	case n < 3:
+		w.restart()
 	case n < 8:
 		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomEdit().template() })
 	case n < 12:
@@ -647,6 +664,15 @@ func (w *world) user(does string, change func(*apps.Deployment)) {
 	w.logf("the user %s: %d × %s paused %v", does, apps.Desired(d), templateImages(d.Spec.Template), d.Spec.Paused)
 }
 
+// restart is `kubectl rollout restart`. With an init container it is native.
+func (w *world) restart() {
+	a := appOf(w.deployment().Spec.Template)
+	if !w.deployment().Spec.Paused && (w.rules.loose || a.mesh == "" || a.alone) {
+		a.restarted = w.now.Format(time.RFC3339Nano)
+		w.user("restarts", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+	}
+}
+
 // undo is `kubectl rollout undo` to some revision.
 func (w *world) undo() {
 	sets := sorted(w.sets.objects)
@@ -660,15 +686,15 @@ func (w *world) undo() {
 // appOf is the app that a template was made from.
 func appOf(template apps.Template) app {
 	typed := template.Typed()
-	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], note: typed.Annotations[noted]}
+	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], note: typed.Annotations[noted], restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
 	if len(typed.Spec.Containers) > 1 {
 		a.sidecar = typed.Spec.Containers[1].Image
 	}
 	for _, toleration := range typed.Spec.Tolerations {
 		a.tolerates += toleration.Key + " "
 	}
-	if len(typed.Spec.InitContainers) > 1 {
-		a.mesh = typed.Spec.InitContainers[1].Image
+	if n := len(typed.Spec.InitContainers); n > 0 {
+		a.mesh, a.alone = typed.Spec.InitContainers[n-1].Image, n == 1
 	}
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
@@ -735,7 +761,7 @@ func (w *world) finish() {
 		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
 			a := app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}
 			if w.meshed {
-				a.mesh = "m1"
+				a.mesh, a.alone = "m1", w.alone
 			}
 			d.Spec.Template = a.template()
 		}
@@ -816,7 +842,7 @@ func (w *world) deleteStranded() {
 	for _, pod := range sorted(w.pods.objects) {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 		waits := readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing)
-		if readiness.Live(pod) && (waits || owner != nil && images(pod) != w.imagesOf(owner.Spec.Template)) {
+		if readiness.Live(pod) && (waits || owner != nil && !w.isAs(pod, owner.Spec.Template)) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -854,7 +880,7 @@ func (w *world) checkEnd() {
 			w.violated("%s is still marked: %v", pod.Name, pod.Annotations)
 		case !metav1.IsControlledBy(pod, target) || pod.DeletionTimestamp != nil:
 			w.violated("%s is not one of %s", pod.Name, target.Name)
-		case images(pod) != w.imagesOf(target.Spec.Template) || !w.runsItsSpec(pod):
+		case !w.isAs(pod, target.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
 		case !tolerateTheSame(pod.Spec.Tolerations, w.admitted(target.Spec.Template).Tolerations):
 			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)

@@ -89,7 +89,14 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 		"one more":             {func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{{Name: "x"}} }, true, "image of a sidecar"},
 		"unlabelled":           {func(*corev1.Pod) {}, toMesh2, false, "left half-way"},
 		"unlabelled, half-way": {half("b"), toMesh2, false, ""},
-		"unlabelled, done":     {half("a"), toMesh2, false, "left half-way"},
+		"unlabelled, about to restart": {func(pod *corev1.Pod) {
+			half("b")(pod)
+			pod.Annotations[inplace.AnnotationRestarts] = "1-c"
+		}, func(pod *corev1.Pod) {
+			toMesh2(pod)
+			delete(pod.Annotations, inplace.AnnotationRestarts)
+		}, false, ""},
+		"unlabelled, done": {half("a"), toMesh2, false, "left half-way"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := podWithSidecar()

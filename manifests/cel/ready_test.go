@@ -86,30 +86,36 @@ func TestWebhookIsAskedWhatIsStoredOtherwise(t *testing.T) {
 
 // TestReadyWithinItsBudget has a pod at which a policy that is too dear would fail.
 func TestReadyWithinItsBudget(t *testing.T) {
-	p, pod := compile(t, readyPolicy), largest()
-	stored, err := p.store(pod, pod, kubelet(pod.Spec.NodeName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := what(pod, stored); got != "opens, becomes ready" {
-		t.Errorf("what becomes of it: %s", got)
+	p := compile(t, readyPolicy)
+	for _, restart := range []bool{false, true} {
+		old, pod := largest(restart)
+		stored, err := p.store(old, pod, kubelet(pod.Spec.NodeName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := what(pod, stored); got != "opens, becomes ready" {
+			t.Errorf("what becomes of it: %s", got)
+		}
 	}
 }
 
 // TestWebhookWithinItsBudget has the same pod, and what its kubelet says next, which is stored as it is.
 func TestWebhookWithinItsBudget(t *testing.T) {
-	w, pod := compileWebhook(t, readyWebhook), largest()
-	if called, err := w.calls(pod, pod, kubelet(pod.Spec.NodeName)); !called || err != nil {
-		t.Errorf("asked %t, %v", called, err)
-	}
-	pod.Status.InitContainerStatuses[len(pod.Status.InitContainerStatuses)-1].ContainerID = ""
-	if called, err := w.calls(pod, pod, kubelet(pod.Spec.NodeName)); called || err != nil {
-		t.Errorf("one container has no ID yet: asked %t, %v", called, err)
+	w := compileWebhook(t, readyWebhook)
+	for _, restart := range []bool{false, true} {
+		old, pod := largest(restart)
+		if called, err := w.calls(old, pod, kubelet(pod.Spec.NodeName)); !called || err != nil {
+			t.Errorf("asked %t, %v", called, err)
+		}
+		pod.Status.InitContainerStatuses[len(pod.Status.InitContainerStatuses)-1].ContainerID = ""
+		if called, err := w.calls(old, pod, kubelet(pod.Spec.NodeName)); called || err != nil {
+			t.Errorf("one container has no ID yet: asked %t, %v", called, err)
+		}
 	}
 }
 
-// largest is a pod as large as any, all of whose containers have restarted.
-func largest() *corev1.Pod {
+// largest is a pod as large as any, all of whose containers have restarted, and as it was before; restart: with the image they had.
+func largest(restart bool) (old, now *corev1.Pod) {
 	g := generator{rand.New(rand.NewSource(1))}
 	const containers = 40
 	pod := g.pod(containers)
@@ -125,7 +131,7 @@ func largest() *corev1.Pod {
 		status.RestartCount, pod.Spec.Containers[i].StartupProbe = 1, &corev1.Probe{PeriodSeconds: 1}
 		status.ContainerID, status.Ready, status.State = "containerd://"+strings.Repeat("2", 64), true, running(g.time())
 		move.Containers[status.Name] = readiness.MovedContainer{Image: image + ":2", ImageID: image + "@sha256:" + strings.Repeat("1", 64),
-			ContainerID: "containerd://" + strings.Repeat("1", 64), Unready: true, Sidecar: i >= containers*3/4}
+			ContainerID: "containerd://" + strings.Repeat("1", 64), Unready: true, Restart: restart, Sidecar: i >= containers*3/4}
 	}
 	last := containers * 3 / 4
 	pod.Spec.InitContainers, pod.Spec.Containers = pod.Spec.Containers[last:], pod.Spec.Containers[:last]
@@ -138,7 +144,13 @@ func largest() *corev1.Pod {
 		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", LastTransitionTime: g.time()},
 	}
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-	return pod
+	old = pod.DeepCopy()
+	for _, list := range [][]corev1.ContainerStatus{old.Status.ContainerStatuses, old.Status.InitContainerStatuses} {
+		for i := range list {
+			list[i].ContainerID = "containerd://" + strings.Repeat("1", 64)
+		}
+	}
+	return old, pod
 }
 
 // what tells what is stored otherwise than it was sent.
@@ -224,6 +236,7 @@ func (g generator) write() (old, sent *corev1.Pod, by *user.DefaultInfo) {
 	if g.Intn(3) > 0 {
 		g.conditions(old)
 	}
+	g.before(old)
 	node := kubelet(mostly(g, sent.Spec.NodeName, "other", ""))
 	node.Groups = mostly(g, node.Groups, []string{"system:authenticated"})
 	own := &user.DefaultInfo{Name: stayput, Groups: []string{"system:serviceaccounts"}}
@@ -275,6 +288,21 @@ func (g generator) status(name string) corev1.ContainerStatus {
 	return status
 }
 
+// before is what was reported before: mostly of the same generation, and of containers that have been followed by others.
+func (g generator) before(old *corev1.Pod) {
+	old.Status.ObservedGeneration = mostly(g, old.Status.ObservedGeneration, 0, 1)
+	for _, list := range []*[]corev1.ContainerStatus{&old.Status.ContainerStatuses, &old.Status.InitContainerStatuses} {
+		for i := range *list {
+			if g.Intn(2) == 0 {
+				(*list)[i].ContainerID = pick(g, "cri://0", "cri://1", "")
+			}
+		}
+		if n := len(*list); n > 0 && g.Intn(12) == 0 {
+			*list = (*list)[:n-1]
+		}
+	}
+}
+
 func (g generator) mark(pod *corev1.Pod) {
 	move := readiness.Move{Hash: "h", Generation: mostly(g, pod.Generation, 0, 1), Containers: map[string]readiness.MovedContainer{}}
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
@@ -298,7 +326,7 @@ func (g generator) mark(pod *corev1.Pod) {
 
 func (g generator) moved(sidecar bool) readiness.MovedContainer {
 	return readiness.MovedContainer{Image: pick(g, "v1", "v2", "v2:latest"), ImageID: mostly(g, "sha256:1", ""), ContainerID: mostly(g, "cri://1", ""),
-		At: g.time(), Unsure: g.Intn(12) == 0, Unready: g.Intn(3) == 0, Sidecar: sidecar}
+		At: g.time(), Unsure: g.Intn(12) == 0, Unready: g.Intn(3) == 0, Restart: g.Intn(3) == 0, Sidecar: sidecar}
 }
 
 func (g generator) conditions(pod *corev1.Pod) {
