@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,21 +70,48 @@ func withAuxiliarySide(d *appsv1.Deployment) {
 func withLastingSide(d *appsv1.Deployment) {
 	withAuxiliarySide(d)
 	side := &d.Spec.Template.Spec.Containers[1]
-	side.Env = append(side.Env, corev1.EnvVar{Name: "STOP_DELAY", Value: "10s"})
+	side.Env = append(side.Env, corev1.EnvVar{Name: "STOP_DELAY", Value: "8s"})
+	d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(10))
 }
 
 var onceSide = restarts{"side": exactly(1)}
-
-// sideways: a pod is done, in one the side restarts, and one is untouched.
-var sideways = moment{"partly done, partly restarting, partly untouched", func(t tally) bool {
-	return t.done > 0 && t.moving > 0 && t.untouched > 0
-}}
 
 // toSide begins an update of the side alone, and waits until it is half-way.
 func (s *stage) toSide(name, tag string) {
 	s.Helper()
 	s.setImage(name, "side="+tag)
-	s.reaches(name, sideways)
+	s.wait(name+" to be half-way", of(name, sideways))
+}
+
+// metSideways demands that the last edit of the workload's spec fell into that moment.
+func (s *stage) metSideways(name string) {
+	s.Helper()
+	then, err := s.recorder.before(name, s.workload(name).GetGeneration()).workload(name)
+	if err == nil {
+		err = sideways(then)
+	}
+	if err != nil {
+		s.Errorf("before the last edit: %v", err)
+	}
+}
+
+// sideways: a pod is done, one has a new side and not yet its new identity, and one is untouched.
+func sideways(now workload) error {
+	var done, halfway, untouched int
+	for _, pod := range now.pods {
+		switch is := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "side" && c.Image == appImage("v2") }); {
+		case now.updated(pod):
+			done++
+		case is:
+			halfway++
+		default:
+			untouched++
+		}
+	}
+	if done == 0 || halfway == 0 || untouched == 0 {
+		return fmt.Errorf("%d done, %d half-way, %d untouched", done, halfway, untouched)
+	}
+	return nil
 }
 
 // sideRuns demands that every pod runs this version of it.
@@ -138,7 +166,7 @@ func sideUndoneHalfway(s *stage, name string) {
 		s.toSide(name, "v2")
 		s.rollout("undo", name)
 	})
-	s.met(name, sideways)
+	s.metSideways(name)
 	s.sideRuns(name, "v1")
 	s.neverClosed()
 }

@@ -109,8 +109,13 @@ func managerProcess(s *stage, pod *corev1.Pod) int {
 
 // runsIn tells whether the process is one of the pod's.
 func runsIn(process int, pod *corev1.Pod) bool {
+	return inCgroup(process, string(pod.UID))
+}
+
+// inCgroup tells whether the process is in a cgroup with that in its name, in which systemd writes underscores.
+func inCgroup(process int, id string) bool {
 	cgroup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", process))
-	return strings.Contains(strings.ReplaceAll(string(cgroup), "-", "_"), strings.ReplaceAll(string(pod.UID), "-", "_"))
+	return strings.Contains(strings.ReplaceAll(string(cgroup), "-", "_"), strings.ReplaceAll(id, "-", "_"))
 }
 
 // commandOf tells whether the command line of the process has the word in it.

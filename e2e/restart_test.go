@@ -292,10 +292,15 @@ func restartAfterCrash(t *testing.T) {
 	s.kept("web", before, restarts{"app": {1, 2}})
 }
 
-// processesOf are those of the pod's containers. The nodes of the test cluster are this machine.
+// processesOf are those of the pod's containers; its sandbox has one as well. The nodes of the test cluster are this machine.
 func processesOf(s *stage, pod *corev1.Pod) []int {
 	s.Helper()
-	return slices.DeleteFunc(processes(s), func(process int) bool { return !runsIn(process, pod) || !commandOf(process, "app") })
+	return slices.DeleteFunc(processes(s), func(process int) bool {
+		return !slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+			_, id, known := strings.Cut(status.ContainerID, "://")
+			return known && inCgroup(process, id)
+		})
+	})
 }
 
 // restartOfTheStubborn: the gate opens for the new container, however long the old one takes to stop.
