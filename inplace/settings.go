@@ -42,6 +42,8 @@ type Settings struct {
 	PrePullParallelism int
 	// Borrow: see LabelBorrow.
 	Borrow bool
+	// Partition is the workload's alone, by annotation: see AnnotationPartition.
+	Partition Partition
 }
 
 // SettingsOf reads the settings of a workload. A value that does not parse is rejected at admission

@@ -77,7 +77,7 @@ func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map
 	return r.ExcludedNamespaces.modeOf(&ns, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
 }
 
-// orders are how the update of a workload is to be made: by labels, and by the record of one that was given back.
+// orders are how the update of a workload is to be made: by labels and an annotation, and by the record of one that was given back.
 type orders struct {
 	mode     inplace.Mode
 	settings inplace.Settings
@@ -89,6 +89,7 @@ func (r Reader) ordersFor(ctx context.Context, workload client.Object) (orders, 
 	if err != nil {
 		return orders{}, err
 	}
+	settings.Partition = inplace.PartitionOf(workload.GetAnnotations())
 	record, err := r.Hold.Recorded(ctx, workload.GetUID())
 	return orders{mode, settings, record.Hash}, err
 }

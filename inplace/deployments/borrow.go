@@ -157,11 +157,11 @@ func (v *View) borrow(more int) {
 	v.Phase(steps.PhaseScaling, "borrow pods")
 }
 
-// needy counts the pods that serve and must restart.
+// needy counts the pods that serve and must restart, as far as the partition lets them.
 func (v *View) needy() int {
-	needy := 0
+	needy, room := 0, v.room
 	for _, m := range v.Members {
-		if m.ToRestart() && m.Ready() {
+		if m.ToRestart() && m.Ready() && room.Take(&m.State) {
 			needy++
 		}
 	}

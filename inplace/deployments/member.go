@@ -14,7 +14,7 @@ func (v *View) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Member {
 func (v *View) origin(owner *replicas.Set) member.Origin {
 	from, known := v.origins[owner]
 	if !known {
-		from = member.Origin{Own: owner.Rs.Spec.Template.Decoded().Spec.Containers, Change: v.changeFrom(owner.Rs), OfTarget: owner == v.Target}
+		from = member.Origin{Own: owner.Rs.Spec.Template.Decoded().Spec.Containers, Change: v.changeFrom(owner.Rs), OfTarget: owner == v.Target, Old: v.Old(owner)}
 		v.origins[owner] = from
 	}
 	return from

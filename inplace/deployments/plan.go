@@ -47,6 +47,7 @@ func (v *View) update() (member.Turns, *inplace.Reason) {
 	if reason != nil {
 		return nil, reason
 	}
+	v.rest(p)
 	v.explainWait() // images that are waited for go first, and the status tells what it is
 	v.patchSets(balance)
 	v.patchStatus()

@@ -31,6 +31,7 @@ func (v *View) mark() {
 			s.Wish.Settling = started
 		}
 	}
+	v.NoteOld(v.Target, started)
 }
 
 func (v *View) unmark() {
@@ -129,7 +130,7 @@ func (v *View) passOnUncreated() {
 	}
 	for _, s := range v.Sets {
 		missing := s.Size() - len(s.Pods)
-		if s != v.Target && missing > 0 && s.Failing() {
+		if s != v.Target && missing > 0 && s.Failing() && (!v.Old(s) || missing <= v.unkept()) {
 			v.Post(s, -missing, ledger.CausePassedOn)
 		}
 	}

@@ -35,6 +35,9 @@ type View struct {
 	nodesByName map[string]*corev1.Node
 	// whyAlone is why a pod of the target can hardly run beside another; empty if nothing is known against it.
 	whyAlone string
+	// room is what the partition leaves, and stage what it says where nothing else is waited for.
+	room  member.Room
+	stage string
 	// origins of pods, worked out once for all of a ReplicaSet's.
 	origins map[*replicas.Set]member.Origin
 }
@@ -46,7 +49,7 @@ func (r Rollout) View() *View {
 	for _, rs := range r.OldestFirst() {
 		s := &replicas.Set{Rs: rs}
 		s.Wish = replicas.Wish{Settling: rs.Labels[inplace.LabelSettling], Released: rs.Labels[inplace.LabelReleased],
-			Borrowed: rs.Labels[inplace.LabelBorrowed], Slipped: rs.Labels[inplace.LabelSlipped]}
+			Borrowed: rs.Labels[inplace.LabelBorrowed], Slipped: rs.Labels[inplace.LabelSlipped], Old: rs.Labels[inplace.LabelOld]}
 		if rs == target {
 			v.Target = s
 		}
@@ -64,6 +67,7 @@ func (r Rollout) View() *View {
 		}
 	}
 	v.loans()
+	v.room = member.RoomOf(v.Settings.Partition, v.desired(), v.states())
 	v.lose()
 	return v
 }

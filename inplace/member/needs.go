@@ -14,6 +14,8 @@ type Origin struct {
 	Change *edit.Change
 	// OfTarget: it is the target itself.
 	OfTarget bool
+	// Old: pods had it when the update began, so that a partition may keep them there.
+	Old bool
 	// ByLabel: the identity is a label alone, which no owner contradicts.
 	ByLabel bool
 }

@@ -12,8 +12,8 @@ import (
 // Restarts tells whether containers of the pod have yet to restart.
 func (s *State) Restarts() bool { return s.Containers.Restarts() }
 
-// ToRestart tells whether that is for this update to do: a borrowed pod is given back as it is.
-func (s *State) ToRestart() bool { return s.Restarts() && !s.Borrowed }
+// ToRestart tells whether that is for this update to do now: a borrowed pod is given back as it is, and a kept one stays so.
+func (s *State) ToRestart() bool { return s.Restarts() && !s.Borrowed && !s.Kept }
 
 // Ready tells whether the pod serves, even if not yet for minReadySeconds.
 func (s *State) Ready() bool { return conditions.IsTrue(s.Pod, corev1.PodReady) }

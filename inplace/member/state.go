@@ -36,6 +36,8 @@ type State struct {
 	Unheard bool
 	// Borrowed: it exists only while others are updated. Goes: it is given back.
 	Borrowed, Goes bool
+	// Kept: a partition keeps it as it is; see RoomOf.
+	Kept bool
 }
 
 // StateOf looks at a pod of that origin.

@@ -23,7 +23,9 @@ const (
 	PhaseSettling Phase = "Settling" // pods change their ReplicaSet
 	PhaseMoving   Phase = "Moving"   // pods are drained or restart
 	PhasePaused   Phase = "Paused"   // by the user
-	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed
+	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed, or the partition is none
+	// PhasePartition: all that the partition lets move has moved.
+	PhasePartition Phase = "Partition"
 )
 
 // Plan is what to do now.
