@@ -103,6 +103,7 @@ type world struct {
 	t       testing.TB
 	seed    int64
 	rng     *rand.Rand
+	dice    *rand.Rand // that of partitions
 	now     time.Time
 	version int64
 	made    int
@@ -205,6 +206,7 @@ func (w *world) deployment() *apps.Deployment { return w.deployments.objects["we
 func (w *world) rollout() deployments.Rollout {
 	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
 		Recorded: w.recorded, Now: w.now}
+	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Annotations)
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	r.Rehearsal = w.rehearsal(r.Target())
 	return r

@@ -112,6 +112,7 @@ func (s *scene) plan() {
 	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
 	plan := r.Plan()
 	s.addsUp(plan)
+	s.keepsPods(r, plan)
 	if plan.Phase == steps.PhaseStalled && s.stalled == "" {
 		s.stalled = plan.Message
 	}

@@ -107,6 +107,7 @@ func (s *stayput) run() {
 	s.stale, s.due = false, time.Time{}
 	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
 		Recorded: s.recorded, Now: s.now}
+	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Annotations)
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
 	s.ahead = s.ahead.Next(r.Pods, s.now)
@@ -115,6 +116,7 @@ func (s *stayput) run() {
 	plan := r.Plan()
 	s.addsUp(plan)
 	s.stopsForNothing(plan)
+	s.keepsPods(r, plan)
 	s.beats = s.beats.Next(plan, s.now)
 	s.plannedOn, s.failed = &r, false
 	if !plan.Verdict.Held {
@@ -501,6 +503,7 @@ func (w *world) tick(chaos int) {
 
 // disturb is what users and failures do.
 func (w *world) disturb() {
+	w.repartition()
 	switch n := w.rng.Intn(26); {
 	case n < 8:
 		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomApp().template() })
@@ -658,6 +661,7 @@ func (w *world) finish() {
 	w.quota = plenty
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
+		delete(d.Annotations, inplace.AnnotationPartition)
 		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
 			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}.template()
 		}
