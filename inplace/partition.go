@@ -7,11 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// AnnotationPartition says, on a Deployment or DaemonSet, how many of its pods keep their old revision until the value is lowered or taken off: a
-// number, or `0%` to `100%`, which rounds up, but to all of several pods only at `100%`. It is no label, as those have no "%".
-//
-// It means what partition of a CloneSet of OpenKruise does, and rounds as CalculatePartitionReplicas in its pkg/util/tools.go.
-const AnnotationPartition = "stayput.dev/partition"
+const (
+	// AnnotationPartition says, on a Deployment or DaemonSet, how many of its pods keep their old revision until the value is lowered or taken off:
+	// a number, or `0%` to `100%`, which rounds up, but to all of several pods only at `100%`. It is no label, as those have no "%".
+	//
+	// It means what partition of a CloneSet of OpenKruise does, and rounds as CalculatePartitionReplicas in its pkg/util/tools.go.
+	AnnotationPartition = "stayput.dev/partition"
+)
 
 // PartitionForm is what values of AnnotationPartition look like; manifests/base/policy.yaml has the same.
 const PartitionForm = `^([0-9]{1,9}|([0-9]{1,2}|100)%)$`

@@ -35,6 +35,8 @@ type judgement struct {
 	text string
 	// reasons are why it is not made in place; none if it is.
 	reasons inplace.Reasons
+	// partition is the workload's.
+	partition inplace.Partition
 	// forbidden says that the policy does not let it be made otherwise.
 	forbidden bool
 }
@@ -124,8 +126,8 @@ func (h Handlers) judgeEdit(ctx context.Context, req admission.Request, before *
 }
 
 // judgementOf asks for the verdict on the whole workload where the edit itself forbids nothing.
-func judgementOf(change edit.Change, mode inplace.Mode, verdict func() steps.Verdict) judgement {
-	judged := judgement{text: change.String(), reasons: change.Reasons}
+func judgementOf(change edit.Change, mode inplace.Mode, partition inplace.Partition, verdict func() steps.Verdict) judgement {
+	judged := judgement{text: change.String(), reasons: change.Reasons, partition: partition}
 	if change.InPlace() {
 		judged.reasons = verdict().Reasons
 	}
@@ -148,7 +150,24 @@ func (j judgement) warnings() []string {
 	if j.text == "" {
 		return nil
 	}
-	return []string{line("stayput: " + j.text)}
+	warnings := []string{line("stayput: " + j.text)}
+	if about := j.aboutPartition(); about != "" {
+		warnings = append(warnings, line("stayput: "+about))
+	}
+	return warnings
+}
+
+// aboutPartition says what becomes of the partition; empty if there is none.
+func (j judgement) aboutPartition() string {
+	switch flaw := j.partition.Flaw(); {
+	case j.partition == "":
+		return ""
+	case len(j.reasons) > 0:
+		return fmt.Sprintf("partition %.20s does not hold this: an edit that cannot be made in place is native, whole, whatever the partition says", string(j.partition))
+	case flaw != "":
+		return "no pod is updated for now: " + flaw
+	}
+	return fmt.Sprintf("partition %s: so many pods keep their old revision until it is lowered or taken off, or Stayput is gone", j.partition)
 }
 
 // invalid has the form of the API server's own validation errors, so that kubectl shows a line per field.

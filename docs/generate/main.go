@@ -56,6 +56,7 @@ func read() (reference, error) {
 		which  func(constant) bool
 	}{
 		{&r.Settings, "inplace", in("settings.go", "Label")},
+		{&r.Settings, "inplace", in("partition.go", "Annotation")},
 		{&r.Marks, "inplace", in("names.go", "Label", "Annotation", "Condition")},
 		{&r.Marks, "inplace/revisions", in("record.go", "recordPrefix")},
 		{&r.Reasons, "inplace", in("", "Code")},
