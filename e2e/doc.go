@@ -10,6 +10,7 @@
 //	load               requests at a fixed rate, for serving_test.go and demo.sh: no update in place loses one
 //	lastendpoint_*.go  where a pod waits for its drain, and where it does not since nobody could stand in for it
 //	pacing_test.go     what need not be waited for: drains of pods to which nobody is sent, pods that could never be borrowed
+//	partition_test.go  updates that wait with some pods updated until they are let go on
 //	timeline_test.go   what is printed when a test fails, with diagnosis_test.go
 //	scenario_test.go   what a user does: create, edit, wait
 //	daemonset_*.go     the same for DaemonSets, where they differ, and their scenarios

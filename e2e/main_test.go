@@ -127,6 +127,7 @@ func TestTogether(t *testing.T) {
 		"borrow":    borrow,
 		"drain":     drains,
 		"pacing":    pacing,
+		"partition": partition,
 		"ownpower":  ownPower,
 		"rehearsal": rehearsals,
 		"stuck":     stuck,

@@ -23,6 +23,8 @@ func disturbances(t *testing.T) {
 	for _, step := range stepsOfLeader {
 		t.Run("leader killed, "+string(step.phase), func(t *testing.T) { leaderKilled(t, step) })
 	}
+	t.Run("leader killed at a partition", partitionsLeaderKilled)
+	t.Run("every manager gone at a partition", partitionsGone)
 	t.Run("leader killed, pods left behind", leftWithoutLeader)
 	t.Run("every manager killed", everyManagerKilled)
 	t.Run("node tainted", func(t *testing.T) { leavesAndReturns(t, tainted) })
