@@ -55,20 +55,15 @@ func (v *View) growOld(need int) int {
 	if old == nil {
 		return need
 	}
-	kept := min(need, max(0, -v.unkept()))
+	kept := min(need, max(0, -v.Unkept(v.Target, v.keeps)))
 	v.Post(old, kept, ledger.CauseScaled)
 	return need - kept
-}
-
-// unkept is how many replicas of old ReplicaSets the partition does not keep there; negative if it would keep more.
-func (v *View) unkept() int {
-	return v.Unkept(v.Target, v.Settings.Partition.Keeps(v.desired()))
 }
 
 // shrink takes from the sources first, as far as no partition keeps their pods, and never more pods that serve than may be missed. What is left to take then waits
 // until more pods are available, as natively.
 func (v *View) shrink(excess int) {
-	budget, unkept := max(0, v.budget()), max(0, v.unkept())
+	budget, unkept := max(0, v.budget()), max(0, v.Unkept(v.Target, v.keeps))
 	for _, s := range v.Sets {
 		switch {
 		case s == v.Target:

@@ -130,7 +130,7 @@ func (v *View) passOnUncreated() {
 	}
 	for _, s := range v.Sets {
 		missing := s.Size() - len(s.Pods)
-		if s != v.Target && missing > 0 && s.Failing() && (!v.Old(s) || missing <= v.unkept()) {
+		if s != v.Target && missing > 0 && s.Failing() && (!v.Old(s) || missing <= v.Unkept(v.Target, v.keeps)) {
 			v.Post(s, -missing, ledger.CausePassedOn)
 		}
 	}

@@ -35,7 +35,8 @@ type View struct {
 	nodesByName map[string]*corev1.Node
 	// whyAlone is why a pod of the target can hardly run beside another; empty if nothing is known against it.
 	whyAlone string
-	// room is what the partition leaves, and stage what it says where nothing else is waited for.
+	// keeps is how many pods the partition keeps, room what it leaves, and stage what it says where nothing else is waited for.
+	keeps int
 	room  member.Room
 	stage string
 	// origins of pods, worked out once for all of a ReplicaSet's.
@@ -67,6 +68,7 @@ func (r Rollout) View() *View {
 		}
 	}
 	v.loans()
+	v.keeps = v.Settings.Partition.Keeps(v.desired())
 	v.room = member.RoomOf(v.Settings.Partition, v.desired(), v.states())
 	v.lose()
 	return v
