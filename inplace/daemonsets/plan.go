@@ -90,7 +90,7 @@ func (v *daemonView) move(lacking member.Lacking) member.Turns {
 			v.moveOne(m, lacking, turns, &room, &budget)
 		}
 	}
-	v.rest(turns)
+	v.rest()
 	return turns
 }
 
@@ -108,7 +108,7 @@ func (v *daemonView) idleFirst() []*daemon {
 }
 
 // rest says so if the update waits for the partition alone, or for one that is none.
-func (v *daemonView) rest(turns member.Turns) {
+func (v *daemonView) rest() {
 	stage, flaw := v.room.Waits(v.states()), v.room.Flaw(v.states())
 	switch {
 	case flaw != "":

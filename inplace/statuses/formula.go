@@ -111,10 +111,7 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 		RemoveCondition(status, appsv1.DeploymentProgressing)
 	case current != nil && current.Reason == ReasonComplete && status.Replicas == status.UpdatedReplicas, Complete(f.Deployment, *status):
 		// over, or over in a moment
-	case f.Stage != "" && (!Overdue(f.Deployment) || progressed(f.Deployment.Status, *status)):
-		f.setStage(status, current)
-	case current != nil && current.Reason == ReasonPartition && f.Stage == "":
-		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, ReasonResumed, "Deployment is resumed", f.Now))
+	case f.setStage(status, current):
 	case progressed(f.Deployment.Status, *status):
 		updated := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonUpdated, f.subject()+" is progressing.", f.Now)
 		if current != nil && current.Status == corev1.ConditionTrue {
@@ -136,11 +133,19 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 // ReasonPartition is that of a Deployment's condition Progressing while nothing but the partition keeps the rollout from going on.
 const ReasonPartition = "WaitingAtPartition"
 
-// setStage says for what the rollout waits as checkPausedConditions in sync.go does of one that is paused. The native controller knows no such
-// reason, and takes the time for that of the last progress: so that the deadline is not over when it, or we, go on, the time is renewed.
-func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) {
-	if current != nil && current.Reason == ReasonPartition && current.Message == f.Stage && f.Now.Sub(current.LastUpdateTime.Time) < f.deadline()/2 {
-		return
+// setStage tells whether the rollout waits at its partition, or goes on from there, and says so as checkPausedConditions in sync.go does of one
+// that is paused. The native controller knows no such reason, and takes the time for that of the last progress: so that the deadline is not over
+// when it, or we, go on, the time is renewed.
+func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) bool {
+	staged := current != nil && current.Reason == ReasonPartition
+	switch {
+	case f.Stage == "" && staged:
+		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, ReasonResumed, "Deployment is resumed", f.Now))
+		return true
+	case f.Stage == "", Overdue(f.Deployment) && !progressed(f.Deployment.Status, *status):
+		return false
+	case staged && current.Message == f.Stage && f.Now.Sub(current.LastUpdateTime.Time) < f.deadline()/2:
+		return true
 	}
 	stage := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, ReasonPartition, f.Stage, f.Now)
 	if current != nil && current.Status == stage.Status {
@@ -148,6 +153,7 @@ func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.Deplo
 	}
 	RemoveCondition(status, appsv1.DeploymentProgressing)
 	SetCondition(status, stage)
+	return true
 }
 
 // timeoutMessage is the native message, with what the update waits for. The native controller leaves it as it is, since it writes a
