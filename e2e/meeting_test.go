@@ -25,12 +25,15 @@ func disturbances(t *testing.T) {
 	}
 	t.Run("leader killed at a partition", partitionsLeaderKilled)
 	t.Run("every manager gone at a partition", partitionsGone)
+	t.Run("leader killed, pods restarting", restartLeaderKilled)
 	t.Run("leader killed, pods left behind", leftWithoutLeader)
 	t.Run("every manager killed", everyManagerKilled)
 	t.Run("node tainted", func(t *testing.T) { leavesAndReturns(t, tainted) })
+	t.Run("node tolerated", nodeTolerated)
 	t.Run("node removed and added", nodeRemoved)
 	t.Run("kubelet stopped", kubeletStopped)
 	t.Run("node lost", nodeLost)
+	t.Run("changes by flags", changesByFlags)
 	t.Run("uninstalled", uninstalled)
 }
 

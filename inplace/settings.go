@@ -22,6 +22,11 @@ const (
 	LabelPrePullParallelism = "stayput.dev/pre-pull-parallelism"
 	// LabelBorrow says whether a Deployment that may miss no pod gets extra ones during an update: "true", the default, or "false".
 	LabelBorrow = "stayput.dev/borrow"
+	// LabelRestart says that containers restart inside their pods where an edit of annotations asks for a restart, as `kubectl rollout restart`
+	// does: `in-place`. Without it the pods are replaced, as natively.
+	//
+	// See AnnotationRestartAnnotations.
+	LabelRestart = "stayput.dev/restart"
 )
 
 // What holds where no label says otherwise, and the most one may say.
@@ -30,6 +35,12 @@ const (
 	DefaultPrePullParallelism = 10
 	maxPrePullParallelism     = 1000 // bounds LabelPrePullParallelism
 )
+
+// RestartInPlace is the value of LabelRestart.
+const RestartInPlace = "in-place"
+
+// AnnotationRestartedAt is what `kubectl rollout restart` sets on a template (k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go).
+const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // LongestDrain bounds LabelDrain.
 const LongestDrain = 10 * time.Minute
@@ -42,6 +53,8 @@ type Settings struct {
 	PrePullParallelism int
 	// Borrow: see LabelBorrow.
 	Borrow bool
+	// Restart: see LabelRestart.
+	Restart bool
 	// Partition is the workload's alone, by annotation: see AnnotationPartition.
 	Partition Partition
 }
@@ -54,6 +67,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 		Drain:              setting(labels, LabelDrain, parseDrain, DefaultDrain),
 		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, DefaultPrePullParallelism),
 		Borrow:             setting(labels, LabelBorrow, parseBorrow, true),
+		Restart:            setting(labels, LabelRestart, parseRestart, false),
 	}
 }
 
@@ -93,4 +107,11 @@ func parseBorrow(text string) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("%q is neither true nor false", text)
+}
+
+func parseRestart(text string) (bool, error) {
+	if text != RestartInPlace {
+		return false, fmt.Errorf("%q is not %s", text, RestartInPlace)
+	}
+	return true, nil
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/births"
-	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -31,14 +31,9 @@ type workload struct {
 
 // judgement is what a template edit of a managed workload will do.
 type judgement struct {
-	// text is the line for the decision annotation and the warning.
+	steps.Judgement
+	// text is the line for the decision annotation and the warning; empty if the workload is not managed.
 	text string
-	// reasons are why it is not made in place; none if it is.
-	reasons inplace.Reasons
-	// partition is the workload's.
-	partition inplace.Partition
-	// forbidden says that the policy does not let it be made otherwise.
-	forbidden bool
 }
 
 // mutateWorkload keeps the decision annotation true: it is what the last template edit does, never what a person copied
@@ -71,7 +66,7 @@ func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (
 	switch {
 	case err != nil || judged.text == "":
 		return allow(), err
-	case judged.forbidden:
+	case judged.Forbidden:
 		return deny(rejected, judged.invalid(req)), nil
 	}
 	response := allow()
@@ -84,8 +79,8 @@ func orDeny(judge judge) judge {
 	return func(ctx context.Context, req admission.Request) (answer, error) {
 		given, err := judge(ctx, req)
 		if err != nil {
-			unknown := fmt.Sprintf("stayput cannot tell whether pods would be recreated, which %s=%s does not allow: %v; try again, or set %s=%s",
-				inplace.LabelUpdate, inplace.ModeInPlaceOnly, err, inplace.LabelUpdate, inplace.ModeRecreate)
+			unknown := fmt.Sprintf("stayput cannot tell whether pods would be recreated, %s: %v; try again, or set %s=%s",
+				steps.NotAllowed, err, inplace.LabelUpdate, inplace.ModeRecreate)
 			given = deny(failed, apierrors.NewServiceUnavailable(unknown))
 		}
 		return given, err
@@ -125,24 +120,13 @@ func (h Handlers) judgeEdit(ctx context.Context, req admission.Request, before *
 	return judgement{}, nil
 }
 
-// judgementOf asks for the verdict on the whole workload where the edit itself forbids nothing.
-func judgementOf(change edit.Change, mode inplace.Mode, partition inplace.Partition, verdict func() steps.Verdict) judgement {
-	judged := judgement{text: change.String(), reasons: change.Reasons, partition: partition}
-	if change.InPlace() {
-		judged.reasons = verdict().Reasons
-	}
-	if len(judged.reasons) > 0 {
-		judged.text = "recreate: " + judged.reasons.String()
-		judged.forbidden = mode == inplace.ModeInPlaceOnly
-	}
-	return judged
-}
+func judgementOf(judged steps.Judgement) judgement { return judgement{judged, judged.String()} }
 
 func (j judgement) decision() decision {
-	if len(j.reasons) > 0 {
-		return recreate
+	if j.InPlace() {
+		return inPlace
 	}
-	return inPlace
+	return recreate
 }
 
 // warnings are the same from both webhooks: the API server shows equal ones once.
@@ -150,32 +134,18 @@ func (j judgement) warnings() []string {
 	if j.text == "" {
 		return nil
 	}
-	warnings := []string{line("stayput: " + j.text)}
-	if about := j.aboutPartition(); about != "" {
-		warnings = append(warnings, line("stayput: "+about))
+	warnings := []string{line(steps.WarningPrefix + j.text)}
+	if about := j.AboutPartition(); about != "" {
+		warnings = append(warnings, line(steps.WarningPrefix+about))
 	}
 	return warnings
-}
-
-// aboutPartition says what becomes of the partition; empty if there is none.
-func (j judgement) aboutPartition() string {
-	switch flaw := j.partition.Flaw(); {
-	case j.partition == "":
-		return ""
-	case len(j.reasons) > 0:
-		return fmt.Sprintf("partition %.20s does not hold this: an edit that cannot be made in place is native, whole, whatever the partition says", string(j.partition))
-	case flaw != "":
-		return "no pod is updated for now: " + flaw
-	}
-	return fmt.Sprintf("partition %s: so many pods keep their old revision until it is lowered or taken off, or Stayput is gone", j.partition)
 }
 
 // invalid has the form of the API server's own validation errors, so that kubectl shows a line per field.
 func (j judgement) invalid(req admission.Request) *apierrors.StatusError {
 	var errs field.ErrorList
-	for _, reason := range j.reasons {
-		errs = append(errs, field.Forbidden(fieldPath(reason), reason.Message+", which "+inplace.LabelUpdate+"="+
-			string(inplace.ModeInPlaceOnly)+" does not allow"))
+	for _, reason := range j.Reasons {
+		errs = append(errs, field.Forbidden(fieldPath(reason), reason.Message+", "+steps.NotAllowed))
 	}
 	return apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, errs)
 }
@@ -184,7 +154,7 @@ func (j judgement) invalid(req admission.Request) *apierrors.StatusError {
 // Pointers lead into the template, except those of the codes that are about the workload itself.
 func fieldPath(reason inplace.Reason) *field.Path {
 	var path *field.Path
-	if reason.Code != inplace.CodeStrategy && reason.Code != inplace.CodeMaxUnavailable {
+	if !slices.Contains([]string{inplace.CodeStrategy, inplace.CodeMaxUnavailable, inplace.CodeAnnotationList}, reason.Code) {
 		path = field.NewPath("spec", "template")
 	}
 	for _, token := range strings.Split(reason.Path, "/")[1:] {

@@ -43,10 +43,15 @@ func (r DaemonRollout) Plan() steps.Plan {
 // update is the whole story of an update in place. It returns whose turn it is.
 func (v *daemonView) update() member.Turns {
 	v.ForgetRecord(v.DaemonSet, v.Recorded, false)
-	v.room = member.RoomOf(v.Settings.Partition, max(v.desired(), len(v.members)), v.states())
+	v.leaveRoom()
 	turns := v.proceed()
 	v.gates(turns)
 	return turns
+}
+
+// leaveRoom finds out what the partition leaves.
+func (v *daemonView) leaveRoom() {
+	v.room = member.RoomOf(v.Settings.Partition, max(v.desired(), len(v.members)), v.states())
 }
 
 // proceed does what is next. The update is marked first: who finds it later knows that there is somebody to wake.
@@ -139,7 +144,10 @@ func (v *daemonView) moveOne(m *daemon, lacking member.Lacking, turns member.Tur
 
 // start drains a pod first that can be drained.
 func (v *daemonView) start(m *daemon, turns member.Turns) {
-	if !m.Drains() {
+	switch {
+	case !m.Announced(&v.Draft, v.Now):
+		return
+	case !m.Drains():
 		v.Step(m.advance(v.target, false, v.Now))
 		return
 	}

@@ -40,7 +40,7 @@ func (v *View) pace(lacking member.Lacking) pace {
 		v.sendLight(s, open, &budget, &p)
 	}
 	// Nobody is taken out of service before the marks are stored: if they cannot be, the update is given back.
-	if v.paused() || !v.allSettling() {
+	if v.paused() || !v.AllSettling(v.Target) {
 		return p
 	}
 	if open || inOrder && v.servesForOthers(budget) {
@@ -165,7 +165,10 @@ func (v *View) anyComes() bool {
 
 // startOne drains a pod first that can be drained.
 func (v *View) startOne(m *replicas.Member, turns member.Turns) {
-	if !m.Drains() {
+	switch {
+	case !m.Announced(&v.Draft, v.Now):
+		return
+	case !m.Drains():
 		v.Step(m.Advance(v.Target.Rs, false, v.Now))
 		return
 	}

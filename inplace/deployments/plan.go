@@ -61,7 +61,7 @@ func (v *View) proceed(p pace) {
 		v.create()
 	case !v.Settling():
 		v.prepare()
-	case !v.allSettling():
+	case !v.AllSettling(v.Target):
 		v.mark()
 	default:
 		v.settle(p)

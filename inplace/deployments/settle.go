@@ -15,6 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -32,12 +33,6 @@ func (v *View) mark() {
 		}
 	}
 	v.NoteOld(v.Target, started)
-}
-
-func (v *View) unmark() {
-	for _, s := range v.Sets {
-		s.Wish.Settling = ""
-	}
 }
 
 // letDelete lets the controllers of all ReplicaSets delete pods.
@@ -86,11 +81,21 @@ func (v *View) exchange(turns member.Turns) {
 	case len(due) > 0:
 		v.giveBack(due, turns)
 	case v.Target != nil && !v.unfinished():
-		v.unmark()
-		v.closeAccount()
+		v.end()
 	default:
 		v.passOnUncreated()
 	}
+}
+
+// end ends the update once startup probes have had their turn, and what went back has restarted: before, a kubelet may call a pod available that is not, and without our marks the
+// Deployment controller would take its rollout for done. One that does not start keeps the update for as long as there may be progress.
+func (v *View) end() {
+	if unproved, wait := v.Unproved(v.Now); unproved && !statuses.Overdue(v.Deployment) {
+		v.Again(wait)
+		return
+	}
+	v.Unmark()
+	v.closeAccount()
 }
 
 // settleOne takes the next step for one ReplicaSet. Its controller sees pods and replicas through different watches. So
@@ -184,16 +189,12 @@ func (v *View) changed(s *replicas.Set, balance ledger.Balance) (operations []js
 func (v *View) replicasAnnotations(s *replicas.Set, balance ledger.Balance) []jsonpatch.Operation {
 	wants := apps.Desired(v.Deployment)
 	before := int(wants)
-	if !v.judged.Held && v.onlyActive(s, balance) {
+	if !v.judged.Held && v.OnlyActive(s, balance) {
 		before = s.Becomes(balance)
 	}
 	return patches.SetEntries("annotations", s.Rs.Annotations,
 		[2]string{inplace.AnnotationDesired, strconv.Itoa(before)},
 		[2]string{inplace.AnnotationMax, strconv.Itoa(int(wants + v.Deployment.MaxSurge()))})
-}
-
-func (v *View) onlyActive(only *replicas.Set, balance ledger.Balance) bool {
-	return !slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return (s.Becomes(balance) > 0) != (s == only) })
 }
 
 // signature signs a ReplicaSet that is marked, or will be with a mark that is old already: it joins late.

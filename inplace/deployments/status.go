@@ -47,7 +47,7 @@ func (v *View) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 
 // rest finds out whether the update waits for the partition alone, or for one that is none.
 func (v *View) rest(p pace) {
-	if !v.paused() && len(p.turns) == 0 && v.Loan() == 0 && v.excess() == 0 && v.allSettling() && v.Still() {
+	if !v.paused() && len(p.turns) == 0 && v.Loan() == 0 && v.excess() == 0 && v.AllSettling(v.Target) && v.Still() {
 		v.stage = v.room.Waits(v.states())
 	}
 	v.Waiting = cmp.Or(v.room.Flaw(v.states()), v.Waiting)

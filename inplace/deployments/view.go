@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -17,7 +16,6 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
 )
@@ -35,6 +33,8 @@ type View struct {
 	nodesByName map[string]*corev1.Node
 	// whyAlone is why a pod of the target can hardly run beside another; empty if nothing is known against it.
 	whyAlone string
+	// auxiliary are the containers that nobody waits for.
+	auxiliary inplace.Auxiliary
 	// keeps is how many pods the partition keeps, room what it leaves, and stage what it says where nothing else is waited for.
 	keeps int
 	room  member.Room
@@ -45,7 +45,8 @@ type View struct {
 
 // View looks at everything once, in the order in which one thing follows from another.
 func (r Rollout) View() *View {
-	v := &View{Rollout: r, Draft: steps.Draft{Beats: r.Beats}, judged: r.Verdict(), nodesByName: nodes.ByName(r.Nodes), origins: map[*replicas.Set]member.Origin{}}
+	v := &View{Rollout: r, Draft: steps.Draft{Beats: r.Beats}, judged: r.Verdict(), nodesByName: nodes.ByName(r.Nodes),
+		auxiliary: inplace.AuxiliaryOf(r.Deployment.Annotations), origins: map[*replicas.Set]member.Origin{}}
 	target, _ := v.judged.Target.(*apps.ReplicaSet)
 	for _, rs := range r.OldestFirst() {
 		s := &replicas.Set{Rs: rs}
@@ -57,11 +58,11 @@ func (r Rollout) View() *View {
 		v.Sets = append(v.Sets, s)
 	}
 	if target != nil {
-		v.rehearsed = r.Rehearsal.Of(target.UID, target.Spec.Template, target.Spec.Template.Decoded().Spec.Containers)
+		v.rehearsed = r.Rehearsal.Of(target.UID, target.Spec.Template, edit.Living(&target.Spec.Template.Decoded().Spec))
 		v.whyAlone = readiness.WhyAlone(target.Spec.Template.Decoded().Spec, v.rehearsed.Claim)
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
-		if owner := v.ownerOf(pod); owner != nil && readiness.Live(pod) {
+		if owner := v.Of(pod); owner != nil && readiness.Live(pod) {
 			m := v.member(pod, owner)
 			owner.Pods = append(owner.Pods, m)
 			v.Members = append(v.Members, m)
@@ -72,19 +73,6 @@ func (r Rollout) View() *View {
 	v.room = member.RoomOf(v.Settings.Partition, v.desired(), v.states())
 	v.lose()
 	return v
-}
-
-func (v *View) ownerOf(pod *corev1.Pod) *replicas.Set {
-	controller := metav1.GetControllerOfNoCopy(pod)
-	if controller == nil {
-		return nil
-	}
-	for _, s := range v.Sets {
-		if s.Rs.UID == controller.UID {
-			return s
-		}
-	}
-	return nil
 }
 
 // changeFrom is what pods with that ReplicaSet's template need to become the target's; nil as long as there is no target.
@@ -99,11 +87,6 @@ func (v *View) changeFrom(rs *apps.ReplicaSet) *edit.Change {
 func (v *View) desired() int { return int(apps.Desired(v.Deployment)) }
 
 func (v *View) paused() bool { return v.Deployment.Spec.Paused }
-
-// allSettling: all that take part are.
-func (v *View) allSettling() bool {
-	return !slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return (s.InUse() || s == v.Target) && !revisions.Settling(s.Rs) })
-}
 
 // unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long.
 func (v *View) unfinished() bool {

@@ -4,16 +4,23 @@ import (
 	"iter"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
 // Change is what pods need to become those of another template: all that were made from one, or one that lives.
 type Change struct {
-	// Containers are those of which something changes, init containers excepted; of two templates in their order.
+	// Containers are those of which something changes, of two templates in the order of Living. Init containers are not among them, but sidecars.
 	Containers ContainerChanges
 	// Labels are those that change, and Annotations those of them that are on the allow-list; by key.
 	Labels, Annotations []patches.EntryChange
+	// Tolerations are those that are added.
+	Tolerations []corev1.Toleration
+	// Displaced are why pods to which admission gave its default tolerations cannot take the change: new ones would not get them. It gives none to
+	// pods of DaemonSets.
+	Displaced inplace.Reasons
 	// Reasons are why running pods cannot take the change; none if they can.
 	Reasons inplace.Reasons
 }
@@ -23,6 +30,8 @@ type ContainerChange struct {
 	Container string
 	// Image it gets; zero where it keeps its own.
 	Image ImageChange
+	// Restart: it restarts with the image it has, in a live pod under another name of that.
+	Restart bool
 }
 
 // ContainerChanges are those of several containers, each of another.
@@ -35,9 +44,9 @@ type ImageChange struct{ From, To string }
 func (c ContainerChange) Left() bool { return c != ContainerChange{Container: c.Container} }
 
 // Restarts tells whether the container restarts for it.
-func (c ContainerChange) Restarts() bool { return c.NewImage() }
+func (c ContainerChange) Restarts() bool { return c.NewImage() || c.Restart }
 
-// NewImage tells whether it gets another image, which its node then needs.
+// NewImage tells whether it gets another image, or another name of the one it has.
 func (c ContainerChange) NewImage() bool { return c.Image != ImageChange{} }
 
 // InPlace tells whether running pods can take the change.
@@ -45,7 +54,7 @@ func (c Change) InPlace() bool { return len(c.Reasons) == 0 }
 
 // Left tells whether there is anything to do in place.
 func (c Change) Left() bool {
-	return len(c.Containers) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0
+	return len(c.Containers) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.Tolerations) > 0
 }
 
 // None tells whether nothing changes at all.
@@ -61,10 +70,14 @@ func (c Change) OfContainers() Change { return Change{Containers: c.Containers} 
 func (c ContainerChanges) Restarts() bool { return slices.ContainsFunc(c, ContainerChange.Restarts) }
 
 // Restarting are the containers that restart when the change is made in place.
-func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] { return c.those(ContainerChange.Restarts) }
+func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.Restarts)
+}
 
-// NewImages are the containers that get another image.
-func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] { return c.those(ContainerChange.NewImage) }
+// NewImages are the containers that get another image, or another name of the one they have.
+func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.NewImage)
+}
 
 func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[ContainerChange] {
 	return func(yield func(ContainerChange) bool) {
@@ -76,17 +89,23 @@ func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[Conta
 	}
 }
 
+// How verdicts begin.
+const (
+	InPlacePrefix  = "in place: "
+	RecreatePrefix = "recreate: "
+)
+
 // String is the verdict on one line, for the decision annotation, warnings and events.
 func (c Change) String() string {
 	switch {
 	case !c.InPlace():
-		return "recreate: " + c.Reasons.String()
+		return RecreatePrefix + c.Reasons.String()
 	case c.None():
 		return "no change"
 	case !c.Restarts():
-		return "in place: no restart"
+		return InPlacePrefix + "no restart"
 	default:
-		return "in place: restarts " + inplace.FirstOf(c.restarting(), ", ")
+		return InPlacePrefix + "restarts " + inplace.FirstOf(c.restarting(), ", ")
 	}
 }
 

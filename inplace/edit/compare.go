@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
@@ -16,20 +18,29 @@ func Compare(from, to apps.Template, rules inplace.Rules) Change {
 		return compareFlawed(from, to, *flaw)
 	}
 	asked := comparison{from.Digest(), to.Digest(), rules.Text()}
-	return ofComparisons.Of(asked, sizeOfComparison, func() Change { return compare(from, to, rules).clipped() })
+	return ofComparisons.Of(asked, sizeOfComparison+len(asked.rules), func() Change { return compare(from, to, rules).clipped() })
 }
 
 func compare(from, to apps.Template, rules inplace.Rules) Change {
 	old, patched, pod := from.Canonical(), to.Canonical(), to.Decoded()
 	labels := revert(old, patched, "labels", func(string) bool { return true })
 	annotations := revert(old, patched, "annotations", rules.Allows)
-	containers, reasons := revertContainers(old, patched)
+	added := revertTolerations(old, patched, pod.Spec.Tolerations)
+	containers, reasons := revertContainers(old, patched, &pod.Spec)
 	for difference := range differences(old, patched) {
-		if reasons = reasons.And(fieldReason(difference, pod.Spec)); reasons.Full() {
+		if reasons = reasons.And(fieldReason(difference, pod.Spec, rules)); reasons.Full() {
 			break
 		}
 	}
-	change := Change{Containers: containers, Labels: labels, Annotations: annotations}
+	if asksForRestart(annotations, rules) {
+		containers = restartAll(containers, &pod.Spec)
+		reasons = reasons.And(renewalReasons(&pod.Spec, containers)...)
+	}
+	reasons = reasons.And(listFlaw(reasons, rules)...)
+	change := Change{Containers: containers, Labels: labels, Annotations: annotations, Tolerations: added}
+	if len(added) > 0 {
+		change.Displaced = displaced(from.Decoded().Spec.Tolerations, pod.Spec.Tolerations)
+	}
 	if change.Left() {
 		reasons = reasons.And(podReasons(pod.Spec, change)...)
 	}
@@ -70,17 +81,27 @@ func metadataMap(template map[string]any, field string) map[string]any {
 	return apps.Made(template, "metadata", field)
 }
 
-// revertContainers puts what may change in place back into the containers of the new tree and returns what had changed. Containers are
-// matched by name; where they do not match one by one, the reasons say so and both trees lose them.
-func revertContainers(old, patched map[string]any) ([]ContainerChange, inplace.Reasons) {
-	from, to := containers(old), containers(patched)
-	if reasons := listReasons(names(from), names(to)); len(reasons) > 0 {
-		delete(apps.Object(old, "spec"), "containers")
-		delete(apps.Object(patched, "spec"), "containers")
+// revertContainers puts what may change in place back into the containers of the new tree and returns what had changed; spec is the new one.
+func revertContainers(old, patched map[string]any, spec *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
+	ordinary, reasons := revertList(old, patched, containersList, spec)
+	sidecars, more := revertList(old, patched, initContainersList, spec)
+	return append(ordinary, sidecars...), reasons.And(more...)
+}
+
+// revertList does so in one list. Its containers are matched by name; where they do not match one by one, the reasons say so and both trees lose
+// them. One that does not live is left as it is, and so is whether it does: a difference like any other.
+func revertList(old, patched map[string]any, list string, spec *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
+	from, to := containers(old, list), containers(patched, list)
+	if reasons := listReasons(names(from), names(to), list); len(reasons) > 0 {
+		delete(apps.Object(old, "spec"), list)
+		delete(apps.Object(patched, "spec"), list)
 		return nil, reasons
 	}
 	var changes []ContainerChange
 	for i := range from {
+		if list == initContainersList && !SidecarNamed(spec, name(to[i])) {
+			continue
+		}
 		if change := (ContainerChange{Container: name(to[i]), Image: revertImage(from[i], to[i])}); change.Left() {
 			changes = append(changes, change)
 		}
@@ -99,11 +120,11 @@ func revertImage(from, to map[string]any) ImageChange {
 	return ImageChange{From: before, To: after}
 }
 
-// containers returns the containers of a canonical template.
-func containers(template map[string]any) []map[string]any {
-	list, _ := apps.Object(template, "spec")["containers"].([]any)
+// containers returns those of a list of a canonical template.
+func containers(template map[string]any, list string) []map[string]any {
+	items, _ := apps.Object(template, "spec")[list].([]any)
 	var all []map[string]any
-	for _, item := range list {
+	for _, item := range items {
 		if container, ok := item.(map[string]any); ok {
 			all = append(all, container)
 		}

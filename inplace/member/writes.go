@@ -47,14 +47,14 @@ func (w Write) Describe(from, to string) string {
 	return fmt.Sprintf("move from %s to %s, %s", from, to, w.Does)
 }
 
-// NextWrite is the one to make now; there is one at least. A pod without a gate cannot be taken out of service while its containers restart: with
-// the identity it would be counted as updated while the old ones serve. So they restart first. What goes along with them depends on what the
-// identity is: see halfway.go.
+// NextWrite is the one to make now; there is one at least. With the identity a pod that is not taken out of service while its containers restart
+// would be counted as updated while the old ones run. So they restart first. What goes along with them depends on what the identity is: see
+// halfway.go.
 func (s *State) NextWrite() Write {
 	switch needs := s.Needs(); {
 	case s.OfTarget:
 		return Write{needs, EndsBack}
-	case !s.Restarts() || readiness.Gated(s.Pod):
+	case !s.Restarts() || s.Drains():
 		return Write{needs, EndsMoved}
 	case s.ByLabel:
 		return Write{needs, EndsHalfway}
@@ -68,8 +68,21 @@ func (s *State) Light() bool {
 	return !s.Restarts() && (!s.IsHalfway() || s.Arrived)
 }
 
-// Drains tells whether the pod is taken out of service before the next write: containers restart by it, and there is a gate to close.
-func (s *State) Drains() bool { return s.Restarts() && readiness.Gated(s.Pod) }
+// Drains tells whether the pod is out of service at the next write: containers restart by it that somebody waits for, and there is a gate to
+// close. One that is closed stays so, whatever nobody waits for by now; and what a pod got while it served it gives back so.
+func (s *State) Drains() bool {
+	return readiness.Gated(s.Pod) && !s.OfTarget && (s.awaited() || s.Restarts() && readiness.Closed(s.Pod))
+}
+
+// awaited tells whether somebody waits for a container that is to restart. Who asks for a restart as such does: that it has come shows by a gate.
+func (s *State) awaited() bool {
+	for change := range s.Containers.Restarting() {
+		if change.Restart || !s.Auxiliary.Has(change.Container) {
+			return true
+		}
+	}
+	return false
+}
 
 // Patch makes the write, with the mark and the identity that go with it.
 func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jsonpatch.Operation, why string) steps.PatchPod {
@@ -83,5 +96,5 @@ func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jso
 func (s *State) marked(mark readiness.Move) (*corev1.Pod, []jsonpatch.Operation) {
 	pod := s.Pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationMove, mark.String())
-	return pod, patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, mark.String()})
+	return pod, patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, mark.String()}, [2]string{inplace.AnnotationRestarts, ""})
 }

@@ -35,10 +35,10 @@ func StatesOf(members []*Member) iter.Seq[*member.State] {
 	}
 }
 
-// WaitsForKubelet tells whether it is not Ready and only its kubelet can do something about it. A target's that was patched in the seconds before nobody heard
-// of its node waits like one that has yet to be.
+// WaitsForKubelet tells whether it is not Ready and only its kubelet can do something about it. A target's, or one half-way, that was patched in the seconds
+// before nobody heard of its node waits like one that has yet to be.
 func (m *Member) WaitsForKubelet(isTargets bool) bool {
-	waits := !isTargets && m.ToRestart() || isTargets && !m.Arrived && !m.Move.Observed(m.Pod)
+	waits := !isTargets && m.ToRestart() || (isTargets || m.IsHalfway()) && !m.Arrived && !m.Move.Observed(m.Pod)
 	return waits && !m.Ready()
 }
 

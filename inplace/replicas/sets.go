@@ -2,7 +2,13 @@ package replicas
 
 import (
 	"slices"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace/ledger"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -37,6 +43,28 @@ func (all Sets) Overfull() bool {
 	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Settling(s.Rs) && s.Surplus() > 0 })
 }
 
+// Unmark takes the mark off all of them.
+func (all Sets) Unmark() {
+	for _, s := range all {
+		s.Wish.Settling = ""
+	}
+}
+
+// Unproved tells whether some pod counts as available for what it ran before, or may: it has not restarted yet and is Ready, since it went back
+// without a drain; or its startup probes have yet to have their turn, as it has not restarted or only just has (readiness.ProvedStarted), and its
+// kubelet may call it Ready before. If that is only a matter of time, of how much. Who is not heard of calls nothing Ready.
+func (all Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
+	for _, s := range all {
+		for _, m := range s.Pods {
+			if probed := readiness.StartupProbed(m.Pod); !m.Unheard && (probed || m.Ready()) {
+				proved, left := readiness.ProvedStarted(m.Pod, now)
+				unproved, wait = unproved || !proved || !m.Arrived, max(wait, left)
+			}
+		}
+	}
+	return unproved, wait
+}
+
 // Settling tells whether some ReplicaSet is marked.
 func (all Sets) Settling() bool {
 	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Settling(s.Rs) })
@@ -49,4 +77,28 @@ func (all Sets) Loan() int {
 		loan += s.Loan
 	}
 	return loan
+}
+
+// AllSettling tells whether all that take part are marked.
+func (all Sets) AllSettling(target *Set) bool {
+	return !slices.ContainsFunc(all, func(s *Set) bool { return (s.InUse() || s == target) && !revisions.Settling(s.Rs) })
+}
+
+// OnlyActive tells whether that one will have replicas, and no other.
+func (all Sets) OnlyActive(only *Set, balance ledger.Balance) bool {
+	return !slices.ContainsFunc(all, func(s *Set) bool { return (s.Becomes(balance) > 0) != (s == only) })
+}
+
+// Of is the ReplicaSet that controls the pod; nil if none does.
+func (all Sets) Of(pod *corev1.Pod) *Set {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	if controller == nil {
+		return nil
+	}
+	for _, s := range all {
+		if s.Rs.UID == controller.UID {
+			return s
+		}
+	}
+	return nil
 }

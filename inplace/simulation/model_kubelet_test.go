@@ -81,7 +81,7 @@ func (k *kubelet) run(name string) {
 	if k.rng.Intn(3) == 0 {
 		return // others get a turn between the status and what it announces
 	}
-	for _, want := range pod.Spec.Containers {
+	for _, want := range kept(pod.Spec) {
 		k.syncContainer(name, want)
 	}
 }
@@ -100,7 +100,7 @@ func (k *kubelet) syncContainer(pod string, want corev1.Container) {
 		}
 	case c.running && c.image != want.Image:
 		k.logf("kubelet: kill %s/%s, which runs %s", pod, want.Name, c.image)
-		k.rules.killed(k.world, pod)
+		k.rules.killed(k.world, pod, want.Name)
 		c.dying = k.now.Add(time.Duration(k.rng.Intn(300)) * time.Millisecond)
 	case !c.running && !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad"):
 		k.ids++
@@ -134,13 +134,17 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 	}
 	status := corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: cached.Generation, Conditions: slices.Clone(live.Status.Conditions)}
 	containersReady := true
-	for _, want := range cached.Spec.Containers {
+	for i, want := range kept(cached.Spec) {
 		c := k.state[cached.Name][want.Name]
 		if c == nil {
 			c = &container{}
 		}
 		containersReady = containersReady && c.ready
-		status.ContainerStatuses = append(status.ContainerStatuses, c.status(want))
+		list := &status.ContainerStatuses
+		if i >= len(cached.Spec.Containers) {
+			list = &status.InitContainerStatuses
+		}
+		*list = append(*list, c.status(want))
 	}
 	if len(cached.Status.ContainerStatuses) == 0 && !containersReady {
 		status.Phase = corev1.PodPending
@@ -230,11 +234,12 @@ func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
 }
 
 func (c *container) status(want corev1.Container) corev1.ContainerStatus {
-	status := corev1.ContainerStatus{Name: want.Name, Image: c.image, ContainerID: c.id, Ready: c.ready}
+	// What a runtime says of an image does not tell by which of its names it was asked for.
+	status := corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(c.image), ContainerID: c.id, Ready: c.ready}
 	if c.image == "" {
 		status.Image = want.Image
 	} else {
-		status.ImageID = "sha256:" + strings.TrimSuffix(c.image, "-retag")
+		status.ImageID = "sha256:" + strings.TrimSuffix(status.Image, "-retag")
 	}
 	if c.running {
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started.Truncate(time.Second))}
@@ -269,5 +274,5 @@ func sameStatus(a, b corev1.PodStatus) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 	}
 	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
-		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
+		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.InitContainerStatuses, b.InitContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
 }
