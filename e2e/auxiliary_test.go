@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,15 +14,15 @@ import (
 // auxiliary: a container that nobody waits for restarts without closing its pod's gate. The judge demands that the pod is counted as updated only
 // when it has.
 func auxiliary(t *testing.T) {
-	kinds := map[string]func(*stage) string{
-		"Deployment": func(s *stage) string {
-			s.create(web(4, withLastingSide))
+	kinds := map[string]func(*stage, knob) string{
+		"Deployment": func(s *stage, side knob) string {
+			s.create(web(4, side))
 			return "web"
 		},
-		"DaemonSet": func(s *stage) string {
+		"DaemonSet": func(s *stage, side knob) string {
 			s.Cleanup(s.nativeIsCalm)
 			s.install(agent(func(ds *appsv1.DaemonSet) {
-				templated(withLastingSide)(ds)
+				templated(side)(ds)
 				ds.Annotations = map[string]string{auxiliaryList: "side"}
 			}))
 			return agents
@@ -37,9 +38,13 @@ func auxiliary(t *testing.T) {
 			"taken off half-way":   sideTakenOff,
 			"bad value":            badSides,
 		} {
+			side := withAuxiliarySide
+			if strings.HasSuffix(name, "half-way") {
+				side = withLastingSide
+			}
 			scenarios[kind+", "+name] = func(t *testing.T) {
 				s := newStage(t, labelled)
-				scenario(s, install(s))
+				scenario(s, install(s, side))
 			}
 		}
 	}
@@ -54,12 +59,17 @@ func auxiliary(t *testing.T) {
 		"Deployment, scaled half-way"))
 }
 
-// withLastingSide adds a container that nobody waits for and that takes seconds to stop: for so long its pod is half-way.
-func withLastingSide(d *appsv1.Deployment) {
+// withAuxiliarySide adds a container that nobody waits for.
+func withAuxiliarySide(d *appsv1.Deployment) {
 	withSide(d)
-	side := &d.Spec.Template.Spec.Containers[1]
-	side.Env = append(side.Env, corev1.EnvVar{Name: "STOP_DELAY", Value: "5s"})
 	d.Annotations = map[string]string{auxiliaryList: "side"}
+}
+
+// withLastingSide adds one that takes so long to stop that its pod is half-way when an edit comes, however busy the machine is.
+func withLastingSide(d *appsv1.Deployment) {
+	withAuxiliarySide(d)
+	side := &d.Spec.Template.Spec.Containers[1]
+	side.Env = append(side.Env, corev1.EnvVar{Name: "STOP_DELAY", Value: "10s"})
 }
 
 var onceSide = restarts{"side": exactly(1)}

@@ -74,7 +74,7 @@ func restartIsFresh(t *testing.T, of kindOfWorkload) {
 	s.inPlace(of.name, once, func() { s.rollout("restart", of.name) })
 	for _, pod := range s.pods(of.name) {
 		for _, show := range [][]string{{"version"}, {"show", "/conf/colour"}, {"show", "/colour"}} {
-			shown := s.kubectl("", append([]string{"exec", pod.Name, "--", "app"}, show...)...)
+			shown := s.kubectl("", append([]string{"exec", pod.Name, "--", "/app"}, show...)...)
 			if strings.TrimSpace(shown) != "green" {
 				t.Errorf("pod %s: app %s says %q", pod.Name, strings.Join(show, " "), shown)
 			}
@@ -268,6 +268,7 @@ func restartOfPodsBornBefore(t *testing.T) {
 // restartAfterCrash: containers that fail while pods are drained come again as they were, and restart all the same.
 func restartAfterCrash(t *testing.T) {
 	s := newStage(t, with(restarting, drainLabel, "3s"))
+	s.followSlices()
 	s.create(web(2))
 	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
 	s.offered("web")
