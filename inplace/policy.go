@@ -73,10 +73,18 @@ func (m Mode) Reason() *Reason {
 type Rules struct {
 	// Annotations are the template annotation keys that may change in place; a change of any other recreates the pods.
 	Annotations []string
+	// Resize is what the labels say: see LabelResize.
+	Resize Resize
+}
+
+// With are the rules for a workload with those settings.
+func (r Rules) With(s Settings) Rules {
+	r.Resize = s.Resize
+	return r
 }
 
 // Allows tells whether that annotation may change in place.
 func (r Rules) Allows(annotation string) bool { return slices.Contains(r.Annotations, annotation) }
 
 // Text stands for the rules.
-func (r Rules) Text() string { return strings.Join(r.Annotations, "\n") }
+func (r Rules) Text() string { return string(r.Resize) + "\n" + strings.Join(r.Annotations, "\n") }

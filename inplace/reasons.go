@@ -27,6 +27,7 @@ const (
 	CodeSchedulingLabel = "SchedulingLabel" // a changed label by which the pod was placed
 	CodeStartupProbe    = "StartupProbe"    // the kubelet would report the container ready too early
 	CodeRestartPolicy   = "RestartPolicy"   // the container might not come back
+	CodeResources       = "Resources"       // CPU or memory that running pods cannot get, or should not
 )
 
 // Reasons are those that were found, the first MostReasons of them; none means none.
@@ -95,6 +96,7 @@ const (
 	CodeTooLarge       = "TooLarge"       // what belongs to the workload is too large to be read
 	CodeNotAdmitted    = "NotAdmitted"    // a policy refuses new pods
 	CodeRefused        = "Refused"        // a policy refused a patch
+	CodeNotResized     = "NotResized"     // a node does not give a pod its CPU and memory
 	CodeInjected       = "Injected"       // admission gives new pods what running ones have not, or the other way round
 	CodeFailing        = "Failing"        // writes have failed for too long
 	CodeUntended       = "Untended"       // the leader has not looked after it lately

@@ -22,6 +22,9 @@ const (
 	LabelPrePullParallelism = "stayput.dev/pre-pull-parallelism"
 	// LabelBorrow says whether a Deployment that may miss no pod gets extra ones during an update: "true", the default, or "false".
 	LabelBorrow = "stayput.dev/borrow"
+	// LabelResize says whether containers get other CPU and memory in running pods: "true", wherever they can; "false", never. Without it those
+	// do whose resizePolicy says of the resource that no restart is required.
+	LabelResize = "stayput.dev/resize"
 )
 
 // What holds where no label says otherwise, and the most one may say.
@@ -42,7 +45,21 @@ type Settings struct {
 	PrePullParallelism int
 	// Borrow: see LabelBorrow.
 	Borrow bool
+	// Resize: see LabelResize.
+	Resize Resize
 }
+
+// Resize is which containers are resized in running pods: the value of LabelResize.
+type Resize string
+
+// Kubernetes takes a container without resizePolicy for one that needs no restart, since there whoever resizes a pod asks for just that. An edit of
+// a template has always meant new processes, and many a runtime sizes its heap and its threads by what it starts with. So silence is not enough
+// by default.
+const (
+	ResizeDeclared Resize = ""      // where resizePolicy says so
+	ResizeAll      Resize = "true"  // where it does not say otherwise
+	ResizeNone     Resize = "false" // nowhere
+)
 
 // SettingsOf reads the settings of a workload. A value that does not parse is rejected at admission
 // (manifests/base/policy.yaml); where it gets past that, it counts as absent.
@@ -52,6 +69,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 		Drain:              setting(labels, LabelDrain, parseDrain, DefaultDrain),
 		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, DefaultPrePullParallelism),
 		Borrow:             setting(labels, LabelBorrow, parseBorrow, true),
+		Resize:             setting(labels, LabelResize, parseResize, ResizeDeclared),
 	}
 }
 
@@ -91,4 +109,11 @@ func parseBorrow(text string) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("%q is neither true nor false", text)
+}
+
+func parseResize(text string) (Resize, error) {
+	if resize := Resize(text); resize == ResizeAll || resize == ResizeNone {
+		return resize, nil
+	}
+	return ResizeDeclared, fmt.Errorf("%q is neither true nor false", text)
 }

@@ -136,7 +136,7 @@ func TestEveryPathIsServed(t *testing.T) {
 func TestNamesAgreeWithTheProgram(t *testing.T) {
 	for file, names := range map[string][]string{
 		"base/policy.yaml": {`"` + inplace.LabelUpdate + `"`, `"` + inplace.LabelDrain + `"`, `"` + inplace.LabelPrePullParallelism + `"`,
-			`"` + inplace.LabelBorrow + `"`},
+			`"` + inplace.LabelBorrow + `"`, `"` + inplace.LabelResize + `"`},
 		"base/own-power.yaml": {`"` + inplace.LabelUpdate + `"].orValue("") in ["` + string(inplace.ModeInPlace) + `", "` + string(inplace.ModeInPlaceOnly) + `"]`,
 			`"` + inplace.LabelPuller + `"`, `["` + inplace.AnnotationMove + `", "` + inplace.AnnotationBorrowed + `"`, `"` + string(inplace.ConditionServing) + `"`},
 		"base/webhooks.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationDecision + `"`},

@@ -28,6 +28,9 @@ func (r DaemonRollout) Plan() steps.Plan {
 		v.leave()
 		return v.finish(nil)
 	}
+	if reason := member.NotResized(&v.Draft, v.states(), member.DefaultDeadline, v.Now); reason != nil {
+		return r.Release(*reason)
+	}
 	if reason := v.notAsRehearsed(); reason != nil {
 		return r.Release(*reason)
 	}
@@ -92,9 +95,10 @@ func (v *daemonView) moveOne(m *daemon, lacking member.Lacking, turns member.Tur
 	v.Again(drain.Left)
 	starting, grownIn := m.Starting(v.Now)
 	switch {
-	case drain.Over || m.Light():
+	case m.Resizing && !m.Resizes():
+	case m.MidResize(), !m.Resizing && drain.Over, m.Light():
 		v.Step(m.advance(v.target, turns[&m.State], v.Now))
-	case turns[&m.State] || !m.Restarts() || !lacking.MayStart(&m.State):
+	case !m.Resizes() && (turns[&m.State] || !m.Restarts()) || !lacking.MayStart(&m.State):
 	case starting:
 		v.Again(grownIn)
 	case !m.Available:
@@ -107,7 +111,7 @@ func (v *daemonView) moveOne(m *daemon, lacking member.Lacking, turns member.Tur
 
 // start drains a pod first that can be drained.
 func (v *daemonView) start(m *daemon, turns member.Turns) {
-	if !m.Drains() {
+	if m.Resizes() || !m.Drains() {
 		v.Step(m.advance(v.target, false, v.Now))
 		return
 	}
@@ -119,11 +123,13 @@ func (v *daemonView) start(m *daemon, turns member.Turns) {
 // moment the hash says what its spec is.
 func (m *daemon) advance(target *apps.ControllerRevision, drained bool, now time.Time) steps.PatchPod {
 	w, hash := m.NextWrite(), target.Labels[inplace.LabelRevisionHash]
-	identity := hash
-	if w.Ends == member.EndsHalfway {
-		identity = member.HashBetween
+	if w.Resizes {
+		return m.Resize(w, w.Describe(m.revision.Name, target.Name))
 	}
-	mark := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now)
+	mark, identity := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now), hash
+	if w.Ends == member.EndsHalfway {
+		mark.Resize, identity = m.Move.Noting(m.Containers, now), member.HashBetween
+	}
 	return m.Patch(w, drained, mark, m.identify(identity), w.Describe(m.revision.Name, target.Name))
 }
 

@@ -15,6 +15,9 @@ func (v *View) impossible() *inplace.Reason {
 	if v.slipsAgain() {
 		return &inplace.Reason{Code: inplace.CodeBypassed, Message: "the Deployment controller scales although it should be held: the API server does not reach Stayput's webhooks"}
 	}
+	if reason := v.notResized(); reason != nil {
+		return reason
+	}
 	return v.notAsRehearsed()
 }
 

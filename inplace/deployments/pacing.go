@@ -34,6 +34,7 @@ func (v *View) pace(lacking member.Lacking) pace {
 			v.sendOff(s, open, &budget, &p)
 		}
 	}
+	v.finishResizes()
 	// Nobody is taken out of service before the marks are stored: if they cannot be, the update is given back.
 	if v.paused() || !v.allSettling() {
 		return p
@@ -42,6 +43,7 @@ func (v *View) pace(lacking member.Lacking) pace {
 		v.startIdle(p.turns, lacking)
 	}
 	if open {
+		v.startResizes(lacking, &budget)
 		v.startAvailable(p.turns, lacking, budget)
 	}
 	return p
@@ -76,7 +78,7 @@ func (v *View) sendOff(s *replicas.Set, open bool, budget *int, p *pace) {
 	for _, m := range s.Pods {
 		drain := v.drainage(m, p.turns)
 		v.Again(drain.Left)
-		if drain.Over && !m.Goes {
+		if drain.Over && !m.Goes && !m.Resizing {
 			p.leaving[s] = append(p.leaving[s], m)
 		}
 		p.anySoon = p.anySoon || drain.Soon && !m.Goes

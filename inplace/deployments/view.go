@@ -102,7 +102,7 @@ func (v *View) allSettling() bool {
 // unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long.
 func (v *View) unfinished() bool {
 	return v.sourcesInUse() ||
-		slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return m.Needs().Left() }) ||
+		slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return m.Needs().Left() || m.IsHalfway() }) ||
 		v.Loan() > 0
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
@@ -20,10 +22,10 @@ func Compare(from, to apps.Template, rules inplace.Rules) Change {
 }
 
 func compare(from, to apps.Template, rules inplace.Rules) Change {
-	old, patched, pod := from.Canonical(), to.Canonical(), to.Decoded()
+	old, patched, was, pod := from.Canonical(), to.Canonical(), from.Decoded(), to.Decoded()
 	labels := revert(old, patched, "labels", func(string) bool { return true })
 	annotations := revert(old, patched, "annotations", rules.Allows)
-	containers, reasons := revertContainers(old, patched)
+	containers, reasons := revertContainers(old, patched, was.Spec.Containers, pod.Spec.Containers)
 	for difference := range differences(old, patched) {
 		if reasons = reasons.And(fieldReason(difference, pod.Spec)); reasons.Full() {
 			break
@@ -32,6 +34,9 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 	change := Change{Containers: containers, Labels: labels, Annotations: annotations}
 	if change.Left() {
 		reasons = reasons.And(podReasons(pod.Spec, change)...)
+	}
+	if change.Containers.Resizes() {
+		reasons = reasons.And(resizeReasons(was.Spec, pod.Spec, change, rules)...)
 	}
 	change.Reasons = reasons
 	return change
@@ -72,7 +77,7 @@ func metadataMap(template map[string]any, field string) map[string]any {
 
 // revertContainers puts what may change in place back into the containers of the new tree and returns what had changed. Containers are
 // matched by name; where they do not match one by one, the reasons say so and both trees lose them.
-func revertContainers(old, patched map[string]any) ([]ContainerChange, inplace.Reasons) {
+func revertContainers(old, patched map[string]any, was, is []corev1.Container) ([]ContainerChange, inplace.Reasons) {
 	from, to := containers(old), containers(patched)
 	if reasons := listReasons(names(from), names(to)); len(reasons) > 0 {
 		delete(apps.Object(old, "spec"), "containers")
@@ -81,11 +86,34 @@ func revertContainers(old, patched map[string]any) ([]ContainerChange, inplace.R
 	}
 	var changes []ContainerChange
 	for i := range from {
-		if change := (ContainerChange{Container: name(to[i]), Image: revertImage(from[i], to[i])}); change.Left() {
+		change := ContainerChange{Container: name(to[i]), Image: revertImage(from[i], to[i]), Resources: resourceChange(was[i].Resources, is[i].Resources)}
+		if change.Resizes() {
+			revertResources(from[i], to[i])
+		}
+		if change.Left() {
 			changes = append(changes, change)
 		}
 	}
 	return changes, nil
+}
+
+// revertResources leaves differences of all resources but CPU and memory.
+func revertResources(from, to map[string]any) {
+	for _, list := range []string{"limits", "requests"} {
+		for _, resource := range resizable {
+			if value, has := apps.Object(from, "resources", list)[string(resource)]; has {
+				apps.Made(to, "resources", list)[string(resource)] = value
+			} else {
+				delete(apps.Object(to, "resources", list), string(resource))
+			}
+		}
+		if len(apps.Object(to, "resources", list)) == 0 {
+			delete(apps.Object(to, "resources"), list)
+		}
+	}
+	if len(apps.Object(to, "resources")) == 0 {
+		delete(to, "resources")
+	}
 }
 
 // revertImage leaves an image that is or was empty as a difference: what then runs is not for us to say.

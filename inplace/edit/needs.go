@@ -4,8 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Differing is what makes the pod's containers like those of the template that have the same names.
-func Differing(pod *corev1.Pod, template []corev1.Container) ContainerChanges {
+// Differing is what makes the pod's containers like those of the template that have the same names: their images, where there are any, and of those that
+// resizes says the CPU and memory.
+func Differing(pod *corev1.Pod, template []corev1.Container, resizes func(container string) bool) ContainerChanges {
 	var changes ContainerChanges
 	for i := range template {
 		want := &template[i]
@@ -14,7 +15,7 @@ func Differing(pod *corev1.Pod, template []corev1.Container) ContainerChanges {
 			if have.Name != want.Name {
 				continue
 			}
-			if change := becoming(have, want); change.Left() {
+			if change := becoming(have, want, resizes(want.Name)); change.Left() {
 				changes = append(changes, change)
 			}
 		}
@@ -22,11 +23,19 @@ func Differing(pod *corev1.Pod, template []corev1.Container) ContainerChanges {
 	return changes
 }
 
-// becoming is what changes of a container that becomes like another.
-func becoming(have, want *corev1.Container) ContainerChange {
+// Nothing is resized.
+func Nothing(string) bool { return false }
+
+// becoming is what changes of a container that becomes like another. What it has and the other has not, it keeps: no running container can lose
+// a request or a limit.
+func becoming(have, want *corev1.Container, resizes bool) ContainerChange {
 	change := ContainerChange{Container: have.Name}
-	if have.Image != want.Image {
+	if want.Image != "" && have.Image != want.Image {
 		change.Image = ImageChange{From: have.Image, To: want.Image}
+	}
+	if resizes {
+		has := ResourcesOf(have.Resources)
+		change.Resources = changed(has, has.with(ResourcesOf(want.Resources)))
 	}
 	return change
 }

@@ -25,7 +25,7 @@ func (s *State) IsHalfway() bool {
 	if s.ByLabel {
 		return Between(s.Pod)
 	}
-	return len(s.Back) > 0
+	return len(s.Back) > 0 || len(s.Move.Resize) > 0
 }
 
 // Between tells whether the pod has the identity that no revision has.

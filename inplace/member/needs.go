@@ -34,13 +34,19 @@ func (s *State) stillDiffer(target []corev1.Container) edit.ContainerChanges {
 	if s.OfTarget {
 		return s.Back
 	}
-	return edit.Differing(s.Pod, target)
+	return edit.Differing(s.Pod, target, s.resizes)
+}
+
+// resizes tells whether the container's CPU and memory are for the update to change: both templates say so, or they are on their way already. What
+// else they are, as by somebody who resizes pods by himself, is not fought over.
+func (s *State) resizes(container string) bool {
+	return s.Change != nil && s.Change.Resizes(container) || s.Move.Resizes(container)
 }
 
 // rewrites are the containers that have another image than their template's, unless it is ours.
 func (s *State) rewrites() edit.ContainerChanges {
 	var rewritten edit.ContainerChanges
-	for change := range edit.Differing(s.Pod, s.Own).NewImages() {
+	for change := range edit.Differing(s.Pod, s.Own, edit.Nothing).NewImages() {
 		if s.Move.Back[change.Container] == "" {
 			rewritten = append(rewritten, change)
 		}

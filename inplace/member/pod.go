@@ -12,6 +12,9 @@ import (
 // Restarts tells whether containers of the pod have yet to restart.
 func (s *State) Restarts() bool { return s.Containers.Restarts() }
 
+// Resizes tells whether containers of the pod have yet to be given CPU and memory.
+func (s *State) Resizes() bool { return s.Containers.Resizes() }
+
 // ToRestart tells whether that is for this update to do: a borrowed pod is given back as it is.
 func (s *State) ToRestart() bool { return s.Restarts() && !s.Borrowed }
 

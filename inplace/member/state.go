@@ -31,6 +31,8 @@ type State struct {
 	Comes time.Duration
 	// Arrived: its containers have followed the last patch.
 	Arrived bool
+	// Resizing: its containers have not yet got their CPU and memory, written or not. Nothing else is done to it until then.
+	Resizing bool
 	// Unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (readiness/ready.go), a gate
 	// that opens would have the pod Ready for as long as the node is away.
 	Unheard bool
@@ -43,7 +45,9 @@ func StateOf(d *steps.Draft, pod *corev1.Pod, from Origin, target rehearsal.Rehe
 	s := State{Pod: pod, Move: readiness.MoveOf(pod), Origin: from, Borrowed: pod.Annotations[inplace.AnnotationBorrowed] != "", Goes: readiness.Goes(pod)}
 	s.Back = s.Move.WayBack(pod)
 	s.Containers, s.Rewritten = s.stillDiffer(target.Containers), s.rewrites()
+	s.Resizing = s.Resizes() || len(s.Move.Resize) > 0 && !s.Move.Resized(pod)
 	arrived, wait := s.Move.Arrived(pod, now)
+	arrived = arrived && (len(s.Move.Resize) == 0 || !s.Resizing)
 	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
 	lasting, longer := ahead.Lasting(pod, now)
 	s.Arrived, s.Available = arrived, available && arrived && lasting && !readiness.Closed(pod)

@@ -23,6 +23,8 @@ type Move struct {
 	// Back are the images, by container, that a pod which is half-way has to get again if it does not become what Hash says: those it had
 	// under its labels.
 	Back map[string]string `json:"back,omitempty"`
+	// Resize are the containers, by name, whose CPU and memory are on their way; only while the pod is half-way.
+	Resize map[string]ResizedContainer `json:"resize,omitempty"`
 }
 
 // MovedContainer is the evidence of a container that restarts: what it was before it was patched.
@@ -39,6 +41,15 @@ type MovedContainer struct {
 	Unsure bool `json:"unsure,omitempty"`
 	// Unready: it was not ready at the last patch of containers. Then that it is not is no sign of the patch having been seen.
 	Unready bool `json:"unready,omitempty"`
+}
+
+// ResizedContainer is a container that gets other CPU and memory. It is noted before they are written, since that write can bring no mark.
+type ResizedContainer struct {
+	// Back is what the container had under the pod's identity, To what it gets.
+	Back edit.Resources `json:"from"`
+	To   edit.Resources `json:"to"`
+	// At is when that was noted.
+	At metav1.Time `json:"at"`
 }
 
 // longestMove is what the mark has of one container at most, several times over: names of images are no longer than 500 characters

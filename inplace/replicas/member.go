@@ -38,13 +38,13 @@ func StatesOf(members []*Member) iter.Seq[*member.State] {
 // WaitsForKubelet tells whether it is not Ready and only its kubelet can do something about it. A target's that was patched in the seconds before nobody heard
 // of its node waits like one that has yet to be.
 func (m *Member) WaitsForKubelet(isTargets bool) bool {
-	waits := !isTargets && m.ToRestart() || isTargets && !m.Arrived && !m.Move.Observed(m.Pod)
+	waits := !isTargets && (m.ToRestart() || m.Resizing && !m.Borrowed) || isTargets && !m.Arrived && !m.Move.Observed(m.Pod)
 	return waits && !m.Ready()
 }
 
 // Startable tells whether nothing but the budget keeps the pod from its turn.
 func (m *Member) Startable(turns member.Turns, lacking member.Lacking) bool {
-	return lacking.MayStart(&m.State) && m.ToRestart() && !turns[&m.State] && !m.Lost
+	return lacking.MayStart(&m.State) && m.ToRestart() && !m.Resizing && !turns[&m.State] && !m.Lost
 }
 
 // Advance makes the pod's next write on its way to the target; drained: it had a turn.
@@ -52,8 +52,11 @@ func (m *Member) Advance(target *apps.ReplicaSet, drained bool, now time.Time) s
 	w, hash := m.NextWrite(), target.Labels[inplace.LabelTemplateHash]
 	switch w.Ends {
 	case member.EndsHalfway:
+		if w.Resizes {
+			return m.Resize(w, w.Describe(m.Owner.Rs.Name, target.Name))
+		}
 		mark := m.Move.Next(m.Pod, hash, m.Move.Containers, w.Does, now)
-		mark.Back = m.Move.Leaves(w.Does.Containers)
+		mark.Back, mark.Resize = m.Move.Leaves(w.Does.Containers), m.Move.Noting(m.Containers, now)
 		return m.Patch(w, drained, mark, nil, w.Describe(m.Owner.Rs.Name, target.Name))
 	case member.EndsBack:
 		return m.GoBack(now)
@@ -63,9 +66,13 @@ func (m *Member) Advance(target *apps.ReplicaSet, drained bool, now time.Time) s
 	return m.Patch(w, drained, mark, m.identify(target), w.Describe(m.Owner.Rs.Name, target.Name))
 }
 
-// GoBack makes the pod again what its identity says.
+// GoBack makes the pod again what its identity says: its CPU and memory first, which have a write of their own.
 func (m *Member) GoBack(now time.Time) steps.PatchPod {
 	rs, w := m.Owner.Rs, member.Write{Does: edit.Change{Containers: m.Back}, Ends: member.EndsBack}
+	if m.Back.Resizes() {
+		w.Does.Containers = m.Back.Resizing()
+		return m.Resize(w, w.Describe(rs.Name, rs.Name))
+	}
 	mark := m.Move.Next(m.Pod, rs.Labels[inplace.LabelTemplateHash], m.Move.Containers, w.Does, now)
 	return m.Patch(w, false, mark, nil, w.Describe(rs.Name, rs.Name))
 }

@@ -1,0 +1,110 @@
+package readiness
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// Resizes tells whether that container's CPU and memory are on their way.
+func (m Move) Resizes(container string) bool {
+	_, noted := m.Resize[container]
+	return noted
+}
+
+// Notes tells whether the mark has all that those changes bring, so that they may be written.
+func (m Move) Notes(changes edit.ContainerChanges) bool {
+	for _, change := range changes.Resizing() {
+		if noted, is := m.Resize[change.Container]; !is || noted.To != change.Resources.To {
+			return false
+		}
+	}
+	return true
+}
+
+// Noting is Resize when those changes are to be written next. What the container had under the pod's identity stays what it was.
+func (m Move) Noting(changes edit.ContainerChanges, now time.Time) map[string]ResizedContainer {
+	noted := maps.Clone(m.Resize)
+	for _, change := range changes.Resizing() {
+		resized := ResizedContainer{Back: change.Resources.From, To: change.Resources.To, At: metav1.NewTime(now.Truncate(time.Second))}
+		if before, was := m.Resize[change.Container]; was {
+			resized.Back = before.Back
+		}
+		if noted == nil {
+			noted = map[string]ResizedContainer{}
+		}
+		noted[change.Container] = resized
+	}
+	return noted
+}
+
+// Resized tells whether the pod's containers have the CPU and memory that its spec gives those on their way: its kubelet has seen the spec, has
+// nothing left to do, and reports just these. Each alone can be an old fact: observedGeneration is written before anything is done, and the
+// conditions (pkg/kubelet/status) say nothing of a spec that was not seen.
+func (m Move) Resized(pod *corev1.Pod) bool {
+	if pod.Status.ObservedGeneration < pod.Generation || resizing(pod) != nil {
+		return false
+	}
+	for _, container := range pod.Spec.Containers {
+		status := ContainerStatus(pod, container.Name)
+		if m.Resizes(container.Name) && (status.Resources == nil || edit.ResourcesOf(*status.Resources) != edit.ResourcesOf(container.Resources)) {
+			return false
+		}
+	}
+	return true
+}
+
+// resizing is the condition by which the kubelet says that a resize is not done, the one that is not begun first; nil if there is none.
+func resizing(pod *corev1.Pod) *corev1.PodCondition {
+	for _, kind := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
+		if c := conditions.Condition(pod, kind); c != nil && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// WhyNotResized is why the pod's containers will not get their CPU and memory where the pod is; empty if they may yet. If it is only a matter of
+// time, of how much. What the kubelet calls infeasible it will not try again; for all else it has until the deadline, 0 for none.
+func (m Move) WhyNotResized(pod *corev1.Pod, deadline time.Duration, now time.Time) (string, time.Duration) {
+	if len(m.Resize) == 0 || m.Resized(pod) {
+		return "", 0
+	}
+	since, says := m.notedAt(), "its kubelet does not report them"
+	if c := resizing(pod); c != nil && c.ObservedGeneration >= pod.Generation {
+		since, says = latest(since, c.LastTransitionTime.Time), fmt.Sprintf("%s: %s", c.Reason, c.Message)
+		if c.Reason == corev1.PodReasonInfeasible {
+			return says, 0
+		}
+	}
+	if deadline == 0 {
+		return "", 0
+	}
+	over, wait := times.Since(since, deadline, now)
+	if !over {
+		return "", wait
+	}
+	return fmt.Sprintf("not within %s: %s", deadline, says), 0
+}
+
+func (m Move) notedAt() time.Time {
+	var at time.Time
+	for _, noted := range m.Resize {
+		at = latest(at, noted.At.Time)
+	}
+	return at
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
