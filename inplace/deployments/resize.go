@@ -39,7 +39,7 @@ func (v *View) startResizes(lacking member.Lacking, budget *int) {
 		case starting:
 			v.Again(grown)
 			continue
-		case !m.Ready():
+		case !m.Ready(), !m.Arrived: // on its way to another size, it counts as missing already
 		case m.Available && *budget > -v.spare():
 			*budget--
 		default:

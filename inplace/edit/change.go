@@ -92,10 +92,14 @@ func (c ContainerChanges) Resizing() ContainerChanges {
 }
 
 // Restarting are the containers that restart when the change is made in place.
-func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] { return c.those(ContainerChange.Restarts) }
+func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.Restarts)
+}
 
 // NewImages are the containers that get another image.
-func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] { return c.those(ContainerChange.NewImage) }
+func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] {
+	return c.those(ContainerChange.NewImage)
+}
 
 func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[ContainerChange] {
 	return func(yield func(ContainerChange) bool) {

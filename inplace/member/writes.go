@@ -43,13 +43,21 @@ func (w Write) Describe(from, to string) string {
 	case EndsBack:
 		return fmt.Sprintf("back to %s, %s", to, w.Does)
 	case EndsHalfway:
-		if !w.Does.Restarts() {
-			return fmt.Sprintf("resize before the move from %s to %s, %s", from, to, w.Does)
-		}
-		return fmt.Sprintf("restart before the move from %s to %s, %s", from, to, w.Does)
+		return fmt.Sprintf("%s before the move from %s to %s, %s", w.comes(), from, to, w.Does)
 	case EndsMoved:
 	}
 	return fmt.Sprintf("move from %s to %s, %s", from, to, w.Does)
+}
+
+// comes is what comes before the last write.
+func (w Write) comes() string {
+	switch {
+	case w.Resizes:
+		return "resize"
+	case w.Does.Restarts():
+		return "restart"
+	}
+	return "note what it has"
 }
 
 // NextWrite is the one to make now; there is one at least. A pod without a gate cannot be taken out of service while its containers restart: with

@@ -19,6 +19,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
@@ -40,7 +41,7 @@ type fleet struct {
 
 func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Now: start}}
+	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: inplace.Rules{Resize: inplace.ResizeAll}, Now: start}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	f.edit(app{image: "v1"})
@@ -150,10 +151,14 @@ func (f *fleet) carryOut(step steps.Step) {
 		f.patch(s.Pod, s.Operations[1:])
 		f.steps = append(f.steps, map[bool]string{true: "open ", false: "close "}[s.Open]+s.Pod.Name)
 	case steps.PatchPod:
-		before := images(s.Pod)
+		before := images(s.Pod) + sizes(s.Pod)
 		f.patch(s.Pod, s.Operations[1:])
-		if images(s.Pod) != before {
+		if images(s.Pod)+sizes(s.Pod) != before {
 			s.Pod.Generation++
+		}
+		if s.Resizes {
+			f.steps = append(f.steps, fmt.Sprintf("%s gets %s", s.Pod.Name, s.Pod.Spec.Containers[0].Resources.Requests.Cpu()))
+			return
 		}
 		f.steps = append(f.steps, fmt.Sprintf("%s is %s %s", s.Pod.Name, s.Pod.Labels[inplace.LabelRevisionHash], images(s.Pod)))
 	case steps.CreatePuller:
@@ -195,6 +200,7 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 	is := func(yes bool) corev1.ConditionStatus {
 		return map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[yes]
 	}
+	f.resize(pod)
 	running = running && pod.Name != f.sick
 	ready := running && !readiness.Closed(pod) && !readiness.Unopened(pod)
 	if conditions.IsTrue(pod, corev1.ContainersReady) != running {
@@ -206,6 +212,16 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 			conditions.Condition(pod, corev1.PodReady).Reason = readiness.ReasonGatesNotReady
 		}
 	}
+}
+
+// resize gives the pod's container what it asks for, unless no node has that.
+func (f *fleet) resize(pod *corev1.Pod) {
+	if wants := pod.Spec.Containers[0].Resources; edit.ResourcesOf(wants).CPURequest != tooMuch {
+		pod.Status.ContainerStatuses[0].Resources = wants.DeepCopy()
+		return
+	}
+	pod.Status.Conditions = readiness.WithCondition(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue,
+		Reason: corev1.PodReasonInfeasible, Message: "too much", ObservedGeneration: pod.Generation})
 }
 
 func (f *fleet) expect(want ...string) {
@@ -579,4 +595,67 @@ func TestBirthPastTheWebhooks(t *testing.T) {
 			}
 		})
 	}
+}
+
+func newSizedFleet(t *testing.T, nodes int) *fleet {
+	return newFleet(t, nodes, func(f *fleet) {
+		f.Revisions = nil
+		f.edit(app{image: "v1", cpu: "100m"})
+		for _, pod := range f.Pods {
+			pod.Spec.Containers[0].Resources = *f.DaemonSet.Spec.Template.Typed().Spec.Containers[0].Resources.DeepCopy()
+			f.kubelet(pod)
+		}
+	})
+}
+
+func TestDaemonStepsOfResources(t *testing.T) {
+	f := newSizedFleet(t, 2)
+	f.edit(app{image: "v1", cpu: "200m"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "p1 is 2 app=v1",
+		"p2 is updating-in-place app=v1", "p2 gets 200m", "p2 is 2 app=v1", "mark 2 false false")
+	f.updated("2", "v1")
+}
+
+func TestDaemonUndoOfResourcesHalfway(t *testing.T) {
+	f := newSizedFleet(t, 2)
+	f.edit(app{image: "v1", cpu: "200m"})
+	for range 3 {
+		f.once()
+	}
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m")
+	f.edit(app{image: "v1", cpu: "100m"})
+	f.rest()
+	f.expect("mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 gets 100m", "p1 is 1 app=v1", "mark 1 false false")
+}
+
+func TestDaemonStepsOfResourcesAndAnImage(t *testing.T) {
+	f := newSizedFleet(t, 1)
+	f.edit(app{image: "v2", cpu: "200m"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "close p1", "p1 is 2 app=v2", "open p1", "mark 2 false false")
+	f.updated("2", "v2")
+}
+
+// A revision with the same resources as the one a pod is half-way to still has to give it those.
+func TestDaemonFurtherEditOfAnImage(t *testing.T) {
+	f := newSizedFleet(t, 1)
+	f.edit(app{image: "v1", cpu: "200m"})
+	for range 2 {
+		f.once()
+	}
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1")
+	f.edit(app{image: "v2", cpu: "200m"})
+	f.rest()
+	f.updated("3", "v2")
+	if cpu := f.Pods[0].Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "200m" {
+		t.Errorf("it has %s", cpu)
+	}
+}
+
+func TestDaemonInfeasibleResources(t *testing.T) {
+	f := newSizedFleet(t, 2)
+	f.edit(app{image: "v1", cpu: "9"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 9", "mark 2 false true")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -31,6 +32,10 @@ type kubelet struct {
 	// lags: it may go by those. A scene's does not.
 	lags bool
 	ids  int
+	// sizes are the CPU and memory that containers have got, by pod and container.
+	sizes map[string]map[string]edit.Resources
+	// short: its nodes have no room for more.
+	short bool
 }
 
 // container is one in the runtime. An image with "bad" in its name cannot be pulled, one with "crash" never gets ready.
@@ -47,7 +52,8 @@ type container struct {
 
 func newKubelet(w *world) *kubelet {
 	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{},
-		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{}}
+		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{},
+		sizes: map[string]map[string]edit.Resources{}}
 }
 
 func (k *kubelet) run(name string) {
@@ -75,7 +81,10 @@ func (k *kubelet) run(name string) {
 		return
 	}
 	if k.state[name] == nil {
-		k.state[name] = map[string]*container{}
+		k.state[name], k.sizes[name] = map[string]*container{}, map[string]edit.Resources{}
+		for _, born := range pod.Spec.Containers {
+			k.sizes[name][born.Name] = edit.ResourcesOf(born.Resources)
+		}
 	}
 	k.writeStatus(pod)
 	if k.rng.Intn(3) == 0 {
@@ -83,6 +92,53 @@ func (k *kubelet) run(name string) {
 	}
 	for _, want := range pod.Spec.Containers {
 		k.syncContainer(name, want)
+		if gets := edit.ResourcesOf(want.Resources); k.whyNot(gets) == "" {
+			k.sizes[name][want.Name] = gets
+		}
+	}
+}
+
+// whyNot is why no container gets that: as a kubelet calls it.
+func (k *kubelet) whyNot(gets edit.Resources) string {
+	switch {
+	case gets.CPURequest == tooMuch:
+		return corev1.PodReasonInfeasible
+	case k.short:
+		return corev1.PodReasonDeferred
+	}
+	return ""
+}
+
+// tooMuch is more than any node has.
+const tooMuch = "9000m"
+
+// sized tells whether the pod's containers have got what its spec says.
+func (k *kubelet) sized(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		got, known := k.sizes[pod.Name][c.Name]
+		return known && got != edit.ResourcesOf(c.Resources)
+	})
+}
+
+// resizing puts the condition that a kubelet has for a resize.
+func (k *kubelet) resizing(status *corev1.PodStatus, cached *corev1.Pod) {
+	pending := func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress
+	}
+	before := slices.IndexFunc(status.Conditions, pending)
+	next := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.now.Truncate(time.Second)),
+		ObservedGeneration: cached.Generation}
+	if before >= 0 {
+		next.LastTransitionTime = status.Conditions[before].LastTransitionTime
+	}
+	status.Conditions = slices.DeleteFunc(status.Conditions, pending)
+	for _, c := range cached.Spec.Containers {
+		if why := k.whyNot(edit.ResourcesOf(c.Resources)); why != "" {
+			next.Type, next.Reason, next.Message = corev1.PodResizePending, why, "Node didn't have enough resource: cpu"
+		}
+	}
+	if !k.sized(cached) {
+		status.Conditions = append(status.Conditions, next)
 	}
 }
 
@@ -140,8 +196,11 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 			c = &container{}
 		}
 		containersReady = containersReady && c.ready
-		status.ContainerStatuses = append(status.ContainerStatuses, c.status(want))
+		reported := c.status(want)
+		reported.Resources = new(k.sizes[cached.Name][want.Name].Requirements())
+		status.ContainerStatuses = append(status.ContainerStatuses, reported)
 	}
+	k.resizing(&status, cached)
 	if len(cached.Status.ContainerStatuses) == 0 && !containersReady {
 		status.Phase = corev1.PodPending
 	}
@@ -263,11 +322,15 @@ func (k *kubelet) setPodCondition(status *corev1.PodStatus, kind corev1.PodCondi
 
 func sameStatus(a, b corev1.PodStatus) bool {
 	same := func(a, b corev1.ContainerStatus) bool {
-		return a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready && (a.State.Running == nil) == (b.State.Running == nil)
+		return sameSize(a.Resources, b.Resources) && a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready && (a.State.Running == nil) == (b.State.Running == nil)
 	}
 	sameCondition := func(a, b corev1.PodCondition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 	}
 	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
 		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
+}
+
+func sameSize(a, b *corev1.ResourceRequirements) bool {
+	return (a == nil) == (b == nil) && (a == nil || edit.ResourcesOf(*a) == edit.ResourcesOf(*b))
 }

@@ -32,6 +32,9 @@ func (w *world) refuses(step steps.Step) bool {
 	case steps.PatchReplicaSet:
 		return slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return o.Path == "/spec/replicas" })
 	case steps.PatchPod:
+		if s.Resizes {
+			return len(readiness.MoveOf(s.Pod).Resize) == 0 || readiness.MoveOf(s.Pod).Hash == s.Pod.Labels[inplace.LabelTemplateHash]
+		}
 		return slices.ContainsFunc(s.Operations[1:], func(o jsonpatch.Operation) bool { return !givesBack(s.Pod, o.Path) })
 	case steps.CreateReplicaSet, steps.CreatePuller, steps.PatchStatus:
 		return true

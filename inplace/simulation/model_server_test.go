@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -24,6 +25,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/replicas"
@@ -106,6 +108,10 @@ type world struct {
 	now     time.Time
 	version int64
 	made    int
+	// sized: its users edit CPU, too.
+	sized bool
+	// foreign: somebody else resizes pods.
+	foreign bool
 	trace   []string
 	tracing bool
 	failed  string
@@ -204,7 +210,7 @@ func (w *world) deployment() *apps.Deployment { return w.deployments.objects["we
 // rollout is what is, without any delay.
 func (w *world) rollout() deployments.Rollout {
 	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
-		Recorded: w.recorded, Now: w.now}
+		Rules: inplace.Rules{Resize: inplace.ResizeAll}, Recorded: w.recorded, Now: w.now}
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	r.Rehearsal = w.rehearsal(r.Target())
 	return r
@@ -452,7 +458,12 @@ func (w *world) carryOut(step steps.Step) error {
 		})
 	case steps.PatchPod:
 		w.rules.podPatched(w, s)
-		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool { return images(before) != images(after) })
+		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool {
+			if bySubresource := sizes(before) != sizes(after); bySubresource != s.Resizes {
+				w.violated("%s has %s and gets %s, by the subresource: %v", before.Name, sizes(before), sizes(after), s.Resizes)
+			}
+			return images(before) != images(after) || sizes(before) != sizes(after)
+		})
 	}
 	return fmt.Errorf("unknown step %T", step)
 }
@@ -470,6 +481,15 @@ func resourceOf(step steps.Step) string {
 		return "deployments/status"
 	}
 	return ""
+}
+
+// sizes are the CPU and memory of the pod's containers.
+func sizes(pod *corev1.Pod) string {
+	var all []string
+	for _, c := range pod.Spec.Containers {
+		all = append(all, fmt.Sprint(c.Name, edit.ResourcesOf(c.Resources)))
+	}
+	return strings.Join(all, ",")
 }
 
 func images(pod *corev1.Pod) string {
@@ -591,7 +611,7 @@ func atIndex(node []any, key string, path []string, operation string, value any)
 }
 
 // app is what the users of the simulation edit in a template.
-type app struct{ image, sidecar, chart, env string }
+type app struct{ image, sidecar, chart, env, cpu string }
 
 func (a app) template() apps.Template {
 	labels := map[string]string{"app": "web"}
@@ -602,6 +622,9 @@ func (a app) template() apps.Template {
 	typed.Spec.Containers = []corev1.Container{{Name: "app", Image: a.image}}
 	if a.sidecar != "" {
 		typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: "side", Image: a.sidecar})
+	}
+	if a.cpu != "" {
+		typed.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(a.cpu)}
 	}
 	if a.env != "" {
 		typed.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E", Value: a.env}}

@@ -141,6 +141,10 @@ func (s *scene) note(step steps.Step) {
 			s.steps = append(s.steps, s.short(step.Pod)+" "+step.Why)
 			return
 		}
+		if step.Resizes {
+			s.steps = append(s.steps, "resize "+s.short(step.Pod))
+			return
+		}
 		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "move", false: "patch"}[step.Moves], s.short(step.Pod)))
 	case steps.PatchReplicaSet:
 		why := strings.TrimSuffix(strings.TrimSuffix(strings.ReplaceAll(step.Why, "replicas ", ""), "tended"), ", ")

@@ -106,7 +106,7 @@ func (s *stayput) run() {
 	}
 	s.stale, s.due = false, time.Time{}
 	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
-		Recorded: s.recorded, Now: s.now}
+		Rules: inplace.Rules{Resize: inplace.ResizeAll}, Recorded: s.recorded, Now: s.now}
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
 	s.ahead = s.ahead.Next(r.Pods, s.now)
@@ -197,6 +197,9 @@ func (j *judge) statusWritten(w *world, d *apps.Deployment) {
 	r := w.rollout()
 	for _, pod := range r.Pods {
 		borrowed := pod.Annotations[inplace.AnnotationBorrowed] != ""
+		if readiness.Live(pod) && !borrowed && !w.kubelet.sized(pod) {
+			w.violated("success was reported before %s was resized", pod.Name)
+		}
 		if readiness.Live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod)) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
@@ -262,7 +265,7 @@ func (j *judge) podPatched(w *world, s steps.PatchPod) {
 	if current == nil || current.ResourceVersion != s.Pod.ResourceVersion {
 		return
 	}
-	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/") })
+	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/") }) && !s.Resizes
 	switch {
 	case restarts && readiness.Gated(current) && conditions.IsTrue(current, corev1.PodReady):
 		w.violated("%s was patched while it serves", current.Name)
@@ -339,6 +342,9 @@ func (w *world) check() {
 		}
 		if readiness.Gated(pod) && images(pod) != w.imagesOf(owner.Spec.Template) {
 			w.violated("%s has %s and is owned by %s", pod.Name, images(pod), owner.Name)
+		}
+		if of := sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}); !w.foreign && sizes(pod) != of && len(readiness.MoveOf(pod).Resize) == 0 {
+			w.violated("%s has %s, is owned by %s, and nothing shows it", pod.Name, sizes(pod), owner.Name)
 		}
 	}
 }
@@ -417,6 +423,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
+	w.sized = seed%5 == 2
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
@@ -446,7 +453,11 @@ func (w *world) randomDeployment() *apps.Deployment {
 
 func (w *world) randomApp() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
-	return app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+	if w.sized {
+		a.cpu = pick("100m", "200m", "300m")
+	}
+	return a
 }
 
 // lag is how the watches of one process differ: that of Deployments, ReplicaSets or pods is slower than the others.
@@ -599,6 +610,9 @@ func (w *world) undo() {
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
 	}
+	if cpu, has := typed.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]; has {
+		a.cpu = cpu.String()
+	}
 	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
 }
 
@@ -659,7 +673,7 @@ func (w *world) finish() {
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
 		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
-			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}.template()
+			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1", cpu: map[bool]string{true: "200m"}[w.sized]}.template()
 		}
 	})
 	w.room = plenty
@@ -738,7 +752,7 @@ func (w *world) deleteStranded() {
 	for _, pod := range sorted(w.pods.objects) {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 		waits := readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing)
-		if readiness.Live(pod) && (waits || owner != nil && images(pod) != w.imagesOf(owner.Spec.Template)) {
+		if readiness.Live(pod) && (waits || owner != nil && (images(pod) != w.imagesOf(owner.Spec.Template) || sizes(pod) != sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}))) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -778,6 +792,10 @@ func (w *world) checkEnd() {
 			w.violated("%s is not one of %s", pod.Name, target.Name)
 		case images(pod) != w.imagesOf(target.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
+		case sizes(pod) != sizes(&corev1.Pod{Spec: target.Spec.Template.Typed().Spec}) || !w.kubelet.sized(pod):
+			w.violated("%s has %s, or was not given it: %v", pod.Name, sizes(pod), w.kubelet.sizes[pod.Name])
+		case !w.stayput.gone && len(readiness.MoveOf(pod).Resize) > 0:
+			w.violated("%s is marked as half-way for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
 		case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
 			w.violated("%s is not ready", pod.Name)
 		}
