@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"maps"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,7 @@ func (j *judge) revisionBy(ds types.UID, hash string) *appsv1.ControllerRevision
 }
 
 // daemonAgreement: hash label and template say the same of a DaemonSet's live pod. A pod born before Stayput is patched first, under
-// the hash of no revision, and gets its hash when it is done.
+// the hash of no revision, and gets its hash when it is done; and so is one that is resized.
 func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 	ds := j.daemonSetOf(pod)
 	if e.what == watch.Deleted || !alive(pod) || ds == nil {
@@ -35,7 +36,7 @@ func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 	hash := pod.Labels[daemonHashLabel]
 	revision := j.revisionBy(ds.UID, hash)
 	if revision == nil {
-		if gated(pod) {
+		if gated(pod) && !strings.Contains(pod.Annotations[moveAnnotation], `"resize":`) {
 			j.violation(e, "has the hash %q of no revision", hash)
 		}
 		return

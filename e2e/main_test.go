@@ -130,6 +130,7 @@ func TestTogether(t *testing.T) {
 		"ownpower":  ownPower,
 		"rehearsal": rehearsals,
 		"stuck":     stuck,
+		"resize":    resizes,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

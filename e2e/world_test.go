@@ -28,6 +28,7 @@ const (
 	servingGate        = "stayput.dev/serving"
 	parallelismLabel   = "stayput.dev/pre-pull-parallelism"
 	borrowLabel        = "stayput.dev/borrow"
+	resizeLabel        = "stayput.dev/resize"
 	pullerLabel        = "stayput.dev/puller" // its value is the workload's UID
 )
 
