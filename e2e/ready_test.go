@@ -71,7 +71,6 @@ func readyIsWhatItIs(t *testing.T) {
 }
 
 const (
-	moveAnnotation = "stayput.dev/move"
 	appMoved       = `"app":{"image":"v2","imageID":"sha256:old","containerID":"cri://old-app"}`
 	sideMoved      = `"side":{"image":"v2","imageID":"sha256:old","containerID":"cri://old-side"}`
 )

@@ -25,6 +25,7 @@ const (
 	wokenLabel         = "stayput.dev/woken"
 	releasedLabel      = "stayput.dev/released"
 	decisionAnnotation = "stayput.dev/decision"
+	moveAnnotation     = "stayput.dev/move"
 	servingGate        = "stayput.dev/serving"
 	parallelismLabel   = "stayput.dev/pre-pull-parallelism"
 	borrowLabel        = "stayput.dev/borrow"
