@@ -48,7 +48,12 @@ func (m Move) Noting(changes edit.ContainerChanges, now time.Time) map[string]Re
 // Resized tells whether the pod's containers have the CPU and memory that its spec gives those on their way: its kubelet has seen the spec, has
 // nothing left to do, and reports just these. Each alone can be an old fact: observedGeneration is written before anything is done, and the
 // conditions (pkg/kubelet/status) say nothing of a spec that was not seen.
+//
+// Where the pod is on no node yet, nobody has to act: it starts as its spec is then.
 func (m Move) Resized(pod *corev1.Pod) bool {
+	if pod.Spec.NodeName == "" {
+		return true
+	}
 	if pod.Status.ObservedGeneration < pod.Generation || resizing(pod) != nil {
 		return false
 	}

@@ -42,7 +42,7 @@ func TestResized(t *testing.T) {
 		"memory in use":                    {observed: 2, reports: "100m", conditions: condition(corev1.PodResizeInProgress, "Error", 2), after: never + time.Minute, why: "not within 10m0s: Error: m"},
 		"never seen":                       {observed: 1, reports: "100m", after: never, why: "not within 10m0s: its kubelet does not report them"},
 	} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: of("200m")}}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "app", Resources: of("200m")}}}}
 		pod.Status = corev1.PodStatus{ObservedGeneration: test.observed, Conditions: test.conditions, ContainerStatuses: []corev1.ContainerStatus{{Name: "app"}}}
 		if test.reports != "" {
 			pod.Status.ContainerStatuses[0].Resources = new(of(test.reports))

@@ -456,6 +456,9 @@ func (w *world) randomApp() app {
 	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
 	if w.sized {
 		a.cpu = pick("100m", "200m", "300m")
+		if w.rules.loose && w.rng.Intn(8) == 0 {
+			a.cpu = tooMuch
+		}
 	}
 	return a
 }
@@ -544,6 +547,9 @@ func (w *world) disturb() {
 	case n == 25:
 		w.room = map[bool]int{true: w.placed(), false: plenty}[w.room == plenty]
 		w.logf("the nodes have room for %d", w.room)
+		if w.kubelet.short = w.sized && w.rng.Intn(2) == 0; w.kubelet.short {
+			w.logf("the nodes give nobody more")
+		}
 	case w.rules.loose:
 		w.disturbLoosely()
 	}
@@ -669,10 +675,10 @@ func (w *world) runOthers() {
 
 // finish takes all obstacles away and demands the right end.
 func (w *world) finish() {
-	w.quota = plenty
+	w.quota, w.kubelet.short = plenty, false
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
-		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
+		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) || w.rng.Intn(3) == 0 {
 			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1", cpu: map[bool]string{true: "200m"}[w.sized]}.template()
 		}
 	})
