@@ -65,7 +65,7 @@ func resizeEdits() map[string]resizeEdit {
 		"cpu up":      {edit: set("--requests=cpu=20m"), cpu: "20m"},
 		"cpu down":    {edit: set("--requests=cpu=5m"), cpu: "5m"},
 		"memory up":   {edit: set("--requests=cpu=10m,memory=48Mi", "--limits=memory=96Mi"), cpu: "10m"},
-		"a new limit": {edit: set("--limits=cpu=500m"), cpu: "10m"},
+		"a new limit": {edit: set("--limits=cpu=500m"), native: true, cpu: "10m"},
 		"with an image": {edit: func(s *stage, name string) {
 			s.patchApp(name, `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`)
 		}, restarts: once, cpu: "20m"},

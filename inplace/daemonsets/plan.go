@@ -99,7 +99,7 @@ func (v *daemonView) moveOne(m *daemon, lacking member.Lacking, turns member.Tur
 	case m.MidResize(), !m.Resizing && drain.Over, m.Light():
 		v.Step(m.advance(v.target, turns[&m.State], v.Now))
 	case !m.Resizes() && (turns[&m.State] || !m.Restarts()) || !lacking.MayStart(&m.State):
-	case starting:
+	case starting && !turns[&m.State]:
 		v.Again(grownIn)
 	case !m.Available:
 		v.start(m, turns)

@@ -43,7 +43,7 @@ func (v *View) pace(lacking member.Lacking) pace {
 		v.startIdle(p.turns, lacking)
 	}
 	if open {
-		v.startResizes(lacking, &budget)
+		v.startResizes(p.turns, lacking, &budget)
 		v.startAvailable(p.turns, lacking, budget)
 	}
 	return p

@@ -9,8 +9,8 @@ import (
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
-// Pods get their CPU and memory while they serve, as many at a time as may be missed: what is too little for one shows before all have it. A pod counts
-// as missing until its kubelet says that it is done.
+// Pods get their CPU and memory while they serve, as many at a time as may be missed, and no further ones while those are missed that fail. A pod counts as
+// missing until its kubelet says that it is done.
 
 // finishResizes has every resize that was begun written, and forgets those that were taken back.
 func (v *View) finishResizes() {
@@ -28,18 +28,21 @@ func (v *View) isBack(m *replicas.Member) bool {
 	return !m.Resizing || !m.Resizes() && why != ""
 }
 
-// startResizes begins others: those that do not serve, for which it may be what they lack, and as many as may be missed.
-func (v *View) startResizes(lacking member.Lacking, budget *int) {
+// startResizes begins others: as many as may be missed, and of those that do not serve, for which it may be what they lack, as many as may be unproven.
+func (v *View) startResizes(turns member.Turns, lacking member.Lacking, budget *int) {
+	unproven := v.unproven(turns)
 	for _, m := range v.Members {
 		if !m.Resizes() || m.MidResize() || m.Borrowed || m.Lost || !lacking.MayStart(&m.State) {
 			continue
 		}
 		starting, grown := m.Starting(v.Now)
 		switch {
+		case !m.Arrived, turns[&m.State]: // on its way to something else, it counts already
 		case starting:
 			v.Again(grown)
 			continue
-		case !m.Ready(), !m.Arrived: // on its way to another size, it counts as missing already
+		case !m.Ready() && unproven < v.mayMiss()+int(v.Deployment.MaxSurge()):
+			unproven++
 		case m.Available && *budget > -v.spare():
 			*budget--
 		default:

@@ -26,8 +26,8 @@ func Differing(pod *corev1.Pod, template []corev1.Container, resizes func(contai
 // Nothing is resized.
 func Nothing(string) bool { return false }
 
-// becoming is what changes of a container that becomes like another. What it has and the other has not, it keeps: no running container can lose
-// a request or a limit.
+// becoming is what changes of a container that becomes like another. Of CPU and memory it keeps what only one of them has: no running container can
+// lose a request or a limit, and none gets what it could not lose again.
 func becoming(have, want *corev1.Container, resizes bool) ContainerChange {
 	change := ContainerChange{Container: have.Name}
 	if want.Image != "" && have.Image != want.Image {
@@ -35,7 +35,7 @@ func becoming(have, want *corev1.Container, resizes bool) ContainerChange {
 	}
 	if resizes {
 		has := ResourcesOf(have.Resources)
-		change.Resources = changed(has, has.with(ResourcesOf(want.Resources)))
+		change.Resources = changed(has, has.like(ResourcesOf(want.Resources)))
 	}
 	return change
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // Whether a running pod can get other CPU and memory is ValidatePodResize in pkg/apis/core/validation: its QoS class stays, nothing is taken away,
-// and the pod is neither of Windows nor has resources of its own. What only a node knows - room, swap, static CPUs - its kubelet says later.
+// and the pod is neither of Windows nor has resources of its own. So nothing is added either: there would be no way back. What only a node
+// knows - room, swap, static CPUs - its kubelet says later.
 
 // resizeReasons says why pods of one spec cannot get the CPU and memory of another, or should not.
 func resizeReasons(was, is corev1.PodSpec, change Change, rules inplace.Rules) inplace.Reasons {
@@ -43,8 +44,8 @@ func containerReasons(container corev1.Container, change ResourceChange, index i
 		from, to := change.From.of(name), change.To.of(name)
 		switch policy := resizePolicy(container, name); {
 		case from == to:
-		case from[0] != "" && to[0] == "" || from[1] != "" && to[1] == "":
-			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("container %s cannot lose its request or limit of %s while it runs", container.Name, name)))
+		case (from[0] == "") != (to[0] == "") || (from[1] == "") != (to[1] == ""):
+			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("container %s gains or loses a request or limit of %s, which none can lose again while it runs", container.Name, name)))
 		case policy == corev1.RestartContainer:
 			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("the resizePolicy of container %s asks for a restart when its %s changes, which is not done in place yet",
 				container.Name, name)))

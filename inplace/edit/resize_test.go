@@ -29,13 +29,15 @@ func TestCompareResources(t *testing.T) {
 		"cpu":                   {base: sized, after: cpu, resize: inplace.ResizeAll, want: "in place: resizes app, no restart"},
 		"cpu, another spelling": {base: sized, after: edits{resources + "/requests/cpu": `"0.1"`}, resize: inplace.ResizeAll, want: "no change"},
 		"memory":                {base: sized, after: edits{resources + "/limits/memory": `"128Mi"`}, resize: inplace.ResizeAll, want: "in place: resizes app, no restart"},
-		"a limit is new":        {base: sized, after: edits{resources + "/limits/cpu": `"1"`}, resize: inplace.ResizeAll, want: "in place: resizes app, no restart"},
+		"a limit is new": {base: sized, after: edits{resources + "/limits/cpu": `"1"`}, resize: inplace.ResizeAll,
+			want: "recreate: container app gains or loses a request or limit of cpu, which none can lose again while it runs"},
 		"a limit goes": {base: sized, after: edits{resources + "/limits": ""}, resize: inplace.ResizeAll,
-			want: "recreate: container app cannot lose its request or limit of memory while it runs"},
+			want: "recreate: container app gains or loses a request or limit of memory, which none can lose again while it runs"},
 		"all go": {base: sized, after: edits{resources: "{}"}, resize: inplace.ResizeAll,
-			want: "recreate: container app cannot lose its request or limit of cpu while it runs; container app cannot lose its request or limit of memory while it runs; " +
+			want: "recreate: container app gains or loses a request or limit of cpu, which none can lose again while it runs; container app gains or loses a request or limit of memory, which none can lose again while it runs; " +
 				"the QoS class changes from Burstable to BestEffort"},
-		"the first": {base: edits{resources: "{}"}, after: sized, resize: inplace.ResizeAll, want: "recreate: the QoS class changes from BestEffort to Burstable"},
+		"the first": {base: edits{resources: "{}"}, after: sized, resize: inplace.ResizeAll, want: "recreate: container app gains or loses a request or limit of cpu, which none can lose again while it runs; " +
+			"container app gains or loses a request or limit of memory, which none can lose again while it runs; the QoS class changes from BestEffort to Burstable"},
 		"with an image": {base: sized, before: none, after: edits{newImage: `"app:2"`, resources + "/requests/cpu": `"1"`, resizePolicy0: none[resizePolicy0]},
 			want: "in place: resizes app, restarts app"},
 		"declared": {base: sized, before: none, after: edits{resources + "/requests/cpu": `"1"`, resizePolicy0: none[resizePolicy0]}, want: "in place: resizes app, no restart"},
@@ -46,6 +48,8 @@ func TestCompareResources(t *testing.T) {
 			want: `recreate: cpu of container app changed, and label stayput.dev/resize is "false"`},
 		"asks for a restart": {base: sized, before: restart, after: edits{resources + "/requests/cpu": `"1"`, resizePolicy0: restart[resizePolicy0]}, resize: inplace.ResizeAll,
 			want: "recreate: the resizePolicy of container app asks for a restart when its cpu changes, which is not done in place yet"},
+		"to guaranteed": {base: edits{"/spec/containers": `[{"name":"app","image":"app:1","resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"2","memory":"1Gi"}}}]`, "/spec/initContainers": ""},
+			after: edits{resources + "/requests/cpu": `"2"`}, resize: inplace.ResizeAll, want: "recreate: the QoS class changes from Burstable to Guaranteed"},
 		"of the other no restart": {base: sized, before: restart, after: edits{resources + "/requests/memory": `"1Mi"`, resizePolicy0: restart[resizePolicy0]}, want: "in place: resizes app, no restart"},
 		"the policy itself":       {base: sized, after: none, resize: inplace.ResizeAll, want: "recreate: /spec/containers/0/resizePolicy added"},
 		"another resource":        {base: sized, after: edits{resources + "/limits/nvidia.com~1gpu": `"1"`}, resize: inplace.ResizeAll, want: "recreate: /spec/containers/0/resources/limits/nvidia.com~1gpu added"},
@@ -80,13 +84,11 @@ func TestResizeOperations(t *testing.T) {
 		has  corev1.ResourceRequirements
 		want string
 	}{
-		"nothing": {want: `[{"op":"add","path":"/spec/containers/1/resources/requests","value":{}},{"op":"add","path":"/spec/containers/1/resources/requests/cpu","value":"200m"},` +
-			`{"op":"add","path":"/spec/containers/1/resources/requests/memory","value":"67108864"}]`},
-		"the same": {has: corev1.ResourceRequirements{Requests: amounts("cpu", "0.2", "memory", "65536Ki")}, want: "null"},
-		"a limit stays": {has: corev1.ResourceRequirements{Requests: amounts("cpu", "0.1", "memory", "64Mi"), Limits: amounts("cpu", "1")},
-			want: `[{"op":"add","path":"/spec/containers/1/resources/requests/cpu","value":"200m"}]`},
-		"a list of which the rest is not known": {has: corev1.ResourceRequirements{Requests: corev1.ResourceList{}},
-			want: `[{"op":"add","path":"/spec/containers/1/resources/requests/cpu","value":"200m"},{"op":"add","path":"/spec/containers/1/resources/requests/memory","value":"67108864"}]`},
+		"nothing":   {want: "null"},
+		"the same":  {has: corev1.ResourceRequirements{Requests: amounts("cpu", "0.2", "memory", "65536Ki")}, want: "null"},
+		"other cpu": {has: corev1.ResourceRequirements{Requests: amounts("cpu", "0.1", "memory", "64Mi")}, want: `[{"op":"replace","path":"/spec/containers/1/resources/requests/cpu","value":"200m"}]`},
+		"a limit stays": {has: corev1.ResourceRequirements{Requests: amounts("cpu", "0.1"), Limits: amounts("cpu", "1")},
+			want: `[{"op":"replace","path":"/spec/containers/1/resources/requests/cpu","value":"200m"}]`},
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "mesh"}, {Name: "app", Resources: test.has}}}}
 		raw, err := json.Marshal(Differing(pod, want, func(string) bool { return true }).ResizeOperations(pod))

@@ -46,10 +46,16 @@ func bytes(list corev1.ResourceList) string {
 	return strconv.FormatInt(quantity.Value(), 10)
 }
 
-// with are the other resources, and of these what the others have not.
-func (r Resources) with(other Resources) Resources {
-	return Resources{CPURequest: cmp.Or(other.CPURequest, r.CPURequest), MemoryRequest: cmp.Or(other.MemoryRequest, r.MemoryRequest),
-		CPULimit: cmp.Or(other.CPULimit, r.CPULimit), MemoryLimit: cmp.Or(other.MemoryLimit, r.MemoryLimit)}
+// like are these with the amounts of the other, as far as both have one.
+func (r Resources) like(other Resources) Resources {
+	amount := func(has, wants string) string {
+		if has == "" {
+			return ""
+		}
+		return cmp.Or(wants, has)
+	}
+	return Resources{CPURequest: amount(r.CPURequest, other.CPURequest), MemoryRequest: amount(r.MemoryRequest, other.MemoryRequest),
+		CPULimit: amount(r.CPULimit, other.CPULimit), MemoryLimit: amount(r.MemoryLimit, other.MemoryLimit)}
 }
 
 // Requirements are the same as a container has them. What is no quantity is left out.
@@ -106,15 +112,10 @@ func listOperations(container int, list string, has, gets corev1.ResourceList) [
 	path := []string{"spec", "containers", strconv.Itoa(container), "resources", list}
 	var operations []jsonpatch.Operation
 	for _, name := range resizable {
-		quantity, wanted := gets[name]
-		current, is := has[name]
-		if wanted && (!is || current.Cmp(quantity) != 0) {
-			operations = append(operations, jsonpatch.NewOperation("add", patches.Pointer(append(path, string(name))...), quantity.String()))
+		quantity := gets[name]
+		if current, is := has[name]; is && current.Cmp(quantity) != 0 {
+			operations = append(operations, jsonpatch.NewOperation("replace", patches.Pointer(append(path, string(name))...), quantity.String()))
 		}
-	}
-	if has == nil && len(operations) > 0 { // of one that is there, more may be kept than is known here
-		parent := jsonpatch.NewOperation("add", patches.Pointer(path...), map[string]any{})
-		return append([]jsonpatch.Operation{parent}, operations...)
 	}
 	return operations
 }

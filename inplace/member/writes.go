@@ -88,7 +88,7 @@ func (s *State) NextWrite() Write {
 }
 
 // noted tells whether the pod shows what is to become of its CPU and memory, so that they may be written.
-func (s *State) noted() bool { return (!s.ByLabel || Between(s.Pod)) && s.Move.Notes(s.Containers) }
+func (s *State) noted() bool { return s.Move.Notes(s.Containers) }
 
 // MidResize tells whether a resize was begun that is to be written yet. That goes on whatever else is the matter.
 func (s *State) MidResize() bool { return s.Resizes() && (s.OfTarget || s.noted()) }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -168,4 +170,36 @@ func TestResizedBySomebodyElse(t *testing.T) {
 	if cpu := s.rollout().Pods[0].Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "150m" {
 		t.Errorf("it has %s", cpu)
 	}
+}
+
+// A pod that goes back has not arrived until its kubelet says so, and its mark stays until then.
+func TestUndoOfResourcesTakesTime(t *testing.T) {
+	s := newSized(t, 2)
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.until(func() bool {
+		return slices.ContainsFunc(s.rollout().Pods, func(pod *corev1.Pod) bool {
+			return len(readiness.MoveOf(pod).Resize) > 0 && readiness.MoveOf(pod).Resized(pod) && pod.Generation > 1
+		})
+	})
+	s.kubelet.short = true
+	s.steps, s.times = nil, nil
+	s.edits(app{image: "v1", cpu: "100m"})
+	s.rest()
+	s.expect("resize 1", "A 1 → 2")
+	s.kubelet.short = false
+	s.rest()
+	s.expect("patch 1", "A marks", "B marks")
+	s.checkEnd()
+}
+
+// A pod that is out of service for a new image is resized first if that is wanted meanwhile.
+func TestResourcesOfAPodOutOfService(t *testing.T) {
+	s := newSized(t, 1)
+	s.edits(app{image: "v2", cpu: "100m"})
+	s.until(func() bool { return slices.Contains(s.steps, "close 1") })
+	s.steps, s.times = nil, nil
+	s.edits(app{image: "v3", cpu: "200m"})
+	s.rest()
+	s.expect("C marks", "patch 1", "resize 1", "A 1 → 0", "move 1", "C 0 → 1", "A marks", "B marks", "C marks", "open 1")
+	s.checkEnd()
 }

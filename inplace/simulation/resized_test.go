@@ -32,6 +32,7 @@ func TestResized(t *testing.T) {
 		"not seen":                         {observed: 1, reports: "100m"},
 		"not seen, and another is pending": {observed: 1, reports: "100m", conditions: condition(corev1.PodResizePending, "Infeasible", 1)},
 		"seen":                             {observed: 2, reports: "100m"},
+		"what it had before is the same":   {observed: 1, reports: "200m"},
 		"in progress":                      {observed: 2, reports: "100m", conditions: condition(corev1.PodResizeInProgress, "", 2)},
 		"reported, and in progress":        {observed: 2, reports: "200m", conditions: condition(corev1.PodResizeInProgress, "", 2)},
 		"done":                             {observed: 2, reports: "0.2", done: true},
