@@ -28,7 +28,7 @@ func (r DaemonRollout) Plan() steps.Plan {
 		v.leave()
 		return v.finish(nil)
 	}
-	if reason := member.NotResized(&v.Draft, v.states(), member.DefaultDeadline, v.Now); reason != nil {
+	if reason := member.NotResized(&v.Draft, v.states(), member.ResizeDeadline(nil), v.Now); reason != nil {
 		return r.Release(*reason)
 	}
 	if reason := v.notAsRehearsed(); reason != nil {

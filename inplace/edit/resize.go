@@ -45,12 +45,14 @@ func containerReasons(container corev1.Container, change ResourceChange, index i
 		switch policy := resizePolicy(container, name); {
 		case from == to:
 		case (from[0] == "") != (to[0] == "") || (from[1] == "") != (to[1] == ""):
-			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("container %s gains or loses a request or limit of %s, which none can lose again while it runs", container.Name, name)))
+			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("container %s gains or loses a request or limit of %s, which none can lose again while it runs",
+				container.Name, name)))
 		case policy == corev1.RestartContainer:
 			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("the resizePolicy of container %s asks for a restart when its %s changes, which is not done in place yet",
 				container.Name, name)))
 		case rules.Resize == inplace.ResizeNone:
-			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("%s of container %s changed, and label %s is %q", name, container.Name, inplace.LabelResize, rules.Resize)))
+			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("%s of container %s changed, and label %s is %q",
+				name, container.Name, inplace.LabelResize, rules.Resize)))
 		case rules.Resize == inplace.ResizeDeclared && policy == "":
 			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("%s of container %s changed, and neither its resizePolicy nor label %s says that it needs no restart",
 				name, container.Name, inplace.LabelResize)))
