@@ -65,21 +65,22 @@ verify-generated: generate
 	  { echo "the deep copies were out of date: commit what make generate has written"; exit 1; }
 
 .PHONY: notice
-notice: ## write NOTICE: what is linked into the manager, and under which licences
+notice: ## write NOTICE: what is linked into the manager and kubectl's plugin, and under which licences
 	@go -C .ci/notice build -o $(BIN)/notice .
-	@text=$$($(BIN)/notice LICENSE ./cmd/stayput); echo "$$text" > NOTICE
+	@text=$$($(BIN)/notice LICENSE ./cmd/stayput ./cmd/kubectl-stayput); echo "$$text" > NOTICE
 
 .PHONY: verify-notice
 verify-notice: notice
 	@git diff --exit-code --stat NOTICE || { echo "NOTICE was out of date: commit what make notice has written"; exit 1; }
 
 .PHONY: docs
-docs: ## write docs/reference.md from the code
-	@text=$$(go run ./docs/generate); echo "$$text" > docs/reference.md
+docs: ## write docs/reference.md and docs/changes.md from the code
+	@go build -o $(BIN)/generate ./docs/generate
+	@for page in reference changes; do text=$$($(BIN)/generate $$page); echo "$$text" > docs/$$page.md; done
 
 .PHONY: verify-docs
 verify-docs: docs
-	@git diff --exit-code --stat docs/reference.md || { echo "docs/reference.md was out of date: commit what make docs has written"; exit 1; }
+	@git diff --exit-code --stat docs/reference.md docs/changes.md || { echo "docs/ was out of date: commit what make docs has written"; exit 1; }
 
 .PHONY: verify-performance
 verify-performance: BENCH_OUTPUT = $(CURDIR)/docs/performance

@@ -41,31 +41,51 @@ type Reconciler struct {
 	aheads     notes[readiness.Ahead]
 	beats      notes[steps.Beats]
 	failing    failing
-	writer     write.Writer
-	Reporter   *report.Reporter
+	// rests are until when large workloads are left alone.
+	rests    notes[time.Time]
+	writer   write.Writer
+	Reporter *report.Reporter
 }
 
-// Reconcile takes the steps that are due for one workload.
+// Reconcile looks at one workload, unless it rests: then it does so in the end, whatever has happened meanwhile. No worker waits for that.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if left := time.Until(r.rests.of(request.NamespacedName)); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
 	rollout, err := r.cached(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if rollout == nil {
-		r.writer.Memory.Forget(request.NamespacedName)
-		r.drains.Forget(request.NamespacedName)
-		r.refusals.forget(request.NamespacedName)
-		r.failing.forget(request.NamespacedName)
-		r.rehearsals.forget(request.NamespacedName)
-		r.aheads.forget(request.NamespacedName)
-		r.beats.forget(request.NamespacedName)
-		r.Reporter.Gone(request.NamespacedName)
+		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	result, err := r.advance(ctx, request.NamespacedName, rollout)
-	if err != nil && r.failing.tooLong(request.NamespacedName, time.Now()) && rollout.Verdict().Held {
+	result, err := r.look(ctx, request.NamespacedName, rollout)
+	if rest := steps.Rest(len(rollout.Scene().Pods)); err == nil && rest > 0 {
+		r.rests.note(request.NamespacedName, time.Now().Add(rest))
+	}
+	return result, err
+}
+
+// forget forgets a workload that is gone.
+func (r *Reconciler) forget(workload types.NamespacedName) {
+	r.writer.Memory.Forget(workload)
+	r.drains.Forget(workload)
+	r.refusals.forget(workload)
+	r.failing.forget(workload)
+	r.rehearsals.forget(workload)
+	r.aheads.forget(workload)
+	r.beats.forget(workload)
+	r.rests.forget(workload)
+	r.Reporter.Gone(workload)
+}
+
+// look takes the steps that are due. An update that has failed too long is given back.
+func (r *Reconciler) look(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (reconcile.Result, error) {
+	result, err := r.advance(ctx, workload, rollout)
+	if err != nil && r.failing.tooLong(workload, time.Now()) && rollout.Verdict().Held {
 		why := fmt.Sprintf("it has failed for %s: %v", failingPatience, err)
-		return r.giveBack(ctx, request.NamespacedName, rollout, inplace.Reason{Code: inplace.CodeFailing, Message: why})
+		return r.giveBack(ctx, workload, rollout, inplace.Reason{Code: inplace.CodeFailing, Message: why})
 	}
 	return result, err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/observe"
 )
 
 const (
@@ -81,7 +82,7 @@ func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName
 
 // ask has what an update has to know answered; there is no answer, or all of it.
 func (r *Reconciler) ask(ctx context.Context, namespace string, wanted steps.Rehearse) (rehearsal.Rehearsal, error) {
-	claim, err := claimForOneNode(ctx, r.writer.Live, namespace, wanted.Claims)
+	claim, err := observe.ClaimForOneNode(ctx, r.writer.Live, namespace, wanted.Claims)
 	if err != nil {
 		return rehearsal.Rehearsal{}, err
 	}

@@ -132,7 +132,7 @@ func newReconciler(m manager.Manager, kind kinds.Kind, cached observe.Reader, se
 		drains:     &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},
 		namespaces: live(m, cached),
 		writer:     newWriter(m, cached),
-		Reporter:   report.New(kind, m.GetEventRecorder("stayput"), metrics),
+		Reporter:   report.New(kind, m.GetEventRecorder(report.RecorderName), metrics),
 	}
 }
 

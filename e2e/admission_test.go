@@ -92,7 +92,7 @@ func unknownValues(t *testing.T) {
 	s.create(web(1))
 	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
 		s.expectIn(s.refused("label", of, updateLabel+"=inplace", "--overwrite"), "in-place", "in-place-only")
-		for label, value := range map[string]string{drainLabel: "soon", parallelismLabel: "many", borrowLabel: "maybe"} {
+		for label, value := range map[string]string{drainLabel: "soon", parallelismLabel: "many", borrowLabel: "maybe", restartLabel: "inplace"} {
 			s.expectIn(s.refused("label", of, label+"="+value, "--overwrite"), label, value)
 		}
 	}

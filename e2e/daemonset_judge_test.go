@@ -25,8 +25,8 @@ func (j *judge) revisionBy(ds types.UID, hash string) *appsv1.ControllerRevision
 	return nil
 }
 
-// daemonAgreement: hash label and template say the same of a DaemonSet's live pod. A pod born before Stayput is patched first, under
-// the hash of no revision, and gets its hash when it is done; and so is one that is resized.
+// daemonAgreement: hash label and template say the same of a DaemonSet's live pod. A pod born before Stayput, or that is resized, or of which only
+// containers restart that nobody waits for, is patched first, under the hash of no revision, and gets its hash when it is done.
 func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 	ds := j.daemonSetOf(pod)
 	if e.what == watch.Deleted || !alive(pod) || ds == nil {
@@ -36,7 +36,7 @@ func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 	hash := pod.Labels[daemonHashLabel]
 	revision := j.revisionBy(ds.UID, hash)
 	if revision == nil {
-		if gated(pod) && !strings.Contains(pod.Annotations[moveAnnotation], `"resize":`) {
+		if gated(pod) && len(j.listed[called(ds)]) == 0 && !strings.Contains(pod.Annotations[moveAnnotation], `"resize":`) {
 			j.violation(e, "has the hash %q of no revision", hash)
 		}
 		return
@@ -50,6 +50,7 @@ func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 	if gated(pod) && !hasImages(pod, template.Spec) {
 		j.violation(e, "is of %s, but has images %v instead of %v", revision.Name, imagesOf(pod.Spec), imagesOf(template.Spec))
 	}
+	j.arrival(e, pod, revision.Name, template.Spec)
 }
 
 func (j *judge) daemonFrozen(e event, pod *corev1.Pod) {

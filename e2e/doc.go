@@ -1,5 +1,6 @@
 // Package e2e proves Stayput from outside: on a running cluster with Stayput installed it does what users do and judges every
-// watch event on the way. Nothing here imports the product, but for stale_test.go, which makes the very write that must come too late.
+// watch event on the way. Nothing here imports the product, but for stale_test.go, which makes the very write that must come too late, and
+// changes_random_test.go, which asks it for the writes that an API server is to take.
 //
 // The scenarios carry the build tag e2e, since they need that cluster: `make e2e RUN=undo` starts it, installs and runs them.
 //
@@ -12,6 +13,7 @@
 //	pacing_test.go     what need not be waited for: drains of pods to which nobody is sent, pods that could never be borrowed
 //	timeline_test.go   what is printed when a test fails, with diagnosis_test.go
 //	scenario_test.go   what a user does: create, edit, wait
+//	changes            the table of docs/changes.md; changes_test.go makes each change, in both kinds
 //	daemonset_*.go     the same for DaemonSets, where they differ, and their scenarios
 //	meeting_test.go    what disturbs everybody, a Deployment and a DaemonSet at once; leader_test.go, in each phase of a pod's way
 //	bench_test.go      what an update costs beside a native one, and beside pods that the bench itself patches (build tag bench, `make bench`)

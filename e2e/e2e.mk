@@ -7,8 +7,12 @@ RUN ?= .
 # How many scenarios run side by side: more have the processors so busy that webhooks time out, and native writes pass.
 SCENARIOS := $(shell expr 3 '*' $$(nproc))
 
+.PHONY: plugin
+plugin: ## build kubectl's plugin, into .cluster/bin
+	@go build -trimpath -o $(BIN)/kubectl-stayput ./cmd/kubectl-stayput
+
 .PHONY: e2e
-e2e: cluster install ## the end-to-end suite; RUN=undo/half for some of it, SHORT=1 without what takes a minute
+e2e: cluster install plugin ## the end-to-end suite; RUN=undo/half for some of it, SHORT=1 without what takes a minute
 	go test -tags e2e -count=1 -timeout 45m -parallel $(SCENARIOS) $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
 
 .PHONY: demo

@@ -99,16 +99,24 @@ func kill(s *stage, process int) {
 // managerProcess is the pod's manager, 0 if it does not run. The nodes of the test cluster are this machine.
 func managerProcess(s *stage, pod *corev1.Pod) int {
 	s.Helper()
-	uid := strings.ReplaceAll(string(pod.UID), "-", "_")
 	for _, pid := range processes(s) {
-		cgroup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		inPod := strings.Contains(strings.ReplaceAll(string(cgroup), "-", "_"), uid)
-		if inPod && strings.Contains(string(command), "manager") {
+		if runsIn(pid, pod) && commandOf(pid, "manager") {
 			return pid
 		}
 	}
 	return 0
+}
+
+// runsIn tells whether the process is one of the pod's.
+func runsIn(process int, pod *corev1.Pod) bool {
+	cgroup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", process))
+	return strings.Contains(strings.ReplaceAll(string(cgroup), "-", "_"), strings.ReplaceAll(string(pod.UID), "-", "_"))
+}
+
+// commandOf tells whether the command line of the process has the word in it.
+func commandOf(process int, word string) bool {
+	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
+	return strings.Contains(string(command), word)
 }
 
 func processes(s *stage) []int {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,19 @@ func TestJudgeGrantsWhatWasDrainedBefore(t *testing.T) {
 	}
 }
 
+// Where one pod may come, because an API server fails open, a second is one too many.
+func TestJudgeGrantsOnePodAndNoMore(t *testing.T) {
+	for created, found := range []string{"", "", "created 2 pods, not 0 to 1: new-0 new-1"} {
+		s := begun()
+		for i := range created {
+			s.tell(watch.Added, aPod(fmt.Sprintf("new-%d", i), "new", "v2", true))
+		}
+		if verdict := s.verdictUnder(oneCreated); !strings.Contains(verdict, found) || (found == "") != (verdict == "") {
+			t.Errorf("%d created: %q instead of %q", created, verdict, found)
+		}
+	}
+}
+
 // A phase about one workload neither counts what happens to another nor ends that one's phase.
 func TestJudgeCountsEachWorkload(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -226,4 +240,24 @@ func written() *appsv1.Deployment {
 	d := aDeployment("v2", 2, 0)
 	d.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "stayput", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
 	return d
+}
+
+// TestJudgeLooksAtSidecars: at those of a pod's init containers that run for as long as it does.
+func TestJudgeLooksAtSidecars(t *testing.T) {
+	spec := func(setup, mesh string) corev1.PodSpec {
+		return corev1.PodSpec{InitContainers: []corev1.Container{{Name: "setup", Image: setup},
+			{Name: "mesh", Image: mesh, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}}
+	}
+	for name, test := range map[string]struct {
+		pod  corev1.PodSpec
+		same bool
+	}{
+		"the template's":                    {spec("v1", "v1"), true},
+		"another init container, which ran": {spec("v2", "v1"), true},
+		"another sidecar":                   {spec("v1", "v2"), false},
+	} {
+		if got := hasImages(&corev1.Pod{Spec: test.pod}, spec("v1", "v1")); got != test.same {
+			t.Errorf("%s: has the template's images: %t", name, got)
+		}
+	}
 }

@@ -19,6 +19,7 @@ import (
 type Count struct{ min, max int }
 
 func exactly(n int) Count { return Count{n, n} }
+func atMost(n int) Count  { return Count{0, n} }
 func atLeast(n int) Count { return Count{n, math.MaxInt} }
 
 var (
@@ -47,6 +48,8 @@ var (
 	inPlace   = Rules{Created: none, Deleted: none}
 	recreated = Rules{Created: some, Deleted: some}
 	anyChurn  = Rules{Created: anyNumber, Deleted: anyNumber}
+	// oneCreated is inPlace, but for one pod of a rollout that had begun natively while nobody could be asked.
+	oneCreated = Rules{Created: atMost(1), Deleted: none}
 )
 
 // of are the same rules for one workload; the others go on under those they had.
@@ -82,7 +85,8 @@ type judge struct {
 	counts     map[types.UID]map[int]bool // how many live pods each place has had
 	owners     map[types.UID]types.UID    // pod → place
 	leaving    map[types.UID]bool
-	floor      map[types.UID]int // available pods each workload has had: scaling up does not raise it, available pods that stay do
+	listed     map[string]map[string]bool // by workload, the containers of which it ever said that nobody waits for them
+	floor      map[types.UID]int          // available pods each workload has had: scaling up does not raise it, available pods that stay do
 	violations []string
 }
 
@@ -96,6 +100,7 @@ func judged(events []event, phases []phase) ([]phase, []string) {
 		counts:  map[types.UID]map[int]bool{},
 		owners:  map[types.UID]types.UID{},
 		leaving: map[types.UID]bool{},
+		listed:  map[string]map[string]bool{},
 		floor:   map[types.UID]int{},
 	}
 	for _, e := range events {
@@ -127,12 +132,14 @@ func (j *judge) observe(e event) {
 	case *appsv1.ReplicaSet:
 		j.untouched(e, before, object)
 	case *appsv1.Deployment:
+		j.lists(object)
 		j.spec(e, object)
 		j.status(e, object)
 		j.outage(e, j.deployments[object.UID])
 	case *appsv1.ControllerRevision:
 		j.unrevised(e, revisionBefore, object)
 	case *appsv1.DaemonSet:
+		j.lists(object)
 		j.spec(e, object)
 		j.daemonStatus(e, object)
 		j.daemonOutage(e, j.daemonSets[object.UID])
@@ -190,8 +197,8 @@ func (c Count) String() string {
 
 func names(all []string) string { return strings.Join(all, " ") }
 
-// agreement: owner, hash label and template say the same of a live pod. A pod born before Stayput is patched first and
-// moved when it is done, so its images may be ahead of its owner's.
+// agreement: owner, hash label and template say the same of a live pod. A pod born before Stayput, or of which only containers restart that
+// nobody waits for, is patched first and moved when it is done, so its images may be ahead of its owner's.
 func (j *judge) agreement(e event, pod *corev1.Pod) {
 	if e.what == watch.Deleted || !alive(pod) {
 		return
@@ -211,9 +218,10 @@ func (j *judge) agreement(e event, pod *corev1.Pod) {
 			j.violation(e, "is under %s, but its label %s is %q instead of %q", set.Name, key, pod.Labels[key], value)
 		}
 	}
-	if template := set.Spec.Template.Spec; gated(pod) && !hasImages(pod, template) {
+	if template := set.Spec.Template.Spec; gated(pod) && !hasImages(pod, j.awaited(pod, template)) {
 		j.violation(e, "is under %s, but has images %v instead of %v", set.Name, imagesOf(pod.Spec), imagesOf(template))
 	}
+	j.arrival(e, pod, set.Name, set.Spec.Template.Spec)
 	j.frozen(e, pod, set)
 }
 

@@ -125,12 +125,19 @@ func TestTogether(t *testing.T) {
 		"daemonset": daemonSets,
 		"pulled":    pulled,
 		"borrow":    borrow,
+		"changes":   templateChanges,
 		"drain":     drains,
 		"pacing":    pacing,
 		"ownpower":  ownPower,
 		"rehearsal": rehearsals,
+		"sidecars":  sidecars,
 		"stuck":     stuck,
 		"resize":    resizes,
+		"restart":   restart,
+		"rules":     rules,
+		"tolerate":  tolerate,
+		"plugin":    plugin,
+		"auxiliary": auxiliary,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

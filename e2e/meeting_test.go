@@ -23,12 +23,15 @@ func disturbances(t *testing.T) {
 	for _, step := range stepsOfLeader {
 		t.Run("leader killed, "+string(step.phase), func(t *testing.T) { leaderKilled(t, step) })
 	}
+	t.Run("leader killed, pods restarting", restartLeaderKilled)
 	t.Run("leader killed, pods left behind", leftWithoutLeader)
 	t.Run("every manager killed", everyManagerKilled)
 	t.Run("node tainted", func(t *testing.T) { leavesAndReturns(t, tainted) })
+	t.Run("node tolerated", nodeTolerated)
 	t.Run("node removed and added", nodeRemoved)
 	t.Run("kubelet stopped", kubeletStopped)
 	t.Run("node lost", nodeLost)
+	t.Run("changes by flags", changesByFlags)
 	t.Run("uninstalled", uninstalled)
 }
 

@@ -183,15 +183,17 @@ func stranger(name string) metav1.OwnerReference {
 func powerOverPods(t *testing.T) {
 	e := newEstate(t, labelled, withInit)
 	e.granted(map[string]error{
-		"an image":           e.patch(e.pod, firstImage, appImage("v2")),
-		"a label":            e.patch(e.pod, anyLabel, "x"),
-		"annotations":        e.patch(e.pod, annotations, anything),
-		"another ReplicaSet": e.patch(e.pod, firstOwner+"/uid", "another"),
+		"an image":            e.patch(e.pod, firstImage, appImage("v2")),
+		"a sidecar's image":   e.patch(e.pod, "/spec/initContainers/1/image", appImage("v2")),
+		"a label":             e.patch(e.pod, anyLabel, "x"),
+		"annotations":         e.patch(e.pod, annotations, anything),
+		"another ReplicaSet":  e.patch(e.pod, firstOwner+"/uid", "another"),
+		"one more toleration": e.patch(e.pod, "/spec/tolerations/-", corev1.Toleration{Operator: corev1.TolerationOpExists}),
 	})
 	e.denied(map[string]error{
 		"an init container's image": e.patch(e.pod, "/spec/initContainers/0/image", appImage("v2")),
 		"a deadline":                e.patch(e.pod, "/spec/activeDeadlineSeconds", 1),
-		"a toleration":              e.patch(e.pod, "/spec/tolerations/-", corev1.Toleration{Operator: corev1.TolerationOpExists}),
+		"for how long it tolerates": e.patch(e.pod, "/spec/tolerations/0/tolerationSeconds", 1),
 		"a finalizer":               e.patch(e.pod, "/metadata/finalizers", []string{"example.com/stays"}),
 		"an owner of another kind":  e.patch(e.pod, firstOwner+"/kind", "Deployment"),
 		"one more owner":            e.patch(e.pod, "/metadata/ownerReferences/-", stranger("another")),
@@ -201,9 +203,10 @@ func powerOverPods(t *testing.T) {
 	})
 }
 
-// withInit adds an init container, which need not end.
+// withInit adds an init container, which need not end, and a sidecar after it.
 func withInit(d *appsv1.Deployment) {
-	d.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "init", Image: appImage("v1")}}
+	d.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "init", Image: appImage("v1")},
+		{Name: sidecar, Image: appImage("v1"), RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 }
 
 // powerWithoutLabel: what is left is what gives an update back.
@@ -220,6 +223,7 @@ func powerWithoutLabel(t *testing.T) {
 		"an image":             e.patch(e.pod, firstImage, appImage("v2")),
 		"a label":              e.patch(e.pod, anyLabel, "x"),
 		"annotations":          e.patch(e.pod, annotations, anything),
+		"a toleration":         e.patch(e.pod, "/spec/tolerations/-", corev1.Toleration{Operator: corev1.TolerationOpExists}),
 		"a mark":               e.patch(e.pod, annotations, map[string]string{moveAnnotation: "x"}),
 		"another ReplicaSet":   e.patch(e.pod, firstOwner+"/uid", "another"),
 		"replicas":             e.patch(e.set, "/spec/replicas", 2),

@@ -138,7 +138,7 @@ func shortImages(spec corev1.PodSpec) string {
 
 func waiting(pod *corev1.Pod) string {
 	var reasons []string
-	for _, status := range pod.Status.ContainerStatuses {
+	for _, status := range statusesOf(pod) {
 		if status.State.Waiting != nil {
 			reasons = append(reasons, status.State.Waiting.Reason)
 		}

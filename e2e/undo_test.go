@@ -62,7 +62,7 @@ func undoHalfway(t *testing.T) {
 func (s *stage) someNeverRestarted(name string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
-		if restartsOf(pod)["app"] == 0 {
+		if restarted := restartsOf(pod); restarted["app"]+restarted[sidecar] == 0 {
 			return
 		}
 	}
@@ -97,7 +97,7 @@ func (s *stage) fails(name, reason string) {
 }
 
 func waitsWith(pod *corev1.Pod, reason string) bool {
-	for _, status := range pod.Status.ContainerStatuses {
+	for _, status := range statusesOf(pod) {
 		if status.State.Waiting != nil && status.State.Waiting.Reason == reason {
 			return true
 		}
@@ -129,12 +129,18 @@ func forward(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// runs demands that every pod of a complete Deployment runs this version, by what the kubelet says.
+// runs demands that every pod of a complete workload runs this version, by what the kubelet says.
 func (s *stage) runs(name, tag string) {
 	s.Helper()
+	s.runsIn("app", name, tag)
+}
+
+// runsIn demands so of one of its containers.
+func (s *stage) runsIn(container, name, tag string) {
+	s.Helper()
 	for _, pod := range s.pods(name) {
-		for _, status := range pod.Status.ContainerStatuses {
-			if status.Name == "app" && status.Image != appImage(tag) {
+		for _, status := range statusesOf(pod) {
+			if status.Name == container && status.Image != appImage(tag) {
 				s.Errorf("pod %s runs %s instead of %s", pod.Name, status.Image, appImage(tag))
 			}
 		}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/stayput/stayput/e2e/changes"
 )
 
 // Names users and pods see; the suite is black-box, so it does not take them from the product.
@@ -29,6 +31,8 @@ const (
 	servingGate        = "stayput.dev/serving"
 	parallelismLabel   = "stayput.dev/pre-pull-parallelism"
 	borrowLabel        = "stayput.dev/borrow"
+	auxiliaryList      = "stayput.dev/auxiliary"
+	restartLabel       = "stayput.dev/restart"
 	resizeLabel        = "stayput.dev/resize"
 	pullerLabel        = "stayput.dev/puller" // its value is the workload's UID
 )
@@ -37,7 +41,7 @@ const (
 const user = "e2e"
 
 // registry serves every test image.
-const registry = "127.0.0.1:5000/"
+const registry = changes.Registry
 
 // mirror is another name of it.
 const mirror = "localhost:5000/"
@@ -285,19 +289,32 @@ func offeredBy(slice *discoveryv1.EndpointSlice) []string {
 	return pods
 }
 
+// imagesOf are those of the containers that run side by side: the ordinary ones and sidecars.
 func imagesOf(spec corev1.PodSpec) map[string]string {
 	images := map[string]string{}
 	for _, container := range spec.Containers {
 		images[container.Name] = container.Image
 	}
+	for _, container := range spec.InitContainers {
+		if container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			images[container.Name] = container.Image
+		}
+	}
 	return images
 }
 
-// hasImages tells whether the template's containers have their images in the pod, under whichever name of the registry.
+// statusesOf are what the kubelet says of the containers, init containers among them.
+func statusesOf(pod *corev1.Pod) []corev1.ContainerStatus {
+	return slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses)
+}
+
+// hasImages tells whether the template's containers have their images in the pod, under whichever name of the registry, and pinned or not: a
+// container that has restarted in its pod has its image by another name.
 func hasImages(pod *corev1.Pod, template corev1.PodSpec) bool {
 	images := imagesOf(pod.Spec)
 	for name, image := range imagesOf(template) {
-		if strings.Replace(images[name], mirror, registry, 1) != image {
+		has := strings.Replace(images[name], mirror, registry, 1)
+		if unpinned, _, _ := strings.Cut(has, "@"); has != image && unpinned != image {
 			return false
 		}
 	}
@@ -306,7 +323,7 @@ func hasImages(pod *corev1.Pod, template corev1.PodSpec) bool {
 
 func restartsOf(pod *corev1.Pod) map[string]int32 {
 	restarts := map[string]int32{}
-	for _, status := range pod.Status.ContainerStatuses {
+	for _, status := range statusesOf(pod) {
 		restarts[status.Name] = status.RestartCount
 	}
 	return restarts

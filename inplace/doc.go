@@ -32,6 +32,7 @@
 //   - arrived: that the containers have followed the last patch (readiness.Move.Arrived).
 //   - light: of a pod, that it moves without a restart (member.State.Light).
 //   - half-way: of a pod, that a write of its move has been made and the last has not, so that its spec is not what its identity says (member/halfway.go).
+//   - auxiliary: of a container, that nobody waits for it: where no others restart, its pod's gate stays open (AnnotationAuxiliary, member.State.Drains).
 //   - lost: of a pod that does not serve, that nobody hears of its node's kubelet, so that only another can take its place (deployments/lost.go).
 //   - stray: a pod in the middle of an update whose workload has gone without it (member.MayStray).
 //   - housekeeping: what the DaemonSet controller deletes a pod for whatever its revision is (daemonsets.DaemonRollout.HoldsDeletion).

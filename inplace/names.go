@@ -51,6 +51,11 @@ const (
 	//
 	// See readiness.Move.
 	AnnotationMove = "stayput.dev/move"
+	// AnnotationRestarts says on a pod that its containers are about to restart as they are, so that its kubelet reads its volumes anew before: the
+	// time, in Unix seconds, and the revision it is for.
+	//
+	// See member/announce.go.
+	AnnotationRestarts = "stayput.dev/restarts"
 	// AnnotationBorrowed marks a pod that exists only while others are updated.
 	AnnotationBorrowed = LabelBorrowed
 	// AnnotationWoken wakes a pod's controller where a revision cannot be written; the value is that of LabelWoken.

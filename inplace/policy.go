@@ -66,25 +66,9 @@ func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 
 // Reason says that the mode does not manage a workload.
 func (m Mode) Reason() *Reason {
-	return &Reason{Code: CodeMode, Message: fmt.Sprintf("not updated in place: label %s is %q", LabelUpdate, m)}
+	message := fmt.Sprintf("label %s is %q", LabelUpdate, m)
+	if m == ModeNone {
+		message = "the namespace has no label " + LabelUpdate + ", or none that counts"
+	}
+	return &Reason{Code: CodeMode, Message: "not updated in place: " + message}
 }
-
-// Rules are what the administrator decided about which edits can be made in place.
-type Rules struct {
-	// Annotations are the template annotation keys that may change in place; a change of any other recreates the pods.
-	Annotations []string
-	// Resize is what the labels say: see LabelResize.
-	Resize Resize
-}
-
-// With are the rules for a workload with those settings.
-func (r Rules) With(s Settings) Rules {
-	r.Resize = s.Resize
-	return r
-}
-
-// Allows tells whether that annotation may change in place.
-func (r Rules) Allows(annotation string) bool { return slices.Contains(r.Annotations, annotation) }
-
-// Text stands for the rules.
-func (r Rules) Text() string { return string(r.Resize) + "\n" + strings.Join(r.Annotations, "\n") }

@@ -19,14 +19,16 @@ type Reason struct {
 // The codes of the reasons edit.Compare gives.
 const (
 	CodeTemplateField   = "TemplateField"   // a field running pods cannot change
-	CodeContainers      = "Containers"      // containers added, removed or reordered
-	CodeInitContainer   = "InitContainer"   // the image of an init container or sidecar
+	CodeContainers      = "Containers"      // containers or init containers added, removed or reordered
+	CodeInitContainer   = "InitContainer"   // the image of an init container that is no sidecar
 	CodeImage           = "Image"           // an image that is empty
 	CodeAnnotation      = "Annotation"      // an annotation that is not on the allow-list
+	CodeAnnotationList  = "AnnotationList"  // the workload's list of such annotations counts as not there
 	CodeDownwardAPI     = "DownwardAPI"     // a changed label or annotation that the pod itself reads
 	CodeSchedulingLabel = "SchedulingLabel" // a changed label by which the pod was placed
-	CodeStartupProbe    = "StartupProbe"    // the kubelet would report the container ready too early
+	CodeStartupProbe    = "StartupProbe"    // the kubelet would report the container ready too early, or not restart the sidecar
 	CodeRestartPolicy   = "RestartPolicy"   // the container might not come back
+	CodeRestart         = "Restart"         // a restart that only new pods can give
 	CodeResources       = "Resources"       // CPU or memory that running pods cannot get, or should not
 )
 
@@ -98,6 +100,7 @@ const (
 	CodeRefused        = "Refused"        // a policy refused a patch
 	CodeNotResized     = "NotResized"     // a node does not give a pod its CPU and memory
 	CodeInjected       = "Injected"       // admission gives new pods what running ones have not, or the other way round
+	CodeOldKubelet     = "OldKubelet"     // the kubelet of a pod would not restart its sidecar
 	CodeFailing        = "Failing"        // writes have failed for too long
 	CodeUntended       = "Untended"       // the leader has not looked after it lately
 	CodeUninstalled    = "Uninstalled"    // Stayput is leaving

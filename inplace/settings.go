@@ -22,6 +22,11 @@ const (
 	LabelPrePullParallelism = "stayput.dev/pre-pull-parallelism"
 	// LabelBorrow says whether a Deployment that may miss no pod gets extra ones during an update: "true", the default, or "false".
 	LabelBorrow = "stayput.dev/borrow"
+	// LabelRestart says that containers restart inside their pods where an edit of annotations asks for a restart, as `kubectl rollout restart`
+	// does: `in-place`. Without it the pods are replaced, as natively.
+	//
+	// See AnnotationRestartAnnotations.
+	LabelRestart = "stayput.dev/restart"
 	// LabelResize says whether containers get other CPU and memory in running pods: "true", wherever they can; "false", never. Without it those
 	// do whose resizePolicy says of the resource that no restart is required.
 	LabelResize = "stayput.dev/resize"
@@ -34,6 +39,12 @@ const (
 	maxPrePullParallelism     = 1000 // bounds LabelPrePullParallelism
 )
 
+// RestartInPlace is the value of LabelRestart.
+const RestartInPlace = "in-place"
+
+// AnnotationRestartedAt is what `kubectl rollout restart` sets on a template (k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go).
+const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
+
 // LongestDrain bounds LabelDrain.
 const LongestDrain = 10 * time.Minute
 
@@ -45,6 +56,8 @@ type Settings struct {
 	PrePullParallelism int
 	// Borrow: see LabelBorrow.
 	Borrow bool
+	// Restart: see LabelRestart.
+	Restart bool
 	// Resize: see LabelResize.
 	Resize Resize
 }
@@ -69,6 +82,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 		Drain:              setting(labels, LabelDrain, parseDrain, DefaultDrain),
 		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, DefaultPrePullParallelism),
 		Borrow:             setting(labels, LabelBorrow, parseBorrow, true),
+		Restart:            setting(labels, LabelRestart, parseRestart, false),
 		Resize:             setting(labels, LabelResize, parseResize, ResizeDeclared),
 	}
 }
@@ -116,4 +130,11 @@ func parseResize(text string) (Resize, error) {
 		return resize, nil
 	}
 	return ResizeDeclared, fmt.Errorf("%q is neither true nor false", text)
+}
+
+func parseRestart(text string) (bool, error) {
+	if text != RestartInPlace {
+		return false, fmt.Errorf("%q is not %s", text, RestartInPlace)
+	}
+	return true, nil
 }

@@ -20,12 +20,12 @@ func TestSettingsOf(t *testing.T) {
 		"on a namespace": {namespace: map[string]string{LabelDrain: "500ms"}, want: with(func(s *Settings) { s.Drain = 500 * time.Millisecond })},
 		"on a workload": {
 			namespace: map[string]string{LabelDrain: "5s", LabelBorrow: "true", LabelPrePullParallelism: "3"},
-			workload:  map[string]string{LabelDrain: "0", LabelBorrow: "false", LabelPrePullParallelism: "0"},
-			want:      Settings{},
+			workload:  map[string]string{LabelDrain: "0", LabelBorrow: "false", LabelPrePullParallelism: "0", LabelRestart: "in-place"},
+			want:      Settings{Restart: true},
 		},
 		"what does not parse counts as absent": {
 			namespace: map[string]string{LabelDrain: "1m"},
-			workload:  map[string]string{LabelDrain: "soon", LabelBorrow: "yes", LabelPrePullParallelism: "-1"},
+			workload:  map[string]string{LabelDrain: "soon", LabelBorrow: "yes", LabelPrePullParallelism: "-1", LabelRestart: "true"},
 			want:      with(func(s *Settings) { s.Drain = time.Minute }),
 		},
 		"out of bounds": {

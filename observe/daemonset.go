@@ -67,7 +67,7 @@ func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) 
 	if err != nil {
 		return nil, err
 	}
-	rollout := &daemonsets.DaemonRollout{DaemonSet: daemonSet, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: r.Rules.With(orders.settings)}
+	rollout := &daemonsets.DaemonRollout{DaemonSet: daemonSet, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: orders.rules}
 	of := selected{daemonSet, daemonSet.Spec.Selector}
 	revisions, load, err := owned[apps.ControllerRevision](ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
 	if err != nil {

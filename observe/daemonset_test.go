@@ -67,6 +67,13 @@ func TestDaemonRollout(t *testing.T) {
 			}
 		})
 	}
+	objects := agents()
+	objects[1].SetAnnotations(map[string]string{inplace.AnnotationInPlaceAnnotations: "note"})
+	reader := daemonReaders(t, objects)["live"]
+	reader.Rules.Annotations = []string{"example.com/*"}
+	if rollout, err := reader.DaemonRollout(context.Background(), key); err != nil || !rollout.Rules.Allows("note") || !rollout.Rules.Allows("example.com/a") {
+		t.Errorf("the rules are %+v, %v", rollout.Rules, err)
+	}
 	if rollout, err := daemonReaders(t, nil)["live"].DaemonRollout(context.Background(), key); rollout != nil || err != nil {
 		t.Errorf("read %v, %v where there is no DaemonSet", rollout, err)
 	}

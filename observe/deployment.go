@@ -92,7 +92,7 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*de
 	if err != nil {
 		return nil, err
 	}
-	rollout := &deployments.Rollout{Deployment: deployment, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: r.Rules.With(orders.settings)}
+	rollout := &deployments.Rollout{Deployment: deployment, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: orders.rules}
 	of := selected{deployment, deployment.Spec.Selector}
 	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 // revisions are kept whole only where they may be managed, and nothing that is large is. A Reader with Indexed set reads from the API
 // server what was kept as a stub; what Keep knows of namespaces therefore only has to be right most of the time.
 type Keep struct {
-	rules    inplace.Rules
 	excluded Excluded
 
 	lock    sync.RWMutex
@@ -25,7 +24,7 @@ type Keep struct {
 
 // NewKeep reads which namespaces have our label: their objects must not all come as stubs only because they come before their namespace.
 func NewKeep(ctx context.Context, live Reader) (*Keep, error) {
-	k := &Keep{rules: live.Rules, excluded: live.ExcludedNamespaces, managed: map[string]bool{}}
+	k := &Keep{excluded: live.ExcludedNamespaces, managed: map[string]bool{}}
 	var list corev1.NamespaceList
 	if err := live.List(ctx, &list, client.HasLabels{inplace.LabelUpdate}); err != nil {
 		return nil, fmt.Errorf("list labelled namespaces: %w", err)
@@ -83,7 +82,7 @@ func (k *Keep) Pod(object any) (any, error) {
 }
 
 func (k *Keep) keep(object client.Object, wanted bool) client.Object {
-	trim(object, k.rules)
+	trim(object)
 	if size := sizeOf(object); !wanted || size > large {
 		return stubOf(object, size)
 	}

@@ -91,7 +91,7 @@ func list[T any, P object[T]](
 			kept = append(kept, found)
 		default:
 			alone := *found // not a part of its page
-			kept = append(kept, take[T](r, P(&alone), &all))
+			kept = append(kept, take[T](P(&alone), &all))
 		}
 		return nil
 	}, options...)

@@ -19,6 +19,7 @@ import (
 // Reader reads snapshots for package inplace. Every error is one of the underlying client.Reader, with what was read.
 type Reader struct {
 	client.Reader
+	// Rules are the administrator's: what workloads say of themselves comes to them.
 	Rules              inplace.Rules
 	ExcludedNamespaces Excluded
 	// Indexed says that the underlying reader is a cache that Index was called for, and whose objects went through Keep. Any other
@@ -77,10 +78,11 @@ func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map
 	return r.ExcludedNamespaces.modeOf(&ns, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
 }
 
-// orders are how the update of a workload is to be made: by labels, and by the record of one that was given back.
+// orders are how the update of a workload is to be made: by labels, by annotations, and by the record of one that was given back.
 type orders struct {
 	mode     inplace.Mode
 	settings inplace.Settings
+	rules    inplace.Rules
 	recorded string
 }
 
@@ -90,7 +92,8 @@ func (r Reader) ordersFor(ctx context.Context, workload client.Object) (orders, 
 		return orders{}, err
 	}
 	record, err := r.Hold.Recorded(ctx, workload.GetUID())
-	return orders{mode, settings, record.Hash}, err
+	annotations := workload.GetAnnotations()
+	return orders{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings), record.Hash}, err
 }
 
 // WorkloadOf reads the workload whose pod it is, or whose puller; nil if there is none.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/findings"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -103,14 +104,14 @@ func sizeOf(object client.Object) int {
 
 // trim drops what nobody asks of an object. Nothing that a patch compares or addresses by its place is touched, and no map or
 // list that is there becomes one that is not.
-func trim(object client.Object, rules inplace.Rules) {
+func trim(object client.Object) {
 	object.SetManagedFields(nil)
 	delete(object.GetAnnotations(), annotationStub)
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.Labels = entries(pod.Labels, func(string) bool { return true })
-		pod.Annotations = entries(pod.Annotations, func(key string) bool { return readsAnnotation(key, rules) })
+		pod.Annotations = entries(pod.Annotations, readsAnnotation)
 		trimSpec(&pod.Spec)
-		trimStatus(&pod.Status)
+		trimStatus(pod)
 	}
 }
 
@@ -146,9 +147,9 @@ func each[T any](list []T, keep func(T) T) []T {
 // Shared is the same text, which many objects have, as all pods of a template or all nodes, once in memory.
 func Shared(text string) string { return unique.Make(text).Value() }
 
-// readsAnnotation tells whether anybody asks for that annotation of a pod.
-func readsAnnotation(key string, rules inplace.Rules) bool {
-	return strings.HasPrefix(key, "stayput.dev/") || key == corev1.PodDeletionCost || slices.Contains(rules.Annotations, key)
+// readsAnnotation tells whether anybody asks for that annotation of a pod. Those that change in place are written without a look.
+func readsAnnotation(key string) bool {
+	return strings.HasPrefix(key, "stayput.dev/") || key == corev1.PodDeletionCost
 }
 
 // trimSpec drops what only kubelets and schedulers ask for. Volumes that are images tell what a puller pulls.
@@ -174,14 +175,26 @@ func imageVolumes(volumes []corev1.Volume) []corev1.Volume {
 }
 
 // trimStatus drops what is told of containers besides which ones run, since when and how.
-func trimStatus(status *corev1.PodStatus) {
-	status.InitContainerStatuses, status.EphemeralContainerStatuses = nil, nil
+func trimStatus(pod *corev1.Pod) {
+	status := &pod.Status
+	status.EphemeralContainerStatuses = nil
 	status.HostIPs, status.ResourceClaimStatuses, status.ExtendedResourceClaimStatus = nil, nil, nil
-	status.ContainerStatuses = each(status.ContainerStatuses, trimContainerStatus)
+	status.ContainerStatuses, status.InitContainerStatuses = each(status.ContainerStatuses, trimContainerStatus), statusesOfSidecars(pod)
 	status.Conditions = each(status.Conditions, func(c corev1.PodCondition) corev1.PodCondition {
 		c.Type, c.Reason, c.Message = corev1.PodConditionType(Shared(string(c.Type))), Shared(c.Reason), Shared(c.Message)
 		return c
 	})
+}
+
+// statusesOfSidecars are what is kept of init containers: of those that have ended, nobody asks.
+func statusesOfSidecars(pod *corev1.Pod) []corev1.ContainerStatus {
+	var kept []corev1.ContainerStatus
+	for _, status := range pod.Status.InitContainerStatuses {
+		if edit.SidecarNamed(&pod.Spec, status.Name) {
+			kept = append(kept, trimContainerStatus(status))
+		}
+	}
+	return slices.Clip(kept)
 }
 
 func trimContainerStatus(s corev1.ContainerStatus) corev1.ContainerStatus {
@@ -191,7 +204,7 @@ func trimContainerStatus(s corev1.ContainerStatus) corev1.ContainerStatus {
 
 // trimResources leaves CPU and memory, which all pods of a template share. A list that is there stays.
 func trimResources(r corev1.ResourceRequirements) corev1.ResourceRequirements {
-	text := fmt.Sprint(edit.ResourcesOf(corev1.ResourceRequirements{Requests: r.Requests}), edit.ResourcesOf(corev1.ResourceRequirements{Limits: r.Limits}),
+	text := fmt.Sprint(amounts.Of(corev1.ResourceRequirements{Requests: r.Requests}), amounts.Of(corev1.ResourceRequirements{Limits: r.Limits}),
 		r.Requests == nil, r.Limits == nil)
 	return ofResources.Of(text, len(text), func() corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: cpuAndMemory(r.Requests), Limits: cpuAndMemory(r.Limits)}
@@ -214,7 +227,7 @@ func cpuAndMemory(list corev1.ResourceList) corev1.ResourceList {
 		return nil
 	}
 	kept := corev1.ResourceList{}
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+	for _, name := range amounts.Resizable {
 		if quantity, has := list[name]; has {
 			kept[name] = quantity
 		}

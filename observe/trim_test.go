@@ -31,7 +31,7 @@ const updateJSON = `{
 }`
 
 const updatedTemplateJSON = `{"metadata": {"labels": {"app": "web", "version": %[1]q}, "annotations": {"example.com/version": %[1]q}},
-	"spec": {"containers": [{"name": "app", "image": "app:%[1]s"}]}}`
+	"spec": {"containers": [{"name": "app", "image": "app:%[1]s"}], "initContainers": [{"name": "mesh", "image": "mesh:%[1]s", "restartPolicy": "Always"}]}}`
 
 // underWay is an update whose first pod is out of service and may be patched, with everything in the pods that there can be.
 func underWay(t *testing.T, seed int64) *deployments.Rollout {
@@ -41,6 +41,7 @@ func underWay(t *testing.T, seed int64) *deployments.Rollout {
 		Old, New   *apps.ReplicaSet
 	}
 	from, to := fmt.Sprintf(updatedTemplateJSON, "1"), fmt.Sprintf(updatedTemplateJSON, "2")
+	to = strings.Replace(to, `"spec": {`, `"spec": {"tolerations": [{"key": "example.com/tolerated", "operator": "Exists"}], `, 1)
 	if err := json.Unmarshal([]byte(fmt.Sprintf(updateJSON, from, to)), &read); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func underWay(t *testing.T, seed int64) *deployments.Rollout {
 		rollout.Pods = append(rollout.Pods, furnished(fmt.Sprintf("web-%d", i), node, seed+int64(i)))
 		rollout.Nodes = append(rollout.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Status: ready})
 	}
-	rollout.Nodes[0].Status.Images = []corev1.ContainerImage{{Names: []string{"app:2"}}}
+	rollout.Nodes[0].Status.Images = []corev1.ContainerImage{{Names: []string{"app:2"}}, {Names: []string{"mesh:2"}}}
 	shut := rollout.Pods[0]
 	shut.Status.Conditions[1].Status = corev1.ConditionFalse
 	shut.Status.Conditions[2].Status, shut.Status.Conditions[2].Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
@@ -80,9 +81,13 @@ func furnished(name, node string, seed int64) *corev1.Pod {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "example.com/version", "2")
 	}
 	pod.Labels["app"], pod.Labels["version"], pod.Labels["pod-template-hash"] = "web", "1", "1"
+	if seed%3 == 0 {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: "example.com/tolerated", Operator: corev1.TolerationOpExists})
+	}
 	pod.Spec.NodeName = node
 	pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: inplace.ConditionServing})
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "app", Image: "app:1"})
+	pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)})
 	pod.Status.Phase, pod.Status.ObservedGeneration = corev1.PodRunning, 1
 	pod.Status.Conditions = []corev1.PodCondition{{Type: "other"}}
 	for _, kind := range []corev1.PodConditionType{inplace.ConditionServing, corev1.PodReady, corev1.ContainersReady} {
@@ -90,6 +95,9 @@ func furnished(name, node string, seed int64) *corev1.Pod {
 	}
 	pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
 		Name: "app", Image: "app:1", ImageID: "1", ContainerID: "1", Ready: true,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+	pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, corev1.ContainerStatus{
+		Name: "mesh", Image: "mesh:1", ImageID: "1", ContainerID: "1", Ready: true,
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 	return pod
 }
@@ -133,7 +141,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 		whole := append(append(written(t, plan.Steps), plan.Message), written(t, append(opened, rollout.Release(inplace.Reason{}).Steps...))...)
 		opened = nil
 		for _, pod := range rollout.Pods {
-			trim(pod, rollout.Rules)
+			trim(pod)
 			step, _ := member.Reopen(pod, rollout.Now)
 			opened = append(opened, step)
 		}
@@ -158,7 +166,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 func TestTrimmedPullersNameTheirImages(t *testing.T) {
 	puller := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "config"},
 		{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "app:2"}}}}}}
-	trim(puller, inplace.Rules{})
+	trim(puller)
 	if volumes := puller.Spec.Volumes; len(volumes) != 1 || volumes[0].Image.Reference != "app:2" {
 		t.Errorf("volumes %v are kept", volumes)
 	}

@@ -67,7 +67,7 @@ func whole[T any, P object[T]](ctx context.Context, r Reader, found P) (P, error
 	if current == nil || err != nil {
 		return nil, err
 	}
-	trim(current, r.Rules)
+	trim(current)
 	r.Whole.remember(current, size)
 	return copyOf[T](current), nil
 }
@@ -90,8 +90,8 @@ func (l load) unread() string {
 }
 
 // take returns one object of a list of the API server as it is kept.
-func take[T any, P object[T]](r Reader, found P, all *load) P {
-	trim(found, r.Rules)
+func take[T any, P object[T]](found P, all *load) P {
+	trim(found)
 	size := sizeOf(found)
 	if size > large {
 		all.total += size

@@ -182,6 +182,18 @@ func TestStubsAreReadWhole(t *testing.T) {
 	}
 }
 
+// TestRulesOfAStub: what the workload says of annotations is read with it.
+func TestRulesOfAStub(t *testing.T) {
+	objects := shopOf(t, 1, 100)
+	objects[1].SetAnnotations(map[string]string{inplace.AnnotationInPlaceAnnotations: "note"})
+	for name, keep := range map[string]*Keep{"labelled": keepOf(t, objects...), "labelled later": keepOf(t)} {
+		rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...))
+		if !rollout.Rules.Allows("note") {
+			t.Errorf("%s: the rules are %+v", name, rollout.Rules)
+		}
+	}
+}
+
 func TestWhatIsReadWholeIsAsNewAsTheStub(t *testing.T) {
 	objects := shopOf(t, 1, large)
 	s, keep := serve(t, objects...), keepOf(t, objects...)

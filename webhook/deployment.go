@@ -11,6 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -53,7 +54,7 @@ func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, be
 		return judgement{}, err
 	}
 	change := edit.Compare(before.Spec.Template, deployment.Spec.Template, rollout.Rules)
-	return judgementOf(change, rollout.Mode, rollout.Verdict), nil
+	return judgementOf(steps.Judge(change, rollout.Mode, rollout.Verdict)), nil
 }
 
 // settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come

@@ -47,7 +47,7 @@ func receives(ctx context.Context, reader observe.Reader, rs *apps.ReplicaSet) (
 	deployment := *rollout.Deployment
 	deployment.Spec.Template = rs.Spec.Template
 	rollout.Deployment = &deployment
-	return rollout.Verdict().Held, nil
+	return rollout.Verdict().Held || rollout.Deleting(), nil
 }
 
 // scaled is what a ReplicaSet and its Scale have in common.
@@ -108,10 +108,10 @@ func scales(req admission.Request) (bool, error) {
 	return now.Spec.Replicas != before.Spec.Replicas, nil
 }
 
-// moves tells whether the pods of the ReplicaSet's Deployment are being moved.
+// moves tells whether the pods of the ReplicaSet's Deployment are being moved, or were until it was deleted.
 func (h Handlers) moves(ctx context.Context, reader observe.Reader, key types.NamespacedName) (bool, error) {
 	rollout, err := rolloutWith(ctx, reader, key)
-	return rollout != nil && h.holds(rollout), err
+	return rollout != nil && (h.holds(rollout) || rollout.Deleting()), err
 }
 
 // rolloutWith reads the rollout that the ReplicaSet is part of; nil if there is none.

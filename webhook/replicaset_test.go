@@ -45,6 +45,7 @@ func TestReplicaSetBornEmpty(t *testing.T) {
 		"not possible in place":        {reader(t, editedTo(t, envTemplate)...), reader(t, editedTo(t, envTemplate)...), deploymentController, "", envTemplate},
 		"the first revision":           {reader(t, editedTo(t, v2Template)[:2]...), reader(t, editedTo(t, v2Template)[:2]...), deploymentController, "", v2Template},
 		"made by a person":             {broken(t), broken(t), "jane", "", v2Template},
+		"being deleted":                {reader(t, deleting(editedTo(t, v2Template))...), broken(t), deploymentController, empty, v2Template},
 		"the cache fails":              {broken(t), reader(t, editedTo(t, v2Template)...), deploymentController, "", v2Template},
 		"the API server fails":         {stale, broken(t), deploymentController, "", v2Template},
 	} {
@@ -97,9 +98,18 @@ func TestCleanupHeld(t *testing.T) {
 	}
 }
 
+// deleting has the Deployment of those objects, the second, be deleted without what it controls.
+func deleting(objects []client.Object) []client.Object {
+	objects[1].SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
+	objects[1].SetFinalizers([]string{metav1.FinalizerOrphanDependents})
+	return objects
+}
+
 func TestReplicasHeld(t *testing.T) {
 	stale, optedOut := reader(t, namespace(inplace.ModeInPlace)), moving(t)
 	optedOut[1].SetLabels(map[string]string{inplace.LabelUpdate: string(inplace.ModeRecreate)})
+	native, released := deleting(editedTo(t, envTemplate)), deleting(moving(t))
+	released[3].GetLabels()[inplace.LabelReleased] = "1"
 	for name, test := range map[string]struct {
 		cached, live client.Reader
 		user, to     string
@@ -113,6 +123,11 @@ func TestReplicasHeld(t *testing.T) {
 		"somebody else":                {broken(t), broken(t), "system:serviceaccount:kube-system:horizontal-pod-autoscaler", "2", false},
 		"reading fails":                {broken(t), reader(t, moving(t)...), deploymentController, "2", false},
 		"the second reading fails too": {stale, broken(t), deploymentController, "2", false},
+		"being deleted":                {reader(t, deleting(moving(t))...), broken(t), deploymentController, "2", true},
+		"being deleted, in truth only": {stale, reader(t, deleting(moving(t))...), deploymentController, "2", true},
+		"being deleted by a person":    {broken(t), broken(t), "jane", "2", false},
+		"native, and being deleted":    {reader(t, native...), reader(t, native...), deploymentController, "2", false},
+		"released, and being deleted":  {reader(t, released...), reader(t, released...), deploymentController, "2", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
@@ -179,6 +194,15 @@ func TestNothingIsHeldThatNobodyTends(t *testing.T) {
 			expectHeld(t, response.Allowed, test.held)
 		})
 	}
+}
+
+// Nobody tends the update of what is being deleted: the leader has taken its marks off, and this replica may long have held it.
+func TestReplicasOfWhatIsBeingDeletedAreHeldToTheEnd(t *testing.T) {
+	h := handlers(t, reader(t, deleting(moving(t))...), broken(t))
+	h.beginnings.since[beginning{workload: "d", target: "web-2"}] = time.Now().Add(-2 * time.Minute)
+	before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
+	response := h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet)
+	expectDenied(t, response, 409, metav1.StatusReasonConflict)
 }
 
 // A failure is said, so that it is seen before somebody wonders why pods were recreated.

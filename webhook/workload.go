@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/births"
-	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -31,12 +31,9 @@ type workload struct {
 
 // judgement is what a template edit of a managed workload will do.
 type judgement struct {
-	// text is the line for the decision annotation and the warning.
+	steps.Judgement
+	// text is the line for the decision annotation and the warning; empty if the workload is not managed.
 	text string
-	// reasons are why it is not made in place; none if it is.
-	reasons inplace.Reasons
-	// forbidden says that the policy does not let it be made otherwise.
-	forbidden bool
 }
 
 // mutateWorkload keeps the decision annotation true: it is what the last template edit does, never what a person copied
@@ -69,7 +66,7 @@ func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (
 	switch {
 	case err != nil || judged.text == "":
 		return allow(), err
-	case judged.forbidden:
+	case judged.Forbidden:
 		return deny(rejected, judged.invalid(req)), nil
 	}
 	response := allow()
@@ -82,8 +79,8 @@ func orDeny(judge judge) judge {
 	return func(ctx context.Context, req admission.Request) (answer, error) {
 		given, err := judge(ctx, req)
 		if err != nil {
-			unknown := fmt.Sprintf("stayput cannot tell whether pods would be recreated, which %s=%s does not allow: %v; try again, or set %s=%s",
-				inplace.LabelUpdate, inplace.ModeInPlaceOnly, err, inplace.LabelUpdate, inplace.ModeRecreate)
+			unknown := fmt.Sprintf("stayput cannot tell whether pods would be recreated, %s: %v; try again, or set %s=%s",
+				steps.NotAllowed, err, inplace.LabelUpdate, inplace.ModeRecreate)
 			given = deny(failed, apierrors.NewServiceUnavailable(unknown))
 		}
 		return given, err
@@ -123,24 +120,13 @@ func (h Handlers) judgeEdit(ctx context.Context, req admission.Request, before *
 	return judgement{}, nil
 }
 
-// judgementOf asks for the verdict on the whole workload where the edit itself forbids nothing.
-func judgementOf(change edit.Change, mode inplace.Mode, verdict func() steps.Verdict) judgement {
-	judged := judgement{text: change.String(), reasons: change.Reasons}
-	if change.InPlace() {
-		judged.reasons = verdict().Reasons
-	}
-	if len(judged.reasons) > 0 {
-		judged.text = "recreate: " + judged.reasons.String()
-		judged.forbidden = mode == inplace.ModeInPlaceOnly
-	}
-	return judged
-}
+func judgementOf(judged steps.Judgement) judgement { return judgement{judged, judged.String()} }
 
 func (j judgement) decision() decision {
-	if len(j.reasons) > 0 {
-		return recreate
+	if j.InPlace() {
+		return inPlace
 	}
-	return inPlace
+	return recreate
 }
 
 // warnings are the same from both webhooks: the API server shows equal ones once.
@@ -148,15 +134,14 @@ func (j judgement) warnings() []string {
 	if j.text == "" {
 		return nil
 	}
-	return []string{line("stayput: " + j.text)}
+	return []string{line(steps.WarningPrefix + j.text)}
 }
 
 // invalid has the form of the API server's own validation errors, so that kubectl shows a line per field.
 func (j judgement) invalid(req admission.Request) *apierrors.StatusError {
 	var errs field.ErrorList
-	for _, reason := range j.reasons {
-		errs = append(errs, field.Forbidden(fieldPath(reason), reason.Message+", which "+inplace.LabelUpdate+"="+
-			string(inplace.ModeInPlaceOnly)+" does not allow"))
+	for _, reason := range j.Reasons {
+		errs = append(errs, field.Forbidden(fieldPath(reason), reason.Message+", "+steps.NotAllowed))
 	}
 	return apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, errs)
 }
@@ -165,7 +150,7 @@ func (j judgement) invalid(req admission.Request) *apierrors.StatusError {
 // Pointers lead into the template, except those of the codes that are about the workload itself.
 func fieldPath(reason inplace.Reason) *field.Path {
 	var path *field.Path
-	if reason.Code != inplace.CodeStrategy && reason.Code != inplace.CodeMaxUnavailable {
+	if !slices.Contains([]string{inplace.CodeStrategy, inplace.CodeMaxUnavailable, inplace.CodeAnnotationList}, reason.Code) {
 		path = field.NewPath("spec", "template")
 	}
 	for _, token := range strings.Split(reason.Path, "/")[1:] {

@@ -50,6 +50,15 @@ func TestDecisionRecorded(t *testing.T) {
 	recreated.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
 	onDelete := daemonSet(t, v2Template)
 	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	noted := func(object client.Object, list string) client.Object { // the list says what it says now, whatever was stored
+		object.SetAnnotations(map[string]string{inplace.AnnotationInPlaceAnnotations: list})
+		return object
+	}
+	note := strings.Replace(v1Template, `"labels"`, `"annotations":{"example.com/note":"n"},"labels"`, 1)
+	tolerating := func(toleration string) string {
+		return strings.Replace(v1Template, `"spec":{`, `"spec":{"tolerations":[`+toleration+`],`, 1)
+	}
+	impatient := tolerating(`{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":30}`)
 	live := running(t, inplace.ModeInPlace)
 	for name, test := range map[string]struct {
 		live    client.Reader
@@ -57,6 +66,19 @@ func TestDecisionRecorded(t *testing.T) {
 		patch   string
 		warning string
 	}{
+		"toleration": {live, editing(t, deployment(t, tolerating(`{"key":"gpu"}`)), v1), annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
+		"toleration of what is tolerated by default": {live, editing(t, deployment(t, impatient), v1),
+			annotate + `"recreate: /spec/tolerations changed: running pods keep the default toleration of node.kubernetes.io/not-ready"}}]`,
+			"stayput: recreate: /spec/tolerations changed: running pods keep the default toleration of node.kubernetes.io/not-ready"},
+		"the same of a DaemonSet, whose controller says so itself": {live, request(t, "jane", admissionv1.Update, daemonSet(t, impatient), daemonSet(t, v1Template)),
+			annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
+		"annotation that the workload lists": {live, request(t, "jane", admissionv1.Update, noted(deployment(t, note), "example.com/note"), v1),
+			`[{"op":"add",` + path + `,"value":"in place: no restart"}]`, "stayput: in place: no restart"},
+		"annotation that a DaemonSet lists": {live, request(t, "jane", admissionv1.Update, noted(daemonSet(t, note), "example.com/*"), daemonSet(t, v1Template)),
+			`[{"op":"add",` + path + `,"value":"in place: no restart"}]`, "stayput: in place: no restart"},
+		"annotation beside a list that does not parse": {live, request(t, "jane", admissionv1.Update, noted(deployment(t, note), "example.com/note,"), v1),
+			`[{"op":"add",` + path + `,"value":"recreate: annotation example.com/note added; annotation stayput.dev/in-place-annotations counts as not there: it has an empty entry"}]`,
+			"stayput: recreate: annotation example.com/note added; annotation stayput.dev/in-place-annotations counts as not there: it has an empty entry"},
 		"image":  {live, editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
 		"env":    {live, editing(t, env, v1), annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
 		"scaled": {broken(t), editing(t, v1, v1), "", ""},
@@ -95,6 +117,8 @@ func TestInPlaceOnly(t *testing.T) {
 	optedOut.Labels[inplace.LabelUpdate] = string(inplace.ModeRecreate)
 	opted.Labels[inplace.LabelUpdate] = string(inplace.ModeInPlaceOnly)
 	annotations := deployment(t, strings.Replace(v1Template, `"labels"`, `"annotations":{"example.com/a-b":"c"},"labels"`, 1))
+	unparsed := annotations.DeepCopy()
+	unparsed.Annotations = map[string]string{inplace.AnnotationInPlaceAnnotations: "*"}
 	only, some := running(t, inplace.ModeInPlaceOnly), running(t, inplace.ModeInPlace)
 	for name, test := range map[string]struct {
 		live    client.Reader
@@ -102,8 +126,10 @@ func TestInPlaceOnly(t *testing.T) {
 		fields  []string
 		warning string
 	}{
-		"env":                        {only, editing(t, env, v1), []string{"spec.template.spec.containers[0].env"}, ""},
-		"annotation":                 {only, editing(t, annotations, v1), []string{"spec.template.metadata.annotations[example.com/a-b]"}, ""},
+		"env":        {only, editing(t, env, v1), []string{"spec.template.spec.containers[0].env"}, ""},
+		"annotation": {only, editing(t, annotations, v1), []string{"spec.template.metadata.annotations[example.com/a-b]"}, ""},
+		"annotation beside a list that does not parse": {only, editing(t, unparsed, v1),
+			[]string{"spec.template.metadata.annotations[example.com/a-b]", "metadata.annotations[stayput.dev/in-place-annotations]"}, ""},
 		"strategy":                   {only, editing(t, recreated, v1), []string{"spec.strategy.type"}, ""},
 		"image":                      {only, editing(t, v2, v1), nil, "stayput: in place: restarts app"},
 		"workload opts out":          {only, editing(t, optedOut, v1), nil, ""},

@@ -1,82 +1,99 @@
-// Command kubectl-stayput is kubectl's plugin for Stayput. It only reads.
+// Command kubectl-stayput is kubectl's plugin for Stayput. It changes nothing: plan asks the API server in dry runs.
 //
-//	kubectl stayput status    who leads, what is updated in place and how the last edit of each workload is carried out
-//	kubectl stayput version   which build this is
+//	kubectl stayput plan -f FILE       what kubectl apply would do to running pods; also -k DIR, -f - and -o json
+//	kubectl stayput status             who leads, what is updated in place and how the last edit of each workload is carried out
+//	kubectl stayput status deploy/web  pod by pod, how far its update is and what it waits for; also --watch
+//	kubectl stayput version            which build this is
 package main
 
 import (
 	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"time"
 
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/tools/clientcmd"
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stayput/stayput/version"
 )
 
-const usage = `kubectl stayput status [flags]   who leads, what is updated in place and how the last edits are carried out
-kubectl stayput version          which build this is
+const usage = `kubectl stayput plan -f FILE|-|-k DIR   what kubectl apply would do to running pods, without doing it; exit code 0: in place, 2: recreate, 1: error
+kubectl stayput status                 who leads, what is updated in place and how the last edits are carried out
+kubectl stayput status deploy/NAME     pod by pod, how far an update is and what it waits for; also of daemonset/NAME
+kubectl stayput version                which build this is
 
-Flags: --namespace of Stayput itself (stayput-system), --kubeconfig, --context.
+kubectl stayput COMMAND --help lists the flags; those of kubectl that say which cluster and namespace are among them.
 `
 
+// streams are where commands read and write.
+type streams = genericiooptions.IOStreams
+
+// exit is an exit code that needs no further words.
+type exit int
+
+// Error implements error.
+func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 func main() {
+	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout)
+	err := run(ctx, os.Args[1:], streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "kubectl stayput:", err)
-		os.Exit(1)
+	if code := codeOf(err, os.Stderr); code != 0 {
+		os.Exit(code)
 	}
+}
+
+// codeOf is the exit code for an error, which it prints unless that says all.
+func codeOf(err error, messages io.Writer) int {
+	var code exit
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	}
+	fmt.Fprintln(messages, "kubectl stayput:", err)
+	return int(exitFailed)
 }
 
 // run does what the arguments ask for.
-func run(ctx context.Context, arguments []string, out io.Writer) error {
+func run(ctx context.Context, arguments []string, std streams) error {
 	if len(arguments) == 0 {
-		_, err := io.WriteString(out, usage)
-		return err
+		arguments = []string{"help"}
 	}
 	switch command := arguments[0]; command {
 	case "version":
-		_, err := fmt.Fprintln(out, "kubectl-"+version.Get().String())
+		_, err := fmt.Fprintln(std.Out, "kubectl-"+version.Get().String())
 		return err
 	case "status":
-		return runStatus(ctx, arguments[1:], out)
+		return asked(runStatus(ctx, arguments[1:], std))
+	case "plan":
+		return asked(runPlan(ctx, arguments[1:], std))
 	case "help", "-h", "--help":
-		_, err := io.WriteString(out, usage)
+		_, err := fmt.Fprint(std.Out, usage)
 		return err
 	default:
-		return fmt.Errorf("unknown command %q; it is status or version", command)
+		return fmt.Errorf("unknown command %q; it is plan, status or version", command)
 	}
 }
 
-func runStatus(ctx context.Context, arguments []string, out io.Writer) error {
-	flags := flag.NewFlagSet("kubectl stayput status", flag.ContinueOnError)
-	own := flags.String("namespace", "stayput-system", "`namespace` in which Stayput runs")
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	overrides := &clientcmd.ConfigOverrides{}
-	flags.StringVar(&rules.ExplicitPath, "kubeconfig", "", "`file` to use instead of $KUBECONFIG")
-	flags.StringVar(&overrides.CurrentContext, "context", "", "`name` of the kubeconfig's context")
-	if err := flags.Parse(arguments); err != nil {
-		return err
+// asked: whoever asks for the flags has got them.
+func asked(err error) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		return nil
 	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
-	if err != nil {
-		return err
-	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	objects, err := metadata.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	return status{Interface: clients, metadata: objects, own: *own, now: time.Now()}.print(ctx, out)
+	return err
+}
+
+// flagsOf is the flag set of a command.
+func flagsOf(command string, out io.Writer) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("kubectl stayput "+command, pflag.ContinueOnError)
+	flags.SetOutput(out)
+	return flags
 }

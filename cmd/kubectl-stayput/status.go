@@ -1,152 +1,221 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/inplace/member"
 )
 
-// status reads what Stayput does in a cluster.
-type status struct {
-	kubernetes.Interface
-	metadata metadata.Interface
-	own      string
-	now      time.Time
-}
-
-// workload is one of any kind.
-type workload struct {
-	kind string
-	metav1.ObjectMeta
-}
-
-func (s status) print(ctx context.Context, out io.Writer) error {
-	if err := s.printLeader(ctx, out); err != nil {
+// runStatus tells of one workload, or of all.
+func runStatus(ctx context.Context, arguments []string, std streams) error {
+	flags := flagsOf("status", std.ErrOut)
+	cluster, watch := connect(flags), flags.BoolP("watch", "w", false, "go on until the update is over")
+	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	if err := s.printBypasses(ctx, out); err != nil {
-		return err
+	if flags.NArg() == 0 {
+		return runOverview(ctx, cluster, std)
 	}
-	namespaces, err := s.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: inplace.LabelUpdate})
+	s, err := statusOf(cluster, flags.Args())
 	if err != nil {
 		return err
 	}
-	if len(namespaces.Items) == 0 {
-		fmt.Fprintf(out, "No namespace has the label %s, so nothing is updated in place.\n", inplace.LabelUpdate)
-		return nil
+	if *watch {
+		return s.watch(ctx, std.Out)
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "NAMESPACE\tKIND\tNAME\tMODE\tUPDATE\tLAST EDIT")
-	for _, namespace := range namespaces.Items {
-		if err := s.printWorkloads(ctx, table, namespace); err != nil {
+	_, err = s.print(ctx, std.Out)
+	return err
+}
+
+func runOverview(ctx context.Context, cluster *connection, std streams) error {
+	config, err := cluster.config(rest.NoWarnings{})
+	if err != nil {
+		return err
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	return overview{Interface: clients, metadata: objects, own: cluster.own, only: *cluster.Namespace, now: time.Now()}.print(ctx, std.Out)
+}
+
+// shortNames are those of kubectl, by kind.
+var shortNames = map[string]string{"Deployment": "deploy", "DaemonSet": "ds"}
+
+// workloadIn reads "deploy/web" or "deploy web".
+func workloadIn(arguments []string) (kinds.Kind, string, error) {
+	kind, name, _ := strings.Cut(strings.Join(arguments, "/"), "/")
+	kind, _, _ = strings.Cut(strings.ToLower(kind), ".") // deployment.apps
+	for _, known := range kinds.All {
+		long := strings.ToLower(known.Workload.Name)
+		if slices.Contains([]string{long, long + "s", shortNames[known.Workload.Name]}, kind) && name != "" && !strings.Contains(name, "/") {
+			return known, name, nil
+		}
+	}
+	return kinds.Kind{}, "", fmt.Errorf("%q is no workload that Stayput updates: say deployment/NAME or daemonset/NAME", strings.Join(arguments, " "))
+}
+
+// status reads how far the update of one workload is.
+type status struct {
+	client.Reader
+	kind   kinds.Kind
+	key    types.NamespacedName
+	source kinds.Source
+}
+
+func statusOf(cluster *connection, arguments []string) (status, error) {
+	kind, name, err := workloadIn(arguments)
+	if err != nil {
+		return status{}, err
+	}
+	namespace, _, err := cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return status{}, err
+	}
+	found, err := cluster.client(rest.NoWarnings{})
+	key, source := types.NamespacedName{Namespace: namespace, Name: name}, kind.Source(cluster.reader(found, false))
+	return status{Reader: found, kind: kind, key: key, source: source}, err
+}
+
+// watch prints what has changed until the update is over.
+func (s status) watch(ctx context.Context, out io.Writer) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for last := ""; ; {
+		var now bytes.Buffer
+		done, err := s.print(ctx, &now)
+		switch {
+		case ctx.Err() != nil:
+			return exitFailed
+		case err != nil:
 			return err
 		}
+		if now.String() != last {
+			fmt.Fprintln(out, now.String())
+		}
+		if last = now.String(); done {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return exitFailed
+		case <-tick.C:
+		}
+	}
+}
+
+// print tells whether the update is over as well.
+func (s status) print(ctx context.Context, out io.Writer) (done bool, err error) {
+	rollout, err := s.source(ctx, s.key)
+	if err != nil {
+		return false, err
+	}
+	if rollout == nil {
+		return false, fmt.Errorf("there is no %s %s", s.kind.Workload.Name, s.key)
+	}
+	events, err := s.events(ctx, rollout.Scene().Workload)
+	if err != nil {
+		return false, err
+	}
+	done = rollout.Done() && !rollout.Scene().Marked()
+	printHead(out, s.kind, rollout, done)
+	if err := printStandings(out, rollout.Standings()); err != nil {
+		return false, err
+	}
+	printEvents(out, events)
+	return done, nil
+}
+
+// events of Stayput about the workload, oldest first.
+func (s status) events(ctx context.Context, workload client.Object) ([]corev1.Event, error) {
+	var list corev1.EventList
+	if err := s.List(ctx, &list, client.InNamespace(s.key.Namespace), client.MatchingFields{"involvedObject.uid": string(workload.GetUID())}); err != nil {
+		return nil, fmt.Errorf("list events: %w", err)
+	}
+	ours := slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return e.ReportingController != report.RecorderName })
+	slices.SortStableFunc(ours, func(a, b corev1.Event) int { return timeOf(a).Compare(timeOf(b)) })
+	return ours, nil
+}
+
+// timeOf is when the event happened: the newer API leaves the older one's times empty.
+func timeOf(e corev1.Event) time.Time {
+	if e.EventTime.IsZero() {
+		return e.CreationTimestamp.Time
+	}
+	return e.EventTime.Time
+}
+
+func printHead(out io.Writer, kind kinds.Kind, rollout kinds.Rollout, done bool) {
+	scene := rollout.Scene()
+	fmt.Fprintf(out, "%s %s/%s\n", kind.Workload.Name, scene.Workload.GetNamespace(), scene.Workload.GetName())
+	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(scene.Mode), string(inplace.ModeRecreate)))
+	fmt.Fprintf(out, "Last edit:  %s\n", cmp.Or(scene.Workload.GetAnnotations()[inplace.AnnotationDecision], "-"))
+	fmt.Fprintf(out, "Update:     %s\n\n", updateOf(rollout, done))
+}
+
+// updateOf is one line about the whole. Marks go before our own judgement: whoever has put them knows Stayput's flags.
+func updateOf(rollout kinds.Rollout, done bool) string {
+	scene, verdict := rollout.Scene(), rollout.Verdict()
+	settled := 0
+	standings := rollout.Standings()
+	for _, each := range standings {
+		if each.Progress == member.Settled {
+			settled++
+		}
+	}
+	counts := fmt.Sprintf("%d of %d pods settled", settled, len(standings))
+	switch {
+	case !scene.Mode.Manages():
+		return scene.Mode.Reason().Message + "; " + counts
+	case scene.Marked():
+		return "in place, " + counts
+	case done:
+		return "none, " + counts
+	case len(verdict.Reasons) > 0:
+		return "native: " + verdict.Reasons.String() + "; " + counts
+	}
+	return "not begun by Stayput, " + counts
+}
+
+func printStandings(out io.Writer, standings []member.Standing) error {
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "POD\tNODE\tREVISION\tSTATE\tWAITS FOR")
+	for _, each := range standings {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", each.Pod.Name, cmp.Or(each.Pod.Spec.NodeName, "-"), cmp.Or(each.Revision, "-"), each.Progress, cmp.Or(each.Awaits, "-"))
 	}
 	return table.Flush()
 }
 
-// printLeader tells who holds the Lease, if it is renewed.
-func (s status) printLeader(ctx context.Context, out io.Writer) error {
-	lease, err := s.CoordinationV1().Leases(s.own).Get(ctx, inplace.Lease, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		fmt.Fprintf(out, "Nobody leads, so every update is native: there is no Lease %s in namespace %s.\n", inplace.Lease, s.own)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	holder, renewed := lease.Spec.HolderIdentity, lease.Spec.RenewTime
-	switch {
-	case holder == nil || *holder == "" || renewed == nil:
-		fmt.Fprintln(out, "Nobody leads at this moment.")
-	case s.now.Sub(renewed.Time) > observe.HoldPatience:
-		fmt.Fprintf(out, "Nobody leads, so every update is native: %s last renewed the Lease %s ago.\n", *holder, s.now.Sub(renewed.Time).Round(time.Second))
-	default:
-		fmt.Fprintf(out, "Leader: %s\n", *holder)
-	}
-	return nil
-}
+// mostEvents is how many of the last ones are shown.
+const mostEvents = 5
 
-// printBypasses tells of native writes that should have been held and were not, as long as there are events of that.
-func (s status) printBypasses(ctx context.Context, out io.Writer) error {
-	events, err := s.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + report.EventBypassed})
-	if err != nil {
-		return err
+func printEvents(out io.Writer, events []corev1.Event) {
+	if len(events) > 0 {
+		fmt.Fprintln(out, "\nEvents (UTC):")
 	}
-	for _, event := range events.Items {
-		about := event.Regarding
-		fmt.Fprintf(out, "Warning: %s %s/%s: %s\n", about.Kind, about.Namespace, about.Name, event.Note)
+	for _, e := range events[max(0, len(events)-mostEvents):] {
+		fmt.Fprintf(out, "  %s  %s: %s\n", timeOf(e).UTC().Format(time.TimeOnly), e.Reason, e.Message)
 	}
-	return nil
-}
-
-func (s status) printWorkloads(ctx context.Context, out io.Writer, namespace corev1.Namespace) error {
-	workloads, err := s.workloads(ctx, namespace.Name)
-	if err != nil {
-		return err
-	}
-	underWay, err := s.underWay(ctx, namespace.Name)
-	if err != nil {
-		return err
-	}
-	for _, each := range workloads {
-		update := "-"
-		if underWay[each.UID] {
-			update = "in place"
-		}
-		mode := cmp.Or(string(inplace.ModeOf(namespace.Labels, each.Labels)), "recreate")
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n", namespace.Name, each.kind, each.Name, mode, update, cmp.Or(each.Annotations[inplace.AnnotationDecision], "-"))
-	}
-	return nil
-}
-
-func (s status) workloads(ctx context.Context, namespace string) ([]workload, error) {
-	var found []workload
-	for _, kind := range observe.Kinds {
-		list, err := s.metadata.Resource(kind.Workload.Resource()).Namespace(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, err
-		}
-		for _, each := range list.Items {
-			found = append(found, workload{kind.Workload.Name, each.ObjectMeta})
-		}
-	}
-	return found, nil
-}
-
-// underWay are the workloads of which a revision is marked.
-func (s status) underWay(ctx context.Context, namespace string) (map[types.UID]bool, error) {
-	found := map[types.UID]bool{}
-	for _, kind := range observe.Kinds {
-		marked := metav1.ListOptions{LabelSelector: inplace.LabelSettling}
-		revisions, err := s.metadata.Resource(kind.Revision.Resource()).Namespace(namespace).List(ctx, marked)
-		if err != nil {
-			return nil, err
-		}
-		for _, each := range revisions.Items {
-			found[controllerOf(&each)] = true
-		}
-	}
-	return found, nil
-}
-
-func controllerOf(revision metav1.Object) types.UID {
-	if owner := metav1.GetControllerOf(revision); owner != nil {
-		return owner.UID
-	}
-	return ""
 }

@@ -1,115 +1,122 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/metadata"
-	metadatafake "k8s.io/client-go/metadata/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
 )
 
-var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+var isController = true
 
-func told(t *testing.T, objects ...runtime.Object) string {
-	t.Helper()
-	var out bytes.Buffer
-	if err := (status{Interface: fake.NewClientset(objects...), metadata: metadataOf(t, objects), own: "stayput-system", now: now}).print(t.Context(), &out); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+func ownedBy(kind, name string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID(name), Controller: &isController}}
 }
 
-// metadataOf is the API server for whoever reads no more than that.
-func metadataOf(t *testing.T, objects []runtime.Object) metadata.Interface {
-	t.Helper()
-	known := metadatafake.NewTestScheme()
-	if err := metav1.AddMetaToScheme(known); err != nil {
-		t.Fatal(err)
+// revision is a ReplicaSet of the Deployment web.
+func revision(name, image string, replicas int32, marks map[string]string) *appsv1.ReplicaSet {
+	rs := &appsv1.ReplicaSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), OwnerReferences: ownedBy("Deployment", "web"), Labels: marks},
+		Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas, Template: template()},
 	}
-	var all []runtime.Object
-	for _, object := range objects {
-		kind, err := apiutil.GVKForObject(object, scheme.Scheme)
-		if err != nil {
-			t.Fatal(err)
+	rs.Spec.Template.Spec.Containers[0].Image = image
+	return rs
+}
+
+// pod is one of that ReplicaSet.
+func pod(name, owner, image string, gate corev1.ConditionStatus, ready bool) *corev1.Pod {
+	is := corev1.ConditionFalse
+	if ready {
+		is = corev1.ConditionTrue
+	}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), OwnerReferences: ownedBy("ReplicaSet", owner), Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{NodeName: "node-" + name, Containers: []corev1.Container{{Name: "app", Image: image}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Ready: ready, Image: image, State: running}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: is}, {Type: corev1.ContainersReady, Status: is}, {Type: inplace.ConditionServing, Status: gate}}},
+	}
+}
+
+// halfway is a Deployment in the middle of an update, or where somebody else has it, if there are no marks.
+func halfway(mode string, marks map[string]string) map[string]runtime.Object {
+	d := web()
+	d.Spec.Template.Spec.Containers[0].Image = "app:2"
+	d.Annotations = map[string]string{inplace.AnnotationDecision: "in place: restarts app"}
+	pods := "/api/v1/namespaces/shop/pods/"
+	return map[string]runtime.Object{
+		shopPath: shop(mode), webPath: d,
+		inShop + "replicasets/old": revision("old", "app:1", 3, marks), inShop + "replicasets/new": revision("new", "app:2", 1, marks),
+		pods + "a": pod("a", "new", "app:2", corev1.ConditionTrue, true), pods + "b": pod("b", "new", "app:2", corev1.ConditionTrue, false),
+		pods + "c": pod("c", "old", "app:1", corev1.ConditionFalse, true), pods + "d": pod("d", "old", "app:1", corev1.ConditionTrue, true),
+		"/api/v1/namespaces/shop/events/e": &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+			ReportingController: report.RecorderName, Reason: report.EventStarted, Message: "Moving running pods", EventTime: metav1.NewMicroTime(time.Unix(0, 0))},
+		"/api/v1/namespaces/shop/events/f": &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+			ReportingController: "deployment-controller", Reason: "ScalingReplicaSet"},
+	}
+}
+
+func TestStatusOfAnUpdate(t *testing.T) {
+	s := serve(t, halfway("in-place", map[string]string{"app": "web", inplace.LabelSettling: "1767262800"}))
+	said, code := s.run("status", "deploy/web", "-n", "shop")
+	want := `Deployment shop/web
+Mode:       in-place
+Last edit:  in place: restarts app
+Update:     in place, 1 of 4 pods settled
+
+POD   NODE     REVISION   STATE      WAITS FOR
+a     node-a   new        settled    -
+b     node-b   new        updating   readiness of container app
+c     node-c   old        updating   its drain
+d     node-d   old        waiting    its turn
+
+Events (UTC):
+  00:00:00  InPlaceUpdateStarted: Moving running pods
+`
+	if said.out != want || code != 0 {
+		t.Errorf("exit code %d, %s\n%s\ninstead of\n%s", code, said.err, said.out, want)
+	}
+}
+
+func TestStatusOfANativeOne(t *testing.T) {
+	s := serve(t, halfway("", map[string]string{"app": "web"}))
+	said, _ := s.run("status", "deployments.apps", "web", "-n", "shop")
+	for _, part := range []string{"Mode:       recreate", "the namespace has no label stayput.dev/update", "another pod in its place, by the Deployment controller"} {
+		if !strings.Contains(said.out, part) {
+			t.Errorf("%q is missing in:\n%s%s", part, said.out, said.err)
 		}
-		found, err := meta.Accessor(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		partial := meta.AsPartialObjectMetadata(found)
-		partial.SetGroupVersionKind(kind)
-		all = append(all, partial)
 	}
-	return metadatafake.NewSimpleMetadataClient(known, all...)
 }
 
-func lease(holder string, renewed time.Duration) *coordinationv1.Lease {
-	at := metav1.NewMicroTime(now.Add(-renewed))
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stayput-system", Name: inplace.Lease},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at}}
+func TestStatusIsWatchedUntilTheEnd(t *testing.T) {
+	d := web()
+	d.Status = appsv1.DeploymentStatus{Replicas: 4, UpdatedReplicas: 4, AvailableReplicas: 4}
+	s := serve(t, map[string]runtime.Object{shopPath: shop("in-place"), webPath: d})
+	if said, code := s.run("status", "deploy/web", "-n", "shop", "--watch"); code != 0 || !strings.Contains(said.out, "Update:     none") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
 }
 
-func TestStatusTellsWhoLeads(t *testing.T) {
-	for want, objects := range map[string][]runtime.Object{
-		"Nobody leads, so every update is native: there is no Lease stayput": nil,
-		"Leader: stayput-1": {lease("stayput-1", time.Second)},
-		"native: stayput-1 last renewed the Lease 1m0s ago": {lease("stayput-1", time.Minute)},
-		"Nobody leads at this moment":                       {lease("", time.Second)},
+func TestStatusOfWhat(t *testing.T) {
+	s := serve(t, stored("in-place"))
+	for want, arguments := range map[string][]string{
+		"no workload that Stayput updates":   {"status", "statefulset/web"},
+		"say deployment/NAME":                {"status", "deploy"},
+		"there is no DaemonSet shop/another": {"status", "ds/another", "-n", "shop"},
 	} {
-		if got := told(t, objects...); !strings.Contains(got, want) {
-			t.Errorf("%q does not say %q", got, want)
+		if said, code := s.run(arguments...); code != 1 || !strings.Contains(said.err, want) {
+			t.Errorf("%v: exit code %d: %s", arguments, code, said)
 		}
-	}
-}
-
-func TestStatusListsManagedWorkloads(t *testing.T) {
-	isController := true
-	owner := []metav1.OwnerReference{{UID: "web", Controller: &isController}}
-	got := told(t, lease("stayput-1", time.Second),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web",
-			Annotations: map[string]string{inplace.AnnotationDecision: "in place: restarts app"}}},
-		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: owner,
-			Labels: map[string]string{inplace.LabelSettling: "1767262800"}}},
-		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: "agent",
-			Labels: map[string]string{inplace.LabelUpdate: "recreate"}}},
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "unmanaged"}},
-		&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Reason: report.EventBypassed, Note: "was not held",
-			Regarding: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}},
-	)
-	rows := [][]string{
-		{"Warning: Deployment shop/web: was not held"},
-		{"shop", "Deployment", "web", "in-place", "in place", "in place: restarts app"},
-		{"shop", "DaemonSet", "agent", "recreate", "-", "-"},
-	}
-	for _, row := range rows {
-		if !strings.Contains(strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(strings.Join(row, " ")), " ")) {
-			t.Errorf("%s\ndoes not say %q", got, row)
-		}
-	}
-	if strings.Contains(got, "unmanaged") {
-		t.Errorf("%s\nsays something of a namespace without the label", got)
-	}
-}
-
-func TestUnknownCommand(t *testing.T) {
-	if err := run(t.Context(), []string{"statsu"}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "status or version") {
-		t.Errorf("the error is %v", err)
 	}
 }

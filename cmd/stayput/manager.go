@@ -73,6 +73,7 @@ func newManager(ctx context.Context, o options, certificate *certwatcher.CertWat
 		Cache:                      cacheOptions(o.namespace, keep),
 		Metrics:                    metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:     o.healthAddress,
+		PprofBindAddress:           o.pprofAddress,
 		WebhookServer:              webhook.NewServer(webhook.Options{Port: o.webhookPort, TLSOpts: []func(*tls.Config){certs.TLS(certificate)}}),
 		LeaderElection:             true,
 		LeaderElectionID:           inplace.Lease,
@@ -131,7 +132,7 @@ func furnish(ctx context.Context, m manager.Manager, o options, certificate *cer
 func (o options) reader(from client.Reader) observe.Reader {
 	return observe.Reader{
 		Reader:             from,
-		Rules:              inplace.Rules{Annotations: o.inPlaceAnnotations},
+		Rules:              inplace.Rules{Annotations: o.inPlaceAnnotations, Restart: o.restartAnnotations},
 		ExcludedNamespaces: o.excludedNamespaces,
 	}
 }

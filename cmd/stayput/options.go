@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/stayput/stayput/inplace"
 )
 
 // options is what the command line says.
@@ -17,11 +18,13 @@ type options struct {
 	command            func(context.Context, options) error
 	namespace          string
 	inPlaceAnnotations []string
+	restartAnnotations []string
 	excludedNamespaces []string
 	certificates       string
 	webhookPort        int
 	metricsAddress     string
 	healthAddress      string
+	pprofAddress       string
 	log                zap.Options
 }
 
@@ -59,7 +62,10 @@ func (o *options) flags(command string) *flag.FlagSet {
 	flags.StringVar(&o.namespace, "namespace", os.Getenv(envNamespace),
 		"Stayput's own `namespace`, where its Lease lives; by default $POD_NAMESPACE")
 	flags.Var((*list)(&o.inPlaceAnnotations), "in-place-annotations",
-		"comma-separated `keys` of pod template annotations whose change needs no new pod; by default none, since many exist to force a restart")
+		"comma-separated `keys`, or prefix/*, of pod template annotations whose change needs no new pod; by default none, since many exist to force a restart")
+	flags.Var((*list)(&o.restartAnnotations), "restart-annotations",
+		"comma-separated `keys`, or prefix/*, of pod template annotations whose change asks for a restart, besides "+
+			inplace.AnnotationRestartedAt+"; see "+inplace.LabelRestart)
 	flags.Var((*list)(&o.excludedNamespaces), "excluded-namespaces",
 		"comma-separated `namespaces` that are never managed, whatever their labels; kube-system and Stayput's own never are")
 	flags.StringVar(&o.certificates, "certificates", "/certificates",
@@ -70,6 +76,8 @@ func (o *options) flags(command string) *flag.FlagSet {
 		"`address` of /metrics, plain HTTP; 0 serves none")
 	flags.StringVar(&o.healthAddress, "health-address", ":8081",
 		"`address` of /healthz and /readyz, plain HTTP")
+	flags.StringVar(&o.pprofAddress, "pprof-address", "",
+		"`address` of /debug/pprof, plain HTTP, for whoever looks for what takes time or memory; by default none is served, since a profile shows what is in memory")
 	o.log.BindFlags(flags)
 	return flags
 }
@@ -80,8 +88,13 @@ func (o options) complete() (options, error) {
 		return options{}, fmt.Errorf("--namespace is missing: set it, or $POD_NAMESPACE, to the namespace Stayput runs in")
 	}
 	for _, key := range o.inPlaceAnnotations {
-		if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
-			return options{}, fmt.Errorf("--in-place-annotations: %q is no annotation key: %s", key, strings.Join(problems, "; "))
+		if err := inplace.CheckAnnotation(key); err != nil {
+			return options{}, fmt.Errorf("--in-place-annotations: %w", err)
+		}
+	}
+	for _, key := range o.restartAnnotations {
+		if err := inplace.CheckRestartAnnotation(key); err != nil {
+			return options{}, fmt.Errorf("--restart-annotations: %w", err)
 		}
 	}
 	for _, namespace := range []string{"kube-system", o.namespace} {

@@ -17,8 +17,18 @@ func TestParseDefaults(t *testing.T) {
 	if o.webhookPort != 10250 || o.namespace != "stayput-system" || len(o.inPlaceAnnotations) != 0 {
 		t.Errorf("parse() = %+v, want port 10250, namespace stayput-system and no annotations", o)
 	}
+	if o.pprofAddress != "" {
+		t.Errorf("profiles are served on %s although nobody asked for them", o.pprofAddress)
+	}
 	if want := []string{"kube-system", "stayput-system"}; !slices.Equal(o.excludedNamespaces, want) {
 		t.Errorf("excluded namespaces = %v, want %v", o.excludedNamespaces, want)
+	}
+}
+
+func TestManagerServesProfilesWhereItIsTold(t *testing.T) {
+	o, err := parse([]string{"--namespace=own", "--pprof-address=127.0.0.1:6060"})
+	if err != nil || o.pprofAddress != "127.0.0.1:6060" {
+		t.Errorf("parse() = %q, %v", o.pprofAddress, err)
 	}
 }
 
@@ -55,6 +65,8 @@ func TestParseRefuses(t *testing.T) {
 		"an argument after flags": {[]string{"--namespace=own", "withdraw"}, "withdraw"},
 		"no namespace":            {nil, "POD_NAMESPACE"},
 		"an impossible key":       {[]string{"--namespace=own", "--in-place-annotations=a b"}, "a b"},
+		"a key that restarts":     {[]string{"--namespace=own", "--in-place-annotations=kubectl.kubernetes.io/*"}, "kubectl.kubernetes.io/restartedAt"},
+		"one that would restart":  {[]string{"--namespace=own", "--restart-annotations=a/*,b/c,*"}, `"*"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := parse(test.arguments); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
@@ -67,6 +68,8 @@ type Rollout interface {
 	Overdue() bool
 	// Fresh tells whether no pod has come to the target yet.
 	Fresh() bool
+	// Standings are how far each live pod is.
+	Standings() []member.Standing
 }
 
 // Asks are the places of what a plan needs to know.

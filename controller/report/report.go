@@ -20,6 +20,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -54,6 +55,9 @@ const (
 	failedDeleted = "Deleted" // the workload was deleted meanwhile
 	failedStalled = "Stalled" // it had stalled, whatever ended it then
 )
+
+// RecorderName is the reportingController of Stayput's events.
+const RecorderName = "stayput"
 
 // longestNote is what events.k8s.io takes (pkg/apis/core/validation/events.go).
 const longestNote = 1024
@@ -254,11 +258,11 @@ func (n news) moves() {
 // imageChanges lists the containers whose image differs: "app: web:1 -> web:2".
 func imageChanges(before, after *corev1.Pod) string {
 	from := map[string]string{}
-	for _, container := range before.Spec.Containers {
+	for container := range edit.EachLiving(&before.Spec) {
 		from[container.Name] = container.Image
 	}
 	var changes []string
-	for _, container := range after.Spec.Containers {
+	for container := range edit.EachLiving(&after.Spec) {
 		if old := from[container.Name]; old != container.Image {
 			changes = append(changes, fmt.Sprintf("%s: %s -> %s", container.Name, old, container.Image))
 		}
@@ -363,7 +367,7 @@ func (n news) justReleased() bool {
 const recreation = "Pods are recreated: "
 
 // recreated tells why an edit is left to the native controller, when its revision has no pods yet: later it is no news, unless just that
-// is the reason.
+// is the reason, or it was made in place so far.
 func (n news) recreated() {
 	target, reasons := n.target(), n.plan.Verdict.Reasons
 	if target == nil && n.justReleased() {
@@ -372,9 +376,10 @@ func (n news) recreated() {
 	if target == nil || n.plan.Verdict.Held || len(reasons) == 0 || n.recreates[n.key] == target.GetUID() {
 		return
 	}
+	begun := n.current() != nil
 	n.failed(n.key, reasons[0].Code)
 	n.recreates[n.key] = target.GetUID()
-	isNews := n.rollout.Fresh() || reasons[0].Code == inplace.CodeUnderWay
+	isNews := begun || n.rollout.Fresh() || reasons[0].Code == inplace.CodeUnderWay
 	if isNews && n.Mode.Manages() && reasons[0].Code != inplace.CodeReleased {
 		n.event(n.Workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
 	}

@@ -99,10 +99,11 @@ func TestReportOfAnUpdate(t *testing.T) {
 	s.begin()
 	s.report(held)
 	pod := s.Seen.Pods[0]
+	pod.Spec.InitContainers = []corev1.Container{{Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 	moved := pod.DeepCopy()
-	moved.Spec.Containers[0].Image = "app:2"
+	moved.Spec.Containers[0].Image, moved.Spec.InitContainers[0].Image = "app:2", "mesh:2"
 	s.report(held, write.Done{Step: steps.PatchPod{Pod: pod, Moves: true}, Before: pod, After: moved})
-	fixture.WantTold(t, s.Recorder, EventMoved+" app: app:1 -> app:2")
+	fixture.WantTold(t, s.Recorder, EventMoved+" app: app:1 -> app:2, mesh: mesh:1 -> mesh:2")
 	if n := testutil.ToFloat64(s.metrics.inFlight); n != 1 {
 		t.Errorf("%v updates in flight, want 1", n)
 	}
@@ -181,6 +182,18 @@ func TestReportOfRecreation(t *testing.T) {
 		Reasons: inplace.Reasons{{Code: inplace.CodeUnderWay, Message: "begun with new pods"}},
 	}})
 	fixture.WantTold(t, begun.Recorder, EventRecreated+" Pods are recreated: begun with new pods")
+}
+
+// TestReportOfARuleThatChanges: what was made in place so far is not any more.
+func TestReportOfARuleThatChanges(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	s.replicaSetOf("web-new").Status.Replicas = 1
+	native := steps.Plan{Phase: steps.PhaseNative, Verdict: steps.Verdict{Reasons: inplace.Reasons{{Code: inplace.CodeAnnotation, Message: "annotation note added"}}}}
+	s.report(native)
+	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: annotation note added")
+	s.report(native)
+	fixture.WantTold(t, s.Recorder)
 }
 
 func TestReportOfARecreationWithoutTarget(t *testing.T) {

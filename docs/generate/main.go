@@ -1,5 +1,5 @@
-// Command generate prints docs/reference.md: what the code itself says of commands, labels, events, reasons and metrics. It runs in the
-// repository's root.
+// Command generate prints a page of docs: reference, what the code itself says of commands, labels, events, reasons and metrics; or changes, what
+// the end-to-end suite shows of changes in templates. It runs in the repository's root.
 package main
 
 import (
@@ -7,14 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/template"
 )
 
 //go:embed reference.md.tmpl
-var page string
+var referencePage string
 
-// reference is what the page is made from.
+// reference is what that page is made from.
 type reference struct {
 	Usage       string
 	Flags       []help
@@ -29,22 +30,32 @@ type reference struct {
 }
 
 func main() {
-	if err := generate(os.Stdout); err != nil {
+	if err := generate(os.Stdout, os.Args[1:]...); err != nil {
 		fmt.Fprintln(os.Stderr, "docs/generate:", err)
 		os.Exit(1)
 	}
 }
 
-func generate(out io.Writer) error {
-	r, err := read()
+func generate(out io.Writer, pages ...string) error {
+	switch {
+	case slices.Equal(pages, []string{"reference"}):
+		r, err := read()
+		if err != nil {
+			return err
+		}
+		return write(out, referencePage, r)
+	case slices.Equal(pages, []string{"changes"}):
+		return write(out, changesPage, rows())
+	}
+	return fmt.Errorf("pages %q: say reference or changes", pages)
+}
+
+func write(out io.Writer, page string, from any) error {
+	parsed, err := template.New("page").Funcs(template.FuncMap{"join": strings.Join}).Parse(page)
 	if err != nil {
 		return err
 	}
-	parsed, err := template.New("reference").Funcs(template.FuncMap{"join": strings.Join}).Parse(page)
-	if err != nil {
-		return err
-	}
-	return parsed.Execute(out, r)
+	return parsed.Execute(out, from)
 }
 
 // read reads the code.
@@ -56,6 +67,8 @@ func read() (reference, error) {
 		which  func(constant) bool
 	}{
 		{&r.Settings, "inplace", in("settings.go", "Label")},
+		{&r.Settings, "inplace", in("rules.go", "Annotation")},
+		{&r.Settings, "inplace", in("auxiliary.go", "Annotation")},
 		{&r.Marks, "inplace", in("names.go", "Label", "Annotation", "Condition")},
 		{&r.Marks, "inplace/revisions", in("record.go", "recordPrefix")},
 		{&r.Reasons, "inplace", in("", "Code")},

@@ -45,6 +45,14 @@ func daemonTolerations(hostNetwork bool) []corev1.Toleration {
 	return tolerations
 }
 
+// replacedBy tells of tolerations whether one of the native controller's own takes their place: AddOrUpdateTolerationInPodSpec in
+// pkg/apis/core/v1/helper.
+func replacedBy(own []corev1.Toleration) func(corev1.Toleration) bool {
+	return func(toleration corev1.Toleration) bool {
+		return slices.ContainsFunc(own, func(one corev1.Toleration) bool { return one.MatchToleration(&toleration) })
+	}
+}
+
 // shouldRun: a pod is created on the node if there is none.
 func (p places) shouldRun(node *corev1.Node) bool {
 	return p.fits(node) && p.tolerates(node, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule)

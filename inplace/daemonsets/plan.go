@@ -111,7 +111,10 @@ func (v *daemonView) moveOne(m *daemon, lacking member.Lacking, turns member.Tur
 
 // start drains a pod first that can be drained.
 func (v *daemonView) start(m *daemon, turns member.Turns) {
-	if m.Resizes() || !m.Drains() {
+	switch {
+	case !m.Resizes() && !m.Announced(&v.Draft, v.Now):
+		return
+	case m.Resizes() || !m.Drains():
 		v.Step(m.advance(v.target, false, v.Now))
 		return
 	}
@@ -125,6 +128,9 @@ func (m *daemon) advance(target *apps.ControllerRevision, drained bool, now time
 	w, hash := m.NextWrite(), target.Labels[inplace.LabelRevisionHash]
 	if w.Resizes {
 		return m.Resize(w, w.Describe(m.revision.Name, target.Name))
+	}
+	if w.Notes() { // it stays one of its revision
+		hash = m.revision.Labels[inplace.LabelRevisionHash]
 	}
 	mark, identity := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now), hash
 	if w.Ends == member.EndsHalfway {

@@ -1,12 +1,15 @@
 package daemonsets
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/steps"
@@ -42,8 +45,16 @@ func podTemplate(d *apps.DaemonSet, target *apps.ControllerRevision, node string
 	tree, typed := d.Spec.Template.Tree(), d.Spec.Template.Typed()
 	apps.Made(tree, "metadata", "labels")[inplace.LabelRevisionHash] = target.Labels[inplace.LabelRevisionHash]
 	spec := apps.Made(tree, "spec")
-	tolerations, _ := spec["tolerations"].([]any)
-	for _, toleration := range daemonTolerations(typed.Spec.HostNetwork) {
+	var tolerations []any
+	own, templates := daemonTolerations(typed.Spec.HostNetwork), typed.Spec.Tolerations
+	replaced := replacedBy(own)
+	all, _ := spec["tolerations"].([]any)
+	for i, toleration := range all {
+		if i >= len(templates) || !replaced(templates[i]) { // of a template with a flaw nothing is known
+			tolerations = append(tolerations, toleration)
+		}
+	}
+	for _, toleration := range own {
 		tolerations = append(tolerations, toleration)
 	}
 	spec["tolerations"] = tolerations
@@ -56,7 +67,7 @@ func (v *daemonView) notAsRehearsed() *inplace.Reason {
 	reason := v.rehearsed.Against()
 	for m := range v.pending() {
 		if reason == nil && m.Needs().InPlace() {
-			reason = v.rehearsed.AgainstPod(m.Pod, m.Rewritten)
+			reason = cmp.Or(v.rehearsed.AgainstPod(m.Pod, m.Needs(), m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
 		}
 	}
 	return reason

@@ -119,6 +119,10 @@ func UnderWay(revision *apps.ControllerRevision) bool { return revisions.Settlin
 // That controller decides on caches: a DELETE can be of a pod that has become one of the target meanwhile, so a pod that needs
 // no change is held as well, even after a release. And it takes a held pod as gone without trying again, so what ends a hold has
 // to wake it: an edit of the DaemonSet does, and so does LabelReleased.
+//
+// To a DaemonSet that is being deleted it does nothing (syncDaemonSet in pkg/controller/daemon/daemon_controller.go): what it deletes all the same
+// it has decided before it knew, and with --cascade=orphan nobody would replace the pod. So that is held, and nobody has to tend it: nothing that
+// anybody wants is kept back, and whoever else deletes, such as the garbage collector, is not asked.
 func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	if !r.Mode.Manages() {
 		return false, *r.Mode.Reason()
@@ -128,6 +132,8 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	switch reason := r.workloadReason(near.target); {
 	case m.housekeeping != nil:
 		return false, *m.housekeeping
+	case reason != nil && reason.Code == inplace.CodeDeleting:
+		return true, *reason
 	case reason != nil && reason.Code == inplace.CodeReleased && near.updated(m):
 		return true, inplace.Reason{Code: inplace.CodeReleased, Message: "the pod is one of the target already"}
 	case reason != nil:

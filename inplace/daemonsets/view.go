@@ -33,6 +33,8 @@ type daemonView struct {
 	// What was worked out of templates once: by hash, the revisions; and what the DaemonSet wants.
 	revisions map[string]*revision
 	wanted    []corev1.Container
+	// auxiliary are the containers that nobody waits for.
+	auxiliary inplace.Auxiliary
 }
 
 // daemon is a live pod of a DaemonSet.
@@ -58,9 +60,10 @@ type marks struct{ underWay, released, woken string }
 
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{
-		DaemonRollout: r, target: r.Target(), wanted: r.DaemonSet.Spec.Template.Decoded().Spec.Containers,
+		DaemonRollout: r, target: r.Target(), wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
 		places: placesOf(r.DaemonSet), nodesByName: nodes.ByName(r.Nodes), placed: map[string][]types.UID{},
 		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
+		auxiliary: inplace.AuxiliaryOf(r.DaemonSet.Annotations),
 	}
 	target := types.UID("")
 	if v.target != nil {
@@ -87,12 +90,16 @@ func (r DaemonRollout) view() *daemonView {
 func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 	m := &daemon{revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
 	m.State = member.StateOf(&v.Draft, pod, v.origin(pod, m.revision), v.rehearsed, v.Ahead, v.DaemonSet.Spec.MinReadySeconds, v.Now)
+	m.Auxiliary = v.auxiliary
 	m.Unheard = nodes.Unheard(v.nodesByName[pod.Spec.NodeName]) && v.Mode.Manages()
 	return m
 }
 
 func (v *daemonView) origin(pod *corev1.Pod, revision *revision) member.Origin {
 	from := member.Origin{OfTarget: v.isTargets(pod), ByLabel: true}
+	if v.target != nil {
+		from.TargetHash = v.target.Labels[inplace.LabelRevisionHash]
+	}
 	if revision == nil {
 		from.Change = &edit.Change{Reasons: inplace.Reasons{{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}}
 	} else {
@@ -124,10 +131,19 @@ func (v *daemonView) readRevision(hash string) *revision {
 		if err != nil {
 			return nil // nothing is known of it, as if it were gone
 		}
-		return &revision{ControllerRevision: each, template: template, containers: template.Decoded().Spec.Containers,
-			change: edit.Compare(template, v.DaemonSet.Spec.Template, v.Rules)}
+		return &revision{ControllerRevision: each, template: template, containers: edit.Living(&template.Decoded().Spec),
+			change: v.changeFrom(template)}
 	}
 	return nil
+}
+
+// changeFrom is what pods of that template need to become those of the DaemonSet's. A toleration that the native controller replaces by its own
+// comes to no pod.
+func (v *daemonView) changeFrom(template apps.Template) edit.Change {
+	change := edit.Compare(template, v.DaemonSet.Spec.Template, v.Rules)
+	own := daemonTolerations(v.DaemonSet.Spec.Template.Decoded().Spec.HostNetwork)
+	change.Tolerations = slices.DeleteFunc(slices.Clone(change.Tolerations), replacedBy(own))
+	return change
 }
 
 // judge holds an update as long as some pod can take it. If some cannot, they come after those: while both controllers take

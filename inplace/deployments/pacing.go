@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"slices"
 	"time"
 
 	"github.com/stayput/stayput/inplace/member"
@@ -137,7 +136,7 @@ func (v *View) startAvailable(turns member.Turns, lacking member.Lacking, budget
 			next = append(next, m)
 		}
 	}
-	if left := v.CanWait(steps.PutOffStart, steps.Beat, v.Now); len(next) > 0 && v.anyComes() && left > 0 {
+	if left := v.CanWait(steps.PutOffStart, steps.Beat, v.Now); len(next) > 0 && replicas.AnyComes(v.Members) && left > 0 {
 		v.PutOff(steps.PutOffStart, left)
 		return
 	}
@@ -146,14 +145,12 @@ func (v *View) startAvailable(turns member.Turns, lacking member.Lacking, budget
 	}
 }
 
-// anyComes: a pod will be available within a beat.
-func (v *View) anyComes() bool {
-	return slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return 0 < m.Comes && m.Comes <= steps.Beat })
-}
-
 // startOne drains a pod first that can be drained.
 func (v *View) startOne(m *replicas.Member, turns member.Turns) {
-	if !m.Drains() {
+	switch {
+	case !m.Announced(&v.Draft, v.Now):
+		return
+	case !m.Drains():
 		v.Step(m.Advance(v.Target.Rs, false, v.Now))
 		return
 	}

@@ -1,8 +1,11 @@
 package deployments
 
 import (
+	"cmp"
+
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/steps"
@@ -27,12 +30,15 @@ func (v *View) rehearse() member.Turns {
 	return turns
 }
 
-// notAsRehearsed is why the pods cannot become in place what new ones would be; nil if they can.
+// notAsRehearsed is why the pods cannot become in place what new ones would be, where they are; nil if they can.
 func (v *View) notAsRehearsed() *inplace.Reason {
 	reason := v.rehearsed.Against()
 	for _, m := range v.Members {
 		if reason == nil && !m.Borrowed && m.Owner != v.Target {
-			reason = v.rehearsed.AgainstPod(m.Pod, m.Rewritten)
+			reason = cmp.Or(v.rehearsed.AgainstPod(m.Pod, m.Needs(), m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
+		}
+		if reason == nil && !m.Borrowed && !m.Needs().InPlace() {
+			reason = &m.Needs().Reasons[0]
 		}
 	}
 	return reason

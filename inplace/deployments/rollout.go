@@ -110,6 +110,19 @@ func (r Rollout) Verdict() steps.Verdict {
 	return steps.Verdict{Held: len(reasons) == 0, Target: steps.TargetOf(target), Reasons: reasons}
 }
 
+// Deleting tells whether the Deployment is being deleted in the middle of an update in place: with --cascade=orphan, say, so that its pods stay.
+// Its controller then reports the status and does nothing else (syncDeployment in pkg/controller/deployment/deployment_controller.go). What it
+// creates or scales all the same it has decided on an older cache, and it would be the beginning of a rollout that nobody ends. So that is held as
+// before. Nobody has to tend such a hold: it keeps nothing back that anybody wants, and ends with the Deployment.
+func (r Rollout) Deleting() bool {
+	if r.Deployment.DeletionTimestamp == nil {
+		return false
+	}
+	before := *r.Deployment
+	before.DeletionTimestamp, r.Deployment = nil, &before
+	return r.Verdict().Held
+}
+
 func (r Rollout) nativeReasons(target *apps.ReplicaSet, sources []*apps.ReplicaSet) inplace.Reasons {
 	if reason := r.workloadReason(target); reason != nil {
 		return inplace.Reasons{*reason}
@@ -120,7 +133,8 @@ func (r Rollout) nativeReasons(target *apps.ReplicaSet, sources []*apps.ReplicaS
 	}
 	var reasons inplace.Reasons
 	for _, source := range sources {
-		if reasons = reasons.And(edit.Compare(source.Spec.Template, to, r.Rules).Reasons...); reasons.Full() {
+		change := edit.Compare(source.Spec.Template, to, r.Rules)
+		if reasons = reasons.And(change.Reasons...).And(change.Displaced...); reasons.Full() {
 			break
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -30,12 +31,6 @@ func (v *View) mark() {
 		if (s.InUse() || s == v.Target) && !revisions.Settling(s.Rs) {
 			s.Wish.Settling = started
 		}
-	}
-}
-
-func (v *View) unmark() {
-	for _, s := range v.Sets {
-		s.Wish.Settling = ""
 	}
 }
 
@@ -85,11 +80,21 @@ func (v *View) exchange(turns member.Turns) {
 	case len(due) > 0:
 		v.giveBack(due, turns)
 	case v.Target != nil && !v.unfinished():
-		v.unmark()
-		v.closeAccount()
+		v.end()
 	default:
 		v.passOnUncreated()
 	}
+}
+
+// end ends the update once startup probes have had their turn, and what went back has restarted: before, a kubelet may call a pod available that is not, and without our marks the
+// Deployment controller would take its rollout for done. One that does not start keeps the update for as long as there may be progress.
+func (v *View) end() {
+	if unproved, wait := v.Unproved(v.Now); unproved && !statuses.Overdue(v.Deployment) {
+		v.Again(wait)
+		return
+	}
+	v.Unmark()
+	v.closeAccount()
 }
 
 // settleOne takes the next step for one ReplicaSet. Its controller sees pods and replicas through different watches. So

@@ -35,13 +35,16 @@ type View struct {
 	nodesByName map[string]*corev1.Node
 	// whyAlone is why a pod of the target can hardly run beside another; empty if nothing is known against it.
 	whyAlone string
+	// auxiliary are the containers that nobody waits for.
+	auxiliary inplace.Auxiliary
 	// origins of pods, worked out once for all of a ReplicaSet's.
 	origins map[*replicas.Set]member.Origin
 }
 
 // View looks at everything once, in the order in which one thing follows from another.
 func (r Rollout) View() *View {
-	v := &View{Rollout: r, Draft: steps.Draft{Beats: r.Beats}, judged: r.Verdict(), nodesByName: nodes.ByName(r.Nodes), origins: map[*replicas.Set]member.Origin{}}
+	v := &View{Rollout: r, Draft: steps.Draft{Beats: r.Beats}, judged: r.Verdict(), nodesByName: nodes.ByName(r.Nodes),
+		auxiliary: inplace.AuxiliaryOf(r.Deployment.Annotations), origins: map[*replicas.Set]member.Origin{}}
 	target, _ := v.judged.Target.(*apps.ReplicaSet)
 	for _, rs := range r.OldestFirst() {
 		s := &replicas.Set{Rs: rs}
@@ -53,7 +56,7 @@ func (r Rollout) View() *View {
 		v.Sets = append(v.Sets, s)
 	}
 	if target != nil {
-		v.rehearsed = r.Rehearsal.Of(target.UID, target.Spec.Template, target.Spec.Template.Decoded().Spec.Containers)
+		v.rehearsed = r.Rehearsal.Of(target.UID, target.Spec.Template, edit.Living(&target.Spec.Template.Decoded().Spec))
 		v.whyAlone = readiness.WhyAlone(target.Spec.Template.Decoded().Spec, v.rehearsed.Claim)
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {

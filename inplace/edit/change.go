@@ -4,16 +4,24 @@ import (
 	"iter"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
 // Change is what pods need to become those of another template: all that were made from one, or one that lives.
 type Change struct {
-	// Containers are those of which something changes, init containers excepted; of two templates in their order.
+	// Containers are those of which something changes, of two templates in the order of Living. Init containers are not among them, but sidecars.
 	Containers ContainerChanges
 	// Labels are those that change, and Annotations those of them that are on the allow-list; by key.
 	Labels, Annotations []patches.EntryChange
+	// Tolerations are those that are added.
+	Tolerations []corev1.Toleration
+	// Displaced are why pods to which admission gave its default tolerations cannot take the change: new ones would not get them. It gives none to
+	// pods of DaemonSets.
+	Displaced inplace.Reasons
 	// Reasons are why running pods cannot take the change; none if they can.
 	Reasons inplace.Reasons
 }
@@ -25,6 +33,8 @@ type ContainerChange struct {
 	Image ImageChange
 	// Resources it gets; zero where it keeps its own.
 	Resources ResourceChange
+	// Restart: it restarts with the image it has, in a live pod under another name of that.
+	Restart bool
 }
 
 // ContainerChanges are those of several containers, each of another.
@@ -34,15 +44,15 @@ type ContainerChanges []ContainerChange
 type ImageChange struct{ From, To string }
 
 // ResourceChange is CPU and memory, and those that take their place.
-type ResourceChange struct{ From, To Resources }
+type ResourceChange struct{ From, To amounts.Amounts }
 
 // Left tells whether anything changes.
 func (c ContainerChange) Left() bool { return c != ContainerChange{Container: c.Container} }
 
 // Restarts tells whether the container restarts for it.
-func (c ContainerChange) Restarts() bool { return c.NewImage() }
+func (c ContainerChange) Restarts() bool { return c.NewImage() || c.Restart }
 
-// NewImage tells whether it gets another image, which its node then needs.
+// NewImage tells whether it gets another image, or another name of the one it has.
 func (c ContainerChange) NewImage() bool { return c.Image != ImageChange{} }
 
 // Resizes tells whether it gets other CPU or memory, which never restarts it: see resizeReasons.
@@ -53,7 +63,7 @@ func (c Change) InPlace() bool { return len(c.Reasons) == 0 }
 
 // Left tells whether there is anything to do in place.
 func (c Change) Left() bool {
-	return len(c.Containers) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0
+	return len(c.Containers) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.Tolerations) > 0
 }
 
 // None tells whether nothing changes at all.
@@ -64,12 +74,6 @@ func (c Change) Restarts() bool { return c.Containers.Restarts() }
 
 // OfContainers is as much of the change as containers are concerned.
 func (c Change) OfContainers() Change { return Change{Containers: c.Containers} }
-
-// BesideContainers is the rest.
-func (c Change) BesideContainers() Change {
-	c.Containers = nil
-	return c
-}
 
 // Resizes tells whether that container gets other CPU or memory.
 func (c Change) Resizes(container string) bool {
@@ -96,7 +100,7 @@ func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
 	return c.those(ContainerChange.Restarts)
 }
 
-// NewImages are the containers that get another image.
+// NewImages are the containers that get another image, or another name of the one they have.
 func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] {
 	return c.those(ContainerChange.NewImage)
 }
@@ -111,11 +115,17 @@ func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[Conta
 	}
 }
 
+// How verdicts begin.
+const (
+	InPlacePrefix  = "in place: "
+	RecreatePrefix = "recreate: "
+)
+
 // String is the verdict on one line, for the decision annotation, warnings and events.
 func (c Change) String() string {
 	switch {
 	case !c.InPlace():
-		return "recreate: " + c.Reasons.String()
+		return RecreatePrefix + c.Reasons.String()
 	case c.None():
 		return "no change"
 	}
@@ -126,7 +136,7 @@ func (c Change) String() string {
 	if c.Containers.Resizes() {
 		does = "resizes " + inplace.FirstOf(c.resizing(), ", ") + ", " + does
 	}
-	return "in place: " + does
+	return InPlacePrefix + does
 }
 
 // restarting names the containers that restart.

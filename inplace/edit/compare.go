@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
 )
@@ -18,20 +19,29 @@ func Compare(from, to apps.Template, rules inplace.Rules) Change {
 		return compareFlawed(from, to, *flaw)
 	}
 	asked := comparison{from.Digest(), to.Digest(), rules.Text()}
-	return ofComparisons.Of(asked, sizeOfComparison, func() Change { return compare(from, to, rules).clipped() })
+	return ofComparisons.Of(asked, sizeOfComparison+len(asked.rules), func() Change { return compare(from, to, rules).clipped() })
 }
 
 func compare(from, to apps.Template, rules inplace.Rules) Change {
 	old, patched, was, pod := from.Canonical(), to.Canonical(), from.Decoded(), to.Decoded()
 	labels := revert(old, patched, "labels", func(string) bool { return true })
 	annotations := revert(old, patched, "annotations", rules.Allows)
-	containers, reasons := revertContainers(old, patched, was.Spec.Containers, pod.Spec.Containers)
+	added := revertTolerations(old, patched, pod.Spec.Tolerations)
+	containers, reasons := revertContainers(old, patched, &was.Spec, &pod.Spec)
 	for difference := range differences(old, patched) {
-		if reasons = reasons.And(fieldReason(difference, pod.Spec)); reasons.Full() {
+		if reasons = reasons.And(fieldReason(difference, pod.Spec, rules)); reasons.Full() {
 			break
 		}
 	}
-	change := Change{Containers: containers, Labels: labels, Annotations: annotations}
+	if asksForRestart(annotations, rules) {
+		containers = restartAll(containers, &pod.Spec)
+		reasons = reasons.And(renewalReasons(&pod.Spec, containers)...)
+	}
+	reasons = reasons.And(listFlaw(reasons, rules)...)
+	change := Change{Containers: containers, Labels: labels, Annotations: annotations, Tolerations: added}
+	if len(added) > 0 {
+		change.Displaced = displaced(was.Spec.Tolerations, pod.Spec.Tolerations)
+	}
 	if change.Left() {
 		reasons = reasons.And(podReasons(pod.Spec, change)...)
 	}
@@ -75,20 +85,31 @@ func metadataMap(template map[string]any, field string) map[string]any {
 	return apps.Made(template, "metadata", field)
 }
 
-// revertContainers puts what may change in place back into the containers of the new tree and returns what had changed. Containers are
-// matched by name; where they do not match one by one, the reasons say so and both trees lose them.
-func revertContainers(old, patched map[string]any, was, is []corev1.Container) ([]ContainerChange, inplace.Reasons) {
-	from, to := containers(old), containers(patched)
-	if reasons := listReasons(names(from), names(to)); len(reasons) > 0 {
-		delete(apps.Object(old, "spec"), "containers")
-		delete(apps.Object(patched, "spec"), "containers")
+// revertContainers puts what may change in place back into the containers of the new tree and returns what had changed; was is the old spec, is the
+// new one.
+func revertContainers(old, patched map[string]any, was, is *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
+	ordinary, reasons := revertList(old, patched, containersList, was, is)
+	sidecars, more := revertList(old, patched, initContainersList, was, is)
+	return append(ordinary, sidecars...), reasons.And(more...)
+}
+
+// revertList does so in one list. Its containers are matched by name; where they do not match one by one, the reasons say so and both trees lose
+// them. One that does not live is left as it is, and so is whether it does: a difference like any other. So are the resources of sidecars.
+func revertList(old, patched map[string]any, list string, was, is *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
+	from, to := containers(old, list), containers(patched, list)
+	if reasons := listReasons(names(from), names(to), list); len(reasons) > 0 {
+		delete(apps.Object(old, "spec"), list)
+		delete(apps.Object(patched, "spec"), list)
 		return nil, reasons
 	}
 	var changes []ContainerChange
 	for i := range from {
-		change := ContainerChange{Container: name(to[i]), Image: revertImage(from[i], to[i]), Resources: resourceChange(was[i].Resources, is[i].Resources)}
-		if change.Resizes() {
-			revertResources(from[i], to[i])
+		if list == initContainersList && !SidecarNamed(is, name(to[i])) {
+			continue
+		}
+		change := ContainerChange{Container: name(to[i]), Image: revertImage(from[i], to[i])}
+		if list == containersList {
+			change.Resources = revertResources(from[i], to[i], was.Containers[i].Resources, is.Containers[i].Resources)
 		}
 		if change.Left() {
 			changes = append(changes, change)
@@ -98,9 +119,13 @@ func revertContainers(old, patched map[string]any, was, is []corev1.Container) (
 }
 
 // revertResources leaves differences of all resources but CPU and memory.
-func revertResources(from, to map[string]any) {
+func revertResources(from, to map[string]any, was, is corev1.ResourceRequirements) ResourceChange {
+	change := resourceChange(was, is)
+	if change == (ResourceChange{}) {
+		return change
+	}
 	for _, list := range []string{"limits", "requests"} {
-		for _, resource := range resizable {
+		for _, resource := range amounts.Resizable {
 			if value, has := apps.Object(from, "resources", list)[string(resource)]; has {
 				apps.Made(to, "resources", list)[string(resource)] = value
 			} else {
@@ -114,6 +139,7 @@ func revertResources(from, to map[string]any) {
 	if len(apps.Object(to, "resources")) == 0 {
 		delete(to, "resources")
 	}
+	return change
 }
 
 // revertImage leaves an image that is or was empty as a difference: what then runs is not for us to say.
@@ -127,11 +153,11 @@ func revertImage(from, to map[string]any) ImageChange {
 	return ImageChange{From: before, To: after}
 }
 
-// containers returns the containers of a canonical template.
-func containers(template map[string]any) []map[string]any {
-	list, _ := apps.Object(template, "spec")["containers"].([]any)
+// containers returns those of a list of a canonical template.
+func containers(template map[string]any, list string) []map[string]any {
+	items, _ := apps.Object(template, "spec")[list].([]any)
 	var all []map[string]any
-	for _, item := range list {
+	for _, item := range items {
 		if container, ok := item.(map[string]any); ok {
 			all = append(all, container)
 		}

@@ -107,7 +107,10 @@ const (
 	readsNote   = `[{"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['note']"}}}]`
 	readsHash   = `[{"name": "H", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['pod-template-hash']"}}}]`
 	probe       = `{"httpGet": {"path": "/", "port": 80}}`
+	setupBefore = `{"name": "setup", "image": "setup:1", "resources": {}}`
+	sideAfter   = `{"name": "side", "image": "side:2", "restartPolicy": "Always", "resources": {}}`
 	newImage    = "/spec/containers/0/image"
+	sideImage   = "/spec/initContainers/1/image"
 	version     = "/metadata/labels/version"
 )
 
@@ -137,7 +140,13 @@ func TestCompare(t *testing.T) {
 		"image and label":           {after: edits{newImage: `"app:2"`, version: `"2"`}, want: "in place: restarts app"},
 		"allowed annotation":        {after: edits{"/metadata/annotations/note": `"b"`}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
 		"allowed annotation goes":   {after: edits{"/metadata/annotations": ""}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
+		"allowed by prefix":         {after: edits{"/metadata/annotations/example.com~1note": `"b"`}, rules: inplace.Rules{Annotations: []string{"example.com/*"}}, want: "in place: no restart"},
 		"allowed annotation is new": {before: edits{"/metadata/annotations": ""}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
+
+		"toleration added":             {base: tolerating(gpu), after: tolerating(gpu, batch), want: "in place: no restart"},
+		"first toleration":             {after: tolerating(gpu), want: "in place: no restart"},
+		"tolerations added in between": {before: tolerating(gpu, batch), after: tolerating(batch, spot, gpu, spot), want: "in place: no restart"},
+		"toleration and image":         {after: with(tolerating(gpu), newImage, `"app:2"`), want: "in place: restarts app"},
 
 		// What makes no difference at all.
 		"hash label":       {before: edits{"/metadata/labels/pod-template-hash": `"abc"`}, want: "no change"},
@@ -186,6 +195,20 @@ func TestCompare(t *testing.T) {
 			want:   "recreate: /spec/volumes/0/ephemeral/volumeClaimTemplate/spec/accessModes/0 changed",
 		},
 
+		// Tolerations that are not only added.
+		"toleration removed":       {before: tolerating(gpu, batch), after: tolerating(gpu), want: "recreate: /spec/tolerations changed", paths: []string{"/spec/tolerations"}},
+		"last toleration":          {before: tolerating(gpu), want: "recreate: /spec/tolerations removed"},
+		"toleration replaced":      {before: tolerating(gpu), after: tolerating(batch), want: "recreate: /spec/tolerations/0/key changed; /spec/tolerations/0/operator added; /spec/tolerations/0/value removed"},
+		"one added, one removed":   {before: tolerating(gpu), after: tolerating(batch, spot), want: "recreate: /spec/tolerations changed"},
+		"other seconds":            {before: tolerating(spot), after: tolerating(`{"key": "spot", "effect": "NoExecute", "tolerationSeconds": 61}`), want: "recreate: /spec/tolerations/0/tolerationSeconds changed"},
+		"no seconds any more":      {before: tolerating(spot), after: tolerating(`{"key": "spot", "effect": "NoExecute"}`), want: "recreate: /spec/tolerations/0/tolerationSeconds removed"},
+		"another order":            {before: tolerating(gpu, batch), after: tolerating(batch, gpu), want: "recreate: /spec/tolerations/0/key changed; /spec/tolerations/0/operator added; /spec/tolerations/0/value removed; /spec/tolerations/1/key changed; /spec/tolerations/1/operator removed; /spec/tolerations/1/value added"},
+		"one twice":                {before: tolerating(gpu), after: tolerating(gpu, gpu), want: "recreate: /spec/tolerations changed"},
+		"a newer toleration":       {after: tolerating(`{"key": "a", "newer": 1}`), want: "recreate: /spec/tolerations added"},
+		"many":                     {after: tolerating(several(32)...), want: "in place: no restart"},
+		"too many":                 {after: tolerating(several(33)...), want: "recreate: /spec/tolerations added"},
+		"added beside a newer one": {base: tolerating(`{"key": "a", "newer": 1}`), after: tolerating(`{"key": "a", "newer": 1}`, gpu), want: "in place: no restart"},
+
 		// Containers.
 		"reordered": {
 			after: edits{"/spec/containers": "[" + proxyBefore + "," + appBefore + "]"},
@@ -211,21 +234,72 @@ func TestCompare(t *testing.T) {
 		"image emptied": {after: edits{newImage: `""`}, want: "recreate: /spec/containers/0/image is or was empty"},
 		"image filled":  {before: edits{newImage: ""}, want: "recreate: /spec/containers/0/image is or was empty"},
 
-		// Init containers and annotations.
+		// Init containers.
 		"init image": {
 			after: edits{"/spec/initContainers/0/image": `"setup:2"`},
 			want:  "recreate: image of init container setup changed, which would never run in a live pod",
 			paths: []string{"/spec/initContainers/0/image"},
 		},
-		"sidecar image": {
-			after: edits{"/spec/initContainers/1/image": `"side:2"`},
-			want:  "recreate: image of sidecar side changed, which is not done in place yet",
+		"init container with restart policy OnFailure": {
+			base:  edits{"/spec/initContainers/0/restartPolicy": `"OnFailure"`},
+			after: edits{"/spec/initContainers/0/image": `"setup:2"`},
+			want:  "recreate: image of init container setup changed, which would never run in a live pod",
 		},
-		"init containers gone": {after: edits{"/spec/initContainers": ""}, want: "recreate: /spec/initContainers removed"},
+		"init containers gone": {
+			after: edits{"/spec/initContainers": ""},
+			want:  "recreate: init container setup removed; init container side removed", paths: []string{"/spec/initContainers", "/spec/initContainers"},
+		},
+
+		// Sidecars.
+		"sidecar image":       {after: edits{sideImage: `"side:2"`}, want: "in place: restarts side"},
+		"sidecar and another": {after: edits{sideImage: `"side:2"`, newImage: `"app:2"`}, want: "in place: restarts app, side"},
+		"sidecar and an init container": {
+			after: edits{sideImage: `"side:2"`, "/spec/initContainers/0/image": `"setup:2"`},
+			want:  "recreate: image of init container setup changed, which would never run in a live pod",
+		},
+		"sidecar image emptied": {after: edits{sideImage: `""`}, want: "recreate: /spec/initContainers/1/image is or was empty"},
+		"sidecar, something else": {
+			after: edits{sideImage: `"side:2"`, "/spec/initContainers/1/command": `["x"]`},
+			want:  "recreate: /spec/initContainers/1/command added",
+		},
+		"sidecar added": {
+			after: edits{"/spec/initContainers": "[" + setupBefore + "," + sideAfter + `, {"name": "mesh", "image": "mesh:1", "restartPolicy": "Always"}]`},
+			want:  "recreate: init container mesh added", paths: []string{"/spec/initContainers"},
+		},
+		"sidecar removed": {
+			after: edits{"/spec/initContainers": "[" + setupBefore + "]", newImage: `"app:2"`},
+			want:  "recreate: init container side removed",
+		},
+		"sidecar moved":              {after: edits{"/spec/initContainers": "[" + sideAfter + "," + setupBefore + "]"}, want: "recreate: init containers reordered"},
+		"sidecar renamed":            {after: edits{"/spec/initContainers/1/name": `"mesh"`}, want: "recreate: init container mesh added; init container side removed"},
+		"sidecar beside the others":  {after: edits{"/spec/initContainers": "[" + setupBefore + "]", "/spec/containers": "[" + appBefore + "," + proxyBefore + "," + sideAfter + "]"}, want: "recreate: container side added; init container side removed"},
+		"init container to sidecar":  {after: edits{"/spec/initContainers/0/restartPolicy": `"Always"`}, want: "recreate: /spec/initContainers/0/restartPolicy added"},
+		"sidecar to init container":  {after: edits{"/spec/initContainers/1/restartPolicy": ""}, want: "recreate: /spec/initContainers/1/restartPolicy removed"},
+		"the same, with its image":   {after: edits{"/spec/initContainers/1/restartPolicy": "", sideImage: `"side:2"`}, want: "recreate: image of init container side changed, which would never run in a live pod; /spec/initContainers/1/restartPolicy removed"},
+		"to sidecar, with its image": {after: edits{"/spec/initContainers/0/restartPolicy": `"Always"`, "/spec/initContainers/0/image": `"setup:2"`}, want: "recreate: /spec/initContainers/0/restartPolicy added"},
+		"sidecar with a startup probe": {
+			base: edits{"/spec/initContainers/1/startupProbe": probe, "/spec/initContainers/1/readinessProbe": probe}, after: edits{sideImage: `"side:2"`},
+			want:  "recreate: sidecar side has a startup probe, for which its kubelet may not restart it",
+			paths: []string{"/spec/initContainers/1/startupProbe"},
+		},
+		"startup probe of a sidecar that stays": {
+			base: edits{"/spec/initContainers/1/startupProbe": probe}, after: edits{newImage: `"app:2"`},
+			want: "in place: restarts app",
+		},
+		"sidecar with another probe": {
+			base: edits{"/spec/initContainers/1/readinessProbe": probe}, after: edits{sideImage: `"side:2"`},
+			want: "in place: restarts side",
+		},
+		"sidecar that reads a label": {
+			base: edits{"/spec/initContainers/1/env": readsLabel}, after: edits{sideImage: `"side:2"`, version: `"2"`},
+			want: "recreate: label version is read by init container side through the downward API",
+		},
+
+		// Annotations.
 		"restart annotation": {
 			after: edits{"/metadata/annotations/kubectl.kubernetes.io~1restartedAt": `"now"`},
 			rules: inplace.Rules{Annotations: []string{"note"}},
-			want:  "recreate: annotation kubectl.kubernetes.io/restartedAt added",
+			want:  "recreate: annotation kubectl.kubernetes.io/restartedAt added (label stayput.dev/restart=in-place has containers restart in their pods)",
 			paths: []string{"/metadata/annotations/kubectl.kubernetes.io~1restartedAt"},
 		},
 		"first annotation": {before: edits{"/metadata/annotations": ""}, want: "recreate: annotation note added"},
@@ -234,6 +308,18 @@ func TestCompare(t *testing.T) {
 			after: edits{"/metadata/annotations": `{"note": "b", "x": ""}`},
 			rules: inplace.Rules{Annotations: []string{"note"}},
 			want:  "recreate: annotation x added",
+		},
+
+		"annotation beside a list with a flaw": {
+			after: edits{"/metadata/annotations/x": `""`, "/metadata/annotations/y": `""`},
+			rules: inplace.Rules{Flaw: &inplace.Reason{Code: inplace.CodeAnnotationList, Path: "/list", Message: "the list is wrong"}},
+			want:  "recreate: annotation x added; annotation y added; the list is wrong",
+			paths: []string{"/metadata/annotations/x", "/metadata/annotations/y", "/list"},
+		},
+		"image beside a list with a flaw": {
+			after: edits{newImage: `"app:2"`},
+			rules: inplace.Rules{Flaw: &inplace.Reason{Code: inplace.CodeAnnotationList, Message: "the list is wrong"}},
+			want:  "in place: restarts app",
 		},
 
 		// Containers that must not be restarted.
@@ -343,6 +429,13 @@ func TestCompare(t *testing.T) {
 			after: edits{version: `"2"`},
 			want:  "recreate: label version decides where the pod is placed",
 		},
+		"affinity that is only preferred": {
+			base: edits{"/spec/affinity": `{"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+				{"weight": 1, "podAffinityTerm": {"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["version"]}}]}}`},
+			after: edits{version: `"2"`},
+			want:  "recreate: label version decides where the pod is placed",
+			paths: []string{"/spec/affinity/podAntiAffinity/preferredDuringSchedulingIgnoredDuringExecution/0"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -372,6 +465,62 @@ func TestCompareTellsWhatChanges(t *testing.T) {
 	if !slices.Equal(change.Containers, []ContainerChange{container}) || !slices.Equal(change.Labels, []patches.EntryChange{label}) ||
 		len(change.Annotations) > 0 || change.None() {
 		t.Errorf("got %+v", change)
+	}
+}
+
+const (
+	gpu   = `{"key": "gpu", "value": "yes", "effect": "NoSchedule"}`
+	batch = `{"key": "batch", "operator": "Exists", "effect": "NoSchedule"}`
+	spot  = `{"key": "spot", "effect": "NoExecute", "tolerationSeconds": 60}`
+)
+
+// tolerating has the template have these tolerations.
+func tolerating(tolerations ...string) edits {
+	return edits{"/spec/tolerations": "[" + strings.Join(tolerations, ",") + "]"}
+}
+
+// several are that many tolerations.
+func several(count int) []string {
+	var all []string
+	for i := range count {
+		all = append(all, `{"key": "`+strconv.Itoa(i)+`"}`)
+	}
+	return all
+}
+
+func with(all edits, path, value string) edits {
+	all = maps.Clone(all)
+	all[path] = value
+	return all
+}
+
+// TestDefaultTolerationsAreKept: what admission gave for want of a toleration, new pods do not have any more.
+func TestDefaultTolerationsAreKept(t *testing.T) {
+	const (
+		notReady    = `{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}`
+		asByDefault = `{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}`
+		noSchedule  = `{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"}`
+		everything  = `{"operator": "Exists"}`
+	)
+	for name, test := range map[string]struct {
+		before, after edits
+		want          []string
+	}{
+		"another toleration":        {nil, tolerating(gpu), nil},
+		"another effect":            {nil, tolerating(noSchedule), nil},
+		"for another time":          {nil, tolerating(notReady), []string{"node.kubernetes.io/not-ready"}},
+		"for as long as by default": {nil, tolerating(asByDefault), nil},
+		"of everything":             {nil, tolerating(everything), []string{"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}},
+		"beside one of everything":  {tolerating(everything), tolerating(everything, notReady), nil},
+	} {
+		change := Compare(edited(t, test.before), edited(t, test.after), inplace.Rules{})
+		var got []string
+		for _, reason := range change.Displaced {
+			got = append(got, reason.Message[strings.LastIndex(reason.Message, " ")+1:])
+		}
+		if !change.InPlace() || !slices.Equal(got, test.want) {
+			t.Errorf("%s: %s, displaced are %q, want %q", name, change, got, test.want)
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // clipped has no room behind its lists, so that whoever appends to them gets his own.
 func (c Change) clipped() Change {
 	c.Containers, c.Labels, c.Annotations = slices.Clip(c.Containers), slices.Clip(c.Labels), slices.Clip(c.Annotations)
-	c.Reasons = slices.Clip(c.Reasons)
+	c.Tolerations, c.Displaced, c.Reasons = slices.Clip(c.Tolerations), slices.Clip(c.Displaced), slices.Clip(c.Reasons)
 	return c
 }
 
@@ -20,7 +20,7 @@ type comparison struct {
 	rules    string
 }
 
-// sizeOfComparison is about what one takes: reasons are limited.
+// sizeOfComparison is about what one takes besides its rules: reasons are limited.
 const sizeOfComparison = 2 << 10
 
 var (

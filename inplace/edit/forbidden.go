@@ -12,21 +12,24 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// listReasons says what happened to the containers if they are not the same ones in the same order. Natively a new order is
+// listReasons says what happened to the containers of a list if they are not the same ones in the same order. Natively a new order is
 // a new revision, and a live pod's containers keep theirs.
-func listReasons(from, to []string) inplace.Reasons {
+func listReasons(from, to []string, list string) inplace.Reasons {
 	if slices.Equal(from, to) {
 		return nil
 	}
-	reasons := onlyIn(to, from, "added").And(onlyIn(from, to, "removed")...)
+	reasons := onlyIn(to, from, list, "added").And(onlyIn(from, to, list, "removed")...)
 	if len(reasons) == 0 {
-		reasons = inplace.Reasons{containersReason("containers reordered")}
+		reasons = inplace.Reasons{containersReason(list, kindOf[list]+"s reordered")}
 	}
 	return reasons
 }
 
+// kindOf says what the containers of a list are.
+var kindOf = map[string]string{containersList: "container", initContainersList: "init container"}
+
 // onlyIn says of the containers that only one side has what happened to them.
-func onlyIn(these, others []string, what string) inplace.Reasons {
+func onlyIn(these, others []string, list, what string) inplace.Reasons {
 	known := map[string]bool{}
 	for _, name := range others {
 		known[name] = true
@@ -34,32 +37,51 @@ func onlyIn(these, others []string, what string) inplace.Reasons {
 	var reasons inplace.Reasons
 	for _, name := range these {
 		if !known[name] && !reasons.Full() {
-			reasons = reasons.And(containersReason("container " + name + " " + what))
+			reasons = reasons.And(containersReason(list, kindOf[list]+" "+name+" "+what))
 		}
 	}
 	return reasons
 }
 
-func containersReason(message string) inplace.Reason {
-	return inplace.Reason{Code: inplace.CodeContainers, Path: "/spec/containers", Message: message}
+func containersReason(list, message string) inplace.Reason {
+	return inplace.Reason{Code: inplace.CodeContainers, Path: patches.Pointer("spec", list), Message: message}
 }
 
 // fieldReason puts a difference that cannot be made in place into words; spec is the new one.
-func fieldReason(d difference, spec corev1.PodSpec) inplace.Reason {
+func fieldReason(d difference, spec corev1.PodSpec, rules inplace.Rules) inplace.Reason {
 	path := short(d.pointer())
 	reason := inplace.Reason{Code: inplace.CodeTemplateField, Path: path, Message: path + " " + d.verb()}
 	switch {
 	case len(d.path) == 3 && d.path[1] == "annotations":
 		reason.Code = inplace.CodeAnnotation
-		reason.Message = fmt.Sprintf("annotation %s %s", d.path[2], d.verb())
-	case len(d.path) == 4 && d.path[1] == "containers" && d.path[3] == "image":
+		reason.Message = fmt.Sprintf("annotation %s %s%s", d.path[2], d.verb(), hint(d.path[2], rules))
+	case len(d.path) != 4 || d.path[3] != "image":
+	case d.path[1] == containersList, d.path[1] == initContainersList && IsSidecar(initContainer(spec, d.path[2])):
 		reason.Code = inplace.CodeImage
 		reason.Message = path + " is or was empty"
-	case len(d.path) == 4 && d.path[1] == "initContainers" && d.path[3] == "image":
+	case d.path[1] == initContainersList:
 		reason.Code = inplace.CodeInitContainer
-		reason.Message = initImageMessage(spec.InitContainers, d.path[2])
+		reason.Message = fmt.Sprintf("image of init container %s changed, which would never run in a live pod", initContainer(spec, d.path[2]).Name)
 	}
 	return reason
+}
+
+// listFlaw says that the workload's list of annotations counts as not there, if some annotation changes that no list names.
+func listFlaw(reasons inplace.Reasons, rules inplace.Rules) inplace.Reasons {
+	unlisted := func(reason inplace.Reason) bool { return reason.Code == inplace.CodeAnnotation }
+	if rules.Flaw == nil || !slices.ContainsFunc(reasons, unlisted) {
+		return nil
+	}
+	return inplace.Reasons{*rules.Flaw}
+}
+
+// initContainer is the one at that index of the spec.
+func initContainer(spec corev1.PodSpec, index string) *corev1.Container {
+	i, err := strconv.Atoi(index)
+	if err != nil || i >= len(spec.InitContainers) {
+		return &corev1.Container{}
+	}
+	return &spec.InitContainers[i]
 }
 
 // longestPath is several times that of the fields there are. Keys of maps may be as long as the template.
@@ -72,26 +94,14 @@ func short(path string) string {
 	return strings.ToValidUTF8(path[:longestPath], "") + "..."
 }
 
-func initImageMessage(containers []corev1.Container, index string) string {
-	i, err := strconv.Atoi(index)
-	if err != nil || i >= len(containers) {
-		return "an init container changed"
-	}
-	container := containers[i]
-	if policy := container.RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
-		return fmt.Sprintf("image of sidecar %s changed, which is not done in place yet", container.Name)
-	}
-	return fmt.Sprintf("image of init container %s changed, which would never run in a live pod", container.Name)
-}
-
 // podReasons says why pods of the template cannot take a change that other pods could.
 func podReasons(spec corev1.PodSpec, change Change) inplace.Reasons {
 	restarts, labels, annotations := change.restarting(), keysOf(change.Labels), keysOf(change.Annotations)
 	slices.Sort(restarts)
 	var reasons inplace.Reasons
-	for i, container := range spec.Containers {
+	for at, container := range living(&spec) {
 		if has(restarts, container.Name) {
-			reasons = reasons.And(restartReasons(container, patches.Pointer("spec", "containers", strconv.Itoa(i)))...)
+			reasons = reasons.And(restartReasons(container, at)...)
 		}
 	}
 	reasons = reasons.And(downwardReasons(spec, labels, annotations)...)
@@ -105,22 +115,36 @@ func has(keys []string, key string) bool {
 }
 
 // restartReasons says why a container must not be restarted inside its pod.
-func restartReasons(container corev1.Container, path string) inplace.Reasons {
+func restartReasons(container *corev1.Container, at place) inplace.Reasons {
 	var reasons inplace.Reasons
-	if container.StartupProbe != nil && container.ReadinessProbe == nil {
-		// kubernetes#141155: kubelets 1.35 and 1.36 report it ready before its startup probe has succeeded.
-		reasons = append(reasons, inplace.Reason{Code: inplace.CodeStartupProbe, Path: path + "/startupProbe",
-			Message: fmt.Sprintf("container %s has a startup probe but no readiness probe", container.Name)})
+	if message := startupMessage(container, at); message != "" {
+		reasons = append(reasons, inplace.Reason{Code: inplace.CodeStartupProbe, Path: at.pointer("startupProbe"), Message: message})
 	}
 	if policy := container.RestartPolicy; policy != nil && *policy != corev1.ContainerRestartPolicyAlways {
-		reasons = append(reasons, inplace.Reason{Code: inplace.CodeRestartPolicy, Path: path + "/restartPolicy",
+		reasons = append(reasons, inplace.Reason{Code: inplace.CodeRestartPolicy, Path: at.pointer("restartPolicy"),
 			Message: fmt.Sprintf("container %s has restart policy %s", container.Name, *policy)})
 	}
 	if len(container.RestartPolicyRules) > 0 {
-		reasons = append(reasons, inplace.Reason{Code: inplace.CodeRestartPolicy, Path: path + "/restartPolicyRules",
+		reasons = append(reasons, inplace.Reason{Code: inplace.CodeRestartPolicy, Path: at.pointer("restartPolicyRules"),
 			Message: fmt.Sprintf("container %s has restart rules", container.Name)})
 	}
 	return reasons
+}
+
+// startupMessage says what a startup probe has against a restart; empty if nothing.
+func startupMessage(container *corev1.Container, at place) string {
+	switch {
+	case container.StartupProbe == nil:
+		return ""
+	case at.list == initContainersList:
+		// computeInitContainerActions in pkg/kubelet/kuberuntime/kuberuntime_container.go compares the image only once the probe has succeeded: not while it
+		// fails, and the first kubelets of 1.35, once they had restarted, never again (kubernetes#137146).
+		return fmt.Sprintf("sidecar %s has a startup probe, for which its kubelet may not restart it", container.Name)
+	case container.ReadinessProbe == nil:
+		// kubernetes#141155: kubelets 1.35 and 1.36 report it ready before its startup probe has succeeded.
+		return fmt.Sprintf("container %s has a startup probe but no readiness probe", container.Name)
+	}
+	return ""
 }
 
 // schedulingReasons says by which changed labels the pod was placed: the API server wrote their old values into the live
@@ -144,6 +168,7 @@ type placement struct {
 	labelKeys []string
 }
 
+// placements are also those that are only preferred: the pod keeps their selectors, and the scheduler goes by them when it places others.
 func placements(spec corev1.PodSpec) []placement {
 	var all []placement
 	for i, constraint := range spec.TopologySpreadConstraints {
@@ -153,19 +178,25 @@ func placements(spec corev1.PodSpec) []placement {
 		return all
 	}
 	if with := spec.Affinity.PodAffinity; with != nil {
-		all = append(all, termPlacements("podAffinity", with.RequiredDuringSchedulingIgnoredDuringExecution)...)
+		all = append(all, termPlacements("podAffinity", with.RequiredDuringSchedulingIgnoredDuringExecution, with.PreferredDuringSchedulingIgnoredDuringExecution)...)
 	}
 	if apart := spec.Affinity.PodAntiAffinity; apart != nil {
-		all = append(all, termPlacements("podAntiAffinity", apart.RequiredDuringSchedulingIgnoredDuringExecution)...)
+		all = append(all, termPlacements("podAntiAffinity", apart.RequiredDuringSchedulingIgnoredDuringExecution, apart.PreferredDuringSchedulingIgnoredDuringExecution)...)
 	}
 	return all
 }
 
-func termPlacements(field string, terms []corev1.PodAffinityTerm) []placement {
+func termPlacements(field string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) []placement {
 	var all []placement
-	for i, term := range terms {
-		path := patches.Pointer("spec", "affinity", field, "requiredDuringSchedulingIgnoredDuringExecution", strconv.Itoa(i))
+	add := func(list string, i int, term corev1.PodAffinityTerm) {
+		path := patches.Pointer("spec", "affinity", field, list, strconv.Itoa(i))
 		all = append(all, placement{path, slices.Concat(term.MatchLabelKeys, term.MismatchLabelKeys)})
+	}
+	for i, term := range required {
+		add("requiredDuringSchedulingIgnoredDuringExecution", i, term)
+	}
+	for i, term := range preferred {
+		add("preferredDuringSchedulingIgnoredDuringExecution", i, term.PodAffinityTerm)
 	}
 	return all
 }

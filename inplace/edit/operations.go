@@ -1,8 +1,6 @@
 package edit
 
 import (
-	"strconv"
-
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,34 +10,50 @@ import (
 
 // PodOperations returns the operations that make the change in a live pod; it must be InPlace, so whatever annotations change are
 // allowed to. They touch only what changes, never what admission put into the pod, nor the hash of a revision. Values the pod has
-// already are left out.
+// already are left out, annotations excepted.
 func (c Change) PodOperations(pod *corev1.Pod) []jsonpatch.Operation {
-	operations := c.imageOperations(pod)
-	operations = append(operations, entriesOf("labels", pod.Labels, c.Labels)...)
-	return append(operations, entriesOf("annotations", pod.Annotations, c.Annotations)...)
+	operations := append(c.imageOperations(pod), c.tolerationOperations(pod)...)
+	operations = append(operations, c.labelOperations(pod)...)
+	return append(operations, c.annotationOperations(pod)...)
 }
 
 // imageOperations finds the containers by name: the pod may have more than its template, and in another order.
 func (c Change) imageOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
 	for change := range c.Containers.NewImages() {
-		for i, container := range pod.Spec.Containers {
+		for at, container := range living(&pod.Spec) {
 			if container.Name == change.Container && container.Image != change.Image.To {
-				path := patches.Pointer("spec", "containers", strconv.Itoa(i), "image")
-				operations = append(operations, jsonpatch.NewOperation("replace", path, change.Image.To))
+				operations = append(operations, jsonpatch.NewOperation("replace", at.pointer("image"), change.Image.To))
 			}
 		}
 	}
 	return operations
 }
 
-// entriesOf makes what changes of the labels or annotations in those of a pod, but for the hash of a revision.
-func entriesOf(field string, live map[string]string, changes []patches.EntryChange) []jsonpatch.Operation {
+// annotationOperations know only whether the pod has annotations at all: caches keep no foreign ones, since any workload may list any. So each
+// is set, and one that goes is there for sure when it is removed.
+func (c Change) annotationOperations(pod *corev1.Pod) []jsonpatch.Operation {
+	var operations []jsonpatch.Operation
+	if pod.Annotations == nil && len(c.Annotations) > 0 {
+		operations = append(operations, jsonpatch.NewOperation("add", patches.Pointer("metadata", "annotations"), map[string]string{}))
+	}
+	for _, change := range c.Annotations {
+		at := patches.Pointer("metadata", "annotations", change.Key)
+		operations = append(operations, jsonpatch.NewOperation("add", at, change.Value))
+		if change.Goes {
+			operations = append(operations, jsonpatch.NewOperation("remove", at, nil))
+		}
+	}
+	return operations
+}
+
+// labelOperations leave out the hash of a revision.
+func (c Change) labelOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	var changed []patches.EntryChange
-	for _, change := range changes {
+	for _, change := range c.Labels {
 		if change.Key != inplace.LabelTemplateHash && change.Key != inplace.LabelRevisionHash {
 			changed = append(changed, change)
 		}
 	}
-	return patches.EntryOperations(field, live, changed)
+	return patches.EntryOperations("labels", pod.Labels, changed)
 }

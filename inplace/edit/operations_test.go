@@ -30,12 +30,39 @@ func TestPodOperations(t *testing.T) {
 			want: `[{"op":"replace","path":"/spec/containers/2/image","value":"app:2"},` +
 				`{"op":"replace","path":"/spec/containers/1/image","value":"proxy:2"}]`,
 		},
+		"a sidecar's among injected ones": {
+			pod: func() *corev1.Pod {
+				pod, always := pod(nil, nil, "app", "app:1"), corev1.ContainerRestartPolicyAlways
+				pod.Spec.InitContainers = []corev1.Container{{Name: "cni", Image: "cni:1"}, {Name: "mesh", Image: "mesh:7", RestartPolicy: &always},
+					{Name: "setup", Image: "setup:1"}, {Name: "side", Image: "side:1", RestartPolicy: &always}}
+				return pod
+			}(),
+			after: edits{newImage: `"app:2"`, sideImage: `"side:2"`},
+			want: `[{"op":"replace","path":"/spec/containers/0/image","value":"app:2"},` +
+				`{"op":"replace","path":"/spec/initContainers/3/image","value":"side:2"}]`,
+		},
 		"an image the pod has already": {pod: pod(nil, nil, "app", "app:2"), after: edits{newImage: `"app:2"`}, want: "null"},
 		"only labels that differ between the templates": {
 			pod:   pod(map[string]string{"app": "mine", "version": "1", "injected": "yes", "pod-template-hash": "a"}, nil),
 			after: edits{version: `"2"`, "/metadata/labels/helm.sh~1chart": `"web~2"`, "/metadata/labels/pod-template-hash": `"b"`},
 			want: `[{"op":"add","path":"/metadata/labels/helm.sh~1chart","value":"web~2"},` +
 				`{"op":"add","path":"/metadata/labels/version","value":"2"}]`,
+		},
+		"tolerations behind those that others have added": {
+			pod: tolerant(corev1.Toleration{Key: "node.kubernetes.io/not-ready"}, corev1.Toleration{Key: "batch", Operator: "Exists", Effect: "NoSchedule"}), after: tolerating(batch, spot, gpu),
+			want: `[{"op":"add","path":"/spec/tolerations/-","value":{"key":"spot","effect":"NoExecute","tolerationSeconds":60}},` +
+				`{"op":"add","path":"/spec/tolerations/-","value":{"key":"gpu","value":"yes","effect":"NoSchedule"}}]`,
+		},
+		"first tolerations": {
+			pod: tolerant(), after: tolerating(batch, gpu),
+			want: `[{"op":"add","path":"/spec/tolerations","value":[{"key":"batch","operator":"Exists","effect":"NoSchedule"},{"key":"gpu","value":"yes","effect":"NoSchedule"}]}]`,
+		},
+		"the same toleration for another time": {
+			pod: tolerant(corev1.Toleration{Key: "spot", Effect: "NoExecute", TolerationSeconds: new(int64(30))}), after: tolerating(spot),
+			want: `[{"op":"add","path":"/spec/tolerations/-","value":{"key":"spot","effect":"NoExecute","tolerationSeconds":60}}]`,
+		},
+		"tolerations the pod has already": {
+			pod: tolerant(corev1.Toleration{Key: "spot", Effect: "NoExecute", TolerationSeconds: new(int64(60))}), after: tolerating(spot), want: "null",
 		},
 		"escapes": {
 			pod:   pod(map[string]string{"a": ""}, nil),
@@ -50,6 +77,14 @@ func TestPodOperations(t *testing.T) {
 		"a pod without labels": {
 			pod: pod(nil, nil), after: edits{version: `"2"`},
 			want: `[{"op":"add","path":"/metadata/labels","value":{}},{"op":"add","path":"/metadata/labels/version","value":"2"}]`,
+		},
+		"an allowed annotation goes, of which nobody knows whether it is there": {
+			pod: pod(nil, map[string]string{"cni": "x"}), after: edits{"/metadata/annotations/note": ""},
+			want: `[{"op":"add","path":"/metadata/annotations/note","value":""},{"op":"remove","path":"/metadata/annotations/note"}]`,
+		},
+		"allowed annotation of a pod without any": {
+			pod: pod(nil, nil), after: edits{"/metadata/annotations/note": `"b"`},
+			want: `[{"op":"add","path":"/metadata/annotations","value":{}},{"op":"add","path":"/metadata/annotations/note","value":"b"}]`,
 		},
 		"allowed annotation": {
 			pod: pod(nil, map[string]string{"cni": "x"}), after: edits{"/metadata/annotations/note": `"b"`},
@@ -69,4 +104,8 @@ func TestPodOperations(t *testing.T) {
 			}
 		})
 	}
+}
+
+func tolerant(tolerations ...corev1.Toleration) *corev1.Pod {
+	return &corev1.Pod{Spec: corev1.PodSpec{Tolerations: tolerations}}
 }

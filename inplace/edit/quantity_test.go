@@ -30,7 +30,7 @@ func TestQuantityIsNotExpanded(t *testing.T) {
 		"zeros": "1" + strings.Repeat("0", 1<<20), "binary": strings.Repeat("7", 1<<20) + "Ei",
 	} {
 		template := limited(t, memory)
-		limits := apps.Object(containers(template.Canonical())[0], "resources", "limits")
+		limits := apps.Object(containers(template.Canonical(), containersList)[0], "resources", "limits")
 		if got := fmt.Sprint(limits["memory"]); len(got) > len(memory) {
 			t.Errorf("%s: %d characters became %d", name, len(memory), len(got))
 		}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
@@ -25,7 +26,7 @@ func resizeReasons(was, is corev1.PodSpec, change Change, rules inplace.Rules) i
 			}
 		}
 	}
-	if from, to := qosOf(was), qosOf(is); from != to {
+	if from, to := amounts.QOS(was), amounts.QOS(is); from != to {
 		reasons = reasons.And(resourcesReason("/spec", fmt.Sprintf("the QoS class changes from %s to %s", from, to)))
 	}
 	if is.OS != nil && is.OS.Name == corev1.Windows {
@@ -40,8 +41,8 @@ func resizeReasons(was, is corev1.PodSpec, change Change, rules inplace.Rules) i
 func containerReasons(container corev1.Container, change ResourceChange, index int, rules inplace.Rules) inplace.Reasons {
 	path := patches.Pointer("spec", "containers", strconv.Itoa(index), "resources")
 	var reasons inplace.Reasons
-	for _, name := range resizable {
-		from, to := change.From.of(name), change.To.of(name)
+	for _, name := range amounts.Resizable {
+		from, to := change.From.Both(name), change.To.Both(name)
 		switch policy := resizePolicy(container, name); {
 		case from == to:
 		case (from[0] == "") != (to[0] == "") || (from[1] == "") != (to[1] == ""):
@@ -73,35 +74,6 @@ func resizePolicy(container corev1.Container, name corev1.ResourceName) corev1.R
 		}
 	}
 	return ""
-}
-
-// qosOf is ComputePodQOS in pkg/apis/core/helper/qos.
-func qosOf(spec corev1.PodSpec) corev1.PodQOSClass {
-	guaranteed, bestEffort := true, true
-	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
-		r := ResourcesOf(container.Resources)
-		for _, name := range resizable {
-			amounts := r.of(name)
-			request, limit := positive(amounts[0]), positive(amounts[1])
-			bestEffort = bestEffort && request == "" && limit == ""
-			guaranteed = guaranteed && limit != "" && request == limit
-		}
-	}
-	switch {
-	case bestEffort:
-		return corev1.PodQOSBestEffort
-	case guaranteed:
-		return corev1.PodQOSGuaranteed
-	}
-	return corev1.PodQOSBurstable
-}
-
-// positive is the amount unless it is nothing.
-func positive(amount string) string {
-	if amount == "0" || amount == "0m" {
-		return ""
-	}
-	return amount
 }
 
 // resourceFieldReasons says where the pod reads CPU or memory of a container that changes: a process that has read it goes by the old value.

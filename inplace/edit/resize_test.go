@@ -54,6 +54,8 @@ func TestCompareResources(t *testing.T) {
 		"the policy itself":       {base: sized, after: none, resize: inplace.ResizeAll, want: "recreate: /spec/containers/0/resizePolicy added"},
 		"another resource":        {base: sized, after: edits{resources + "/limits/nvidia.com~1gpu": `"1"`}, resize: inplace.ResizeAll, want: "recreate: /spec/containers/0/resources/limits/nvidia.com~1gpu added"},
 		"an init container":       {base: sized, after: edits{"/spec/initContainers/0/resources": `{"requests": {"cpu": "1"}}`}, resize: inplace.ResizeAll, want: "recreate: /spec/initContainers/0/resources added"},
+		"a sidecar": {base: edits{"/spec/initContainers": `[{"name":"side","image":"side:1","restartPolicy":"Always","resources":{"requests":{"cpu":"1"}}}]`},
+			after: edits{"/spec/initContainers/0/resources/requests/cpu": `"2"`}, resize: inplace.ResizeAll, want: "recreate: /spec/initContainers/0/resources/requests/cpu changed"},
 		"Windows": {base: sized, before: edits{"/spec/os": `{"name": "windows"}`}, after: edits{"/spec/os": `{"name": "windows"}`, resources + "/requests/cpu": `"1"`}, resize: inplace.ResizeAll,
 			want: "recreate: pods of Windows are not resized"},
 		"resources of the pod": {base: sized, before: edits{"/spec/resources": `{"requests": {"cpu": "3"}}`}, after: edits{"/spec/resources": `{"requests": {"cpu": "3"}}`, resources + "/requests/cpu": `"1"`},

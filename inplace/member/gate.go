@@ -91,7 +91,7 @@ func (s *State) MayReopen(now time.Time) (bool, time.Duration) {
 	if arrived {
 		return true, 0
 	}
-	return s.Move.Observed(s.Pod) && s.Move.Followed(s.Pod), wait
+	return s.Move.Observed(s.Pod) && s.Move.Followed(nil, s.Pod), wait
 }
 
 func (s *State) whyReopen() string {

@@ -1,14 +1,19 @@
 package member
 
 import (
+	"fmt"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // Origin is the revision that a pod's identity tells of.
 type Origin struct {
-	// Own are the containers of its template, Change that from its template to the target's; nil where it is none. It is shared by the pods of the
+	// Own are the containers of its template that live, Change that from its template to the target's; nil where it is none. It is shared by the pods of the
 	// revision.
 	Own    []corev1.Container
 	Change *edit.Change
@@ -16,15 +21,20 @@ type Origin struct {
 	OfTarget bool
 	// ByLabel: the identity is a label alone, which no owner contradicts.
 	ByLabel bool
+	// TargetHash is that of the target; empty as long as there is none.
+	TargetHash string
 }
 
-// Needs is what is left to do until the pod is one of the target.
+// Needs is what is left to do until the pod is one of the target, and why it cannot be done.
 func (s *State) Needs() edit.Change {
 	var needs edit.Change
 	if s.Change != nil {
 		needs = *s.Change
 	}
 	needs.Containers = s.Containers
+	if s.unrestartable != nil {
+		needs.Reasons = needs.Reasons.And(*s.unrestartable)
+	}
 	return needs
 }
 
@@ -34,7 +44,14 @@ func (s *State) stillDiffer(target []corev1.Container) edit.ContainerChanges {
 	if s.OfTarget {
 		return s.Back
 	}
-	return edit.Differing(s.Pod, target, s.resizes)
+	var planned edit.ContainerChanges
+	if s.Change != nil {
+		planned = s.Change.Containers
+	}
+	if s.restartedHalfway() {
+		planned = planned.WithoutRestart()
+	}
+	return planned.Becoming(s.Pod, target, s.runs, s.resizes)
 }
 
 // resizes tells whether the container's CPU and memory are for the update to change: both templates say so, or they are on their way already. What
@@ -43,10 +60,56 @@ func (s *State) resizes(container string) bool {
 	return s.Change != nil && s.Change.Resizes(container) || s.Move.Resizes(container)
 }
 
+// restartedHalfway tells whether its containers were restarted for the target, although its identity does not say so yet. That they were resized is
+// no restart.
+func (s *State) restartedHalfway() bool { return s.Back.Restarts() && s.Move.Hash == s.TargetHash }
+
+// runs is the image that the container runs, by ID.
+func (s *State) runs(container string) string {
+	return readiness.ContainerStatus(s.Pod, container).ImageID
+}
+
+// whyUnrestartable is why the pod cannot take a change that others of its revision can; nil if it can. One that has not started, or has yet to follow
+// its last patch, may be too young to tell what it runs: for how much longer.
+func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration) {
+	if reason := s.Containers.Unrestartable(s.Pod); reason != nil || s.nameless() == "" {
+		return reason, 0
+	}
+	if young, wait := s.Starting(now); young {
+		return nil, wait
+	}
+	if followed, wait := s.Move.Killed(s.Pod, now); !followed {
+		return nil, wait
+	}
+	return &inplace.Reason{Code: inplace.CodeRestart, Message: s.nameless()}, 0
+}
+
+// Postponed is why containers of the pod cannot restart now; empty if they can. One that is on its way might never restart: before its kubelet has
+// acted on one name it may get the other again.
+func (s *State) Postponed() string {
+	if nameless := s.nameless(); nameless != "" {
+		return nameless
+	}
+	if s.Containers.Renew() && len(s.Move.Containers) > 0 && !s.followed {
+		return "its containers have yet to follow the last patch"
+	}
+	return ""
+}
+
+// nameless is why there is no other name for a container that is to restart; empty if there is.
+func (s *State) nameless() string {
+	container := s.Containers.Nameless()
+	if container == "" {
+		return ""
+	}
+	return fmt.Sprintf("container %s of pod %s runs image %q, for which there is no other name, by which it would restart", container, s.Pod.Name,
+		s.runs(container))
+}
+
 // rewrites are the containers that have another image than their template's, unless it is ours.
 func (s *State) rewrites() edit.ContainerChanges {
-	var rewritten edit.ContainerChanges
-	for change := range edit.Differing(s.Pod, s.Own, edit.Nothing).NewImages() {
+	var rewritten, unplanned edit.ContainerChanges
+	for change := range unplanned.Becoming(s.Pod, s.Own, s.runs, edit.Nothing).NewImages() {
 		if s.Move.Back[change.Container] == "" {
 			rewritten = append(rewritten, change)
 		}

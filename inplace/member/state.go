@@ -19,6 +19,8 @@ type State struct {
 	Pod  *corev1.Pod
 	Move readiness.Move
 	Origin
+	// Auxiliary are the containers that nobody waits for.
+	Auxiliary inplace.Auxiliary
 	// Containers are what is left to do in its containers until it is one of the target: see Needs.
 	Containers edit.ContainerChanges
 	// Back is what makes its containers again what its identity says; nothing unless it is half-way.
@@ -29,10 +31,14 @@ type State struct {
 	Available bool
 	// Comes is when it will be available if that is only a matter of time; 0 if it is not, or is already.
 	Comes time.Duration
+	// unrestartable is why it cannot take a change that others of its revision can; nil if it can.
+	unrestartable *inplace.Reason
 	// Arrived: its containers have followed the last patch.
 	Arrived bool
 	// Resizing: its containers have not yet got their CPU and memory, written or not. Nothing else is done to it until then.
 	Resizing bool
+	// followed: none of its containers can be the one that was to stop for the last patch.
+	followed bool
 	// Unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (readiness/ready.go), a gate
 	// that opens would have the pod Ready for as long as the node is away.
 	Unheard bool
@@ -46,10 +52,14 @@ func StateOf(d *steps.Draft, pod *corev1.Pod, from Origin, target rehearsal.Rehe
 	s.Back = s.Move.WayBack(pod)
 	s.Containers, s.Rewritten = s.stillDiffer(target.Containers), s.rewrites()
 	s.Resizing = s.Resizes() || len(s.Move.Resize) > 0 && !s.Move.Resized(pod)
+	unrestartable, tells := s.whyUnrestartable(now)
+	s.unrestartable = unrestartable
+	d.Again(tells)
 	arrived, wait := s.Move.Arrived(pod, now)
 	arrived = arrived && (len(s.Move.Resize) == 0 || !s.Resizing)
 	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
 	lasting, longer := ahead.Lasting(pod, now)
+	s.followed, _ = s.MayReopen(now)
 	s.Arrived, s.Available = arrived, available && arrived && lasting && !readiness.Closed(pod)
 	d.Again(times.Sooner(wait, times.Sooner(later, longer)))
 	if arrived && !readiness.Closed(pod) {

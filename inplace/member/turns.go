@@ -6,5 +6,5 @@ type Turns map[*State]bool
 // Lacking is what pods wait for before they may restart; those that wait for nothing are not in it.
 type Lacking map[*State]string
 
-// MayStart tells whether the pod's new images are on its node, as far as that can be had.
-func (l Lacking) MayStart(s *State) bool { return l[s] == "" }
+// MayStart tells whether the pod's new images are on its node, as far as that can be had, and they can restart.
+func (l Lacking) MayStart(s *State) bool { return l[s] == "" && s.Postponed() == "" }

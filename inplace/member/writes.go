@@ -49,20 +49,23 @@ func (w Write) Describe(from, to string) string {
 	return fmt.Sprintf("move from %s to %s, %s", from, to, w.Does)
 }
 
+// Notes tells whether it brings a mark alone, of what comes next.
+func (w Write) Notes() bool { return w.Ends == EndsHalfway && w.Does.None() }
+
 // comes is what comes before the last write.
 func (w Write) comes() string {
 	switch {
 	case w.Resizes:
 		return "resize"
-	case w.Does.Restarts():
-		return "restart"
+	case w.Notes():
+		return "note what it has"
 	}
-	return "note what it has"
+	return "restart"
 }
 
-// NextWrite is the one to make now; there is one at least. A pod without a gate cannot be taken out of service while its containers restart: with
-// the identity it would be counted as updated while the old ones serve. So they restart first. What goes along with them depends on what the
-// identity is: see halfway.go.
+// NextWrite is the one to make now; there is one at least. With the identity a pod that is not taken out of service while its containers restart
+// would be counted as updated while the old ones run. So they restart first. What goes along with them depends on what the identity is: see
+// halfway.go.
 //
 // CPU and memory come before all that, since no restart is needed for them and a node may have no room. Their write takes neither mark nor identity
 // (podResizeStrategy in pkg/registry/core/pod). So the mark goes first: if we die in between, it says what the pod had.
@@ -72,13 +75,11 @@ func (s *State) NextWrite() Write {
 		return Write{Does: edit.Change{Containers: s.Containers.Resizing()}, Ends: EndsBack, Resizes: true}
 	case s.Resizes() && s.noted():
 		return Write{Does: edit.Change{Containers: s.Containers.Resizing()}, Ends: EndsHalfway, Resizes: true}
-	case s.Resizes() && s.ByLabel:
-		return Write{Does: needs.BesideContainers(), Ends: EndsHalfway}
 	case s.Resizes():
 		return Write{Ends: EndsHalfway}
 	case s.OfTarget:
 		return Write{Does: needs, Ends: EndsBack}
-	case !s.Restarts() || readiness.Gated(s.Pod):
+	case !s.Restarts() || s.Drains():
 		return Write{Does: needs, Ends: EndsMoved}
 	case s.ByLabel:
 		return Write{Does: needs, Ends: EndsHalfway}
@@ -103,8 +104,21 @@ func (s *State) Resize(w Write, why string) steps.PatchPod {
 	return steps.PatchPod{Pod: s.Pod, Resizes: true, Operations: patches.Guarded(s.Pod, w.Does.Containers.ResizeOperations(s.Pod)...), Why: why}
 }
 
-// Drains tells whether the pod is taken out of service before the next write: containers restart by it, and there is a gate to close.
-func (s *State) Drains() bool { return s.Restarts() && readiness.Gated(s.Pod) }
+// Drains tells whether the pod is out of service at the next write: containers restart by it that somebody waits for, and there is a gate to
+// close. One that is closed stays so, whatever nobody waits for by now; and what a pod got while it served it gives back so.
+func (s *State) Drains() bool {
+	return readiness.Gated(s.Pod) && !s.OfTarget && (s.awaited() || s.Restarts() && readiness.Closed(s.Pod))
+}
+
+// awaited tells whether somebody waits for a container that is to restart. Who asks for a restart as such does: that it has come shows by a gate.
+func (s *State) awaited() bool {
+	for change := range s.Containers.Restarting() {
+		if change.Restart || !s.Auxiliary.Has(change.Container) {
+			return true
+		}
+	}
+	return false
+}
 
 // Patch makes the write, with the mark and the identity that go with it.
 func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jsonpatch.Operation, why string) steps.PatchPod {
@@ -118,5 +132,5 @@ func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jso
 func (s *State) marked(mark readiness.Move) (*corev1.Pod, []jsonpatch.Operation) {
 	pod := s.Pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationMove, mark.String())
-	return pod, patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, mark.String()})
+	return pod, patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, mark.String()}, [2]string{inplace.AnnotationRestarts, ""})
 }

@@ -1,10 +1,14 @@
 package nodes
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	versions "k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/edit"
 )
 
 // NodeReadiness is the status of the node's condition Ready; Unknown also as long as nobody has said.
@@ -23,6 +27,24 @@ func Unheard(node *corev1.Node) bool { return node != nil && Silent(node) }
 func OlderThan(least *versions.Version, number string) bool {
 	version, err := versions.ParseGeneric(number)
 	return err != nil || version.LessThan(least)
+}
+
+// sidecarKubelet is the first that restarts a sidecar for another image (kubernetes#126525). An API server of 1.34 may have an older one.
+var sidecarKubelet = versions.MustParseGeneric("1.32")
+
+// CannotRestart is why the kubelet of the pod's node would not restart a container for its change; nil if it would. Of a node that is not known
+// nobody can say.
+func CannotRestart(node *corev1.Node, pod *corev1.Pod, changes edit.ContainerChanges) *inplace.Reason {
+	if node == nil || !OlderThan(sidecarKubelet, node.Status.NodeInfo.KubeletVersion) {
+		return nil
+	}
+	for container := range changes.Restarting() {
+		if edit.SidecarNamed(&pod.Spec, container.Container) {
+			return &inplace.Reason{Code: inplace.CodeOldKubelet, Message: fmt.Sprintf("kubelet %q of node %s does not restart sidecar %s of pod %s for its image",
+				node.Status.NodeInfo.KubeletVersion, node.Name, container.Container, pod.Name)}
+		}
+	}
+	return nil
 }
 
 // NodeReady tells whether the node says that it is Ready.

@@ -170,7 +170,8 @@ func (p *PrePull) missing(s *member.State) []string {
 	var missing []string
 	for change := range s.Containers.NewImages() {
 		image := change.Image.To
-		if pullPolicy(s.Pod, change) == corev1.PullAlways || !p.present(s.Pod.Spec.NodeName, image) {
+		// What only restarts runs there, under another name.
+		if pullPolicy(s.Pod, change) == corev1.PullAlways || !change.Restart && !p.present(s.Pod.Spec.NodeName, image) {
 			missing = append(missing, image)
 		}
 	}
@@ -180,10 +181,8 @@ func (p *PrePull) missing(s *member.State) []string {
 // pullPolicy is that of the pod, which no patch changes and for which admission may have chosen another than the template's.
 // Defaulted as SetDefaults_Container in pkg/apis/core/v1/defaults.go does.
 func pullPolicy(pod *corev1.Pod, change edit.ContainerChange) corev1.PullPolicy {
-	for _, c := range pod.Spec.Containers {
-		if c.Name == change.Container && c.ImagePullPolicy != "" {
-			return c.ImagePullPolicy
-		}
+	if c := edit.Named(&pod.Spec, change.Container); c != nil && c.ImagePullPolicy != "" {
+		return c.ImagePullPolicy
 	}
 	if edit.IsLatest(change.Image.To) {
 		return corev1.PullAlways
@@ -212,8 +211,7 @@ func (p *PrePull) present(node, image string) bool {
 // running are the images that certainly run in the pod: told by both its spec and its status.
 func running(pod *corev1.Pod) []string {
 	var images []string
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
+	for c := range edit.EachLiving(&pod.Spec) {
 		status := readiness.ContainerStatus(pod, c.Name)
 		if status.State.Running != nil && status.Ready && edit.SameImage(status.Image, c.Image) {
 			images = append(images, c.Image)

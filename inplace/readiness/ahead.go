@@ -45,7 +45,7 @@ func IsAhead(pod *corev1.Pod) bool {
 // Lasting tells whether it may be built upon that the pod is Ready; if not, when. Who has not seen it come goes by its time, which has
 // no fractions.
 func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
-	if proved, wait := provedStarted(pod, now); !proved || !IsAhead(pod) {
+	if proved, wait := ProvedStarted(pod, now); !proved || !IsAhead(pod) {
 		return proved, wait
 	}
 	first, seen := a[pod.UID]
@@ -55,9 +55,15 @@ func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	return times.Since(first, Lasts, now)
 }
 
-// provedStarted tells whether no container can still be ready only for want of an answer of its startup probe: see tooEarly.
-func provedStarted(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
-	if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.StartupProbe != nil }) || !tooEarly(pod) {
+// StartupProbed tells whether some container of the pod has a startup probe.
+func StartupProbed(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.StartupProbe != nil })
+}
+
+// ProvedStarted tells whether no container can still be ready only for want of an answer of its startup probe (see tooEarly); if not, when that
+// will be so.
+func ProvedStarted(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+	if !StartupProbed(pod) || !tooEarly(pod) {
 		return true, 0
 	}
 	all, wait := true, time.Duration(0)

@@ -1,19 +1,35 @@
 package readiness
 
 import (
+	"iter"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace/edit"
 )
 
-// ContainerStatus is what the kubelet says of the container of that name; zero if it has said nothing.
+// ContainerStatus is what the kubelet says of the container of that name, be it a sidecar; zero if it has said nothing.
 func ContainerStatus(pod *corev1.Pod, name string) corev1.ContainerStatus {
-	for _, status := range pod.Status.ContainerStatuses {
+	for status := range containerStatuses(pod) {
 		if status.Name == name {
-			return status
+			return *status
 		}
 	}
 	return corev1.ContainerStatus{}
+}
+
+// containerStatuses are those of containers, then those of init containers.
+func containerStatuses(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
+	return func(yield func(*corev1.ContainerStatus) bool) {
+		for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // CannotPull are the reasons for which a container waits when an image of it cannot be pulled: pkg/kubelet/images/types.go, and
@@ -33,10 +49,9 @@ func GracePeriod(pod *corev1.Pod) time.Duration {
 
 // Sleeps is how long the container's preStop hook does nothing else.
 func Sleeps(pod *corev1.Pod, container string) time.Duration {
-	for _, c := range pod.Spec.Containers {
-		if c.Name == container && c.Lifecycle != nil && c.Lifecycle.PreStop != nil && c.Lifecycle.PreStop.Sleep != nil {
-			return time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
-		}
+	c := edit.Named(&pod.Spec, container)
+	if c == nil || c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Sleep == nil {
+		return 0
 	}
-	return 0
+	return time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
 }

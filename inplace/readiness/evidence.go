@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/times"
 )
@@ -21,7 +23,7 @@ const (
 // way elsewhere.
 func evidenceOf(c edit.ContainerChange, status corev1.ContainerStatus, sent bool, now time.Time) MovedContainer {
 	return MovedContainer{Image: c.Image.To, ImageID: status.ImageID, ContainerID: status.ContainerID, At: metav1.NewTime(now.Truncate(time.Second)),
-		Unsure: sent || status.ImageID == ""}
+		Unsure: sent || status.ImageID == "", Restart: c.Restart}
 }
 
 // Observed tells whether the kubelet has started to act on the patch; unknown counts as not.
@@ -30,10 +32,11 @@ func (m Move) Observed(pod *corev1.Pod) bool {
 }
 
 // Followed tells whether no patched container can be the one that was to stop, if the kubelet has started to act on the patch. Each one
-// counts, and no other: an earlier patch may be why one is new, and a neighbour that fails says nothing of those that were patched.
-func (m Move) Followed(pod *corev1.Pod) bool {
+// counts, and no other: an earlier patch may be why one is new, and a neighbour that fails says nothing of those that were patched. Last is the
+// report before, nil if it is not known.
+func (m Move) Followed(last, pod *corev1.Pod) bool {
 	for name, before := range m.Containers {
-		if status := ContainerStatus(pod, name); status.Name == "" || !before.gone(status) {
+		if status := ContainerStatus(pod, name); status.Name == "" || !before.gone(status) && !m.succeeded(before, last, status) {
 			return false
 		}
 	}
@@ -43,6 +46,14 @@ func (m Move) Followed(pod *corev1.Pod) bool {
 // gone: it does not run, or has become unready since the patch, or is certainly another one than before.
 func (c MovedContainer) gone(status corev1.ContainerStatus) bool {
 	return status.State.Running == nil || c.stops(status) || !c.Unsure && c.replaced(status)
+}
+
+// succeeded: it only restarts, and is another one than in the report before, by when its kubelet had started to act on the patch. Neither image nor name
+// tell: runtimes report the same ones, by whatever name an image was asked for. That it is another one than at the patch is not enough: it may
+// have failed, and come again as it was, before its kubelet knew.
+func (m Move) succeeded(c MovedContainer, last *corev1.Pod, status corev1.ContainerStatus) bool {
+	return c.Restart && last != nil && m.Observed(last) && status.ContainerID != "" &&
+		status.ContainerID != ContainerStatus(last, status.Name).ContainerID
 }
 
 // stops: it has become unready since the patch. One with another ID may have failed before its kubelet knew of the patch, and come again as it
@@ -66,7 +77,7 @@ func (m Move) Restarted(pod *corev1.Pod) bool {
 // patch. Where both images are the same, the runtime tells them apart by name at most; a name that it writes out otherwise is for Arrived.
 func (c MovedContainer) replaced(status corev1.ContainerStatus) bool {
 	another := status.ContainerID != "" && status.ContainerID != c.ContainerID
-	return another && (status.ImageID != "" && status.ImageID != c.ImageID || status.Image == c.Image)
+	return another && !c.Restart && (status.ImageID != "" && status.ImageID != c.ImageID || status.Image == c.Image)
 }
 
 // Arrived tells whether every patched container runs its new image; if not, when to look again although nothing changes
@@ -88,6 +99,9 @@ func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (boo
 	if status.State.Running == nil {
 		return false, 0
 	}
+	if before.Restart {
+		return m.restartArrived(pod, before, status, now)
+	}
 	named := edit.SameImage(status.Image, before.Image)
 	switch {
 	case before.Unsure && named && m.Observed(pod):
@@ -102,6 +116,29 @@ func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (boo
 		return times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
 	}
 	return times.Since(status.State.Running.StartedAt.Time, stableRetag, now)
+}
+
+// restartArrived asks for another container, and that the gate has opened since the patch: somebody has seen that one come (Followed). If nobody
+// has, it must have been killed by now.
+func (m Move) restartArrived(pod *corev1.Pod, before MovedContainer, status corev1.ContainerStatus, now time.Time) (bool, time.Duration) {
+	gate := conditions.Condition(pod, inplace.ConditionServing)
+	switch {
+	case !before.Unsure && (status.ContainerID == "" || status.ContainerID == before.ContainerID):
+		return false, 0
+	case !before.Unsure && gate != nil && m.Generation > 0 && gate.ObservedGeneration >= m.Generation:
+		return true, 0
+	}
+	return times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+}
+
+// Killed tells whether whatever the last patches were to stop must have been; if not, when.
+func (m Move) Killed(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+	all, wait := true, time.Duration(0)
+	for _, before := range m.Containers {
+		one, left := times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
+		all, wait = all && one, max(wait, left)
+	}
+	return all, wait
 }
 
 // Pending are the containers that have not arrived where they were sent.

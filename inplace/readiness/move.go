@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -18,8 +19,11 @@ type Move struct {
 	Hash string `json:"hash"`
 	// Generation is that of the pod after the last patch of its containers; 0 on clusters that do not count it.
 	Generation int64 `json:"generation,omitempty"`
-	// Containers are those that restart, by name.
+	// Containers are those that restart, by name, sidecars among them.
 	Containers map[string]MovedContainer `json:"containers,omitempty"`
+	// Sidecars are those of Containers that are, in the mark's text and only there: a manager that knows of none would look for them among the
+	// pod's containers, and wait for ever.
+	Sidecars map[string]MovedContainer `json:"sidecars,omitempty"`
 	// Back are the images, by container, that a pod which is half-way has to get again if it does not become what Hash says: those it had
 	// under its labels.
 	Back map[string]string `json:"back,omitempty"`
@@ -29,7 +33,7 @@ type Move struct {
 
 // MovedContainer is the evidence of a container that restarts: what it was before it was patched.
 type MovedContainer struct {
-	// Image it gets: what admission makes of the template's.
+	// Image it gets: what admission makes of the template's, or another name of that.
 	Image string `json:"image"`
 	// ImageID and ContainerID it had.
 	ImageID     string `json:"imageID,omitempty"`
@@ -41,13 +45,17 @@ type MovedContainer struct {
 	Unsure bool `json:"unsure,omitempty"`
 	// Unready: it was not ready at the last patch of containers. Then that it is not is no sign of the patch having been seen.
 	Unready bool `json:"unready,omitempty"`
+	// Restart: it only restarts, so Image is another name of the one it had.
+	Restart bool `json:"restart,omitempty"`
+	// Sidecar: it is one.
+	Sidecar bool `json:"-"`
 }
 
 // ResizedContainer is a container that gets other CPU and memory. It is noted before they are written, since that write can bring no mark.
 type ResizedContainer struct {
 	// Back is what the container had under the pod's identity, To what it gets.
-	Back edit.Resources `json:"from"`
-	To   edit.Resources `json:"to"`
+	Back amounts.Amounts `json:"from"`
+	To   amounts.Amounts `json:"to"`
 	// At is when that was noted.
 	At metav1.Time `json:"at"`
 }
@@ -62,14 +70,40 @@ const longestMove = 8 << 10
 func MoveOf(pod *corev1.Pod) Move {
 	var move Move
 	mark := pod.Annotations[inplace.AnnotationMove]
-	if len(mark) > longestMove*(1+len(pod.Spec.Containers)) {
+	if len(mark) > longestMove*(1+len(pod.Spec.Containers)+len(pod.Spec.InitContainers)) {
 		return Move{}
 	}
 	err := json.Unmarshal([]byte(mark), &move)
 	if err != nil || pod.Generation > 0 && move.Generation > pod.Generation {
 		return Move{}
 	}
-	return move
+	return move.joined()
+}
+
+// joined has the sidecars among the containers, split in a field of their own.
+func (m Move) joined() Move {
+	for name, entry := range m.Sidecars {
+		if m.Containers == nil {
+			m.Containers = map[string]MovedContainer{}
+		}
+		entry.Sidecar = true
+		m.Containers[name] = entry
+	}
+	m.Sidecars = nil
+	return m
+}
+
+func (m Move) split() Move {
+	all := m.Containers
+	m.Containers, m.Sidecars = map[string]MovedContainer{}, map[string]MovedContainer{}
+	for name, entry := range all {
+		if entry.Sidecar {
+			m.Sidecars[name] = entry
+		} else {
+			m.Containers[name] = entry
+		}
+	}
+	return m
 }
 
 // Next is the mark of a write that makes this change, on the way to the revision with that hash. The entries are those to keep: all, or
@@ -91,7 +125,7 @@ func (m Move) Next(pod *corev1.Pod, hash string, entries map[string]MovedContain
 		next.Containers[change.Container] = evidenceOf(change, ContainerStatus(pod, change.Container), sent, now)
 	}
 	for name, entry := range next.Containers {
-		entry.Unready = !ContainerStatus(pod, name).Ready
+		entry.Unready, entry.Sidecar = !ContainerStatus(pod, name).Ready, edit.SidecarNamed(&pod.Spec, name)
 		next.Containers[name] = entry
 	}
 	return next
@@ -99,7 +133,7 @@ func (m Move) Next(pod *corev1.Pod, hash string, entries map[string]MovedContain
 
 // String is the mark's value.
 func (m Move) String() string {
-	raw, err := json.Marshal(m)
+	raw, err := json.Marshal(m.split())
 	if err != nil {
 		panic(err) // strings, numbers and times always encode
 	}

@@ -59,7 +59,7 @@ func StoredConditions(old, sent *corev1.Pod, writer Writer) []corev1.PodConditio
 	}
 	stored := sent.DeepCopy()
 	if writer == KubeletWriter {
-		putCondition(stored, openedByReport(sent))
+		putCondition(stored, openedByReport(old, sent))
 	}
 	putCondition(stored, readiness(old, stored))
 	return stored.Status.Conditions
@@ -67,12 +67,12 @@ func StoredConditions(old, sent *corev1.Pod, writer Writer) []corev1.PodConditio
 
 // openedByReport is the gate that opens with a kubelet's report; nil if none does: the first of a newborn pod, whoever lives then, and the one
 // that shows a patched pod to be on its way.
-func openedByReport(pod *corev1.Pod) *corev1.PodCondition {
+func openedByReport(last, pod *corev1.Pod) *corev1.PodCondition {
 	reason := ReasonReopened
 	switch {
 	case Unopened(pod):
 		reason = ReasonBorn
-	case !Closed(pod) || !restartReported(pod):
+	case !Closed(pod) || !restartReported(last, pod):
 		return nil
 	}
 	return &corev1.PodCondition{Type: inplace.ConditionServing, Status: corev1.ConditionTrue, Reason: reason,
@@ -81,7 +81,7 @@ func openedByReport(pod *corev1.Pod) *corev1.PodCondition {
 
 // restartReported is the part of member.State.MayReopen that needs no clock, for when nobody lives: the gate was closed before our patch, which was the last,
 // and not since for the next; nothing about it is unsure; and the pod is not given back.
-func restartReported(pod *corev1.Pod) bool {
+func restartReported(last, pod *corev1.Pod) bool {
 	gate, move := conditions.Condition(pod, inplace.ConditionServing), MoveOf(pod)
 	unsure := false
 	for _, before := range move.Containers {
@@ -89,7 +89,7 @@ func restartReported(pod *corev1.Pod) bool {
 	}
 	closedBefore := gate.ObservedGeneration > 0 && gate.ObservedGeneration < pod.Generation
 	return closedBefore && move.Generation == pod.Generation && !unsure && pod.Annotations[inplace.AnnotationBorrowed] == "" &&
-		move.Observed(pod) && move.Followed(pod)
+		move.Observed(pod) && move.Followed(last, pod)
 }
 
 // reportedAt is the latest time that a report tells of. The API server shows no clock to policies.
@@ -98,7 +98,7 @@ func reportedAt(pod *corev1.Pod) metav1.Time {
 	if ready := conditions.Condition(pod, corev1.ContainersReady); ready != nil {
 		at = later(at, ready.LastTransitionTime)
 	}
-	for _, status := range pod.Status.ContainerStatuses {
+	for status := range containerStatuses(pod) {
 		if status.State.Running != nil {
 			at = later(at, status.State.Running.StartedAt)
 		}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/times"
@@ -59,7 +60,7 @@ func (m Move) Resized(pod *corev1.Pod) bool {
 	}
 	for _, container := range pod.Spec.Containers {
 		status := ContainerStatus(pod, container.Name)
-		if m.Resizes(container.Name) && (status.Resources == nil || edit.ResourcesOf(*status.Resources) != edit.ResourcesOf(container.Resources)) {
+		if m.Resizes(container.Name) && (status.Resources == nil || amounts.Of(*status.Resources) != amounts.Of(container.Resources)) {
 			return false
 		}
 	}

@@ -37,7 +37,7 @@ type Rehearsal struct {
 // Rehearsed is a Rehearsal as far as it is one of the target's, and what it means for pods.
 type Rehearsed struct {
 	Rehearsal
-	// Containers are those of the target's template, with the images and resources that admission gives them.
+	// Containers are those of the target's template that live, with the images and resources that admission gives them.
 	Containers []corev1.Container
 	// own are the names of the containers in the template, init containers too.
 	own map[string]bool
@@ -60,13 +60,13 @@ func (r Rehearsal) Of(target types.UID, template apps.Template, containers []cor
 
 // read reads what became of the template's spec.
 func (r *Rehearsed) read(spec corev1.PodSpec) {
-	admitted := map[string]corev1.Container{}
-	for _, container := range r.Pod.Spec.Containers {
+	admitted := map[string]*corev1.Container{}
+	for container := range edit.EachLiving(&r.Pod.Spec) {
 		admitted[container.Name] = container
 	}
 	r.Containers = slices.Clone(r.Containers)
 	for i := range r.Containers {
-		if container, found := admitted[r.Containers[i].Name]; found {
+		if container := admitted[r.Containers[i].Name]; container != nil {
 			r.Containers[i].Image = cmp.Or(container.Image, r.Containers[i].Image)
 			r.Containers[i].Resources = container.Resources
 		}
@@ -86,12 +86,12 @@ func (r Rehearsed) Against() *inplace.Reason {
 	return &inplace.Reason{Code: inplace.CodeNotAdmitted, Message: "no new pod is admitted: " + r.Refused}
 }
 
-// AgainstPod is why this one, of another revision, cannot; nil if it can. What it has had so far does not matter, as it gets what the
+// AgainstPod is why this one, of another revision, cannot make the change; nil if it can. What it has had so far does not matter, as it gets what the
 // rehearsed pod has. But where that is not known, an image that is not its template's tells that the next would be changed, too.
-func (r Rehearsed) AgainstPod(pod *corev1.Pod, rewritten []edit.ContainerChange) *inplace.Reason {
+func (r Rehearsed) AgainstPod(pod *corev1.Pod, change edit.Change, rewritten []edit.ContainerChange) *inplace.Reason {
 	switch {
 	case r.Pod != nil:
-		return r.injects(pod)
+		return cmp.Or(r.injects(pod), r.tolerates(pod, change.Tolerations))
 	case r.Unknown != "" && len(rewritten) > 0:
 		first := rewritten[0]
 		return &inplace.Reason{Code: inplace.CodeRewrittenImage, Message: fmt.Sprintf("container %s of pod %s has image %q although its template says %q, and %s",
@@ -115,6 +115,26 @@ func (r Rehearsed) injects(pod *corev1.Pod) *inplace.Reason {
 	added := all[slices.IndexFunc(all, func(a addition) bool { return a.in(has) != a.in(r.additions) })]
 	return &inplace.Reason{Code: inplace.CodeInjected, Message: fmt.Sprintf("admission gives new pods %s, and pod %s has %s",
 		added.in(r.additions), pod.Name, added.in(has))}
+}
+
+// tolerates tells, of a pod that gets tolerations, what it would then tolerate and a new one would not, or the other way round: none can be
+// taken from it. Their order does not matter.
+func (r Rehearsed) tolerates(pod *corev1.Pod, added []corev1.Toleration) *inplace.Reason {
+	if len(added) == 0 {
+		return nil
+	}
+	would := slices.Concat(pod.Spec.Tolerations, added)
+	message := ""
+	if more := edit.Lacking(would, r.Pod.Spec.Tolerations); len(more) > 0 {
+		message = fmt.Sprintf("admission gives new pods a toleration of %q, and pod %s has it not", more[0].Key, pod.Name)
+	}
+	if more := edit.Lacking(r.Pod.Spec.Tolerations, would); len(more) > 0 {
+		message = fmt.Sprintf("pod %s keeps its toleration of %q, and admission gives new ones none such", pod.Name, more[0].Key)
+	}
+	if message == "" {
+		return nil
+	}
+	return &inplace.Reason{Code: inplace.CodeInjected, Message: message}
 }
 
 // addition is something that a pod may have besides its template.

@@ -3,6 +3,7 @@ package replicas
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -35,10 +36,20 @@ func StatesOf(members []*Member) iter.Seq[*member.State] {
 	}
 }
 
-// WaitsForKubelet tells whether it is not Ready and only its kubelet can do something about it. A target's that was patched in the seconds before nobody heard
-// of its node waits like one that has yet to be.
+// AnyToRestart tells whether some pod is still to restart, those borrowed aside.
+func AnyToRestart(members []*Member) bool {
+	return slices.ContainsFunc(members, func(m *Member) bool { return m.ToRestart() })
+}
+
+// AnyComes tells whether a pod will be available within a beat.
+func AnyComes(members []*Member) bool {
+	return slices.ContainsFunc(members, func(m *Member) bool { return 0 < m.Comes && m.Comes <= steps.Beat })
+}
+
+// WaitsForKubelet tells whether it is not Ready and only its kubelet can do something about it. A target's, or one half-way, that was patched in the seconds
+// before nobody heard of its node waits like one that has yet to be.
 func (m *Member) WaitsForKubelet(isTargets bool) bool {
-	waits := !isTargets && (m.ToRestart() || m.Resizing && !m.Borrowed) || isTargets && !m.Arrived && !m.Move.Observed(m.Pod)
+	waits := !isTargets && (m.ToRestart() || m.Resizing && !m.Borrowed) || (isTargets || m.IsHalfway()) && !m.Arrived && !m.Move.Observed(m.Pod)
 	return waits && !m.Ready()
 }
 
@@ -54,6 +65,9 @@ func (m *Member) Advance(target *apps.ReplicaSet, drained bool, now time.Time) s
 	case member.EndsHalfway:
 		if w.Resizes {
 			return m.Resize(w, w.Describe(m.Owner.Rs.Name, target.Name))
+		}
+		if w.Notes() && m.Back.Restarts() { // it stays one whose containers were restarted for another
+			hash = m.Move.Hash
 		}
 		mark := m.Move.Next(m.Pod, hash, m.Move.Containers, w.Does, now)
 		mark.Back, mark.Resize = m.Move.Leaves(w.Does.Containers), m.Move.Noting(m.Containers, now)

@@ -2,7 +2,9 @@ package replicas
 
 import (
 	"slices"
+	"time"
 
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -35,6 +37,28 @@ func (all Sets) Still() bool {
 // Overfull tells whether a mark keeps pods that are too many from being deleted.
 func (all Sets) Overfull() bool {
 	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Settling(s.Rs) && s.Surplus() > 0 })
+}
+
+// Unmark takes the mark off all of them.
+func (all Sets) Unmark() {
+	for _, s := range all {
+		s.Wish.Settling = ""
+	}
+}
+
+// Unproved tells whether some pod counts as available for what it ran before, or may: it has not restarted yet and is Ready, since it went back
+// without a drain; or its startup probes have yet to have their turn, as it has not restarted or only just has (readiness.ProvedStarted), and its
+// kubelet may call it Ready before. If that is only a matter of time, of how much. Who is not heard of calls nothing Ready.
+func (all Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
+	for _, s := range all {
+		for _, m := range s.Pods {
+			if probed := readiness.StartupProbed(m.Pod); !m.Unheard && (probed || m.Ready()) {
+				proved, left := readiness.ProvedStarted(m.Pod, now)
+				unproved, wait = unproved || !proved || !m.Arrived, max(wait, left)
+			}
+		}
+	}
+	return unproved, wait
 }
 
 // Settling tells whether some ReplicaSet is marked.

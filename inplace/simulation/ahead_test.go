@@ -1,16 +1,21 @@
 package simulation
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -82,6 +87,65 @@ func TestNextTurnWaitsForReadyToLast(t *testing.T) {
 		if got != closes {
 			t.Errorf("seen for %s: %d gates close, want %d", seen, got, closes)
 		}
+	}
+}
+
+// TestUpdateEndsOnceStartupProbesHaveHadTheirTurn: all pods have moved and are counted. With the marks the update would end by the word of a
+// kubelet that has not asked the last one's startup probe.
+func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
+	every10s := &corev1.Probe{PeriodSeconds: 10}
+	startedAgo := func(startup, ready *corev1.Probe, ago time.Duration) func(*deployments.Rollout, *corev1.Pod) {
+		return func(_ *deployments.Rollout, pod *corev1.Pod) {
+			probed(startup, ready, 0)(pod)
+			pod.Status.ContainerStatuses[0].State = runningSince(start.Add(-ago))
+			conditions.Condition(pod, corev1.ContainersReady).LastTransitionTime = metav1.NewTime(start.Add(-ago))
+		}
+	}
+	stops := func(r *deployments.Rollout, pod *corev1.Pod) {
+		startedAgo(every10s, every10s, time.Hour)(r, pod)
+		pod.Status.ContainerStatuses[0].ContainerID = "old"
+	}
+	cases := map[string]struct {
+		change func(*deployments.Rollout, *corev1.Pod)
+		ends   bool
+		wait   time.Duration // at most; 0 if any
+	}{
+		"no startup probe":            {startedAgo(nil, every10s, time.Second), true, 0},
+		"no turn yet":                 {startedAgo(every10s, every10s, time.Second), false, 14 * time.Second},
+		"no turn, no readiness probe": {startedAgo(every10s, nil, time.Second), false, 14 * time.Second},
+		"it has had its turn":         {startedAgo(every10s, every10s, 15*time.Second), true, 0},
+		"the old container stops":     {stops, false, 0},
+		"it never starts": {func(r *deployments.Rollout, pod *corev1.Pod) {
+			stops(r, pod)
+			r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: statuses.ReasonTimedOut}}
+		}, true, 0},
+		"on a node that does not answer": {func(r *deployments.Rollout, pod *corev1.Pod) {
+			stops(r, pod)
+			pod.Spec.NodeName = "n1"
+			r.Nodes = []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}}}}
+		}, true, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(2, app{image: "v2"})
+			replicaSetOf(r, "a", app{image: "v1"}, 0).Labels[inplace.LabelSettling] = begun
+			target := replicaSetOf(r, "b", app{image: "v2"}, 2)
+			target.Labels[inplace.LabelSettling] = begun
+			podOf(r, "p", target)
+			last := podOf(r, "q", target)
+			last.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b", Generation: 1, Containers: map[string]readiness.MovedContainer{
+				"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "old"}}}.String()}
+			c.change(r, last)
+			plan := r.Plan()
+			unmarks := slices.ContainsFunc(plan.Steps, func(step steps.Step) bool { return strings.Contains(step.Describe(), "marks") })
+			if unmarks != c.ends {
+				t.Errorf("it ends: %t, want %t; %s: %s, %v", unmarks, c.ends, plan.Phase, plan.Message, plan.Steps)
+			}
+			if c.wait > 0 && (plan.After == 0 || plan.After > c.wait) {
+				t.Errorf("looks again after %s, want %s", plan.After, c.wait)
+			}
+		})
 	}
 }
 

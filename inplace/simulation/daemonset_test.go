@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/daemonsets"
-	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
@@ -37,11 +37,15 @@ type fleet struct {
 	// sick is the pod whose container never gets ready.
 	sick string
 	pull pullModel
+	// runs are the names by which containers were started, by pod and container.
+	runs map[string]string
+	// says: the API server says what is Ready, and kubelets say that they have seen a patch before they act on it.
+	says bool
 }
 
 func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: inplace.Rules{Resize: inplace.ResizeAll}, Now: start}}
+	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}, runs: map[string]string{}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	f.edit(app{image: "v1"})
@@ -80,6 +84,7 @@ func (f *fleet) record(template apps.Template) {
 
 func (f *fleet) addNode(name string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node.Status.NodeInfo.KubeletVersion = "v1.36.3"
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	f.Nodes = append(f.Nodes, node)
 	return node
@@ -151,6 +156,11 @@ func (f *fleet) carryOut(step steps.Step) {
 		f.patch(s.Pod, s.Operations[1:])
 		f.steps = append(f.steps, map[bool]string{true: "open ", false: "close "}[s.Open]+s.Pod.Name)
 	case steps.PatchPod:
+		if strings.HasPrefix(s.Why, "its volumes") {
+			f.patch(s.Pod, s.Operations[1:])
+			f.steps = append(f.steps, "renew "+s.Pod.Name)
+			return
+		}
 		before := images(s.Pod) + sizes(s.Pod)
 		f.patch(s.Pod, s.Operations[1:])
 		if images(s.Pod)+sizes(s.Pod) != before {
@@ -185,16 +195,48 @@ func (f *fleet) patch(object any, operations []jsonpatch.Operation) {
 	}
 }
 
-// kubelet restarts what has another image; one with "bad" in its name cannot be pulled.
+// saidOf is what is said of the container, in whichever list.
+func saidOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range list {
+			if list[i].Name == container {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// started is the name by which the container was started: the first time it is asked, that which is said of it.
+func (f *fleet) started(pod *corev1.Pod, container string) string {
+	key := pod.Name + "/" + container
+	if f.runs[key] == "" {
+		f.runs[key] = saidOf(pod, container).Image
+	}
+	return f.runs[key]
+}
+
+// kubelet restarts what has another image, or another name for it; one with "bad" in its name cannot be pulled.
 func (f *fleet) kubelet(pod *corev1.Pod) {
-	status := &pod.Status.ContainerStatuses[0]
-	want := pod.Spec.Containers[0].Image
+	if before := pod.DeepCopy(); f.says {
+		defer func() { pod.Status.Conditions = readiness.StoredConditions(before, pod, readiness.KubeletWriter) }()
+		if before.Status.ObservedGeneration < pod.Generation {
+			pod.Status.ObservedGeneration = pod.Generation
+			return
+		}
+	}
 	pod.Status.ObservedGeneration = pod.Generation
-	running := !strings.Contains(want, "bad")
-	if status.Image != want {
-		*status = corev1.ContainerStatus{Name: "app", Image: want}
-		if running {
-			status.ImageID, status.ContainerID, status.State = "sha256:"+want, fmt.Sprint(pod.Name, "/", want, f.Now.Unix()), runningSince(f.Now)
+	running := true
+	for _, want := range kept(pod.Spec) {
+		status, bad := saidOf(pod, want.Name), strings.Contains(want.Image, "bad")
+		running = running && !bad
+		if f.started(pod, want.Name) == want.Image {
+			continue
+		}
+		f.runs[pod.Name+"/"+want.Name] = want.Image
+		*status = corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(want.Image)}
+		if !bad {
+			status.ImageID, status.ContainerID, status.State = "sha256:"+plain.Replace(want.Image), fmt.Sprint(pod.Name, "/", want.Image, f.Now.Unix()), runningSince(f.Now)
 		}
 	}
 	is := func(yes bool) corev1.ConditionStatus {
@@ -216,7 +258,7 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 
 // resize gives the pod's container what it asks for, unless no node has that.
 func (f *fleet) resize(pod *corev1.Pod) {
-	if wants := pod.Spec.Containers[0].Resources; edit.ResourcesOf(wants).CPURequest != tooMuch {
+	if wants := pod.Spec.Containers[0].Resources; amounts.Of(wants).CPURequest != tooMuch {
 		pod.Status.ContainerStatuses[0].Resources = wants.DeepCopy()
 		return
 	}
@@ -244,6 +286,34 @@ func (f *fleet) updated(revision, image string) {
 func maxUnavailable(value string) func(*fleet) {
 	return func(f *fleet) {
 		f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.Parse(value))}
+	}
+}
+
+func TestDaemonStepsOfASidecar(t *testing.T) {
+	for name, gated := range map[string]bool{"gated": true, "without gates": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 1)
+			f.edit(app{image: "v1", mesh: "m1"})
+			r := fixture(1, app{})
+			f.Pods[0].Spec = podOf(r, "made", replicaSetOf(r, "x", app{image: "v1", mesh: "m1"}, 1)).Spec
+			f.Pods[0].Spec.NodeName, f.Pods[0].Status.InitContainerStatuses = "n1", r.Pods[0].Status.InitContainerStatuses
+			f.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
+			if !gated {
+				ungated(f.Pods[0])
+			}
+			f.edit(app{image: "v1", mesh: "m2"})
+			f.rest()
+			if gated {
+				f.expect("mark 3 true false", "close p1", "p1 is 3 app=v1,mesh=m2", "open p1", "mark 3 false false")
+			} else {
+				f.expect("mark 3 true false", "p1 is updating-in-place app=v1,mesh=m2", "p1 is 3 app=v1,mesh=m2", "mark 3 false false")
+			}
+			f.edit(app{image: "v2", mesh: "m1"})
+			f.rest()
+			if got := images(f.Pods[0]); got != "app=v2,mesh=m1" || !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
+				t.Errorf("p1 has %s, and is ready: %t", got, conditions.IsTrue(f.Pods[0], corev1.PodReady))
+			}
+		})
 	}
 }
 
@@ -445,7 +515,7 @@ func TestDaemonsNative(t *testing.T) {
 			if verdict.Held || len(verdict.Reasons) == 0 || verdict.Reasons[0].Code != test.code {
 				t.Errorf("verdict is %+v, want it native for %s", verdict, test.code)
 			}
-			if held, why := f.HoldsDeletion(f.Pods[0]); held || why.Code != test.code {
+			if held, why := f.HoldsDeletion(f.Pods[0]); held != (test.code == inplace.CodeDeleting) || why.Code != test.code {
 				t.Errorf("deletion held: %t, %+v, want it allowed for %s", held, why, test.code)
 			}
 			if plan := f.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
@@ -534,6 +604,31 @@ func TestHoldsDeletion(t *testing.T) {
 			held, why := f.HoldsDeletion(f.Pods[0])
 			if held != (test.code == "") || why.Code != test.code {
 				t.Errorf("held is %t, %+v; want %q", held, why, test.code)
+			}
+		})
+	}
+}
+
+// The native controller does nothing to a DaemonSet that is being deleted, once it knows. Nobody tends the update any more.
+func TestDaemonsOfADaemonSetBeingDeletedStay(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fleet)
+		held   bool
+		code   string
+	}{
+		"updated in place":        {func(*fleet) {}, true, inplace.CodeDeleting},
+		"long ago":                {func(f *fleet) { f.HeldSince = f.Now.Add(-time.Hour) }, true, inplace.CodeDeleting},
+		"one of the target":       {func(f *fleet) { f.Pods[0].Labels[inplace.LabelRevisionHash] = "2" }, true, inplace.CodeDeleting},
+		"its node is gone":        {func(f *fleet) { f.Nodes = f.Nodes[1:] }, false, inplace.CodeHousekeeping},
+		"Stayput has no business": {func(f *fleet) { f.Mode = inplace.ModeNone }, false, inplace.CodeMode},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 2)
+			f.edit(app{image: "v2"})
+			f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: start}
+			test.change(f)
+			if held, why := f.HoldsDeletion(f.Pods[0]); held != test.held || why.Code != test.code {
+				t.Errorf("held is %t, %+v; want %t, %s", held, why, test.held, test.code)
 			}
 		})
 	}
@@ -658,4 +753,16 @@ func TestDaemonInfeasibleResources(t *testing.T) {
 	f.edit(app{image: "v1", cpu: "9"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 9", "mark 2 false true")
+}
+
+// Its restart is still to come when a pod has been resized.
+func TestDaemonStepsOfResourcesAndARestart(t *testing.T) {
+	f := newSizedFleet(t, 1)
+	f.says = true
+	f.edit(app{image: "v1", cpu: "200m", restarted: "1"})
+	for range 30 {
+		f.once()
+	}
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "renew p1", "close p1", "p1 is 2 app="+another, "mark 2 false false")
+	f.updated("2", another)
 }

@@ -154,7 +154,7 @@ func (j *judge) stopping(w *world, pod *corev1.Pod) {
 // reopened: a gate that was closed opens. No container may be left that was told to stop and has not been: the pod would be
 // reported Ready with it, taken for updated, and then restart while it serves.
 func (j *judge) reopened(w *world, pod *corev1.Pod) {
-	for _, want := range pod.Spec.Containers {
+	for _, want := range kept(pod.Spec) {
 		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.dying.IsZero() && c.image != want.Image && !j.released {
 			w.violated("the gate of %s opens while it still runs %s", pod.Name, c.image)
 		}
@@ -162,9 +162,9 @@ func (j *judge) reopened(w *world, pod *corev1.Pod) {
 }
 
 // killed: the kubelet stops a container for its image.
-func (j *judge) killed(w *world, name string) {
+func (j *judge) killed(w *world, name, container string) {
 	pod := w.pods.objects[name]
-	if pod == nil || !readiness.Gated(pod) || w.settings.Drain == 0 || w.unserved || j.last[name] || !j.gone[name].IsZero() {
+	if pod == nil || !readiness.Gated(pod) || j.listed.Has(container) || w.settings.Drain == 0 || w.unserved || j.last[name] || !j.gone[name].IsZero() {
 		return
 	}
 	w.violated("%s is restarted while it is offered", name)

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/conditions"
-	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -33,7 +33,7 @@ type kubelet struct {
 	lags bool
 	ids  int
 	// sizes are the CPU and memory that containers have got, by pod and container.
-	sizes map[string]map[string]edit.Resources
+	sizes map[string]map[string]amounts.Amounts
 	// short: its nodes have no room for more.
 	short bool
 }
@@ -53,7 +53,7 @@ type container struct {
 func newKubelet(w *world) *kubelet {
 	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{},
 		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{},
-		sizes: map[string]map[string]edit.Resources{}}
+		sizes: map[string]map[string]amounts.Amounts{}}
 }
 
 func (k *kubelet) run(name string) {
@@ -81,25 +81,25 @@ func (k *kubelet) run(name string) {
 		return
 	}
 	if k.state[name] == nil {
-		k.state[name], k.sizes[name] = map[string]*container{}, map[string]edit.Resources{}
+		k.state[name], k.sizes[name] = map[string]*container{}, map[string]amounts.Amounts{}
 		for _, born := range pod.Spec.Containers {
-			k.sizes[name][born.Name] = edit.ResourcesOf(born.Resources)
+			k.sizes[name][born.Name] = amounts.Of(born.Resources)
 		}
 	}
 	k.writeStatus(pod)
 	if k.rng.Intn(3) == 0 {
 		return // others get a turn between the status and what it announces
 	}
-	for _, want := range pod.Spec.Containers {
+	for _, want := range kept(pod.Spec) {
 		k.syncContainer(name, want)
-		if gets := edit.ResourcesOf(want.Resources); k.whyNot(gets) == "" {
+		if gets := amounts.Of(want.Resources); k.whyNot(gets) == "" {
 			k.sizes[name][want.Name] = gets
 		}
 	}
 }
 
 // whyNot is why no container gets that: as a kubelet calls it.
-func (k *kubelet) whyNot(gets edit.Resources) string {
+func (k *kubelet) whyNot(gets amounts.Amounts) string {
 	switch {
 	case gets.CPURequest == tooMuch:
 		return corev1.PodReasonInfeasible
@@ -116,7 +116,7 @@ const tooMuch = "9000m"
 func (k *kubelet) sized(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		got, known := k.sizes[pod.Name][c.Name]
-		return known && got != edit.ResourcesOf(c.Resources)
+		return known && got != amounts.Of(c.Resources)
 	})
 }
 
@@ -133,7 +133,7 @@ func (k *kubelet) resizing(status *corev1.PodStatus, cached *corev1.Pod) {
 	}
 	status.Conditions = slices.DeleteFunc(status.Conditions, pending)
 	for _, c := range cached.Spec.Containers {
-		if why := k.whyNot(edit.ResourcesOf(c.Resources)); why != "" {
+		if why := k.whyNot(amounts.Of(c.Resources)); why != "" {
 			next.Type, next.Reason, next.Message = corev1.PodResizePending, why, "Node didn't have enough resource: cpu"
 		}
 	}
@@ -156,7 +156,7 @@ func (k *kubelet) syncContainer(pod string, want corev1.Container) {
 		}
 	case c.running && c.image != want.Image:
 		k.logf("kubelet: kill %s/%s, which runs %s", pod, want.Name, c.image)
-		k.rules.killed(k.world, pod)
+		k.rules.killed(k.world, pod, want.Name)
 		c.dying = k.now.Add(time.Duration(k.rng.Intn(300)) * time.Millisecond)
 	case !c.running && !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad"):
 		k.ids++
@@ -190,15 +190,19 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 	}
 	status := corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: cached.Generation, Conditions: slices.Clone(live.Status.Conditions)}
 	containersReady := true
-	for _, want := range cached.Spec.Containers {
+	for i, want := range kept(cached.Spec) {
 		c := k.state[cached.Name][want.Name]
 		if c == nil {
 			c = &container{}
 		}
 		containersReady = containersReady && c.ready
+		list := &status.ContainerStatuses
+		if i >= len(cached.Spec.Containers) {
+			list = &status.InitContainerStatuses
+		}
 		reported := c.status(want)
 		reported.Resources = new(k.sizes[cached.Name][want.Name].Requirements())
-		status.ContainerStatuses = append(status.ContainerStatuses, reported)
+		*list = append(*list, reported)
 	}
 	k.resizing(&status, cached)
 	if len(cached.Status.ContainerStatuses) == 0 && !containersReady {
@@ -289,11 +293,12 @@ func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
 }
 
 func (c *container) status(want corev1.Container) corev1.ContainerStatus {
-	status := corev1.ContainerStatus{Name: want.Name, Image: c.image, ContainerID: c.id, Ready: c.ready}
+	// What a runtime says of an image does not tell by which of its names it was asked for.
+	status := corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(c.image), ContainerID: c.id, Ready: c.ready}
 	if c.image == "" {
 		status.Image = want.Image
 	} else {
-		status.ImageID = "sha256:" + strings.TrimSuffix(c.image, "-retag")
+		status.ImageID = "sha256:" + strings.TrimSuffix(status.Image, "-retag")
 	}
 	if c.running {
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started.Truncate(time.Second))}
@@ -328,9 +333,9 @@ func sameStatus(a, b corev1.PodStatus) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 	}
 	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
-		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
+		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.InitContainerStatuses, b.InitContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
 }
 
 func sameSize(a, b *corev1.ResourceRequirements) bool {
-	return (a == nil) == (b == nil) && (a == nil || edit.ResourcesOf(*a) == edit.ResourcesOf(*b))
+	return (a == nil) == (b == nil) && (a == nil || amounts.Of(*a) == amounts.Of(*b))
 }

@@ -44,10 +44,12 @@ func (w *world) refuses(step steps.Step) bool {
 
 // givesBack tells whether the policy lets what is at the path change: our marks on a pod that has one, and an image that a pod got half-way.
 func givesBack(pod *corev1.Pod, path string) bool {
-	for i, container := range pod.Spec.Containers {
-		if path == fmt.Sprintf("/spec/containers/%d/image", i) {
-			hash, move := pod.Labels[inplace.LabelTemplateHash], readiness.MoveOf(pod)
-			return !readiness.Gated(pod) && hash != "" && move.Hash != hash && move.Containers[container.Name].Image == container.Image
+	for list, containers := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
+		for i, container := range containers {
+			if path == fmt.Sprintf("/spec/%s/%d/image", list, i) {
+				hash, move := pod.Labels[inplace.LabelTemplateHash], readiness.MoveOf(pod)
+				return hash != "" && move.Hash != hash && move.Containers[container.Name].Image == container.Image
+			}
 		}
 	}
 	mark, is := strings.CutPrefix(path, "/metadata/annotations/")

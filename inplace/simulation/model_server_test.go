@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
@@ -131,6 +132,8 @@ type world struct {
 	settings inplace.Settings
 	// unserved: there is no Service.
 	unserved bool
+	// meshed: the pods have a sidecar; alone: and no other init container.
+	meshed, alone bool
 	// claim is one of the pods' that only one node can mount; empty if there is none.
 	claim string
 	// quota is how many pods there may be, room how many find a node.
@@ -210,7 +213,7 @@ func (w *world) deployment() *apps.Deployment { return w.deployments.objects["we
 // rollout is what is, without any delay.
 func (w *world) rollout() deployments.Rollout {
 	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
-		Rules: inplace.Rules{Resize: inplace.ResizeAll}, Recorded: w.recorded, Now: w.now}
+		Recorded: w.recorded, Rules: allInPlace.For(w.deployment().Annotations), Now: w.now}
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	r.Rehearsal = w.rehearsal(r.Target())
 	return r
@@ -327,12 +330,26 @@ func (w *world) createPod(rs *apps.ReplicaSet) error {
 // admitted is what admission makes of the spec of a new pod.
 func (w *world) admitted(template apps.Template) corev1.PodSpec {
 	spec := template.Typed().Spec
-	for i := range spec.Containers {
-		if w.mirror {
-			spec.Containers[i].Image = "mirror/" + spec.Containers[i].Image
+	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range list {
+			if w.mirror {
+				list[i].Image = "mirror/" + list[i].Image
+			}
 		}
 	}
+	spec.Tolerations = withDefaultTolerations(spec.Tolerations)
 	return spec
+}
+
+// withDefaultTolerations is Admit in plugin/pkg/admission/defaulttolerationseconds.
+func withDefaultTolerations(tolerations []corev1.Toleration) []corev1.Toleration {
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return t.Key == taint || t.Key == "" }) {
+			tolerations = append(tolerations, corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))})
+		}
+	}
+	return tolerations
 }
 
 // rehearsal is answered at once.
@@ -462,7 +479,10 @@ func (w *world) carryOut(step steps.Step) error {
 			if bySubresource := sizes(before) != sizes(after); bySubresource != s.Resizes {
 				w.violated("%s has %s and gets %s, by the subresource: %v", before.Name, sizes(before), sizes(after), s.Resizes)
 			}
-			return images(before) != images(after) || sizes(before) != sizes(after)
+			if len(edit.Lacking(after.Spec.Tolerations, before.Spec.Tolerations)) > 0 {
+				w.violated("tolerations are taken from %s, which the API server refuses", before.Name)
+			}
+			return images(before) != images(after) || sizes(before) != sizes(after) || len(after.Spec.Tolerations) != len(before.Spec.Tolerations)
 		})
 	}
 	return fmt.Errorf("unknown step %T", step)
@@ -487,14 +507,33 @@ func resourceOf(step steps.Step) string {
 func sizes(pod *corev1.Pod) string {
 	var all []string
 	for _, c := range pod.Spec.Containers {
-		all = append(all, fmt.Sprint(c.Name, edit.ResourcesOf(c.Resources)))
+		all = append(all, fmt.Sprint(c.Name, amounts.Of(c.Resources)))
 	}
 	return strings.Join(all, ",")
 }
 
+// allInPlace are the rules of all Deployments and DaemonSets here.
+var allInPlace = inplace.Rules{RestartInPlace: true, Resize: inplace.ResizeAll}
+
+// plain are names of images without what they may leave out: containers that have restarted have others for the same image.
+var plain = strings.NewReplacer("docker.io/library/", "", "docker.io/", "", ":latest", "")
+
+func sameImages(a, b string) bool { return plain.Replace(a) == plain.Replace(b) }
+
+// kept are the containers that a kubelet keeps running, and restarts for another image.
+func kept(spec corev1.PodSpec) []corev1.Container {
+	all := slices.Clone(spec.Containers)
+	for _, c := range spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 func images(pod *corev1.Pod) string {
 	var all []string
-	for _, c := range pod.Spec.Containers {
+	for _, c := range kept(pod.Spec) {
 		all = append(all, c.Name+"="+c.Image)
 	}
 	return strings.Join(all, ",")
@@ -611,7 +650,16 @@ func atIndex(node []any, key string, path []string, operation string, value any)
 }
 
 // app is what the users of the simulation edit in a template.
-type app struct{ image, sidecar, chart, env, cpu string }
+//
+// Its mesh is a sidecar as Kubernetes has them, behind another init container unless it is alone; its sidecar runs beside it as an ordinary
+// container.
+type app struct {
+	image, sidecar, mesh, chart, note, tolerates, env, restarted, cpu string
+	alone                                                             bool
+}
+
+// noted is the annotation that a note is in.
+const noted = "example.com/note"
 
 func (a app) template() apps.Template {
 	labels := map[string]string{"app": "web"}
@@ -619,12 +667,27 @@ func (a app) template() apps.Template {
 		labels["chart"] = a.chart
 	}
 	typed := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	annotations := map[string]string{noted: a.note, inplace.AnnotationRestartedAt: a.restarted}
+	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
+	if len(annotations) > 0 {
+		typed.Annotations = annotations
+	}
 	typed.Spec.Containers = []corev1.Container{{Name: "app", Image: a.image}}
+	for key := range strings.FieldsSeq(a.tolerates) {
+		typed.Spec.Tolerations = append(typed.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+	}
 	if a.sidecar != "" {
 		typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: "side", Image: a.sidecar})
 	}
 	if a.cpu != "" {
 		typed.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(a.cpu)}
+	}
+	if a.mesh != "" {
+		typed.Spec.InitContainers = []corev1.Container{{Name: "setup", Image: "setup"},
+			{Name: "mesh", Image: a.mesh, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
+		if a.alone {
+			typed.Spec.InitContainers = typed.Spec.InitContainers[1:]
+		}
 	}
 	if a.env != "" {
 		typed.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E", Value: a.env}}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -21,6 +22,16 @@ func TestArrived(t *testing.T) {
 	before := readiness.MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
 	unsure := before
 	unsure.Unsure = true
+	again := before
+	again.Image, again.Restart = "docker.io/library/v1:latest", true
+	againUnsure := again
+	againUnsure.Unsure = true
+	gate := func(status corev1.ConditionStatus, generation int64) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			conditionIs(inplace.ConditionServing, status)(pod)
+			conditions.Condition(pod, inplace.ConditionServing).ObservedGeneration = generation
+		}
+	}
 	status := func(id, image, imageID string, since time.Time) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", ContainerID: id, Image: image, ImageID: imageID, State: runningSince(since)}
@@ -55,6 +66,13 @@ func TestArrived(t *testing.T) {
 		"unsure, named in full":                   {unsure, []func(*corev1.Pod){status("p/app", "docker.io/library/v2:latest", "", later)}, later, true, 0},
 		"unsure, named, kubelet without observed": {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later), observed(0)}, later, false, 38 * time.Second},
 		"unsure, another name":                    {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 38 * time.Second},
+		"a restart, the old container":            {again, nil, later, false, 0},
+		"a restart, another container":            {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 38 * time.Second},
+		"a restart, behind the closed gate":       {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), gate(corev1.ConditionFalse, 1)}, later, false, 38 * time.Second},
+		"a restart that was seen":                 {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), gate(corev1.ConditionTrue, 2)}, later, true, 0},
+		"a restart that was seen, and the next":   {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), gate(corev1.ConditionFalse, 2)}, later, true, 0},
+		"a restart, after the grace period":       {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, start.Add(40 * time.Second), true, 0},
+		"an unsure restart, by its name":          {againUnsure, []func(*corev1.Pod){status("new", again.Image, "sha256:v1", later)}, later, false, 38 * time.Second},
 		"unsure, after the grace period":          {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, start.Add(40 * time.Second), true, 0},
 	}
 	for name, c := range cases {
@@ -62,8 +80,11 @@ func TestArrived(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), append([]func(*corev1.Pod){observed(2)}, c.changes...)...)
 			move := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": c.container}}
-			if arrived, wait := move.Arrived(pod, c.now); arrived != c.arrived || wait != c.wait {
-				t.Errorf("arrived is %v, wait %s", arrived, wait)
+			for _, kind := range []string{"container", "sidecar"} {
+				if arrived, wait := move.Arrived(pod, c.now); arrived != c.arrived || wait != c.wait {
+					t.Errorf("%s: arrived is %v, wait %s", kind, arrived, wait)
+				}
+				asSidecar(pod)
 			}
 		})
 	}
@@ -120,11 +141,22 @@ func TestMayReopen(t *testing.T) {
 				m.Move = readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1",
 					ContainerID: "p/app", At: metav1.NewTime(start), Unready: m.Pod.Annotations["unready"] != ""}}}
 			}
-			if open, _ := m.MayReopen(start); open != c.want {
-				t.Errorf("may reopen is %v", open)
+			for _, kind := range []string{"container", "sidecar"} {
+				if open, _ := m.MayReopen(start); open != c.want {
+					t.Errorf("%s: may reopen is %v", kind, open)
+				}
+				asSidecar(m.Pod)
 			}
 		})
 	}
+}
+
+// asSidecar has the pod's first container run as a sidecar, beside one of which nothing is asked.
+func asSidecar(pod *corev1.Pod) {
+	side, status := pod.Spec.Containers[0], pod.Status.ContainerStatuses[0]
+	side.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	pod.Spec.InitContainers, pod.Status.InitContainerStatuses = []corev1.Container{side}, []corev1.ContainerStatus{status}
+	pod.Spec.Containers[0].Name, pod.Status.ContainerStatuses[0] = "beside", corev1.ContainerStatus{Name: "beside", ContainerID: "p/beside", Ready: true, State: runningSince(start)}
 }
 
 // TestMayReopenAfterASecondEdit has a pod of which app was sent on its way first, and side, or app again, after it.
@@ -204,6 +236,29 @@ func TestMarkKeepsWhatIsPending(t *testing.T) {
 	}
 }
 
+// TestMarkOfASidecar: what is noted of it comes from its own status, and stands in a field of its own, which older versions do not read.
+func TestMarkOfASidecar(t *testing.T) {
+	r := fixture(1, app{image: "v1", mesh: "m1"})
+	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1", mesh: "m1"}, 1))
+	does := edit.Change{Containers: append(reimaged("app", "v2").Containers, reimaged("mesh", "m2").Containers...)}
+	for want, does := range map[string]edit.Change{
+		`{"hash":"b","generation":2,"sidecars":{"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`: reimaged("mesh", "m2"),
+		`{"hash":"b","generation":2,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"AT"}},` +
+			`"sidecars":{"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`: does,
+	} {
+		mark := readiness.Move{}.Next(pod, "b", nil, does, start)
+		want = strings.ReplaceAll(want, "AT", start.UTC().Format(time.RFC3339))
+		if mark.String() != want {
+			t.Errorf("got  %s\nwant %s", mark, want)
+		}
+		marked := pod.DeepCopy()
+		marked.Generation, marked.Annotations = 2, map[string]string{inplace.AnnotationMove: want}
+		if got := readiness.MoveOf(marked); !got.Containers["mesh"].Sidecar || got.Containers["mesh"].ContainerID != "p/mesh" || got.String() != want {
+			t.Errorf("it is read as %+v", got)
+		}
+	}
+}
+
 func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 	long := strings.Repeat("x", 500)
 	for name, test := range map[string]struct {
@@ -214,8 +269,12 @@ func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 		"as many as annotations can hold": {2, 100, false},
 	} {
 		pod, mark := &corev1.Pod{}, readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{}}
-		for range test.containers {
-			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{})
+		for i := range test.containers {
+			if i%2 == 0 {
+				pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{})
+				continue
+			}
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{})
 		}
 		for i := range test.marked {
 			mark.Containers[long[:60]+fmt.Sprint(i)] = readiness.MovedContainer{Image: long, ImageID: long, ContainerID: long, At: metav1.NewTime(start), Unsure: true}
@@ -230,7 +289,8 @@ func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 // TestMarksOfOtherVersionsAreRead: pods keep the marks that they have while Stayput is upgraded, forward and back.
 func TestMarksOfOtherVersionsAreRead(t *testing.T) {
 	const mark = `{"hash":"b","generation":3,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"2026-01-02T03:04:05Z"},` +
-		`"side":{"image":"s2","at":"2026-01-02T03:04:05Z","unsure":true,"unready":true}},"back":{"app":"v1","side":"s1"}}`
+		`"side":{"image":"s2","at":"2026-01-02T03:04:05Z","unsure":true,"unready":true,"restart":true}},` +
+		`"sidecars":{"mesh":{"image":"m2","at":"2026-01-02T03:04:05Z"}},"back":{"app":"v1","mesh":"m1","side":"s1"}}`
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{inplace.AnnotationMove: mark}}}
 	if got := readiness.MoveOf(pod).String(); got != mark {
 		t.Errorf("got  %s\nwant %s", got, mark)

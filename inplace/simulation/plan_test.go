@@ -141,6 +141,10 @@ func (s *scene) note(step steps.Step) {
 			s.steps = append(s.steps, s.short(step.Pod)+" "+step.Why)
 			return
 		}
+		if strings.HasPrefix(step.Why, "its volumes") {
+			s.steps = append(s.steps, "renew "+s.short(step.Pod))
+			return
+		}
 		if step.Resizes {
 			s.steps = append(s.steps, "resize "+s.short(step.Pod))
 			return
@@ -446,6 +450,65 @@ func TestStepsOfTwoContainers(t *testing.T) {
 	if was := before[0].Status.ContainerStatuses; containers["app"].id != was[0].ContainerID || containers["side"].id == was[1].ContainerID {
 		t.Errorf("the wrong containers restarted: %+v", containers)
 	}
+}
+
+// TestStepsOfASidecar: it restarts behind a gate like any container, alone or together with others, and back.
+func TestStepsOfASidecar(t *testing.T) {
+	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	before := sorted(s.pods.objects)
+	at := func() (app, mesh string) {
+		containers := s.kubelet.state[before[0].Name]
+		return containers["app"].id, containers["mesh"].id
+	}
+	app1, mesh1 := at()
+	s.edit("sets the sidecar's image", app{image: "v1", mesh: "m2"})
+	s.rest()
+	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	app2, mesh2 := at()
+	if app2 != app1 || mesh2 == mesh1 {
+		t.Errorf("app went from %s to %s, the sidecar from %s to %s", app1, app2, mesh1, mesh2)
+	}
+	s.edit("sets both images", app{image: "v2", mesh: "m3"})
+	s.rest()
+	s.expect("B marks", "C marks", "close 1", "B 1 → 0", "move 1", "C 0 → 1", "B marks", "C marks", "open 1")
+	if app3, mesh3 := at(); app3 == app2 || mesh3 == mesh2 {
+		t.Errorf("app is %s and the sidecar %s as before", app3, mesh3)
+	}
+	s.edit("undoes", app{image: "v1", mesh: "m2"})
+	s.rest()
+	s.expect("B marks", "C marks", "close 1", "C 1 → 0", "move 1", "B 0 → 1", "B marks", "C marks", "open 1")
+	s.intact(before)
+}
+
+// TestStepsOfASidecarWithoutGates: half-way its mark has the way back, and an undo takes it.
+func TestStepsOfASidecarWithoutGates(t *testing.T) {
+	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, true)
+	before := sorted(s.pods.objects)
+	s.edit("sets the sidecar's image", app{image: "v1", mesh: "m2"})
+	s.until(s.moved(1))
+	half := s.pods.objects[before[0].Name]
+	if move := readiness.MoveOf(half); images(half) != "app=v1,mesh=m2" || move.Back["mesh"] != "m1" || !move.Containers["mesh"].Sidecar {
+		t.Fatalf("half-way the pod has %s and the mark %s", images(half), move)
+	}
+	s.edit("undoes", app{image: "v1", mesh: "m1"})
+	s.rest()
+	if back := s.pods.objects[before[0].Name]; images(back) != "app=v1,mesh=m1" || !s.runsItsSpec(back) {
+		t.Errorf("after the undo the pod has %s, or does not run it", images(back))
+	}
+	s.intact(before)
+}
+
+// TestStepsOfABadSidecarAndItsUndo: the pod that waits for an image that is not goes back at once, the others were never touched.
+func TestStepsOfABadSidecarAndItsUndo(t *testing.T) {
+	s := newScene(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	before := sorted(s.pods.objects)
+	s.edit("sets an image that is not", app{image: "v1", mesh: "m-bad"})
+	s.rest()
+	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
+	s.edit("undoes", app{image: "v1", mesh: "m1"})
+	s.rest()
+	s.expect("close 1", "B 1 → 0", "move 1", "open 1", "A 2 → 3", "A marks", "B marks")
+	s.intact(before)
 }
 
 func TestMinReadySecondsPass(t *testing.T) {

@@ -217,6 +217,55 @@ func TestPull(t *testing.T) {
 	}
 }
 
+// TestPullOfASidecar: its image is pulled like any, by its own pull policy, and not where a pod of the workload runs it.
+func TestPullOfASidecar(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*deployments.Rollout)
+		want   string
+	}{
+		"nobody has it":     {func(*deployments.Rollout) {}, "pull n1, pull n2"},
+		"the node lists it": {nodeIs(1, lists("mesh:2")), "pull n1, pull n3, close p2"},
+		"the registry is always asked": {func(r *deployments.Rollout) {
+			nodeIs(0, lists("mesh:2"))(r)
+			r.Pods[0].Spec.InitContainers[1].ImagePullPolicy = corev1.PullAlways
+		}, "pull n1, pull n2"},
+		"another pod there runs it": {func(r *deployments.Rollout) {
+			target := r.ReplicaSets[1]
+			r.Deployment.Spec.Replicas, target.Spec.Replicas, target.Status.Replicas = new(int32(5)), new(int32(1)), 1
+			podOf(r, "q", target, func(pod *corev1.Pod) { pod.Spec.NodeName = "n3" })
+		}, "pull n1, pull n2, close p3"},
+		"the sidecar cannot start anyway": {podIs(0, func(pod *corev1.Pod) {
+			unready(pod)
+			pod.Status.InitContainerStatuses[0].State = waitingFor("ImagePullBackOff", "")
+		}), "pull n2, pull n3, close p1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := pullFixture(toMesh2, test.change).Plan()
+			if got := told(plan); got != test.want {
+				t.Errorf("it does %q, want %q", got, test.want)
+			}
+			for _, step := range plan.Steps {
+				if pull, ok := step.(steps.CreatePuller); ok && !slices.Equal(steps.References(pull.Pod), []string{"mesh:2"}) {
+					t.Errorf("the puller has %q", steps.References(pull.Pod))
+				}
+			}
+		})
+	}
+}
+
+// toMesh2 has the fixture's Deployment edited from mesh:1 to mesh:2 instead.
+func toMesh2(r *deployments.Rollout) {
+	before, after := app{image: "app:1", mesh: "mesh:1"}.template(), app{image: "app:1", mesh: "mesh:2"}.template()
+	source, target := r.ReplicaSets[0], r.ReplicaSets[1]
+	r.Deployment.Spec.Template, source.Spec.Template, target.Spec.Template = after, before, after
+	r.Rehearsal = admitted(target)
+	pods := r.Pods
+	r.Pods = nil
+	for _, pod := range pods {
+		podOf(r, pod.Name, source, func(made *corev1.Pod) { made.Spec.NodeName = pod.Spec.NodeName })
+	}
+}
+
 func TestPullFailuresStayTheSame(t *testing.T) {
 	for reason, message := range map[string]string{
 		"ErrImagePull":     "app:2: not found",

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/steps"
@@ -157,6 +158,9 @@ func TestRehearsalDecides(t *testing.T) {
 		"one that starts before the others": {func(_ *deployments.Rollout, made, _ *corev1.Pod) {
 			made.Spec.InitContainers = []corev1.Container{sidecar("m1")}
 		}, inplace.CodeInjected},
+		"one that starts before the others has another image": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+			made.Spec.InitContainers, old.Spec.InitContainers = []corev1.Container{sidecar("m2")}, []corev1.Container{sidecar("m1")}
+		}, inplace.CodeInjected},
 		"a variable is new": {func(_ *deployments.Rollout, made, _ *corev1.Pod) {
 			made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PROXY"}}
 		}, inplace.CodeInjected},
@@ -181,6 +185,44 @@ func TestRehearsalDecides(t *testing.T) {
 			}
 			if closes := slices.ContainsFunc(plan.Steps, steps.Closes); closes && test.code != "" {
 				t.Errorf("a gate is closed all the same: %v", plan.Steps)
+			}
+		})
+	}
+}
+
+// TestKubeletsThatDoNotRestartSidecars: their pods would wait for ever.
+func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
+	mesh1, mesh2, app2 := app{image: "v1", mesh: "m1"}, app{image: "v1", mesh: "m2"}, app{image: "v2", mesh: "m1"}
+	for name, test := range map[string]struct {
+		kubelet string
+		to      app
+		code    string
+	}{
+		"too old":                      {"v1.31.14", mesh2, inplace.CodeOldKubelet},
+		"the first that does":          {"v1.32.0", mesh2, ""},
+		"nobody knows":                 {"fake", mesh2, inplace.CodeOldKubelet},
+		"too old, and no sidecar does": {"v1.31.14", app2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, test.to)
+			node := mountingNode("n1")
+			node.Status.NodeInfo.KubeletVersion = test.kubelet
+			r.Nodes = []*corev1.Node{node}
+			source := replicaSetOf(r, "a", mesh1, 1)
+			replicaSetOf(r, "b", test.to, 0)
+			podOf(r, "p", source, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
+			if got := strings.Join(r.Plan().Verdict.Reasons.Codes(), " "); got != test.code {
+				t.Errorf("a Deployment's is native for %q, want %q", got, test.code)
+			}
+
+			f := newFleet(t, 1)
+			f.edit(mesh1)
+			f.Pods[0].Spec.InitContainers, f.Pods[0].Status.InitContainerStatuses = r.Pods[0].Spec.InitContainers, r.Pods[0].Status.InitContainerStatuses
+			f.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
+			f.Nodes[0].Status.NodeInfo.KubeletVersion = test.kubelet
+			f.edit(test.to)
+			if got := strings.Join(f.Plan().Verdict.Reasons.Codes(), " "); got != test.code {
+				t.Errorf("a DaemonSet's is native for %q, want %q", got, test.code)
 			}
 		})
 	}
@@ -240,6 +282,19 @@ func TestRewrittenImageGoesBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRewrittenSidecar: a template's own gets what admission makes of its image.
+func TestRewrittenSidecar(t *testing.T) {
+	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	s.mirror = true
+	before := sorted(s.pods.objects)
+	s.edit("sets the sidecar's image", app{image: "v1", mesh: "m2"})
+	s.rest()
+	if got := images(s.pods.objects[before[0].Name]); got != "app=mirror/v1,mesh=mirror/m2" {
+		t.Errorf("the pod has %s", got)
+	}
+	s.intact(before)
 }
 
 func TestDaemonGetsRewrittenImage(t *testing.T) {

@@ -203,3 +203,43 @@ func TestResourcesOfAPodOutOfService(t *testing.T) {
 	s.expect("C marks", "patch 1", "resize 1", "A 1 → 0", "move 1", "C 0 → 1", "A marks", "B marks", "C marks", "open 1")
 	s.checkEnd()
 }
+
+// Who asks for a restart along with a size gets both: a pod that was resized has not been restarted yet.
+func TestResourcesAndARestart(t *testing.T) {
+	for _, ungated := range []bool{false, true} {
+		s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, ungated)
+		made := s.kubelet.ids
+		s.edits(app{image: "v1", cpu: "200m", restarted: "1"})
+		s.killed()
+		if got := s.imageNames(); got != another || s.kubelet.ids != made+1 {
+			t.Errorf("ungated %v: the pod has %s, and %d containers were started: %q", ungated, got, s.kubelet.ids-made, s.steps)
+		}
+		s.checkEnd()
+	}
+}
+
+// A pod that was restarted before its move, and gets another size and restart meanwhile, restarts again.
+func TestFurtherRestartWithResources(t *testing.T) {
+	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, true)
+	made := s.kubelet.ids
+	s.edits(app{image: "v1", cpu: "100m", restarted: "1"})
+	s.until(s.moved(1))
+	s.rest()
+	if s.kubelet.ids != made+1 {
+		t.Fatalf("%d containers were started: %q", s.kubelet.ids-made, s.steps)
+	}
+	s.edits(app{image: "v1", cpu: "200m", restarted: "2"})
+	s.killed()
+	s.killed()
+	if s.kubelet.ids < made+2 {
+		t.Errorf("%d containers were started: %q", s.kubelet.ids-made, s.steps)
+	}
+	s.checkEnd()
+}
+
+// killed lets all containers be killed that may have to be.
+func (s *scene) killed() {
+	s.rest()
+	s.now = s.now.Add(readiness.GracePeriod(s.rollout().Pods[0]) + readiness.KillMargin)
+	s.rest()
+}

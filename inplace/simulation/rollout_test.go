@@ -15,6 +15,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
@@ -28,7 +29,7 @@ var begun = times.Seconds(start)
 
 // fixture builds rollouts for tables: ReplicaSets are named after their hash, pods after theirs.
 func fixture(replicas int32, a app) *deployments.Rollout {
-	return &deployments.Rollout{Deployment: newDeployment(replicas, a), Mode: inplace.ModeInPlace, Now: start}
+	return &deployments.Rollout{Deployment: newDeployment(replicas, a), Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}
 }
 
 // replicaSetOf adds a ReplicaSet of which everything has been observed.
@@ -63,8 +64,12 @@ func podOf(r *deployments.Rollout, name string, rs *apps.ReplicaSet, changes ...
 	for _, kind := range []corev1.PodConditionType{inplace.ConditionServing, corev1.ContainersReady, corev1.PodReady} {
 		conditionIs(kind, corev1.ConditionTrue)(pod)
 	}
-	for _, c := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Image,
+	for i, c := range kept(pod.Spec) {
+		list := &pod.Status.ContainerStatuses
+		if i >= len(pod.Spec.Containers) {
+			list = &pod.Status.InitContainerStatuses
+		}
+		*list = append(*list, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Image,
 			ContainerID: name + "/" + c.Name, Ready: true, State: runningSince(start.Add(-time.Hour))})
 	}
 	for _, change := range changes {
@@ -95,6 +100,11 @@ func drained(pod *corev1.Pod) {
 	conditionIs(inplace.ConditionServing, corev1.ConditionFalse)(pod)
 	conditionIs(corev1.PodReady, corev1.ConditionFalse)(pod)
 	conditions.Condition(pod, corev1.PodReady).Reason = readiness.ReasonGatesNotReady
+}
+
+// tolerateTheSame: in any order.
+func tolerateTheSame(a, b []corev1.Toleration) bool {
+	return len(edit.Lacking(a, b)) == 0 && len(edit.Lacking(b, a)) == 0
 }
 
 func ungated(pod *corev1.Pod) {

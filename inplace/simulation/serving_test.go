@@ -315,6 +315,14 @@ func TestPreStopCounts(t *testing.T) {
 			if found := his.Drainage(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
 				t.Errorf("drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
 			}
+			if !c.both {
+				side := pod.Spec.Containers[0]
+				side.Name, side.RestartPolicy = "mesh", new(corev1.ContainerRestartPolicyAlways)
+				pod.Spec.InitContainers, s.Containers = []corev1.Container{side}, reimaged("mesh", "m2").Containers
+				if found := his.Drainage(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
+					t.Errorf("a sidecar: drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
+				}
+			}
 			s.Goes = true
 			if his.Drainage(&s, endpoints, drain, start).Over {
 				t.Error("a pod that is given back is deleted before its drain is over")

@@ -106,7 +106,8 @@ func (s *stayput) run() {
 	}
 	s.stale, s.due = false, time.Time{}
 	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
-		Rules: inplace.Rules{Resize: inplace.ResizeAll}, Recorded: s.recorded, Now: s.now}
+		Recorded: s.recorded, Now: s.now}
+	r.Rules = allInPlace.For(r.Deployment.Annotations)
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
 	s.ahead = s.ahead.Next(r.Pods, s.now)
@@ -186,6 +187,8 @@ type judge struct {
 	last map[string]bool
 	// released: gates open whatever pods run.
 	released bool
+	// listed are the containers of which it was ever said that nobody waits for them.
+	listed inplace.Auxiliary
 }
 
 // statusWritten: whoever reads the status takes it for the end as soon as it says so: kubectl/pkg/polymorphichelpers/rollout_status.go.
@@ -200,7 +203,7 @@ func (j *judge) statusWritten(w *world, d *apps.Deployment) {
 		if readiness.Live(pod) && !borrowed && !w.kubelet.sized(pod) {
 			w.violated("success was reported before %s was resized", pod.Name)
 		}
-		if readiness.Live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod)) {
+		if readiness.Live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod) || len(w.dated(pod)) > 0) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
 	}
@@ -265,15 +268,32 @@ func (j *judge) podPatched(w *world, s steps.PatchPod) {
 	if current == nil || current.ResourceVersion != s.Pod.ResourceVersion {
 		return
 	}
-	restarts := slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return strings.HasPrefix(o.Path, "/spec/") }) && !s.Resizes
+	restarting := restarting(s)
+	awaited := slices.ContainsFunc(restarting, func(name string) bool { return !j.listed.Has(name) })
+	serves := readiness.Gated(current) && conditions.IsTrue(current, corev1.PodReady)
 	switch {
-	case restarts && readiness.Gated(current) && conditions.IsTrue(current, corev1.PodReady):
+	case len(restarting) == 0:
+	case serves && (awaited || s.Moves):
 		w.violated("%s was patched while it serves", current.Name)
-	case restarts && s.Drained:
+	case s.Drained:
 		j.stopping(w, current)
-	case restarts && !readiness.Gated(current):
+	default:
 		j.taken(w, current)
 	}
+}
+
+// restarting are the containers that restart by the patch.
+func restarting(s steps.PatchPod) []string {
+	var names []string
+	for list, containers := range map[string][]corev1.Container{"containers": s.Pod.Spec.Containers, "initContainers": s.Pod.Spec.InitContainers} {
+		for i, container := range containers {
+			path := fmt.Sprintf("/spec/%s/%d/image", list, i)
+			if slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return o.Path == path }) {
+				names = append(names, container.Name)
+			}
+		}
+	}
+	return names
 }
 
 func (j *judge) taken(w *world, pod *corev1.Pod) {
@@ -304,13 +324,13 @@ func (j *judge) readySet(w *world, name string, pod *corev1.Pod) {
 	if ready && !readiness.Closed(pod) && runs {
 		delete(j.out, name)
 	}
-	if ready && readiness.Gated(pod) && !runs && w.dated(pod) {
+	if ready && readiness.Gated(pod) && !runs && slices.ContainsFunc(w.dated(pod), func(name string) bool { return !j.listed.Has(name) }) {
 		w.violated("%s was reported Ready with the containers it had before its patch", name)
 	}
 }
 
 func (w *world) runsItsSpec(pod *corev1.Pod) bool {
-	for _, want := range pod.Spec.Containers {
+	for _, want := range kept(pod.Spec) {
 		if c := w.kubelet.state[pod.Name][want.Name]; c == nil || c.image != want.Image || !c.ready || !c.dying.IsZero() {
 			return false
 		}
@@ -318,15 +338,18 @@ func (w *world) runsItsSpec(pod *corev1.Pod) bool {
 	return true
 }
 
-// dated: some container still runs another image than it should.
-func (w *world) dated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Containers, func(want corev1.Container) bool {
-		c := w.kubelet.state[pod.Name][want.Name]
-		return c != nil && c.running && c.image != want.Image
-	})
+// dated are the containers that still run another image than they should.
+func (w *world) dated(pod *corev1.Pod) []string {
+	var names []string
+	for _, want := range kept(pod.Spec) {
+		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.image != want.Image {
+			names = append(names, want.Name)
+		}
+	}
+	return names
 }
 
-// check is what must be true at every moment: label and owner of every pod agree, and of a gated one the images, too. And no
+// check is what must be true at every moment: label and owner of every pod agree, and of a gated one the images that are waited for, too. And no
 // more pods that serve may be uncounted than may be missed, since they would be deleted if we died; save for those that started
 // to serve after they were lowered away.
 func (w *world) check() {
@@ -340,13 +363,21 @@ func (w *world) check() {
 		if pod.Labels[inplace.LabelTemplateHash] != owner.Labels[inplace.LabelTemplateHash] {
 			w.violated("%s is labelled %s and owned by %s", pod.Name, pod.Labels[inplace.LabelTemplateHash], owner.Name)
 		}
-		if readiness.Gated(pod) && images(pod) != w.imagesOf(owner.Spec.Template) {
-			w.violated("%s has %s and is owned by %s", pod.Name, images(pod), owner.Name)
+		if readiness.Gated(pod) && !w.awaitedAs(pod, owner.Spec.Template) {
+			w.violated("%s has %s %v and is owned by %s", pod.Name, images(pod), pod.Annotations, owner.Name)
 		}
 		if of := sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}); !w.foreign && sizes(pod) != of && len(readiness.MoveOf(pod).Resize) == 0 {
 			w.violated("%s has %s, is owned by %s, and nothing shows it", pod.Name, sizes(pod), owner.Name)
 		}
 	}
+}
+
+// awaited are the images of containers that are waited for.
+func (w *world) awaited(images string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(images, ","), func(image string) bool {
+		name, _, _ := strings.Cut(image, "=")
+		return w.rules.listed.Has(name)
+	}), ",")
 }
 
 // checkBorrowing: where no pod may be missed, none ever is, unless one failed by itself or none could be borrowed.
@@ -412,6 +443,20 @@ func (w *world) imagesOf(t apps.Template) string {
 	return images(&corev1.Pod{Spec: w.admitted(t)})
 }
 
+// isAs tells whether the pod has what the template says: images, by whatever name, and when it was restarted last.
+func (w *world) isAs(pod *corev1.Pod, t apps.Template) bool {
+	return sameImages(images(pod), w.imagesOf(t)) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
+}
+
+// awaitedAs asks it of what is waited for.
+func (w *world) awaitedAs(pod *corev1.Pod, t apps.Template) bool {
+	return sameImages(w.awaited(images(pod)), w.awaited(w.imagesOf(t))) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
+}
+
+func restartedAt(t apps.Template) string {
+	return t.Decoded().Annotations[inplace.AnnotationRestartedAt]
+}
+
 // newWorld is a cluster with a Deployment that has been rolled out natively.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: inplace.ModeInPlace, quota: plenty, room: plenty, answers: map[string]error{}, heldSince: map[string]time.Time{},
@@ -424,6 +469,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
 	w.sized = seed%5 == 2
+	w.meshed, w.alone = seed%5 > 2, seed%5 == 4
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
@@ -442,6 +488,7 @@ func (w *world) randomDeployment() *apps.Deployment {
 		d.Spec.ProgressDeadlineSeconds = new([]int32{600, 5}[w.rng.Intn(2)])
 	}
 	d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &unavailable, MaxSurge: &surge}
+	d.Annotations[inplace.AnnotationInPlaceAnnotations] = "example.com/*"
 	d.Spec.MinReadySeconds = []int32{0, 0, 0, 2}[w.rng.Intn(4)]
 	d.Spec.RevisionHistoryLimit = new([]int32{10, 10, 0, 1}[w.rng.Intn(4)])
 	if w.rng.Intn(10) == 0 {
@@ -454,12 +501,23 @@ func (w *world) randomDeployment() *apps.Deployment {
 func (w *world) randomApp() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
 	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+	if w.meshed {
+		a.alone = w.alone
+		a.mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
+	}
 	if w.sized {
 		a.cpu = pick("100m", "200m", "300m")
 		if w.rules.loose && w.rng.Intn(8) == 0 {
 			a.cpu = tooMuch
 		}
 	}
+	return a
+}
+
+// randomEdit is an app that may have a note.
+func (w *world) randomEdit() app {
+	a := w.randomApp()
+	a.note = []string{"", "", "n1", "n2"}[w.rng.Intn(4)]
 	return a
 }
 
@@ -515,9 +573,11 @@ func (w *world) tick(chaos int) {
 
 // disturb is what users and failures do.
 func (w *world) disturb() {
-	switch n := w.rng.Intn(26); {
+	switch n := w.rng.Intn(27); {
+	case n < 3:
+		w.restart()
 	case n < 8:
-		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomApp().template() })
+		w.user("edits the template", func(d *apps.Deployment) { d.Spec.Template = w.randomEdit().template() })
 	case n < 12:
 		w.undo()
 	case n < 14:
@@ -547,6 +607,8 @@ func (w *world) disturb() {
 	case n == 25:
 		w.room = map[bool]int{true: w.placed(), false: plenty}[w.room == plenty]
 		w.logf("the nodes have room for %d", w.room)
+	case n == 26:
+		w.list()
 		if w.kubelet.short = w.sized && w.rng.Intn(2) == 0; w.kubelet.short {
 			w.logf("the nodes give nobody more")
 		}
@@ -555,8 +617,25 @@ func (w *world) disturb() {
 	}
 }
 
+// list has the user say which containers nobody waits for.
+func (w *world) list() {
+	list := []string{"", "side", "app", "side, app", "side,mesh", "mesh,ghost", "*"}[w.rng.Intn(7)]
+	w.user("says that nobody waits for "+list, func(d *apps.Deployment) { d.Annotations[inplace.AnnotationAuxiliary] = list })
+	w.rules.listed = append(w.rules.listed, inplace.AuxiliaryOf(w.deployment().Annotations)...)
+}
+
 func (w *world) disturbLoosely() {
-	switch n := w.rng.Intn(9); {
+	switch n := w.rng.Intn(11); {
+	case n == 10:
+		w.user("edits the tolerations", func(d *apps.Deployment) {
+			a := appOf(d.Spec.Template)
+			a.tolerates = []string{"a", "b", "a b", "b a", "a b c", corev1.TaintNodeNotReady, ""}[w.rng.Intn(7)]
+			d.Spec.Template = a.template()
+		})
+	case n == 9:
+		w.user("changes the list of annotations", func(d *apps.Deployment) {
+			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", noted, "example.com/other", "a,"}[w.rng.Intn(4)]
+		})
 	case n == 6:
 		w.unreachable = !w.unreachable
 		w.logf("the webhooks are unreachable: %v", w.unreachable)
@@ -575,7 +654,7 @@ func (w *world) disturbLoosely() {
 		w.stayput.stale = true
 	case n < 5:
 		w.user("edits the environment", func(d *apps.Deployment) {
-			a := w.randomApp()
+			a := w.randomEdit()
 			a.env = strconv.Itoa(w.rng.Intn(3))
 			d.Spec.Template = a.template()
 		})
@@ -601,17 +680,37 @@ func (w *world) user(does string, change func(*apps.Deployment)) {
 	w.logf("the user %s: %d × %s paused %v", does, apps.Desired(d), templateImages(d.Spec.Template), d.Spec.Paused)
 }
 
+// restart is `kubectl rollout restart`. With an init container it is native.
+func (w *world) restart() {
+	a := appOf(w.deployment().Spec.Template)
+	if !w.deployment().Spec.Paused && (w.rules.loose || a.mesh == "" || a.alone) {
+		a.restarted = w.now.Format(time.RFC3339Nano)
+		w.user("restarts", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+	}
+}
+
 // undo is `kubectl rollout undo` to some revision.
 func (w *world) undo() {
 	sets := sorted(w.sets.objects)
 	if len(sets) == 0 || w.deployment().Spec.Paused {
 		return
 	}
-	typed := sets[w.rng.Intn(len(sets))].Spec.Template.Typed()
-	delete(typed.Labels, inplace.LabelTemplateHash)
-	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"]}
+	a := appOf(sets[w.rng.Intn(len(sets))].Spec.Template)
+	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+}
+
+// appOf is the app that a template was made from.
+func appOf(template apps.Template) app {
+	typed := template.Typed()
+	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], note: typed.Annotations[noted], restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
 	if len(typed.Spec.Containers) > 1 {
 		a.sidecar = typed.Spec.Containers[1].Image
+	}
+	for _, toleration := range typed.Spec.Tolerations {
+		a.tolerates += toleration.Key + " "
+	}
+	if n := len(typed.Spec.InitContainers); n > 0 {
+		a.mesh, a.alone = typed.Spec.InitContainers[n-1].Image, n == 1
 	}
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
@@ -619,7 +718,7 @@ func (w *world) undo() {
 	if cpu, has := typed.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]; has {
 		a.cpu = cpu.String()
 	}
-	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+	return a
 }
 
 // calm lets everybody finish, in no particular order, and no news stays undelivered.
@@ -679,7 +778,11 @@ func (w *world) finish() {
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
 		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) || w.rng.Intn(3) == 0 {
-			d.Spec.Template = app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1", cpu: map[bool]string{true: "200m"}[w.sized]}.template()
+			a := app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1", cpu: map[bool]string{true: "200m"}[w.sized]}
+			if w.meshed {
+				a.mesh, a.alone = "m1", w.alone
+			}
+			d.Spec.Template = a.template()
 		}
 	})
 	w.room = plenty
@@ -758,7 +861,7 @@ func (w *world) deleteStranded() {
 	for _, pod := range sorted(w.pods.objects) {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 		waits := readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing)
-		if readiness.Live(pod) && (waits || owner != nil && (images(pod) != w.imagesOf(owner.Spec.Template) || sizes(pod) != sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}))) {
+		if readiness.Live(pod) && (waits || owner != nil && (!w.isAs(pod, owner.Spec.Template) || sizes(pod) != sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}))) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -796,12 +899,16 @@ func (w *world) checkEnd() {
 			w.violated("%s is still marked: %v", pod.Name, pod.Annotations)
 		case !metav1.IsControlledBy(pod, target) || pod.DeletionTimestamp != nil:
 			w.violated("%s is not one of %s", pod.Name, target.Name)
-		case images(pod) != w.imagesOf(target.Spec.Template) || !w.runsItsSpec(pod):
+		case !w.isAs(pod, target.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
 		case sizes(pod) != sizes(&corev1.Pod{Spec: target.Spec.Template.Typed().Spec}) || !w.kubelet.sized(pod):
 			w.violated("%s has %s, or was not given it: %v", pod.Name, sizes(pod), w.kubelet.sizes[pod.Name])
 		case !w.stayput.gone && len(readiness.MoveOf(pod).Resize) > 0:
 			w.violated("%s is marked as half-way for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
+		case !tolerateTheSame(pod.Spec.Tolerations, w.admitted(target.Spec.Template).Tolerations):
+			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)
+		case pod.Annotations[noted] != target.Spec.Template.Annotations()[noted]:
+			w.violated("%s has annotations %v", pod.Name, pod.Annotations)
 		case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
 			w.violated("%s is not ready", pod.Name)
 		}
@@ -825,6 +932,9 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w.says = seed%3 > 0
 	w.mirror = seed%4 == 1
 	w.calm()
+	if seed%5 < 2 {
+		w.list()
+	}
 	w.rules.loose = w.rng.Intn(2) == 0
 	w.rules.originals = sorted(w.pods.objects)
 	w.logf("loose %v, strategy %+v, minReadySeconds %d, gates %v", w.rules.loose, w.deployment().Spec.Strategy,

@@ -3,6 +3,7 @@ package cel
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -44,9 +46,16 @@ func TestReadyIsTheRule(t *testing.T) {
 				text(sent.Status), text(byType(want)), text(byType(got)), sent.Annotations["stayput.dev/move"])
 		}
 		seen[what(sent, want)]++
+		if move := readiness.MoveOf(sent).String(); strings.HasPrefix(what(sent, want), "opens") && strings.Contains(move, `"sidecars"`) && readiness.Closed(sent) {
+			seen["opens for a sidecar"]++
+			if !strings.Contains(move, `"containers"`) {
+				seen["for one alone"]++
+			}
+		}
 	}
-	for _, must := range []string{"opens", "opens, becomes ready", "becomes ready", "becomes unready", "nothing"} {
-		if seen[must] < writes/100 {
+	for must, of := range map[string]int{"opens": 100, "opens, becomes ready": 100, "becomes ready": 100, "becomes unready": 100, "nothing": 100,
+		"opens for a sidecar": 200, "for one alone": 400} {
+		if seen[must] < writes/of {
 			t.Errorf("%q is what becomes of %d of %d writes only: %v", must, seen[must], writes, seen)
 		}
 	}
@@ -77,43 +86,56 @@ func TestWebhookIsAskedWhatIsStoredOtherwise(t *testing.T) {
 
 // TestReadyWithinItsBudget has a pod at which a policy that is too dear would fail.
 func TestReadyWithinItsBudget(t *testing.T) {
-	p, pod := compile(t, readyPolicy), largest()
-	stored, err := p.store(pod, pod, kubelet(pod.Spec.NodeName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := what(pod, stored); got != "opens, becomes ready" {
-		t.Errorf("what becomes of it: %s", got)
+	p := compile(t, readyPolicy)
+	for _, restart := range []bool{false, true} {
+		old, pod := largest(restart)
+		stored, err := p.store(old, pod, kubelet(pod.Spec.NodeName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := what(pod, stored); got != "opens, becomes ready" {
+			t.Errorf("what becomes of it: %s", got)
+		}
 	}
 }
 
 // TestWebhookWithinItsBudget has the same pod, and what its kubelet says next, which is stored as it is.
 func TestWebhookWithinItsBudget(t *testing.T) {
-	w, pod := compileWebhook(t, readyWebhook), largest()
-	if called, err := w.calls(pod, pod, kubelet(pod.Spec.NodeName)); !called || err != nil {
-		t.Errorf("asked %t, %v", called, err)
-	}
-	pod.Status.ContainerStatuses[len(pod.Status.ContainerStatuses)-1].ContainerID = ""
-	if called, err := w.calls(pod, pod, kubelet(pod.Spec.NodeName)); called || err != nil {
-		t.Errorf("one container has no ID yet: asked %t, %v", called, err)
+	w := compileWebhook(t, readyWebhook)
+	for _, restart := range []bool{false, true} {
+		old, pod := largest(restart)
+		if called, err := w.calls(old, pod, kubelet(pod.Spec.NodeName)); !called || err != nil {
+			t.Errorf("asked %t, %v", called, err)
+		}
+		pod.Status.InitContainerStatuses[len(pod.Status.InitContainerStatuses)-1].ContainerID = ""
+		if called, err := w.calls(old, pod, kubelet(pod.Spec.NodeName)); called || err != nil {
+			t.Errorf("one container has no ID yet: asked %t, %v", called, err)
+		}
 	}
 }
 
-// largest is a pod as large as any, all of whose containers have restarted.
-func largest() *corev1.Pod {
+// largest is a pod as large as any, all of whose containers have restarted, and as it was before; restart: with the image they had.
+func largest(restart bool) (old, now *corev1.Pod) {
 	g := generator{rand.New(rand.NewSource(1))}
 	const containers = 40
 	pod := g.pod(containers)
+	pod.Spec.InitContainers, pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = nil, nil, nil
+	for _, container := range pod.Spec.Containers {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, g.status(container.Name))
+	}
 	move := readiness.Move{Hash: "5d9f7c6b8", Generation: pod.Generation, Containers: map[string]readiness.MovedContainer{}}
-	for i := range pod.Status.ContainerStatuses {
+	for i := range containers {
 		status := &pod.Status.ContainerStatuses[i]
 		image := "registry.example/" + strings.Repeat("x", 200)
 		status.Image, status.ImageID = image+":2", image+"@sha256:"+strings.Repeat("2", 64)
 		status.RestartCount, pod.Spec.Containers[i].StartupProbe = 1, &corev1.Probe{PeriodSeconds: 1}
 		status.ContainerID, status.Ready, status.State = "containerd://"+strings.Repeat("2", 64), true, running(g.time())
 		move.Containers[status.Name] = readiness.MovedContainer{Image: image + ":2", ImageID: image + "@sha256:" + strings.Repeat("1", 64),
-			ContainerID: "containerd://" + strings.Repeat("1", 64), Unready: true}
+			ContainerID: "containerd://" + strings.Repeat("1", 64), Unready: true, Restart: restart, Sidecar: i >= containers*3/4}
 	}
+	last := containers * 3 / 4
+	pod.Spec.InitContainers, pod.Spec.Containers = pod.Spec.Containers[last:], pod.Spec.Containers[:last]
+	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[last:], pod.Status.ContainerStatuses[:last]
 	pod.Annotations = map[string]string{inplace.AnnotationMove: move.String()}
 	pod.Status.ObservedGeneration = pod.Generation
 	pod.Status.Conditions = []corev1.PodCondition{
@@ -122,7 +144,13 @@ func largest() *corev1.Pod {
 		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", LastTransitionTime: g.time()},
 	}
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-	return pod
+	old = pod.DeepCopy()
+	for _, list := range [][]corev1.ContainerStatus{old.Status.ContainerStatuses, old.Status.InitContainerStatuses} {
+		for i := range list {
+			list[i].ContainerID = "containerd://" + strings.Repeat("1", 64)
+		}
+	}
+	return old, pod
 }
 
 // what tells what is stored otherwise than it was sent.
@@ -208,6 +236,7 @@ func (g generator) write() (old, sent *corev1.Pod, by *user.DefaultInfo) {
 	if g.Intn(3) > 0 {
 		g.conditions(old)
 	}
+	g.before(old)
 	node := kubelet(mostly(g, sent.Spec.NodeName, "other", ""))
 	node.Groups = mostly(g, node.Groups, []string{"system:authenticated"})
 	own := &user.DefaultInfo{Name: stayput, Groups: []string{"system:serviceaccounts"}}
@@ -229,9 +258,25 @@ func (g generator) pod(containers int) *corev1.Pod {
 			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, g.status(name))
 		}
 	}
+	g.initContainers(pod)
 	pod.Spec.ReadinessGates = mostly(g, []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}},
 		nil, []corev1.PodReadinessGate{{ConditionType: "example.com/lb"}, {ConditionType: inplace.ConditionServing}})
 	return pod
+}
+
+// initContainers adds sidecars and others, to half of the pods.
+func (g generator) initContainers(pod *corev1.Pod) {
+	for i := range g.Intn(2) * (1 + g.Intn(2)) {
+		name := pick(g, "side", "sidecars", "containers", "image") + "-init" + fmt.Sprint(i)
+		container := corev1.Container{Name: name, Image: pick(g, "v1", "v2")}
+		if g.Intn(4) > 0 {
+			container.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+		}
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, container)
+		if g.Intn(12) > 0 {
+			pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, g.status(name))
+		}
+	}
 }
 
 func (g generator) status(name string) corev1.ContainerStatus {
@@ -243,13 +288,32 @@ func (g generator) status(name string) corev1.ContainerStatus {
 	return status
 }
 
+// before is what was reported before: mostly of the same generation, and of containers that have been followed by others.
+func (g generator) before(old *corev1.Pod) {
+	old.Status.ObservedGeneration = mostly(g, old.Status.ObservedGeneration, 0, 1)
+	for _, list := range []*[]corev1.ContainerStatus{&old.Status.ContainerStatuses, &old.Status.InitContainerStatuses} {
+		for i := range *list {
+			if g.Intn(2) == 0 {
+				(*list)[i].ContainerID = pick(g, "cri://0", "cri://1", "")
+			}
+		}
+		if n := len(*list); n > 0 && g.Intn(12) == 0 {
+			*list = (*list)[:n-1]
+		}
+	}
+}
+
 func (g generator) mark(pod *corev1.Pod) {
 	move := readiness.Move{Hash: "h", Generation: mostly(g, pod.Generation, 0, 1), Containers: map[string]readiness.MovedContainer{}}
-	for _, container := range pod.Spec.Containers {
-		if g.Intn(4) > 0 {
-			move.Containers[container.Name] = readiness.MovedContainer{Image: pick(g, "v1", "v2", "v2:latest"), ImageID: mostly(g, "sha256:1", ""),
-				ContainerID: mostly(g, "cri://1", ""), At: g.time(), Unsure: g.Intn(12) == 0, Unready: g.Intn(3) == 0}
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if g.Intn(4) > 0 {
+				move.Containers[list[i].Name] = g.moved(edit.SidecarNamed(&pod.Spec, list[i].Name))
+			}
 		}
+	}
+	if g.Intn(8) == 0 { // sidecars alone
+		maps.DeleteFunc(move.Containers, func(_ string, moved readiness.MovedContainer) bool { return !moved.Sidecar })
 	}
 	if g.Intn(6) == 0 {
 		move.Back = map[string]string{pod.Spec.Containers[0].Name: "v1"}
@@ -258,6 +322,11 @@ func (g generator) mark(pod *corev1.Pod) {
 	if g.Intn(12) == 0 {
 		pod.Annotations[inplace.AnnotationBorrowed] = pick(g, "true", "")
 	}
+}
+
+func (g generator) moved(sidecar bool) readiness.MovedContainer {
+	return readiness.MovedContainer{Image: pick(g, "v1", "v2", "v2:latest"), ImageID: mostly(g, "sha256:1", ""), ContainerID: mostly(g, "cri://1", ""),
+		At: g.time(), Unsure: g.Intn(12) == 0, Unready: g.Intn(3) == 0, Restart: g.Intn(3) == 0, Sidecar: sidecar}
 }
 
 func (g generator) conditions(pod *corev1.Pod) {

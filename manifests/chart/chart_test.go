@@ -190,11 +190,11 @@ func TestManagerOptions(t *testing.T) {
 		r := h.template(t, "--set", "hostNetwork=true,webhook.port=9444,metrics.port=9445,health.port=9446,replicas=3,image.repository=r.io/s",
 			"--set", "image.tag=t,image.pullPolicy=Always,imagePullSecrets[0].name=pull,nodeSelector.pool=a,tolerations[0].operator=Exists",
 			"--set", "podLabels.team=x,podAnnotations.note=y,resources.requests.cpu=1,goMemoryLimit=1GiB,affinity.nodeAffinity=null",
-			"--set", "inPlaceAnnotations={a/b,c},excludedNamespaces={x,y},extraArgs={--zap-log-level=debug}")
+			"--set", "inPlaceAnnotations={a/b,c},restartAnnotations={checksum/config,d/*},excludedNamespaces={x,y},extraArgs={--zap-log-level=debug}")
 		deployment := of[appsv1.Deployment](t, r, "Deployment stayput")
 		pod := deployment.Spec.Template
 		manager := pod.Spec.Containers[0]
-		flags := []string{"--in-place-annotations=a/b,c", "--excluded-namespaces=x,y", "--webhook-port=9444", "--metrics-address=:9445",
+		flags := []string{"--in-place-annotations=a/b,c", "--restart-annotations=checksum/config,d/*", "--excluded-namespaces=x,y", "--webhook-port=9444", "--metrics-address=:9445",
 			"--health-address=:9446", "--zap-log-level=debug"}
 		if want := append([]string{"manager"}, flags...); !slices.Equal(manager.Args, want) {
 			t.Errorf("args are %q, want %q", manager.Args, want)

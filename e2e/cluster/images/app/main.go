@@ -9,7 +9,7 @@
 // TLS_DIR (serve TLS with the tls.crt and tls.key in it), CRASH (exit at once with code 1).
 //
 // For kubectl exec: "app version" prints the version, "app get URL" what URL answers. For init containers: "app fill FOLDER" writes a
-// file into FOLDER after START_DELAY.
+// file into FOLDER after START_DELAY. "app show FILE" prints what is in FILE.
 package main
 
 import (
@@ -43,6 +43,10 @@ func run(arguments []string) error {
 		return nil
 	case len(arguments) == 2 && arguments[0] == "get":
 		return get(os.Stdout, arguments[1])
+	case len(arguments) == 2 && arguments[0] == "show":
+		content, err := os.ReadFile(arguments[1])
+		fmt.Print(string(content))
+		return err
 	case len(arguments) == 2 && arguments[0] == "fill":
 		settings, err := settingsFromEnvironment()
 		if err != nil {
@@ -50,7 +54,7 @@ func run(arguments []string) error {
 		}
 		return fill(arguments[1], settings.startDelay)
 	}
-	return fmt.Errorf("arguments %q are neither none, nor version, nor get URL, nor fill FOLDER", arguments)
+	return fmt.Errorf("arguments %q are neither none, nor version, nor get URL, nor show FILE, nor fill FOLDER", arguments)
 }
 
 func listen() error {

@@ -23,6 +23,7 @@ app.kubernetes.io/part-of: stayput
 {{- define "stayput.flags" -}}
 {{- $flags := list }}
 {{- with .Values.inPlaceAnnotations }}{{ $flags = append $flags (printf "--in-place-annotations=%s" (join "," .)) }}{{ end }}
+{{- with .Values.restartAnnotations }}{{ $flags = append $flags (printf "--restart-annotations=%s" (join "," .)) }}{{ end }}
 {{- with .Values.excludedNamespaces }}{{ $flags = append $flags (printf "--excluded-namespaces=%s" (join "," .)) }}{{ end }}
 {{- if ne (int .Values.webhook.port) [[ .WebhookPort ]] }}{{ $flags = append $flags (printf "--webhook-port=%d" (int .Values.webhook.port)) }}{{ end }}
 {{- if ne (int .Values.metrics.port) [[ .MetricsPort ]] }}{{ $flags = append $flags (printf "--metrics-address=:%d" (int .Values.metrics.port)) }}{{ end }}

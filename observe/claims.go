@@ -1,4 +1,4 @@
-package controller
+package observe
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 // mostClaims bounds how many claims of one template are read. Nodes attach about as many volumes.
 const mostClaims = 128
 
-// claimForOneNode returns the first of the claims that only one node, or one pod, can mount; empty if there is none. What does not exist, or we
+// ClaimForOneNode returns the first of the claims that only one node, or one pod, can mount; empty if there is none. What does not exist, or we
 // may not read, is taken for a claim that any node can mount: then an update that borrows finds out by itself.
-func claimForOneNode(ctx context.Context, live client.Reader, namespace string, names []string) (string, error) {
+func ClaimForOneNode(ctx context.Context, live client.Reader, namespace string, names []string) (string, error) {
 	for _, name := range names[:min(len(names), mostClaims)] {
 		claim := &corev1.PersistentVolumeClaim{}
 		switch err := live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, claim); {

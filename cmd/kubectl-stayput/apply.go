@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/openapi3"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// applier does what kubectl apply does, and has the API server store none of it: what that answers has its defaults, and has been through
+// admission.
+type applier struct {
+	client.Client
+	// schemas say how lists are merged: the server's own, so that its newest fields are known.
+	schemas openapi3.Root
+	// Flags of kubectl apply.
+	serverSide, force bool
+	manager           string
+}
+
+// managerOf is kubectl's own field manager, where none was asked for.
+func (a applier) managerOf(otherwise string) client.FieldOwner {
+	if a.manager != "" {
+		return client.FieldOwner(a.manager)
+	}
+	return client.FieldOwner(otherwise)
+}
+
+// apply returns the object as it is stored, nil if it is not, and as it would be.
+func (a applier) apply(ctx context.Context, wanted *unstructured.Unstructured) (stored, applied *unstructured.Unstructured, err error) {
+	stored = &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(wanted.GroupVersionKind())
+	switch err = a.Get(ctx, client.ObjectKeyFromObject(wanted), stored); {
+	case apierrors.IsNotFound(err):
+		return nil, wanted, a.create(ctx, wanted)
+	case err != nil:
+		return nil, nil, err
+	}
+	applied = stored.DeepCopy()
+	if a.serverSide {
+		return stored, applied, a.applyServerSide(ctx, wanted, applied)
+	}
+	patch, err := a.threeWay(stored, wanted)
+	if err != nil {
+		return stored, nil, err
+	}
+	err = a.Patch(ctx, applied, client.RawPatch(types.StrategicMergePatchType, patch), client.DryRunAll, a.managerOf("kubectl-client-side-apply"), strictly)
+	return stored, applied, err
+}
+
+// strictly has fields refused that nobody knows, as kubectl does.
+const strictly = client.FieldValidation(metav1.FieldValidationStrict)
+
+// create asks about an object that is new. That of a namespace which is new as well cannot be asked about.
+func (a applier) create(ctx context.Context, wanted *unstructured.Unstructured) error {
+	err := a.Create(ctx, wanted.DeepCopy(), client.DryRunAll, a.managerOf("kubectl"), strictly)
+	var status apierrors.APIStatus
+	if apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces" {
+		return nil
+	}
+	return err
+}
+
+func (a applier) applyServerSide(ctx context.Context, wanted, applied *unstructured.Unstructured) error {
+	patch, err := wanted.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	options := []client.PatchOption{client.DryRunAll, a.managerOf("kubectl"), strictly}
+	if a.force {
+		options = append(options, client.ForceOwnership)
+	}
+	return a.Patch(ctx, applied, client.RawPatch(types.ApplyPatchType, patch), options...)
+}
+
+// threeWay is the patch of kubectl's Patcher.patchSimple (k8s.io/kubectl/pkg/cmd/apply/patcher.go).
+func (a applier) threeWay(stored, wanted *unstructured.Unstructured) ([]byte, error) {
+	modified, err := annotated(wanted)
+	if err != nil {
+		return nil, err
+	}
+	current, err := stored.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	lists, err := a.mergesOf(wanted.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	original := []byte(stored.GetAnnotations()[corev1.LastAppliedConfigAnnotation])
+	return strategicpatch.CreateThreeWayMergePatch(original, modified, current, lists, true)
+}
+
+// annotated is the object with itself as its last-applied annotation: GetModifiedConfiguration of k8s.io/kubectl/pkg/util/apply.go.
+func annotated(wanted *unstructured.Unstructured) ([]byte, error) {
+	next := wanted.DeepCopy()
+	annotations := next.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	next.SetAnnotations(annotations)
+	last, err := next.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	annotations[corev1.LastAppliedConfigAnnotation] = string(last)
+	next.SetAnnotations(annotations)
+	return next.MarshalJSON()
+}
+
+// mergesOf says how the lists of a kind are merged: buildStrategicMergePatchFromOpenAPIV3 in kubectl's patcher.
+func (a applier) mergesOf(kind schema.GroupVersionKind) (strategicpatch.LookupPatchMeta, error) {
+	described, err := a.schemas.GVSpec(kind.GroupVersion())
+	if err != nil {
+		return nil, fmt.Errorf("read how the API server describes %s: %w", kind.GroupVersion(), err)
+	}
+	for _, of := range described.Components.Schemas {
+		var kinds []metav1.GroupVersionKind
+		if of.Extensions.GetObject("x-kubernetes-group-version-kind", &kinds) == nil && len(kinds) > 0 && kinds[0] == metav1.GroupVersionKind(kind) {
+			return strategicpatch.PatchMetaFromOpenAPIV3{Schema: of, SchemaList: described.Components.Schemas}, nil
+		}
+	}
+	return nil, fmt.Errorf("the API server does not describe %s", kind)
+}
+
+// read makes one of our types of an object as it was sent.
+func read[T any](object *unstructured.Unstructured) (*T, error) {
+	raw, err := object.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	decoded := new(T)
+	return decoded, json.Unmarshal(raw, decoded)
+}
+
+// readBoth reads an object before and after.
+func readBoth[T any](stored, applied *unstructured.Unstructured) (was, will *T, err error) {
+	if was, err = read[T](stored); err != nil {
+		return nil, nil, err
+	}
+	will, err = read[T](applied)
+	return was, will, err
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/observe"
+)
+
+// connection is to a cluster, by kubectl's own flags.
+type connection struct {
+	*genericclioptions.ConfigFlags
+	// own is Stayput's namespace.
+	own string
+}
+
+// connect adds the flags that say to which cluster.
+func connect(flags *pflag.FlagSet) *connection {
+	c := &connection{ConfigFlags: genericclioptions.NewConfigFlags(true)}
+	c.AddFlags(flags)
+	flags.StringVar(&c.own, "stayput-namespace", "stayput-system", "`namespace` in which Stayput runs")
+	return c
+}
+
+// config asks for JSON, as templates that are kept raw have no other form.
+func (c *connection) config(warnings rest.WarningHandler) (*rest.Config, error) {
+	config, err := c.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.ContentType, config.AcceptContentTypes, config.WarningHandler = runtime.ContentTypeJSON, runtime.ContentTypeJSON, warnings
+	config.QPS, config.Burst = 50, 300 // kubectl's own
+	return config, nil
+}
+
+// client reads workloads as package inplace wants them.
+func (c *connection) client(warnings rest.WarningHandler) (client.Client, error) {
+	config, err := c.config(warnings)
+	if err != nil {
+		return nil, err
+	}
+	known := runtime.NewScheme()
+	if err := corev1.AddToScheme(known); err != nil {
+		return nil, err
+	}
+	if err := apps.AddToScheme(known); err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: known, Mapper: mapper()})
+}
+
+// mapper knows the few kinds that are read, so that the cluster need not be asked for its own.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range observe.Types() {
+		m.Add(observe.GroupVersion.WithKind(kind.Name), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "Event"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	return m
+}
+
+// reader reads what somebody with the right to edit one namespace may: neither nodes nor the record of releases. Answered: Stayput has said already
+// that it manages the workload.
+func (c *connection) reader(from client.Reader, answered bool) observe.Reader {
+	return observe.Reader{Reader: namespaces{from, answered}, ExcludedNamespaces: observe.Excluded{"kube-system", c.own}}.WithoutNodes()
+}
+
+// namespaces explains why a namespace has to be read, unless it need not be.
+type namespaces struct {
+	client.Reader
+	answered bool
+}
+
+// Get implements client.Reader.
+func (n namespaces) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	err := n.Reader.Get(ctx, key, object, options...)
+	namespace, is := object.(*corev1.Namespace)
+	switch {
+	case !is || !apierrors.IsForbidden(err):
+		return err
+	case n.answered:
+		namespace.Name, namespace.Labels = key.Name, map[string]string{inplace.LabelUpdate: string(inplace.ModeInPlace)}
+		return nil
+	}
+	return fmt.Errorf("its label %s decides, and you may not read it (ClusterRole view, bound in that namespace, lets you): %w", inplace.LabelUpdate, err)
+}

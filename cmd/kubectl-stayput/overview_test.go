@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/inplace"
+)
+
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func told(t *testing.T, objects ...runtime.Object) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := (overview{Interface: fake.NewClientset(objects...), metadata: metadataOf(t, objects), own: "stayput-system", now: now}).print(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// metadataOf is the API server for whoever reads no more than that.
+func metadataOf(t *testing.T, objects []runtime.Object) metadata.Interface {
+	t.Helper()
+	known := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	var all []runtime.Object
+	for _, object := range objects {
+		kind, err := apiutil.GVKForObject(object, scheme.Scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := meta.Accessor(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		partial := meta.AsPartialObjectMetadata(found)
+		partial.SetGroupVersionKind(kind)
+		all = append(all, partial)
+	}
+	return metadatafake.NewSimpleMetadataClient(known, all...)
+}
+
+func lease(holder string, renewed time.Duration) *coordinationv1.Lease {
+	at := metav1.NewMicroTime(now.Add(-renewed))
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "stayput-system", Name: inplace.Lease},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at}}
+}
+
+func TestStatusTellsWhoLeads(t *testing.T) {
+	for want, objects := range map[string][]runtime.Object{
+		"Nobody leads, so every update is native: there is no Lease stayput": nil,
+		"Leader: stayput-1": {lease("stayput-1", time.Second)},
+		"native: stayput-1 last renewed the Lease 1m0s ago": {lease("stayput-1", time.Minute)},
+		"Nobody leads at this moment":                       {lease("", time.Second)},
+	} {
+		if got := told(t, objects...); !strings.Contains(got, want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
+	}
+}
+
+func TestStatusListsManagedWorkloads(t *testing.T) {
+	isController := true
+	owner := []metav1.OwnerReference{{UID: "web", Controller: &isController}}
+	got := told(t, lease("stayput-1", time.Second),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web",
+			Annotations: map[string]string{inplace.AnnotationDecision: "in place: restarts app"}}},
+		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: owner,
+			Labels: map[string]string{inplace.LabelSettling: "1767262800"}}},
+		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: "agent",
+			Labels: map[string]string{inplace.LabelUpdate: "recreate"}}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "unmanaged"}},
+		&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Reason: report.EventBypassed, Note: "was not held",
+			Regarding: corev1.ObjectReference{Kind: "Deployment", Namespace: "shop", Name: "web"}},
+	)
+	rows := [][]string{
+		{"Warning: Deployment shop/web: was not held"},
+		{"shop", "Deployment", "web", "in-place", "in place", "in place: restarts app"},
+		{"shop", "DaemonSet", "agent", "recreate", "-", "-"},
+	}
+	for _, row := range rows {
+		if !strings.Contains(strings.Join(strings.Fields(got), " "), strings.Join(strings.Fields(strings.Join(row, " ")), " ")) {
+			t.Errorf("%s\ndoes not say %q", got, row)
+		}
+	}
+	if strings.Contains(got, "unmanaged") {
+		t.Errorf("%s\nsays something of a namespace without the label", got)
+	}
+}
+
+func TestUnknownCommand(t *testing.T) {
+	if err := run(t.Context(), []string{"statsu"}, streams{Out: &bytes.Buffer{}}); err == nil || !strings.Contains(err.Error(), "plan, status or version") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/openapi3"
+	"k8s.io/client-go/rest"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/observe"
+)
+
+// planFlags are those of plan.
+type planFlags struct {
+	files  resource.FilenameOptions
+	output string
+	apply  applier
+}
+
+// runPlan says what kubectl apply would do.
+func runPlan(ctx context.Context, arguments []string, std streams) error {
+	flags, asked := flagsOf("plan", std.ErrOut), planFlags{}
+	asked.register(flags)
+	cluster := connect(flags)
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if err := asked.check(flags.Args()); err != nil {
+		return err
+	}
+	wanted, err := asked.objects(cluster)
+	if err != nil {
+		return err
+	}
+	p, err := newPlanner(cluster, asked.apply, std.ErrOut)
+	if err != nil {
+		return err
+	}
+	var rows []row
+	for _, object := range wanted {
+		rows = append(rows, p.plan(ctx, object))
+	}
+	return printRows(rows, asked.output, std)
+}
+
+func (f *planFlags) register(flags *pflag.FlagSet) {
+	flags.StringSliceVarP(&f.files.Filenames, "filename", "f", nil, "`files`, folders or URLs of manifests; - is standard input")
+	flags.StringVarP(&f.files.Kustomize, "kustomize", "k", "", "`folder` with a kustomization")
+	flags.BoolVarP(&f.files.Recursive, "recursive", "R", false, "folders within folders, too")
+	flags.StringVarP(&f.output, "output", "o", "", "json, or a table")
+	flags.BoolVar(&f.apply.serverSide, "server-side", false, "as kubectl apply --server-side")
+	flags.BoolVar(&f.apply.force, "force-conflicts", false, "as kubectl apply --force-conflicts")
+	flags.StringVar(&f.apply.manager, "field-manager", "", "`name` of the field manager; kubectl's own if empty")
+}
+
+func (f *planFlags) check(rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("unexpected argument %q", rest[0])
+	case f.output != "" && f.output != "json":
+		return fmt.Errorf("unknown output %q; it is json", f.output)
+	}
+	return f.files.RequireFilenameOrKustomize()
+}
+
+// objects reads the manifests, without a cluster.
+func (f *planFlags) objects(cluster *connection) ([]*unstructured.Unstructured, error) {
+	namespace, enforced, err := cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &f.files).Flatten().Do().Infos()
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, info := range infos {
+		object, ok := info.Object.(*unstructured.Unstructured)
+		if !ok {
+			return nil, fmt.Errorf("%s: %T is no object", info.Source, info.Object)
+		}
+		if err := place(object, namespace, enforced); err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// place gives a workload its namespace. Where the user says one, the manifest must not say another.
+func place(object *unstructured.Unstructured, namespace string, enforced bool) error {
+	switch said := object.GetNamespace(); {
+	case !isWorkload(object):
+	case said == "":
+		object.SetNamespace(namespace)
+	case enforced && said != namespace:
+		return fmt.Errorf("%s %s is of namespace %s, and --namespace says %s", object.GetKind(), object.GetName(), said, namespace)
+	}
+	return nil
+}
+
+func isWorkload(object *unstructured.Unstructured) bool {
+	_, known := forecasts[object.GetKind()]
+	return known && object.GroupVersionKind().GroupVersion() == appsv1.SchemeGroupVersion
+}
+
+// planner asks the API server what it would make of objects.
+type planner struct {
+	applier
+	warnings *warnings
+	reader   func(answered bool) observe.Reader
+}
+
+func newPlanner(cluster *connection, apply applier, messages io.Writer) (*planner, error) {
+	p := &planner{applier: apply, warnings: &warnings{others: rest.NewWarningWriter(messages, rest.WarningWriterOptions{Deduplicate: true})}}
+	var err error
+	if p.Client, err = cluster.client(p.warnings); err != nil {
+		return nil, err
+	}
+	served, err := cluster.ToDiscoveryClient()
+	if err != nil {
+		return nil, err
+	}
+	p.schemas = openapi3.NewRoot(served.OpenAPIV3())
+	p.reader = func(answered bool) observe.Reader { return cluster.reader(p.Client, answered) }
+	return p, nil
+}
+
+// plan of one object.
+func (p *planner) plan(ctx context.Context, wanted *unstructured.Unstructured) row {
+	planned := rowOf(wanted)
+	if !isWorkload(wanted) {
+		return planned.with(skipped, "neither a Deployment nor a DaemonSet")
+	}
+	p.warnings.answers = nil
+	stored, applied, err := p.apply(ctx, wanted)
+	switch reasons := refusalOf(err); {
+	case len(reasons) > 0:
+		return planned.refused(reasons)
+	case err != nil:
+		return planned.with(failed, err.Error())
+	case stored == nil:
+		return planned.with(created, "")
+	case sameTemplate(stored, applied):
+		return planned.with(unchanged, "")
+	}
+	forecast, err := p.forecast(ctx, stored, applied)
+	if err != nil {
+		return planned.with(failed, err.Error())
+	}
+	return planned.judged(forecast, p.warnings.answer())
+}
+
+// refusalOf is why an in-place-only namespace does not take the edit; none if that is not what the error says.
+func refusalOf(err error) inplace.Reasons {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var reasons inplace.Reasons
+	for _, cause := range status.Status().Details.Causes {
+		message, ours := strings.CutSuffix(cause.Message, ", "+steps.NotAllowed)
+		if !ours {
+			return nil
+		}
+		reasons = reasons.And(inplace.Reason{Path: cause.Field, Message: strings.TrimPrefix(message, "Forbidden: ")})
+	}
+	return reasons
+}
+
+// sameTemplate tells whether no pod is concerned. What does not decode is for the forecast to say.
+func sameTemplate(stored, applied *unstructured.Unstructured) bool {
+	was, will, err := readBoth[apps.Deployment](stored, applied) // of a DaemonSet the template is at the same place
+	return err == nil && apps.SameTemplate(was.Spec.Template, will.Spec.Template)
+}
+
+func (p *planner) forecast(ctx context.Context, stored, applied *unstructured.Unstructured) (steps.Forecast, error) {
+	return forecasts[applied.GetKind()](ctx, p.reader(p.warnings.answer() != ""), stored, applied)
+}
+
+// forecasts are by kind of workload.
+var forecasts = map[string]func(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Forecast, error){
+	"Deployment": forecastDeployment,
+	"DaemonSet":  forecastDaemonSet,
+}
+
+func forecastDeployment(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Forecast, error) {
+	was, will, err := readBoth[apps.Deployment](stored, applied)
+	if err != nil {
+		return steps.Forecast{}, err
+	}
+	rollout, err := reader.WithoutPods().RolloutOf(ctx, will)
+	if err != nil {
+		return steps.Forecast{}, err
+	}
+	claims := readiness.ClaimsOf(will.Spec.Template.Decoded().Spec)
+	rollout.Rehearsal.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims)
+	return rollout.Forecast(was.Spec.Template), err
+}
+
+func forecastDaemonSet(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Forecast, error) {
+	was, will, err := readBoth[apps.DaemonSet](stored, applied)
+	if err != nil {
+		return steps.Forecast{}, err
+	}
+	rollout, err := reader.DaemonRolloutOf(ctx, will)
+	if err != nil {
+		return steps.Forecast{}, err
+	}
+	return rollout.Forecast(was.Spec.Template), nil
+}

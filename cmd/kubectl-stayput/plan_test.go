@@ -1,0 +1,223 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// web is a Deployment as the API server has it; with defaults that nobody wrote.
+func web() *appsv1.Deployment {
+	replicas, one := int32(4), intstr.FromInt32(1)
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Template: template(),
+			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &one, MaxSurge: &one}},
+		},
+	}
+}
+
+func agent() *appsv1.DaemonSet {
+	return &appsv1.DaemonSet{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: "agent"},
+		Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Template: template()},
+		Status:     appsv1.DaemonSetStatus{DesiredNumberScheduled: 3},
+	}
+}
+
+func template() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst,
+			Containers: []corev1.Container{{Name: "app", Image: "app:1", TerminationMessagePath: "/dev/termination-log"}}}}
+}
+
+// written is what people write of an object: fewer fields than the API server has.
+func written(kind, name, containers string) map[string]any {
+	var object map[string]any
+	text := `{"apiVersion":"apps/v1","kind":"` + kind + `","metadata":{"name":"` + name + `"},"spec":{"selector":{"matchLabels":{"app":"web"}},` +
+		`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[` + containers + `]}}}}`
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		panic(err)
+	}
+	return object
+}
+
+const (
+	sameImage  = `{"name":"app","image":"app:1"}`
+	otherImage = `{"name":"app","image":"app:2"}`
+	withEnv    = `{"name":"app","image":"app:1","env":[{"name":"A","value":"b"}]}`
+)
+
+func stored(mode string) map[string]runtime.Object {
+	return map[string]runtime.Object{shopPath: shop(mode), webPath: web(), agentPath: agent()}
+}
+
+func TestPlan(t *testing.T) {
+	tests := map[string]struct {
+		mode     string
+		file     []any
+		warnings []string
+		code     int
+		want     []string
+	}{
+		"in place": {"in-place", []any{written("Deployment", "web", otherImage)}, []string{"stayput: in place: restarts app"}, 0,
+			[]string{"shop deployment/web in place restarts app in 4 pods, 1 at a time"}},
+		"in place of a DaemonSet": {"in-place", []any{written("DaemonSet", "agent", otherImage)}, nil, 0,
+			[]string{"shop daemonset/agent in place restarts app in 3 pods, 1 at a time", "Stayput itself has not answered"}},
+		"recreate": {"in-place", []any{written("Deployment", "web", withEnv)}, nil, 2,
+			[]string{"shop deployment/web recreate /spec/containers/0/env added"}},
+		"recreate goes before in place": {"in-place", []any{written("DaemonSet", "agent", otherImage), written("Deployment", "web", withEnv)}, nil, 2,
+			[]string{"daemonset/agent in place", "deployment/web recreate"}},
+		"namespace without label": {"", []any{written("Deployment", "web", otherImage)}, nil, 2,
+			[]string{"shop deployment/web recreate not updated in place: the namespace has no label stayput.dev/update"}},
+		"Stayput knows better: in place": {"in-place", []any{written("Deployment", "web", withEnv)}, []string{"stayput: in place: no restart"}, 0,
+			[]string{"shop deployment/web in place no restart"}},
+		"Stayput knows better: recreate": {"in-place", []any{written("Deployment", "web", otherImage)}, []string{"stayput: recreate: it was given back"}, 2,
+			[]string{"shop deployment/web recreate it was given back"}},
+		"other warnings": {"in-place", []any{written("Deployment", "web", otherImage)}, []string{"would violate PodSecurity"}, 0,
+			[]string{"would violate PodSecurity", "in place"}},
+		"not there yet": {"in-place", []any{written("Deployment", "new", otherImage)}, nil, 0, []string{"shop deployment/new created"}},
+		"unchanged":     {"in-place", []any{written("Deployment", "web", sameImage)}, nil, 0, []string{"shop deployment/web unchanged"}},
+		"others": {"in-place", []any{map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "x"}}}, nil, 0,
+			[]string{"thing/x skipped"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, stored(test.mode))
+			s.warnings = test.warnings
+			said, code := s.run("plan", "-n", "shop", "-f", s.file(test.file...))
+			if code != test.code {
+				t.Errorf("the exit code is %d instead of %d: %s", code, test.code, said)
+			}
+			for _, part := range test.want {
+				if !strings.Contains(strings.Join(strings.Fields(said.out+said.err), " "), part) {
+					t.Errorf("%q is missing in:\n%s\n%s", part, said.out, said.err)
+				}
+			}
+			if test.warnings != nil && test.warnings[0][:7] == "stayput" && strings.Contains(said.err, "not answered") {
+				t.Errorf("Stayput has answered, and is said not to have: %s", said.err)
+			}
+		})
+	}
+}
+
+func TestPlanAsJSON(t *testing.T) {
+	s := serve(t, stored("in-place"))
+	said, _ := s.run("plan", "-n", "shop", "-o", "json", "-f", s.file(written("Deployment", "web", otherImage)))
+	want := `{
+  "objects": [
+    {
+      "kind": "Deployment",
+      "namespace": "shop",
+      "name": "web",
+      "plan": "InPlace",
+      "message": "restarts app in 4 pods, 1 at a time",
+      "containers": [
+        "app"
+      ],
+      "pods": 4,
+      "atATime": 1,
+      "judgedBy": "plugin"
+    }
+  ]
+}
+`
+	if said.out != want {
+		t.Errorf("%s\ninstead of\n%s", said.out, want)
+	}
+	said, _ = s.run("plan", "-n", "shop", "-o", "json", "-f", s.file(written("Deployment", "web", withEnv)))
+	if part := `"path": "/spec/containers/0/env"`; !strings.Contains(said.out, part) {
+		t.Errorf("%s is missing in %s", part, said.out)
+	}
+}
+
+// TestPlanOfWhatIsRefused: the API server answers no more than that.
+func TestPlanOfWhatIsRefused(t *testing.T) {
+	s := serve(t, stored("in-place-only"))
+	s.refusal = apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web", field.ErrorList{
+		field.Forbidden(field.NewPath("spec", "template", "spec"), "/spec/containers/0/env added, which stayput.dev/update=in-place-only does not allow")})
+	said, code := s.run("plan", "-n", "shop", "-f", s.file(written("Deployment", "web", withEnv)))
+	if code != 2 || !strings.Contains(said.out, "refused, as pods would be recreated: /spec/containers/0/env added") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	s.refusal = apierrors.NewForbidden(appsv1.Resource("deployments"), "web", nil)
+	if said, code = s.run("plan", "-n", "shop", "-f", s.file(written("Deployment", "web", withEnv))); code != 1 || !strings.Contains(said.out, "error") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+// TestPlanWithoutNamespaces: whoever may not read the namespace depends on Stayput's answer.
+func TestPlanWithoutNamespaces(t *testing.T) {
+	s := serve(t, stored("in-place"))
+	s.forbidden = []string{shopPath}
+	file := s.file(written("Deployment", "web", otherImage))
+	if said, code := s.run("plan", "-n", "shop", "-f", file); code != 1 || !strings.Contains(said.out, "you may not read it") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	s.warnings = []string{"stayput: in place: restarts app"}
+	if said, code := s.run("plan", "-n", "shop", "-f", file); code != 0 {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+func TestPlanDemands(t *testing.T) {
+	s := serve(t, stored("in-place"))
+	elsewhere := written("Deployment", "web", otherImage)
+	elsewhere["metadata"].(map[string]any)["namespace"] = "elsewhere"
+	for want, arguments := range map[string][]string{
+		"must specify one of -f and -k": {"plan"},
+		"unexpected argument":           {"plan", "-f", s.file(), "web"},
+		"unknown output":                {"plan", "-f", s.file(), "-o", "yaml"},
+		"of namespace elsewhere":        {"plan", "-n", "shop", "-f", s.file(elsewhere)},
+	} {
+		if said, code := s.run(arguments...); code != 1 || !strings.Contains(said.err, want) {
+			t.Errorf("%v: exit code %d: %s", arguments, code, said)
+		}
+	}
+}
+
+// TestPlanRemovesWhatWasApplied: a field that the last apply had and this one has not goes, as with kubectl apply.
+func TestPlanRemovesWhatWasApplied(t *testing.T) {
+	was := web()
+	was.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
+	last, err := json.Marshal(written("Deployment", "web", withEnv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	was.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: string(last)}
+	s := serve(t, map[string]runtime.Object{shopPath: shop("in-place"), webPath: was})
+	said, code := s.run("plan", "-n", "shop", "-f", s.file(written("Deployment", "web", sameImage)))
+	if code != 2 || !strings.Contains(said.out, "/spec/containers/0/env removed") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+func TestPlanOfAKustomization(t *testing.T) {
+	s := serve(t, stored("in-place"))
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"web.yaml":           `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"app:1"}]}}}}`,
+		"kustomization.yaml": "resources: [web.yaml]\nimages: [{name: app, newTag: '2'}]\nnamespace: shop\n",
+	} {
+		if err := os.WriteFile(folder+"/"+name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said, code := s.run("plan", "-k", folder); code != 0 || !strings.Contains(said.out, "restarts app") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// verdict is what becomes of an object, as -o json has it.
+type verdict string
+
+const (
+	inPlace   verdict = "InPlace"
+	recreate  verdict = "Recreate"
+	created   verdict = "Created"
+	unchanged verdict = "Unchanged" // no pod is concerned, whatever else changes
+	skipped   verdict = "Skipped"
+	failed    verdict = "Error"
+)
+
+// judge is whose judgement it is.
+type judge string
+
+const (
+	byStayput judge = "Stayput"
+	byPlugin  judge = "plugin"
+)
+
+// The exit codes of plan besides 0.
+const (
+	exitFailed   exit = 1
+	exitRecreate exit = 2
+)
+
+// row is what there is to say of one object.
+type row struct {
+	Kind      string  `json:"kind"`
+	Namespace string  `json:"namespace,omitempty"`
+	Name      string  `json:"name"`
+	Plan      verdict `json:"plan"`
+	// Message is for people.
+	Message string `json:"message,omitempty"`
+	// Of an object that is InPlace:
+	Containers []string `json:"containers,omitempty"` // those that restart
+	Pods       int      `json:"pods,omitempty"`
+	AtATime    int      `json:"atATime,omitempty"`
+	Borrowed   int      `json:"borrowed,omitempty"`
+	// Of one that is to Recreate:
+	Reasons []reason `json:"reasons,omitempty"`
+	Refused bool     `json:"refused,omitempty"`
+	// JudgedBy is empty where nothing had to be judged.
+	JudgedBy judge `json:"judgedBy,omitempty"`
+}
+
+type reason struct {
+	Code    string `json:"code,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Message string `json:"message"`
+}
+
+func rowOf(object *unstructured.Unstructured) row {
+	return row{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+func (r row) with(plan verdict, message string) row {
+	r.Plan, r.Message = plan, message
+	return r
+}
+
+// judged by Stayput where it has answered, else by the forecast alone.
+func (r row) judged(forecast steps.Forecast, answer string) row {
+	r.JudgedBy = byPlugin
+	if answer != "" {
+		r.JudgedBy = byStayput
+	}
+	forecast = settle(forecast, answer)
+	if !forecast.InPlace() {
+		return r.recreated(forecast.Reasons)
+	}
+	r = r.with(inPlace, strings.TrimPrefix(cmp.Or(answer, forecast.String()), edit.InPlacePrefix))
+	for container := range forecast.Change.Containers.Restarting() {
+		r.Containers = append(r.Containers, container.Container)
+	}
+	if len(r.Containers) > 0 {
+		return r.restarting(forecast)
+	}
+	return r
+}
+
+func (r row) restarting(forecast steps.Forecast) row {
+	r.Pods, r.AtATime, r.Borrowed = forecast.Pods, forecast.AtATime, forecast.Borrowed
+	r.Message += fmt.Sprintf(" in %d pods, %d at a time", r.Pods, r.AtATime)
+	if r.Borrowed > 0 {
+		r.Message += fmt.Sprintf(", with %d borrowed", r.Borrowed)
+	}
+	return r
+}
+
+func (r row) recreated(reasons inplace.Reasons) row {
+	r.Plan, r.Message = recreate, reasons.String()
+	for _, each := range reasons {
+		r.Reasons = append(r.Reasons, reason{each.Code, each.Path, each.Message})
+	}
+	return r
+}
+
+// refused: the namespace or workload is in-place-only.
+func (r row) refused(reasons inplace.Reasons) row {
+	r = r.recreated(reasons)
+	r.Refused, r.JudgedBy, r.Message = true, byStayput, "refused, as pods would be recreated: "+r.Message
+	return r
+}
+
+// printRows returns the exit code as an error.
+func printRows(rows []row, output string, std streams) error {
+	write := printTable
+	if output == "json" {
+		write = printJSON
+	}
+	if err := write(rows, std.Out); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(rows, unanswered) {
+		fmt.Fprintln(std.ErrOut, "Stayput itself has not answered, so this is kubectl-stayput's own judgement: is Stayput installed, and does something on the way drop warnings?")
+	}
+	return exitOf(rows)
+}
+
+// unanswered: Stayput should have had a say.
+func unanswered(r row) bool {
+	native := slices.ContainsFunc(r.Reasons, func(why reason) bool { return why.Code == inplace.CodeMode })
+	return r.JudgedBy == byPlugin && !native
+}
+
+func exitOf(rows []row) error {
+	is := func(plan verdict) bool {
+		return slices.ContainsFunc(rows, func(r row) bool { return r.Plan == plan })
+	}
+	switch {
+	case is(failed):
+		return exitFailed
+	case is(recreate):
+		return exitRecreate
+	}
+	return nil
+}
+
+// words are verdicts in the table.
+var words = map[verdict]string{inPlace: "in place", recreate: "recreate", created: "created", unchanged: "unchanged", skipped: "skipped", failed: "error"}
+
+func printTable(rows []row, out io.Writer) error {
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "NAMESPACE\tOBJECT\tPLAN\tDETAILS")
+	for _, r := range rows {
+		fmt.Fprintf(table, "%s\t%s/%s\t%s\t%s\n", r.Namespace, strings.ToLower(r.Kind), r.Name, words[r.Plan], r.Message)
+	}
+	return table.Flush()
+}
+
+func printJSON(rows []row, out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(map[string][]row{"objects": rows})
+}

@@ -1,0 +1,84 @@
+package changes
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+)
+
+// TestVerdicts holds what docs/changes.md says against what is said to users, each change alone and after those that it follows in the
+// end-to-end suite. Where no cluster is at hand the page cannot lie either.
+func TestVerdicts(t *testing.T) {
+	scenarios := Scenarios()
+	for _, c := range Table {
+		scenarios = append(scenarios, Scenario{"alone", []Case{c}})
+	}
+	for _, scenario := range scenarios {
+		template := scenario.Template()
+		for _, c := range scenario.Cases {
+			before := parsed(t, template)
+			c.Edit(&template)
+			change := edit.Compare(before, parsed(t, template), rulesOf(c))
+			if said := change.String(); said != c.Verdict {
+				t.Errorf("%s, %s:\n got %s\nwant %s", scenario.Name, c.Name, said, c.Verdict)
+			}
+			var restarts []string
+			for container := range change.Containers.Restarting() {
+				restarts = append(restarts, container.Container)
+			}
+			if c.InPlace() && !slices.Equal(restarts, c.Restarts) {
+				t.Errorf("%s, %s: %v restart instead of %v", scenario.Name, c.Name, restarts, c.Restarts)
+			}
+		}
+	}
+}
+
+// rulesOf are those by which the managers judge the case.
+func rulesOf(c Case) inplace.Rules {
+	var rules inplace.Rules
+	for _, flag := range c.Flags {
+		if keys, is := strings.CutPrefix(flag, "--in-place-annotations="); is {
+			rules.Annotations = strings.Split(keys, ",")
+		}
+	}
+	settings := inplace.SettingsOf(nil, c.Labels)
+	return rules.For(c.Annotations).Restarting(settings, c.Annotations).Resizing(settings)
+}
+
+func parsed(t *testing.T, typed corev1.PodTemplateSpec) apps.Template {
+	t.Helper()
+	raw, err := json.Marshal(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := apps.ParseTemplate(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return template
+}
+
+// TestTable: every case is told apart, says what becomes of the pods and is in a scenario, exactly once.
+func TestTable(t *testing.T) {
+	seen := map[string]int{}
+	for _, scenario := range Scenarios() {
+		for _, c := range scenario.Cases {
+			seen[c.Name]++
+		}
+	}
+	for _, c := range Table {
+		if seen[c.Name] != 1 {
+			t.Errorf("%s is in %d scenarios", c.Name, seen[c.Name])
+		}
+		if recreates := strings.HasPrefix(c.Verdict, "recreate: "); recreates == c.InPlace() || recreates && len(c.Restarts) > 0 {
+			t.Errorf("%s: neither in place nor recreated: %s", c.Name, c.Verdict)
+		}
+	}
+}

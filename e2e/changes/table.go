@@ -1,0 +1,244 @@
+package changes
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Table is what docs/changes.md has a row for, in its order.
+var Table = []Case{
+	{Name: "image of a container", Edit: image(App, "v2"), Verdict: "in place: restarts app", Restarts: []string{App}},
+	{Name: "images of two containers", Edit: all(image(App, "v3"), image(Side, "v2")), Verdict: "in place: restarts app, side", Restarts: []string{App, Side}},
+	{Name: "image and label", Edit: all(image(App, "v4"), label("helm.sh/chart", "web-2.0.0")), Verdict: "in place: restarts app", Restarts: []string{App}},
+	{Name: "label changed", Edit: label("helm.sh/chart", "web-2.0.1"), Verdict: "in place: no restart"},
+	{Name: "label added", Edit: label("example.com/added", ""), Verdict: "in place: no restart"},
+	{Name: "label removed", Edit: func(t *corev1.PodTemplateSpec) { delete(t.Labels, "tier") }, Verdict: "in place: no restart"},
+	{
+		Name: "toleration added", Edit: func(t *corev1.PodTemplateSpec) {
+			t.Spec.Tolerations = append(t.Spec.Tolerations, corev1.Toleration{Key: "example.com/gpu", Operator: corev1.TolerationOpExists})
+		},
+		Verdict: "in place: no restart",
+	},
+	{
+		Name: "label that a variable reads through the downward API", Before: env(App, reads("metadata.labels['tier']")), Edit: label("tier", "back"),
+		Verdict: "recreate: label tier is read by container app through the downward API",
+	},
+	{
+		Name: "label by which pods are spread (`matchLabelKeys`)", Before: spreadBy("tier"), Edit: label("tier", "back"),
+		Verdict: "recreate: label tier decides where the pod is placed",
+	},
+	{
+		Name: "annotation named in `--in-place-annotations`", Flags: []string{"--in-place-annotations=example.com/note"}, Edit: annotation("example.com/note", "1"),
+		Verdict: "in place: no restart",
+	},
+	{
+		Name:        "annotation that the workload's `stayput.dev/in-place-annotations` names",
+		Annotations: map[string]string{"stayput.dev/in-place-annotations": "example.com/*"}, Edit: annotation("example.com/note", "1"),
+		Verdict: "in place: no restart",
+	},
+	{Name: "another annotation", Edit: annotation("example.com/team", "green"), Verdict: "recreate: annotation example.com/team changed"},
+	{
+		Name: "`kubectl rollout restart`", Edit: annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"),
+		Verdict: "recreate: annotation kubectl.kubernetes.io/restartedAt added (label stayput.dev/restart=in-place has containers restart in their pods)",
+	},
+	{
+		Name: "`kubectl rollout restart`, with the label `stayput.dev/restart=in-place`", Labels: map[string]string{"stayput.dev/restart": "in-place"},
+		Edit:    annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"),
+		Verdict: "in place: restarts app, side", Restarts: []string{App, Side},
+	},
+	{
+		Name:   "annotation that `stayput.dev/restart-annotations` names, with that label",
+		Labels: map[string]string{"stayput.dev/restart": "in-place"}, Annotations: map[string]string{"stayput.dev/restart-annotations": "checksum/*"},
+		Edit: annotation("checksum/config", "1"), Verdict: "in place: restarts app, side", Restarts: []string{App, Side},
+	},
+	{
+		Name: "image of an init container", Before: prepared, Edit: func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },
+		Verdict: "recreate: image of init container prepare changed, which would never run in a live pod",
+	},
+	{
+		Name: "image of a sidecar", Before: withSidecar, Edit: func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },
+		Verdict: "in place: restarts mesh", Restarts: []string{"mesh"},
+	},
+	{
+		Name: "image of a container that has a startup probe but no readiness probe", Before: onlyStarting, Edit: image(App, "v2"),
+		Verdict: "recreate: container app has a startup probe but no readiness probe",
+	},
+	{Name: "variable added", Edit: env(App, corev1.EnvVar{Name: "SIZE", Value: "1"}), Verdict: "recreate: /spec/containers/0/env added"},
+	{
+		Name: "variable changed", Edit: of(Side, func(c *corev1.Container) { c.Env[1].Value = "green" }),
+		Verdict: "recreate: /spec/containers/1/env/1/value changed",
+	},
+	{
+		Name: "image and variable", Edit: all(image(Side, "v3"), env(Side, corev1.EnvVar{Name: "SIZE", Value: "1"})),
+		Verdict: "recreate: /spec/containers/1/env changed",
+	},
+	{
+		Name: "CPU where `resizePolicy` says `NotRequired`", Before: needsNoRestart, Edit: requests(App, corev1.ResourceCPU, "6m"),
+		Verdict: "in place: resizes app, no restart",
+	},
+	{
+		Name: "CPU and memory", Labels: resized,
+		Edit:    all(requests(App, corev1.ResourceCPU, "6m"), requests(Side, corev1.ResourceMemory, "24Mi")),
+		Verdict: "in place: resizes app, side, no restart",
+	},
+	{
+		Name: "CPU and image", Labels: resized, Edit: all(requests(App, corev1.ResourceCPU, "6m"), image(App, "v2")),
+		Verdict: "in place: resizes app, restarts app", Restarts: []string{App},
+	},
+	{
+		Name: "CPU and `kubectl rollout restart` together", Labels: map[string]string{"stayput.dev/resize": "true", "stayput.dev/restart": "in-place"},
+		Edit:    all(requests(App, corev1.ResourceCPU, "6m"), annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z")),
+		Verdict: "in place: resizes app, restarts app, side", Restarts: []string{App, Side},
+	},
+	{
+		Name: "CPU of which nothing says that it needs no restart", Edit: requests(App, corev1.ResourceCPU, "6m"),
+		Verdict: "recreate: cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says that it needs no restart",
+	},
+	{
+		Name: "limit added", Labels: resized, Edit: of(App, func(c *corev1.Container) {
+			c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
+		}),
+		Verdict: "recreate: container app gains or loses a request or limit of memory, which none can lose again while it runs",
+	},
+	{
+		Name: "CPU by which the QoS class changes", Labels: resized, Before: almostGuaranteed, Edit: requests(App, corev1.ResourceCPU, "100m"),
+		Verdict: "recreate: the QoS class changes from Burstable to Guaranteed",
+	},
+	{
+		Name: "CPU of a sidecar", Labels: resized, Before: withSidecar, Edit: func(t *corev1.PodTemplateSpec) {
+			t.Spec.InitContainers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("6m")
+		},
+		Verdict: "recreate: /spec/initContainers/0/resources/requests/cpu changed",
+	},
+	{
+		Name: "probe", Edit: of(App, func(c *corev1.Container) { c.ReadinessProbe.PeriodSeconds = 2 }),
+		Verdict: "recreate: /spec/containers/0/readinessProbe/periodSeconds changed",
+	},
+	{
+		Name: "port", Edit: of(App, func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 8080}} }),
+		Verdict: "recreate: /spec/containers/0/ports added",
+	},
+	{
+		Name: "pull policy", Edit: of(Side, func(c *corev1.Container) { c.ImagePullPolicy = corev1.PullAlways }),
+		Verdict: "recreate: /spec/containers/1/imagePullPolicy changed",
+	},
+	{
+		Name: "security context", Edit: of(App, func(c *corev1.Container) {
+			c.SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true)}
+		}),
+		Verdict: "recreate: /spec/containers/0/securityContext added",
+	},
+	{Name: "volume", Edit: mounted, Verdict: "recreate: /spec/containers/0/volumeMounts added; /spec/volumes added"},
+	{
+		Name: "node selector", Edit: func(t *corev1.PodTemplateSpec) {
+			t.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "linux"}
+		},
+		Verdict: "recreate: /spec/nodeSelector added",
+	},
+	{
+		Name: "time to end", Edit: func(t *corev1.PodTemplateSpec) { *t.Spec.TerminationGracePeriodSeconds++ },
+		Verdict: "recreate: /spec/terminationGracePeriodSeconds changed",
+	},
+	{
+		Name: "container added", Edit: func(t *corev1.PodTemplateSpec) {
+			t.Spec.Containers = append(t.Spec.Containers, listening("more", 8082))
+		},
+		Verdict: "recreate: container more added",
+	},
+}
+
+// all makes several changes at once.
+func all(edits ...func(*corev1.PodTemplateSpec)) func(*corev1.PodTemplateSpec) {
+	return func(t *corev1.PodTemplateSpec) {
+		for _, edit := range edits {
+			edit(t)
+		}
+	}
+}
+
+// of changes the container of that name.
+func of(name string, edit func(*corev1.Container)) func(*corev1.PodTemplateSpec) {
+	return func(t *corev1.PodTemplateSpec) {
+		for i := range t.Spec.Containers {
+			if t.Spec.Containers[i].Name == name {
+				edit(&t.Spec.Containers[i])
+			}
+		}
+	}
+}
+
+func image(container, tag string) func(*corev1.PodTemplateSpec) {
+	return of(container, func(c *corev1.Container) { c.Image = Image(tag) })
+}
+
+func env(container string, variable corev1.EnvVar) func(*corev1.PodTemplateSpec) {
+	return of(container, func(c *corev1.Container) { c.Env = append(c.Env, variable) })
+}
+
+func reads(field string) corev1.EnvVar {
+	return corev1.EnvVar{Name: "FIELD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: field}}}
+}
+
+func label(key, value string) func(*corev1.PodTemplateSpec) {
+	return func(t *corev1.PodTemplateSpec) { metav1.SetMetaDataLabel(&t.ObjectMeta, key, value) }
+}
+
+func annotation(key, value string) func(*corev1.PodTemplateSpec) {
+	return func(t *corev1.PodTemplateSpec) { metav1.SetMetaDataAnnotation(&t.ObjectMeta, key, value) }
+}
+
+// spreadBy spreads pods of different values of the label apart, where that is possible.
+func spreadBy(key string) func(*corev1.PodTemplateSpec) {
+	return func(t *corev1.PodTemplateSpec) {
+		t.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/spread": "yes"}}, MatchLabelKeys: []string{key},
+		}}
+	}
+}
+
+// prepared has an init container, which prints its version and ends.
+func prepared(t *corev1.PodTemplateSpec) {
+	t.Spec.InitContainers = []corev1.Container{{Name: "prepare", Image: Image("v1"), Args: []string{"version"}}}
+}
+
+func withSidecar(t *corev1.PodTemplateSpec) {
+	mesh := listening("mesh", 8082)
+	mesh.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	t.Spec.InitContainers = []corev1.Container{mesh}
+}
+
+// resized is the label by which running containers get other CPU and memory.
+var resized = map[string]string{"stayput.dev/resize": "true"}
+
+func requests(container string, name corev1.ResourceName, amount string) func(*corev1.PodTemplateSpec) {
+	return of(container, func(c *corev1.Container) { c.Resources.Requests[name] = resource.MustParse(amount) })
+}
+
+func needsNoRestart(t *corev1.PodTemplateSpec) {
+	of(App, func(c *corev1.Container) {
+		c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired}}
+	})(t)
+}
+
+// almostGuaranteed has limits, and requests as much but for the CPU of one container.
+func almostGuaranteed(t *corev1.PodTemplateSpec) {
+	most := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	for i := range t.Spec.Containers {
+		t.Spec.Containers[i].Resources = corev1.ResourceRequirements{Requests: most.DeepCopy(), Limits: most.DeepCopy()}
+	}
+	requests(App, corev1.ResourceCPU, "50m")(t)
+}
+
+func onlyStarting(t *corev1.PodTemplateSpec) {
+	of(App, func(c *corev1.Container) { c.StartupProbe, c.ReadinessProbe = c.ReadinessProbe, nil })(t)
+}
+
+// mounted has a volume of its own in a container.
+func mounted(t *corev1.PodTemplateSpec) {
+	t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	of(App, func(c *corev1.Container) {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "scratch", MountPath: "/scratch"})
+	})(t)
+}

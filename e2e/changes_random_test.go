@@ -1,0 +1,161 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strconv"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/internal/templates"
+)
+
+// randomChanges: whatever edit is called possible, the API server takes every write of it from Stayput's service account, and the pod is then what a
+// new one would be. SEED=1000 begins with another pair of templates than the first.
+func randomChanges(t *testing.T) {
+	first, pairs := uint64(0), uint64(400)
+	if given := os.Getenv("SEED"); given != "" {
+		seed, err := strconv.ParseUint(given, 10, 64)
+		if err != nil {
+			t.Fatalf("SEED: %v", err)
+		}
+		first = seed
+	}
+	if testing.Short() {
+		pairs = 40
+	}
+	l, possible := newLaboratory(t), 0
+	for seed := first; seed < first+pairs; seed++ {
+		if l.tries(seed) {
+			possible++
+		}
+	}
+	if t.Logf("%d of %d edits were made in place", possible, pairs); possible == 0 {
+		t.Error("none was")
+	}
+}
+
+// laboratory is a namespace with pods that never run: no node has what they select. That is fair, since the API server decides about a change of a
+// pod by what it was and is to be alone (ValidatePodUpdate in pkg/apis/core/validation reads neither its node nor its status). Pods with scheduling
+// gates would not do: they may change more.
+type laboratory struct {
+	*testing.T
+	namespace string
+	stayput   client.Client
+	// owner is a DaemonSet that Stayput lets alone, without pods of its own: its service account may patch only what such a one controls.
+	owner *appsv1.DaemonSet
+}
+
+func newLaboratory(t *testing.T) *laboratory {
+	t.Helper()
+	l := &laboratory{T: t, namespace: createNamespace(t, labelled), stayput: newThief(t)}
+	t.Cleanup(func() { deleteNamespace(t, l.namespace) })
+	err := poll(t.Context(), func(ctx context.Context) error {
+		_, err := clients.CoreV1().ServiceAccounts(l.namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, _ := templates.Pair(0)
+	l.owner = l.daemonSet(template, metav1.CreateOptions{})
+	return l
+}
+
+// daemonSet is one with that template, as the API server answers.
+func (l *laboratory) daemonSet(template corev1.PodTemplateSpec, options metav1.CreateOptions) *appsv1.DaemonSet {
+	l.Helper()
+	template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "none"}
+	made, err := clients.AppsV1().DaemonSets(l.namespace).Create(l.Context(), &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "random-", Labels: map[string]string{updateLabel: "recreate"}},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{templates.AppLabel: templates.App}},
+			Template: template,
+		},
+	}, options)
+	if err != nil {
+		l.Fatalf("a template that is none: %v\n%s", err, templates.Text(template))
+	}
+	return made
+}
+
+var onlyTried = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+
+// stored is the template as the API server keeps it.
+func (l *laboratory) stored(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	l.Helper()
+	return l.daemonSet(template, onlyTried).Spec.Template
+}
+
+// tries tells whether the edit was possible, and makes it then.
+func (l *laboratory) tries(seed uint64) bool {
+	l.Helper()
+	from, to := templates.Pair(seed)
+	from, to = l.stored(from), l.stored(to)
+	plan, err := templates.PlanOf(from, to)
+	if err != nil {
+		l.Fatal(err)
+	}
+	if !plan.Possible() {
+		return false
+	}
+	pod, fresh := l.pod(from, metav1.CreateOptions{}), l.pod(to, onlyTried)
+	for _, write := range plan.Writes(pod) {
+		if err = l.write(pod, write); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = templates.Same(pod, fresh)
+	}
+	if err != nil {
+		l.Errorf("seed %d: %s: %v\nfrom %s\nto %s", seed, plan, err, templates.Text(from), templates.Text(to))
+	}
+	l.forget(pod)
+	return true
+}
+
+// pod is one of that template, as the API server answers.
+func (l *laboratory) pod(template corev1.PodTemplateSpec, options metav1.CreateOptions) *corev1.Pod {
+	l.Helper()
+	made, err := clients.CoreV1().Pods(l.namespace).Create(l.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "random-", Labels: template.Labels, Annotations: template.Annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(l.owner, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))},
+		},
+		Spec: template.Spec,
+	}, options)
+	if err != nil {
+		l.Fatalf("a pod: %v\n%s", err, templates.Text(template))
+	}
+	return made
+}
+
+// write makes it; the pod is then what the API server answers. Where several follow each other a dry run would not do, and the pod is nobody's.
+func (l *laboratory) write(pod *corev1.Pod, write templates.Write) error {
+	body, err := json.Marshal(write.Operations)
+	if err != nil {
+		return err
+	}
+	patch := client.RawPatch(types.JSONPatchType, body)
+	if write.Subresource != "" {
+		return l.stayput.SubResource(write.Subresource).Patch(l.Context(), pod, patch)
+	}
+	return l.stayput.Patch(l.Context(), pod, patch)
+}
+
+// forget deletes the pod, at once since no kubelet has it.
+func (l *laboratory) forget(pod *corev1.Pod) {
+	l.Helper()
+	if err := clients.CoreV1().Pods(l.namespace).Delete(l.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		l.Error(err)
+	}
+}

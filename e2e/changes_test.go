@@ -1,0 +1,194 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/e2e/changes"
+)
+
+// templateChanges: every row of docs/changes.md, in workloads of both kinds, and changes at random. What recreates pods does so by the same rule
+// in both.
+func templateChanges(t *testing.T) {
+	scenarios := map[string]func(*testing.T){"random": randomChanges}
+	var lasting []string
+	for _, scenario := range changes.Scenarios() {
+		if len(scenario.Flags()) > 0 {
+			continue // see changesByFlags
+		}
+		for kind, install := range ofOnePod {
+			name := kind + ", " + scenario.Name
+			scenarios[name] = func(t *testing.T) { makeChanges(t, install, scenario) }
+			if kind == "DaemonSet" && !scenario.InPlace() {
+				lasting = append(lasting, name)
+			}
+		}
+	}
+	together(t, lengthy(scenarios, lasting...))
+}
+
+// changesByFlags are the rows for which the managers need flags.
+func changesByFlags(t *testing.T) {
+	long(t)
+	for _, scenario := range changes.Scenarios() {
+		if len(scenario.Flags()) == 0 {
+			continue
+		}
+		t.Run(scenario.Name, func(t *testing.T) {
+			withFlags(t, scenario.Flags())
+			kinds := map[string]func(*testing.T){}
+			for kind, install := range ofOnePod {
+				kinds[kind] = func(t *testing.T) { makeChanges(t, install, scenario) }
+			}
+			together(t, kinds)
+		})
+	}
+}
+
+// makeChanges makes them one after the other.
+func makeChanges(t *testing.T, install func(*stage, changes.Scenario) string, scenario changes.Scenario) {
+	s := newStage(t, labelled)
+	name := install(s, scenario)
+	for _, c := range scenario.Cases {
+		edit := func() { s.told(name, c, s.editTemplate(name, c.Edit)) }
+		if c.InPlace() {
+			s.inPlace(name, onceEach(c.Restarts), edit)
+		} else {
+			s.recreated(name, edit)
+		}
+	}
+}
+
+// onceEach has these containers restart, and no other.
+func onceEach(containers []string) restarts {
+	expected := restarts{}
+	for _, container := range containers {
+		expected[container] = exactly(1)
+	}
+	return expected
+}
+
+// told demands the verdict word for word, at the keyboard and on the workload.
+func (s *stage) told(name string, c changes.Case, said string) {
+	s.Helper()
+	if warning := "Warning: stayput: " + c.Verdict; !slices.Contains(strings.Split(said, "\n"), warning) {
+		s.Errorf("%s: there is no line %q in:\n%s", c.Name, warning, said)
+	}
+	if decision := s.workload(name).GetAnnotations()[decisionAnnotation]; decision != c.Verdict {
+		s.Errorf("%s: the decision on record is %q instead of %q", c.Name, decision, c.Verdict)
+	}
+}
+
+// editTemplate does what `kubectl edit` does, and returns what is said.
+func (s *stage) editTemplate(name string, edit func(*corev1.PodTemplateSpec)) string {
+	s.Helper()
+	template := s.templateOf(name)
+	edit(template)
+	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": template}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return s.kubectl("", "patch", ref(name), "--type=json", "-p", string(patch))
+}
+
+// templateOf is a copy of the workload's.
+func (s *stage) templateOf(name string) *corev1.PodTemplateSpec {
+	s.Helper()
+	switch object := s.workload(name).Object.(type) {
+	case *appsv1.Deployment:
+		return object.Spec.Template.DeepCopy()
+	case *appsv1.DaemonSet:
+		return object.Spec.Template.DeepCopy()
+	default:
+		s.Fatalf("%s is a %T", name, object)
+		return nil
+	}
+}
+
+// ofOnePod install a workload of either kind for a scenario, and name it.
+var ofOnePod = map[string]func(*stage, changes.Scenario) string{
+	"Deployment": func(s *stage, scenario changes.Scenario) string {
+		d := web(1)
+		d.Spec.Template = changing(d, scenario)
+		s.create(d)
+		return "web"
+	},
+	"DaemonSet": func(s *stage, scenario changes.Scenario) string {
+		s.Cleanup(s.nativeIsCalm)
+		ds := agent()
+		ds.Spec.Template = changing(ds, scenario)
+		ds.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: onlyOn(s.realNodes()[0])}
+		s.install(ds)
+		return agents
+	},
+}
+
+// changing has the workload say what the scenario wants it to, and returns its template.
+func changing(workload metav1.Object, scenario changes.Scenario) corev1.PodTemplateSpec {
+	maps.Copy(workload.GetLabels(), scenario.Cases[0].Labels)
+	workload.SetAnnotations(scenario.Cases[0].Annotations)
+	template := scenario.Template()
+	template.Labels[changes.AppLabel] = workload.GetName()
+	return template
+}
+
+// onlyOn leaves the node selector to the scenarios.
+func onlyOn(node string) *corev1.NodeAffinity {
+	here := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
+	return &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{here}}},
+	}}
+}
+
+// withFlags gives the managers these flags for as long as the test lasts.
+func withFlags(t *testing.T, flags []string) {
+	t.Helper()
+	own, err := clients.AppsV1().Deployments(ownNamespace).Get(t.Context(), ownName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual := own.Spec.Template.Spec.Containers[0].Args
+	t.Cleanup(func() { runManagers(context.Background(), t, usual) })
+	runManagers(t.Context(), t, slices.Concat(usual, flags))
+}
+
+// runManagers waits until there are managers with these arguments, and no other: one that goes answers to its end.
+func runManagers(ctx context.Context, t *testing.T, arguments []string) {
+	t.Helper()
+	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": arguments}})
+	if err == nil {
+		_, err = clients.AppsV1().Deployments(ownNamespace).Patch(ctx, ownName, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: user})
+	}
+	if err == nil {
+		err = poll(ctx, func(ctx context.Context) error { return errors.Join(managersServe(ctx), managersHave(ctx, arguments)) })
+	}
+	if err != nil {
+		t.Fatalf("managers with arguments %q: %v", arguments, err)
+	}
+}
+
+func managersHave(ctx context.Context, arguments []string) error {
+	found, err := clients.CoreV1().Pods(ownNamespace).List(ctx, managers)
+	if err != nil {
+		return err
+	}
+	for _, pod := range found.Items {
+		if has := pod.Spec.Containers[0].Args; !slices.Equal(has, arguments) {
+			return fmt.Errorf("pod %s has arguments %q", pod.Name, has)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// restarting are namespaces in which a restart is one of containers.
+var restarting = with(labelled, restartLabel, "in-place")
+
+// kindOfWorkload is what the scenarios of both kinds need to know of one.
+type kindOfWorkload struct {
+	name  string
+	stage func(t *testing.T, labels map[string]string) *stage
+	// create makes one of three pods.
+	create func(s *stage, knobs ...knob)
+}
+
+var kindsOfWorkloads = map[string]kindOfWorkload{
+	"Deployment": {"web", newStage, func(s *stage, knobs ...knob) { s.create(web(3, knobs...)) }},
+	"DaemonSet": {agents, newDaemonStage, func(s *stage, knobs ...knob) {
+		var all []daemonKnob
+		for _, turn := range knobs {
+			all = append(all, templated(turn))
+		}
+		s.install(agent(all...))
+	}},
+}
+
+// restart: kubectl rollout restart, and whatever else restarts, with and without the label.
+func restart(t *testing.T) {
+	scenarios := map[string]func(*testing.T){
+		"paused":                 restartPaused,
+		"scaled half-way":        restartScaled,
+		"a key of the workload":  restartByKey,
+		"values that are none":   restartOfNoUse,
+		"always pulled":          restartAlwaysPulled,
+		"pods born before":       restartOfPodsBornBefore,
+		"crash just before":      restartAfterCrash,
+		"stops only when killed": restartOfTheStubborn,
+	}
+	for kind, of := range kindsOfWorkloads {
+		for name, scenario := range map[string]func(*testing.T, kindOfWorkload){
+			"fresh configuration": restartIsFresh,
+			"again and again":     restartAgain,
+			"with an image":       restartWithImage,
+			"undo":                restartUndone,
+			"undo half-way":       restartUndoneHalfway,
+			"without the label":   restartNatively,
+			"init container":      restartOfInitContainers,
+			"sidecar":             restartOfSidecars,
+		} {
+			scenarios[kind+" "+name] = func(t *testing.T) { scenario(t, of) }
+		}
+	}
+	together(t, lengthy(scenarios, "DaemonSet with an image", "DaemonSet undo", "DaemonSet init container", "pods born before", "stops only when killed"))
+}
+
+// restartIsFresh: variables and volumes are read anew, those that are mounted by a subpath too, which a running container never sees change.
+func restartIsFresh(t *testing.T, of kindOfWorkload) {
+	s := of.stage(t, restarting)
+	s.kubectl("", "create", "configmap", "conf", "--from-literal=colour=red")
+	of.create(s, configured)
+	s.begin("configuration", frozenBut("nobody"))
+	s.kubectl("", "patch", "configmap", "conf", "--type=merge", "-p", `{"data":{"colour":"green"}}`)
+	s.inPlace(of.name, once, func() { s.rollout("restart", of.name) })
+	for _, pod := range s.pods(of.name) {
+		for _, show := range [][]string{{"version"}, {"show", "/conf/colour"}, {"show", "/colour"}} {
+			shown := s.kubectl("", append([]string{"exec", pod.Name, "--", "app"}, show...)...)
+			if strings.TrimSpace(shown) != "green" {
+				t.Errorf("pod %s: app %s says %q", pod.Name, strings.Join(show, " "), shown)
+			}
+		}
+	}
+}
+
+// configured has the colour of ConfigMap conf as its version, and in two volumes.
+func configured(d *appsv1.Deployment) {
+	spec := &d.Spec.Template.Spec
+	from := corev1.LocalObjectReference{Name: "conf"}
+	spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: "VERSION", ValueFrom: &corev1.EnvVarSource{
+		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: from, Key: "colour"}}})
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "conf", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: from}}})
+	spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts,
+		corev1.VolumeMount{Name: "conf", MountPath: "/conf"}, corev1.VolumeMount{Name: "conf", MountPath: "/colour", SubPath: "colour"})
+}
+
+// restartAgain: pods go from one name of their image to another and back.
+func restartAgain(t *testing.T, of kindOfWorkload) {
+	s := of.stage(t, restarting)
+	of.create(s)
+	for _, pinned := range []bool{true, false, true} {
+		s.inPlace(of.name, once, func() { s.expectIn(s.rollout("restart", of.name), "restarts app") })
+		for _, pod := range s.pods(of.name) {
+			if image := pod.Spec.Containers[0].Image; strings.Contains(image, "@sha256:") != pinned {
+				t.Errorf("pod %s has image %s", pod.Name, image)
+			}
+			if template := s.workload(of.name).template(); pod.Annotations[restartedAt] != template[restartedAt] {
+				t.Errorf("pod %s has annotations %v, its template %v", pod.Name, pod.Annotations, template)
+			}
+		}
+	}
+	s.inPlace(of.name, once, func() { s.setImage(of.name, "app=v2") })
+	s.runs(of.name, "v2")
+}
+
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// template are the annotations of a workload's template.
+func (of workload) template() map[string]string {
+	switch workload := of.Object.(type) {
+	case *appsv1.Deployment:
+		return workload.Spec.Template.Annotations
+	case *appsv1.DaemonSet:
+		return workload.Spec.Template.Annotations
+	}
+	return nil
+}
+
+// restartWithImage: in one edit each container restarts once.
+func restartWithImage(t *testing.T, of kindOfWorkload) {
+	s := of.stage(t, restarting)
+	of.create(s, withSide)
+	s.inPlace(of.name, restarts{"app": exactly(1), "side": exactly(1)}, func() {
+		s.kubectl("", "patch", ref(of.name), "--type=strategic", "-p", fmt.Sprintf(
+			`{"spec":{"template":{"metadata":{"annotations":{%q:"now"}},"spec":{"containers":[{"name":"app","image":%q}]}}}}`, restartedAt, appImage("v2")))
+	})
+	s.runs(of.name, "v2")
+}
+
+func restartUndone(t *testing.T, of kindOfWorkload) {
+	s := of.stage(t, restarting)
+	of.create(s)
+	s.inPlace(of.name, once, func() { s.rollout("restart", of.name) })
+	s.inPlace(of.name, once, func() { s.rollout("undo", of.name) })
+	for _, pod := range s.pods(of.name) {
+		if at, there := pod.Annotations[restartedAt]; there {
+			t.Errorf("pod %s was restarted at %s, says its annotation", pod.Name, at)
+		}
+	}
+}
+
+func restartUndoneHalfway(t *testing.T, of kindOfWorkload) {
+	s := of.stage(t, restarting)
+	of.create(s, slow)
+	s.inPlace(of.name, restarts{"app": {0, 2}}, func() {
+		s.rollout("restart", of.name)
+		s.reaches(of.name, partly)
+		s.rollout("undo", of.name)
+	})
+	s.met(of.name, partly)
+	s.someNeverRestarted(of.name)
+}
+
+// restartNatively: without the label people get new pods, and are told how they would get none.
+func restartNatively(t *testing.T, of kindOfWorkload) {
+	s := of.stage(t, labelled)
+	of.create(s)
+	s.recreated(of.name, func() { s.expectIn(s.rollout("restart", of.name), "recreate", restartLabel+"=in-place") })
+}
+
+func restartOfInitContainers(t *testing.T, of kindOfWorkload) {
+	s := of.stage(t, restarting)
+	of.create(s, prepared)
+	s.recreated(of.name, func() {
+		s.expectIn(s.rollout("restart", of.name), "recreate: init container prepare would not run again")
+	})
+}
+
+// restartOfSidecars: one that the template has restarts as the container does.
+func restartOfSidecars(t *testing.T, of kindOfWorkload) {
+	s := of.stage(t, restarting)
+	of.create(s, withMesh, func(d *appsv1.Deployment) {
+		spec := &d.Spec.Template.Spec
+		spec.InitContainers = spec.InitContainers[1:] // without that which would not run again
+	})
+	for range 2 {
+		s.inPlace(of.name, restarts{"app": exactly(1), sidecar: exactly(1)}, func() {
+			s.expectIn(s.rollout("restart", of.name), "restarts app, "+sidecar)
+		})
+	}
+	s.inPlace(of.name, alone, func() { s.setImage(of.name, sidecar+"=v2") })
+	s.runsIn(sidecar, of.name, "v2")
+}
+
+func restartPaused(t *testing.T) {
+	s := newStage(t, restarting)
+	s.create(web(3), web(1, named("clock")))
+	before := s.pods("web")
+	s.rollout("pause", "web")
+	s.begin("paused", frozenBut("clock"))
+	s.expectIn(s.refused("rollout", "restart", "deployment/web"), "paused")
+	s.patch("web", `{"spec":{"template":{"metadata":{"annotations":{"`+restartedAt+`":"now"}}}}}`)
+	s.tick("v2")
+	s.begin("resumed", inPlace)
+	s.rollout("resume", "web")
+	s.completes("web")
+	s.kept("web", before, once)
+}
+
+// restartScaled: pods that come meanwhile are new anyway.
+func restartScaled(t *testing.T) {
+	s := newStage(t, restarting)
+	s.create(web(3, slow))
+	s.begin("scaling", Rules{Created: exactly(2), Deleted: none})
+	s.rollout("restart", "web")
+	s.reaches("web", partly)
+	s.kubectl("", "scale", "deployment", "web", "--replicas=5")
+	s.completes("web")
+}
+
+// restartByKey: whoever has the workload says which annotations restart it, as charts do with checksums of their configuration.
+func restartByKey(t *testing.T) {
+	s := newStage(t, restarting)
+	s.create(web(3))
+	sum := func(value string) func() {
+		return func() {
+			s.patch("web", `{"spec":{"template":{"metadata":{"annotations":{"checksum/config":"`+value+`"}}}}}`)
+		}
+	}
+	s.recreated("web", sum("1"))
+	s.kubectl("", "annotate", "deployment", "web", "stayput.dev/restart-annotations=checksum/config,reloader.example/*")
+	s.inPlace("web", once, sum("2"))
+	s.inPlace("web", once, func() {
+		s.patch("web", `{"spec":{"template":{"metadata":{"annotations":{"reloader.example/at":"now"}}}}}`)
+	})
+}
+
+// restartOfNoUse: what does not parse is rejected with what does.
+func restartOfNoUse(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(1))
+	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
+		s.expectIn(s.refused("label", of, restartLabel+"=true"), restartLabel, `"true"`, "in-place")
+	}
+	for _, list := range []string{"", "*", "a b", "a,,b", "checksum/config,"} {
+		s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations="+list), "stayput.dev/restart-annotations", "no list of annotation keys")
+	}
+	s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations=kubernetes.io/*"), "stayput.dev/restart-annotations", "cannot be listed")
+}
+
+// restartAlwaysPulled: a name that pins the image would not pull what the user wants pulled, and the image has no other.
+func restartAlwaysPulled(t *testing.T) {
+	s := newStage(t, restarting)
+	s.create(web(2, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways }))
+	s.recreated("web", func() { s.expectIn(s.rollout("restart", "web"), "recreate: container app is always pulled anew") })
+}
+
+// restartOfPodsBornBefore: pods without our gate.
+func restartOfPodsBornBefore(t *testing.T) {
+	s := newStage(t, unlabelled)
+	s.create(web(2))
+	s.label("stayput.dev/update=in-place")
+	s.label(restartLabel + "=in-place")
+	s.managed("web")
+	s.inPlace("web", once, func() { s.rollout("restart", "web") })
+}
+
+// restartAfterCrash: containers that fail while pods are drained come again as they were, and restart all the same.
+func restartAfterCrash(t *testing.T) {
+	s := newStage(t, with(restarting, drainLabel, "3s"))
+	s.create(web(2))
+	s.service("web", corev1.ServiceInternalTrafficPolicyCluster)
+	s.offered("web")
+	before := s.pods("web")
+	s.begin("crash", Rules{Created: none, Deleted: none, Outage: true})
+	s.rollout("restart", "web")
+	s.wait("a closed gate", of("web", func(now workload) error {
+		for _, pod := range now.pods {
+			if !gateOpen(pod) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s", now.tally())
+	}))
+	for _, pod := range s.pods("web") {
+		for _, process := range processesOf(s, pod) {
+			kill(s, process)
+		}
+	}
+	s.completes("web")
+	s.kept("web", before, restarts{"app": {1, 2}})
+}
+
+// processesOf are those of the pod's containers. The nodes of the test cluster are this machine.
+func processesOf(s *stage, pod *corev1.Pod) []int {
+	s.Helper()
+	return slices.DeleteFunc(processes(s), func(process int) bool { return !runsIn(process, pod) || !commandOf(process, "app") })
+}
+
+// restartOfTheStubborn: the gate opens for the new container, however long the old one takes to stop.
+func restartOfTheStubborn(t *testing.T) {
+	s := newStage(t, restarting)
+	s.create(web(2, stopping))
+	s.inPlace("web", once, func() { s.rollout("restart", "web") })
+}
+
+// restartLeaderKilled: as leaderKilled.
+func restartLeaderKilled(t *testing.T) {
+	long(t)
+	s := newStage(t, restarting)
+	s.create(web(4, stopping))
+	t.Cleanup(func() { mended(t) })
+	leader := managerProcess(s, s.leader())
+	s.begin("killed", anyChurn)
+	s.rollout("restart", "web")
+	s.reaches("web", moment{"restarting", func(t tally) bool { return t.moving+t.midway > 0 }})
+	kill(s, leader)
+	s.completes("web")
+	s.eventually("all pods to have restarted or come anew", func(context.Context) error {
+		for _, pod := range s.pods("web") {
+			if pod.Annotations[restartedAt] == "" {
+				return fmt.Errorf("pod %s has annotations %v", pod.Name, pod.Annotations)
+			}
+		}
+		return nil
+	})
+}

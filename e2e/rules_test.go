@@ -1,0 +1,132 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+)
+
+const (
+	listAnnotation = "stayput.dev/in-place-annotations"
+	note           = "example.com/note"
+)
+
+// rules: which annotations change in place, as workloads of both kinds say of themselves.
+func rules(t *testing.T) {
+	scenarios := map[string]func(*testing.T){}
+	for kind, install := range bothKinds {
+		for name, scenario := range map[string]func(*stage, string){
+			"key":                noteByKey,
+			"prefix":             noteByPrefix,
+			"not listed":         noteUnlisted,
+			"bad list":           listsRefused,
+			"taken off half-way": listTakenOff,
+		} {
+			scenarios[kind+", "+name] = func(t *testing.T) {
+				s := newStage(t, labelled)
+				scenario(s, install(s))
+			}
+		}
+	}
+	together(t, lengthy(scenarios, "DaemonSet, prefix", "DaemonSet, bad list"))
+}
+
+// bothKinds install a workload whose updates last, and name it.
+var bothKinds = map[string]func(*stage) string{
+	"Deployment": func(s *stage) string {
+		s.create(web(4, slow))
+		return "web"
+	},
+	"DaemonSet": func(s *stage) string {
+		s.Cleanup(s.nativeIsCalm)
+		s.install(agent(lasting))
+		return agents
+	},
+}
+
+// list has the workload list annotations that may change in place.
+func (s *stage) list(name, entries string) {
+	s.Helper()
+	s.kubectl("", "annotate", ref(name), listAnnotation+"="+entries, "--overwrite")
+}
+
+// noted changes an annotation of the template, and more of its spec; null takes it off.
+func (s *stage) noted(name, value, spec string) string {
+	s.Helper()
+	return s.patchTemplate(name, fmt.Sprintf(`"metadata":{"annotations":{%q:%s}}`, note, value), spec)
+}
+
+// patchTemplate merges fields into the template, and others into its spec.
+func (s *stage) patchTemplate(name, fields, spec string) string {
+	s.Helper()
+	return s.kubectl("", "patch", ref(name), "--type=strategic", "-p", fmt.Sprintf(`{"spec":{"template":{%s,"spec":{%s}}}}`, fields, spec))
+}
+
+// toImage is the part of a template's spec that has the application's image.
+func toImage(tag string) string {
+	return fmt.Sprintf(`"containers":[{"name":"app","image":%q}]`, appImage(tag))
+}
+
+// bears demands that the pods have that annotation; an empty value that they have none.
+func (s *stage) bears(name, value string) {
+	s.Helper()
+	for _, pod := range s.pods(name) {
+		if got, has := pod.Annotations[note]; got != value || has != (value != "") {
+			s.Errorf("pod %s has annotation %q, want %q", pod.Name, got, value)
+		}
+	}
+}
+
+func noteByKey(s *stage, name string) {
+	s.list(name, note)
+	s.inPlace(name, nil, func() { s.expectIn(s.noted(name, `"1"`, ""), "Warning:", "in place: no restart") })
+	s.bears(name, "1")
+	s.inPlace(name, once, func() { s.expectIn(s.noted(name, `"2"`, toImage("v2")), "in place: restarts app") })
+	s.bears(name, "2")
+	s.inPlace(name, nil, func() { s.noted(name, "null", "") })
+	s.bears(name, "")
+}
+
+// noteByPrefix: the list may come with the change.
+func noteByPrefix(s *stage, name string) {
+	s.inPlace(name, nil, func() {
+		s.expectIn(s.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"other, example.com/*"}},"spec":{"template":{"metadata":{"annotations":{%q:"1"}}}}}`,
+			listAnnotation, note)), "in place: no restart")
+	})
+	s.bears(name, "1")
+}
+
+func noteUnlisted(s *stage, name string) {
+	s.list(name, "example.com/other,example.org/*")
+	s.recreated(name, func() { s.expectIn(s.noted(name, `"1"`, ""), "Warning:", "recreate: annotation "+note+" added") })
+	s.inPlace(name, once, func() { s.setImage(name, "app=v2") })
+	s.bears(name, "1")
+}
+
+func listsRefused(s *stage, name string) {
+	s.begin("refused", frozenBut("nobody"))
+	for _, bad := range []string{"", "a b", "note,", "*", "example.com/n*", "stayput.dev/decision", "kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/*",
+		"container.apparmor.security.beta.kubernetes.io/app", "kubernetes.io/config.mirror"} {
+		s.expectIn(s.refused("annotate", ref(name), listAnnotation+"="+bad, "--overwrite"), listAnnotation)
+	}
+	s.list(name, "note, example.com/*")
+}
+
+// listTakenOff: what the workload says now decides about the pods that are not updated yet.
+func listTakenOff(s *stage, name string) {
+	s.list(name, note)
+	s.begin("in place", inPlace)
+	s.noted(name, `"1"`, toImage("v2"))
+	s.reaches(name, threeway)
+	s.begin("native", recreated)
+	s.kubectl("", "annotate", ref(name), listAnnotation+"-")
+	s.completes(name)
+	s.runs(name, "v2")
+	s.bears(name, "1")
+	if isDaemonSet(name) {
+		s.reported("DaemonSet", "InPlaceUpdateReleased")
+	} else {
+		s.reported("Deployment", "UpdateRecreatesPods")
+	}
+}

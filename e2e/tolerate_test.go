@@ -1,0 +1,132 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What templates are made to tolerate: a taint that no node has, nodes that do not answer for another time than by default, and the taint of a node.
+const (
+	noTaint   = "e2e.stayput.dev/none"
+	tolerated = `{"key":"` + noTaint + `","operator":"Exists"}`
+	impatient = `{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":30}`
+	tolerant  = `{"key":"` + sickness + `","operator":"Exists"}`
+)
+
+// tolerate: tolerations that are only added come to running pods, and nothing restarts.
+func tolerate(t *testing.T) {
+	scenarios := map[string]func(*testing.T){}
+	for kind, install := range bothKinds {
+		for name, scenario := range map[string]func(*stage, string){
+			"added":               tolerationAdded,
+			"added with an image": tolerationAndImage,
+			"undo":                tolerationUndone,
+			"undo half-way":       tolerationUndoneHalfway,
+			"default":             defaultToleration,
+		} {
+			scenarios[kind+", "+name] = func(t *testing.T) {
+				s := newStage(t, labelled)
+				scenario(s, install(s))
+			}
+		}
+	}
+	together(t, lengthy(scenarios, "DaemonSet, undo half-way", "Deployment, added with an image"))
+}
+
+// tolerates gives the template these tolerations, and more of its spec.
+func (s *stage) tolerates(name, tolerations, spec string) string {
+	s.Helper()
+	fields := fmt.Sprintf(`"tolerations":[%s]`, tolerations)
+	if spec != "" {
+		fields += "," + spec
+	}
+	return s.patchTemplate(name, `"metadata":{}`, fields)
+}
+
+// tolerating demands how many of the pods' tolerations are of that key.
+func (s *stage) tolerating(name, key string, times int) {
+	s.Helper()
+	for _, pod := range s.pods(name) {
+		of := slices.DeleteFunc(slices.Clone(pod.Spec.Tolerations), func(t corev1.Toleration) bool { return t.Key != key })
+		if len(of) != times {
+			s.Errorf("pod %s tolerates %s %d times, want %d: %v", pod.Name, key, len(of), times, pod.Spec.Tolerations)
+		}
+	}
+}
+
+func tolerationAdded(s *stage, name string) {
+	s.inPlace(name, nil, func() { s.expectIn(s.tolerates(name, tolerated, ""), "Warning:", "in place: no restart") })
+	s.tolerating(name, noTaint, 1)
+	s.inPlace(name, nil, func() { s.tolerates(name, tolerant+","+tolerated, "") })
+	s.tolerating(name, noTaint, 1)
+	s.tolerating(name, sickness, 1)
+	s.tolerating(name, corev1.TaintNodeNotReady, 1)
+}
+
+func tolerationAndImage(s *stage, name string) {
+	s.inPlace(name, once, func() { s.expectIn(s.tolerates(name, tolerated, toImage("v2")), "in place: restarts app") })
+	s.tolerating(name, noTaint, 1)
+	s.runs(name, "v2")
+}
+
+// tolerationUndone: what a pod tolerates cannot be taken from it.
+func tolerationUndone(s *stage, name string) {
+	s.inPlace(name, nil, func() { s.tolerates(name, tolerated, "") })
+	s.recreated(name, func() { s.expectIn(s.rollout("undo", name), "recreate: /spec/tolerations removed") })
+	s.tolerating(name, noTaint, 0)
+}
+
+// tolerationUndoneHalfway: pods that have it already are replaced, those that have it not need not be.
+func tolerationUndoneHalfway(s *stage, name string) {
+	s.begin("in place", inPlace)
+	s.tolerates(name, tolerated, toImage("v2"))
+	s.reaches(name, threeway)
+	s.begin("native", recreated)
+	s.rollout("undo", name)
+	s.completes(name)
+	s.runs(name, "v1")
+	s.tolerating(name, noTaint, 0)
+}
+
+// defaultToleration: pods of a Deployment have a toleration of their own making, by default, which new ones would not have. Those of a DaemonSet
+// have one of the native controller's, whatever the template says.
+func defaultToleration(s *stage, name string) {
+	if isDaemonSet(name) {
+		s.inPlace(name, nil, func() { s.expectIn(s.tolerates(name, impatient, ""), "in place: no restart") })
+	} else {
+		s.recreated(name, func() {
+			s.expectIn(s.tolerates(name, impatient, ""), "recreate: /spec/tolerations changed", corev1.TaintNodeNotReady)
+		})
+	}
+	s.tolerating(name, corev1.TaintNodeNotReady, 1)
+}
+
+// nodeTolerated: with the toleration the DaemonSet comes to one more node, where the native controller makes a pod.
+func nodeTolerated(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	node := s.spareNode()
+	t.Cleanup(func() { cure(s, node) })
+	onCluster(t, "taint", "node", node, sickness+"=yes:NoSchedule")
+	s.install(agent())
+	s.wanted(2)
+	before := s.pods(agents)
+	s.begin("one more node", Rules{Created: exactly(1), Deleted: none})
+	s.expectIn(s.tolerates(agents, tolerant, ""), "in place: no restart")
+	s.wanted(3)
+	s.completes(agents)
+	s.tolerating(agents, sickness, 1)
+	for uid, pod := range s.pods(agents) {
+		switch was := before[uid]; {
+		case was != nil:
+			s.restarted(was, pod, nil)
+		case pod.Spec.NodeName != node:
+			t.Errorf("pod %s is new, and not on %s", pod.Name, node)
+		}
+	}
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
+}

@@ -1,0 +1,22 @@
+package deployments
+
+import (
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// Forecast is what becomes of the pods if the Deployment, which is not stored yet, takes the place of the one with the template before. Pods
+// are not needed.
+func (r Rollout) Forecast(before apps.Template) steps.Forecast {
+	v, template := r.View(), r.Deployment.Spec.Template
+	v.whyAlone = readiness.WhyAlone(template.Decoded().Spec, r.Rehearsal.Claim) // there need not be a target yet
+	judged := steps.Judge(edit.Compare(before, template, r.Rules), r.Mode, r.Verdict)
+	forecast := steps.Forecast{Judgement: judged, Pods: v.desired(), AtATime: min(v.mayMiss(), v.desired())}
+	if v.borrowing() {
+		forecast.Borrowed = min(int(r.Deployment.MaxSurge()), v.desired())
+		forecast.AtATime = forecast.Borrowed
+	}
+	return forecast
+}

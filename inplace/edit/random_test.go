@@ -1,0 +1,106 @@
+package edit_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/internal/templates"
+)
+
+// seeds are how many pairs of templates each test run looks at: `go test -fuzz=Random ./inplace/edit` looks at others for as long as it may.
+const seeds = 2000
+
+// FuzzRandom: what is made in place makes of a pod what a new one would be, and can be taken back but for what users are told.
+func FuzzRandom(f *testing.F) {
+	f.Add(uint64(0))
+	f.Fuzz(func(t *testing.T, seed uint64) { checkPair(t, seed) })
+}
+
+// TestRandom also demands that the pairs are worth looking at.
+func TestRandom(t *testing.T) {
+	possible := 0
+	for seed := range uint64(seeds) {
+		if checkPair(t, seed) {
+			possible++
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	if possible < seeds/5 || possible > seeds*4/5 {
+		t.Errorf("%d of %d edits can be made in place", possible, seeds)
+	}
+}
+
+// checkPair tells whether the edit can be made in place.
+func checkPair(t *testing.T, seed uint64) bool {
+	t.Helper()
+	from, to := templates.Pair(seed)
+	plan := planOf(t, from, to)
+	if !plan.Possible() {
+		return false
+	}
+	if back, oneWay := planOf(t, to, from), templates.OneWay(from, to); back.Possible() != (oneWay == "") {
+		t.Errorf("seed %d: %s, and back: %s; one way: %q", seed, plan, back, oneWay)
+	}
+	for what, admitted := range map[string]func(*corev1.Pod) *corev1.Pod{"as its template": unchanged, "with more": withMore} {
+		pod, fresh := admitted(templates.PodOf(from)), admitted(templates.PodOf(to))
+		for _, write := range plan.Writes(pod) {
+			pod = patched(t, pod, write)
+		}
+		if err := templates.Same(pod, fresh); err != nil {
+			t.Errorf("seed %d, a pod %s: %s: %v\nfrom %s\nto %s", seed, what, plan, err, templates.Text(from), templates.Text(to))
+		}
+	}
+	return true
+}
+
+func planOf(t *testing.T, from, to corev1.PodTemplateSpec) templates.Plan {
+	t.Helper()
+	plan, err := templates.PlanOf(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// patched is the pod after the write.
+func patched(t *testing.T, pod *corev1.Pod, write templates.Write) *corev1.Pod {
+	t.Helper()
+	patch, err := jsonpatch.DecodePatch([]byte(templates.Text(write.Operations)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := patch.Apply([]byte(templates.Text(pod)))
+	if err != nil {
+		t.Fatalf("%v in %s", err, templates.Text(write.Operations))
+	}
+	var is corev1.Pod
+	if err := json.Unmarshal(after, &is); err != nil {
+		t.Fatal(err)
+	}
+	return &is
+}
+
+func unchanged(pod *corev1.Pod) *corev1.Pod { return pod }
+
+// withMore has what admission puts into every pod, whatever its template: it is to stay as it is.
+func withMore(pod *corev1.Pod) *corev1.Pod {
+	mesh := corev1.Container{Name: "injected", Image: "registry.example/mesh:1", Env: []corev1.EnvVar{{Name: "A", Value: "1"}}}
+	pod.Spec.Containers = append([]corev1.Container{mesh}, pod.Spec.Containers...)
+	pod.Spec.Tolerations = append([]corev1.Toleration{{Key: "example.com/injected"}}, pod.Spec.Tolerations...)
+	pod.Labels = with(pod.Labels, "example.com/injected")
+	pod.Annotations = with(pod.Annotations, "example.com/injected")
+	return pod
+}
+
+func with(entries map[string]string, key string) map[string]string {
+	all := map[string]string{key: "yes"}
+	for key, value := range entries {
+		all[key] = value
+	}
+	return all
+}

@@ -1,0 +1,70 @@
+package edit
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/patches"
+)
+
+// asksForRestart tells whether the annotations that change in place are among those whose change is a restart.
+func asksForRestart(annotations []patches.EntryChange, rules inplace.Rules) bool {
+	return rules.RestartInPlace && slices.ContainsFunc(annotations, func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
+}
+
+// restartAll has all containers of the template that live restart, each once: those that change anyway by that.
+func restartAll(changes ContainerChanges, spec *corev1.PodSpec) ContainerChanges {
+	var all ContainerChanges
+	for container := range EachLiving(spec) {
+		change := changes.of(container.Name)
+		change.Restart = !change.Restarts()
+		all = append(all, change)
+	}
+	return all
+}
+
+// renewalReasons say why running pods of the template cannot be restarted as new ones would start.
+func renewalReasons(spec *corev1.PodSpec, changes ContainerChanges) inplace.Reasons {
+	reasons := initReasons(spec.InitContainers)
+	for at, container := range living(spec) {
+		if changes.of(container.Name).Restart && container.Image != "" && !hasNames(container) {
+			reasons = reasons.And(restartReason(at.pointer("image"), whyNameless(container)))
+		}
+	}
+	return reasons
+}
+
+// initReasons say of each init container that is no sidecar what a restart of the others would leave as it is.
+func initReasons(containers []corev1.Container) inplace.Reasons {
+	var reasons inplace.Reasons
+	for i := range containers {
+		if !IsSidecar(&containers[i]) {
+			reasons = reasons.And(restartReason(patches.Pointer("spec", initContainersList, strconv.Itoa(i)),
+				fmt.Sprintf("init container %s would not run again", containers[i].Name)))
+		}
+	}
+	return reasons
+}
+
+func whyNameless(container *corev1.Container) string {
+	if parsed := parseName(container.Image); parsed != nil && digestOf(parsed) == "" && pullsAlways(container.ImagePullPolicy, container.Image) {
+		return fmt.Sprintf("container %s is always pulled anew, and its image %s has no other name by which that could be", container.Name, container.Image)
+	}
+	return fmt.Sprintf("image %s of container %s has no other name, by which it would restart", container.Image, container.Name)
+}
+
+func restartReason(path, message string) inplace.Reason {
+	return inplace.Reason{Code: inplace.CodeRestart, Path: path, Message: message}
+}
+
+// hint says how a change of the annotation would restart containers instead of replacing pods; empty if it would not.
+func hint(annotation string, rules inplace.Rules) string {
+	if rules.RestartInPlace || !rules.Restarts(annotation) {
+		return ""
+	}
+	return fmt.Sprintf(" (label %s=%s has containers restart in their pods)", inplace.LabelRestart, inplace.RestartInPlace)
+}

@@ -1,0 +1,179 @@
+package edit
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/internal/sample"
+)
+
+const restartedAt = "/metadata/annotations/kubectl.kubernetes.io~1restartedAt"
+
+// inPlaceRestarts are rules of a workload with the label and a key of its own.
+var inPlaceRestarts = inplace.Rules{Annotations: []string{"note"}, Restart: []string{"checksum/config"}, RestartInPlace: true}
+
+func TestCompareRestarts(t *testing.T) {
+	plain := edits{"/spec/initContainers": ""}
+	digest := sample.Digests[0]
+	for name, test := range map[string]struct {
+		base, before, after edits
+		rules               *inplace.Rules
+		want                string
+	}{
+		"rollout restart":        {base: plain, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy"},
+		"another":                {base: plain, before: edits{restartedAt: `"then"`}, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy"},
+		"its undo":               {base: plain, before: edits{restartedAt: `"then"`}, want: "in place: restarts app, proxy"},
+		"a checksum":             {base: plain, after: edits{"/metadata/annotations/checksum~1config": `"1"`}, want: "in place: restarts app, proxy"},
+		"along with an image":    {base: plain, after: edits{restartedAt: `"now"`, newImage: `"app:2"`}, want: "in place: restarts app, proxy"},
+		"an annotation that may": {base: plain, after: edits{"/metadata/annotations/note": `"b"`}, want: "in place: no restart"},
+		"none of the others": {base: plain, after: edits{restartedAt: `"now"`, "/metadata/annotations/x": `"b"`},
+			want: "recreate: annotation x added"},
+		"without the label": {base: plain, after: edits{"/metadata/annotations/checksum~1config": `"1"`}, rules: &inplace.Rules{Restart: inPlaceRestarts.Restart},
+			want: "recreate: annotation checksum/config added (label stayput.dev/restart=in-place has containers restart in their pods)"},
+		"init containers": {after: edits{restartedAt: `"now"`},
+			want: "recreate: init container setup would not run again"},
+		"sidecars": {base: edits{"/spec/initContainers": `[{"name":"side","image":"side:1","restartPolicy":"Always"}]`}, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy, side"},
+		"always pulled, in full": {base: plain, before: edits{newImage: `"r.io/app:1"`, "/spec/containers/0/imagePullPolicy": `"Always"`}, after: edits{restartedAt: `"now"`,
+			newImage: `"r.io/app:1"`, "/spec/containers/0/imagePullPolicy": `"Always"`},
+			want: "recreate: container app is always pulled anew, and its image r.io/app:1 has no other name by which that could be"},
+		"always pulled, in short": {base: edits{"/spec/initContainers": "", "/spec/containers/0/imagePullPolicy": `"Always"`}, after: edits{restartedAt: `"now"`},
+			want: "in place: restarts app, proxy"},
+		"a digest alone": {base: edits{"/spec/initContainers": "", newImage: `"r.io/app` + digest + `"`}, after: edits{restartedAt: `"now"`},
+			want: "recreate: image r.io/app" + digest + " of container app has no other name, by which it would restart"},
+		"startup probe": {base: edits{"/spec/initContainers": "", "/spec/containers/1/startupProbe": probe}, after: edits{restartedAt: `"now"`},
+			want: "recreate: container proxy has a startup probe but no readiness probe"},
+	} {
+		rules := inPlaceRestarts
+		if test.rules != nil {
+			rules = *test.rules
+		}
+		change := Compare(edited(t, test.base, test.before), edited(t, test.base, test.after), rules)
+		if got := change.String(); got != test.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, test.want)
+		}
+	}
+}
+
+func TestNamesOf(t *testing.T) {
+	one, other := sample.Digests[0], sample.Digests[1]
+	for _, test := range []struct {
+		image, running string
+		always         bool
+		want           []string
+	}{
+		{"app:1", "docker.io/library/app" + one, false, []string{"app:1", "docker.io/library/app:1", "docker.io/library/app:1" + one}},
+		{"app", "", false, []string{"app", "docker.io/library/app:latest"}},
+		{"r.io/app:1", "r.io/app" + one, false, []string{"r.io/app:1", "r.io/app:1", "r.io/app:1" + one}},
+		{"r.io/app:1", "docker-pullable://r.io/app" + one, false, []string{"r.io/app:1", "r.io/app:1", "r.io/app:1" + one}},
+		{"r.io/app:1", "r.io/app" + one, true, []string{"r.io/app:1", "r.io/app:1"}},
+		{"r.io/app:1", "r.io/another" + one, false, []string{"r.io/app:1", "r.io/app:1"}},
+		{"r.io/app:1", one[1:], false, []string{"r.io/app:1", "r.io/app:1"}}, // no name, but an ID
+		{"app:1", "quay.io/library/app" + one, false, []string{"app:1"}},
+		{"r.io/app:1" + one, "r.io/app" + other, true, []string{"r.io/app:1" + one, "r.io/app:1" + one, "r.io/app" + one}},
+		{"app" + one, "", false, []string{"app" + one, "docker.io/library/app" + one}},
+		{"App", "", false, []string{"App"}},
+	} {
+		got := namesOf(test.image, test.running, test.always)
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s, running %s, always %t: %q, want %q", test.image, test.running, test.always, got, test.want)
+		}
+		for _, name := range got {
+			if !IsNameOf(name, test.image) {
+				t.Errorf("%s is not known as a name of %s", name, test.image)
+			}
+		}
+	}
+}
+
+func TestIsNameOf(t *testing.T) {
+	one, other := sample.Digests[0], sample.Digests[1]
+	for _, test := range []struct {
+		name, image string
+		want        bool
+	}{
+		{"app:1", "app:2", false},
+		{"r.io/app:1" + one, "r.io/app:2", false},
+		{"r.io/app:1", "r.io/app:1" + one, false},
+		{"r.io/app:1" + other, "r.io/app:1" + one, false},
+		{"r.io/app:2" + one, "r.io/app:1" + one, false},
+		{"r.io/app" + one, "r.io/app:1", false}, // of whatever tag
+		{"r.io/app:1", "app:1", false},
+		{"App", "App", true},
+		{"App", "app", false},
+		{"", "app", false},
+	} {
+		if got := IsNameOf(test.name, test.image); got != test.want {
+			t.Errorf("%q a name of %q: %t", test.name, test.image, got)
+		}
+	}
+}
+
+// TestBecoming has a pod of one template with the images app and side become one of another.
+func TestBecoming(t *testing.T) {
+	one := sample.Digests[0]
+	running := func(container string) string { return "r.io/" + container + one }
+	restart := func(container string) ContainerChange { return ContainerChange{Container: container, Restart: true} }
+	image := func(container, from, to string) ContainerChange {
+		return ContainerChange{Container: container, Image: ImageChange{From: from, To: to}}
+	}
+	both := func(change ContainerChange) ContainerChange {
+		change.Restart = true
+		return change
+	}
+	for name, test := range map[string]struct {
+		app, target string
+		change      ContainerChanges
+		want        ContainerChanges
+	}{
+		"nothing":                     {app: "r.io/app:1", target: "r.io/app:1"},
+		"nothing, under another name": {app: "r.io/app:1" + one, target: "r.io/app:1"},
+		"a restart": {app: "r.io/app:1", target: "r.io/app:1", change: ContainerChanges{restart("app")},
+			want: ContainerChanges{both(image("app", "r.io/app:1", "r.io/app:1"+one))}},
+		"another restart": {app: "r.io/app:1" + one, target: "r.io/app:1", change: ContainerChanges{restart("app")},
+			want: ContainerChanges{both(image("app", "r.io/app:1"+one, "r.io/app:1"))}},
+		"a restart of what runs another image": {app: "r.io/app:0", target: "r.io/app:1", change: ContainerChanges{restart("app")},
+			want: ContainerChanges{image("app", "r.io/app:0", "r.io/app:1")}},
+		"a restart without another name": {app: "r.io/other:1", target: "r.io/other:1", change: ContainerChanges{restart("app")},
+			want: ContainerChanges{restart("app")}},
+		"an image": {app: "r.io/app:1" + one, target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2")},
+			want: ContainerChanges{image("app", "r.io/app:1"+one, "r.io/app:2")}},
+		"an image that is written otherwise": {app: "app:1", target: "docker.io/library/app:1", change: ContainerChanges{image("app", "app:1", "docker.io/library/app:1")},
+			want: ContainerChanges{image("app", "app:1", "docker.io/library/app:1")}},
+		"an image that it has": {app: "r.io/app:2", target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2")}},
+		"an image, and a restart of the other": {app: "r.io/app:1", target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2"), restart("side")},
+			want: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2"), both(image("side", "r.io/side:1", "r.io/side:1"+one))}},
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "injected", Image: "mesh:1"}, {Name: "app", Image: test.app}, {Name: "side", Image: "r.io/side:1"}}}}
+		target := []corev1.Container{{Name: "app", Image: test.target}, {Name: "side", Image: "r.io/side:1"}}
+		if got := test.change.Becoming(pod, target, running, Nothing); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// TestRestartedHalfway: what is left of a change when the containers have restarted for it.
+func TestRestartedHalfway(t *testing.T) {
+	image := ContainerChange{Container: "app", Image: ImageChange{From: "app:1", To: "app:2"}}
+	change := ContainerChanges{image, {Container: "side", Restart: true}}.WithoutRestart()
+	if !slices.Equal(change, ContainerChanges{image}) {
+		t.Errorf("left: %+v", change)
+	}
+}
+
+// TestUnrestartable: admission may have given the pod what its template has not.
+func TestUnrestartable(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	pod.Spec.InitContainers = []corev1.Container{{Name: "vault"}}
+	restart := ContainerChanges{{Container: "app", Restart: true}}
+	if reason := restart.Unrestartable(pod); reason == nil || reason.Message != "pod p: init container vault would not run again" {
+		t.Errorf("got %v", reason)
+	}
+	image := ContainerChanges{{Container: "app", Image: ImageChange{From: "a", To: "b"}}}
+	if image.Unrestartable(pod) != nil || restart.Unrestartable(&corev1.Pod{}) != nil {
+		t.Error("a reason where there is none")
+	}
+}

@@ -1,0 +1,33 @@
+package member
+
+import (
+	"strings"
+	"time"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// A kubelet has the volumes of ConfigMaps and Secrets written anew with each sync of their pod, but does not wait for that before it starts
+// containers (WaitForAttachAndMount in pkg/kubelet/volumemanager/volume_manager.go asks whether volumes are mounted, and those were). So one that
+// stops quickly would start with what was there before, and with a subPath keep it. Any other annotation has the kubelet sync.
+
+// renewsIn is how long after that volumes are taken to be as new as can be: several times what their two loops take, a tenth of a second each.
+const renewsIn = time.Second
+
+// Announced tells whether the pod may have its turn, as far as its volumes are concerned; if not, with the step that has its kubelet write them
+// anew, or when to look again.
+func (s *State) Announced(d *steps.Draft, now time.Time) bool {
+	if !s.Containers.Renew() {
+		return true
+	}
+	at, hash, _ := strings.Cut(s.Pod.Annotations[inplace.AnnotationRestarts], "-")
+	if hash != s.TargetHash || times.TimeOf(at).IsZero() {
+		d.Step(s.Annotated("its volumes are written anew before it restarts", [2]string{inplace.AnnotationRestarts, times.Seconds(now) + "-" + s.TargetHash}))
+		return false
+	}
+	over, wait := times.Since(times.TimeOf(at).Add(time.Second), renewsIn, now) // the label has no fractions
+	d.Again(wait)
+	return over
+}

@@ -1,0 +1,96 @@
+package inplace
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRulesFor(t *testing.T) {
+	flag := Rules{Annotations: []string{"example.com/always"}}
+	for name, test := range map[string]struct {
+		list    string
+		allowed string // of the keys below
+		flaw    string
+	}{
+		"key":           {"note", "note example.com/always", ""},
+		"prefix":        {"example.com/*", "example.com/a example.com/always", ""},
+		"several":       {" note ,\nother.example.com/b ", "note other.example.com/b example.com/always", ""},
+		"prefix of one": {"example.com/a*", "example.com/always", `"example.com/a*" is neither`},
+		"wildcard":      {"note, *", "example.com/always", `"*" is neither`},
+		"no key":        {"a b", "example.com/always", `"a b" is neither`},
+		"empty":         {"", "example.com/always", "an empty entry"},
+		"empty entry":   {"note,", "example.com/always", "an empty entry"},
+		"ours":          {"note,stayput.dev/decision", "example.com/always", "stayput.dev/* is Stayput's own"},
+		"restart":       {"kubectl.kubernetes.io/restartedAt", "example.com/always", "asks for a restart"},
+		"all of it":     {"kubectl.kubernetes.io/*", "example.com/always", "kubectl.kubernetes.io/restartedAt asks"},
+		"AppArmor":      {"container.apparmor.security.beta.kubernetes.io/app", "example.com/always", "running pod"},
+		"mirror":        {"kubernetes.io/config.mirror", "example.com/always", "kubelets"},
+		"long":          {strings.Repeat("a,", longestList/2) + "a", "example.com/always", "4096"},
+	} {
+		rules := flag.For(map[string]string{AnnotationInPlaceAnnotations: test.list})
+		for _, key := range []string{"note", "notes", "example.com/a", "example.com/always", "other.example.com/b", "example.com", "kubernetes.io/config.mirror"} {
+			if want := strings.Contains(" "+test.allowed+" ", " "+key+" "); rules.Allows(key) != want {
+				t.Errorf("%s: %s is allowed: %t", name, key, !want)
+			}
+		}
+		switch {
+		case (rules.Flaw != nil) != (test.flaw != ""):
+			t.Errorf("%s: flaw is %v", name, rules.Flaw)
+		case rules.Flaw != nil && (!strings.Contains(rules.Flaw.Message, test.flaw) || rules.Text() == flag.Text()):
+			t.Errorf("%s: flaw is %+v, text %q", name, rules.Flaw, rules.Text())
+		}
+	}
+	if rules := flag.For(nil); rules.Flaw != nil || rules.Text() != flag.Text() {
+		t.Errorf("a workload without a list has %+v", rules)
+	}
+}
+
+func TestRulesRestarting(t *testing.T) {
+	flags := Rules{Annotations: []string{"note"}, Restart: []string{"checksum/config"}}
+	on := Settings{Restart: true}
+	for name, test := range map[string]struct {
+		settings  Settings
+		list, key string
+		asks, may bool
+	}{
+		"rollout restart":                  {on, "", AnnotationRestartedAt, true, true},
+		"by the flag":                      {on, "", "checksum/config", true, true},
+		"by the workload":                  {on, "a, checksum/secret ,b", "checksum/secret", true, true},
+		"all of a prefix":                  {on, "reloader.example/*", "reloader.example/at", true, true},
+		"of another prefix":                {on, "reloader.example/*", "reloader.example.com/at", false, false},
+		"without the label":                {Settings{}, "x", "x", true, false},
+		"allowed in place without restart": {Settings{}, "x", "note", false, true},
+		"one that is in both lists":        {Settings{}, "note", "note", true, false},
+		"both, with the label":             {on, "note", "note", true, true},
+		"among the wildcard's":             {on, "kubectl.kubernetes.io/*", AnnotationRestartedAt, true, true},
+		"another":                          {on, "x", "y", false, false},
+		"Stayput's own":                    {on, "x,stayput.dev/move", "x", false, false},
+		"kubelets' own":                    {on, "x,kubernetes.io/*", "x", false, false},
+		"a list that does not parse":       {on, "x,y z", "x", false, false},
+		"nor at all":                       {on, "*", "y", false, false},
+		"one that is too long":             {on, "x," + strings.Repeat("y", longestList), "x", false, false},
+	} {
+		rules := flags.Restarting(test.settings, map[string]string{AnnotationRestartAnnotations: test.list})
+		if asks, may := rules.Restarts(test.key), rules.Allows(test.key); asks != test.asks || may != test.may {
+			t.Errorf("%s: asks for a restart %t, in place %t", name, asks, may)
+		}
+	}
+	if flaw := flags.Restarting(on, map[string]string{AnnotationRestartAnnotations: "*"}).Flaw; flaw == nil || !strings.Contains(flaw.Message, AnnotationRestartAnnotations) {
+		t.Errorf("the flaw of a list that does not parse is %v", flaw)
+	}
+	if len(flags.Restart) != 1 || flags.RestartInPlace {
+		t.Error("the flags' own rules have changed")
+	}
+}
+
+// TestRulesText: what was worked out by some rules is not taken for that by others.
+func TestRulesText(t *testing.T) {
+	seen := map[string]bool{}
+	for _, rules := range []Rules{{}, {RestartInPlace: true}, {Restart: []string{"a"}}, {Annotations: []string{"a"}}, {Flaw: &Reason{Message: "a"}}, {Restart: []string{"a", "b"}},
+		{Restart: []string{"a"}, Annotations: []string{"b"}}} {
+		if seen[rules.Text()] {
+			t.Errorf("%+v has the text of others", rules)
+		}
+		seen[rules.Text()] = true
+	}
+}

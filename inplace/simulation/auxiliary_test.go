@@ -1,0 +1,323 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// TestDrains: who is taken out of service, and what is written first.
+func TestDrains(t *testing.T) {
+	side := reimaged("side", "s2").Containers
+	both := slices.Concat(reimaged("app", "v2").Containers, side)
+	for name, c := range map[string]struct {
+		needs    edit.ContainerChanges
+		list     string
+		change   func(*corev1.Pod)
+		ofTarget bool
+		drains   bool
+		writes   member.Outcome
+	}{
+		"nothing restarts":                       {nil, "side", nil, false, false, member.EndsMoved},
+		"nobody waits for it":                    {side, "side", nil, false, false, member.EndsHalfway},
+		"nobody waits for that and another":      {side, "metrics,side", nil, false, false, member.EndsHalfway},
+		"somebody waits for it":                  {side, "metrics", nil, false, true, member.EndsMoved},
+		"a list that does not parse":             {side, "*", nil, false, true, member.EndsMoved},
+		"somebody waits for another":             {both, "side", nil, false, true, member.EndsMoved},
+		"nobody waits for any":                   {both, "side,app", nil, false, false, member.EndsHalfway},
+		"the gate is closed already":             {side, "side", drained, false, true, member.EndsMoved},
+		"it is closed, and nothing restarts":     {nil, "side", drained, false, false, member.EndsMoved},
+		"there is no gate":                       {side, "metrics", ungated, false, false, member.EndsHalfway},
+		"back":                                   {side, "side", nil, true, false, member.EndsBack},
+		"back, and somebody waits for it by now": {side, "metrics", nil, true, false, member.EndsBack},
+		"back, and the gate is closed":           {side, "side", drained, true, false, member.EndsBack},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1", sidecar: "s1"})
+			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1", sidecar: "s1"}, 1))
+			if c.change != nil {
+				c.change(pod)
+			}
+			s := &member.State{Pod: pod, Containers: c.needs, Auxiliary: inplace.AuxiliaryOf(map[string]string{inplace.AnnotationAuxiliary: c.list}),
+				Origin: member.Origin{OfTarget: c.ofTarget}}
+			if s.Drains() != c.drains || s.NextWrite().Ends != c.writes {
+				t.Errorf("it drains: %t, and the next write ends %d", s.Drains(), s.NextWrite().Ends)
+			}
+		})
+	}
+}
+
+// unawaited says which containers nobody waits for.
+func unawaited(names string) func(*apps.Deployment) {
+	return func(d *apps.Deployment) { d.Annotations[inplace.AnnotationAuxiliary] = names }
+}
+
+// newSideScene is a Deployment of pods with a second container that nobody waits for.
+func newSideScene(t *testing.T, replicas int32) (*scene, []*corev1.Pod) {
+	s := newScene(t, replicas, func(d *apps.Deployment) {
+		d.Spec.Template = app{image: "v1", sidecar: "s1"}.template()
+		unawaited("side")(d)
+	}, false)
+	s.world.rules.listed = inplace.Auxiliary{"side"}
+	s.now = s.now.Add(member.Youth)
+	return s, sorted(s.pods.objects)
+}
+
+func TestStepsOfAnAuxiliaryContainer(t *testing.T) {
+	s, before := newSideScene(t, 2)
+	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.rest()
+	s.expect("A marks", "B marks",
+		"patch 1", "A 2 → 1", "move 1", "B 0 → 1",
+		"patch 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.intact(before)
+	for _, pod := range before {
+		if app := s.kubelet.state[pod.Name]["app"]; app.id != pod.Status.ContainerStatuses[0].ContainerID {
+			t.Errorf("the application of %s restarted", pod.Name)
+		}
+	}
+	s.edit("undoes", app{image: "v1", sidecar: "s1"})
+	s.rest()
+	s.expect("A marks", "B marks",
+		"patch 1", "B 2 → 1", "move 1", "A 0 → 1",
+		"patch 2", "B 1 → 0", "move 2", "A 1 → 2", "A marks", "B marks")
+	s.intact(before)
+}
+
+func TestStepsOfAnAuxiliaryContainerAndTheApplication(t *testing.T) {
+	s, before := newSideScene(t, 1)
+	s.edit("sets both images", app{image: "v2", sidecar: "s2"})
+	s.rest()
+	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.intact(before)
+}
+
+// Half-way means here: pod 1 done, pod 2 restarts its second container, pod 3 untouched.
+func sideHalfway(t *testing.T) (*scene, []*corev1.Pod) {
+	s, before := newSideScene(t, 3)
+	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.until(s.moved(3))
+	s.expect("A marks", "B marks", "patch 1", "A 3 → 2", "move 1", "B 0 → 1", "patch 2")
+	return s, before
+}
+
+func TestAuxiliaryHalfway(t *testing.T) {
+	third := []string{"patch 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks"}
+	for name, c := range map[string]struct {
+		does func(*scene)
+		want []string
+	}{
+		"undo": {func(s *scene) { s.edit("undoes", app{image: "v1", sidecar: "s1"}) },
+			[]string{"patch 2", "patch 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks"}},
+		"the application, too": {func(s *scene) { s.edit("edits", app{image: "v2", sidecar: "s2"}) },
+			// the newest is B now
+			[]string{"C marks", "close 2", "A 2 → 1", "move 2", "B 0 → 1", "open 2", "close 1", "C 1 → 0", "move 1", "B 1 → 2", "open 1",
+				"close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "C marks", "open 3"}},
+		"somebody waits for it by now": {func(s *scene) { s.user("waits", unawaited("ghost")) },
+			[]string{"A 2 → 1", "move 2", "B 1 → 2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3"}},
+		"a list that does not parse": {func(s *scene) { s.user("lists", unawaited("side,")) },
+			[]string{"A 2 → 1", "move 2", "B 1 → 2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3"}},
+		"somebody waits for it, and undo": {func(s *scene) {
+			s.user("waits", unawaited("ghost"))
+			s.edit("undoes", app{image: "v1", sidecar: "s1"})
+		}, []string{"patch 2", "close 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks", "open 1"}},
+		"pause and resume": {func(s *scene) {
+			s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
+			s.rest()
+			s.expect("A 2 → 1", "move 2", "B 1 → 2")
+			s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
+		}, third},
+		"label": {func(s *scene) { s.edit("edits", app{image: "v1", sidecar: "s2", chart: "c2"}) }, // the same
+			[]string{"C marks", "A 2 → 1", "move 2", "B 0 → 1", "C 1 → 0", "move 1", "B 1 → 2",
+				"patch 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "C marks"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, before := sideHalfway(t)
+			c.does(s)
+			s.rest()
+			s.expect(c.want...)
+			s.intact(before)
+		})
+	}
+}
+
+// A gate that was closed before its container was listed opens again as ever.
+func TestListedWhileAGateIsClosed(t *testing.T) {
+	s, before := newSideScene(t, 2)
+	s.user("waits", unawaited("ghost"))
+	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.until(func() bool { return slices.Contains(s.steps, "close 1") })
+	s.user("waits no longer", unawaited("side"))
+	s.rest()
+	s.expect("A marks", "B marks", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "open 1",
+		"patch 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.intact(before)
+}
+
+func TestAuxiliaryScaledHalfway(t *testing.T) {
+	for name, replicas := range map[string]int32{"up": 5, "down": 2} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := sideHalfway(t)
+			s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = &replicas })
+			s.rest()
+			s.intact(nil)
+			if closed := slices.DeleteFunc(s.steps, func(step string) bool { return !strings.HasPrefix(step, "close") }); len(closed) > 0 {
+				t.Errorf("gates were closed: %v", closed)
+			}
+		})
+	}
+}
+
+// Without the namespace's label the pod goes back, as the policies let it, and the native controllers go on.
+func TestLabelTakenOffWhileAnAuxiliaryRestarts(t *testing.T) {
+	s, _ := sideHalfway(t)
+	s.mode = inplace.ModeNone
+	s.plan()
+	if !slices.Contains(s.steps, "patch 2") {
+		t.Errorf("pod 2 did not go back: %v", s.steps)
+	}
+	s.rest()
+	s.intact(nil)
+}
+
+// Nothing is borrowed less: a pod counts as missing while its containers restart, whoever waits for them.
+func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
+	s, before := newSideScene(t, 2)
+	s.user("sets maxUnavailable 0", func(d *apps.Deployment) { d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(0)) })
+	s.settings.Borrow = true
+	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.rest()
+	s.expect("A marks", "B marks", "B 0 → 1, marks", "3 borrowed",
+		"patch 1", "A 2 → 1", "move 1", "B 1 → 2", "patch 2", "A 1 → 0", "move 2", "B 2 → 3",
+		"3 given back", "close 3", "B 3 → 2", "A marks", "B marks")
+	s.intact(before)
+}
+
+// nobodyAwaits has nobody wait for those containers of the DaemonSet.
+func nobodyAwaits(names string) func(*fleet) {
+	return func(f *fleet) { f.DaemonSet.Annotations = map[string]string{inplace.AnnotationAuxiliary: names} }
+}
+
+func TestDaemonStepsOfAnAuxiliaryContainer(t *testing.T) {
+	f := newFleet(t, 2, nobodyAwaits("app"))
+	f.edit(app{image: "v2"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "p2 is updating-in-place app=v2", "p2 is 2 app=v2", "mark 2 false false")
+	f.updated("2", "v2")
+}
+
+func TestDaemonAuxiliaryHalfway(t *testing.T) {
+	for name, c := range map[string]struct {
+		does func(*fleet)
+		want []string
+	}{
+		"undo": {func(f *fleet) { f.edit(app{image: "v1"}) },
+			[]string{"mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 is 1 app=v1", "mark 1 false false"}},
+		"somebody waits for it by now": {func(f *fleet) { nobodyAwaits("ghost")(f); f.edit(app{image: "v3"}) },
+			[]string{"mark 2 false false", "mark 3 true false", "close p1", "p1 is 3 app=v3", "open p1", "close p2", "p2 is 3 app=v3", "open p2", "mark 3 false false"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 2, nobodyAwaits("app"))
+			f.edit(app{image: "bad"})
+			f.rest()
+			f.expect("mark 2 true false", "p1 is updating-in-place app=bad")
+			c.does(f)
+			f.rest()
+			f.expect(c.want...)
+		})
+	}
+}
+
+// Images are pulled first all the same.
+func TestAuxiliaryWaitsForItsImage(t *testing.T) {
+	s, before := newSideScene(t, 2)
+	s.pulls(2)
+	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.rest()
+	s.expect("pull n1", "pull n2", "A marks", "B marks",
+		"patch 1", "drop n1", "A 2 → 1", "move 1", "B 0 → 1",
+		"patch 2", "drop n2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.intact(before)
+}
+
+// The rule that opens gates and says Ready leaves a pod alone that restarts behind an open gate.
+func TestStoredConditionsWhileAnAuxiliaryRestarts(t *testing.T) {
+	gone := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].State = corev1.ContainerState{}; unready(pod) }
+	for name, report := range map[string]func(*corev1.Pod){"its old container runs": func(*corev1.Pod) {}, "it is gone": gone} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v2"})
+			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+			pod.Spec.Containers[0].Image, pod.Generation, pod.Status.ObservedGeneration = "v2", 2, 2
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b", Generation: 2, Containers: map[string]readiness.MovedContainer{
+				"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app"}}, Back: map[string]string{"app": "v1"}}.String()}
+			old := pod.DeepCopy()
+			report(pod)
+			if stored := readiness.StoredConditions(old, pod, readiness.KubeletWriter); !equality.Semantic.DeepEqual(stored, pod.Status.Conditions) {
+				t.Errorf("stored is %+v, sent was %+v", stored, pod.Status.Conditions)
+			}
+		})
+	}
+}
+
+// A pod whose node died right behind the first write is given up like one that had yet to be patched.
+func TestNodeLostRightBehindAnAuxiliary(t *testing.T) {
+	s, _ := newSideScene(t, 4)
+	s.pulls(4)
+	before := sorted(s.pods.objects)
+	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
+	s.until(s.moved(1))
+	dead := slices.IndexFunc(before, func(pod *corev1.Pod) bool {
+		now := s.pods.objects[pod.Name]
+		return now.Status.ObservedGeneration < now.Generation
+	})
+	s.goesDown(before[dead].Spec.NodeName)
+	s.rest()
+	if !s.complete() {
+		t.Fatalf("the update does not end: %s", s.describe())
+	}
+	for _, pod := range sorted(s.pods.objects) {
+		if pod.DeletionTimestamp != nil {
+			remove(s.world, s.pods, pod.Name) // by the garbage collector, once its node is gone
+		}
+	}
+	s.intact(slices.Delete(before, dead, dead+1))
+}
+
+// TestUndoneIsNotDoneBeforeItsContainersAre: a pod that goes back serves on, and has been counted as one of the target all the time.
+func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
+	for name, c := range map[string]struct {
+		runs string
+		want bool
+	}{"the undone one runs still": {"v2", false}, "they are": {"v1", true}} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			target, source := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
+			target.Labels[inplace.LabelSettling], source.Labels[inplace.LabelSettling] = begun, begun
+			pod := podOf(r, "p", target)
+			pod.Generation, pod.Status.ObservedGeneration = 3, 3
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "a", Generation: 3, Containers: map[string]readiness.MovedContainer{
+				"app": {Image: "v1", ImageID: "sha256:v2", ContainerID: "p/v2", At: metav1.NewTime(start)}}}.String()}
+			status := &pod.Status.ContainerStatuses[0]
+			status.Image, status.ImageID, status.ContainerID = c.runs, "sha256:"+c.runs, "p/"+c.runs
+			unmarks := slices.ContainsFunc(r.Plan().Steps, func(step steps.Step) bool {
+				patch, is := step.(steps.PatchReplicaSet)
+				return is && strings.Contains(patch.Why, "marks")
+			})
+			if unmarks != c.want {
+				t.Errorf("the update is over: %t", unmarks)
+			}
+		})
+	}
+}

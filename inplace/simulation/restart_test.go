@@ -1,0 +1,313 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/internal/sample"
+	"github.com/stayput/stayput/inplace/readiness"
+)
+
+// another is the other name that containers get for the image v1.
+const another = "docker.io/library/v1:latest"
+
+// aRestart is a scene whose API server says what is Ready.
+func aRestart(t *testing.T, replicas int32, ungated bool) *scene {
+	s := newScene(t, replicas, nil, ungated)
+	s.says, s.kubelet.lags = true, false
+	return s
+}
+
+// imageNames are the images of the pods, in the order of their numbers.
+func (s *scene) imageNames() string {
+	var all []string
+	for _, pod := range sorted(s.pods.objects) {
+		all = append(all, pod.Spec.Containers[0].Image)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestStepsOfARestart(t *testing.T) {
+	s := aRestart(t, 2, false)
+	before := sorted(s.pods.objects)
+	s.edit("restarts", app{image: "v1", restarted: "1"})
+	s.rest()
+	if renewed, closed := slices.Index(s.steps, "renew 1"), slices.Index(s.steps, "close 1"); closed < 0 || s.times[closed].Sub(s.times[renewed]) < time.Second {
+		t.Errorf("the kubelet had no time to write volumes anew: %v", s.times)
+	}
+	s.expect("A marks", "B marks", "renew 1", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "renew 2", "close 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.intact(before)
+	if got, want := s.imageNames(), another+" "+another; got != want {
+		t.Errorf("the pods have %s, want %s", got, want)
+	}
+	ids := map[string]string{}
+	for _, pod := range before {
+		if left := s.pods.objects[pod.Name].Annotations[inplace.AnnotationRestarts]; left != "" {
+			t.Errorf("%s still has an annotation that says %s", pod.Name, left)
+		}
+		if ids[pod.Name] = s.kubelet.state[pod.Name]["app"].id; ids[pod.Name] == pod.Status.ContainerStatuses[0].ContainerID {
+			t.Errorf("%s has not restarted", pod.Name)
+		}
+	}
+	s.edit("restarts", app{image: "v1", restarted: "2"})
+	s.rest()
+	s.intact(before)
+	if got, want := s.imageNames(), "v1 v1"; got != want {
+		t.Errorf("after another restart the pods have %s, want %s", got, want)
+	}
+	for _, pod := range before {
+		if s.kubelet.state[pod.Name]["app"].id == ids[pod.Name] {
+			t.Errorf("%s has not restarted again", pod.Name)
+		}
+	}
+}
+
+// TestRestartUndoneHalfway: who has restarted does so again, who has not is left alone.
+func TestRestartUndoneHalfway(t *testing.T) {
+	s := aRestart(t, 4, false)
+	before := sorted(s.pods.objects)
+	s.edit("restarts", app{image: "v1", restarted: "1"})
+	s.until(s.moved(2))
+	s.edit("undoes", app{image: "v1"})
+	s.rest()
+	s.intact(before)
+	untouched := 0
+	for _, pod := range before {
+		if s.kubelet.state[pod.Name]["app"].id == pod.Status.ContainerStatuses[0].ContainerID {
+			untouched++
+		}
+	}
+	if got, want := s.imageNames(), "v1 v1 v1 v1"; got != want || untouched != 2 {
+		t.Errorf("the pods have %s, want %s; %d were left alone, want 2", got, want, untouched)
+	}
+}
+
+// TestRestartAlongWithAnImage restarts each container once: what has a new image by that.
+func TestRestartAlongWithAnImage(t *testing.T) {
+	s := aRestart(t, 1, false)
+	s.edit("adds a container", app{image: "v1", sidecar: "s1"})
+	s.rest()
+	pod, made := sorted(s.pods.objects)[0], s.kubelet.ids
+	s.edit("sets the image and restarts", app{image: "v2", sidecar: "s1", restarted: "1"})
+	s.rest()
+	s.intact([]*corev1.Pod{pod})
+	now := s.pods.objects[pod.Name]
+	if got, want := images(now), "app=v2,side=docker.io/library/s1:latest"; got != want || s.kubelet.ids != made+2 {
+		t.Errorf("the pod has %s, want %s; %d containers were started, want 2", got, want, s.kubelet.ids-made)
+	}
+}
+
+// TestRestartOfSidecars restarts them with the containers, each once. Reports that come between the two tell of neither.
+func TestRestartOfSidecars(t *testing.T) {
+	s := aRestart(t, 1, false)
+	s.edit("adds a sidecar", app{image: "v1", mesh: "m1", alone: true})
+	s.rest()
+	pod, made := sorted(s.pods.objects)[0], s.kubelet.ids
+	killed := func() {
+		s.rest()
+		s.now = s.now.Add(readiness.GracePeriod(pod) + readiness.KillMargin)
+		s.rest()
+	}
+	s.edit("restarts", app{image: "v1", mesh: "m1", alone: true, restarted: "1"})
+	killed()
+	s.intact([]*corev1.Pod{pod})
+	now := s.pods.objects[pod.Name]
+	if got, want := images(now), "app="+another+",mesh=docker.io/library/m1:latest"; got != want || s.kubelet.ids != made+2 {
+		t.Errorf("the pod has %s, want %s; %d containers were started, want 2", got, want, s.kubelet.ids-made)
+	}
+	s.edit("undoes", app{image: "v1", mesh: "m1", alone: true})
+	killed()
+	s.intact([]*corev1.Pod{pod})
+	if got := images(s.pods.objects[pod.Name]); got != "app=v1,mesh=m1" {
+		t.Errorf("after the undo the pod has %s", got)
+	}
+}
+
+// TestRestartOfPodsWithoutGate: they are patched first, and moved when what ran before must have been killed.
+func TestRestartOfPodsWithoutGate(t *testing.T) {
+	s := aRestart(t, 1, true)
+	before := sorted(s.pods.objects)
+	s.edit("restarts", app{image: "v1", restarted: "1"})
+	s.until(s.moved(1))
+	s.rest()
+	s.expect("A marks", "B marks", "renew 1", "patch 1")
+	s.now = s.now.Add(readiness.GracePeriod(before[0]) + readiness.KillMargin)
+	s.rest()
+	s.expect("A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks")
+	s.intact(before)
+	if got := s.imageNames(); got != another {
+		t.Errorf("the pod has %s, want %s", got, another)
+	}
+}
+
+// TestRestartOfPodsWithoutGateUndone: what was restarted before its move gets again what it had.
+func TestRestartOfPodsWithoutGateUndone(t *testing.T) {
+	s := aRestart(t, 1, true)
+	before := sorted(s.pods.objects)
+	s.edit("restarts", app{image: "v1", restarted: "1"})
+	s.until(s.moved(1))
+	s.edit("undoes", app{image: "v1"})
+	s.rest()
+	s.now = s.now.Add(readiness.GracePeriod(before[0]) + readiness.KillMargin)
+	s.rest()
+	s.intact(before)
+	if got := s.imageNames(); got != "v1" {
+		t.Errorf("the pod has %s, want v1", got)
+	}
+}
+
+func TestDaemonStepsOfARestart(t *testing.T) {
+	f := newFleet(t, 2)
+	f.says = true
+	rest := func() {
+		for range 30 {
+			f.once()
+		}
+	}
+	f.edit(app{image: "v1", restarted: "1"})
+	rest()
+	f.expect("mark 2 true false", "renew p1", "close p1", "p1 is 2 app="+another, "renew p2", "close p2", "p2 is 2 app="+another, "mark 2 false false")
+	f.updated("2", another)
+	for _, pod := range f.Pods {
+		if pod.Annotations[inplace.AnnotationRestartedAt] != "1" || pod.Status.ContainerStatuses[0].ContainerID == pod.Name+"/app" {
+			t.Errorf("%s has annotations %v and runs container %s", pod.Name, pod.Annotations, pod.Status.ContainerStatuses[0].ContainerID)
+		}
+	}
+	f.edit(app{image: "v1"})
+	rest()
+	f.expect("mark 1 true false", "renew p1", "close p1", "p1 is 1 app=v1", "renew p2", "close p2", "p2 is 1 app=v1", "mark 1 false false")
+	if f.Pods[0].Annotations[inplace.AnnotationRestartedAt] != "" {
+		t.Errorf("after the undo: %v", f.Pods[0].Annotations)
+	}
+}
+
+// TestDaemonStepsOfARestartOfASidecar: one report tells that both have restarted.
+func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
+	meshed := func(restarted string) app { return app{image: "v1", mesh: "m1", alone: true, restarted: restarted} }
+	f := newFleet(t, 1)
+	f.says = true
+	f.edit(meshed(""))
+	r := fixture(1, app{})
+	f.Pods[0].Spec = podOf(r, "made", replicaSetOf(r, "x", meshed(""), 1)).Spec
+	f.Pods[0].Spec.NodeName, f.Pods[0].Status.InitContainerStatuses = "n1", r.Pods[0].Status.InitContainerStatuses
+	f.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
+	f.edit(meshed("1"))
+	for range 30 {
+		f.once()
+	}
+	f.expect("mark 3 true false", "renew p1", "close p1", "p1 is 3 app="+another+",mesh=docker.io/library/m1:latest", "mark 3 false false")
+	if !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
+		t.Error("the pod is not ready")
+	}
+}
+
+// TestRestartIsReported: that the container is another than at the patch proves nothing, as it may have failed before its kubelet knew. That it
+// is another than in a report which knew of the patch does.
+func TestRestartIsReported(t *testing.T) {
+	is := func(id string, observed int64) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].ContainerID, pod.Status.ObservedGeneration = id, observed
+			pod.Status.ContainerStatuses[0].ImageID = "sha256:v1"
+			moved := readiness.MoveOf(pod)
+			entry := moved.Containers["app"]
+			entry.Restart, entry.Image = true, pod.Status.ContainerStatuses[0].Image
+			moved.Containers["app"] = entry
+			pod.Annotations[inplace.AnnotationMove] = moved.String()
+		}
+	}
+	for name, test := range map[string]struct {
+		before, now func(*corev1.Pod)
+		changes     []func(*corev1.Pod)
+		opens       bool
+	}{
+		"it is killed for the patch":                    {is("old", 2), is("new", 2), nil, true},
+		"the patch is seen":                             {is("old", 1), is("old", 2), nil, false},
+		"it failed before":                              {is("old", 1), is("failed", 2), nil, false},
+		"and is killed for the patch then":              {is("failed", 2), is("new", 2), nil, true},
+		"it has been killed by the first report":        {is("old", 1), is("new", 2), nil, false},
+		"and by the second":                             {is("new", 2), is("new", 2), nil, false},
+		"it failed, and the patch is not seen":          {is("old", 1), is("failed", 1), nil, false},
+		"it is down, and the patch seen":                {is("old", 1), is("old", 2), []func(*corev1.Pod){stoppedContainer}, true},
+		"it has no ID yet":                              {is("old", 2), is("", 2), nil, false},
+		"it is unready under the ID that was patched":   {is("old", 1), is("old", 2), []func(*corev1.Pod){unreadyContainer}, true},
+		"it is unready, and failed before it was known": {is("old", 1), is("failed", 2), []func(*corev1.Pod){unreadyContainer}, false},
+	} {
+		before, now := behindGate(test.before), behindGate(append(test.changes, test.now)...)
+		now.Status.Conditions = readiness.StoredConditions(before, now, readiness.KubeletWriter)
+		if opens := conditions.IsTrue(now, inplace.ConditionServing); opens != test.opens {
+			t.Errorf("%s: the gate opens %t", name, opens)
+		}
+	}
+}
+
+func stoppedContainer(pod *corev1.Pod) {
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{}
+}
+
+func unreadyContainer(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Ready = false }
+
+// TestPodsThatCannotRestart: what nobody can tell another name for is left to the native controller, when it is old enough to be asked.
+func TestPodsThatCannotRestart(t *testing.T) {
+	full := "r.io/app:1"
+	young := func(pod *corev1.Pod) {
+		pod.CreationTimestamp.Time = start.Add(-time.Second)
+		unready(pod)
+		conditionIs(corev1.PodReady, corev1.ConditionFalse)(pod)
+	}
+	runs := func(id string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ImageID = id }
+	}
+	for name, test := range map[string]struct {
+		changes []func(*corev1.Pod)
+		want    string
+	}{
+		"it tells which image":     {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0])}, ""},
+		"one of another name":      {[]func(*corev1.Pod){runs("r.io/imported" + sample.Digests[0])}, `container app of pod p runs image "r.io/imported` + sample.Digests[0] + `", for which there is no other name, by which it would restart`},
+		"it has not started":       {[]func(*corev1.Pod){runs(""), young}, ""},
+		"it has an init container": {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withInit}, "pod p: init container vault would not run again"},
+		"it has a sidecar":         {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withSidecar}, ""},
+	} {
+		r := fixture(1, app{image: full, restarted: "1"})
+		podOf(r, "p", replicaSetOf(r, "a", app{image: full}, 1), test.changes...)
+		replicaSetOf(r, "b", app{image: full, restarted: "1"}, 0)
+		for _, pod := range r.Pods {
+			r.Rehearsal.Pod.Spec.InitContainers = pod.Spec.InitContainers // given to new ones as well
+		}
+		plan := r.Plan()
+		if got := plan.Verdict.Reasons.String(); got != test.want {
+			t.Errorf("%s: native because of %q, want %q", name, got, test.want)
+		}
+		for _, step := range plan.Steps {
+			if strings.HasPrefix(step.Describe(), "move") || strings.HasPrefix(step.Describe(), "close") {
+				t.Errorf("%s: %s", name, step.Describe())
+			}
+		}
+	}
+}
+
+func withInit(pod *corev1.Pod) {
+	pod.Spec.InitContainers = []corev1.Container{{Name: "vault", Image: "vault:1"}}
+}
+
+func withSidecar(pod *corev1.Pod) {
+	withInit(pod)
+	pod.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+}
+
+// TestRestartByTheSettings: without the label it is native.
+func TestRestartByTheSettings(t *testing.T) {
+	r := fixture(1, app{image: "v1", restarted: "1"})
+	podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+	for _, on := range []bool{true, false} {
+		r.Rules = inplace.Rules{}.Restarting(inplace.Settings{Restart: on}, nil)
+		if held := r.Verdict().Held; held != on {
+			t.Errorf("with the label %t: held %t", on, held)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package simulation
+
+import (
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/rehearsal"
+)
+
+func TestStepsOfATolerationAndItsUndo(t *testing.T) {
+	s := newScene(t, 2, nil, false)
+	before := sorted(s.pods.objects)
+	s.edit("adds a toleration", app{image: "v1", tolerates: "a"})
+	s.rest()
+	s.expect("A marks", "B marks", "A 2 → 1", "move 1", "B 0 → 1", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.intact(before)
+	for _, pod := range sorted(s.pods.objects) {
+		if tolerations := pod.Spec.Tolerations; len(tolerations) != 3 || tolerations[2].Key != "a" {
+			t.Errorf("%s has %v, want a behind the two default ones", pod.Name, tolerations)
+		}
+	}
+	s.edit("undoes", app{image: "v1"})
+	if verdict := s.rollout().Verdict(); verdict.Held || verdict.Reasons[0].Path != "/spec/tolerations" {
+		t.Errorf("verdict on the undo is %+v, want it native", verdict)
+	}
+	s.rest()
+	s.checkEnd()
+	for _, pod := range before {
+		if s.pods.objects[pod.Name] != nil {
+			t.Errorf("%s is still there, and was to lose a toleration", pod.Name)
+		}
+	}
+}
+
+func TestStepsOfATolerationAndAnImage(t *testing.T) {
+	for name, ungated := range map[string]bool{"gated": false, "without gates": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, 2, nil, ungated)
+			before := sorted(s.pods.objects)
+			s.edit("adds a toleration and sets the image", app{image: "v2", tolerates: "a b"})
+			s.rest()
+			s.intact(before)
+		})
+	}
+}
+
+// TestUndoOfATolerationHalfway: who has it already is replaced, who has not stays.
+func TestUndoOfATolerationHalfway(t *testing.T) {
+	for name, ungated := range map[string]bool{"gated": false, "without gates": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, 3, nil, ungated)
+			before := sorted(s.pods.objects)
+			s.edit("adds a toleration and sets the image", app{image: "v2", tolerates: "a"})
+			s.until(func() bool {
+				target := s.rollout().Target()
+				return target != nil && target.Status.Replicas == 1
+			})
+			s.edit("undoes", app{image: "v1"})
+			s.rest()
+			s.checkEnd()
+			stayed := 0
+			for _, pod := range before {
+				if s.pods.objects[pod.Name] != nil {
+					stayed++
+				}
+			}
+			if stayed != 2 {
+				t.Errorf("%d pods stayed, want the two that had not moved", stayed)
+			}
+		})
+	}
+}
+
+// TestTolerationsInThePlaceOfDefaults: by the template, and where only the rehearsal shows it.
+func TestTolerationsInThePlaceOfDefaults(t *testing.T) {
+	r, pod := toV2()
+	own := app{image: "v2", tolerates: corev1.TaintNodeNotReady}
+	r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = own.template(), own.template()
+	if verdict := r.Verdict(); verdict.Held || verdict.Reasons[0].Path != "/spec/tolerations" {
+		t.Errorf("verdict is %+v, want it native", verdict)
+	}
+	for name, test := range map[string]struct {
+		has, admitted string
+		code          string
+	}{
+		"the same":              {"x", "a x", ""},
+		"has what is added":     {"a x", "x a", ""},
+		"has what nobody gives": {"x y", "a x", inplace.CodeInjected},
+		"has not what is given": {"", "a x", inplace.CodeInjected},
+		"whose order differs":   {"y x", "x a y", ""},
+	} {
+		tolerations := func(keys string) []corev1.Toleration {
+			return app{tolerates: keys}.template().Decoded().Spec.Tolerations
+		}
+		own := app{image: "v2", tolerates: "a"}
+		r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = own.template(), own.template()
+		pod.Spec.Tolerations = tolerations(test.has)
+		r.Rehearsal.Pod.Spec.Tolerations = tolerations(test.admitted)
+		plan := r.Plan()
+		if held := plan.Verdict.Held; held != (test.code == "") || !held && plan.Verdict.Reasons[0].Code != test.code {
+			t.Errorf("%s: held %t, %s", name, held, plan.Verdict.Reasons)
+		}
+		r.Rehearsal.Pod.Spec.Tolerations, pod.Spec.Tolerations = nil, tolerations("y")
+		image := app{image: "v2"}
+		r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = image.template(), image.template()
+		if plan := r.Plan(); !plan.Verdict.Held {
+			t.Errorf("an image alone: %s", plan.Verdict.Reasons)
+		}
+	}
+}
+
+func TestDaemonStepsOfAToleration(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v1", tolerates: "a"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
+	if !tolerateTheSame(f.Pods[0].Spec.Tolerations, f.DaemonSet.Spec.Template.Typed().Spec.Tolerations) {
+		t.Errorf("tolerations are %v", f.Pods[0].Spec.Tolerations)
+	}
+}
+
+// TestDaemonsToMoreNodes: a node that the DaemonSet tolerates from now on has no pod yet, and keeps no other from the change.
+func TestDaemonsToMoreNodes(t *testing.T) {
+	f := newFleet(t, 2)
+	f.addNode("n3").Spec.Taints = taint(corev1.TaintEffectNoExecute)
+	f.edit(app{image: "v1", tolerates: "dedicated"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
+	f.addPod("p3", "n3") // by the native controller
+	f.rest()
+	f.expect()
+	if held, why := f.HoldsDeletion(f.Pods[2]); !held {
+		t.Errorf("the pod of the new node may be deleted: %s", why.Message)
+	}
+}
+
+func TestDaemonUndoOfATolerationHalfway(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v2", tolerates: "a"})
+	for len(f.steps) < 4 {
+		f.once()
+	}
+	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
+	f.edit(app{image: "v1"})
+	f.rest()
+	for _, revision := range f.Revisions {
+		if revision.Labels[inplace.LabelSettling] != "" {
+			t.Errorf("%s is still marked: %v", revision.Name, revision.Labels)
+		}
+	}
+	if held, why := f.HoldsDeletion(f.Pods[0]); held || why.Path != "/spec/tolerations" {
+		t.Errorf("deletion of what has the toleration is held: %t, %+v", held, why)
+	}
+	if held, why := f.HoldsDeletion(f.Pods[1]); !held {
+		t.Errorf("what has not moved may be deleted: %s", why.Message)
+	}
+}
+
+// TestDaemonKeepsTheControllersTolerations: the native controller has its own in the place of those of the template, in new pods and in the rehearsed one.
+func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
+	f := newFleet(t, 1)
+	f.edit(app{image: "v2"})
+	f.Rehearsal = rehearsal.Rehearsal{}
+	f.Pods[0].Spec.Tolerations = rehearsedPod(t, f).Spec.Tolerations
+	var template corev1.PodTemplateSpec
+	template.Labels = map[string]string{"app": "web"}
+	template.Spec.Containers = []corev1.Container{{Name: "app", Image: "v1"}}
+	template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists},
+		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(30))}}
+	f.record(asTemplate(template))
+	f.Rehearsal = rehearsal.Rehearsal{}
+	made := rehearsedPod(t, f)
+	f.Rehearsal = rehearsal.Rehearsal{Target: f.Target().UID, Pod: made}
+	f.rest()
+	f.expect("mark 3 true false", "p1 is 3 app=v1", "mark 3 false false")
+	if got := f.Pods[0].Spec.Tolerations; len(got) != 7 || !tolerateTheSame(got, made.Spec.Tolerations) {
+		t.Errorf("the pod tolerates %v, a new one %v", got, made.Spec.Tolerations)
+	}
+}
+
+// rehearsedPod is the one that the next plan asks for.
+func rehearsedPod(t *testing.T, f *fleet) *corev1.Pod {
+	t.Helper()
+	plan, pod := f.Plan(), &corev1.Pod{}
+	if plan.Rehearse == nil {
+		t.Fatalf("nothing is asked: %+v", plan)
+	}
+	if err := json.Unmarshal(plan.Rehearse.Pod, pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}

@@ -1,0 +1,54 @@
+package templates
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Pair returns a template and another that is an edit or a few away. The API server takes both; the same seed makes the same.
+func Pair(seed uint64) (from, to corev1.PodTemplateSpec) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	from = random(r)
+	from.DeepCopyInto(&to)
+	for range 1 + r.IntN(3) {
+		among := parts
+		if r.IntN(6) > 0 {
+			among = light
+		}
+		pick(r, among...)(r, &to)
+	}
+	return from, to
+}
+
+// random is a template of which each part has had its turn or not.
+func random(r *rand.Rand) corev1.PodTemplateSpec {
+	grace, token := int64(5), false
+	var t corev1.PodTemplateSpec
+	t.Labels = map[string]string{AppLabel: App}
+	t.Spec.Containers = []corev1.Container{{Name: App, Image: image("1")}}
+	t.Spec.TerminationGracePeriodSeconds, t.Spec.AutomountServiceAccountToken = &grace, &token
+	for _, part := range slices.Concat(parts, light) {
+		if r.IntN(2) == 0 {
+			part(r, &t)
+		}
+	}
+	return t
+}
+
+// A part sets one thing of a template to one of few values, so that two templates often agree on it.
+type part func(*rand.Rand, *corev1.PodTemplateSpec)
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// sometimes sets the field to one of the values, or to nothing.
+func sometimes[T any](r *rand.Rand, field *T, values ...T) {
+	var nothing T
+	*field = pick(r, append(values, nothing)...)
+}
+
+// subset is some of the values, in their order.
+func subset[T any](r *rand.Rand, values ...T) []T {
+	return slices.DeleteFunc(slices.Clone(values), func(T) bool { return r.IntN(2) == 0 })
+}

@@ -1,0 +1,86 @@
+package cel
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/stayput/stayput/inplace"
+)
+
+// TestListsAreRejectedByTheRule has lists of annotations rejected at the keyboard exactly where they would count as not there.
+func TestListsAreRejectedByTheRule(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	long := func(name, count int) string { return strings.Repeat(strings.Repeat("a", name)+",", count-1) + "a" }
+	for _, list := range []string{
+		"note", "a/b", "example.com/note, other.example.com/*", " a ,\nb/c\t", "Example.COM/A_b.c", "a.b-c/*", long(1, 2000), long(63, 20),
+		strings.Repeat("a", 253) + "/a", "kubernetes.io", "notstayput.dev/a", "x.kubernetes.io/*", "kubectl.kubernetes.io/default-container",
+		"", ",", "a,", "a,,b", "*", "/*", "/a", "a/", "a*", "a/b*", "a*/*", "a/*/*", "a/b/c", "a b", "-a", "a-", "a..b/c", "a_b/c", "ä", "a/**",
+		strings.Repeat("a", 64), strings.Repeat("a", 254) + "/a", long(1, 2050), "a\x00b",
+		"stayput.dev/decision", "stayput.dev/*", "a, stayput.dev/any", "kubernetes.io/config.mirror", "kubernetes.io/*",
+		"container.apparmor.security.beta.kubernetes.io/app", "container.apparmor.security.beta.kubernetes.io/*",
+		"kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/*", "controller.kubernetes.io/*", "controller.kubernetes.io/pod-deletion-cost",
+	} {
+		for _, annotation := range []string{inplace.AnnotationInPlaceAnnotations, inplace.AnnotationRestartAnnotations} {
+			workload := withLists(map[string]string{annotation: list})
+			refused := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{})
+			flaw := inplace.Rules{}.For(workload.Annotations).Restarting(inplace.Settings{}, workload.Annotations).Flaw
+			if (refused != "") != (flaw != nil) {
+				t.Errorf("%s %.100q is refused with %q, and the rule says %v", annotation, list, refused, flaw)
+			}
+			if refused != "" && !strings.Contains(refused, "annotation "+annotation) && !strings.ContainsAny(list, "\n") {
+				t.Errorf("%s %.100q is refused with %q, which does not say what is wrong", annotation, list, refused)
+			}
+			if again := policy.of(workload, workload.DeepCopy(), &corev1.Namespace{}, &user.DefaultInfo{}); again != "" {
+				t.Errorf("%s %.100q is refused again: %s", annotation, list, again)
+			}
+		}
+	}
+}
+
+// TestOfTwoListsTheFlawedOneIsRejected, as large as both may be.
+func TestOfTwoListsTheFlawedOneIsRejected(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	long := strings.Repeat("a,", 2000) + "a"
+	for want, workload := range map[string]*appsv1.DaemonSet{
+		"":                                   withLists(map[string]string{inplace.AnnotationInPlaceAnnotations: long, inplace.AnnotationRestartAnnotations: long}),
+		inplace.AnnotationInPlaceAnnotations: withLists(map[string]string{inplace.AnnotationInPlaceAnnotations: "*", inplace.AnnotationRestartAnnotations: long}),
+		inplace.AnnotationRestartAnnotations: withLists(map[string]string{inplace.AnnotationInPlaceAnnotations: long, inplace.AnnotationRestartAnnotations: "kubernetes.io/*"}),
+	} {
+		refused := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{})
+		if (refused != "") != (want != "") || !strings.Contains(refused, want) {
+			t.Errorf("refused with %q, want %q", refused, want)
+		}
+	}
+}
+
+func withLists(annotations map[string]string) *appsv1.DaemonSet {
+	return &appsv1.DaemonSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: metav1.ObjectMeta{Name: "any", Annotations: annotations}}
+}
+
+// TestLabelsAreRejected has a value that counts and one that does not of each label. A policy that does not compile would let every value pass, as its
+// failurePolicy is Ignore; here it would refuse them all.
+func TestLabelsAreRejected(t *testing.T) {
+	for _, test := range []struct{ policy, label, right, wrong string }{
+		{"stayput-namespaces", inplace.LabelUpdate, "in-place", "recreate"},
+		{"stayput-workloads", inplace.LabelUpdate, "recreate", "inplace"},
+		{"stayput-settings", inplace.LabelDrain, "500ms", "11m"},
+		{"stayput-settings", inplace.LabelPrePullParallelism, "0", "1001"},
+		{"stayput-settings", inplace.LabelBorrow, "false", "no"},
+		{"stayput-settings", inplace.LabelRestart, inplace.RestartInPlace, "true"},
+	} {
+		policy := compileRefusals(t, "../base/policy.yaml", test.policy)
+		for value, want := range map[string]string{test.right: "", test.wrong: "label " + test.label + ": "} {
+			workload := withLists(nil)
+			workload.Labels = map[string]string{test.label: value}
+			refused := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{})
+			if (refused != "") != (want != "") || !strings.HasPrefix(refused, want) {
+				t.Errorf("%s %s=%s: refused with %q, want %q", test.policy, test.label, value, refused, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package observe
+
+import (
+	"testing"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+)
+
+// TestAuxiliaryOfAStub: what a workload says of its containers is there at each plan, also where the cache has only a stub of it.
+func TestAuxiliaryOfAStub(t *testing.T) {
+	objects := shopOf(t, 1, 100)
+	for _, object := range objects {
+		if deployment, is := object.(*apps.Deployment); is {
+			deployment.Annotations = map[string]string{inplace.AnnotationAuxiliary: "shipper"}
+		}
+	}
+	cache := cacheOf(t, serve(t, objects...), keepOf(t), objects...)
+	if stub := (&apps.Deployment{}); cache.Get(t.Context(), key, stub) != nil || inplace.AuxiliaryOf(stub.Annotations).Has("shipper") {
+		t.Error("the cache has more than a stub")
+	}
+	if rollout := rolloutOf(t, cache); !inplace.AuxiliaryOf(rollout.Deployment.Annotations).Has("shipper") {
+		t.Errorf("the annotations are %v", rollout.Deployment.Annotations)
+	}
+}
