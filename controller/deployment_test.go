@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -244,6 +245,18 @@ func TestReconcileForgetsWhatIsGone(t *testing.T) {
 }
 
 func TestReconcileClosesNoGateForAnOvertakenEdit(t *testing.T) {
+	closesNoGateAfter(t, func(d *apps.Deployment) { d.Generation++ })
+}
+
+func TestReconcileClosesNoGateForAPartitionItHasNotSeen(t *testing.T) {
+	closesNoGateAfter(t, func(d *apps.Deployment) {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationPartition, "100%")
+	})
+}
+
+// closesNoGateAfter makes an edit that the cache does not show yet.
+func closesNoGateAfter(t *testing.T, edit func(*apps.Deployment)) {
+	t.Helper()
 	c := newCluster(t)
 	r := c.reconciler(nil)
 	c.start(r)
@@ -254,7 +267,7 @@ func TestReconcileClosesNoGateForAnOvertakenEdit(t *testing.T) {
 	if err := c.Get(t.Context(), fixture.Web, edited); err != nil {
 		t.Fatal(err)
 	}
-	edited.Generation++
+	edit(edited)
 	if err := c.Update(t.Context(), edited); err != nil {
 		t.Fatal(err)
 	}

@@ -170,7 +170,8 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() || mode != rollout.Scene().Mode, nil
+	repartitioned := inplace.PartitionOf(current.GetAnnotations()) != inplace.PartitionOf(planned.GetAnnotations()) // annotations make no generation
+	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() || mode != rollout.Scene().Mode || repartitioned, nil
 }
 
 // finish reports what was done and says when to look again.

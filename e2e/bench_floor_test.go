@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -38,24 +37,20 @@ func incarnationOf(pod *corev1.Pod) incarnation {
 	return ""
 }
 
-// renewed says whether the pod runs another container than of old, and that is ready.
-func renewed(pod *corev1.Pod, tag string, old map[types.UID]incarnation) bool {
-	condition := conditionOf(pod, corev1.ContainersReady)
-	return wants(pod, tag) && incarnationOf(pod) != old[pod.UID] && condition != nil && condition.Status == corev1.ConditionTrue
+// floor patches every pod and nothing else, so many at a time, each after the drain. The controllers above do not mind what images their pods
+// have.
+func floor(atOnce int) bareWay {
+	return bareWay{"floor", func(s *side, e podEdit) { s.editPods(e, atOnce) }}
 }
 
-func wants(pod *corev1.Pod, tag string) bool { return imagesOf(pod.Spec)["app"] == appImage(tag) }
-
-// editPods is the floor: it patches the image of every pod and nothing else, so many at a time, each after the drain. The controllers
-// above do not mind what images their pods have.
-func (s *side) editPods(tag string, atOnce int) {
+func (s *side) editPods(e podEdit, atOnce int) {
 	s.Helper()
 	pods := s.workload(s.name).pods
 	old := incarnations(pods)
 	group, ctx := errgroup.WithContext(s.Context())
 	group.SetLimit(atOnce)
 	for _, pod := range pods {
-		group.Go(func() error { return s.editPod(ctx, pod, tag, old) })
+		group.Go(func() error { return s.editPod(ctx, pod, e, old[pod.UID]) })
 	}
 	if err := group.Wait(); err != nil {
 		s.Fatal(err)
@@ -63,7 +58,7 @@ func (s *side) editPods(tag string, atOnce int) {
 }
 
 // editPod returns when the pod's new container is ready.
-func (s *side) editPod(ctx context.Context, pod *corev1.Pod, tag string, old map[types.UID]incarnation) error {
+func (s *side) editPod(ctx context.Context, pod *corev1.Pod, e podEdit, before incarnation) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
@@ -71,12 +66,12 @@ func (s *side) editPod(ctx context.Context, pod *corev1.Pod, tag string, old map
 		return ctx.Err()
 	case <-time.After(s.drain):
 	}
-	patch := fmt.Appendf(nil, `{"spec":{"containers":[{"name":"app","image":%q}]}}`, appImage(tag))
-	if _, err := clients.CoreV1().Pods(s.namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	pods, kind := clients.CoreV1().Pods(s.namespace), types.StrategicMergePatchType
+	if _, err := pods.Patch(ctx, pod.Name, kind, patchOf(e), metav1.PatchOptions{}); err != nil {
 		return err
 	}
 	return s.recorder.until(ctx, func(w world) error {
-		if now := w.pods[pod.UID]; now == nil || !renewed(now, tag, old) {
+		if now := w.pods[pod.UID]; now == nil || !done(e, now, before) {
 			return errors.New("the new container of " + pod.Name + " is not ready")
 		}
 		return nil
@@ -84,11 +79,11 @@ func (s *side) editPod(ctx context.Context, pod *corev1.Pod, tag string, old map
 }
 
 // arrivals is when each pod was updated and Ready, in seconds after a moment.
-func arrivals(events []event, from time.Time, tag string, old map[types.UID]incarnation) []float64 {
+func arrivals(events []event, from time.Time, edited podEdit, old map[types.UID]incarnation) []float64 {
 	arrived := map[types.UID]float64{}
 	for _, e := range events {
 		pod, ok := e.object.(*corev1.Pod)
-		if _, known := arrived[e.object.GetUID()]; ok && !known && alive(pod) && renewed(pod, tag, old) && ready(pod) {
+		if _, known := arrived[e.object.GetUID()]; ok && !known && alive(pod) && done(edited, pod, old[pod.UID]) && ready(pod) {
 			arrived[pod.UID] = e.at.Sub(from).Seconds()
 		}
 	}
@@ -97,17 +92,17 @@ func arrivals(events []event, from time.Time, tag string, old map[types.UID]inca
 
 // stepTimes is one pod's way through an update, in seconds. The floor closes no gate.
 type stepTimes struct {
-	whole     float64 // from the moment its gate closes, or its image is patched, until it is Ready
+	whole     float64 // from the moment its gate closes, or it is patched, until it is Ready
 	patched   float64 // from its gate's closing to the patch
-	restarted float64 // from the patch until the new container is ready
+	restarted float64 // from the patch until its kubelet has carried it out, and its containers are ready
 	said      float64 // from then on until the pod is called Ready
 }
 
 // stepsIn are those of all pods that were there before.
-func stepsIn(events []event, tag string, old map[types.UID]incarnation) []stepTimes {
+func stepsIn(events []event, edited podEdit, old map[types.UID]incarnation) []stepTimes {
 	var all []stepTimes
-	for uid := range old {
-		if s, complete := stepOf(uid, events, tag, old); complete {
+	for uid, before := range old {
+		if s, complete := stepOf(uid, events, edited, before); complete {
 			all = append(all, s)
 		}
 	}
@@ -115,7 +110,7 @@ func stepsIn(events []event, tag string, old map[types.UID]incarnation) []stepTi
 }
 
 // stepOf is complete if the pod lived through the update.
-func stepOf(uid types.UID, events []event, tag string, old map[types.UID]incarnation) (s stepTimes, complete bool) {
+func stepOf(uid types.UID, events []event, edited podEdit, before incarnation) (s stepTimes, complete bool) {
 	var closed, patched, restarted, said time.Time
 	note := func(when *time.Time, e event, holds bool) {
 		if holds && when.IsZero() {
@@ -127,10 +122,10 @@ func stepOf(uid types.UID, events []event, tag string, old map[types.UID]incarna
 		if !ok || pod.UID != uid {
 			continue
 		}
-		note(&closed, e, !gateOpen(pod) || wants(pod, tag))
-		note(&patched, e, wants(pod, tag))
-		note(&restarted, e, renewed(pod, tag, old))
-		note(&said, e, renewed(pod, tag, old) && ready(pod))
+		note(&closed, e, !gateOpen(pod) || edited.asked(pod))
+		note(&patched, e, edited.asked(pod))
+		note(&restarted, e, done(edited, pod, before))
+		note(&said, e, done(edited, pod, before) && ready(pod))
 	}
 	return stepTimes{
 		whole:     said.Sub(closed).Seconds(),

@@ -22,7 +22,8 @@ import (
 type side struct {
 	*stage
 	way      string
-	edit     func(tag string) // gives the pods an image and returns when that is over
+	edit     func(*side, podEdit) // returns when that is over
+	bare     bool                 // the bench edits the pods itself
 	drain    time.Duration
 	name     string // of the workload
 	costs    []cost
@@ -50,27 +51,30 @@ func (s *side) end() {
 // cost is what one update cost.
 type cost struct {
 	counters
-	seconds   float64 // until it is over
-	created   float64 // pods
-	deadlines float64 // how often the workload's progress deadline passed
-	notReady  []float64
+	seconds   float64   // until it is over
+	created   float64   // pods
+	deadlines float64   // how often the workload's progress deadline passed
+	notReady  []float64 // seconds, of each pod that was
+	unready   float64   // pods not Ready at the worst moment
+	fewer     float64   // Ready pods fewer than before at the worst moment
 	updated   []float64 // when each pod was updated and Ready, in seconds
 	steps     []stepTimes
 }
 
-// update gives the pods an image, notes what that cost beside what was counted before, and returns what is counted now.
-func (s *side) update(tag string, before counters) counters {
+// update edits the pods, notes what that cost beside what was counted before, and returns what is counted now.
+func (s *side) update(e podEdit, before counters) counters {
 	s.Helper()
 	old := incarnations(s.workload(s.name).pods)
 	pods := float64(len(old))
 	from := time.Now()
-	s.edit(tag)
+	s.edit(s, e)
 	seconds := time.Since(from).Seconds()
-	if s.way != "floor" {
+	if !s.bare {
 		s.completes(s.name)
 	}
 	after, resident := s.count()
 	happened := s.since(from)
+	unready, fewer := worst(happened, slices.Collect(maps.Keys(old)))
 	s.resident = max(s.resident, resident)
 	s.costs = append(s.costs, cost{
 		counters:  after.since(before).per(pods),
@@ -78,17 +82,19 @@ func (s *side) update(tag string, before counters) counters {
 		created:   births(happened),
 		deadlines: deadlinesPassed(happened),
 		notReady:  notReady(happened),
-		updated:   arrivals(happened, from, tag, old),
-		steps:     stepsIn(happened, tag, old),
+		unready:   unready,
+		fewer:     fewer,
+		updated:   arrivals(happened, from, e, old),
+		steps:     stepsIn(happened, e, old),
 	})
 	return after
 }
 
 // editTemplate waits until `kubectl rollout status` would say that the update is over. Neither it nor `kubectl set image` is run: to
 // start them takes as long as to restart a container.
-func (s *side) editTemplate(tag string) {
+func (s *side) editTemplate(e podEdit) {
 	s.Helper()
-	generation, err := s.patchTemplate(tag)
+	generation, err := s.patchTemplate(e)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -96,8 +102,8 @@ func (s *side) editTemplate(tag string) {
 }
 
 // patchTemplate returns the generation that came of it.
-func (s *side) patchTemplate(tag string) (int64, error) {
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":%q}]}}}}`, appImage(tag))
+func (s *side) patchTemplate(e podEdit) (int64, error) {
+	patch := fmt.Appendf(nil, `{"spec":{"template":%s}}`, patchOf(e))
 	apps, kind := clients.AppsV1(), types.StrategicMergePatchType
 	if isDaemonSet(s.name) {
 		ds, err := apps.DaemonSets(s.namespace).Patch(s.Context(), s.name[len(daemonSetPrefix):], kind, patch, metav1.PatchOptions{})
@@ -197,6 +203,9 @@ func (s *side) column() column {
 		{"progress deadlines passed", s.most(func(c cost) float64 { return c.deadlines })},
 		{"seconds a pod is not Ready, p50", quantile(notReady, 0.5)},
 		{"seconds a pod is not Ready, max", quantile(notReady, 1)},
+		{"seconds that pods are not Ready, all pods", s.median(func(c cost) float64 { return sum(c.notReady) })},
+		{"pods not Ready at the worst moment", s.median(func(c cost) float64 { return c.unready })},
+		{"Ready pods fewer at the worst moment", s.median(func(c cost) float64 { return c.fewer })},
 		{"API writes per pod, without events", s.median(func(c cost) float64 { return c.writes })},
 		{"API writes per pod, events", s.median(func(c cost) float64 { return c.events })},
 		{"API writes per pod, refused", s.median(func(c cost) float64 { return c.refused })},
@@ -207,9 +216,9 @@ func (s *side) column() column {
 	return column{name: s.way, figures: append(figures, stepFigures(s.costs, s.drained())...), updated: s.typical(), steps: beyond}
 }
 
-// drained is the part of each step that the user asked for. The floor waits before its steps begin.
+// drained is the part of each step that the user asked for. The bench waits before its own steps begin.
 func (s *side) drained() time.Duration {
-	if s.way == "floor" {
+	if s.bare {
 		return 0
 	}
 	return s.drain
@@ -269,27 +278,6 @@ func deadlinesPassed(events []event) float64 {
 func late(d *appsv1.Deployment) bool {
 	condition := progressing(d)
 	return condition != nil && condition.Reason == "ProgressDeadlineExceeded"
-}
-
-// notReady is how long each pod was there and not Ready, in seconds: natively from its birth on. Terminating pods, which only the
-// native rollout has, are not counted.
-func notReady(events []event) []float64 {
-	since, total := map[types.UID]time.Time{}, map[types.UID]float64{}
-	for _, e := range events {
-		pod, ok := e.object.(*corev1.Pod)
-		if !ok {
-			continue
-		}
-		began, missing := since[pod.UID]
-		switch misses := e.what != watch.Deleted && alive(pod) && !ready(pod); {
-		case misses && !missing:
-			since[pod.UID] = e.at
-		case !misses && missing:
-			total[pod.UID] += e.at.Sub(began).Seconds()
-			delete(since, pod.UID)
-		}
-	}
-	return slices.Collect(maps.Values(total))
 }
 
 // unjudged is a stage for what breaks the promises on purpose, such as pods that somebody else patches.

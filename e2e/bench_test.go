@@ -21,6 +21,7 @@ const benchRounds = 5
 func TestBench(t *testing.T) {
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	t.Run("pods", benchPods)
+	t.Run("resizes", benchResizes)
 	t.Run("serving", benchServing)
 	t.Run("gate", benchGate)
 	t.Run("cold image", benchCold)
@@ -37,7 +38,14 @@ type race struct {
 	native  bool               // whether it natively gets to its end
 	service bool
 	drain   time.Duration // 0: nobody is sent to the pods
-	atOnce  int           // how many pods may be missing at a time
+	edit    func(round int) podEdit
+	bare    bareWay
+}
+
+// bareWay is how the bench itself updates pods, with nothing else around.
+type bareWay struct {
+	name string
+	edit func(*side, podEdit)
 }
 
 func races() []race {
@@ -48,13 +56,13 @@ func races() []race {
 	onPort := func(lane int) any { return web(3, takingPort(int32(18090+lane))) }
 	claim := func(s *stage) { s.volume("data", corev1.ReadWriteOnce) }
 	return []race{
-		{name: "DaemonSet of 3 nodes, no Service", object: daemons, native: true, atOnce: 1},
-		{name: "4 pods, no Service", object: few, native: true, atOnce: 1},
-		{name: "4 pods, Service, drain 0.5 s", object: few, service: true, drain: time.Second / 2, atOnce: 1},
-		{name: "20 pods, no Service", object: many, native: true, atOnce: 5},
-		{name: "20 pods, Service, drain 2 s", object: many, native: true, service: true, drain: 2 * time.Second, atOnce: 5},
-		{name: "1 pod, ReadWriteOnce claim", object: claiming, before: claim, atOnce: 1},
-		{name: "3 pods, hostPort", object: onPort, atOnce: 1},
+		{name: "DaemonSet of 3 nodes, no Service", object: daemons, native: true, bare: floor(1)},
+		{name: "4 pods, no Service", object: few, native: true, bare: floor(1)},
+		{name: "4 pods, Service, drain 0.5 s", object: few, service: true, drain: time.Second / 2, bare: floor(1)},
+		{name: "20 pods, no Service", object: many, native: true, bare: floor(5)},
+		{name: "20 pods, Service, drain 2 s", object: many, native: true, service: true, drain: 2 * time.Second, bare: floor(5)},
+		{name: "1 pod, ReadWriteOnce claim", object: claiming, before: claim, bare: floor(1)},
+		{name: "3 pods, hostPort", object: onPort, bare: floor(1)},
 	}
 }
 
@@ -62,6 +70,7 @@ func races() []race {
 func benchPods(t *testing.T) {
 	t.Run("images", warmAll)
 	for _, r := range races() {
+		r.edit = nextImage
 		t.Run(r.name, r.run)
 	}
 }
@@ -82,7 +91,7 @@ func (r race) run(t *testing.T) {
 	for round := range benchRounds {
 		for _, s := range sides {
 			fmt.Printf("round %d of %d: %s, %s\n", round+1, benchRounds, r.name, s.way)
-			before = s.update(fmt.Sprintf("v%d", round+2), before)
+			before = s.update(r.edit(round), before)
 		}
 	}
 	for _, s := range sides {
@@ -98,19 +107,11 @@ func (r race) sides(t *testing.T) []*side {
 	}
 	var sides []*side
 	if r.native {
-		s := &side{way: "native", stage: newStage(t, unlabelled)}
-		s.edit = s.editTemplate
-		sides = append(sides, s)
+		sides = append(sides, &side{way: "native", stage: newStage(t, unlabelled), edit: (*side).editTemplate})
 	}
-	marked := &side{way: "in place", stage: newStage(t, labels)}
-	marked.edit = marked.editTemplate
-	bare := &side{way: "floor", stage: unjudged(t)}
-	bare.edit = func(tag string) { bare.editPods(tag, r.atOnce) }
-	for _, s := range []*side{marked, bare} {
-		s.drain = r.drain
-		sides = append(sides, s)
-	}
-	return sides
+	return append(sides,
+		&side{way: "in place", stage: newStage(t, labels), edit: (*side).editTemplate, drain: r.drain},
+		&side{way: r.bare.name, stage: unjudged(t), edit: r.bare.edit, drain: r.drain, bare: true})
 }
 
 // warmAll runs every image on every node for a moment and waits until all nodes say that they have them: nobody pulls afterwards.

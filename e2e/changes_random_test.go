@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"strconv"
 	"testing"
@@ -18,8 +19,8 @@ import (
 	"github.com/stayput/stayput/internal/templates"
 )
 
-// randomChanges: whatever edit is called possible, the API server takes every write of it from Stayput's service account, and the pod is then what a
-// new one would be. SEED=1000 begins with another pair of templates than the first.
+// randomChanges: whatever edit is called possible, the API server takes every write of it from Stayput's service account, and of the way back, and the
+// pod is then what a new one would be. SEED=1000 begins with another pair of templates than the first.
 func randomChanges(t *testing.T) {
 	first, pairs := uint64(0), uint64(400)
 	if given := os.Getenv("SEED"); given != "" {
@@ -95,32 +96,48 @@ func (l *laboratory) stored(template corev1.PodTemplateSpec) corev1.PodTemplateS
 	return l.daemonSet(template, onlyTried).Spec.Template
 }
 
-// tries tells whether the edit was possible, and makes it then.
+// tries tells whether the edit was possible, and makes it then, and takes it back.
 func (l *laboratory) tries(seed uint64) bool {
 	l.Helper()
 	from, to := templates.Pair(seed)
 	from, to = l.stored(from), l.stored(to)
-	plan, err := templates.PlanOf(from, to)
-	if err != nil {
-		l.Fatal(err)
-	}
+	plan := l.planOf(from, to)
 	if !plan.Possible() {
 		return false
 	}
-	pod, fresh := l.pod(from, metav1.CreateOptions{}), l.pod(to, onlyTried)
-	for _, write := range plan.Writes(pod) {
-		if err = l.write(pod, write); err != nil {
-			break
-		}
-	}
-	if err == nil {
-		err = templates.Same(pod, fresh)
+	pod := l.pod(from, metav1.CreateOptions{})
+	err := l.makes(plan, pod, l.pod(to, onlyTried))
+	if err == nil && templates.OneWay(from, to) == "" {
+		err = l.makes(l.planOf(to, from), pod, l.pod(from, onlyTried))
 	}
 	if err != nil {
 		l.Errorf("seed %d: %s: %v\nfrom %s\nto %s", seed, plan, err, templates.Text(from), templates.Text(to))
 	}
 	l.forget(pod)
 	return true
+}
+
+func (l *laboratory) planOf(from, to corev1.PodTemplateSpec) templates.Plan {
+	l.Helper()
+	plan, err := templates.PlanOf(from, to)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return plan
+}
+
+// makes the plan with the pod, which then is to be like the other, with the containers restarted that the plan says.
+func (l *laboratory) makes(plan templates.Plan, pod, fresh *corev1.Pod) error {
+	if !plan.Possible() {
+		return errors.New(plan.String())
+	}
+	before := pod.DeepCopy()
+	for _, write := range plan.Writes(pod) {
+		if err := l.write(pod, write); err != nil {
+			return err
+		}
+	}
+	return errors.Join(plan.Restarted(before, pod), templates.Same(pod, fresh))
 }
 
 // pod is one of that template, as the API server answers.

@@ -3,6 +3,8 @@ package e2e
 import (
 	"bytes"
 	"maps"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +26,7 @@ func (j *judge) revisionBy(ds types.UID, hash string) *appsv1.ControllerRevision
 	return nil
 }
 
-// daemonAgreement: hash label and template say the same of a DaemonSet's live pod. A pod born before Stayput, or of which only
+// daemonAgreement: hash label and template say the same of a DaemonSet's live pod. A pod born before Stayput, or that is resized, or of which only
 // containers restart that nobody waits for, is patched first, under the hash of no revision, and gets its hash when it is done.
 func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 	ds := j.daemonSetOf(pod)
@@ -35,7 +37,7 @@ func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 	hash := pod.Labels[daemonHashLabel]
 	revision := j.revisionBy(ds.UID, hash)
 	if revision == nil {
-		if gated(pod) && len(j.listed[called(ds)]) == 0 {
+		if gated(pod) && len(j.listed[called(ds)]) == 0 && !strings.Contains(pod.Annotations[moveAnnotation], `"resize":`) {
 			j.violation(e, "has the hash %q of no revision", hash)
 		}
 		return
@@ -90,7 +92,9 @@ func ownsContent(entry metav1.ManagedFieldsEntry) bool {
 
 func withoutMarks(labels map[string]string) map[string]string {
 	others := maps.Clone(labels)
-	maps.DeleteFunc(others, func(key, _ string) bool { return key == settlingLabel || key == releasedLabel || key == wokenLabel })
+	maps.DeleteFunc(others, func(key, _ string) bool {
+		return slices.Contains([]string{settlingLabel, releasedLabel, wokenLabel, oldLabel}, key)
+	})
 	return others
 }
 

@@ -146,7 +146,7 @@ func (s *stage) nativeLogsNothing() {
 }
 
 func (s *stage) isComplaint(line string) bool {
-	if !strings.HasPrefix(line, "E") || !strings.Contains(line, s.namespace+"/agent failed with") {
+	if !strings.HasPrefix(line, "E") || !strings.Contains(line, s.namespace+"/") || !strings.Contains(line, "agent failed with") {
 		return false
 	}
 	for _, text := range usual {
@@ -192,13 +192,21 @@ func agent(knobs ...daemonKnob) *appsv1.DaemonSet {
 	return ds
 }
 
-// templated does to a DaemonSet's template what the knob does to a Deployment's.
+// templated does to a DaemonSet what the knob does to a Deployment: to its name, labels and annotations, its selector and its template.
 func templated(turn knob) daemonKnob {
 	return func(ds *appsv1.DaemonSet) {
-		like := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: ds.Spec.Template}}
+		like := &appsv1.Deployment{ObjectMeta: ds.ObjectMeta, Spec: appsv1.DeploymentSpec{Selector: ds.Spec.Selector, Template: ds.Spec.Template}}
 		turn(like)
-		ds.Spec.Template = like.Spec.Template
+		ds.ObjectMeta, ds.Spec.Selector, ds.Spec.Template = like.ObjectMeta, like.Spec.Selector, like.Spec.Template
 	}
+}
+
+func allTemplated(turns []knob) []daemonKnob {
+	var all []daemonKnob
+	for _, turn := range turns {
+		all = append(all, templated(turn))
+	}
+	return all
 }
 
 // lasting lets every pod take seconds to become ready, so that half-way states last.

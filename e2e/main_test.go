@@ -128,15 +128,18 @@ func TestTogether(t *testing.T) {
 		"changes":   templateChanges,
 		"drain":     drains,
 		"pacing":    pacing,
+		"partition": partition,
 		"ownpower":  ownPower,
 		"rehearsal": rehearsals,
 		"sidecars":  sidecars,
 		"stuck":     stuck,
+		"resize":    resizes,
 		"restart":   restart,
 		"rules":     rules,
 		"tolerate":  tolerate,
 		"plugin":    plugin,
 		"auxiliary": auxiliary,
+		"meanwhile": meanwhile,
 	}
 	for name, theme := range themes {
 		t.Run(name, func(t *testing.T) {

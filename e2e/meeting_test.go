@@ -23,7 +23,11 @@ func disturbances(t *testing.T) {
 	for _, step := range stepsOfLeader {
 		t.Run("leader killed, "+string(step.phase), func(t *testing.T) { leaderKilled(t, step) })
 	}
+	t.Run("leader killed at a partition", partitionsLeaderKilled)
+	t.Run("every manager gone at a partition", partitionsGone)
 	t.Run("leader killed, pods restarting", restartLeaderKilled)
+	t.Run("leader killed, every kind of change", changesWithoutLeader)
+	t.Run("every manager gone, every kind of change", changesWithoutManagers)
 	t.Run("leader killed, pods left behind", leftWithoutLeader)
 	t.Run("every manager killed", everyManagerKilled)
 	t.Run("node tainted", func(t *testing.T) { leavesAndReturns(t, tainted) })
@@ -35,16 +39,19 @@ func disturbances(t *testing.T) {
 	t.Run("uninstalled", uninstalled)
 }
 
-// meeting is a stage on which a Deployment and a DaemonSet live through the same disturbance. Each keeps its own rules.
-type meeting struct{ *stage }
+// meeting is a stage on which workloads of both kinds live through the same disturbance. Each keeps its own rules.
+type meeting struct {
+	*stage
+	names []string
+}
 
-// both are the workloads that meet.
+// both are the workloads that mostly meet.
 var both = []string{"web", agents}
 
 // meet creates both at once.
 func meet(t *testing.T, d *appsv1.Deployment, ds *appsv1.DaemonSet) meeting {
 	t.Helper()
-	m := meeting{newDaemonStage(t, labelled)}
+	m := meeting{newDaemonStage(t, labelled), both}
 	m.submit(d)
 	m.submitDaemonSet(ds)
 	m.each(m.completes)
@@ -60,10 +67,10 @@ func meetHalfway(t *testing.T) meeting {
 	return m
 }
 
-// each takes one after the other. Both go on meanwhile, so that two waits last as long as the longer one.
+// each takes one after the other. All go on meanwhile, so that two waits last as long as the longer one.
 func (m meeting) each(do func(name string)) {
 	m.Helper()
-	for _, name := range both {
+	for _, name := range m.names {
 		do(name)
 	}
 }

@@ -29,6 +29,7 @@ func ownPower(t *testing.T) {
 		"status":             powerOverStatus,
 		"revisions":          powerOverRevisions,
 		"pullers":            powerOverPullers,
+		"resources":          powerOverResources,
 		"system namespaces":  powerOverSystem,
 	})
 }
@@ -254,6 +255,24 @@ func (e *estate) markPod(hash string) {
 	if _, _, err := kubectl(e.Context(), "", "-n", e.namespace, "annotate", "pod", e.pod.Name, mark, "--overwrite"); err != nil {
 		e.Fatal(err)
 	}
+}
+
+// powerOverResources: only what the mark names, and nothing else by that subresource. In a labelled namespace the leader would take back at once a
+// mark that no update of its has left; what it does there the scenarios of resizes show.
+func powerOverResources(t *testing.T) {
+	e := newEstate(t, unlabelled, sized("10m", "32Mi"))
+	more := map[string]any{"spec": map[string]any{"containers": []map[string]any{{"name": "app", "resources": map[string]any{"requests": map[string]string{"cpu": "20m"}}}}}}
+	e.denied(map[string]error{"CPU": e.resize(more)})
+	mark := moveAnnotation + `={"hash":"another","resize":{"app":{"from":{"cpuRequest":"10m"},"to":{"cpuRequest":"20m"},"at":null}}}`
+	if _, _, err := kubectl(t.Context(), "", "-n", e.namespace, "annotate", "pod", e.pod.Name, mark); err != nil {
+		t.Fatal(err)
+	}
+	e.granted(map[string]error{"CPU of a pod with the mark": e.resize(more)})
+}
+
+// resize is a dry run of a strategic merge patch with subresource resize, as thief.
+func (e *estate) resize(change any) error {
+	return e.thief.SubResource("resize").Patch(e.Context(), copied(e.pod), e.body(types.StrategicMergePatchType, change), client.DryRunAll)
 }
 
 // powerOverStatus: subresources, too, have metadata.

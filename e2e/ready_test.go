@@ -71,9 +71,8 @@ func readyIsWhatItIs(t *testing.T) {
 }
 
 const (
-	moveAnnotation = "stayput.dev/move"
-	appMoved       = `"app":{"image":"v2","imageID":"sha256:old","containerID":"cri://old-app"}`
-	sideMoved      = `"side":{"image":"v2","imageID":"sha256:old","containerID":"cri://old-side"}`
+	appMoved  = `"app":{"image":"v2","imageID":"sha256:old","containerID":"cri://old-app"}`
+	sideMoved = `"side":{"image":"v2","imageID":"sha256:old","containerID":"cri://old-side"}`
 )
 
 // stray is a pod that belongs to nobody and runs nowhere.

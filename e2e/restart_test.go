@@ -39,7 +39,6 @@ var kindsOfWorkloads = map[string]kindOfWorkload{
 func restart(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"paused":                 restartPaused,
-		"scaled half-way":        restartScaled,
 		"a key of the workload":  restartByKey,
 		"values that are none":   restartOfNoUse,
 		"always pulled":          restartAlwaysPulled,
@@ -53,7 +52,6 @@ func restart(t *testing.T) {
 			"again and again":     restartAgain,
 			"with an image":       restartWithImage,
 			"undo":                restartUndone,
-			"undo half-way":       restartUndoneHalfway,
 			"without the label":   restartNatively,
 			"init container":      restartOfInitContainers,
 			"sidecar":             restartOfSidecars,
@@ -149,18 +147,6 @@ func restartUndone(t *testing.T, of kindOfWorkload) {
 	}
 }
 
-func restartUndoneHalfway(t *testing.T, of kindOfWorkload) {
-	s := of.stage(t, restarting)
-	of.create(s, slow)
-	s.inPlace(of.name, restarts{"app": {0, 2}}, func() {
-		s.rollout("restart", of.name)
-		s.reaches(of.name, partly)
-		s.rollout("undo", of.name)
-	})
-	s.met(of.name, partly)
-	s.someNeverRestarted(of.name)
-}
-
 // restartNatively: without the label people get new pods, and are told how they would get none.
 func restartNatively(t *testing.T, of kindOfWorkload) {
 	s := of.stage(t, labelled)
@@ -205,17 +191,6 @@ func restartPaused(t *testing.T) {
 	s.rollout("resume", "web")
 	s.completes("web")
 	s.kept("web", before, once)
-}
-
-// restartScaled: pods that come meanwhile are new anyway.
-func restartScaled(t *testing.T) {
-	s := newStage(t, restarting)
-	s.create(web(3, slow))
-	s.begin("scaling", Rules{Created: exactly(2), Deleted: none})
-	s.rollout("restart", "web")
-	s.reaches("web", partly)
-	s.kubectl("", "scale", "deployment", "web", "--replicas=5")
-	s.completes("web")
 }
 
 // restartByKey: whoever has the workload says which annotations restart it, as charts do with checksums of their configuration.

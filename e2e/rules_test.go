@@ -86,6 +86,8 @@ func noteByKey(s *stage, name string) {
 	s.bears(name, "2")
 	s.inPlace(name, nil, func() { s.noted(name, "null", "") })
 	s.bears(name, "")
+	s.inPlace(name, nil, func() { s.expectIn(s.rollout("undo", name), "in place: no restart") })
+	s.bears(name, "2")
 }
 
 // noteByPrefix: the list may come with the change.

@@ -377,24 +377,23 @@ func (s *stage) reaches(name string, moment moment) {
 }
 
 // at is the condition that a workload's update is at this moment.
-func at(name string, moment moment) func(world) error {
-	return of(name, func(now workload) error {
-		if tally := now.tally(); !moment.holds(tally) {
-			return errors.New(tally.String())
-		}
-		return nil
-	})
-}
+func at(name string, moment moment) func(world) error { return of(name, moment.isNow) }
 
 // met demands that the last edit of the workload's spec fell into the moment.
 func (s *stage) met(name string, moment moment) {
 	s.Helper()
+	s.metWhen(name, moment.isNow)
+}
+
+// metWhen demands that the last edit of the workload's spec met this condition.
+func (s *stage) metWhen(name string, condition func(workload) error) {
+	s.Helper()
 	then, err := s.recorder.before(name, s.workload(name).GetGeneration()).workload(name)
-	if err != nil {
-		s.Fatalf("before the edit: %v", err)
+	if err == nil {
+		err = condition(then)
 	}
-	if tally := then.tally(); !moment.holds(tally) {
-		s.Errorf("the edit came too late to find %s %s: %s", name, moment.name, tally)
+	if err != nil {
+		s.Errorf("the last edit of %s came too late or too early: %v", name, err)
 	}
 }
 
@@ -403,6 +402,14 @@ func (s *stage) met(name string, moment moment) {
 type moment struct {
 	name  string
 	holds func(tally) bool
+}
+
+// isNow is the condition that a workload is at this moment.
+func (m moment) isNow(now workload) error {
+	if tally := now.tally(); !m.holds(tally) {
+		return fmt.Errorf("not %s: %s", m.name, tally)
+	}
+	return nil
 }
 
 var (
@@ -605,9 +612,20 @@ func withSide(d *appsv1.Deployment) {
 }
 
 // slow lets every pod take seconds to become ready, so that half-way states last.
-func slow(d *appsv1.Deployment) {
-	app := &d.Spec.Template.Spec.Containers[0]
-	app.Env = append(app.Env, corev1.EnvVar{Name: "READY_DELAY", Value: "6s"})
+var slow = readyAfter("app", "6s")
+
+// readyAfter lets a container of every pod, which may be a sidecar, take so long to become ready.
+func readyAfter(container, delay string) knob {
+	return func(d *appsv1.Deployment) {
+		spec := &d.Spec.Template.Spec
+		for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+			for i := range list {
+				if list[i].Name == container {
+					list[i].Env = append(list[i].Env, corev1.EnvVar{Name: "READY_DELAY", Value: delay})
+				}
+			}
+		}
+	}
 }
 
 func image(tag string) knob {

@@ -18,7 +18,6 @@ func sidecars(t *testing.T) {
 		for name, scenario := range map[string]func(*testing.T, stands){
 			"image and undo":                    sidecarImage,
 			"together with the container":       sidecarTogether,
-			"undo half-way":                     sidecarUndoneHalfway,
 			"undo of an image that is not":      func(t *testing.T, on stands) { sidecarBroken(t, on, "missing") },
 			"undo of a crashing image":          func(t *testing.T, on stands) { sidecarBroken(t, on, "crash") },
 			"both, and its image is not":        sidecarBrokenTogether,
@@ -73,9 +72,7 @@ func sidecarOf(d *appsv1.Deployment) *corev1.Container {
 }
 
 // slowSidecar lets it take seconds to become ready, so that half-way states last.
-func slowSidecar(d *appsv1.Deployment) {
-	sidecarOf(d).Env = append(sidecarOf(d).Env, corev1.EnvVar{Name: "READY_DELAY", Value: "6s"})
-}
+var slowSidecar = readyAfter(sidecar, "6s")
 
 // alone is what a change of its image costs.
 var alone = restarts{sidecar: exactly(1)}
@@ -102,19 +99,6 @@ func sidecarTogether(t *testing.T, on stands) {
 	s.inPlace(name, both, func() { s.rollout("undo", name) })
 	s.runs(name, "v1")
 	s.runsIn(sidecar, name, "v1")
-}
-
-// sidecarUndoneHalfway: pods that are done and pods under way go back, untouched ones stay untouched.
-func sidecarUndoneHalfway(t *testing.T, on stands) {
-	s, name := on(t, labelled, slowSidecar)
-	s.inPlace(name, restarts{sidecar: {0, 2}}, func() {
-		s.setImage(name, sidecar+"=v2")
-		s.reaches(name, threeway)
-		s.rollout("undo", name)
-	})
-	s.met(name, threeway)
-	s.runsIn(sidecar, name, "v1")
-	s.someNeverRestarted(name)
 }
 
 // sidecarBroken: a bad image takes as many pods as may be missed, and not one for good. Their other containers run on.

@@ -26,7 +26,6 @@ func tolerate(t *testing.T) {
 			"added":               tolerationAdded,
 			"added with an image": tolerationAndImage,
 			"undo":                tolerationUndone,
-			"undo half-way":       tolerationUndoneHalfway,
 			"default":             defaultToleration,
 		} {
 			scenarios[kind+", "+name] = func(t *testing.T) {
@@ -35,7 +34,7 @@ func tolerate(t *testing.T) {
 			}
 		}
 	}
-	together(t, lengthy(scenarios, "DaemonSet, undo half-way", "Deployment, added with an image"))
+	together(t, lengthy(scenarios, "Deployment, added with an image"))
 }
 
 // tolerates gives the template these tolerations, and more of its spec.
@@ -66,6 +65,8 @@ func tolerationAdded(s *stage, name string) {
 	s.tolerating(name, noTaint, 1)
 	s.tolerating(name, sickness, 1)
 	s.tolerating(name, corev1.TaintNodeNotReady, 1)
+	s.begin("refused", frozenBut("nobody"))
+	s.expectIn(s.refused("patch", ref(name), "-p", `{"spec":{"template":{"spec":{"tolerations":[{"key":"`+noTaint+`","operator":"Equals"}]}}}}`), "operator")
 }
 
 func tolerationAndImage(s *stage, name string) {
@@ -78,18 +79,6 @@ func tolerationAndImage(s *stage, name string) {
 func tolerationUndone(s *stage, name string) {
 	s.inPlace(name, nil, func() { s.tolerates(name, tolerated, "") })
 	s.recreated(name, func() { s.expectIn(s.rollout("undo", name), "recreate: /spec/tolerations removed") })
-	s.tolerating(name, noTaint, 0)
-}
-
-// tolerationUndoneHalfway: pods that have it already are replaced, those that have it not need not be.
-func tolerationUndoneHalfway(s *stage, name string) {
-	s.begin("in place", inPlace)
-	s.tolerates(name, tolerated, toImage("v2"))
-	s.reaches(name, threeway)
-	s.begin("native", recreated)
-	s.rollout("undo", name)
-	s.completes(name)
-	s.runs(name, "v1")
 	s.tolerating(name, noTaint, 0)
 }
 

@@ -5,6 +5,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -62,7 +63,9 @@ func undoHalfway(t *testing.T) {
 func (s *stage) someNeverRestarted(name string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
-		if restarted := restartsOf(pod); restarted["app"]+restarted[sidecar] == 0 {
+		restarted := restartsOf(pod)
+		maps.DeleteFunc(restarted, func(_ string, times int32) bool { return times == 0 })
+		if len(restarted) == 0 {
 			return
 		}
 	}
@@ -199,12 +202,17 @@ func pauseHalfway(t *testing.T) {
 	s.kept("web", before, once)
 }
 
-// rests waits until no pod of a paused Deployment is under way any more.
+// rests waits until no pod of a paused Deployment is under way any more: each serves as what it says it is.
 func (s *stage) rests(name string) {
 	s.Helper()
 	s.wait("the pods under way to be finished", on(name, func(w world, d *appsv1.Deployment) error {
-		if now := w.tally(d); now.midway+now.moving > 0 || d.Status.ObservedGeneration < d.Generation {
-			return fmt.Errorf("%s, generation %d of %d", now, d.Status.ObservedGeneration, d.Generation)
+		if d.Status.ObservedGeneration < d.Generation {
+			return fmt.Errorf("generation %d of %d is observed", d.Status.ObservedGeneration, d.Generation)
+		}
+		for _, pod := range w.podsOf(d) {
+			if err := settled(pod, w.ownerOf(pod)); err != nil {
+				return fmt.Errorf("pod %s %w", pod.Name, err)
+			}
 		}
 		return nil
 	}))

@@ -25,13 +25,16 @@ const (
 	drainLabel         = "stayput.dev/drain"
 	settlingLabel      = "stayput.dev/settling"
 	wokenLabel         = "stayput.dev/woken"
+	oldLabel           = "stayput.dev/old"
 	releasedLabel      = "stayput.dev/released"
 	decisionAnnotation = "stayput.dev/decision"
+	moveAnnotation     = "stayput.dev/move"
 	servingGate        = "stayput.dev/serving"
 	parallelismLabel   = "stayput.dev/pre-pull-parallelism"
 	borrowLabel        = "stayput.dev/borrow"
 	auxiliaryList      = "stayput.dev/auxiliary"
 	restartLabel       = "stayput.dev/restart"
+	resizeLabel        = "stayput.dev/resize"
 	pullerLabel        = "stayput.dev/puller" // its value is the workload's UID
 )
 

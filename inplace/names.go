@@ -36,6 +36,11 @@ const (
 	LabelReplicas = "stayput.dev/replicas"
 	// LabelSlipped says, on a target, when somebody else was last found to have scaled in the middle of the update, in Unix seconds.
 	LabelSlipped = "stayput.dev/slipped"
+	// LabelOld says, on a revision, that pods had it when the update under way began: only there a partition keeps pods. Its value is that of
+	// `stayput.dev/settling`.
+	//
+	// See member.Room.
+	LabelOld = "stayput.dev/old"
 	// LabelPuller marks the pods that have nodes pull new images before containers stop. Its value is the workload's UID.
 	LabelPuller = "stayput.dev/puller"
 	// LabelBorrowed says, on a target, how many of its replicas are borrowed, "0" that the update goes on without.
@@ -67,4 +72,4 @@ const (
 )
 
 // Marks are the labels of ours that revisions may have.
-var Marks = []string{LabelSettling, LabelReleased, LabelWoken, LabelBorrowed, LabelReplicas, LabelSlipped}
+var Marks = []string{LabelSettling, LabelReleased, LabelWoken, LabelBorrowed, LabelReplicas, LabelSlipped, LabelOld}

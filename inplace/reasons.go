@@ -29,6 +29,7 @@ const (
 	CodeStartupProbe    = "StartupProbe"    // the kubelet would report the container ready too early, or not restart the sidecar
 	CodeRestartPolicy   = "RestartPolicy"   // the container might not come back
 	CodeRestart         = "Restart"         // a restart that only new pods can give
+	CodeResources       = "Resources"       // CPU or memory that running pods cannot get, or should not
 )
 
 // Reasons are those that were found, the first MostReasons of them; none means none.
@@ -97,6 +98,7 @@ const (
 	CodeTooLarge       = "TooLarge"       // what belongs to the workload is too large to be read
 	CodeNotAdmitted    = "NotAdmitted"    // a policy refuses new pods
 	CodeRefused        = "Refused"        // a policy refused a patch
+	CodeNotResized     = "NotResized"     // a node does not give a pod its CPU and memory
 	CodeInjected       = "Injected"       // admission gives new pods what running ones have not, or the other way round
 	CodeOldKubelet     = "OldKubelet"     // the kubelet of a pod would not restart its sidecar
 	CodeFailing        = "Failing"        // writes have failed for too long

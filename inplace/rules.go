@@ -30,6 +30,8 @@ type Rules struct {
 	Restart []string
 	// RestartInPlace: containers restart for them inside their pods, else the pods are replaced.
 	RestartInPlace bool
+	// Resize is which containers are resized in running pods: see LabelResize.
+	Resize Resize
 	// Flaw is why a list of the workload's own counts as not there; nil if nothing is wrong with them.
 	Flaw *Reason
 }
@@ -49,6 +51,12 @@ func (r Rules) Restarting(settings Settings, workload map[string]string) Rules {
 	return r
 }
 
+// Resizing adds what it says of CPU and memory, by these settings.
+func (r Rules) Resizing(settings Settings) Rules {
+	r.Resize = settings.Resize
+	return r
+}
+
 // Allows tells whether that annotation may change in place.
 func (r Rules) Allows(annotation string) bool {
 	if r.Restarts(annotation) {
@@ -64,7 +72,7 @@ func (r Rules) Restarts(annotation string) bool {
 
 // Text stands for the rules.
 func (r Rules) Text() string {
-	text := fmt.Sprint(r.RestartInPlace, "\n", strings.Join(r.Restart, "\n"), "\n\n", strings.Join(r.Annotations, "\n"))
+	text := fmt.Sprint(r.RestartInPlace, " ", r.Resize, "\n", strings.Join(r.Restart, "\n"), "\n\n", strings.Join(r.Annotations, "\n"))
 	if r.Flaw != nil {
 		text += "\n\n" + r.Flaw.Message
 	}

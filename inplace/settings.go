@@ -27,6 +27,9 @@ const (
 	//
 	// See AnnotationRestartAnnotations.
 	LabelRestart = "stayput.dev/restart"
+	// LabelResize says whether containers get other CPU and memory in running pods: "true", wherever they can; "false", never. Without it those
+	// do whose resizePolicy says something of the resource that changes. They restart for it where that says so.
+	LabelResize = "stayput.dev/resize"
 )
 
 // What holds where no label says otherwise, and the most one may say.
@@ -55,7 +58,23 @@ type Settings struct {
 	Borrow bool
 	// Restart: see LabelRestart.
 	Restart bool
+	// Partition is the workload's alone, by annotation: see AnnotationPartition.
+	Partition Partition
+	// Resize: see LabelResize.
+	Resize Resize
 }
+
+// Resize is which containers are resized in running pods: the value of LabelResize.
+type Resize string
+
+// Kubernetes takes a container without resizePolicy for one that needs no restart, since there whoever resizes a pod asks for just that. An edit of
+// a template has always meant new processes, and many a runtime sizes its heap and its threads by what it starts with. So silence is not enough
+// by default.
+const (
+	ResizeDeclared Resize = ""      // where resizePolicy says whether with a restart
+	ResizeAll      Resize = "true"  // wherever they can
+	ResizeNone     Resize = "false" // nowhere
+)
 
 // SettingsOf reads the settings of a workload. A value that does not parse is rejected at admission
 // (manifests/base/policy.yaml); where it gets past that, it counts as absent.
@@ -66,6 +85,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, DefaultPrePullParallelism),
 		Borrow:             setting(labels, LabelBorrow, parseBorrow, true),
 		Restart:            setting(labels, LabelRestart, parseRestart, false),
+		Resize:             setting(labels, LabelResize, parseResize, ResizeDeclared),
 	}
 }
 
@@ -105,6 +125,13 @@ func parseBorrow(text string) (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("%q is neither true nor false", text)
+}
+
+func parseResize(text string) (Resize, error) {
+	if resize := Resize(text); resize == ResizeAll || resize == ResizeNone {
+		return resize, nil
+	}
+	return ResizeDeclared, fmt.Errorf("%q is neither true nor false", text)
 }
 
 func parseRestart(text string) (bool, error) {

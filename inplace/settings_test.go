@@ -32,6 +32,10 @@ func TestSettingsOf(t *testing.T) {
 			namespace: map[string]string{LabelDrain: "1h", LabelPrePullParallelism: "1001"},
 			want:      defaults,
 		},
+		"resize": {namespace: map[string]string{LabelResize: "true"}, workload: map[string]string{LabelResize: "false"},
+			want: with(func(s *Settings) { s.Resize = ResizeNone })},
+		"resize of a namespace": {namespace: map[string]string{LabelResize: "true"}, workload: map[string]string{LabelResize: "yes"},
+			want: with(func(s *Settings) { s.Resize = ResizeAll })},
 		"negative": {namespace: map[string]string{LabelDrain: "-1s"}, want: defaults},
 	} {
 		if got := SettingsOf(test.namespace, test.workload); got != test.want {

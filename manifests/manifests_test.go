@@ -136,8 +136,9 @@ func TestEveryPathIsServed(t *testing.T) {
 func TestNamesAgreeWithTheProgram(t *testing.T) {
 	for file, names := range map[string][]string{
 		"base/policy.yaml": {`"` + inplace.LabelUpdate + `"`, `"` + inplace.LabelDrain + `"`, `"` + inplace.LabelPrePullParallelism + `"`,
-			`"` + inplace.LabelBorrow + `"`, `"` + inplace.LabelRestart + `"`, `variables.restart == "` + inplace.RestartInPlace + `"`,
-			`"` + inplace.AnnotationInPlaceAnnotations + `"`, `"` + inplace.AnnotationRestartAnnotations + `"`, `"` + inplace.AnnotationAuxiliary + `"`},
+			`"` + inplace.LabelBorrow + `"`, `"` + inplace.LabelRestart + `"`, `"` + inplace.LabelResize + `"`, `variables.restart == "` + inplace.RestartInPlace + `"`,
+			`"` + inplace.AnnotationInPlaceAnnotations + `"`, `"` + inplace.AnnotationRestartAnnotations + `"`, `"` + inplace.AnnotationAuxiliary + `"`,
+			`"` + inplace.AnnotationPartition + `"`, `"` + inplace.PartitionForm + `"`},
 		"base/own-power.yaml": {`"` + inplace.LabelUpdate + `"].orValue("") in ["` + string(inplace.ModeInPlace) + `", "` + string(inplace.ModeInPlaceOnly) + `"]`,
 			`"` + inplace.LabelPuller + `"`, `["` + inplace.AnnotationMove + `", "` + inplace.AnnotationBorrowed + `"`, `"` + string(inplace.ConditionServing) + `"`},
 		"base/webhooks.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationDecision + `"`},

@@ -31,7 +31,12 @@ func TestOwnPowerReadsTheMark(t *testing.T) {
 	if piece := `"app":{"image":"shop/app:2"`; !strings.Contains(mark, piece) {
 		t.Errorf("the mark %s does not contain %s", mark, piece)
 	}
-	for _, expression := range []string{`'{"hash":"' + `, `'"' + was.name + '":{"image":"' + was.image + '"'`} {
+	resize := readiness.Move{Hash: "h", Resize: map[string]readiness.ResizedContainer{"app": {}}}.String()
+	if piece := `"app":{"from":{`; !strings.HasPrefix(resize, `{"hash":"h"`) || !strings.Contains(resize, piece) {
+		t.Errorf("the mark %s does not contain %s", resize, piece)
+	}
+	for _, expression := range []string{`'{"hash":"' + `, `'"' + was.name + '":{"image":"' + was.image + '"'`,
+		`'"' + c.name + '":{"from":{'`} {
 		if !strings.Contains(read(t, "base/own-power.yaml"), expression) {
 			t.Errorf("base/own-power.yaml does not look for %s", expression)
 		}

@@ -93,7 +93,8 @@ func (r Reader) ordersFor(ctx context.Context, workload client.Object) (orders, 
 	}
 	record, err := r.Hold.Recorded(ctx, workload.GetUID())
 	annotations := workload.GetAnnotations()
-	return orders{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations), record.Hash}, err
+	settings.Partition = inplace.PartitionOf(annotations)
+	return orders{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings), record.Hash}, err
 }
 
 // WorkloadOf reads the workload whose pod it is, or whose puller; nil if there is none.

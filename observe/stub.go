@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/findings"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -196,7 +199,51 @@ func statusesOfSidecars(pod *corev1.Pod) []corev1.ContainerStatus {
 
 func trimContainerStatus(s corev1.ContainerStatus) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: Shared(s.Name), State: s.State, Ready: s.Ready, RestartCount: s.RestartCount,
-		Image: Shared(s.Image), ImageID: Shared(s.ImageID), ContainerID: s.ContainerID}
+		Image: Shared(s.Image), ImageID: Shared(s.ImageID), ContainerID: s.ContainerID, Resources: trimReported(s.Resources)}
+}
+
+// trimPolicies keeps those that ask for a restart.
+func trimPolicies(policies []corev1.ContainerResizePolicy) []corev1.ContainerResizePolicy {
+	var restarts []corev1.ContainerResizePolicy
+	for _, policy := range policies {
+		if policy.RestartPolicy == corev1.RestartContainer {
+			restarts = append(restarts, policy)
+		}
+	}
+	return restarts
+}
+
+// trimResources leaves CPU and memory, which all pods of a template share. A list that is there stays.
+func trimResources(r corev1.ResourceRequirements) corev1.ResourceRequirements {
+	text := fmt.Sprint(amounts.Of(corev1.ResourceRequirements{Requests: r.Requests}), amounts.Of(corev1.ResourceRequirements{Limits: r.Limits}),
+		r.Requests == nil, r.Limits == nil)
+	return ofResources.Of(text, len(text), func() corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Requests: cpuAndMemory(r.Requests), Limits: cpuAndMemory(r.Limits)}
+	})
+}
+
+// ofResources are the resources of containers, by what they are.
+var ofResources findings.Findings[string, corev1.ResourceRequirements]
+
+func trimReported(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
+	if r == nil {
+		return nil
+	}
+	trimmed := trimResources(*r)
+	return &trimmed
+}
+
+func cpuAndMemory(list corev1.ResourceList) corev1.ResourceList {
+	if list == nil {
+		return nil
+	}
+	kept := corev1.ResourceList{}
+	for _, name := range amounts.Resizable {
+		if quantity, has := list[name]; has {
+			kept[name] = quantity
+		}
+	}
+	return kept
 }
 
 // trimContainer leaves the names of variables and the places of volumes: by them a rehearsal tells what admission adds.
@@ -207,7 +254,7 @@ func trimContainer(c corev1.Container) corev1.Container {
 	if c.StartupProbe != nil {
 		c.StartupProbe = &corev1.Probe{PeriodSeconds: c.StartupProbe.PeriodSeconds}
 	}
-	c.Resources, c.ResizePolicy, c.Ports = corev1.ResourceRequirements{}, nil, nil
+	c.Resources, c.ResizePolicy, c.Ports = trimResources(c.Resources), trimPolicies(c.ResizePolicy), nil
 	c.Env = each(c.Env, func(env corev1.EnvVar) corev1.EnvVar { return corev1.EnvVar{Name: Shared(env.Name)} })
 	c.VolumeMounts = each(c.VolumeMounts, func(mount corev1.VolumeMount) corev1.VolumeMount {
 		return corev1.VolumeMount{MountPath: Shared(mount.MountPath)}

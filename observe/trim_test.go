@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/randfill"
@@ -16,6 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/steps"
@@ -158,6 +160,22 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 	for _, kind := range []string{"steps.PatchPod", "steps.SetGate", "steps.CreatePuller"} {
 		if kinds[kind] == 0 {
 			t.Errorf("no %s among %v", kind, kinds)
+		}
+	}
+}
+
+// TestTrimmedPodsRestartToResize: a pod is drained for what its own containers ask for.
+func TestTrimmedPodsRestartToResize(t *testing.T) {
+	of := func(cpu string, policy corev1.ResourceResizeRestartPolicy) corev1.Container {
+		return corev1.Container{Name: "app", Image: "app:1",
+			Resources:    corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}},
+			ResizePolicy: []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: policy}}}
+	}
+	for policy, restarts := range map[corev1.ResourceResizeRestartPolicy]bool{corev1.RestartContainer: true, corev1.NotRequired: false} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{of("100m", policy)}}}
+		trim(pod)
+		if got := edit.Differing(pod, []corev1.Container{of("200m", policy)}, func(string) bool { return true }); got.Restarts() != restarts {
+			t.Errorf("%s: a restart is expected: %t", policy, got.Restarts())
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (h Handlers) judgeDaemonSet(ctx context.Context, req admission.Request, bef
 		return judgement{}, err
 	}
 	change := edit.Compare(before.Spec.Template, daemonSet.Spec.Template, rollout.Rules)
-	return judgementOf(steps.Judge(change, rollout.Mode, rollout.Verdict)), nil
+	return judgementOf(steps.Judge(change, rollout.Mode, rollout.Settings.Partition, rollout.Verdict)), nil
 }
 
 // daemonStays holds the pods of a DaemonSet that is updated in place. It reads live for the same reason, and to allow as well: what

@@ -54,7 +54,7 @@ func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, be
 		return judgement{}, err
 	}
 	change := edit.Compare(before.Spec.Template, deployment.Spec.Template, rollout.Rules)
-	return judgementOf(steps.Judge(change, rollout.Mode, rollout.Verdict)), nil
+	return judgementOf(steps.Judge(change, rollout.Mode, rollout.Settings.Partition, rollout.Verdict)), nil
 }
 
 // settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come

@@ -134,7 +134,11 @@ func (j judgement) warnings() []string {
 	if j.text == "" {
 		return nil
 	}
-	return []string{line(steps.WarningPrefix + j.text)}
+	warnings := []string{line(steps.WarningPrefix + j.text)}
+	if about := j.AboutPartition(); about != "" {
+		warnings = append(warnings, line(steps.WarningPrefix+about))
+	}
+	return warnings
 }
 
 // invalid has the form of the API server's own validation errors, so that kubectl shows a line per field.

@@ -35,6 +35,13 @@ func annotated(d *apps.Deployment, decision string) *apps.Deployment {
 	return d
 }
 
+// staged is the workload with a partition.
+func staged[O client.Object](partition string, of O) O {
+	staged, _ := of.DeepCopyObject().(O)
+	staged.SetAnnotations(map[string]string{inplace.AnnotationPartition: partition})
+	return staged
+}
+
 // running serves a Deployment and a DaemonSet with one revision each and pods, in a namespace of that mode.
 func running(t *testing.T, mode inplace.Mode) client.Reader {
 	t.Helper()
@@ -98,6 +105,13 @@ func TestDecisionRecorded(t *testing.T) {
 		"DaemonSet updated by hand": {live, request(t, "jane", admissionv1.Update, onDelete, daemonSet(t, v1Template)),
 			annotate + `"recreate: strategy OnDelete leaves it to people when a pod is updated"}}]`,
 			"stayput: recreate: strategy OnDelete leaves it to people when a pod is updated"},
+		"partition": {live, request(t, "jane", admissionv1.Update, staged("30%", v2), v1), `[{"op":"add",` + path + `,"value":"in place: restarts app"}]`,
+			"stayput: in place: restarts app; stayput: partition 30%: so many pods keep their old revision until it is lowered or taken off, or Stayput is gone"},
+		"partition of what is recreated": {live, request(t, "jane", admissionv1.Update, staged("3", daemonSet(t, envTemplate)), daemonSet(t, v1Template)),
+			`[{"op":"add",` + path + `,"value":"recreate: /spec/containers/0/env added"}]`,
+			"stayput: recreate: /spec/containers/0/env added; stayput: partition 3 does not hold this: an edit that cannot be made in place is native, whole, whatever the partition says"},
+		"partition that is none": {live, request(t, "jane", admissionv1.Update, staged("half", v2), v1), `[{"op":"add",` + path + `,"value":"in place: restarts app"}]`,
+			`stayput: in place: restarts app; stayput: partition not understood, so that no pod is updated for now: annotation stayput.dev/partition: "half" is neither a number nor 0% to 100%`},
 		"deletion":      {broken(t), request(t, "jane", admissionv1.Delete, nil, v1), "", ""},
 		"reading fails": {broken(t), editing(t, v2, v1), "", "stayput: allowed without a verdict"},
 	} {
@@ -244,7 +258,7 @@ func expectWarning(t *testing.T, response admission.Response, want string) {
 	switch got := response.Warnings; {
 	case want == "" && len(got) > 0:
 		t.Errorf("warnings %q, want none", got)
-	case want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)):
+	case want != "" && !strings.HasPrefix(strings.Join(got, "; "), want), len(got) > 1 && strings.Join(got, "; ") != want:
 		t.Errorf("warnings %q, want %q", got, want)
 	}
 }

@@ -9,11 +9,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/stayput/stayput/inplace"
 )
 
 // web is a Deployment as the API server has it; with defaults that nobody wrote.
@@ -66,6 +69,12 @@ func stored(mode string) map[string]runtime.Object {
 	return map[string]runtime.Object{shopPath: shop(mode), webPath: web(), agentPath: agent()}
 }
 
+// at makes it a workload with that partition.
+func at(partition string, object map[string]any) map[string]any {
+	object["metadata"].(map[string]any)["annotations"] = map[string]any{inplace.AnnotationPartition: partition}
+	return object
+}
+
 func TestPlan(t *testing.T) {
 	tests := map[string]struct {
 		mode     string
@@ -88,6 +97,16 @@ func TestPlan(t *testing.T) {
 			[]string{"shop deployment/web in place no restart"}},
 		"Stayput knows better: recreate": {"in-place", []any{written("Deployment", "web", otherImage)}, []string{"stayput: recreate: it was given back"}, 2,
 			[]string{"shop deployment/web recreate it was given back"}},
+		"partition": {"in-place", []any{at("50%", written("Deployment", "web", otherImage))},
+			[]string{"stayput: in place: restarts app", "stayput: partition 50%: so many pods keep their old revision until it is lowered or taken off, or Stayput is gone"}, 0,
+			[]string{"restarts app in 2 of 4 pods, 1 at a time; partition 50%: so many pods keep their old revision until it is lowered or taken off, or Stayput is gone"}},
+		"partition of a DaemonSet": {"in-place", []any{at("3", written("DaemonSet", "agent", otherImage))}, nil, 0,
+			[]string{"restarts app in 0 of 3 pods, 0 at a time; partition 3: so many"}},
+		"partition of what is recreated": {"in-place", []any{at("3", written("Deployment", "web", withEnv))}, nil, 2,
+			[]string{"/spec/containers/0/env added; partition 3 does not hold this"}},
+		"Stayput knows better: recreate at a partition": {"in-place", []any{at("3", written("Deployment", "web", otherImage))},
+			[]string{"stayput: recreate: it was given back", "stayput: partition 3 does not hold this: it is native"}, 2,
+			[]string{"it was given back; partition 3 does not hold this"}},
 		"other warnings": {"in-place", []any{written("Deployment", "web", otherImage)}, []string{"would violate PodSecurity"}, 0,
 			[]string{"would violate PodSecurity", "in place"}},
 		"not there yet": {"in-place", []any{written("Deployment", "new", otherImage)}, nil, 0, []string{"shop deployment/new created"}},
@@ -107,6 +126,9 @@ func TestPlan(t *testing.T) {
 				if !strings.Contains(strings.Join(strings.Fields(said.out+said.err), " "), part) {
 					t.Errorf("%q is missing in:\n%s\n%s", part, said.out, said.err)
 				}
+			}
+			if all := said.out + said.err; strings.Count(all, "partition ") > 1 && strings.Contains(said.err, "partition ") {
+				t.Errorf("the partition is told of twice: %s", all)
 			}
 			if test.warnings != nil && test.warnings[0][:7] == "stayput" && strings.Contains(said.err, "not answered") {
 				t.Errorf("Stayput has answered, and is said not to have: %s", said.err)
@@ -191,6 +213,25 @@ func TestPlanDemands(t *testing.T) {
 }
 
 // TestPlanRemovesWhatWasApplied: a field that the last apply had and this one has not goes, as with kubectl apply.
+// TestPlanOfAResize: who restarts and who is only resized is told apart.
+func TestPlanOfAResize(t *testing.T) {
+	was := web()
+	was.Labels = map[string]string{inplace.LabelResize: "true"}
+	was.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	s := serve(t, map[string]runtime.Object{shopPath: shop("in-place"), webPath: was})
+	for text, want := range map[string]string{
+		`{"name":"app","image":"app:1","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, no restart; partition 1: so many pods keep|"resized": [ "app" ], "judgedBy"`,
+		`{"name":"app","image":"app:2","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, restarts app in 3 of 4 pods, 1 at a time; partition 1|"containers": [ "app" ], "resized": [ "app" ], "pods": 4, "kept": 1,`,
+	} {
+		said, code := s.run("plan", "-n", "shop", "-o", "json", "-f", s.file(at("1", written("Deployment", "web", text))))
+		for part := range strings.SplitSeq(want, "|") {
+			if !strings.Contains(strings.Join(strings.Fields(said.out), " "), part) || code != 0 {
+				t.Errorf("%s is missing, exit code %d: %s", part, code, said)
+			}
+		}
+	}
+}
+
 func TestPlanRemovesWhatWasApplied(t *testing.T) {
 	was := web()
 	was.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}

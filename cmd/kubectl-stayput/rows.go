@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -52,7 +53,9 @@ type row struct {
 	Message string `json:"message,omitempty"`
 	// Of an object that is InPlace:
 	Containers []string `json:"containers,omitempty"` // those that restart
+	Resized    []string `json:"resized,omitempty"`    // those that get other CPU or memory
 	Pods       int      `json:"pods,omitempty"`
+	Kept       int      `json:"kept,omitempty"` // of the pods, by a partition
 	AtATime    int      `json:"atATime,omitempty"`
 	Borrowed   int      `json:"borrowed,omitempty"`
 	// Of one that is to Recreate:
@@ -84,12 +87,23 @@ func (r row) judged(forecast steps.Forecast, answer string) row {
 		r.JudgedBy = byStayput
 	}
 	forecast = settle(forecast, answer)
+	r = r.foretold(forecast, answer)
+	if about := forecast.AboutPartition(); about != "" {
+		r.Message += "; " + about
+	}
+	return r
+}
+
+func (r row) foretold(forecast steps.Forecast, answer string) row {
 	if !forecast.InPlace() {
 		return r.recreated(forecast.Reasons)
 	}
 	r = r.with(inPlace, strings.TrimPrefix(cmp.Or(answer, forecast.String()), edit.InPlacePrefix))
 	for container := range forecast.Change.Containers.Restarting() {
 		r.Containers = append(r.Containers, container.Container)
+	}
+	for _, container := range forecast.Change.Containers.Resizing() {
+		r.Resized = append(r.Resized, container.Container)
 	}
 	if len(r.Containers) > 0 {
 		return r.restarting(forecast)
@@ -98,8 +112,12 @@ func (r row) judged(forecast steps.Forecast, answer string) row {
 }
 
 func (r row) restarting(forecast steps.Forecast) row {
-	r.Pods, r.AtATime, r.Borrowed = forecast.Pods, forecast.AtATime, forecast.Borrowed
-	r.Message += fmt.Sprintf(" in %d pods, %d at a time", r.Pods, r.AtATime)
+	r.Pods, r.Kept, r.AtATime, r.Borrowed = forecast.Pods, forecast.Kept, forecast.AtATime, forecast.Borrowed
+	pods := strconv.Itoa(r.Pods)
+	if r.Kept > 0 {
+		pods = fmt.Sprintf("%d of %d", forecast.Moving(), r.Pods)
+	}
+	r.Message += fmt.Sprintf(" in %s pods, %d at a time", pods, r.AtATime)
 	if r.Borrowed > 0 {
 		r.Message += fmt.Sprintf(", with %d borrowed", r.Borrowed)
 	}

@@ -158,7 +158,7 @@ const schemas = `{"openapi":"3.0.0","components":{"schemas":{
   "Template":{"properties":{"metadata":{"$ref":"#/components/schemas/Metadata"},"spec":{"$ref":"#/components/schemas/PodSpec"}}},
   "Metadata":{"properties":{"labels":{"type":"object"},"annotations":{"type":"object"}}},
   "PodSpec":{"properties":{"containers":{"type":"array","items":{"$ref":"#/components/schemas/Container"},"x-kubernetes-patch-strategy":"merge","x-kubernetes-patch-merge-key":"name"}}},
-  "Container":{"properties":{"env":{"type":"array","items":{"type":"object"},"x-kubernetes-patch-strategy":"merge","x-kubernetes-patch-merge-key":"name"}}}
+  "Container":{"properties":{"resources":{"type":"object","properties":{"requests":{"type":"object"},"limits":{"type":"object"}}},"env":{"type":"array","items":{"type":"object"},"x-kubernetes-patch-strategy":"merge","x-kubernetes-patch-merge-key":"name"}}}
 }}}`
 
 // said is what a command has said.

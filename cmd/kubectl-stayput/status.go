@@ -178,14 +178,14 @@ func printHead(out io.Writer, kind kinds.Kind, rollout kinds.Rollout, done bool)
 // updateOf is one line about the whole. Marks go before our own judgement: whoever has put them knows Stayput's flags.
 func updateOf(rollout kinds.Rollout, done bool) string {
 	scene, verdict := rollout.Scene(), rollout.Verdict()
-	settled := 0
-	standings := rollout.Standings()
+	standings, are := rollout.Standings(), map[member.Progress]int{}
 	for _, each := range standings {
-		if each.Progress == member.Settled {
-			settled++
-		}
+		are[each.Progress]++
 	}
-	counts := fmt.Sprintf("%d of %d pods settled", settled, len(standings))
+	counts := fmt.Sprintf("%d of %d pods settled", are[member.Settled], len(standings))
+	if kept := are[member.Kept]; kept > 0 {
+		counts += fmt.Sprintf(", %d kept by the partition", kept)
+	}
 	switch {
 	case !scene.Mode.Manages():
 		return scene.Mode.Reason().Message + "; " + counts

@@ -89,6 +89,18 @@ Events (UTC):
 	}
 }
 
+// TestStatusAtAPartition: one that has only been drained is kept, too.
+func TestStatusAtAPartition(t *testing.T) {
+	objects := halfway("in-place", map[string]string{"app": "web", inplace.LabelSettling: "1767262800"})
+	objects[webPath].(*appsv1.Deployment).Annotations[inplace.AnnotationPartition] = "2"
+	said, code := serve(t, objects).run("status", "deploy/web", "-n", "shop")
+	for _, part := range []string{"Update: in place, 1 of 4 pods settled, 2 kept by the partition", "d node-d old kept the partition, to be lowered or taken off"} {
+		if !strings.Contains(strings.Join(strings.Fields(said.out), " "), part) || code != 0 {
+			t.Errorf("%q is missing in:\n%s%s", part, said.out, said.err)
+		}
+	}
+}
+
 func TestStatusOfANativeOne(t *testing.T) {
 	s := serve(t, halfway("", map[string]string{"app": "web"}))
 	said, _ := s.run("status", "deployments.apps", "web", "-n", "shop")

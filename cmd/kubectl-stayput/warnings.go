@@ -18,11 +18,14 @@ type warnings struct {
 
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(code int, agent string, text string) {
-	if answer, ours := strings.CutPrefix(text, steps.WarningPrefix); ours && (isInPlace(answer) || isRecreate(answer)) {
+	switch answer, ours := strings.CutPrefix(text, steps.WarningPrefix); {
+	case ours && (isInPlace(answer) || isRecreate(answer)):
 		w.answers = append(w.answers, answer)
-		return
+	case ours && strings.HasPrefix(answer, steps.PartitionPrefix):
+		// the forecast says the same
+	default:
+		w.others.HandleWarningHeader(code, agent, text)
 	}
-	w.others.HandleWarningHeader(code, agent, text)
 }
 
 func isInPlace(answer string) bool  { return strings.HasPrefix(answer, edit.InPlacePrefix) }

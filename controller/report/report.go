@@ -32,8 +32,10 @@ const (
 	EventStarted = "InPlaceUpdateStarted"
 	// EventCompleted tells that every pod is updated and available, and how long that took.
 	EventCompleted = "InPlaceUpdateCompleted"
-	// EventStalled tells that progressDeadlineSeconds have passed, and what the update waits for.
+	// EventStalled tells that progressDeadlineSeconds have passed, and what the update waits for; or what is wrong with the partition.
 	EventStalled = "InPlaceUpdateStalled"
+	// EventPartition tells, once for each value of the partition, that all pods which it lets move have, and how many those are.
+	EventPartition = "InPlaceUpdateAtPartition"
 	// EventReleased tells that an update begun in place was left to the native controller, and why.
 	EventReleased = "InPlaceUpdateReleased"
 	// EventRecreated tells why an edit is carried out natively, with new pods.
@@ -110,6 +112,7 @@ func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write
 	n.preparations()
 	n.bypassed()
 	n.absences()
+	n.partition()
 	n.stalled()
 	n.standstill()
 	n.released()
@@ -236,6 +239,7 @@ func (n news) adopt(known *update) {
 	known.told[EventNotPulled] = n.plan.NotPulled != ""
 	known.told[EventNotRehearsed] = n.plan.NotRehearsed != ""
 	known.told[EventBypassed] = n.plan.Bypassed != ""
+	known.told[n.stage()] = n.plan.Phase == steps.PhasePartition
 }
 
 // moves tells each pod that was given new images, a new revision, or both.
@@ -322,6 +326,18 @@ func (n news) absences() {
 func (n news) isOurs(pod *corev1.Pod) bool {
 	return readiness.Closed(pod) || pod.Annotations[inplace.AnnotationMove] != ""
 }
+
+// partition tells once of each stage that the update waits there. How many pods that are may change meanwhile: the workload may be scaled.
+func (n news) partition() {
+	known := n.current()
+	if known == nil || n.plan.Phase != steps.PhasePartition || known.told[n.stage()] {
+		return
+	}
+	known.told[n.stage()] = true
+	n.event(n.Workload, corev1.EventTypeNormal, EventPartition, n.plan.Message)
+}
+
+func (n news) stage() string { return EventPartition + " " + string(n.Settings.Partition) }
 
 // stalled tells once that an update does not get on.
 func (n news) stalled() {

@@ -217,6 +217,24 @@ func TestReportOfAStall(t *testing.T) {
 	fixture.WantTold(t, s.Recorder)
 }
 
+func TestReportOfAStage(t *testing.T) {
+	s := newStory(t)
+	s.begin()
+	stage := func(partition inplace.Partition, message string) {
+		waits := held
+		waits.Phase, waits.Message, s.Seen.Settings.Partition = steps.PhasePartition, message, partition
+		s.report(waits)
+	}
+	stage("2", "1 of 3")
+	fixture.WantTold(t, s.Recorder, "Normal "+EventPartition+" 1 of 3")
+	stage("2", "3 of 5") // scaled
+	fixture.WantTold(t, s.Recorder)
+	stage("1", "2 of 3")
+	fixture.WantTold(t, s.Recorder, "Normal "+EventPartition+" 2 of 3")
+	stage("2", "2 of 3") // raised again
+	fixture.WantTold(t, s.Recorder)
+}
+
 func TestReportCountsWhatStallsNow(t *testing.T) {
 	stalled := held
 	stalled.Phase = steps.PhaseStalled

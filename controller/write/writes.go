@@ -134,9 +134,9 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	case steps.PatchRevision:
 		return w.patch(ctx, s, w.Client, s.Revision, &apps.ControllerRevision{}, s.Operations)
 	case steps.PatchPod:
-		return w.patch(ctx, s, w.Client, s.Pod, &corev1.Pod{}, s.Operations)
+		return w.patch(ctx, s, w.podPatcher(s), s.Pod, &corev1.Pod{}, s.Operations)
 	case steps.SetGate:
-		return w.patch(ctx, s, statusPatcher{w.Client}, s.Pod, &corev1.Pod{}, s.Operations)
+		return w.patch(ctx, s, w.status(), s.Pod, &corev1.Pod{}, s.Operations)
 	case steps.CreatePuller:
 		return w.createPuller(ctx, s)
 	case steps.DeletePuller:
@@ -146,7 +146,7 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	case steps.ForgetRelease:
 		return w.record(ctx, s, func(records revisions.Records) { records.Remove(s.Workload.GetUID()) })
 	case steps.PatchStatus:
-		return w.patch(ctx, s, statusPatcher{w.Client}, s.Deployment, &apps.Deployment{}, s.Operations)
+		return w.patch(ctx, s, w.status(), s.Deployment, &apps.Deployment{}, s.Operations)
 	default:
 		return Done{}, fmt.Errorf("unknown kind of step %T", step)
 	}
@@ -206,11 +206,22 @@ type patcher interface {
 	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
 }
 
-type statusPatcher struct{ client client.Client }
+// subresourcePatcher patches one of their subresources.
+type subresourcePatcher struct{ client.SubResourceWriter }
 
-func (p statusPatcher) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+func (w Writer) status() patcher { return subresourcePatcher{w.Client.Status()} }
+
+// podPatcher patches a pod, or its CPU and memory.
+func (w Writer) podPatcher(step steps.PatchPod) patcher {
+	if step.Resizes {
+		return subresourcePatcher{w.Client.SubResource("resize")}
+	}
+	return w.Client
+}
+
+func (p subresourcePatcher) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 	subresource := &client.SubResourcePatchOptions{PatchOptions: *(&client.PatchOptions{}).ApplyOptions(options)}
-	return p.client.Status().Patch(ctx, object, patch, subresource)
+	return p.SubResourceWriter.Patch(ctx, object, patch, subresource)
 }
 
 // Operations are a patch as client.Client takes it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -166,5 +167,33 @@ func TestMemory(t *testing.T) {
 	}
 	if m.Forget(fixture.Web); m.Knows(fixture.Web) {
 		t.Error("a forgotten Deployment is known")
+	}
+}
+
+// subresources notes which ones are patched.
+type subresources struct {
+	client.Client
+	patched []string
+}
+
+func (s *subresources) SubResource(name string) client.SubResourceClient {
+	s.patched = append(s.patched, name)
+	return s.Client.SubResource("status") // the fake client knows no other of pods that takes patches
+}
+
+func TestResizesGoToTheirSubresource(t *testing.T) {
+	c := newCluster(t)
+	pods, noted := c.Snapshot().Seen.Pods, &subresources{Client: c}
+	w := c.writer()
+	w.Client = noted
+	resize := fixture.Label(pods[0])
+	resize.Resizes = true
+	for _, step := range []steps.PatchPod{resize, fixture.Label(pods[1])} {
+		if _, err := w.Carry(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(noted.patched, []string{"resize"}) {
+		t.Errorf("patched were %q", noted.patched)
 	}
 }

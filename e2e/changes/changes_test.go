@@ -48,7 +48,8 @@ func rulesOf(c Case) inplace.Rules {
 			rules.Annotations = strings.Split(keys, ",")
 		}
 	}
-	return rules.For(c.Annotations).Restarting(inplace.SettingsOf(nil, c.Labels), c.Annotations)
+	settings := inplace.SettingsOf(nil, c.Labels)
+	return rules.For(c.Annotations).Restarting(settings, c.Annotations).Resizing(settings)
 }
 
 func parsed(t *testing.T, typed corev1.PodTemplateSpec) apps.Template {

@@ -74,8 +74,70 @@ var Table = []Case{
 		Verdict: "recreate: /spec/containers/1/env changed",
 	},
 	{
-		Name: "resources", Edit: of(App, func(c *corev1.Container) { c.Resources.Requests[corev1.ResourceCPU] = resource.MustParse("6m") }),
-		Verdict: "recreate: /spec/containers/0/resources/requests/cpu changed",
+		Name: "CPU where `resizePolicy` says `NotRequired`", Before: resizePolicy(corev1.NotRequired), Edit: requests(App, corev1.ResourceCPU, "6m"),
+		Verdict: "in place: resizes app, no restart",
+	},
+	{
+		Name: "CPU and memory", Labels: resized,
+		Edit:    all(requests(App, corev1.ResourceCPU, "6m"), requests(Side, corev1.ResourceMemory, "24Mi")),
+		Verdict: "in place: resizes app, side, no restart",
+	},
+	{
+		Name: "CPU where `resizePolicy` says `RestartContainer`", Before: resizePolicy(corev1.RestartContainer), Edit: requests(App, corev1.ResourceCPU, "6m"),
+		Verdict: "in place: resizes app, restarts app", Restarts: []string{App},
+	},
+	{
+		Name: "CPU where `resizePolicy` says `RestartContainer`, and image", Before: resizePolicy(corev1.RestartContainer), Edit: all(requests(App, corev1.ResourceCPU, "6m"), image(App, "v2")),
+		Verdict: "recreate: the resizePolicy of container app asks for a restart when its cpu changes, and it restarts for something else, which would be twice",
+	},
+	{
+		Name: "less CPU and memory", Labels: resized,
+		Edit:    all(requests(App, corev1.ResourceCPU, "4m"), requests(Side, corev1.ResourceMemory, "12Mi")),
+		Verdict: "in place: resizes app, side, no restart",
+	},
+	{
+		Name: "lower limit of memory", Labels: resized, Before: limited, Edit: limit("64Mi"),
+		Verdict: "in place: resizes app, no restart",
+	},
+	{
+		Name: "CPU and image", Labels: resized, Edit: all(requests(App, corev1.ResourceCPU, "6m"), image(App, "v2")),
+		Verdict: "in place: resizes app, restarts app", Restarts: []string{App},
+	},
+	{
+		Name: "CPU and `kubectl rollout restart` together", Labels: map[string]string{"stayput.dev/resize": "true", "stayput.dev/restart": "in-place"},
+		Edit:    all(requests(App, corev1.ResourceCPU, "6m"), annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z")),
+		Verdict: "in place: resizes app, restarts app, side", Restarts: []string{App, Side},
+	},
+	{
+		Name: "CPU of which nothing says whether it needs a restart", Edit: requests(App, corev1.ResourceCPU, "6m"),
+		Verdict: "recreate: cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says whether it needs a restart",
+	},
+	{
+		Name: "CPU although `resizePolicy` says `NotRequired`", Before: resizePolicy(corev1.NotRequired), Labels: map[string]string{"stayput.dev/resize": "false"},
+		Edit:    requests(App, corev1.ResourceCPU, "6m"),
+		Verdict: `recreate: cpu of container app changed, and label stayput.dev/resize is "false"`,
+	},
+	{
+		Name: "limit added", Labels: resized, Edit: limit("64Mi"),
+		Verdict: "recreate: container app gains or loses a request or limit of memory, which none can lose again while it runs",
+	},
+	{
+		Name: "limit removed", Labels: resized, Before: limited, Edit: of(App, func(c *corev1.Container) { c.Resources.Limits = nil }),
+		Verdict: "recreate: container app gains or loses a request or limit of memory, which none can lose again while it runs",
+	},
+	{
+		Name: "request removed", Labels: resized, Edit: of(App, func(c *corev1.Container) { delete(c.Resources.Requests, corev1.ResourceCPU) }),
+		Verdict: "recreate: container app gains or loses a request or limit of cpu, which none can lose again while it runs",
+	},
+	{
+		Name: "CPU by which the QoS class changes", Labels: resized, Before: almostGuaranteed, Edit: requests(App, corev1.ResourceCPU, "100m"),
+		Verdict: "recreate: the QoS class changes from Burstable to Guaranteed",
+	},
+	{
+		Name: "CPU of a sidecar", Labels: resized, Before: withSidecar, Edit: func(t *corev1.PodTemplateSpec) {
+			t.Spec.InitContainers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("6m")
+		},
+		Verdict: "recreate: /spec/initContainers/0/resources/requests/cpu changed",
 	},
 	{
 		Name: "probe", Edit: of(App, func(c *corev1.Container) { c.ReadinessProbe.PeriodSeconds = 2 }),
@@ -173,6 +235,38 @@ func withSidecar(t *corev1.PodTemplateSpec) {
 	mesh := listening("mesh", 8082)
 	mesh.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	t.Spec.InitContainers = []corev1.Container{mesh}
+}
+
+// resized is the label by which running containers get other CPU and memory.
+var resized = map[string]string{"stayput.dev/resize": "true"}
+
+func requests(container string, name corev1.ResourceName, amount string) func(*corev1.PodTemplateSpec) {
+	return of(container, func(c *corev1.Container) { c.Resources.Requests[name] = resource.MustParse(amount) })
+}
+
+// limit is of the memory of App.
+func limit(memory string) func(*corev1.PodTemplateSpec) {
+	return of(App, func(c *corev1.Container) {
+		c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}
+	})
+}
+
+func limited(t *corev1.PodTemplateSpec) { limit("96Mi")(t) }
+
+// resizePolicy has App say what its CPU needs.
+func resizePolicy(restart corev1.ResourceResizeRestartPolicy) func(*corev1.PodTemplateSpec) {
+	return of(App, func(c *corev1.Container) {
+		c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: restart}}
+	})
+}
+
+// almostGuaranteed has limits, and requests as much but for the CPU of one container.
+func almostGuaranteed(t *corev1.PodTemplateSpec) {
+	most := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	for i := range t.Spec.Containers {
+		t.Spec.Containers[i].Resources = corev1.ResourceRequirements{Requests: most.DeepCopy(), Limits: most.DeepCopy()}
+	}
+	requests(App, corev1.ResourceCPU, "50m")(t)
 }
 
 func onlyStarting(t *corev1.PodTemplateSpec) {

@@ -24,6 +24,7 @@ var colours = map[string]color.Color{
 	native:  color.RGBA{R: 213, G: 94, A: 255},
 	inPlace: color.RGBA{G: 114, B: 178, A: 255},
 	floor:   color.RGBA{R: 120, G: 120, B: 120, A: 255},
+	vpa:     color.RGBA{R: 230, G: 159, A: 255},
 }
 
 // drawing is a plot that was made.
@@ -69,9 +70,10 @@ func progress(f figures) []sheet {
 		{four, "updated-4.svg"},
 		{twenty, "updated-20.svg"},
 		{twentyServed, "updated-20-service.svg"},
+		{resized, "resized-12.svg"},
 	} {
 		s := sheet{drawing: drawing{one.file, one.bench}, x: "seconds", y: "pods updated and Ready"}
-		for _, name := range []string{native, inPlace, floor} {
+		for _, name := range []string{native, inPlace, floor, vpa} {
 			if times := f.way(one.bench, name).Updated; len(times) > 0 {
 				s.lines = append(s.lines, line{name: name, colour: colours[name], points: stairs(times)})
 			}

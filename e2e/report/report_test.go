@@ -18,8 +18,14 @@ func some() figures {
 		all[bench] = result{Commit: "abc", Ways: []way{of(native, 8, 10), of(inPlace, 4, 8), of(floor, 2, 1)}}
 	}
 	for pods, cpu := range map[int]float64{300: 5, 3000: 7} {
-		all[simulatedDeployment(pods)] = result{Ways: []way{{Name: inPlace, Figures: []figure{{milliseconds, cpu}}}}}
+		all[simulatedDeployment(pods)] = result{Ways: []way{
+			{Name: inPlace, Figures: []figure{{milliseconds, cpu}, {seconds, 20}, {writes, 6}, {refused, 3}}}, {Name: native, Figures: []figure{{seconds, 8}, {writes, 3}}},
+		}}
 	}
+	all[resized] = result{Ways: []way{
+		{Name: native, Figures: []figure{{seconds, 8}, {writes, 10}, {unready, 3}, {created, 12}}},
+		{Name: vpa, Figures: []figure{{seconds, 2}, {writes, 4}, {unready, 0}, {created, 0}}, Updated: []float64{1, 2}},
+	}}
 	all[serving] = result{Ways: []way{
 		{Name: "6 " + inPlace, Figures: []figure{{updates, 10}, {lost, 3}}}, {Name: "3 " + inPlace, Figures: []figure{{updates, 5}, {lost, 0}}},
 	}}
@@ -45,6 +51,7 @@ func TestGoals(t *testing.T) {
 		"1,000 nodes":                  {"≤ 1 × native; ≤ 1 × native", "0.5 × native (4 : 8); 0.8 × native (8 : 10)", "met"},
 		"beyond drain":                 {"≤ 0.3 s; ≤ 1 s", "0.5 s; 0.5 s", "**missed**"},
 		"of 3,000; beside":             {"≤ 10 ms; ≤ 1.2 × that of 300", "7 ms; 1.4 × that of 300", "**missed**"},
+		"Deployment of 3,000, 10 %":    {"none", "2.5 × native (20 : 8); 2 × native (6 : 3); 3", ""}, // no goal
 		"replicas: 6":                  {"0", "3", "**missed**"},
 		"replicas: 3":                  {"0", "not measured", ""}, // five updates are not ten
 	} {
@@ -60,6 +67,26 @@ func TestGoalsOfNothing(t *testing.T) {
 	for _, g := range goals() {
 		if verdict := g.verdict(figures{}); verdict != "" {
 			t.Errorf("%s is %s although nothing was measured", g.what, verdict)
+		}
+	}
+}
+
+func TestUnmet(t *testing.T) {
+	unmet := unmet(some())
+	for why, part := range map[cause]string{lasting: "4 pods, default", ends: "claim", planning: "of 3,000; beside", unknown: "replicas: 6"} {
+		if !strings.Contains(unmet[why], part) {
+			t.Errorf("%q is missed for %s, which explains only %q", part, why, unmet[why])
+		}
+	}
+	if got := unmet[refusing]; got != "API writes without events, refused ones included, 20 pods, 25 %, no Service" {
+		t.Errorf("refusals are said to be why these are missed: %q", got)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for value, want := range map[float64]string{3.0016: "3", 3.1: "3.1", 0.004: "0", 120.4: "120", 20: "20"} {
+		if got := number(value); got != want {
+			t.Errorf("%v is written as %s instead of %s", value, got, want)
 		}
 	}
 }
@@ -96,7 +123,8 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, part := range []string{
-		"| 0.5 × native (4 : 8); 2 × floor (4 : 2) | **missed** |", "### " + twenty, "| seconds until rolled out, p50 | 8 | 4 | 2 |", "](performance/updated-20.svg)", "](performance/cpu.svg)",
+		"| 0.5 × native (4 : 8); 2 × floor (4 : 2) | **missed** |", "### " + twenty, "so those take 20 s in place and 8 s natively",
+		"| " + resized + " | VPA's way | 2 (0.25 × native) | 4 (0.4 × native) | 0 | not measured |", "| seconds until rolled out, p50 | 8 | 4 | 2 |", "](performance/updated-20.svg)", "](performance/cpu.svg)", "](performance/resized-12.svg)",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in:\n%s", part, text)

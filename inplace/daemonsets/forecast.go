@@ -10,6 +10,8 @@ import (
 // by what the native controller counts, and needs no nodes.
 func (r DaemonRollout) Forecast(before apps.Template) steps.Forecast {
 	pods := int(r.DaemonSet.Status.DesiredNumberScheduled)
-	judged := steps.Judge(edit.Compare(before, r.DaemonSet.Spec.Template, r.Rules), r.Mode, r.Verdict)
-	return steps.Forecast{Judgement: judged, Pods: pods, AtATime: min(r.DaemonSet.MaxUnavailable(pods), pods)}
+	judged := steps.Judge(edit.Compare(before, r.DaemonSet.Spec.Template, r.Rules), r.Mode, r.Settings.Partition, r.Verdict)
+	forecast := steps.Forecast{Judgement: judged, Pods: pods, Kept: r.Settings.Partition.Keeps(pods)}
+	forecast.AtATime = min(r.DaemonSet.MaxUnavailable(pods), forecast.Moving())
+	return forecast
 }

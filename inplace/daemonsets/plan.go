@@ -1,6 +1,9 @@
 package daemonsets
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -28,6 +31,10 @@ func (r DaemonRollout) Plan() steps.Plan {
 		v.leave()
 		return v.finish(nil)
 	}
+	v.leaveRoom()
+	if reason := member.NotResized(&v.Draft, v.states(), true, member.ResizeDeadline(nil), v.Now); reason != nil {
+		return r.Release(*reason)
+	}
 	if reason := v.notAsRehearsed(); reason != nil {
 		return r.Release(*reason)
 	}
@@ -43,6 +50,11 @@ func (v *daemonView) update() member.Turns {
 	turns := v.proceed()
 	v.gates(turns)
 	return turns
+}
+
+// leaveRoom finds out what the partition leaves.
+func (v *daemonView) leaveRoom() {
+	v.room = member.RoomOf(v.Settings.Partition, max(v.desired(), len(v.members)), v.states())
 }
 
 // proceed does what is next. The update is marked first: who finds it later knows that there is somebody to wake.
@@ -77,40 +89,74 @@ func (v *daemonView) gates(turns member.Turns) { member.OpenGates(&v.Draft, v.st
 // move takes each pod one step further. Pods that do not serve anyway go first and cost nothing, as natively, so an undo always
 // gets through. It returns whose turn it is, of the pods that lack nothing.
 func (v *daemonView) move(lacking member.Lacking) member.Turns {
-	budget, turns := v.DaemonSet.MaxUnavailable(v.desired())-v.unavailable(), member.Turns{}
+	budget, turns, room := v.DaemonSet.MaxUnavailable(v.desired())-v.unavailable(), member.Turns{}, v.room
 	for m := range v.pending() {
-		turns[&m.State] = lacking.MayStart(&m.State) && m.Restarts() && readiness.Closed(m.Pod)
-		if m.Needs().InPlace() && v.reachable(m.Pod) {
-			v.moveOne(m, lacking, turns, &budget)
+		turns[&m.State] = lacking.MayStart(&m.State) && m.Restarts() && m.Unfit == "" && readiness.Closed(m.Pod) && room.Take(&m.State)
+	}
+	for _, m := range v.idleFirst() {
+		if m.Needs().InPlace() && m.Unfit == "" && v.reachable(m.Pod) {
+			v.moveOne(m, lacking, turns, &room, &budget)
 		}
 	}
+	v.rest()
 	return turns
 }
 
-func (v *daemonView) moveOne(m *daemon, lacking member.Lacking, turns member.Turns, budget *int) {
+// idleFirst are the pods in the order in which they take what a partition leaves.
+func (v *daemonView) idleFirst() []*daemon {
+	var idle, serving []*daemon
+	for m := range v.pending() {
+		if m.Available {
+			serving = append(serving, m)
+		} else {
+			idle = append(idle, m)
+		}
+	}
+	return append(idle, serving...)
+}
+
+// rest says so if the update waits for the partition alone, or for one that is none.
+func (v *daemonView) rest() {
+	stage, flaw := v.room.Waits(v.states()), v.room.Flaw(v.states())
+	switch {
+	case flaw != "":
+		v.Phase(steps.PhaseStalled, flaw)
+	case stage != "":
+		v.Phase(steps.PhasePartition, stage)
+	}
+}
+
+func (v *daemonView) moveOne(m *daemon, lacking member.Lacking, turns member.Turns, room *member.Room, budget *int) {
 	drain := turns.Drainage(&m.State, v.Endpoints, v.Settings.Drain, v.Now)
 	v.Again(drain.Left)
 	starting, grownIn := m.Starting(v.Now)
 	switch {
-	case drain.Over || m.Light():
+	case m.Resizing && !m.Resizes():
+	case m.MidResize(), m.TakesTurns() && drain.Over, m.Light() && room.Take(&m.State):
 		v.Step(m.advance(v.target, turns[&m.State], v.Now))
-	case turns[&m.State] || !m.Restarts() || !lacking.MayStart(&m.State):
-	case starting:
+	case !m.mayBegin(lacking, turns):
+	case starting && !turns[&m.State]:
 		v.Again(grownIn)
+	case m.Available && *budget <= 0, !turns[&m.State] && !room.Take(&m.State):
 	case !m.Available:
 		v.start(m, turns)
-	case *budget > 0:
+	default:
 		*budget--
 		v.start(m, turns)
 	}
 }
 
+// mayBegin tells whether nothing but partition and budget keeps the pod from what is next.
+func (m *daemon) mayBegin(lacking member.Lacking, turns member.Turns) bool {
+	return (m.ResizesAlive() || m.Restarts() && !turns[&m.State]) && lacking.MayStart(&m.State)
+}
+
 // start drains a pod first that can be drained.
 func (v *daemonView) start(m *daemon, turns member.Turns) {
 	switch {
-	case !m.Announced(&v.Draft, v.Now):
+	case !m.Resizes() && !m.Announced(&v.Draft, v.Now):
 		return
-	case !m.Drains():
+	case m.ResizesAlive() || !m.Drains():
 		v.Step(m.advance(v.target, false, v.Now))
 		return
 	}
@@ -122,11 +168,16 @@ func (v *daemonView) start(m *daemon, turns member.Turns) {
 // moment the hash says what its spec is.
 func (m *daemon) advance(target *apps.ControllerRevision, drained bool, now time.Time) steps.PatchPod {
 	w, hash := m.NextWrite(), target.Labels[inplace.LabelRevisionHash]
-	identity := hash
-	if w.Ends == member.EndsHalfway {
-		identity = member.HashBetween
+	if w.Resizes {
+		return m.Resize(w, w.Describe(m.revision.Name, target.Name))
 	}
-	mark := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now)
+	if w.Notes() { // it stays one of its revision
+		hash = m.revision.Labels[inplace.LabelRevisionHash]
+	}
+	mark, identity := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now), hash
+	if w.Ends == member.EndsHalfway {
+		mark.Resize, identity = m.Move.Noting(m.Containers, now), member.HashBetween
+	}
 	return m.Patch(w, drained, mark, m.identify(identity), w.Describe(m.revision.Name, target.Name))
 }
 
@@ -139,16 +190,57 @@ func (m *daemon) identify(hash string) []jsonpatch.Operation {
 // mark marks the target as that of an update under way.
 func (v *daemonView) mark() {
 	v.Phase(steps.PhaseMoving, "mark the new revision")
-	v.unmark()
-	v.set(v.target, func(m *marks) { m.underWay = times.Seconds(v.Now) })
+	began := cmp.Or(v.began(), times.Seconds(v.Now))
+	for _, each := range v.Revisions {
+		v.set(each, func(m *marks) { m.released = v.released(each, m.released) })
+	}
+	v.noteOld(began)
+	signed := maps.Clone(v.target.Labels)
+	signed[labelUnderWay] = began
+	v.set(v.target, func(m *marks) { m.underWay, m.woken = began, v.Tend(signed, v.Now) })
 	v.patchRevisions()
+}
+
+// began is the mark of the update that is under way; empty if none is. An edit in the middle of one, or its undo, makes no other of it.
+func (v *daemonView) began() string {
+	for _, each := range v.Revisions {
+		if UnderWay(each) {
+			return each.Labels[labelUnderWay]
+		}
+	}
+	return ""
+}
+
+// noteOld notes which revisions pods have, unless that is known since the update began. It takes writes of its own, and so waits for a partition.
+func (v *daemonView) noteOld(began string) {
+	if v.Settings.Partition == "" || v.notedOld(began) {
+		return
+	}
+	for _, each := range v.Revisions {
+		v.set(each, func(m *marks) { m.old = "" })
+	}
+	for m := range v.pending() {
+		if m.revision != nil {
+			v.set(m.revision.ControllerRevision, func(m *marks) { m.old = began })
+		}
+	}
+}
+
+func (v *daemonView) notedOld(began string) bool {
+	return slices.ContainsFunc(v.Revisions, func(each *apps.ControllerRevision) bool { return revisions.Old(each.Labels[inplace.LabelOld], began) })
+}
+
+// old tells whether pods had the revision when the update began; any, if that is not noted.
+func (v *daemonView) old(one *apps.ControllerRevision) bool {
+	began := v.began()
+	return revisions.Old(one.Labels[inplace.LabelOld], began) || !v.notedOld(began)
 }
 
 // unmark ends what other updates, or this one, have left.
 func (v *daemonView) unmark() {
 	for _, each := range v.Revisions {
 		v.set(each, func(m *marks) {
-			m.underWay = ""
+			m.underWay, m.old = "", ""
 			m.released = v.released(each, m.released)
 		})
 	}
@@ -156,6 +248,12 @@ func (v *daemonView) unmark() {
 
 // sign signs the target of an update under way: see revisions.HoldLasts.
 func (v *daemonView) sign() {
+	for _, each := range v.Revisions {
+		if each != v.target {
+			v.set(each, func(m *marks) { m.underWay = "" }) // only now: since when the update is under way must not be lost
+		}
+	}
+	v.noteOld(v.target.Labels[labelUnderWay])
 	v.set(v.target, func(m *marks) { m.woken = v.Tend(v.target.Labels, v.Now) })
 	v.patchRevisions()
 }
@@ -179,7 +277,7 @@ func (v *daemonView) patchRevisions() {
 	for _, each := range v.Revisions {
 		operations := patches.SetEntries("labels", each.Labels,
 			[2]string{labelUnderWay, v.marks[each].underWay}, [2]string{inplace.LabelReleased, v.marks[each].released},
-			[2]string{inplace.LabelWoken, v.marks[each].woken})
+			[2]string{inplace.LabelWoken, v.marks[each].woken}, [2]string{inplace.LabelOld, v.marks[each].old})
 		if len(operations) > 0 {
 			v.Step(steps.PatchRevision{Revision: each, Operations: patches.Guarded(each, operations...), Why: "marks"})
 		}

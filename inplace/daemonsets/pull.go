@@ -11,6 +11,7 @@ import (
 func (v *daemonView) prePull() *prepull.PrePull {
 	p := &prepull.PrePull{Draft: &v.Draft, Pulling: v.Pull, AtATime: v.Settings.PrePullParallelism, Nodes: v.nodesByName, Now: v.Now,
 		Pods: slices.Collect(v.states()), Reserve: 1}
+	p.Pulls = v.room.Pulls(p.AtATime, v.states())
 	if v.target != nil {
 		p.Workload = prepull.PullerOfDaemonSet(v.DaemonSet, v.target)
 		p.Next = prepull.AllToRestart(func(yield func(*member.State) bool) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -53,6 +54,7 @@ func (r DaemonRollout) Wake() []steps.Step {
 // leave leaves nothing of ours behind where the native controller updates, or has nothing to do. What we had begun is given back.
 func (v *daemonView) leave() {
 	v.gates(nil)
+	v.openNoted()
 	v.keepRecord()
 	v.prePull().Leave(v.judged.Reasons)
 	if v.target != nil && UnderWay(v.target) {
@@ -62,6 +64,15 @@ func (v *daemonView) leave() {
 	v.unmark()
 	v.wake()
 	v.patchRevisions()
+}
+
+// openNoted opens the gates of pods whose resize was noted and will not be written by anybody.
+func (v *daemonView) openNoted() {
+	for _, m := range v.members {
+		if m.MidResize() && readiness.Closed(m.Pod) && !m.Unheard {
+			v.Step(member.OpenGate(m.Pod, v.Now))
+		}
+	}
 }
 
 // wake wakes the native controller once after a gate has moved: until then it may have been kept from deleting a pod for that alone (see

@@ -12,6 +12,7 @@ func (r DaemonRollout) Standings() []member.Standing {
 	if !v.judged.Held && !slices.ContainsFunc(r.Revisions, UnderWay) {
 		replaces = "DaemonSet controller"
 	}
+	v.leaveRoom()
 	var all []member.Standing
 	for _, m := range v.members {
 		revision := ""

@@ -29,7 +29,9 @@ type daemonView struct {
 	nodesByName map[string]*corev1.Node
 	placed      map[string][]types.UID // the live pods, by node
 	places      places
-	marks       map[*apps.ControllerRevision]marks
+	// room is what the partition leaves.
+	room  member.Room
+	marks map[*apps.ControllerRevision]marks
 	// What was worked out of templates once: by hash, the revisions; and what the DaemonSet wants.
 	revisions map[string]*revision
 	wanted    []corev1.Container
@@ -56,7 +58,7 @@ type revision struct {
 }
 
 // marks are those we write on a ControllerRevision.
-type marks struct{ underWay, released, woken string }
+type marks struct{ underWay, released, woken, old string }
 
 func (r DaemonRollout) view() *daemonView {
 	v := &daemonView{
@@ -76,7 +78,7 @@ func (r DaemonRollout) view() *daemonView {
 		}
 	}
 	for _, each := range r.Revisions {
-		v.marks[each] = marks{underWay: each.Labels[labelUnderWay], released: each.Labels[inplace.LabelReleased]}
+		v.marks[each] = marks{underWay: each.Labels[labelUnderWay], released: each.Labels[inplace.LabelReleased], old: each.Labels[inplace.LabelOld]}
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if readiness.Live(pod) {
@@ -92,6 +94,7 @@ func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 	m.State = member.StateOf(&v.Draft, pod, v.origin(pod, m.revision), v.rehearsed, v.Ahead, v.DaemonSet.Spec.MinReadySeconds, v.Now)
 	m.Auxiliary = v.auxiliary
 	m.Unheard = nodes.Unheard(v.nodesByName[pod.Spec.NodeName]) && v.Mode.Manages()
+	m.Unfit = m.WhyUnfit(v.nodesByName[pod.Spec.NodeName])
 	return m
 }
 
@@ -103,7 +106,7 @@ func (v *daemonView) origin(pod *corev1.Pod, revision *revision) member.Origin {
 	if revision == nil {
 		from.Change = &edit.Change{Reasons: inplace.Reasons{{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}}
 	} else {
-		from.Own, from.Change = revision.containers, &revision.change
+		from.Own, from.Change, from.Old = revision.containers, &revision.change, v.old(revision.ControllerRevision)
 	}
 	return from
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/times"
 )
 
@@ -40,7 +41,7 @@ func (v *View) unplaceable() (bool, time.Duration) {
 
 // explainWait says why an update waits that was told to miss no pod, where a second one may never run.
 func (v *View) explainWait() {
-	if v.Waiting == "" && v.whyAlone != "" && v.borrowing() && v.anyToRestart() && v.Target.Available() == 0 {
+	if v.Waiting == "" && v.whyAlone != "" && v.borrowing() && replicas.AnyToRestart(v.Members) && v.Target.Available() == 0 {
 		v.Waiting = "waiting for a second pod, as maxUnavailable is 0, and " + v.whyAlone
 	}
 }

@@ -87,7 +87,7 @@ func (v *View) account() {
 // that no pod may be missed; if it is only a matter of time, of how much.
 func (v *View) inVain() (bool, time.Duration) {
 	switch {
-	case !v.borrowing() || !v.anyToRestart() || apps.ExplicitZero(v.Deployment):
+	case !v.borrowing() || !replicas.AnyToRestart(v.Members) || apps.ExplicitZero(v.Deployment):
 		return false, 0
 	case statuses.Overdue(v.Deployment):
 		return true, 0
@@ -157,26 +157,21 @@ func (v *View) borrow(more int) {
 	v.Phase(steps.PhaseScaling, "borrow pods")
 }
 
-// needy counts the pods that serve and must restart.
+// needy counts the pods that serve and must restart, as far as the partition lets them.
 func (v *View) needy() int {
-	needy := 0
+	needy, room := 0, v.room
 	for _, m := range v.Members {
-		if m.ToRestart() && m.Ready() {
+		if m.ToRestart() && m.Ready() && room.Take(&m.State) {
 			needy++
 		}
 	}
 	return needy
 }
 
-// anyToRestart: some pod is still to restart, those borrowed aside.
-func (v *View) anyToRestart() bool {
-	return slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return m.ToRestart() })
-}
-
 // kept is how many borrowed pods of the ReplicaSet the update has use for. Those an edit has left on a source prove nothing about the
 // target: unless it is known to work, they make room for others. Borrowed pods are never moved themselves.
 func (v *View) kept(s *replicas.Set) int {
-	if !v.borrowing() || !v.anyToRestart() || s == v.Target && v.provedInVain() || v.Target == nil {
+	if !v.borrowing() || !replicas.AnyToRestart(v.Members) || s == v.Target && v.provedInVain() || v.Target == nil {
 		return 0
 	}
 	most := int(v.Deployment.MaxSurge())

@@ -30,6 +30,10 @@ func (v *View) finish(turns member.Turns) steps.Plan {
 		v.Phase(steps.PhaseIdle, "every pod runs what the Deployment says")
 	case v.paused():
 		v.Phase(steps.PhasePaused, message)
+	case v.stage != "":
+		v.Phase(steps.PhasePartition, v.stage)
+	case v.room.Flaw(v.states()) != "":
+		v.Phase(steps.PhaseStalled, v.Waiting)
 	case statuses.Overdue(v.Deployment):
 		v.Phase(steps.PhaseStalled, cmp.Or(v.lack(), message))
 	default:

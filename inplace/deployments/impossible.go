@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
@@ -14,6 +15,10 @@ func (v *View) impossible() *inplace.Reason {
 	}
 	if v.slipsAgain() {
 		return &inplace.Reason{Code: inplace.CodeBypassed, Message: "the Deployment controller scales although it should be held: the API server does not reach Stayput's webhooks"}
+	}
+	deadline := member.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds)
+	if reason := member.NotResized(&v.Draft, v.states(), v.Still(), deadline, v.Now); reason != nil {
+		return reason
 	}
 	return v.notAsRehearsed()
 }

@@ -11,14 +11,14 @@ import (
 
 func (v *View) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Member {
 	m := &replicas.Member{State: member.StateOf(&v.Draft, pod, v.origin(owner), v.rehearsed, v.Ahead, v.Deployment.Spec.MinReadySeconds, v.Now), Owner: owner}
-	m.Auxiliary = v.auxiliary
+	m.Auxiliary, m.Unfit = v.auxiliary, m.WhyUnfit(v.nodesByName[pod.Spec.NodeName])
 	return m
 }
 
 func (v *View) origin(owner *replicas.Set) member.Origin {
 	from, known := v.origins[owner]
 	if !known {
-		from = member.Origin{Own: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs), OfTarget: owner == v.Target}
+		from = member.Origin{Own: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs), OfTarget: owner == v.Target, Old: v.Old(owner)}
 		if v.Target != nil {
 			from.TargetHash = v.Target.Rs.Labels[inplace.LabelTemplateHash]
 		}

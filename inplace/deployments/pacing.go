@@ -1,7 +1,6 @@
 package deployments
 
 import (
-	"slices"
 	"time"
 
 	"github.com/stayput/stayput/inplace/member"
@@ -15,34 +14,41 @@ type pace struct {
 	turns member.Turns
 	// leaving are the pods that move to the target now, by the ReplicaSet that they leave.
 	leaving map[*replicas.Set][]*replicas.Member
+	// reserved is for how many light pods, by the ReplicaSet that they leave, replicas were lowered already.
+	reserved map[*replicas.Set]int
 	// anySoon: another may move along with those in a moment.
 	anySoon bool
+	// room is what the partition leaves.
+	room member.Room
 }
 
 // pace decides whose turn it is, of the pods that lack nothing.
 func (v *View) pace(lacking member.Lacking) pace {
-	p := pace{turns: member.Turns{}, leaving: map[*replicas.Set][]*replicas.Member{}}
+	p := pace{turns: member.Turns{}, leaving: map[*replicas.Set][]*replicas.Member{}, reserved: map[*replicas.Set]int{}, room: v.room}
 	if v.Target == nil {
 		return p
 	}
-	v.keepTurns(p.turns, lacking)
+	v.keepTurns(&p, lacking)
 	inOrder, wait := v.inOrder()
 	v.Again(wait)
 	open, budget := inOrder && !v.someoneGoes(), v.budget()
 	for _, s := range v.Sets {
-		if s != v.Target {
-			v.sendOff(s, open, &budget, &p)
-		}
+		v.sendDrained(s, &p)
 	}
+	for _, s := range v.Sets {
+		v.sendLight(s, open, &budget, &p)
+	}
+	v.finishResizes()
 	// Nobody is taken out of service before the marks are stored: if they cannot be, the update is given back.
-	if v.paused() || !v.allSettling() {
+	if v.paused() || !v.AllSettling(v.Target) {
 		return p
 	}
 	if open || inOrder && v.servesForOthers(budget) {
-		v.startIdle(p.turns, lacking)
+		v.startIdle(&p, lacking)
 	}
 	if open {
-		v.startAvailable(p.turns, lacking, budget)
+		v.startResizes(&p, lacking, &budget)
+		v.startAvailable(&p, lacking, budget)
 	}
 	return p
 }
@@ -56,42 +62,57 @@ func (v *View) inOrder() (bool, time.Duration) {
 	return v.steady()
 }
 
-func (v *View) keepTurns(turns member.Turns, lacking member.Lacking) {
+func (v *View) keepTurns(p *pace, lacking member.Lacking) {
 	for _, m := range v.Members {
-		if v.keepsTurn(m, lacking) {
-			turns[&m.State] = true
+		if v.keepsTurn(m, lacking) && (m.Goes || p.room.Take(&m.State)) {
+			p.turns[&m.State] = true
 		}
 	}
 }
 
-// keepsTurn: a pod whose turn came keeps it until it is patched, or the user pauses, or wants an image that is not on its node yet.
+// keepsTurn: a pod whose turn came keeps it until it is patched, or the user pauses or raises the partition, or wants an image that is not on its node yet.
 func (v *View) keepsTurn(m *replicas.Member, lacking member.Lacking) bool {
-	return readiness.Closed(m.Pod) && (m.Goes || lacking.MayStart(&m.State) && !v.paused() && m.Owner != v.Target && m.Restarts() && !m.Lost)
+	return readiness.Closed(m.Pod) && (m.Goes || lacking.MayStart(&m.State) && !v.paused() && m.Owner != v.Target && m.Restarts() && !m.Lost && m.Unfit == "")
 }
 
-// sendOff says which pods are on their way out: those drained, those that need no restart for which replicas were lowered
-// already, and more of the latter. While such a pod moves, no ReplicaSet counts it: if we died, it would be deleted. So as
-// many may be under way as may be unavailable.
-func (v *View) sendOff(s *replicas.Set, open bool, budget *int, p *pace) {
+// sendDrained says which pods of a source are on their way out: those that are drained. Of the light ones, which need no restart, those for which
+// replicas were lowered already go, too, whatever has come since.
+func (v *View) sendDrained(s *replicas.Set, p *pace) {
+	if s == v.Target {
+		return
+	}
 	for _, m := range s.Pods {
 		drain := v.drainage(m, p.turns)
 		v.Again(drain.Left)
-		if drain.Over && !m.Goes {
+		switch {
+		case !drain.Over || m.Goes:
+		case !m.Resizing:
 			p.leaving[s] = append(p.leaving[s], m)
+		case m.RestartsToResize() && !m.MidResize():
+			v.Step(m.Advance(v.Target.Rs, true, v.Now))
 		}
 		p.anySoon = p.anySoon || drain.Soon && !m.Goes
 	}
-	reserved := 0
 	if v.Settling() {
-		reserved = s.Surplus() - len(p.leaving[s])
+		p.reserved[s] = min(max(0, s.Surplus()-len(p.leaving[s])), len(s.Light()))
+		for _, m := range s.Light()[:p.reserved[s]] {
+			p.room.Force(&m.State)
+		}
 	}
-	for _, m := range s.Light() {
+}
+
+// sendLight says which light ones follow: those, and more. While such a pod moves, no ReplicaSet counts it: if we died, it would be deleted. So as
+// many may be under way as may be unavailable.
+func (v *View) sendLight(s *replicas.Set, open bool, budget *int, p *pace) {
+	if s == v.Target {
+		return
+	}
+	for i, m := range s.Light() {
 		switch {
-		case reserved > 0:
-			reserved--
+		case i < p.reserved[s]:
 		case !open || v.paused() && !m.IsHalfway():
 			continue
-		case m.Ready() && *budget <= -v.spare():
+		case m.Ready() && *budget <= -v.spare(), !p.room.Take(&m.State):
 			continue
 		case m.Ready():
 			*budget--
@@ -109,10 +130,10 @@ func (v *View) spare() int {
 }
 
 // startIdle gives pods that must restart their turn where they do not serve anyway.
-func (v *View) startIdle(turns member.Turns, lacking member.Lacking) {
-	unproven := v.unproven(turns)
+func (v *View) startIdle(p *pace, lacking member.Lacking) {
+	unproven := v.unproven(p.turns)
 	for _, m := range v.Members {
-		if !m.Startable(turns, lacking) || m.Ready() {
+		if !m.Startable(p.turns, lacking) || m.Ready() {
 			continue
 		}
 		if starting, wait := m.Starting(v.Now); starting {
@@ -120,33 +141,28 @@ func (v *View) startIdle(turns member.Turns, lacking member.Lacking) {
 			continue
 		}
 		// A pod that never came to run what it has now has nothing to lose: an undo must always get through.
-		if !m.Arrived || unproven < v.mayMiss()+int(v.Deployment.MaxSurge()) {
+		if (!m.Arrived || unproven < v.mayMiss()+int(v.Deployment.MaxSurge())) && p.room.Take(&m.State) {
 			unproven++
-			v.startOne(m, turns)
+			v.startOne(m, p.turns)
 		}
 	}
 }
 
 // startAvailable takes as many out of service as may be missed, together with those that somebody who comes back in a moment makes room for.
-func (v *View) startAvailable(turns member.Turns, lacking member.Lacking, budget int) {
+func (v *View) startAvailable(p *pace, lacking member.Lacking, budget int) {
 	var next []*replicas.Member
 	for _, m := range v.Members {
-		if m.Startable(turns, lacking) && m.Available && len(next) < budget {
+		if m.Startable(p.turns, lacking) && m.Available && len(next) < budget && p.room.Take(&m.State) {
 			next = append(next, m)
 		}
 	}
-	if left := v.CanWait(steps.PutOffStart, steps.Beat, v.Now); len(next) > 0 && v.anyComes() && left > 0 {
+	if left := v.CanWait(steps.PutOffStart, steps.Beat, v.Now); len(next) > 0 && replicas.AnyComes(v.Members) && left > 0 {
 		v.PutOff(steps.PutOffStart, left)
 		return
 	}
 	for _, m := range next {
-		v.startOne(m, turns)
+		v.startOne(m, p.turns)
 	}
-}
-
-// anyComes: a pod will be available within a beat.
-func (v *View) anyComes() bool {
-	return slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return 0 < m.Comes && m.Comes <= steps.Beat })
 }
 
 // startOne drains a pod first that can be drained.

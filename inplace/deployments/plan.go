@@ -47,6 +47,7 @@ func (v *View) update() (member.Turns, *inplace.Reason) {
 	if reason != nil {
 		return nil, reason
 	}
+	v.rest(p)
 	v.explainWait() // images that are waited for go first, and the status tells what it is
 	v.patchSets(balance)
 	v.patchStatus()
@@ -60,7 +61,7 @@ func (v *View) proceed(p pace) {
 		v.create()
 	case !v.Settling():
 		v.prepare()
-	case !v.allSettling():
+	case !v.AllSettling(v.Target):
 		v.mark()
 	default:
 		v.settle(p)

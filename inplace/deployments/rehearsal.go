@@ -21,13 +21,14 @@ func (v *View) rehearse() member.Turns {
 	target := v.Target.Rs
 	v.Result.Rehearse = &steps.Rehearse{Target: target.UID, Pod: rehearsal.NewPod(target.Spec.Template.Tree(), target, "ReplicaSet"),
 		Claims: readiness.ClaimsOf(target.Spec.Template.Typed().Spec)}
-	turns := member.Turns{}
-	v.keepTurns(turns, nil)
-	v.gates(turns)
+	p := pace{turns: member.Turns{}, room: v.room}
+	v.keepTurns(&p, nil)
+	v.gates(p.turns)
+	v.rest(p)
 	v.patchSets(nil) // signatures
 	v.patchStatus()
 	v.Phase(steps.PhaseWaiting, rehearsal.Asking)
-	return turns
+	return p.turns
 }
 
 // notAsRehearsed is why the pods cannot become in place what new ones would be, where they are; nil if they can.

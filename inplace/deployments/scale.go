@@ -31,6 +31,7 @@ func (v *View) cover(need int) int {
 
 // grow adds pods: to the target if it has been seen to work, or nothing else is left; else to the largest source.
 func (v *View) grow(need int) {
+	need = v.growOld(need)
 	grows := v.Target
 	if v.Target == nil || v.Target.Available() == 0 {
 		for _, s := range v.Sets {
@@ -47,25 +48,42 @@ func (v *View) grow(need int) {
 	}
 }
 
-// shrink takes from the sources first, and never more pods that serve than may be missed. What is left to take then waits
+// growOld adds the pods that the partition keeps of more pods, or in the place of others: as many on old revisions as it says, so that scaling
+// updates none. It returns how many are still needed.
+func (v *View) growOld(need int) int {
+	old := v.LargestOld(v.Target)
+	if old == nil {
+		return need
+	}
+	kept := min(need, max(0, -v.Unkept(v.Target, v.keeps)))
+	v.Post(old, kept, ledger.CauseScaled)
+	return need - kept
+}
+
+// shrink takes from the sources first, as far as no partition keeps their pods, and never more pods that serve than may be missed. What is left to take then waits
 // until more pods are available, as natively.
 func (v *View) shrink(excess int) {
-	budget := max(0, v.budget())
+	budget, unkept := max(0, v.budget()), max(0, v.Unkept(v.Target, v.keeps))
 	for _, s := range v.Sets {
-		if s != v.Target {
-			v.take(s, &excess, &budget)
+		switch {
+		case s == v.Target:
+		case v.Old(s):
+			unkept -= v.take(s, unkept, &excess, &budget)
+		default:
+			v.take(s, s.Size(), &excess, &budget)
 		}
 	}
 	if v.Target != nil {
-		v.take(v.Target, &excess, &budget)
+		v.take(v.Target, v.Target.Size(), &excess, &budget)
 	}
 }
 
-// take lowers one ReplicaSet.
-func (v *View) take(s *replicas.Set, excess, budget *int) {
+// take lowers one ReplicaSet, by so many at most. It returns by how many.
+func (v *View) take(s *replicas.Set, most int, excess, budget *int) int {
 	idle := s.Idle()
-	taken := min(*excess, s.Size(), idle+*budget)
+	taken := min(*excess, most, s.Size(), idle+*budget)
 	*excess -= taken
 	*budget -= max(0, taken-idle)
 	v.Post(s, -taken, ledger.CauseScaled)
+	return taken
 }

@@ -32,6 +32,7 @@ func (v *View) mark() {
 			s.Wish.Settling = started
 		}
 	}
+	v.NoteOld(v.Target, started)
 }
 
 // letDelete lets the controllers of all ReplicaSets delete pods.
@@ -134,7 +135,7 @@ func (v *View) passOnUncreated() {
 	}
 	for _, s := range v.Sets {
 		missing := s.Size() - len(s.Pods)
-		if s != v.Target && missing > 0 && s.Failing() {
+		if s != v.Target && missing > 0 && s.Failing() && (!v.Old(s) || missing <= v.Unkept(v.Target, v.keeps)) {
 			v.Post(s, -missing, ledger.CausePassedOn)
 		}
 	}
@@ -188,16 +189,12 @@ func (v *View) changed(s *replicas.Set, balance ledger.Balance) (operations []js
 func (v *View) replicasAnnotations(s *replicas.Set, balance ledger.Balance) []jsonpatch.Operation {
 	wants := apps.Desired(v.Deployment)
 	before := int(wants)
-	if !v.judged.Held && v.onlyActive(s, balance) {
+	if !v.judged.Held && v.OnlyActive(s, balance) {
 		before = s.Becomes(balance)
 	}
 	return patches.SetEntries("annotations", s.Rs.Annotations,
 		[2]string{inplace.AnnotationDesired, strconv.Itoa(before)},
 		[2]string{inplace.AnnotationMax, strconv.Itoa(int(wants + v.Deployment.MaxSurge()))})
-}
-
-func (v *View) onlyActive(only *replicas.Set, balance ledger.Balance) bool {
-	return !slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return (s.Becomes(balance) > 0) != (s == only) })
 }
 
 // signature signs a ReplicaSet that is marked, or will be with a mark that is old already: it joins late.

@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"cmp"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -44,9 +45,17 @@ func (v *View) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 	return 0
 }
 
+// rest finds out whether the update waits for the partition alone, or for one that is none.
+func (v *View) rest(p pace) {
+	if !v.paused() && len(p.turns) == 0 && v.Loan() == 0 && v.excess() == 0 && v.AllSettling(v.Target) && v.Still() {
+		v.stage = v.room.Waits(v.states())
+	}
+	v.Waiting = cmp.Or(v.room.Flaw(v.states()), v.Waiting)
+}
+
 // formula is the native one, as long as nobody says otherwise.
 func (v *View) formula() statuses.Formula {
-	f := statuses.Formula{Deployment: v.Deployment, Waiting: v.Waiting, Now: v.Now}
+	f := statuses.Formula{Deployment: v.Deployment, Waiting: v.Waiting, Stage: v.stage, Now: v.Now}
 	for _, s := range v.Sets {
 		f.Sets = append(f.Sets, s.Rs)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -17,7 +16,6 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
 )
@@ -37,6 +35,10 @@ type View struct {
 	whyAlone string
 	// auxiliary are the containers that nobody waits for.
 	auxiliary inplace.Auxiliary
+	// keeps is how many pods the partition keeps, room what it leaves, and stage what it says where nothing else is waited for.
+	keeps int
+	room  member.Room
+	stage string
 	// origins of pods, worked out once for all of a ReplicaSet's.
 	origins map[*replicas.Set]member.Origin
 }
@@ -49,7 +51,7 @@ func (r Rollout) View() *View {
 	for _, rs := range r.OldestFirst() {
 		s := &replicas.Set{Rs: rs}
 		s.Wish = replicas.Wish{Settling: rs.Labels[inplace.LabelSettling], Released: rs.Labels[inplace.LabelReleased],
-			Borrowed: rs.Labels[inplace.LabelBorrowed], Slipped: rs.Labels[inplace.LabelSlipped]}
+			Borrowed: rs.Labels[inplace.LabelBorrowed], Slipped: rs.Labels[inplace.LabelSlipped], Old: rs.Labels[inplace.LabelOld]}
 		if rs == target {
 			v.Target = s
 		}
@@ -60,28 +62,17 @@ func (r Rollout) View() *View {
 		v.whyAlone = readiness.WhyAlone(target.Spec.Template.Decoded().Spec, v.rehearsed.Claim)
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
-		if owner := v.ownerOf(pod); owner != nil && readiness.Live(pod) {
+		if owner := v.Of(pod); owner != nil && readiness.Live(pod) {
 			m := v.member(pod, owner)
 			owner.Pods = append(owner.Pods, m)
 			v.Members = append(v.Members, m)
 		}
 	}
 	v.loans()
+	v.keeps = v.Settings.Partition.Keeps(v.desired())
+	v.room = member.RoomOf(v.Settings.Partition, v.desired(), v.states())
 	v.lose()
 	return v
-}
-
-func (v *View) ownerOf(pod *corev1.Pod) *replicas.Set {
-	controller := metav1.GetControllerOfNoCopy(pod)
-	if controller == nil {
-		return nil
-	}
-	for _, s := range v.Sets {
-		if s.Rs.UID == controller.UID {
-			return s
-		}
-	}
-	return nil
 }
 
 // changeFrom is what pods with that ReplicaSet's template need to become the target's; nil as long as there is no target.
@@ -97,15 +88,10 @@ func (v *View) desired() int { return int(apps.Desired(v.Deployment)) }
 
 func (v *View) paused() bool { return v.Deployment.Spec.Paused }
 
-// allSettling: all that take part are.
-func (v *View) allSettling() bool {
-	return !slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return (s.InUse() || s == v.Target) && !revisions.Settling(s.Rs) })
-}
-
 // unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long.
 func (v *View) unfinished() bool {
 	return v.sourcesInUse() ||
-		slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return m.Needs().Left() }) ||
+		slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return m.Needs().Left() || m.IsHalfway() }) ||
 		v.Loan() > 0
 }
 

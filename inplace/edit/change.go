@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/patches"
 )
 
@@ -30,6 +31,8 @@ type ContainerChange struct {
 	Container string
 	// Image it gets; zero where it keeps its own.
 	Image ImageChange
+	// Resources it gets; zero where it keeps its own.
+	Resources ResourceChange
 	// Restart: it restarts with the image it has, in a live pod under another name of that.
 	Restart bool
 }
@@ -40,14 +43,24 @@ type ContainerChanges []ContainerChange
 // ImageChange is an image and the one that takes its place.
 type ImageChange struct{ From, To string }
 
+// ResourceChange is CPU and memory, and those that take their place.
+type ResourceChange struct {
+	From, To amounts.Amounts
+	// Restarts: the container's resizePolicy asks for a restart with one of those that change.
+	Restarts bool
+}
+
 // Left tells whether anything changes.
 func (c ContainerChange) Left() bool { return c != ContainerChange{Container: c.Container} }
 
 // Restarts tells whether the container restarts for it.
-func (c ContainerChange) Restarts() bool { return c.NewImage() || c.Restart }
+func (c ContainerChange) Restarts() bool { return c.NewImage() || c.Restart || c.Resources.Restarts }
 
 // NewImage tells whether it gets another image, or another name of the one it has.
 func (c ContainerChange) NewImage() bool { return c.Image != ImageChange{} }
+
+// Resizes tells whether it gets other CPU or memory.
+func (c ContainerChange) Resizes() bool { return c.Resources != ResourceChange{} }
 
 // InPlace tells whether running pods can take the change.
 func (c Change) InPlace() bool { return len(c.Reasons) == 0 }
@@ -66,8 +79,30 @@ func (c Change) Restarts() bool { return c.Containers.Restarts() }
 // OfContainers is as much of the change as containers are concerned.
 func (c Change) OfContainers() Change { return Change{Containers: c.Containers} }
 
+// Resizes tells whether that container gets other CPU or memory.
+func (c Change) Resizes(container string) bool {
+	return slices.ContainsFunc(c.Containers, func(c ContainerChange) bool { return c.Container == container && c.Resizes() })
+}
+
 // Restarts tells whether any container does.
 func (c ContainerChanges) Restarts() bool { return slices.ContainsFunc(c, ContainerChange.Restarts) }
+
+// Resizes tells whether any container gets other CPU or memory.
+func (c ContainerChanges) Resizes() bool { return slices.ContainsFunc(c, ContainerChange.Resizes) }
+
+// RestartsToResize tells whether any container restarts for its CPU or memory.
+func (c ContainerChanges) RestartsToResize() bool {
+	return slices.ContainsFunc(c, func(c ContainerChange) bool { return c.Resources.Restarts })
+}
+
+// Resizing is as much of the changes as CPU and memory are concerned.
+func (c ContainerChanges) Resizing() ContainerChanges {
+	var resizing ContainerChanges
+	for change := range c.those(ContainerChange.Resizes) {
+		resizing = append(resizing, ContainerChange{Container: change.Container, Resources: change.Resources})
+	}
+	return resizing
+}
 
 // Restarting are the containers that restart when the change is made in place.
 func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
@@ -102,17 +137,26 @@ func (c Change) String() string {
 		return RecreatePrefix + c.Reasons.String()
 	case c.None():
 		return "no change"
-	case !c.Restarts():
-		return InPlacePrefix + "no restart"
-	default:
-		return InPlacePrefix + "restarts " + inplace.FirstOf(c.restarting(), ", ")
 	}
+	does := "no restart"
+	if c.Restarts() {
+		does = "restarts " + inplace.FirstOf(c.restarting(), ", ")
+	}
+	if c.Containers.Resizes() {
+		does = "resizes " + inplace.FirstOf(c.resizing(), ", ") + ", " + does
+	}
+	return InPlacePrefix + does
 }
 
 // restarting names the containers that restart.
-func (c Change) restarting() []string {
+func (c Change) restarting() []string { return c.Containers.named(ContainerChange.Restarts) }
+
+// resizing names the containers that get other CPU or memory.
+func (c Change) resizing() []string { return c.Containers.named(ContainerChange.Resizes) }
+
+func (c ContainerChanges) named(which func(ContainerChange) bool) []string {
 	var names []string
-	for container := range c.Containers.Restarting() {
+	for container := range c.those(which) {
 		names = append(names, container.Container)
 	}
 	return names

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/patches"
 )
@@ -22,11 +23,11 @@ func Compare(from, to apps.Template, rules inplace.Rules) Change {
 }
 
 func compare(from, to apps.Template, rules inplace.Rules) Change {
-	old, patched, pod := from.Canonical(), to.Canonical(), to.Decoded()
+	old, patched, was, pod := from.Canonical(), to.Canonical(), from.Decoded(), to.Decoded()
 	labels := revert(old, patched, "labels", func(string) bool { return true })
 	annotations := revert(old, patched, "annotations", rules.Allows)
 	added := revertTolerations(old, patched, pod.Spec.Tolerations)
-	containers, reasons := revertContainers(old, patched, &pod.Spec)
+	containers, reasons := revertContainers(old, patched, &was.Spec, &pod.Spec)
 	for difference := range differences(old, patched) {
 		if reasons = reasons.And(fieldReason(difference, pod.Spec, rules)); reasons.Full() {
 			break
@@ -39,10 +40,13 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 	reasons = reasons.And(listFlaw(reasons, rules)...)
 	change := Change{Containers: containers, Labels: labels, Annotations: annotations, Tolerations: added}
 	if len(added) > 0 {
-		change.Displaced = displaced(from.Decoded().Spec.Tolerations, pod.Spec.Tolerations)
+		change.Displaced = displaced(was.Spec.Tolerations, pod.Spec.Tolerations)
 	}
 	if change.Left() {
 		reasons = reasons.And(podReasons(pod.Spec, change)...)
+	}
+	if change.Containers.Resizes() {
+		reasons = reasons.And(resizeReasons(was.Spec, pod.Spec, change, rules)...)
 	}
 	change.Reasons = reasons
 	return change
@@ -81,16 +85,17 @@ func metadataMap(template map[string]any, field string) map[string]any {
 	return apps.Made(template, "metadata", field)
 }
 
-// revertContainers puts what may change in place back into the containers of the new tree and returns what had changed; spec is the new one.
-func revertContainers(old, patched map[string]any, spec *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
-	ordinary, reasons := revertList(old, patched, containersList, spec)
-	sidecars, more := revertList(old, patched, initContainersList, spec)
+// revertContainers puts what may change in place back into the containers of the new tree and returns what had changed; was is the old spec, is the
+// new one.
+func revertContainers(old, patched map[string]any, was, is *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
+	ordinary, reasons := revertList(old, patched, containersList, was, is)
+	sidecars, more := revertList(old, patched, initContainersList, was, is)
 	return append(ordinary, sidecars...), reasons.And(more...)
 }
 
 // revertList does so in one list. Its containers are matched by name; where they do not match one by one, the reasons say so and both trees lose
-// them. One that does not live is left as it is, and so is whether it does: a difference like any other.
-func revertList(old, patched map[string]any, list string, spec *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
+// them. One that does not live is left as it is, and so is whether it does: a difference like any other. So are the resources of sidecars.
+func revertList(old, patched map[string]any, list string, was, is *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
 	from, to := containers(old, list), containers(patched, list)
 	if reasons := listReasons(names(from), names(to), list); len(reasons) > 0 {
 		delete(apps.Object(old, "spec"), list)
@@ -99,14 +104,42 @@ func revertList(old, patched map[string]any, list string, spec *corev1.PodSpec) 
 	}
 	var changes []ContainerChange
 	for i := range from {
-		if list == initContainersList && !SidecarNamed(spec, name(to[i])) {
+		if list == initContainersList && !SidecarNamed(is, name(to[i])) {
 			continue
 		}
-		if change := (ContainerChange{Container: name(to[i]), Image: revertImage(from[i], to[i])}); change.Left() {
+		change := ContainerChange{Container: name(to[i]), Image: revertImage(from[i], to[i])}
+		if list == containersList {
+			change.Resources = revertResources(from[i], to[i], was.Containers[i], is.Containers[i])
+		}
+		if change.Left() {
 			changes = append(changes, change)
 		}
 	}
 	return changes, nil
+}
+
+// revertResources leaves differences of all resources but CPU and memory.
+func revertResources(from, to map[string]any, was, is corev1.Container) ResourceChange {
+	change := resourceChange(was, is)
+	if change == (ResourceChange{}) {
+		return change
+	}
+	for _, list := range []string{"limits", "requests"} {
+		for _, resource := range amounts.Resizable {
+			if value, has := apps.Object(from, "resources", list)[string(resource)]; has {
+				apps.Made(to, "resources", list)[string(resource)] = value
+			} else {
+				delete(apps.Object(to, "resources", list), string(resource))
+			}
+		}
+		if len(apps.Object(to, "resources", list)) == 0 {
+			delete(apps.Object(to, "resources"), list)
+		}
+	}
+	if len(apps.Object(to, "resources")) == 0 {
+		delete(to, "resources")
+	}
+	return change
 }
 
 // revertImage leaves an image that is or was empty as a difference: what then runs is not for us to say.

@@ -175,7 +175,7 @@ func TestCompare(t *testing.T) {
 		"env new":          {after: edits{"/spec/containers/1/env": `[{"name": "B"}]`}, want: "recreate: /spec/containers/1/env added"},
 		"env gone":         {after: edits{"/spec/containers/0/env": ""}, want: "recreate: /spec/containers/0/env removed"},
 		"ports":            {after: edits{"/spec/containers/0/ports/0/containerPort": "81"}, want: "recreate: /spec/containers/0/ports/0/containerPort changed"},
-		"resources":        {after: edits{"/spec/containers/0/resources/limits/cpu": `"1001m"`}, want: "recreate: /spec/containers/0/resources/limits/cpu changed"},
+		"resources":        {after: edits{"/spec/containers/0/resources/limits/cpu": `"1001m"`}, want: "recreate: cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says whether it needs a restart"},
 		"resource at zero": {after: edits{"/spec/containers/0/resources/limits/x": `"0"`}, want: "recreate: /spec/containers/0/resources/limits/x added"},
 		"pull policy":      {after: edits{"/spec/containers/0/imagePullPolicy": `"Always"`}, want: "recreate: /spec/containers/0/imagePullPolicy changed"},
 		"grace period":     {after: edits{"/spec/terminationGracePeriodSeconds": "0"}, want: "recreate: /spec/terminationGracePeriodSeconds changed"},

@@ -7,13 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 )
 
 // Becoming is what makes the containers of a pod those of the template that the changes lead to, as far as they live. One may run the template's
-// image under another name of that, unless it is the name that changes. Runs tells the ID of the image that a container of the pod runs.
-func (c ContainerChanges) Becoming(pod *corev1.Pod, target []corev1.Container, runs func(container string) string) ContainerChanges {
+// image under another name of that, unless it is the name that changes. Runs tells the ID of the image that a container of the pod runs, resizes whether its
+// CPU and memory become those of the template.
+func (c ContainerChanges) Becoming(pod *corev1.Pod, target []corev1.Container, runs func(container string) string, resizes func(container string) bool) ContainerChanges {
 	return differing(pod, target, func(have, want *corev1.Container) ContainerChange {
-		planned, change := c.of(have.Name), becoming(have, want)
+		planned, change := c.of(have.Name), becoming(have, want, resizes(have.Name))
 		if planned.NewImage() || !IsNameOf(have.Image, want.Image) {
 			return change
 		}
@@ -63,7 +65,7 @@ func (c ContainerChanges) Renew() bool {
 // Nameless is the first container of a pod that is to restart and has no other name for its image; empty if there is none.
 func (c ContainerChanges) Nameless() string {
 	for change := range c.Restarting() {
-		if !change.NewImage() {
+		if change.Restart && !change.NewImage() {
 			return change.Container
 		}
 	}
@@ -82,10 +84,11 @@ func (c ContainerChanges) Unrestartable(pod *corev1.Pod) *inplace.Reason {
 	return &inplace.Reason{Code: inplace.CodeRestart, Message: fmt.Sprintf("pod %s: %s", pod.Name, reasons[0].Message)}
 }
 
-// Differing is what makes the pod's containers exactly like those of the template that have the same names, as far as they live.
-func Differing(pod *corev1.Pod, template []corev1.Container) ContainerChanges {
+// Differing is what makes the pod's containers exactly like those of the template that have the same names, as far as they live: their images, where there
+// are any, and of those that resizes says the CPU and memory.
+func Differing(pod *corev1.Pod, template []corev1.Container, resizes func(container string) bool) ContainerChanges {
 	return differing(pod, template, func(have, want *corev1.Container) ContainerChange {
-		change := becoming(have, want)
+		change := becoming(have, want, resizes(have.Name))
 		change.Restart = change.NewImage() && (IsNameOf(have.Image, want.Image) || IsNameOf(want.Image, have.Image))
 		return change
 	})
@@ -106,11 +109,19 @@ func differing(pod *corev1.Pod, template []corev1.Container, change func(have, w
 	return changes
 }
 
-// becoming is what changes of a container that becomes like another.
-func becoming(have, want *corev1.Container) ContainerChange {
+// Nothing is resized.
+func Nothing(string) bool { return false }
+
+// becoming is what changes of a container that becomes like another. Of CPU and memory it keeps what only one of them has: no running container can
+// lose a request or a limit, and none gets what it could not lose again.
+func becoming(have, want *corev1.Container, resizes bool) ContainerChange {
 	change := ContainerChange{Container: have.Name}
-	if have.Image != want.Image {
+	if want.Image != "" && have.Image != want.Image {
 		change.Image = ImageChange{From: have.Image, To: want.Image}
+	}
+	if resizes {
+		has := amounts.Of(have.Resources)
+		change.Resources = changed(*have, has, has.Like(amounts.Of(want.Resources)))
 	}
 	return change
 }

@@ -2,6 +2,7 @@ package edit_test
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -21,10 +22,13 @@ func FuzzRandom(f *testing.F) {
 
 // TestRandom also demands that the pairs are worth looking at.
 func TestRandom(t *testing.T) {
-	possible := 0
+	possible, resizes := 0, 0
 	for seed := range uint64(seeds) {
 		if checkPair(t, seed) {
 			possible++
+			if from, to := templates.Pair(seed); planOf(t, templates.PlanOf, from, to).Containers.Resizes() {
+				resizes++
+			}
 		}
 		if t.Failed() {
 			return
@@ -33,38 +37,57 @@ func TestRandom(t *testing.T) {
 	if possible < seeds/5 || possible > seeds*4/5 {
 		t.Errorf("%d of %d edits can be made in place", possible, seeds)
 	}
+	if resizes < possible/20 {
+		t.Errorf("%d of %d edits that can be made in place resize pods", resizes, possible)
+	}
 }
 
 // checkPair tells whether the edit can be made in place.
 func checkPair(t *testing.T, seed uint64) bool {
 	t.Helper()
 	from, to := templates.Pair(seed)
-	plan := planOf(t, from, to)
+	plan, unlabelled := planOf(t, templates.PlanOf, from, to), planOf(t, templates.PlanWithoutRestarts, from, to)
+	switch asks := plan.AsksForRestart(); {
+	case asks && unlabelled.InPlace(), !asks && unlabelled.String() != plan.String():
+		t.Errorf("seed %d: %s, and without the label for restarts: %s", seed, plan, unlabelled)
+	}
 	if !plan.Possible() {
 		return false
 	}
-	if back, oneWay := planOf(t, to, from), templates.OneWay(from, to); back.Possible() != (oneWay == "") {
+	back, oneWay := planOf(t, templates.PlanOf, to, from), templates.OneWay(from, to)
+	if back.Possible() != (oneWay == "") {
 		t.Errorf("seed %d: %s, and back: %s; one way: %q", seed, plan, back, oneWay)
 	}
 	for what, admitted := range map[string]func(*corev1.Pod) *corev1.Pod{"as its template": unchanged, "with more": withMore} {
-		pod, fresh := admitted(templates.PodOf(from)), admitted(templates.PodOf(to))
-		for _, write := range plan.Writes(pod) {
-			pod = patched(t, pod, write)
+		old, fresh := admitted(templates.PodOf(from)), admitted(templates.PodOf(to))
+		pod, err := made(t, plan, old, fresh)
+		if err == nil && oneWay == "" {
+			_, err = made(t, back, pod, old)
 		}
-		if err := templates.Same(pod, fresh); err != nil {
+		if err != nil {
 			t.Errorf("seed %d, a pod %s: %s: %v\nfrom %s\nto %s", seed, what, plan, err, templates.Text(from), templates.Text(to))
 		}
 	}
 	return true
 }
 
-func planOf(t *testing.T, from, to corev1.PodTemplateSpec) templates.Plan {
+func planOf(t *testing.T, compare func(from, to corev1.PodTemplateSpec) (templates.Plan, error), from, to corev1.PodTemplateSpec) templates.Plan {
 	t.Helper()
-	plan, err := templates.PlanOf(from, to)
+	plan, err := compare(from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return plan
+}
+
+// made is the pod after the writes of the plan. The error says what is wrong with it where a new one would be like the other.
+func made(t *testing.T, plan templates.Plan, pod, fresh *corev1.Pod) (*corev1.Pod, error) {
+	t.Helper()
+	after := pod
+	for _, write := range plan.Writes(pod) {
+		after = patched(t, after, write)
+	}
+	return after, errors.Join(plan.Restarted(pod, after), templates.Same(after, fresh))
 }
 
 // patched is the pod after the write.
@@ -78,11 +101,16 @@ func patched(t *testing.T, pod *corev1.Pod, write templates.Write) *corev1.Pod {
 	if err != nil {
 		t.Fatalf("%v in %s", err, templates.Text(write.Operations))
 	}
-	var is corev1.Pod
-	if err := json.Unmarshal(after, &is); err != nil {
+	return decoded(t, []byte(templates.Text(decoded(t, after)))) // an API server stores no empty maps
+}
+
+func decoded(t *testing.T, text []byte) *corev1.Pod {
+	t.Helper()
+	var pod corev1.Pod
+	if err := json.Unmarshal(text, &pod); err != nil {
 		t.Fatal(err)
 	}
-	return &is
+	return &pod
 }
 
 func unchanged(pod *corev1.Pod) *corev1.Pod { return pod }

@@ -149,7 +149,7 @@ func TestBecoming(t *testing.T) {
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "injected", Image: "mesh:1"}, {Name: "app", Image: test.app}, {Name: "side", Image: "r.io/side:1"}}}}
 		target := []corev1.Container{{Name: "app", Image: test.target}, {Name: "side", Image: "r.io/side:1"}}
-		if got := test.change.Becoming(pod, target, running); !slices.Equal(got, test.want) {
+		if got := test.change.Becoming(pod, target, running, Nothing); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 	}

@@ -85,10 +85,13 @@ func reopen(pod *corev1.Pod, now time.Time) (step steps.SetGate, may bool, wait 
 
 // MayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
-// so before the patch and could get ready yet. Where the API server opens gates itself, it asks the latter half: see readiness/ready.go.
+// so before the patch and could get ready yet. While it waits for room on its node a pod serves on. Where the API server opens gates itself, it asks the latter half: see readiness/ready.go.
 func (s *State) MayReopen(now time.Time) (bool, time.Duration) {
 	arrived, wait := s.Move.Arrived(s.Pod, now)
-	if arrived {
+	switch {
+	case s.Move.RestartsToResize(s.Pod):
+		return false, 0
+	case arrived:
 		return true, 0
 	}
 	return s.Move.Observed(s.Pod) && s.Move.Followed(nil, s.Pod), wait

@@ -13,7 +13,8 @@ import (
 //   - A pod of a Deployment keeps its identity, label and owner: until its containers have followed nobody may count it as updated. Its labels
 //     stay as well. What it had under that identity is in the mark (Move.Back), and whoever gives the update back restores it.
 //   - A pod of a DaemonSet gets an identity that no revision has, with all else it needs: if we died, it would be replaced. With its old one an
-//     undo would make the native controller take it for updated. Of which revision it is on the way to be one, the mark says (Move.Hash).
+//     undo would make the native controller take it for updated. Of which revision it is, the mark says (Move.Hash): the one it is on the way to, or,
+//     when only a resize was noted, the one it was.
 
 const (
 	// HashBetween stands in place of the hash of a pod that is half-way. It is no revision's.
@@ -25,7 +26,7 @@ func (s *State) IsHalfway() bool {
 	if s.ByLabel {
 		return Between(s.Pod)
 	}
-	return len(s.Back) > 0
+	return len(s.Back) > 0 || len(s.Move.Resize) > 0
 }
 
 // Between tells whether the pod has the identity that no revision has.

@@ -19,6 +19,8 @@ type Origin struct {
 	Change *edit.Change
 	// OfTarget: it is the target itself.
 	OfTarget bool
+	// Old: pods had it when the update began, so that a partition may keep them there.
+	Old bool
 	// ByLabel: the identity is a label alone, which no owner contradicts.
 	ByLabel bool
 	// TargetHash is that of the target; empty as long as there is none.
@@ -51,11 +53,18 @@ func (s *State) stillDiffer(target []corev1.Container) edit.ContainerChanges {
 	if s.restartedHalfway() {
 		planned = planned.WithoutRestart()
 	}
-	return planned.Becoming(s.Pod, target, s.runs)
+	return planned.Becoming(s.Pod, target, s.runs, s.resizes)
 }
 
-// restartedHalfway tells whether its containers were restarted for the target, although its identity does not say so yet.
-func (s *State) restartedHalfway() bool { return len(s.Back) > 0 && s.Move.Hash == s.TargetHash }
+// resizes tells whether the container's CPU and memory are for the update to change: both templates say so, or they are on their way already. What
+// else they are, as by somebody who resizes pods by himself, is not fought over.
+func (s *State) resizes(container string) bool {
+	return s.Change != nil && s.Change.Resizes(container) || s.Move.Resizes(container)
+}
+
+// restartedHalfway tells whether its containers were restarted for the target, although its identity does not say so yet. That they were resized is
+// no restart.
+func (s *State) restartedHalfway() bool { return s.Back.Restarts() && s.Move.Hash == s.TargetHash }
 
 // runs is the image that the container runs, by ID.
 func (s *State) runs(container string) string {
@@ -102,7 +111,7 @@ func (s *State) nameless() string {
 // rewrites are the containers that have another image than their template's, unless it is ours.
 func (s *State) rewrites() edit.ContainerChanges {
 	var rewritten, unplanned edit.ContainerChanges
-	for change := range unplanned.Becoming(s.Pod, s.Own, s.runs).NewImages() {
+	for change := range unplanned.Becoming(s.Pod, s.Own, s.runs, edit.Nothing).NewImages() {
 		if s.Move.Back[change.Container] == "" {
 			rewritten = append(rewritten, change)
 		}

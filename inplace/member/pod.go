@@ -12,8 +12,17 @@ import (
 // Restarts tells whether containers of the pod have yet to restart.
 func (s *State) Restarts() bool { return s.Containers.Restarts() }
 
-// ToRestart tells whether that is for this update to do: a borrowed pod is given back as it is.
-func (s *State) ToRestart() bool { return s.Restarts() && !s.Borrowed }
+// Resizes tells whether containers of the pod have yet to be given CPU and memory.
+func (s *State) Resizes() bool { return s.Containers.Resizes() }
+
+// ToRestart tells whether that is for this update to do now.
+func (s *State) ToRestart() bool { return s.Restarts() && s.takesPart() }
+
+// ToResize tells whether this update has yet to see the pod get its CPU and memory, written or not.
+func (s *State) ToResize() bool { return s.Resizing && s.takesPart() }
+
+// takesPart: a borrowed pod is given back as it is, and a kept one stays so, or one that its node has no room for.
+func (s *State) takesPart() bool { return !s.Borrowed && !s.Kept && s.Unfit == "" }
 
 // Ready tells whether the pod serves, even if not yet for minReadySeconds.
 func (s *State) Ready() bool { return conditions.IsTrue(s.Pod, corev1.PodReady) }

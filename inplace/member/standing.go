@@ -2,6 +2,7 @@ package member
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,9 @@ type Progress string
 // The progress of pods.
 const (
 	Settled  Progress = "settled"  // it is what it should be, and available
-	Updating Progress = "updating" // it is being drained, restarts or starts
+	Updating Progress = "updating" // it is being drained or resized, restarts or starts
 	Waiting  Progress = "waiting"  // its update has not begun
+	Kept     Progress = "kept"     // by the partition, as it is
 )
 
 // Standing is what there is to tell people of one pod.
@@ -42,10 +44,14 @@ func (s *State) stands(replaces, before string) (Progress, string) {
 		return Updating, "its end, as it was borrowed"
 	case s.OfTarget && !s.Needs().Left() && s.Available:
 		return Settled, ""
+	case s.Unfit != "":
+		return Waiting, "the others, to be replaced after them: " + s.Unfit
 	case s.OfTarget, s.IsHalfway():
 		return Updating, s.follows()
 	case replaces != "":
 		return Waiting, "another pod in its place, by the " + replaces
+	case s.Kept:
+		return Kept, "the partition, to be lowered or taken off"
 	case readiness.Closed(s.Pod):
 		return Updating, "its drain"
 	case before != "":
@@ -62,6 +68,8 @@ func (s *State) follows() string {
 		return "a node"
 	case !s.Arrived && !s.Move.Observed(s.Pod):
 		return "its kubelet"
+	case s.Resizing:
+		return strings.TrimSuffix("its CPU and memory: "+readiness.SaysOfResize(s.Pod), ": ")
 	case readiness.CannotPull[why]:
 		return "the image of container " + container + ": " + why
 	case !s.Arrived:

@@ -35,6 +35,10 @@ type State struct {
 	unrestartable *inplace.Reason
 	// Arrived: its containers have followed the last patch.
 	Arrived bool
+	// Unfit is why its node cannot give it the CPU and memory that the target has; empty if it may. Such a pod is left alone, and serves on: see NotResized.
+	Unfit string
+	// Resizing: its containers have not yet got their CPU and memory, written or not. Nothing else is done to it until then.
+	Resizing bool
 	// followed: none of its containers can be the one that was to stop for the last patch.
 	followed bool
 	// Unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (readiness/ready.go), a gate
@@ -42,6 +46,8 @@ type State struct {
 	Unheard bool
 	// Borrowed: it exists only while others are updated. Goes: it is given back.
 	Borrowed, Goes bool
+	// Kept: a partition keeps it as it is; see RoomOf.
+	Kept bool
 }
 
 // StateOf looks at a pod of that origin.
@@ -49,14 +55,17 @@ func StateOf(d *steps.Draft, pod *corev1.Pod, from Origin, target rehearsal.Rehe
 	s := State{Pod: pod, Move: readiness.MoveOf(pod), Origin: from, Borrowed: pod.Annotations[inplace.AnnotationBorrowed] != "", Goes: readiness.Goes(pod)}
 	s.Back = s.Move.WayBack(pod)
 	s.Containers, s.Rewritten = s.stillDiffer(target.Containers), s.rewrites()
+	s.Resizing = s.Resizes() || len(s.Move.Resize) > 0 && !s.Move.Resized(pod)
 	unrestartable, tells := s.whyUnrestartable(now)
 	s.unrestartable = unrestartable
 	d.Again(tells)
 	arrived, wait := s.Move.Arrived(pod, now)
+	unchanged := arrived && s.Move.AwaitsRoom(pod) && (!s.Move.Renews() || s.Move.Refused(pod) != "") // else it restarts whenever there is room
+	arrived = arrived && (len(s.Move.Resize) == 0 || !s.Resizing)
 	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
 	lasting, longer := ahead.Lasting(pod, now)
 	s.followed, _ = s.MayReopen(now)
-	s.Arrived, s.Available = arrived, available && arrived && lasting && !readiness.Closed(pod)
+	s.Arrived, s.Available = arrived, available && (arrived || unchanged) && lasting && !readiness.Closed(pod)
 	d.Again(times.Sooner(wait, times.Sooner(later, longer)))
 	if arrived && !readiness.Closed(pod) {
 		s.Comes = max(later, longer)

@@ -23,6 +23,8 @@ type Write struct {
 	// Does is the part of what the pod needs that it brings.
 	Does edit.Change
 	Ends Outcome
+	// Resizes: it gives containers their CPU and memory, by a subresource that takes nothing else.
+	Resizes bool
 }
 
 // Outcome is where a write leaves the pod.
@@ -41,31 +43,74 @@ func (w Write) Describe(from, to string) string {
 	case EndsBack:
 		return fmt.Sprintf("back to %s, %s", to, w.Does)
 	case EndsHalfway:
-		return fmt.Sprintf("restart before the move from %s to %s, %s", from, to, w.Does)
+		return fmt.Sprintf("%s before the move from %s to %s, %s", w.comes(), from, to, w.Does)
 	case EndsMoved:
 	}
 	return fmt.Sprintf("move from %s to %s, %s", from, to, w.Does)
 }
 
+// Notes tells whether it brings a mark alone, of what comes next.
+func (w Write) Notes() bool { return w.Ends == EndsHalfway && w.Does.None() }
+
+// comes is what comes before the last write.
+func (w Write) comes() string {
+	switch {
+	case w.Resizes:
+		return "resize"
+	case w.Notes():
+		return "note what it has"
+	}
+	return "restart"
+}
+
 // NextWrite is the one to make now; there is one at least. With the identity a pod that is not taken out of service while its containers restart
 // would be counted as updated while the old ones run. So they restart first. What goes along with them depends on what the identity is: see
 // halfway.go.
+//
+// CPU and memory come before all that, since a node may have no room. Their write takes neither mark nor identity
+// (podResizeStrategy in pkg/registry/core/pod). So the mark goes first: if we die in between, it says what the pod had.
 func (s *State) NextWrite() Write {
 	switch needs := s.Needs(); {
+	case s.Resizes() && s.OfTarget:
+		return Write{Does: edit.Change{Containers: s.Containers.Resizing()}, Ends: EndsBack, Resizes: true}
+	case s.Resizes() && s.noted():
+		return Write{Does: edit.Change{Containers: s.Containers.Resizing()}, Ends: EndsHalfway, Resizes: true}
+	case s.Resizes():
+		return Write{Ends: EndsHalfway}
 	case s.OfTarget:
-		return Write{needs, EndsBack}
+		return Write{Does: needs, Ends: EndsBack}
 	case !s.Restarts() || s.Drains():
-		return Write{needs, EndsMoved}
+		return Write{Does: needs, Ends: EndsMoved}
 	case s.ByLabel:
-		return Write{needs, EndsHalfway}
+		return Write{Does: needs, Ends: EndsHalfway}
 	default:
-		return Write{needs.OfContainers(), EndsHalfway}
+		return Write{Does: needs.OfContainers(), Ends: EndsHalfway}
 	}
 }
 
+// noted tells whether the pod shows what is to become of its CPU and memory, so that they may be written.
+func (s *State) noted() bool { return s.Move.Notes(s.Containers) }
+
+// RestartsToResize tells whether containers restart when the pod is given CPU and memory, so that it must be out of service by then.
+func (s *State) RestartsToResize() bool { return s.Resizes() && s.Containers.RestartsToResize() }
+
+// ResizesAlive tells whether containers are given CPU and memory while they run.
+func (s *State) ResizesAlive() bool { return s.Resizes() && !s.RestartsToResize() }
+
+// TakesTurns tells whether what restarts is what comes next, for which the pod needs a turn.
+func (s *State) TakesTurns() bool { return !s.Resizing || s.RestartsToResize() }
+
+// MidResize tells whether a resize was begun that is to be written yet. That goes on whatever else is the matter.
+func (s *State) MidResize() bool { return s.Resizes() && (s.OfTarget || s.noted()) }
+
 // Light tells whether the next write may be made while the pod serves: nothing restarts by it, and what the last one asked for has come.
 func (s *State) Light() bool {
-	return !s.Restarts() && (!s.IsHalfway() || s.Arrived)
+	return !s.Restarts() && !s.Resizing && (!s.IsHalfway() || s.Arrived)
+}
+
+// Resize makes a write that Resizes.
+func (s *State) Resize(w Write, why string) steps.PatchPod {
+	return steps.PatchPod{Pod: s.Pod, Resizes: true, Operations: patches.Guarded(s.Pod, w.Does.Containers.ResizeOperations(s.Pod)...), Why: why}
 }
 
 // Drains tells whether the pod is out of service at the next write: containers restart by it that somebody waits for, and there is a gate to

@@ -46,9 +46,10 @@ type PrePull struct {
 	*steps.Draft
 	Pulling
 	Workload PullerOwner
-	AtATime  int
-	Nodes    map[string]*corev1.Node
-	Now      time.Time
+	// AtATime is on how many nodes images are pulled first; Pulls is the same, or fewer where a partition keeps pods.
+	AtATime, Pulls int
+	Nodes          map[string]*corev1.Node
+	Now            time.Time
 	// Reserve is how many pods a quota must leave room for, besides pullers.
 	Reserve int
 	// Pods are all of the workload that live, Next those that are to restart, in the order in which their turns come.
@@ -299,7 +300,7 @@ func (p *PrePull) stranded(puller *corev1.Pod, node *corev1.Node) (pullerState, 
 func (p *PrePull) dismissDone(lacking member.Lacking) {
 	needed := map[string]bool{}
 	for _, s := range p.Pods {
-		if s.Restarts() || !s.Arrived && !s.Move.Restarted(s.Pod) {
+		if s.Restarts() && !s.Kept || !s.Arrived && !s.Move.Restarted(s.Pod) {
 			needed[s.Pod.Spec.NodeName] = true
 		}
 	}
@@ -347,7 +348,7 @@ func (p *PrePull) create(lacking member.Lacking) {
 		if !s.Available {
 			busy = p.behind
 		}
-		if len(begun) >= min(p.AtATime-busy, room) {
+		if len(begun) >= min(p.Pulls-busy, room) {
 			return
 		}
 		begun[node] = true

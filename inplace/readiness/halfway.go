@@ -11,14 +11,21 @@ import (
 
 // WayBack is what makes a pod that is half-way again what its identity says.
 func (m Move) WayBack(pod *corev1.Pod) edit.ContainerChanges {
-	if len(m.Back) == 0 {
+	if len(m.Back) == 0 && len(m.Resize) == 0 {
 		return nil
 	}
-	var before []corev1.Container
-	for _, name := range slices.Sorted(maps.Keys(m.Back)) {
-		before = append(before, corev1.Container{Name: name, Image: m.Back[name]})
+	before := map[string]corev1.Container{}
+	for name, image := range m.Back {
+		before[name] = corev1.Container{Name: name, Image: image}
 	}
-	return edit.Differing(pod, before)
+	for name, resized := range m.Resize {
+		before[name] = corev1.Container{Name: name, Image: m.Back[name], Resources: resized.Back.Requirements()}
+	}
+	var all []corev1.Container
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		all = append(all, before[name])
+	}
+	return edit.Differing(pod, all, m.Resizes)
 }
 
 // Leaves is what Back has to say when the change is made without the identity that goes with it: what the pod had under its labels, as far as

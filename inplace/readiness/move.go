@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/edit"
 )
 
@@ -26,6 +27,8 @@ type Move struct {
 	// Back are the images, by container, that a pod which is half-way has to get again if it does not become what Hash says: those it had
 	// under its labels.
 	Back map[string]string `json:"back,omitempty"`
+	// Resize are the containers, by name, whose CPU and memory are on their way; only while the pod is half-way.
+	Resize map[string]ResizedContainer `json:"resize,omitempty"`
 }
 
 // MovedContainer is the evidence of a container that restarts: what it was before it was patched.
@@ -46,6 +49,17 @@ type MovedContainer struct {
 	Restart bool `json:"restart,omitempty"`
 	// Sidecar: it is one.
 	Sidecar bool `json:"-"`
+}
+
+// ResizedContainer is a container that gets other CPU and memory. It is noted before they are written, since that write can bring no mark.
+type ResizedContainer struct {
+	// Back is what the container had under the pod's identity, To what it gets.
+	Back amounts.Amounts `json:"from"`
+	To   amounts.Amounts `json:"to"`
+	// At is when that was noted.
+	At metav1.Time `json:"at"`
+	// Restarts: it restarts for that.
+	Restarts bool `json:"restarts,omitempty"`
 }
 
 // longestMove is what the mark has of one container at most, several times over: names of images are no longer than 500 characters

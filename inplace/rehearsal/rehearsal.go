@@ -37,7 +37,7 @@ type Rehearsal struct {
 // Rehearsed is a Rehearsal as far as it is one of the target's, and what it means for pods.
 type Rehearsed struct {
 	Rehearsal
-	// Containers are those of the target's template that live, with the images that admission gives them.
+	// Containers are those of the target's template that live, with the images and resources that admission gives them.
 	Containers []corev1.Container
 	// own are the names of the containers in the template, init containers too.
 	own map[string]bool
@@ -60,13 +60,16 @@ func (r Rehearsal) Of(target types.UID, template apps.Template, containers []cor
 
 // read reads what became of the template's spec.
 func (r *Rehearsed) read(spec corev1.PodSpec) {
-	images := map[string]string{}
+	admitted := map[string]*corev1.Container{}
 	for container := range edit.EachLiving(&r.Pod.Spec) {
-		images[container.Name] = container.Image
+		admitted[container.Name] = container
 	}
 	r.Containers = slices.Clone(r.Containers)
 	for i := range r.Containers {
-		r.Containers[i].Image = cmp.Or(images[r.Containers[i].Name], r.Containers[i].Image)
+		if container := admitted[r.Containers[i].Name]; container != nil {
+			r.Containers[i].Image = cmp.Or(container.Image, r.Containers[i].Image)
+			r.Containers[i].Resources = container.Resources
+		}
 	}
 	r.own = map[string]bool{}
 	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {

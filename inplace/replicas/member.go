@@ -3,6 +3,7 @@ package replicas
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -35,16 +36,31 @@ func StatesOf(members []*Member) iter.Seq[*member.State] {
 	}
 }
 
+// AnyToRestart tells whether some pod is still to restart, those borrowed or kept aside.
+func AnyToRestart(members []*Member) bool {
+	return slices.ContainsFunc(members, func(m *Member) bool { return m.ToRestart() })
+}
+
+// AnyComes tells whether a pod will be available within a beat.
+func AnyComes(members []*Member) bool {
+	return slices.ContainsFunc(members, func(m *Member) bool { return 0 < m.Comes && m.Comes <= steps.Beat })
+}
+
 // WaitsForKubelet tells whether it is not Ready and only its kubelet can do something about it. A target's, or one half-way, that was patched in the seconds
 // before nobody heard of its node waits like one that has yet to be.
 func (m *Member) WaitsForKubelet(isTargets bool) bool {
-	waits := !isTargets && m.ToRestart() || (isTargets || m.IsHalfway()) && !m.Arrived && !m.Move.Observed(m.Pod)
+	waits := !isTargets && (m.ToRestart() || m.ToResize()) || (isTargets || m.IsHalfway()) && !m.Arrived && !m.Move.Observed(m.Pod)
 	return waits && !m.Ready()
 }
 
 // Startable tells whether nothing but the budget keeps the pod from its turn.
 func (m *Member) Startable(turns member.Turns, lacking member.Lacking) bool {
-	return lacking.MayStart(&m.State) && m.ToRestart() && !turns[&m.State] && !m.Lost
+	return lacking.MayStart(&m.State) && m.ToRestart() && m.TakesTurns() && !turns[&m.State] && !m.Lost
+}
+
+// Resizable tells whether nothing but the budget keeps the pod from being given CPU and memory.
+func (m *Member) Resizable(lacking member.Lacking) bool {
+	return lacking.MayStart(&m.State) && m.ResizesAlive() && m.ToResize() && !m.MidResize() && !m.Lost
 }
 
 // Advance makes the pod's next write on its way to the target; drained: it had a turn.
@@ -52,8 +68,14 @@ func (m *Member) Advance(target *apps.ReplicaSet, drained bool, now time.Time) s
 	w, hash := m.NextWrite(), target.Labels[inplace.LabelTemplateHash]
 	switch w.Ends {
 	case member.EndsHalfway:
+		if w.Resizes {
+			return m.Resize(w, w.Describe(m.Owner.Rs.Name, target.Name))
+		}
+		if w.Notes() && m.Back.Restarts() { // it stays one whose containers were restarted for another
+			hash = m.Move.Hash
+		}
 		mark := m.Move.Next(m.Pod, hash, m.Move.Containers, w.Does, now)
-		mark.Back = m.Move.Leaves(w.Does.Containers)
+		mark.Back, mark.Resize = m.Move.Leaves(w.Does.Containers), m.Move.Noting(m.Containers, now)
 		return m.Patch(w, drained, mark, nil, w.Describe(m.Owner.Rs.Name, target.Name))
 	case member.EndsBack:
 		return m.GoBack(now)
@@ -63,9 +85,13 @@ func (m *Member) Advance(target *apps.ReplicaSet, drained bool, now time.Time) s
 	return m.Patch(w, drained, mark, m.identify(target), w.Describe(m.Owner.Rs.Name, target.Name))
 }
 
-// GoBack makes the pod again what its identity says.
+// GoBack makes the pod again what its identity says: its CPU and memory first, which have a write of their own.
 func (m *Member) GoBack(now time.Time) steps.PatchPod {
 	rs, w := m.Owner.Rs, member.Write{Does: edit.Change{Containers: m.Back}, Ends: member.EndsBack}
+	if m.Back.Resizes() {
+		w.Does.Containers = m.Back.Resizing()
+		return m.Resize(w, w.Describe(rs.Name, rs.Name))
+	}
 	mark := m.Move.Next(m.Pod, rs.Labels[inplace.LabelTemplateHash], m.Move.Containers, w.Does, now)
 	return m.Patch(w, false, mark, nil, w.Describe(rs.Name, rs.Name))
 }

@@ -4,6 +4,10 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace/ledger"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 )
@@ -73,4 +77,28 @@ func (all Sets) Loan() int {
 		loan += s.Loan
 	}
 	return loan
+}
+
+// AllSettling tells whether all that take part are marked.
+func (all Sets) AllSettling(target *Set) bool {
+	return !slices.ContainsFunc(all, func(s *Set) bool { return (s.InUse() || s == target) && !revisions.Settling(s.Rs) })
+}
+
+// OnlyActive tells whether that one will have replicas, and no other.
+func (all Sets) OnlyActive(only *Set, balance ledger.Balance) bool {
+	return !slices.ContainsFunc(all, func(s *Set) bool { return (s.Becomes(balance) > 0) != (s == only) })
+}
+
+// Of is the ReplicaSet that controls the pod; nil if none does.
+func (all Sets) Of(pod *corev1.Pod) *Set {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	if controller == nil {
+		return nil
+	}
+	for _, s := range all {
+		if s.Rs.UID == controller.UID {
+			return s
+		}
+	}
+	return nil
 }

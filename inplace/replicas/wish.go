@@ -10,16 +10,18 @@ import (
 )
 
 // Wish are the values of our labels on a ReplicaSet; empty for none. Its replicas are the ledger's.
-type Wish struct{ Settling, Released, Borrowed, Slipped string }
+type Wish struct{ Settling, Released, Borrowed, Slipped, Old string }
 
-// Marks returns the operations that give the ReplicaSet the labels it shall have. A slip is held against nobody once the update is over.
+// Marks returns the operations that give the ReplicaSet the labels it shall have. A slip is held against nobody once the update is over, and nobody
+// is kept then.
 func (s *Set) Marks() []jsonpatch.Operation {
-	slipped := s.Wish.Slipped
+	slipped, old := s.Wish.Slipped, s.Wish.Old
 	if s.Wish.Settling == "" {
-		slipped = ""
+		slipped, old = "", ""
 	}
 	return patches.SetEntries("labels", s.Rs.Labels, [2]string{inplace.LabelSettling, s.Wish.Settling}, [2]string{inplace.LabelReleased, s.Wish.Released},
-		[2]string{inplace.LabelSlipped, slipped}, [2]string{inplace.LabelBorrowed, s.Wish.Borrowed})
+		[2]string{inplace.LabelSlipped, slipped}, [2]string{inplace.LabelBorrowed, s.Wish.Borrowed},
+		[2]string{inplace.LabelOld, old})
 }
 
 // Giving notes on a marked ReplicaSet which replicas it has from us.

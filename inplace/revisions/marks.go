@@ -44,6 +44,12 @@ func Settling[R metav1.Object](revision R) bool {
 // may be deleted, and it still shows that the update is ours.
 const Scaling = ".scaling"
 
+// Old tells whether pods had the revision when the update that is under way began, by its mark and by what shall become of that. A mark of another
+// update is left over.
+func Old(mark, settling string) bool {
+	return mark != "" && mark == strings.TrimSuffix(settling, Scaling)
+}
+
 // Released tells whether the update to that revision was given back to the native controller; a ReplicaSet may also stand in for one that
 // does not exist yet.
 func Released[R metav1.Object](revision R) bool {

@@ -226,7 +226,7 @@ func TestDaemonAuxiliaryHalfway(t *testing.T) {
 		"undo": {func(f *fleet) { f.edit(app{image: "v1"}) },
 			[]string{"mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 is 1 app=v1", "mark 1 false false"}},
 		"somebody waits for it by now": {func(f *fleet) { nobodyAwaits("ghost")(f); f.edit(app{image: "v3"}) },
-			[]string{"mark 2 false false", "mark 3 true false", "close p1", "p1 is 3 app=v3", "open p1", "close p2", "p2 is 3 app=v3", "open p2", "mark 3 false false"}},
+			[]string{"mark 3 true false", "mark 2 false false", "close p1", "p1 is 3 app=v3", "open p1", "close p2", "p2 is 3 app=v3", "open p2", "mark 3 false false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2, nobodyAwaits("app"))

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/daemonsets"
@@ -44,7 +45,7 @@ type fleet struct {
 
 func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: restartsInPlace, Now: start}, runs: map[string]string{}}
+	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}, runs: map[string]string{}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	f.edit(app{image: "v1"})
@@ -160,10 +161,14 @@ func (f *fleet) carryOut(step steps.Step) {
 			f.steps = append(f.steps, "renew "+s.Pod.Name)
 			return
 		}
-		before := images(s.Pod)
+		before := images(s.Pod) + sizes(s.Pod)
 		f.patch(s.Pod, s.Operations[1:])
-		if images(s.Pod) != before {
+		if images(s.Pod)+sizes(s.Pod) != before {
 			s.Pod.Generation++
+		}
+		if s.Resizes {
+			f.steps = append(f.steps, fmt.Sprintf("%s gets %s", s.Pod.Name, s.Pod.Spec.Containers[0].Resources.Requests.Cpu()))
+			return
 		}
 		f.steps = append(f.steps, fmt.Sprintf("%s is %s %s", s.Pod.Name, s.Pod.Labels[inplace.LabelRevisionHash], images(s.Pod)))
 	case steps.CreatePuller:
@@ -237,6 +242,7 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 	is := func(yes bool) corev1.ConditionStatus {
 		return map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[yes]
 	}
+	f.resize(pod)
 	running = running && pod.Name != f.sick
 	ready := running && !readiness.Closed(pod) && !readiness.Unopened(pod)
 	if conditions.IsTrue(pod, corev1.ContainersReady) != running {
@@ -248,6 +254,16 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 			conditions.Condition(pod, corev1.PodReady).Reason = readiness.ReasonGatesNotReady
 		}
 	}
+}
+
+// resize gives the pod's container what it asks for, unless no node has that.
+func (f *fleet) resize(pod *corev1.Pod) {
+	if wants := pod.Spec.Containers[0].Resources; amounts.Of(wants).CPURequest != tooMuch {
+		pod.Status.ContainerStatuses[0].Resources = wants.DeepCopy()
+		return
+	}
+	pod.Status.Conditions = readiness.WithCondition(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue,
+		Reason: corev1.PodReasonInfeasible, Message: "too much", ObservedGeneration: pod.Generation})
 }
 
 func (f *fleet) expect(want ...string) {
@@ -674,4 +690,109 @@ func TestBirthPastTheWebhooks(t *testing.T) {
 			}
 		})
 	}
+}
+
+func newSizedFleet(t *testing.T, nodes int) *fleet {
+	return newFleetOf(t, nodes, app{image: "v1", cpu: "100m"})
+}
+
+// newFleetOf has pods made from that.
+func newFleetOf(t *testing.T, nodes int, a app) *fleet {
+	return newFleet(t, nodes, func(f *fleet) {
+		f.Revisions = nil
+		f.edit(a)
+		for _, pod := range f.Pods {
+			of := f.DaemonSet.Spec.Template.Typed().Spec.Containers[0]
+			pod.Spec.Containers[0].Resources, pod.Spec.Containers[0].ResizePolicy = *of.Resources.DeepCopy(), of.ResizePolicy
+			f.kubelet(pod)
+		}
+	})
+}
+
+func TestDaemonStepsOfResources(t *testing.T) {
+	f := newSizedFleet(t, 2)
+	f.edit(app{image: "v1", cpu: "200m"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "p1 is 2 app=v1",
+		"p2 is updating-in-place app=v1", "p2 gets 200m", "p2 is 2 app=v1", "mark 2 false false")
+	f.updated("2", "v1")
+}
+
+func TestDaemonUndoOfResourcesHalfway(t *testing.T) {
+	f := newSizedFleet(t, 2)
+	f.edit(app{image: "v1", cpu: "200m"})
+	for range 3 {
+		f.once()
+	}
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m")
+	f.edit(app{image: "v1", cpu: "100m"})
+	f.rest()
+	f.expect("mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 gets 100m", "p1 is 1 app=v1", "mark 1 false false")
+}
+
+func TestDaemonStepsOfResourcesAndAnImage(t *testing.T) {
+	f := newSizedFleet(t, 1)
+	f.edit(app{image: "v2", cpu: "200m"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "close p1", "p1 is 2 app=v2", "open p1", "mark 2 false false")
+	f.updated("2", "v2")
+}
+
+// A revision with the same resources as the one a pod is half-way to still has to give it those.
+func TestDaemonFurtherEditOfAnImage(t *testing.T) {
+	f := newSizedFleet(t, 1)
+	f.edit(app{image: "v1", cpu: "200m"})
+	for range 2 {
+		f.once()
+	}
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1")
+	f.edit(app{image: "v2", cpu: "200m"})
+	f.rest()
+	f.updated("3", "v2")
+	if cpu := f.Pods[0].Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "200m" {
+		t.Errorf("it has %s", cpu)
+	}
+}
+
+// Who asks for a restart with other CPU gets it like one with another image, and goes back so.
+func TestDaemonResourcesThatRestart(t *testing.T) {
+	there := []string{"mark 2 true false", "close p1", "p1 is updating-in-place app=v1", "p1 gets 200m", "open p1", "p1 is 2 app=v1", "mark 2 false false"}
+	back := []string{"close p1", "p1 is updating-in-place app=v1", "p1 gets 100m", "open p1", "p1 is 1 app=v1", "mark 1 false false"}
+	for steps, then := range map[int][]string{
+		1: {"mark 2 false false"},
+		2: {"open p1", "mark 2 false false"},
+		3: {"mark 1 true false", "mark 2 false false", "p1 is 1 app=v1", "open p1", "mark 1 false false"},
+		4: slices.Concat([]string{"open p1", "mark 1 true false", "mark 2 false false"}, back),
+		5: slices.Concat([]string{"p1 is 2 app=v1", "mark 1 true false", "mark 2 false false"}, back),
+		7: slices.Concat([]string{"mark 1 true false"}, back),
+	} {
+		f := newFleetOf(t, 1, app{image: "v1", cpu: "100m", renews: true})
+		f.edit(app{image: "v1", cpu: "200m", renews: true})
+		for range steps {
+			f.once()
+		}
+		f.edit(app{image: "v1", cpu: "100m", renews: true})
+		f.rest()
+		f.expect(append(slices.Clone(there[:min(steps, len(there))]), then...)...)
+		f.updatedAll("1", "app=v1")
+	}
+}
+
+func TestDaemonInfeasibleResources(t *testing.T) {
+	f := newSizedFleet(t, 2)
+	f.edit(app{image: "v1", cpu: "9"})
+	f.rest()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 9", "p2 is updating-in-place app=v1", "p2 gets 9", "mark 2 false true")
+}
+
+// Its restart is still to come when a pod has been resized.
+func TestDaemonStepsOfResourcesAndARestart(t *testing.T) {
+	f := newSizedFleet(t, 1)
+	f.says = true
+	f.edit(app{image: "v1", cpu: "200m", restarted: "1"})
+	for range 30 {
+		f.once()
+	}
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "renew p1", "close p1", "p1 is 2 app="+another, "mark 2 false false")
+	f.updated("2", another)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -70,6 +71,20 @@ func TestDaemonForecast(t *testing.T) {
 	}
 }
 
+// TestForecastAtAPartition: no more at a time, and no more borrowed, than the partition lets move.
+func TestForecastAtAPartition(t *testing.T) {
+	for want, partition := range map[string]inplace.Partition{
+		"4 kept, 2 at a time, 2 borrowed": "4", "5 kept, 1 at a time, 1 borrowed": "90%", "6 kept, 0 at a time, 0 borrowed": "half",
+	} {
+		r := fixture(6, app{image: "v2"})
+		r.Deployment.Spec.Strategy, r.Settings.Borrow, r.Settings.Partition = paces("0", "3"), true, partition
+		f := r.Forecast(replicaSetOf(r, "a", app{image: "v1"}, 6).Spec.Template)
+		if got := fmt.Sprintf("%d kept, %d at a time, %d borrowed", f.Kept, f.AtATime, f.Borrowed); got != want {
+			t.Errorf("%s: %s instead of %s", partition, got, want)
+		}
+	}
+}
+
 // standing is one pod's, in short.
 func standing(all []member.Standing, name string) string {
 	at := slices.IndexFunc(all, func(s member.Standing) bool { return s.Pod.Name == name })
@@ -95,6 +110,14 @@ func TestStandings(t *testing.T) {
 		moved(pod)
 		pod.Status.ObservedGeneration = 2
 	}
+	resized := func(conditions ...corev1.PodCondition) func(pod *corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			size := readiness.ResizedContainer{To: amounts.Amounts{CPURequest: "200m"}}
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Resize: map[string]readiness.ResizedContainer{"app": size}}.String()}
+			pod.Status.Conditions = append(pod.Status.Conditions, conditions...)
+		}
+	}
+	deferred := corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred, Message: "no room"}
 	lately := func(pod *corev1.Pod) {
 		pod.Status.Conditions[2].LastTransitionTime = metav1.NewTime(start.Add(-1500 * time.Millisecond))
 	}
@@ -104,6 +127,8 @@ func TestStandings(t *testing.T) {
 	}{
 		"web-a waiting: its turn": {old: true}, "web-a updating: its drain": {true, drained},
 		"web-b settled: ": {}, "web-b updating: its kubelet": {change: moved}, "web-b updating: its containers to restart": {change: seen},
+		"web-a updating: its CPU and memory":                           {old: true, change: resized()},
+		"web-a updating: its CPU and memory: Deferred: no room":        {old: true, change: resized(deferred)},
 		"web-b updating: readiness of container app: CrashLoopBackOff": {change: waiting("CrashLoopBackOff")},
 		"web-b updating: the image of container app: ImagePullBackOff": {change: waiting("ImagePullBackOff")},
 		"web-b updating: its readiness gate":                           {change: drained},
@@ -148,6 +173,7 @@ func TestStandingsBefore(t *testing.T) {
 	for want, r := range map[string]*deployments.Rollout{
 		"web-a waiting: its turn":                                               outdated(),
 		"web-a waiting: the rollout to be resumed":                              outdated(func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }),
+		"web-a kept: the partition, to be lowered or taken off":                 outdated(func(r *deployments.Rollout) { r.Settings.Partition = "1" }),
 		"web-a waiting: its node to pull images":                                outdated(puller("ContainerCreating", "")),
 		"web-a waiting: its node to pull images: v2: no":                        outdated(puller("ErrImagePull", "v2: no")),
 		"web-a waiting: another pod in its place, by the Deployment controller": outdated(func(r *deployments.Rollout) { r.Mode = inplace.ModeNone }),
@@ -168,6 +194,10 @@ func TestDaemonStandings(t *testing.T) {
 		if got := standing(all, name); got != want {
 			t.Errorf("%s: %q instead of %q", name, got, want)
 		}
+	}
+	f.Settings.Partition = "50%"
+	if got, want := standing(f.Standings(), "p1"), "agent-1 kept: the partition, to be lowered or taken off"; got != want {
+		t.Errorf("%q instead of %q", got, want)
 	}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 	if got, want := standing(f.Standings(), "p1"), "agent-1 waiting: another pod in its place, by the DaemonSet controller"; got != want {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/readiness"
 )
@@ -31,6 +32,12 @@ type kubelet struct {
 	// lags: it may go by those. A scene's does not.
 	lags bool
 	ids  int
+	// sizes are the CPU and memory that containers have got, by pod and container.
+	sizes map[string]map[string]amounts.Amounts
+	// short: its nodes have no room for more.
+	short bool
+	// cramped is the CPU that the node of a pod has not, by the name of the pod.
+	cramped map[string]string
 }
 
 // container is one in the runtime. An image with "bad" in its name cannot be pulled, one with "crash" never gets ready.
@@ -47,7 +54,8 @@ type container struct {
 
 func newKubelet(w *world) *kubelet {
 	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{},
-		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{}}
+		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{},
+		sizes: map[string]map[string]amounts.Amounts{}}
 }
 
 func (k *kubelet) run(name string) {
@@ -75,7 +83,10 @@ func (k *kubelet) run(name string) {
 		return
 	}
 	if k.state[name] == nil {
-		k.state[name] = map[string]*container{}
+		k.state[name], k.sizes[name] = map[string]*container{}, map[string]amounts.Amounts{}
+		for _, born := range pod.Spec.Containers {
+			k.sizes[name][born.Name] = amounts.Of(born.Resources)
+		}
 	}
 	k.writeStatus(pod)
 	if k.rng.Intn(3) == 0 {
@@ -83,6 +94,69 @@ func (k *kubelet) run(name string) {
 	}
 	for _, want := range kept(pod.Spec) {
 		k.syncContainer(name, want)
+		if gets := amounts.Of(want.Resources); k.whyNot(name, gets) == "" {
+			k.give(name, want, gets)
+		}
+	}
+}
+
+// give has the container of the pod get that, with a restart where it asks for one. One that does not run starts with it.
+func (k *kubelet) give(pod string, want corev1.Container, gets amounts.Amounts) {
+	switch c := k.state[pod][want.Name]; {
+	case len(want.ResizePolicy) == 0 || c == nil || !c.running:
+		k.sizes[pod][want.Name] = gets
+	case k.sizes[pod][want.Name] != gets && c.dying.IsZero():
+		k.kill(pod, want.Name, c)
+	}
+}
+
+func (k *kubelet) kill(pod, name string, c *container) {
+	k.logf("kubelet: kill %s/%s, which runs %s", pod, name, c.image)
+	k.rules.killed(k.world, pod, name)
+	c.dying = k.now.Add(time.Duration(k.rng.Intn(300)) * time.Millisecond)
+}
+
+// whyNot is why no container of the pod gets that: as a kubelet calls it.
+func (k *kubelet) whyNot(pod string, gets amounts.Amounts) string {
+	switch {
+	case gets.CPURequest == tooMuch, gets.CPURequest != "" && gets.CPURequest == k.cramped[pod]:
+		return corev1.PodReasonInfeasible
+	case k.short:
+		return corev1.PodReasonDeferred
+	}
+	return ""
+}
+
+// tooMuch is more than any node has.
+const tooMuch = "9000m"
+
+// sized tells whether the pod's containers have got what its spec says.
+func (k *kubelet) sized(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		got, known := k.sizes[pod.Name][c.Name]
+		return known && got != amounts.Of(c.Resources)
+	})
+}
+
+// resizing puts the condition that a kubelet has for a resize.
+func (k *kubelet) resizing(status *corev1.PodStatus, cached *corev1.Pod) {
+	pending := func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress
+	}
+	before := slices.IndexFunc(status.Conditions, pending)
+	next := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.now.Truncate(time.Second)),
+		ObservedGeneration: cached.Generation}
+	if before >= 0 {
+		next.LastTransitionTime = status.Conditions[before].LastTransitionTime
+	}
+	status.Conditions = slices.DeleteFunc(status.Conditions, pending)
+	for _, c := range cached.Spec.Containers {
+		if why := k.whyNot(cached.Name, amounts.Of(c.Resources)); why != "" {
+			next.Type, next.Reason, next.Message = corev1.PodResizePending, why, "Node didn't have enough resource: cpu"
+		}
+	}
+	if !k.sized(cached) {
+		status.Conditions = append(status.Conditions, next)
 	}
 }
 
@@ -99,9 +173,7 @@ func (k *kubelet) syncContainer(pod string, want corev1.Container) {
 			c.running, c.ready, c.dying = false, false, time.Time{}
 		}
 	case c.running && c.image != want.Image:
-		k.logf("kubelet: kill %s/%s, which runs %s", pod, want.Name, c.image)
-		k.rules.killed(k.world, pod, want.Name)
-		c.dying = k.now.Add(time.Duration(k.rng.Intn(300)) * time.Millisecond)
+		k.kill(pod, want.Name, c)
 	case !c.running && !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad"):
 		k.ids++
 		*c = container{id: fmt.Sprintf("id-%d", k.ids), image: want.Image, running: true, started: k.now}
@@ -144,8 +216,11 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 		if i >= len(cached.Spec.Containers) {
 			list = &status.InitContainerStatuses
 		}
-		*list = append(*list, c.status(want))
+		reported := c.status(want)
+		reported.Resources = new(k.sizes[cached.Name][want.Name].Requirements())
+		*list = append(*list, reported)
 	}
+	k.resizing(&status, cached)
 	if len(cached.Status.ContainerStatuses) == 0 && !containersReady {
 		status.Phase = corev1.PodPending
 	}
@@ -268,11 +343,15 @@ func (k *kubelet) setPodCondition(status *corev1.PodStatus, kind corev1.PodCondi
 
 func sameStatus(a, b corev1.PodStatus) bool {
 	same := func(a, b corev1.ContainerStatus) bool {
-		return a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready && (a.State.Running == nil) == (b.State.Running == nil)
+		return sameSize(a.Resources, b.Resources) && a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready && (a.State.Running == nil) == (b.State.Running == nil)
 	}
 	sameCondition := func(a, b corev1.PodCondition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 	}
 	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
 		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.InitContainerStatuses, b.InitContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
+}
+
+func sameSize(a, b *corev1.ResourceRequirements) bool {
+	return (a == nil) == (b == nil) && (a == nil || amounts.Of(*a) == amounts.Of(*b))
 }

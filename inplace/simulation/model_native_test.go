@@ -403,10 +403,14 @@ func statusComplete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
 	return status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want && status.ObservedGeneration >= d.Generation
 }
 
-// syncStatus is syncRolloutStatus; the counts are those of statuses/formula.go, whose tables prove them.
+// syncStatus is syncRolloutStatus; the counts are those of statuses/formula.go, whose tables prove them. Of stages it knows nothing: their reason
+// is one like any other.
 func (c *deploymentController) syncStatus(d *apps.Deployment, sets []*apps.ReplicaSet, target *apps.ReplicaSet) error {
-	native := statuses.Formula{Deployment: d, Sets: sets, Target: target, Now: c.now}
-	status := native.NativeStatus()
+	const other = "SomebodyElses"
+	unaware := d.DeepCopy()
+	unaware.Status = withReason(d.Status, statuses.ReasonPartition, other)
+	native := statuses.Formula{Deployment: unaware, Sets: sets, Target: target, Now: c.now}
+	status := withReason(native.NativeStatus(), other, statuses.ReasonPartition)
 	if statusComplete(d, status) && !d.Spec.Paused {
 		statuses.SetCondition(&status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonComplete, "", c.now))
 	}
@@ -415,6 +419,17 @@ func (c *deploymentController) syncStatus(d *apps.Deployment, sets []*apps.Repli
 		return nil
 	}
 	return c.writeStatus(d, func(into *appsv1.DeploymentStatus) { *into = status })
+}
+
+// withReason is the status with the one reason in the place of the other.
+func withReason(status appsv1.DeploymentStatus, instead, reason string) appsv1.DeploymentStatus {
+	renamed := *status.DeepCopy()
+	for i := range renamed.Conditions {
+		if renamed.Conditions[i].Reason == instead {
+			renamed.Conditions[i].Reason = reason
+		}
+	}
+	return renamed
 }
 
 // awaitDeadline is requeueStuckDeployment.

@@ -32,6 +32,9 @@ func (w *world) refuses(step steps.Step) bool {
 	case steps.PatchReplicaSet:
 		return slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return o.Path == "/spec/replicas" })
 	case steps.PatchPod:
+		if s.Resizes {
+			return len(readiness.MoveOf(s.Pod).Resize) == 0 || readiness.MoveOf(s.Pod).Hash == s.Pod.Labels[inplace.LabelTemplateHash]
+		}
 		return slices.ContainsFunc(s.Operations[1:], func(o jsonpatch.Operation) bool { return !givesBack(s.Pod, o.Path) })
 	case steps.CreateReplicaSet, steps.CreatePuller, steps.PatchStatus:
 		return true
@@ -52,7 +55,7 @@ func givesBack(pod *corev1.Pod, path string) bool {
 	mark, is := strings.CutPrefix(path, "/metadata/annotations/")
 	marked := pod.Annotations[inplace.AnnotationMove] != "" || pod.Annotations[inplace.AnnotationBorrowed] != ""
 	mark = strings.ReplaceAll(mark, "~1", "/")
-	return is && marked && slices.Contains([]string{inplace.AnnotationMove, inplace.AnnotationBorrowed, corev1.PodDeletionCost}, mark)
+	return is && marked && slices.Contains([]string{inplace.AnnotationMove, inplace.AnnotationBorrowed, inplace.AnnotationRestarts, corev1.PodDeletionCost}, mark)
 }
 
 // stored are the conditions that the API server stores of a write of pods/status: by the rule, where it has one and the namespace its label.

@@ -16,11 +16,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
@@ -104,9 +106,16 @@ type world struct {
 	t       testing.TB
 	seed    int64
 	rng     *rand.Rand
+	dice    *rand.Rand // that of partitions
 	now     time.Time
 	version int64
 	made    int
+	// sized: its users edit CPU, too.
+	sized bool
+	// renews: and resizePolicy asks for a restart with it.
+	renews bool
+	// foreign: somebody else resizes pods.
+	foreign bool
 	trace   []string
 	tracing bool
 	failed  string
@@ -207,7 +216,8 @@ func (w *world) deployment() *apps.Deployment { return w.deployments.objects["we
 // rollout is what is, without any delay.
 func (w *world) rollout() deployments.Rollout {
 	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
-		Recorded: w.recorded, Rules: restartsInPlace.For(w.deployment().Annotations), Now: w.now}
+		Recorded: w.recorded, Rules: allInPlace.For(w.deployment().Annotations), Now: w.now}
+	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Annotations)
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	r.Rehearsal = w.rehearsal(r.Target())
 	return r
@@ -470,10 +480,13 @@ func (w *world) carryOut(step steps.Step) error {
 	case steps.PatchPod:
 		w.rules.podPatched(w, s)
 		return patch(w, w.pods, s.Pod.Name, s.Operations, func(before, after *corev1.Pod) bool {
+			if bySubresource := sizes(before) != sizes(after); bySubresource != s.Resizes {
+				w.violated("%s has %s and gets %s, by the subresource: %v", before.Name, sizes(before), sizes(after), s.Resizes)
+			}
 			if len(edit.Lacking(after.Spec.Tolerations, before.Spec.Tolerations)) > 0 {
 				w.violated("tolerations are taken from %s, which the API server refuses", before.Name)
 			}
-			return images(before) != images(after) || len(after.Spec.Tolerations) != len(before.Spec.Tolerations)
+			return images(before) != images(after) || sizes(before) != sizes(after) || len(after.Spec.Tolerations) != len(before.Spec.Tolerations)
 		})
 	}
 	return fmt.Errorf("unknown step %T", step)
@@ -494,8 +507,17 @@ func resourceOf(step steps.Step) string {
 	return ""
 }
 
-// restartsInPlace are the rules of all Deployments and DaemonSets here.
-var restartsInPlace = inplace.Rules{RestartInPlace: true}
+// sizes are the CPU and memory of the pod's containers.
+func sizes(pod *corev1.Pod) string {
+	var all []string
+	for _, c := range pod.Spec.Containers {
+		all = append(all, fmt.Sprint(c.Name, amounts.Of(c.Resources)))
+	}
+	return strings.Join(all, ",")
+}
+
+// allInPlace are the rules of all Deployments and DaemonSets here.
+var allInPlace = inplace.Rules{RestartInPlace: true, Resize: inplace.ResizeAll}
 
 // plain are names of images without what they may leave out: containers that have restarted have others for the same image.
 var plain = strings.NewReplacer("docker.io/library/", "", "docker.io/", "", ":latest", "")
@@ -636,8 +658,10 @@ func atIndex(node []any, key string, path []string, operation string, value any)
 // Its mesh is a sidecar as Kubernetes has them, behind another init container unless it is alone; its sidecar runs beside it as an ordinary
 // container.
 type app struct {
-	image, sidecar, mesh, chart, note, tolerates, env, restarted string
-	alone                                                        bool
+	image, sidecar, mesh, chart, note, tolerates, env, restarted, cpu string
+	alone                                                             bool
+	// renews: its container restarts for other CPU.
+	renews bool
 }
 
 // noted is the annotation that a note is in.
@@ -660,6 +684,12 @@ func (a app) template() apps.Template {
 	}
 	if a.sidecar != "" {
 		typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: "side", Image: a.sidecar})
+	}
+	if a.cpu != "" {
+		typed.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(a.cpu)}
+	}
+	if a.renews {
+		typed.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
 	}
 	if a.mesh != "" {
 		typed.Spec.InitContainers = []corev1.Container{{Name: "setup", Image: "setup"},

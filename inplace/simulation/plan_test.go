@@ -112,6 +112,7 @@ func (s *scene) plan() {
 	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
 	plan := r.Plan()
 	s.addsUp(plan)
+	s.keepsPods(r, plan)
 	if plan.Phase == steps.PhaseStalled && s.stalled == "" {
 		s.stalled = plan.Message
 	}
@@ -143,6 +144,10 @@ func (s *scene) note(step steps.Step) {
 		}
 		if strings.HasPrefix(step.Why, "its volumes") {
 			s.steps = append(s.steps, "renew "+s.short(step.Pod))
+			return
+		}
+		if step.Resizes {
+			s.steps = append(s.steps, "resize "+s.short(step.Pod))
 			return
 		}
 		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "move", false: "patch"}[step.Moves], s.short(step.Pod)))

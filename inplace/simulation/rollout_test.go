@@ -29,7 +29,7 @@ var begun = times.Seconds(start)
 
 // fixture builds rollouts for tables: ReplicaSets are named after their hash, pods after theirs.
 func fixture(replicas int32, a app) *deployments.Rollout {
-	return &deployments.Rollout{Deployment: newDeployment(replicas, a), Mode: inplace.ModeInPlace, Rules: restartsInPlace, Now: start}
+	return &deployments.Rollout{Deployment: newDeployment(replicas, a), Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}
 }
 
 // replicaSetOf adds a ReplicaSet of which everything has been observed.

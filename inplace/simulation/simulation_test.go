@@ -107,7 +107,8 @@ func (s *stayput) run() {
 	s.stale, s.due = false, time.Time{}
 	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
 		Recorded: s.recorded, Now: s.now}
-	r.Rules = restartsInPlace.For(r.Deployment.Annotations)
+	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Annotations)
+	r.Rules = allInPlace.For(r.Deployment.Annotations)
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.queuedIn = s.mode
 	s.ahead = s.ahead.Next(r.Pods, s.now)
@@ -116,6 +117,7 @@ func (s *stayput) run() {
 	plan := r.Plan()
 	s.addsUp(plan)
 	s.stopsForNothing(plan)
+	s.keepsPods(r, plan)
 	s.beats = s.beats.Next(plan, s.now)
 	s.plannedOn, s.failed = &r, false
 	if !plan.Verdict.Held {
@@ -200,6 +202,9 @@ func (j *judge) statusWritten(w *world, d *apps.Deployment) {
 	r := w.rollout()
 	for _, pod := range r.Pods {
 		borrowed := pod.Annotations[inplace.AnnotationBorrowed] != ""
+		if readiness.Live(pod) && !borrowed && !w.kubelet.sized(pod) {
+			w.violated("success was reported before %s was resized", pod.Name)
+		}
 		if readiness.Live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod) || len(w.dated(pod)) > 0) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
@@ -284,8 +289,10 @@ func restarting(s steps.PatchPod) []string {
 	var names []string
 	for list, containers := range map[string][]corev1.Container{"containers": s.Pod.Spec.Containers, "initContainers": s.Pod.Spec.InitContainers} {
 		for i, container := range containers {
-			path := fmt.Sprintf("/spec/%s/%d/image", list, i)
-			if slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return o.Path == path }) {
+			image, cpu := fmt.Sprintf("/spec/%s/%d/image", list, i), fmt.Sprintf("/spec/%s/%d/resources/requests/cpu", list, i)
+			if slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool {
+				return o.Path == image || o.Path == cpu && len(container.ResizePolicy) > 0
+			}) {
 				names = append(names, container.Name)
 			}
 		}
@@ -362,6 +369,9 @@ func (w *world) check() {
 		}
 		if readiness.Gated(pod) && !w.awaitedAs(pod, owner.Spec.Template) {
 			w.violated("%s has %s %v and is owned by %s", pod.Name, images(pod), pod.Annotations, owner.Name)
+		}
+		if of := sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}); !w.foreign && sizes(pod) != of && len(readiness.MoveOf(pod).Resize) == 0 {
+			w.violated("%s has %s, is owned by %s, and nothing shows it", pod.Name, sizes(pod), owner.Name)
 		}
 	}
 }
@@ -462,6 +472,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
+	w.sized = seed%5 == 2
 	w.meshed, w.alone = seed%5 > 2, seed%5 == 4
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
@@ -497,6 +508,12 @@ func (w *world) randomApp() app {
 	if w.meshed {
 		a.alone = w.alone
 		a.mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
+	}
+	if w.sized {
+		a.cpu, a.renews = pick("100m", "200m", "300m"), w.renews
+		if w.rules.loose && w.rng.Intn(8) == 0 {
+			a.cpu = tooMuch
+		}
 	}
 	return a
 }
@@ -560,6 +577,7 @@ func (w *world) tick(chaos int) {
 
 // disturb is what users and failures do.
 func (w *world) disturb() {
+	w.repartition()
 	switch n := w.rng.Intn(27); {
 	case n < 3:
 		w.restart()
@@ -596,9 +614,24 @@ func (w *world) disturb() {
 		w.logf("the nodes have room for %d", w.room)
 	case n == 26:
 		w.list()
+		if w.kubelet.short = w.sized && w.rng.Intn(2) == 0; w.kubelet.short {
+			w.logf("the nodes give nobody more")
+		}
+		w.cramp()
 	case w.rules.loose:
 		w.disturbLoosely()
 	}
+}
+
+// cramp takes a pod's node for too small for one of the sizes.
+func (w *world) cramp() {
+	pods := slices.Sorted(maps.Keys(w.pods.objects))
+	if !w.sized || !w.rules.loose || len(pods) == 0 {
+		return
+	}
+	pod, cpu := pods[w.rng.Intn(len(pods))], []string{"100m", "200m", "300m"}[w.rng.Intn(3)]
+	w.kubelet.cramped = map[string]string{pod: cpu}
+	w.logf("the node of %s has no %s for it", pod, cpu)
 }
 
 // list has the user say which containers nobody waits for.
@@ -699,6 +732,9 @@ func appOf(template apps.Template) app {
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
 	}
+	if cpu, has := typed.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]; has {
+		a.cpu = cpu.String()
+	}
 	return a
 }
 
@@ -755,11 +791,12 @@ func (w *world) runOthers() {
 
 // finish takes all obstacles away and demands the right end.
 func (w *world) finish() {
-	w.quota = plenty
+	w.quota, w.kubelet.short, w.kubelet.cramped = plenty, false, nil
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
-		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || w.rng.Intn(3) == 0 {
-			a := app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1"}
+		delete(d.Annotations, inplace.AnnotationPartition)
+		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) || w.rng.Intn(3) == 0 {
+			a := app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1", cpu: map[bool]string{true: "200m"}[w.sized], renews: w.renews}
 			if w.meshed {
 				a.mesh, a.alone = "m1", w.alone
 			}
@@ -842,7 +879,7 @@ func (w *world) deleteStranded() {
 	for _, pod := range sorted(w.pods.objects) {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 		waits := readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing)
-		if readiness.Live(pod) && (waits || owner != nil && !w.isAs(pod, owner.Spec.Template)) {
+		if readiness.Live(pod) && (waits || owner != nil && (!w.isAs(pod, owner.Spec.Template) || sizes(pod) != sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}))) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -882,6 +919,10 @@ func (w *world) checkEnd() {
 			w.violated("%s is not one of %s", pod.Name, target.Name)
 		case !w.isAs(pod, target.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
+		case sizes(pod) != sizes(&corev1.Pod{Spec: target.Spec.Template.Typed().Spec}) || !w.kubelet.sized(pod):
+			w.violated("%s has %s, or was not given it: %v", pod.Name, sizes(pod), w.kubelet.sizes[pod.Name])
+		case !w.stayput.gone && len(readiness.MoveOf(pod).Resize) > 0:
+			w.violated("%s is marked as half-way for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
 		case !tolerateTheSame(pod.Spec.Tolerations, w.admitted(target.Spec.Template).Tolerations):
 			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)
 		case pod.Annotations[noted] != target.Spec.Template.Annotations()[noted]:
@@ -913,6 +954,7 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 		w.list()
 	}
 	w.rules.loose = w.rng.Intn(2) == 0
+	w.renews = w.rules.loose && seed%10 == 2
 	w.rules.originals = sorted(w.pods.objects)
 	w.logf("loose %v, strategy %+v, minReadySeconds %d, gates %v", w.rules.loose, w.deployment().Spec.Strategy,
 		w.deployment().Spec.MinReadySeconds, w.gatesBorn)

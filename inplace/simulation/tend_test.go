@@ -134,7 +134,7 @@ func TestMarksComeFirst(t *testing.T) {
 	if got := describe(); got != "ReplicaSet web-a: marks, ReplicaSet web-b: marks" {
 		t.Errorf("it begins with %s", got)
 	}
-	source.Labels[inplace.LabelSettling] = begun
+	source.Labels[inplace.LabelSettling], source.Labels[inplace.LabelOld] = begun, begun
 	if got := describe(); got != "ReplicaSet web-b: marks" {
 		t.Errorf("with one mark it goes on with %s", got)
 	}

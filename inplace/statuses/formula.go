@@ -25,6 +25,7 @@ const (
 	ReasonFound            = "FoundNewReplicaSet"
 	ReasonComplete         = "NewReplicaSetAvailable"
 	ReasonTimedOut         = "ProgressDeadlineExceeded"
+	ReasonResumed          = "DeploymentResumed"
 	ReasonMinimumAvailable = "MinimumReplicasAvailable"
 	ReasonMinimumMissing   = "MinimumReplicasUnavailable"
 )
@@ -37,7 +38,9 @@ type Formula struct {
 	Target *apps.ReplicaSet
 	// Waiting is for what nothing restarts, one clause; empty if for nothing.
 	Waiting string
-	Now     time.Time
+	// Stage is by what a partition keeps the rest from going on, one clause; empty if it does not. It is as when the user pauses.
+	Stage string
+	Now   time.Time
 }
 
 // NativeStatus is syncDeploymentStatus (pkg/controller/deployment/sync.go) while paused, syncRolloutStatus (progress.go)
@@ -108,6 +111,7 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 		RemoveCondition(status, appsv1.DeploymentProgressing)
 	case current != nil && current.Reason == ReasonComplete && status.Replicas == status.UpdatedReplicas, Complete(f.Deployment, *status):
 		// over, or over in a moment
+	case f.setStage(status, current):
 	case progressed(f.Deployment.Status, *status):
 		updated := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonUpdated, f.subject()+" is progressing.", f.Now)
 		if current != nil && current.Status == corev1.ConditionTrue {
@@ -124,6 +128,32 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 	case f.timedOut(current):
 		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonTimedOut, f.timeoutMessage(), f.Now))
 	}
+}
+
+// ReasonPartition is that of a Deployment's condition Progressing while nothing but the partition keeps the rollout from going on.
+const ReasonPartition = "WaitingAtPartition"
+
+// setStage tells whether the rollout waits at its partition, or goes on from there, and says so as checkPausedConditions in sync.go does of one
+// that is paused. The native controller knows no such reason, and takes the time for that of the last progress: so that the deadline is not over
+// when it, or we, go on, the time is renewed.
+func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) bool {
+	staged := current != nil && current.Reason == ReasonPartition
+	switch {
+	case f.Stage == "" && staged:
+		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, ReasonResumed, "Deployment is resumed", f.Now))
+		return true
+	case f.Stage == "", Overdue(f.Deployment) && !progressed(f.Deployment.Status, *status):
+		return false
+	case staged && current.Message == f.Stage && f.Now.Sub(current.LastUpdateTime.Time) < f.deadline()/2:
+		return true
+	}
+	stage := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionUnknown, ReasonPartition, f.Stage, f.Now)
+	if current != nil && current.Status == stage.Status {
+		stage.LastTransitionTime = current.LastTransitionTime
+	}
+	RemoveCondition(status, appsv1.DeploymentProgressing)
+	SetCondition(status, stage)
+	return true
 }
 
 // timeoutMessage is the native message, with what the update waits for. The native controller leaves it as it is, since it writes a
@@ -187,7 +217,11 @@ func (f Formula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
 	if !f.hasDeadline() || f.Deployment.Spec.Paused || progressing == nil || progressing.Reason == ReasonTimedOut || progressing.Reason == ReasonComplete {
 		return 0
 	}
-	_, wait := times.Since(progressing.LastUpdateTime.Time, f.deadline(), f.Now)
+	deadline := f.deadline()
+	if progressing.Reason == ReasonPartition {
+		deadline /= 2
+	}
+	_, wait := times.Since(progressing.LastUpdateTime.Time, deadline, f.Now)
 	return wait + time.Second
 }
 

@@ -1,6 +1,8 @@
 package steps
 
 import (
+	"fmt"
+
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
 )
@@ -12,14 +14,16 @@ type Judgement struct {
 	Reasons inplace.Reasons
 	// Forbidden says that the mode does not let it be made otherwise.
 	Forbidden bool
+	// Partition is the workload's.
+	Partition inplace.Partition
 }
 
 // NotAllowed is what refusals say of an edit that is Forbidden.
 const NotAllowed = "which " + inplace.LabelUpdate + "=" + string(inplace.ModeInPlaceOnly) + " does not allow"
 
 // Judge asks for the verdict on the whole workload where the edit itself forbids nothing.
-func Judge(change edit.Change, mode inplace.Mode, verdict func() Verdict) Judgement {
-	judged := Judgement{Change: change, Reasons: change.Reasons}
+func Judge(change edit.Change, mode inplace.Mode, partition inplace.Partition, verdict func() Verdict) Judgement {
+	judged := Judgement{Change: change, Reasons: change.Reasons, Partition: partition}
 	switch {
 	case !mode.Manages():
 		judged.Reasons = inplace.Reasons{*mode.Reason()}
@@ -41,6 +45,22 @@ func (j Judgement) String() string {
 	return j.Change.String()
 }
 
+// PartitionPrefix begins what AboutPartition says.
+const PartitionPrefix = "partition "
+
+// AboutPartition is one line about what becomes of the partition; empty if there is none.
+func (j Judgement) AboutPartition() string {
+	switch flaw := j.Partition.Flaw(); {
+	case j.Partition == "":
+		return ""
+	case !j.InPlace():
+		return fmt.Sprintf(PartitionPrefix+"%.20s does not hold this: an edit that cannot be made in place is native, whole, whatever the partition says", string(j.Partition))
+	case flaw != "":
+		return PartitionPrefix + "not understood, so that no pod is updated for now: " + flaw
+	}
+	return fmt.Sprintf(PartitionPrefix+"%s: so many pods keep their old revision until it is lowered or taken off, or Stayput is gone", j.Partition)
+}
+
 // WarningPrefix begins the line where it is an admission warning.
 const WarningPrefix = "stayput: "
 
@@ -49,8 +69,13 @@ type Forecast struct {
 	Judgement
 	// Pods are those that the workload wants.
 	Pods int
-	// AtATime is how many of them restart side by side, if any do.
+	// Kept is how many of them a partition keeps on their old revision.
+	Kept int
+	// AtATime is how many of the others restart side by side, if any do.
 	AtATime int
 	// Borrowed is how many more there are for the time of the update, at most.
 	Borrowed int
 }
+
+// Moving are the pods that are updated now.
+func (f Forecast) Moving() int { return f.Pods - f.Kept }

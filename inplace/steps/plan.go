@@ -23,7 +23,9 @@ const (
 	PhaseSettling Phase = "Settling" // pods change their ReplicaSet
 	PhaseMoving   Phase = "Moving"   // pods are drained or restart
 	PhasePaused   Phase = "Paused"   // by the user
-	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed
+	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed, or the partition is none
+	// PhasePartition: all that the partition lets move has moved.
+	PhasePartition Phase = "Partition"
 )
 
 // Plan is what to do now.
@@ -58,7 +60,7 @@ func NativePlan(m inplace.Mode) Plan {
 
 // Progress counts pods.
 type Progress struct {
-	// Replicas are those the workload wants, Moved those that run what they should, Moving those being drained or restarting.
+	// Replicas are those the workload wants, Moved those that run what they should, Moving those under way: drained, restarting or resized.
 	Replicas, Moved, Moving int32
 	// Started is when the update was, zero if none is under way.
 	Started time.Time
@@ -66,7 +68,7 @@ type Progress struct {
 
 // String is the progress in one clause.
 func (p Progress) String() string {
-	return fmt.Sprintf("%d of %d pods updated, %d restarting", p.Moved, p.Replicas, p.Moving)
+	return fmt.Sprintf("%d of %d pods updated, %d under way", p.Moved, p.Replicas, p.Moving)
 }
 
 // Rehearse asks for a rehearsal.

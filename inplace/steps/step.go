@@ -53,6 +53,8 @@ type PatchPod struct {
 	Moves bool
 	// Drained: containers of a pod with a gate stop. serving.Endpoint.Drained has to hold at the API server as well, just before.
 	Drained bool
+	// Resizes: the patch is of CPU and memory alone, in subresource resize.
+	Resizes bool
 	// ServesOn is how long those containers go on serving after the patch.
 	ServesOn time.Duration
 }

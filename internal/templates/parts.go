@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
 )
 
 // App is the container that every template has, and the value of AppLabel, which never changes: a workload can select its pods by it.
@@ -19,18 +21,21 @@ const (
 // Note is the annotation that may change in place, as Rules says. Others may not.
 const Note = "example.com/note"
 
+// restartKeys are annotations whose change restarts the containers, as Rules says.
+var restartKeys = []string{inplace.AnnotationRestartedAt, "checksum/config"}
+
 // light are the parts that running pods often can take, and are changed more often.
 var light = []part{
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) {
 		entry(r, &t.Labels, pick(r, "version", "tier", "helm.sh/chart"))
 	},
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { entry(r, &t.Annotations, Note) },
-	func(r *rand.Rand, t *corev1.PodTemplateSpec) { ordinary(r, t).Image = image(pick(r, "1", "2", "3")) },
-	func(r *rand.Rand, t *corev1.PodTemplateSpec) {
-		anyContainer(r, t).Image = image(pick(r, "1", "2", "3"))
-	},
+	func(r *rand.Rand, t *corev1.PodTemplateSpec) { entry(r, &t.Annotations, pick(r, restartKeys...)) },
+	func(r *rand.Rand, t *corev1.PodTemplateSpec) { ordinary(r, t).Image = pick(r, images...) },
+	func(r *rand.Rand, t *corev1.PodTemplateSpec) { anyContainer(r, t).Image = pick(r, images...) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { t.Spec.Tolerations = subset(r, tolerations...) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { ordinary(r, t).Resources = pick(r, resources...) },
+	func(r *rand.Rand, t *corev1.PodTemplateSpec) { resize(r, &ordinary(r, t).Resources) },
 }
 
 // parts are all others. Which containers there are comes first, so that the others meet them.
@@ -93,10 +98,18 @@ var parts = []part{
 
 func image(tag string) string { return "registry.example/app:" + tag }
 
+// digest is that of whatever runs by a tag.
+const digest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+
+// images are several, and one of them by several names. The last has no other.
+var images = []string{image("1"), image("2"), image("3"), "app:1", image("1") + "@" + digest, "registry.example/app@" + digest}
+
 // entry changes a label or an annotation.
 func entry(r *rand.Rand, of *map[string]string, key string) {
 	if r.IntN(3) == 0 {
-		delete(*of, key)
+		if delete(*of, key); len(*of) == 0 {
+			*of = nil // an API server stores no empty ones
+		}
 		return
 	}
 	if *of == nil {
@@ -170,9 +183,26 @@ func list(cpu, memory string) corev1.ResourceList {
 	return all
 }
 
+// resize changes the amounts of what is there, and leaves requests that are as their limits so.
+func resize(r *rand.Rand, resources *corev1.ResourceRequirements) {
+	was := *resources
+	*resources = *was.DeepCopy() // templates share them
+	requests, limits := list(pick(r, "10m", "20m", "30m"), pick(r, "16Mi", "24Mi")), list(pick(r, "100m", "200m"), pick(r, "32Mi", "64Mi"))
+	for name := range was.Limits {
+		resources.Limits[name] = limits[name]
+	}
+	for name, request := range was.Requests {
+		resources.Requests[name] = requests[name]
+		if limit, has := was.Limits[name]; has && limit.Cmp(request) == 0 {
+			resources.Requests[name] = limits[name]
+		}
+	}
+}
+
 var resizePolicies = [][]corev1.ContainerResizePolicy{
 	nil,
 	{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired}},
+	{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}},
 	{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired}, {ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}},
 }
 

@@ -3,31 +3,49 @@ package templates
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
+	"github.com/distribution/reference"
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// Rules are those by which edits are judged here.
-var Rules = inplace.Rules{Annotations: []string{Note}}
+// Rules are those by which edits are judged here: of a workload whose containers restart, and are resized, in their pods.
+var Rules = inplace.Rules{Annotations: []string{Note}, Restart: []string{"checksum/*"}, RestartInPlace: true, Resize: inplace.ResizeAll}
 
 // Plan is how pods of one template become those of another.
-type Plan struct{ edit.Change }
+type Plan struct {
+	edit.Change
+	from, to corev1.PodTemplateSpec
+}
 
 // PlanOf compares the templates.
-func PlanOf(from, to corev1.PodTemplateSpec) (Plan, error) {
+func PlanOf(from, to corev1.PodTemplateSpec) (Plan, error) { return planBy(Rules, from, to) }
+
+// PlanWithoutRestarts compares them for a workload without the label by which containers restart in their pods.
+func PlanWithoutRestarts(from, to corev1.PodTemplateSpec) (Plan, error) {
+	rules := Rules
+	rules.RestartInPlace = false
+	return planBy(rules, from, to)
+}
+
+func planBy(rules inplace.Rules, from, to corev1.PodTemplateSpec) (Plan, error) {
 	before, err := parsed(from)
 	if err != nil {
 		return Plan{}, err
 	}
 	after, err := parsed(to)
-	return Plan{edit.Compare(before, after, Rules)}, err
+	return Plan{edit.Compare(before, after, rules), from, to}, err
 }
 
 func parsed(typed corev1.PodTemplateSpec) (apps.Template, error) {
@@ -49,10 +67,79 @@ func (p Plan) Possible() bool { return p.InPlace() && p.Left() && len(p.Displace
 
 // Writes are those that make the plan with a pod of the first template, in their order; it must be possible.
 func (p Plan) Writes(pod *corev1.Pod) []Write {
+	needs := p.Change
+	needs.Containers = p.Containers.Becoming(pod, edit.Living(&p.to.Spec), running(pod), p.Resizes)
+	noted, note := marked(pod, needs.Containers)
 	all := []Write{
-		{Operations: p.PodOperations(pod)},
+		{Operations: note},
+		{"resize", needs.Containers.ResizeOperations(pod)},
+		{Operations: needs.PodOperations(noted)},
 	}
 	return slices.DeleteFunc(all, func(w Write) bool { return len(w.Operations) == 0 })
+}
+
+// marked is the pod with the mark without which none is resized, and the operations that put it there.
+func marked(pod *corev1.Pod, needs edit.ContainerChanges) (*corev1.Pod, []jsonpatch.Operation) {
+	if !needs.Resizes() {
+		return pod, nil
+	}
+	mark := readiness.Move{Resize: readiness.Move{}.Noting(needs, time.Now())}.String()
+	noted := pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&noted.ObjectMeta, inplace.AnnotationMove, mark)
+	return noted, patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, mark})
+}
+
+// running tells the IDs of the images that the pod's containers run.
+func running(pod *corev1.Pod) func(container string) string {
+	return func(container string) string {
+		named, err := reference.ParseNormalizedNamed(edit.Named(&pod.Spec, container).Image)
+		if err != nil {
+			panic(err) // no image here is none
+		}
+		return named.Name() + "@" + digest
+	}
+}
+
+// AsksForRestart tells whether the edit changes an annotation for which containers restart.
+func (p Plan) AsksForRestart() bool {
+	return slices.ContainsFunc(restartKeys, func(key string) bool {
+		before, had := p.from.Annotations[key]
+		after, has := p.to.Annotations[key]
+		return had != has || before != after
+	})
+}
+
+// Restarted says why the writes, which made one pod of the other, restart other containers than the plan says, or not all where a restart is asked for;
+// nil if all is well. A kubelet restarts those whose image is another text than before, and those that ask for it with what they get of CPU or memory.
+func (p Plan) Restarted(before, after *corev1.Pod) error {
+	var restarted, planned, all []string
+	for container := range edit.EachLiving(&before.Spec) {
+		if is := edit.Named(&after.Spec, container.Name); is.Image != container.Image || restartsFor(*container, is.Resources) {
+			restarted = append(restarted, container.Name)
+		}
+	}
+	for change := range p.Containers.Restarting() {
+		planned = append(planned, change.Container)
+	}
+	for container := range edit.EachLiving(&p.to.Spec) {
+		all = append(all, container.Name)
+	}
+	switch slices.Sort(restarted); {
+	case !slices.Equal(restarted, slices.Sorted(slices.Values(planned))):
+		return fmt.Errorf("%q restart instead of %q", restarted, planned)
+	case p.AsksForRestart() && len(planned) != len(all):
+		return fmt.Errorf("%q restart, and are to be %q", planned, all)
+	}
+	return nil
+}
+
+func restartsFor(container corev1.Container, gets corev1.ResourceRequirements) bool {
+	has := container.Resources
+	return slices.ContainsFunc(container.ResizePolicy, func(policy corev1.ContainerResizePolicy) bool {
+		name := policy.ResourceName
+		differs := !has.Requests[name].Equal(gets.Requests[name]) || !has.Limits[name].Equal(gets.Limits[name])
+		return policy.RestartPolicy == corev1.RestartContainer && differs
+	})
 }
 
 // irreversible is what can be made in place and not be taken back so, as users are told.
@@ -79,9 +166,15 @@ func moreTolerations(from, to corev1.PodTemplateSpec) bool {
 	})
 }
 
-// Same says why one pod is not as the other in what templates say of pods; nil if it is. The order of tolerations means nothing.
+// Same says why one pod is not as the other in what templates say of pods; nil if it is. The order of tolerations means nothing, our mark is no
+// template's, and a container may have its image by another name: see edit.IsNameOf.
 func Same(is, want *corev1.Pod) error {
 	a, b := said(is), said(want)
+	for container := range edit.EachLiving(&a.Spec) {
+		if other := edit.Named(&b.Spec, container.Name); other != nil && edit.IsNameOf(container.Image, other.Image) {
+			container.Image = other.Image
+		}
+	}
 	if equality.Semantic.DeepEqual(a, b) {
 		return nil
 	}
@@ -91,7 +184,8 @@ func Same(is, want *corev1.Pod) error {
 // said is the pod as a template would have it.
 func said(pod *corev1.Pod) corev1.PodTemplateSpec {
 	var all corev1.PodTemplateSpec
-	all.Labels, all.Annotations, all.Spec = pod.Labels, pod.Annotations, *pod.Spec.DeepCopy()
+	all.Labels, all.Annotations, all.Spec = pod.Labels, maps.Clone(pod.Annotations), *pod.Spec.DeepCopy()
+	delete(all.Annotations, inplace.AnnotationMove)
 	slices.SortFunc(all.Spec.Tolerations, func(a, b corev1.Toleration) int { return slices.Compare([]byte(Text(a)), []byte(Text(b))) })
 	return all
 }

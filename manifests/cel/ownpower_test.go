@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -118,5 +119,57 @@ func podWithSidecar() *corev1.Pod {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-a", Controller: new(true)}}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}, InitContainers: []corev1.Container{
 			{Name: "setup", Image: "setup:1"}, {Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}},
+	}
+}
+
+func TestOwnResizes(t *testing.T) {
+	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-resizes")
+	const mark = `{"hash":"b","resize":{"app":{"from":{"cpuRequest":"100m"},"to":{"cpuRequest":"200m"},"at":null}}}`
+	const others = "stayput changes nothing with the resources of a pod but those of its containers"
+	for name, test := range map[string]struct {
+		in           *corev1.Namespace
+		before, both func(*corev1.Pod)
+		after        func(*corev1.Pod)
+		want         string
+	}{
+		"as marked":                     {in: labelled, after: cpu(0, "200m")},
+		"back":                          {before: cpu(0, "200m"), after: cpu(0, "100m")},
+		"a container that is not named": {in: labelled, after: cpu(1, "200m"), want: "stayput resizes only containers that its mark names"},
+		"without a mark": {in: labelled, both: func(p *corev1.Pod) { p.Annotations = nil }, after: cpu(0, "200m"),
+			want: "stayput resizes only containers that its mark names"},
+		"moved already, without the label": {both: func(p *corev1.Pod) { p.Labels["pod-template-hash"] = "b" }, after: cpu(0, "200m"),
+			want: "without the namespace's label stayput resizes only pods that it has left half-way"},
+		"of a DaemonSet, without the label": {both: func(p *corev1.Pod) { p.Labels = nil }, after: cpu(0, "200m"),
+			want: "without the namespace's label stayput resizes only pods that it has left half-way"},
+		"of nobody":       {in: labelled, both: func(p *corev1.Pod) { p.OwnerReferences = nil }, after: cpu(0, "200m"), want: "stayput resizes only pods of Deployments and DaemonSets"},
+		"a resize policy": {in: labelled, after: func(p *corev1.Pod) { p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{}} }, want: others},
+		"of the pod":      {in: labelled, after: func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} }, want: others},
+		"a label":         {in: labelled, after: func(p *corev1.Pod) { p.Labels = map[string]string{} }, want: others},
+	} {
+		old := ownedPod()
+		old.Labels, old.Annotations = map[string]string{"pod-template-hash": "a"}, map[string]string{inplace.AnnotationMove: mark}
+		old.Spec.Containers = []corev1.Container{{Name: "app"}, {Name: "side"}}
+		for i := range old.Spec.Containers {
+			cpu(i, "100m")(old)
+		}
+		for _, change := range []func(*corev1.Pod){test.both, test.before} {
+			if change != nil {
+				change(old)
+			}
+		}
+		if test.in == nil {
+			test.in = &corev1.Namespace{}
+		}
+		sent := old.DeepCopy()
+		test.after(sent)
+		if got := policy.of(old, sent, test.in, us); test.want == "" && got != "" || !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func cpu(container int, amount string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers[container].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
 	}
 }

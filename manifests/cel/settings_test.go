@@ -62,6 +62,27 @@ func withLists(annotations map[string]string) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: metav1.ObjectMeta{Name: "any", Annotations: annotations}}
 }
 
+// TestPartitionsAreRejectedByTheRule has values rejected at the keyboard exactly where they would keep all pods, as nobody meant.
+func TestPartitionsAreRejectedByTheRule(t *testing.T) {
+	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
+	for _, value := range []string{
+		"0", "1", "007", "999999999", "0%", "9%", "05%", "99%", "100%",
+		"", " ", "1000000000", "101%", "110%", "200%", "1000%", "001%", "%", "50 %", " 5", "5 ", "5\n", "\n5", "5%%", "-1", "+1", "1.5", "1.5%", "1e2", "0x1", "half", "null", "٣",
+	} {
+		workload := withLists(map[string]string{inplace.AnnotationPartition: value})
+		refused, flaw := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{}), inplace.PartitionOf(workload.Annotations).Flaw()
+		if (refused != "") != (flaw != "") {
+			t.Errorf("%q is refused with %q, and the rule says %q", value, refused, flaw)
+		}
+		if refused != "" && !strings.Contains(refused, "annotation "+inplace.AnnotationPartition) && !strings.ContainsAny(value, "\n") {
+			t.Errorf("%q is refused with %q, which does not say what is wrong", value, refused)
+		}
+		if again := policy.of(workload, workload.DeepCopy(), &corev1.Namespace{}, &user.DefaultInfo{}); again != "" {
+			t.Errorf("%q is refused again: %s", value, again)
+		}
+	}
+}
+
 // TestLabelsAreRejected has a value that counts and one that does not of each label. A policy that does not compile would let every value pass, as its
 // failurePolicy is Ignore; here it would refuse them all.
 func TestLabelsAreRejected(t *testing.T) {

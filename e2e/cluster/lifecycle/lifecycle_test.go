@@ -15,9 +15,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if output, err := exec.Command(launcher, "down").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "these tests need root and what make cluster-build makes: cluster down: %v\n%s", err, output)
-		os.Exit(1)
+	// What a killed cluster of another directory left on the machine is not ours to remove, but goes with one of ours.
+	for _, step := range []string{"down", "up", "down"} {
+		if output, err := exec.Command(launcher, step).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "these tests need root and what make cluster-build makes: cluster %s: %v\n%s", step, err, output)
+			os.Exit(1)
+		}
 	}
 	os.Exit(m.Run())
 }

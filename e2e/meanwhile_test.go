@@ -1,0 +1,294 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// inPlaceChange is a kind of change that running pods take. What nothing restarts for is over in a moment, so it comes with an image here.
+type inPlaceChange struct {
+	// has gives a workload what the change needs.
+	has knob
+	// container is the one that restarts.
+	container string
+	edit      func(s *stage, name string) string
+	// taken tells whether a pod has the change.
+	taken func(*corev1.Pod) bool
+	// undo is what its undo half-way does to the pods.
+	undo Rules
+}
+
+// inPlaceChanges are all but images alone, which the other scenarios are about: one more kind is one more row.
+var inPlaceChanges = map[string]inPlaceChange{
+	"restart": {
+		has: func(*appsv1.Deployment) {}, container: "app",
+		edit:  func(s *stage, name string) string { return s.rollout("restart", name) },
+		taken: func(pod *corev1.Pod) bool { return pod.Annotations[restartedAt] != "" }, undo: inPlace,
+	},
+	"sidecar": {
+		has: withMesh, container: sidecar,
+		edit:  func(s *stage, name string) string { return s.setImage(name, sidecar+"=v2") },
+		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)[sidecar] == appImage("v2") }, undo: inPlace,
+	},
+	"auxiliary": {
+		has: withAuxiliarySide, container: "side",
+		edit:  func(s *stage, name string) string { return s.setImage(name, "side=v2") },
+		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["side"] == appImage("v2") }, undo: inPlace,
+	},
+	"annotation": {
+		has:       func(d *appsv1.Deployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, listAnnotation, note) },
+		container: "app",
+		edit:      func(s *stage, name string) string { return s.noted(name, `"1"`, toImage("v2")) },
+		taken:     func(pod *corev1.Pod) bool { return pod.Annotations[note] == "1" }, undo: inPlace,
+	},
+	"resize": {
+		has: sizedToResize, container: "app",
+		edit: func(s *stage, name string) string {
+			return s.patchApp(name, `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`)
+		},
+		taken: func(pod *corev1.Pod) bool { return imagesOf(pod.Spec)["app"] == appImage("v2") && asks(pod, "20m") }, undo: inPlace,
+	},
+	"resize with a restart": {
+		has: func(d *appsv1.Deployment) { sizedToResize(d); restartsForCPU(d) }, container: "app",
+		edit:  func(s *stage, name string) string { return s.setResources(name, "--requests=cpu=20m") },
+		taken: func(pod *corev1.Pod) bool { return asks(pod, "20m") }, undo: inPlace,
+	},
+	"toleration": {
+		has: func(*appsv1.Deployment) {}, container: "app",
+		edit: func(s *stage, name string) string { return s.tolerates(name, tolerated, toImage("v2")) },
+		taken: func(pod *corev1.Pod) bool {
+			return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == noTaint })
+		},
+		undo: recreated, // what a pod tolerates cannot be taken from it
+	},
+}
+
+// meanwhile: what happens while a change of each kind is half-way. Of every theme something is in make test; the rest differs by the kind of the change
+// or of the workload alone.
+func meanwhile(t *testing.T) {
+	scenarios := map[string]func(*testing.T){}
+	for what, change := range inPlaceChanges {
+		for kind, of := range kindsOfWorkloads {
+			scenarios[what+" of a "+kind+", undo"] = func(t *testing.T) { change.undone(t, of) }
+		}
+		scenarios[what+", paused"] = change.paused
+		scenarios[what+", scaled"] = change.scaled
+	}
+	together(t, lengthy(scenarios,
+		"restart of a DaemonSet, undo", "sidecar of a Deployment, undo", "auxiliary of a Deployment, undo", "auxiliary of a DaemonSet, undo",
+		"annotation of a Deployment, undo", "toleration of a DaemonSet, undo",
+		"resize of a Deployment, undo", "resize of a DaemonSet, undo", "resize with a restart of a DaemonSet, undo",
+		"restart, paused", "annotation, paused", "toleration, paused", "resize, paused",
+		"sidecar, scaled", "auxiliary, scaled", "annotation, scaled", "resize, scaled", "resize with a restart, scaled"))
+}
+
+// lasting is a workload that has what the change needs, and takes so long for each pod.
+func (c inPlaceChange) lasting(delay string) knob {
+	return func(d *appsv1.Deployment) {
+		c.has(d)
+		readyAfter(c.container, delay)(d)
+	}
+}
+
+// begin makes the change and waits until it is half-way.
+func (c inPlaceChange) begin(s *stage, name string) {
+	s.Helper()
+	s.begin("half-way", inPlace)
+	c.edit(s, name)
+	s.wait(name+" to be half-way", of(name, c.halfway))
+}
+
+// halfway: a pod has the change and serves, the kubelet of one that has it says that it does not yet, and one has not had its turn. With one pod at a
+// time nobody begins with another for as long as its container takes to become ready. Its gate may be open by then or not: see README, Limits.
+func (c inPlaceChange) halfway(now workload) error {
+	var done, begun, untouched int
+	for _, pod := range now.pods {
+		switch taken := c.taken(pod); {
+		case taken && now.updated(pod) && ready(pod):
+			done++
+		case taken && patchSeen(pod):
+			begun++
+		case !taken && gateOpen(pod) && ready(pod):
+			untouched++
+		}
+	}
+	if done == 0 || begun == 0 || untouched == 0 {
+		return fmt.Errorf("of %d pods %d are done, %d begun, %d untouched", len(now.pods), done, begun, untouched)
+	}
+	return nil
+}
+
+// everywhere demands that all pods have the change.
+func (c inPlaceChange) everywhere(s *stage, name string) {
+	s.Helper()
+	for _, pod := range s.pods(name) {
+		if !c.taken(pod) {
+			s.Errorf("pod %s has not taken the change of %s", pod.Name, name)
+		}
+	}
+}
+
+// nowhere demands that none has it any more.
+func (c inPlaceChange) nowhere(s *stage, name string) {
+	s.Helper()
+	for _, pod := range s.pods(name) {
+		if c.taken(pod) {
+			s.Errorf("pod %s still has the change of %s", pod.Name, name)
+		}
+	}
+}
+
+// undone: pods that are done and pods under way go back, untouched ones stay untouched.
+func (c inPlaceChange) undone(t *testing.T, kind kindOfWorkload) {
+	s := kind.stage(t, restarting)
+	kind.create(s, c.lasting("6s"))
+	before := s.pods(kind.name)
+	c.begin(s, kind.name)
+	s.begin("undo", c.undo)
+	s.rollout("undo", kind.name)
+	s.completes(kind.name)
+	s.metWhen(kind.name, c.halfway)
+	c.nowhere(s, kind.name)
+	if c.undo == inPlace {
+		s.kept(kind.name, before, restarts{c.container: {0, 2}})
+		s.someNeverRestarted(kind.name)
+	}
+}
+
+// paused: the pod under way is finished, and no other begins.
+func (c inPlaceChange) paused(t *testing.T) {
+	s := newStage(t, restarting)
+	s.create(web(3, c.lasting("6s")), web(1, named("clock")))
+	before := s.pods("web")
+	c.begin(s, "web")
+	s.rollout("pause", "web")
+	s.metWhen("web", c.halfway)
+	s.rests("web")
+	s.begin("paused", frozenBut("clock"))
+	s.tick("v2")
+	s.begin("resumed", inPlace)
+	s.rollout("resume", "web")
+	s.completes("web")
+	s.met("web", partly)
+	s.kept("web", before, onceEach([]string{c.container}))
+	c.everywhere(s, "web")
+}
+
+// scaled: a pod that comes meanwhile is new anyway, and those that are there live on.
+func (c inPlaceChange) scaled(t *testing.T) {
+	s := newStage(t, restarting)
+	s.create(web(3, c.lasting("6s")))
+	before := s.pods("web")
+	c.begin(s, "web")
+	s.begin("scaled", Rules{Created: exactly(1), Deleted: none})
+	s.kubectl("", "scale", "deployment", "web", "--replicas=4")
+	s.completes("web")
+	s.metWhen("web", c.halfway)
+	s.survived("web", before)
+	for uid, pod := range s.pods("web") {
+		if was := before[uid]; was != nil {
+			s.restarted(was, pod, onceEach([]string{c.container}))
+		}
+	}
+	c.everywhere(s, "web")
+}
+
+// gathering is a meeting of workloads of both kinds, of which each has a change of its own.
+type gathering struct {
+	meeting
+	changes map[string]inPlaceChange // by workload
+}
+
+// gather has a Deployment and a DaemonSet for each kind of change. A pod takes longer than it takes to edit them all; to pull first would have some
+// begin later than others.
+func gather(t *testing.T) gathering {
+	t.Helper()
+	c := gathering{meeting{stage: newDaemonStage(t, with(restarting, parallelismLabel, "0"))}, map[string]inPlaceChange{}}
+	for _, what := range slices.Sorted(maps.Keys(inPlaceChanges)) {
+		change, short := inPlaceChanges[what], strings.ReplaceAll(what, " ", "-")
+		d := web(3, change.lasting("20s"), named(short))
+		ds := agent(templated(change.lasting("20s")), templated(named(short+"-agent")))
+		c.submit(d)
+		c.submitDaemonSet(ds)
+		for _, name := range []string{called(d), called(ds)} {
+			c.names, c.changes[name] = append(c.names, name), change
+		}
+	}
+	c.each(c.completes)
+	return c
+}
+
+// halfway makes all changes and waits until all are half-way at the same time, and no gate is closed that nobody might open.
+func (c gathering) halfway() {
+	c.Helper()
+	c.begin("half-way", inPlace)
+	c.each(func(name string) { c.changes[name].edit(c.stage, name) })
+	c.wait("all to be half-way", func(w world) error {
+		var missing error
+		for _, name := range c.names {
+			if err := errors.Join(of(name, c.changes[name].halfway)(w), of(name, allOpen)(w)); err != nil {
+				missing = errors.Join(missing, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+		return missing
+	})
+}
+
+// allOpen: no pod has its gate closed.
+func allOpen(now workload) error {
+	for _, pod := range now.pods {
+		if !gateOpen(pod) {
+			return fmt.Errorf("the gate of %s is closed", pod.Name)
+		}
+	}
+	return nil
+}
+
+// end waits until every pod has the change of its workload.
+func (c gathering) end() {
+	c.Helper()
+	c.each(c.completes)
+	c.each(func(name string) { c.changes[name].everywhere(c.stage, name) })
+}
+
+// changesWithoutLeader: as in managerKilled, whoever follows finishes every kind of change.
+func changesWithoutLeader(t *testing.T) {
+	long(t)
+	c := gather(t)
+	t.Cleanup(func() { mended(t) })
+	leader := managerProcess(c.stage, c.leader())
+	if leader == 0 {
+		t.Fatal("the leader is not on this machine")
+	}
+	c.halfway()
+	c.begin("killed", anyChurn)
+	kill(c.stage, leader)
+	c.end()
+}
+
+// changesWithoutManagers: every manager vanishes without a word, and the native controllers finish every kind of change.
+func changesWithoutManagers(t *testing.T) {
+	long(t)
+	c := gather(t)
+	t.Cleanup(func() { restoreManagers(t) })
+	managing := c.managerProcesses()
+	c.halfway()
+	c.each(func(name string) { c.begin("native", recreated.of(name)) })
+	for _, process := range managing {
+		kill(c.stage, process)
+	}
+	removeManagers(c.stage)
+	c.each(c.rollsOut)
+	restoreManagers(t)
+	c.end()
+}

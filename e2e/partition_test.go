@@ -1,0 +1,313 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const partitionAnnotation = "stayput.dev/partition"
+
+// partition: an update goes as far as its partition lets it, waits there, and goes on when that is lowered.
+func partition(t *testing.T) {
+	scenarios := map[string]func(*testing.T){
+		"values that are none": partitionRefused,
+		"borrowed pods":        partitionBorrows,
+		"deadline":             partitionDeadline,
+		"paused and resumed":   partitionPaused,
+		"scaled at a stage":    partitionScaled,
+	}
+	for what, staged := range map[string]staged{
+		"Deployment": {"web", 4, func(s *stage, knobs ...knob) { s.create(web(4, knobs...)) }},
+		"DaemonSet":  {agents, 3, func(s *stage, knobs ...knob) { s.install(agent(allTemplated(knobs)...)) }},
+	} {
+		scenarios["stages of a "+what] = staged.lowered
+		scenarios["removed of a "+what] = staged.removed
+		scenarios["undo of a "+what] = staged.undone
+		scenarios["further edit of a "+what] = staged.edited
+		scenarios["native edit of a "+what] = staged.native
+		scenarios["resources of a "+what] = staged.resized
+	}
+	together(t, lengthy(scenarios, "deadline", "removed of a Deployment", "further edit of a Deployment"))
+}
+
+// staged is a workload of so many pods.
+type staged struct {
+	name   string
+	pods   int
+	create func(*stage, ...knob)
+}
+
+// repartition says how many pods keep their old revision; nothing takes that off.
+func (s *stage) repartition(name, value string) {
+	s.Helper()
+	change := partitionAnnotation + "=" + value
+	if value == "" {
+		change = partitionAnnotation + "-"
+	}
+	s.kubectl("", "annotate", ref(name), change, "--overwrite")
+}
+
+// keeps waits until all that the partition lets move has moved, and has been said to.
+func (s *stage) keeps(name string, old, all int) {
+	s.Helper()
+	s.isSplit(name, old, all)
+	s.tells(name, "waiting at partition", fmt.Sprintf("%d of %d pods updated", all-old, all))
+}
+
+// isSplit waits until so many pods of all are old, and all serve.
+func (s *stage) isSplit(name string, old, all int) {
+	s.Helper()
+	s.reaches(name, moment{fmt.Sprintf("waiting with %d of %d pods updated", all-old, all), func(t tally) bool {
+		return t == tally{done: all - old, untouched: old}
+	}})
+}
+
+// standsStill has an update run from beginning to end beside it, which shows that Stayput had the time to go on with what it must not.
+func (s *stage) standsStill(tag string) {
+	s.Helper()
+	s.begin("resting", frozenBut("clock"))
+	s.tick(tag)
+}
+
+// begun is the workload with its pods, at the stage at which one is kept.
+func (w staged) begun(t *testing.T) *stage {
+	t.Helper()
+	s := newStage(t, labelled)
+	s.create(web(1, named("clock")))
+	w.create(s)
+	s.repartition(w.name, "1")
+	s.begin("in place", inPlace)
+	s.expectIn(s.setImage(w.name, "app=v2"), "in place", "partition 1")
+	s.keeps(w.name, 1, w.pods)
+	return s
+}
+
+func (w staged) lowered(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(1, named("clock")))
+	w.create(s)
+	before := s.pods(w.name)
+	s.repartition(w.name, "100%")
+	s.standsStill("v2")
+	s.begin("in place", inPlace)
+	s.setImage(w.name, "app=v2")
+	s.keeps(w.name, w.pods, w.pods)
+	s.standsStill("v3")
+	s.begin("in place", inPlace)
+	s.repartition(w.name, "50%")
+	s.keeps(w.name, 2, w.pods) // of three it keeps two: percentages round up
+	s.standsStill("v4")
+	s.expectIn(s.refused("rollout", "status", ref(w.name), "--timeout=1s"), "timed out")
+	s.begin("in place", inPlace)
+	s.repartition(w.name, "90%") // takes none back
+	s.standsStill("v5")
+	s.begin("in place", inPlace)
+	s.repartition(w.name, "0%")
+	s.completes(w.name)
+	s.kept(w.name, before, once)
+	s.runs(w.name, "v2")
+}
+
+func (w staged) removed(t *testing.T) {
+	s := w.begun(t)
+	s.repartition(w.name, "")
+	s.completes(w.name)
+	s.runs(w.name, "v2")
+}
+
+// resized: a pod that is only to be resized counts as any other, and an undo takes back what it got.
+func (w staged) resized(t *testing.T) {
+	s := newStage(t, resizing)
+	w.create(s, sized("10m", "32Mi"))
+	before := s.pods(w.name)
+	s.repartition(w.name, "1")
+	s.begin("in place", inPlace)
+	s.expectIn(s.setResources(w.name, "--requests=cpu=20m"), "in place: resizes app", "partition 1")
+	s.keeps(w.name, 1, w.pods)
+	s.rollout("undo", w.name)
+	s.completes(w.name)
+	s.kept(w.name, before, nil)
+	s.sized(w.name, "10m")
+	s.setResources(w.name, "--requests=cpu=30m")
+	s.keeps(w.name, 1, w.pods)
+	s.repartition(w.name, "")
+	s.completes(w.name)
+	s.kept(w.name, before, nil)
+	s.sized(w.name, "30m")
+}
+
+// undone: an undo takes all back, whatever the partition says, and who was kept never restarts.
+func (w staged) undone(t *testing.T) {
+	s := w.begun(t)
+	s.rollout("undo", w.name)
+	s.completes(w.name)
+	s.runs(w.name, "v1")
+	s.someNeverRestarted(w.name)
+}
+
+// edited: an edit takes along what has moved, and the same pods are kept.
+func (w staged) edited(t *testing.T) {
+	s := w.begun(t)
+	s.setImage(w.name, "app=v3")
+	s.keeps(w.name, 1, w.pods)
+	s.someNeverRestarted(w.name)
+	s.repartition(w.name, "")
+	s.completes(w.name)
+	s.runs(w.name, "v3")
+}
+
+// native: what cannot be made in place is not held by a partition.
+func (w staged) native(t *testing.T) {
+	s := w.begun(t)
+	s.begin("native", recreated)
+	s.expectIn(s.setEnv(w.name, "COLOUR=green"), "recreate", "native, whole, whatever the partition says")
+	s.completes(w.name)
+	s.runs(w.name, "v2")
+}
+
+func partitionRefused(t *testing.T) {
+	s := newDaemonStage(t, labelled)
+	s.create(web(1))
+	s.install(agent())
+	for _, name := range both {
+		for _, value := range []string{"", "half", "-1", "101%", "1.5", "3%%"} {
+			s.expectIn(s.refused("annotate", ref(name), partitionAnnotation+"="+value), partitionAnnotation, "neither a number of pods nor 0% to 100%")
+		}
+		for _, value := range []string{"0", "30%", "100%", "12"} {
+			s.repartition(name, value)
+		}
+	}
+}
+
+// partitionBorrows: what a stage has borrowed is given back when it is reached.
+func partitionBorrows(t *testing.T) {
+	s := newStage(t, borrowing)
+	s.create(web(3, rolling("0", "1")))
+	before := s.pods("web")
+	s.repartition("web", "1")
+	s.begin("stage", borrowed(1))
+	s.setImage("web", "app=v2")
+	s.keeps("web", 1, 3)
+	s.begin("the rest", borrowed(1))
+	s.repartition("web", "")
+	s.completes("web")
+	s.kept("web", before, once)
+}
+
+// partitionDeadline: the deadline does not pass at a stage.
+func partitionDeadline(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, progressDeadline(10)))
+	s.repartition("web", "2")
+	s.begin("in place", inPlace)
+	s.setImage("web", "app=v2")
+	s.keeps("web", 2, 3)
+	var renewed int
+	var last metav1.Time
+	s.wait("the time of the last progress to be renewed three times", on("web", func(_ world, d *appsv1.Deployment) error {
+		for _, condition := range d.Status.Conditions {
+			if condition.Type != appsv1.DeploymentProgressing {
+				continue
+			}
+			if condition.Reason == "ProgressDeadlineExceeded" {
+				t.Fatal("the deadline has passed at a stage")
+			}
+			if condition.Reason == "WaitingAtPartition" && !condition.LastUpdateTime.Equal(&last) {
+				renewed, last = renewed+1, condition.LastUpdateTime
+			}
+		}
+		if renewed < 4 {
+			return fmt.Errorf("%d times", renewed)
+		}
+		return nil
+	}))
+	s.repartition("web", "")
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+func partitionPaused(t *testing.T) {
+	s := staged{"web", 4, func(s *stage, _ ...knob) { s.create(web(4)) }}.begun(t)
+	s.rollout("pause", "web")
+	s.repartition("web", "")
+	s.standsStill("v2")
+	s.begin("in place", inPlace)
+	s.rollout("resume", "web")
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+// partitionScaled: scaling updates nobody.
+func partitionScaled(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(4))
+	s.repartition("web", "50%")
+	s.begin("scaling", Rules{Created: exactly(4), Deleted: exactly(6)})
+	s.setImage("web", "app=v2")
+	s.keeps("web", 2, 4)
+	s.kubectl("", "scale", "deployment", "web", "--replicas=8")
+	s.isSplit("web", 4, 8)
+	s.kubectl("", "scale", "deployment", "web", "--replicas=2")
+	s.isSplit("web", 1, 2)
+	s.repartition("web", "")
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+// partitionsLeaderKilled: whoever follows finds both at their stages, and leaves them there.
+func partitionsLeaderKilled(t *testing.T) {
+	m := meetStaged(t)
+	t.Cleanup(func() { mended(t) })
+	m.phase("killed", anyChurn, anyChurn)
+	before := leadership(t)
+	killProcess(m.stage, m.leader())
+	m.eventually("another leader", func(context.Context) error {
+		if now := leadership(t); now == before {
+			return errors.New("it is still " + now)
+		}
+		return nil
+	})
+	m.each(func(name string) { m.repartition(name, "") })
+	m.end("v2")
+}
+
+// leadership is who leads: each process has an identity of its own, so a pod whose container has restarted is another.
+func leadership(t *testing.T) string {
+	t.Helper()
+	lease, err := clients.CoordinationV1().Leases(ownNamespace).Get(t.Context(), ownName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// partitionsGone: a partition holds only while Stayput runs. Without it the native rollouts go on, and end.
+func partitionsGone(t *testing.T) {
+	m := meetStaged(t)
+	t.Cleanup(func() { restoreManagers(t) })
+	m.phase("native", recreated, recreated)
+	dismissManagers(m.stage)
+	m.each(m.rollsOut)
+	m.each(func(name string) { m.runs(name, "v2") })
+	restoreManagers(t)
+	m.each(m.completes)
+}
+
+// meetStaged is a meeting whose updates wait at a partition.
+func meetStaged(t *testing.T) meeting {
+	t.Helper()
+	m := meet(t, web(4), agent())
+	m.each(func(name string) { m.repartition(name, "1") })
+	m.phase("in place", inPlace, inPlace)
+	m.setImages("v2")
+	m.keeps("web", 1, 4)
+	m.keeps(agents, 1, 3)
+	return m
+}

@@ -1,0 +1,83 @@
+package main
+
+// cause is why goals are missed. What is to be said of it is in the page.
+type cause = string
+
+const (
+	refusing cause = "refusing"
+	lasting  cause = "lasting"
+	ends     cause = "ends"
+	planning cause = "planning"
+	caches   cause = "caches"
+	unknown  cause = "unknown"
+)
+
+// lasts is the constant readiness.Lasts, in seconds.
+const lasts = 0.25
+
+// missed is what the page tells of the goals that are missed.
+type missed struct {
+	Goals   map[cause]string // by why they are
+	Crowded bool             // 3,000 pods were measured
+
+	Lasts, FourLasts, FourEnds       string
+	Daemons, Four, Claim, ClaimFloor measures
+	Twenty, TwentyFloor              measures
+	Few, Large, LargeNative          measures // 300 and 3,000 pods
+	Fleet, FleetNative               measures // 1,000 pods of a DaemonSet
+}
+
+// measures are figures of one way.
+type measures struct{ Seconds, Step, Writes, Refused, CPU, Memory string }
+
+func measuresOf(f figures, bench, name string) measures {
+	of := func(what string) string { return told(f.value(bench, name, what)) }
+	return measures{of(seconds), of(step), of(writes), of(refused), of(milliseconds), of(memory)}
+}
+
+// missedIn is nil if none is missed.
+func missedIn(f figures) *missed {
+	goals := unmet(f)
+	if len(goals) == 0 {
+		return nil
+	}
+	few, large, fleet := simulatedDeployment(300), simulatedDeployment(3000), simulatedDaemonSet(1000)
+	return &missed{
+		Goals: goals, Crowded: known(f.value(large, inPlace, seconds)),
+		Lasts: number(lasts), FourLasts: number(4 * lasts), FourEnds: told(endsOfFour(f)),
+		Daemons: measuresOf(f, daemonSet, inPlace),
+		Four:    measuresOf(f, four, inPlace), Claim: measuresOf(f, claimed, inPlace), ClaimFloor: measuresOf(f, claimed, floor),
+		Twenty: measuresOf(f, twenty, inPlace), TwentyFloor: measuresOf(f, twenty, floor),
+		Few: measuresOf(f, few, inPlace), Large: measuresOf(f, large, inPlace), LargeNative: measuresOf(f, large, native),
+		Fleet: measuresOf(f, fleet, inPlace), FleetNative: measuresOf(f, fleet, native),
+	}
+}
+
+// unmet are the goals that are missed, by cause.
+func unmet(f figures) map[cause]string {
+	all := map[cause]string{}
+	for _, g := range goals() {
+		if g.verdict(f) != isMissed {
+			continue
+		}
+		for _, why := range g.knownCauses() {
+			if all[why] != "" {
+				all[why] += " · "
+			}
+			all[why] += g.what
+		}
+	}
+	return all
+}
+
+func (g goal) knownCauses() []cause {
+	if len(g.causes) == 0 {
+		return []cause{unknown}
+	}
+	return g.causes
+}
+
+// endsOfFour is what an update of four pods, one at a time, takes beside their steps and the waits between them.
+func endsOfFour(f figures) float64 {
+	return f.value(four, inPlace, seconds) - 4*(f.value(four, inPlace, step)+lasts)
+}

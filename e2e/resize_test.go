@@ -1,0 +1,410 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// resizing has containers resized that do not say whether they need a restart for it.
+var resizing = with(labelled, resizeLabel, "true")
+
+// resizes: CPU and memory of running pods, for both kinds.
+func resizes(t *testing.T) {
+	scenarios := map[string]func(*testing.T){
+		"undo":                        resizeUndone,
+		"waits for room":              resizeDeferred,
+		"more than any node has":      resizeInfeasible,
+		"more than one node has":      resizeUnfit,
+		"less memory than is in use":  resizeBelowUsage,
+		"beyond a quota":              resizeBeyondQuota,
+		"beyond a LimitRange":         resizeBeyondLimit,
+		"with a LimitRange's default": resizeWithDefaults,
+		"paused":                      resizePaused,
+		"scaled half-way":             resizeScaled,
+		"declared":                    resizeDeclared,
+		"switched off by a workload":  resizeSwitchedOff,
+		"with a restart":              resizeRestarts,
+		"of pods born before Stayput": resizeBornBefore,
+	}
+	for name, change := range resizeEdits() {
+		scenarios[name] = func(t *testing.T) {
+			s := newStage(t, resizing)
+			s.create(web(3, sized("10m", "32Mi")))
+			change.made(s, "web")
+		}
+		scenarios[name+" of a DaemonSet"] = func(t *testing.T) {
+			s := newDaemonStage(t, resizing)
+			s.install(agent(templated(sized("10m", "32Mi"))))
+			change.made(s, agents)
+		}
+	}
+	together(t, lengthy(scenarios, "more than one node has", "less memory than is in use", "cpu down of a DaemonSet", "another label of a DaemonSet", "beyond a LimitRange", "switched off by a workload"))
+}
+
+// resizeEdit is an edit of resources: in place with these restarts, or native.
+type resizeEdit struct {
+	edit     func(*stage, string)
+	restarts restarts
+	native   bool
+	cpu      string // that all pods have in the end
+}
+
+func resizeEdits() map[string]resizeEdit {
+	set := func(flags ...string) func(*stage, string) {
+		return func(s *stage, name string) { s.setResources(name, flags...) }
+	}
+	return map[string]resizeEdit{
+		"cpu up":      {edit: set("--requests=cpu=20m"), cpu: "20m"},
+		"cpu down":    {edit: set("--requests=cpu=5m"), cpu: "5m"},
+		"memory up":   {edit: set("--requests=cpu=10m,memory=48Mi", "--limits=memory=96Mi"), cpu: "10m"},
+		"a new limit": {edit: set("--limits=cpu=500m"), native: true, cpu: "10m"},
+		"with an image": {edit: func(s *stage, name string) {
+			s.patchApp(name, `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`)
+		}, restarts: once, cpu: "20m"},
+		"another label": {edit: func(s *stage, name string) { s.bumpChart(name) }, cpu: "10m"},
+		"to guaranteed": {edit: set("--requests=cpu=20m,memory=64Mi", "--limits=cpu=20m,memory=64Mi"), native: true, cpu: "20m"},
+		"resizePolicy": {edit: func(s *stage, name string) {
+			s.patchApp(name, `"resizePolicy":[{"resourceName":"cpu","restartPolicy":"RestartContainer"}]`)
+		}, native: true, cpu: "10m"},
+		"a limit is lost": {edit: func(s *stage, name string) { s.patchApp(name, `"resources":{"limits":{"memory":null}}`) }, native: true, cpu: "10m"},
+	}
+}
+
+func (c resizeEdit) made(s *stage, name string) {
+	s.Helper()
+	edit := func() { c.edit(s, name) }
+	if c.native {
+		s.recreated(name, edit)
+	} else {
+		s.inPlace(name, c.restarts, edit)
+	}
+	s.sized(name, c.cpu)
+}
+
+// sized gives the first container requests, and a limit of memory.
+func sized(cpu, memory string) knob {
+	return func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")},
+		}
+	}
+}
+
+// setResources is kubectl set resources of the first container.
+func (s *stage) setResources(name string, flags ...string) string {
+	s.Helper()
+	return s.kubectl("", append([]string{"set", "resources", ref(name), "--containers=app"}, flags...)...)
+}
+
+// patchApp merges into the first container.
+func (s *stage) patchApp(name, fields string) string {
+	s.Helper()
+	return s.kubectl("", "patch", ref(name), "--type=strategic", "-p", `{"spec":{"template":{"spec":{"containers":[{"name":"app",`+fields+`}]}}}}`)
+}
+
+// sized demands of each pod of a workload that is complete that its kubelet has given it what its spec says, and that this is so much CPU.
+func (s *stage) sized(name, cpu string) {
+	s.Helper()
+	for _, pod := range s.pods(name) {
+		if why := unsized(pod, cpu); why != nil {
+			s.Errorf("%s is complete, but pod %s: %v", name, pod.Name, why)
+		}
+	}
+}
+
+func unsized(pod *corev1.Pod, cpu string) error {
+	want := resource.MustParse(cpu)
+	for _, kind := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
+		if c := podCondition(pod, kind); c != nil {
+			return fmt.Errorf("%s: %s %s", kind, c.Reason, c.Message)
+		}
+	}
+	spec := pod.Spec.Containers[0].Resources
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name != pod.Spec.Containers[0].Name {
+			continue
+		}
+		if status.Resources == nil || !spec.Requests.Cpu().Equal(want) || !status.Resources.Requests.Cpu().Equal(want) ||
+			!status.Resources.Limits.Memory().Equal(*spec.Limits.Memory()) {
+			return fmt.Errorf("it has %v, and its kubelet reports %v", spec, status.Resources)
+		}
+	}
+	return nil
+}
+
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func resizeUndone(t *testing.T) {
+	s := newStage(t, resizing)
+	s.create(web(3, sized("10m", "32Mi")))
+	s.inPlace("web", nil, func() {
+		s.expectIn(s.setResources("web", "--requests=cpu=20m"), "Warning: stayput: in place: resizes app, no restart")
+	})
+	s.inPlace("web", nil, func() { s.rollout("undo", "web") })
+	s.sized("web", "10m")
+	s.history("web", "2", "3")
+}
+
+// crowded is a Deployment of one pod whose node has no room for what it is to get, until what it returns is done.
+func (s *stage) crowded() (uncrowd func()) {
+	s.Helper()
+	s.create(web(1, sized("10m", "32Mi")))
+	return s.occupy(s.onlyPod("web").Spec.NodeName, corev1.ResourceMemory)
+}
+
+// occupy takes more than half of what a node has of that, until what it returns is done.
+func (s *stage) occupy(node string, what corev1.ResourceName) (uncrowd func()) {
+	s.Helper()
+	other := createNamespace(s.T, unlabelled)
+	s.Cleanup(func() { deleteNamespace(s.T, other) })
+	filler := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "filler"}, Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{container("app", 8080)}}}
+	filler.Spec.Containers[0].Resources.Requests = corev1.ResourceList{what: s.share(node, what)}
+	if _, err := clients.CoreV1().Pods(other).Create(s.Context(), filler, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	s.eventually("the filler", func(ctx context.Context) error {
+		found, err := clients.CoreV1().Pods(other).Get(ctx, "filler", metav1.GetOptions{})
+		if err == nil && found.Status.Phase != corev1.PodRunning {
+			return fmt.Errorf("it is %s %s", found.Status.Phase, found.Status.Message)
+		}
+		return err
+	})
+	return func() {
+		if err := clients.CoreV1().Pods(other).Delete(s.Context(), "filler", *metav1.NewDeleteOptions(1)); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// share is more than half of what the node has of that.
+func (s *stage) share(node string, what corev1.ResourceName) resource.Quantity {
+	s.Helper()
+	found, err := clients.CoreV1().Nodes().Get(s.Context(), node, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	all := found.Status.Allocatable[what]
+	return *resource.NewMilliQuantity(all.MilliValue()/1000*600, resource.DecimalSI)
+}
+
+func (s *stage) onlyPod(name string) *corev1.Pod {
+	s.Helper()
+	for _, pod := range s.pods(name) {
+		return pod
+	}
+	s.Fatalf("%s has no pods", name)
+	return nil
+}
+
+// asksForTooMuch has the only pod ask for more memory than its node has left.
+func (s *stage) asksForTooMuch() {
+	s.Helper()
+	most := s.share(s.onlyPod("web").Spec.NodeName, corev1.ResourceMemory)
+	s.setResources("web", "--requests=memory="+most.String(), "--limits=memory="+most.String())
+	s.wait("the resize to be deferred", of("web", func(now workload) error {
+		for _, pod := range now.pods {
+			if c := podCondition(pod, corev1.PodResizePending); c != nil && c.Reason == corev1.PodReasonDeferred {
+				return nil
+			}
+		}
+		return errors.New("it is not")
+	}))
+}
+
+// resizeDeferred: a pod for which there is no room waits for it, and can be undone meanwhile.
+func resizeDeferred(t *testing.T) {
+	s := newStage(t, resizing)
+	uncrowd := s.crowded()
+	for _, ends := range []func(){func() { s.rollout("undo", "web") }, uncrowd} {
+		s.inPlaceUnder(inPlace.of("web"), "web", nil, func() {
+			s.asksForTooMuch()
+			ends()
+		})
+		s.sized("web", "10m")
+	}
+}
+
+// resizeUnfit: only the pod that does not fit is recreated, elsewhere, once its deadline has passed.
+func resizeUnfit(t *testing.T) {
+	s := newStage(t, resizing)
+	s.create(web(2, sized("10m", "32Mi"), progressDeadline(10), apart))
+	pods := slices.Collect(maps.Values(s.pods("web")))
+	s.occupy(pods[0].Spec.NodeName, corev1.ResourceCPU)
+	s.begin("one does not fit", Rules{Created: exactly(1), Deleted: exactly(1)})
+	most := s.share(pods[0].Spec.NodeName, corev1.ResourceCPU)
+	s.setResources("web", "--requests=cpu="+most.String())
+	s.completes("web")
+	s.sized("web", most.String())
+	if after := s.pods("web"); after[pods[0].UID] != nil || after[pods[1].UID] == nil {
+		t.Errorf("of %s, which does not fit, and %s there are now %v", pods[0].Name, pods[1].Name, slices.Collect(maps.Keys(after)))
+	}
+}
+
+// resizeInfeasible: nobody has so much. The native rollout begins, and ends with undo.
+func resizeInfeasible(t *testing.T) {
+	s := newStage(t, resizing)
+	s.create(web(3, sized("10m", "32Mi")))
+	s.begin("infeasible", anyChurn)
+	s.setResources("web", "--requests=cpu=1000")
+	s.reported("Deployment", "InPlaceUpdateReleased")
+	s.rollout("undo", "web")
+	s.completes("web")
+	s.sized("web", "10m")
+}
+
+// resizeBelowUsage: the kubelet goes on refusing. As long as the deadline, then it is native.
+func resizeBelowUsage(t *testing.T) {
+	s := newStage(t, resizing)
+	s.create(web(2, sized("10m", "32Mi"), progressDeadline(10)))
+	s.begin("below usage", anyChurn)
+	s.setResources("web", "--requests=memory=1Mi", "--limits=memory=1Mi")
+	s.reported("Deployment", "InPlaceUpdateReleased")
+	s.rollout("undo", "web")
+	s.completes("web")
+	s.sized("web", "10m")
+}
+
+// refusedResize: natively new pods would be refused as well, and come when they are not.
+func refusedResize(t *testing.T, object, kind string) {
+	s := newStage(t, resizing)
+	s.create(web(2, sized("10m", "32Mi")))
+	s.kubectl(object, "create", "-f", "-")
+	s.begin("refused", anyChurn)
+	s.setResources("web", "--requests=cpu=30m")
+	s.wait("the native controller to try", on("web", func(w world, d *appsv1.Deployment) error {
+		if target := w.target(d); target == nil || len(target.Status.Conditions) == 0 {
+			return errors.New("it has not")
+		}
+		return nil
+	}))
+	s.kubectl("", "delete", kind, "bound")
+	s.completes("web")
+	s.sized("web", "30m")
+}
+
+func resizeBeyondQuota(t *testing.T) {
+	refusedResize(t, `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"bound"},"spec":{"hard":{"requests.cpu":"25m"}}}`, "resourcequota")
+}
+
+func resizeBeyondLimit(t *testing.T) {
+	refusedResize(t, `{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"bound"},"spec":{"limits":[{"type":"Container","max":{"cpu":"20m"}}]}}`, "limitrange")
+}
+
+// resizeWithDefaults: a pod gets what a new one would, and keeps the limit that its template does not have.
+func resizeWithDefaults(t *testing.T) {
+	s := newStage(t, resizing)
+	s.kubectl(`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"l"},"spec":{"limits":[{"type":"Container","default":{"cpu":"300m"}}]}}`, "create", "-f", "-")
+	s.create(web(2, sized("10m", "32Mi")))
+	s.inPlace("web", nil, func() { s.setResources("web", "--requests=cpu=20m") })
+	s.sized("web", "20m")
+	for _, pod := range s.pods("web") {
+		if limit := pod.Spec.Containers[0].Resources.Limits.Cpu().String(); limit != "300m" {
+			t.Errorf("pod %s has a limit of %s", pod.Name, limit)
+		}
+	}
+}
+
+func resizePaused(t *testing.T) {
+	s := newStage(t, resizing)
+	s.create(web(3, sized("10m", "32Mi")))
+	s.inPlace("web", nil, func() {
+		s.rollout("pause", "web")
+		s.setResources("web", "--requests=cpu=20m")
+		s.rollout("resume", "web")
+	})
+	s.sized("web", "20m")
+}
+
+func resizeScaled(t *testing.T) {
+	s := newStage(t, resizing)
+	s.create(web(3, sized("10m", "32Mi")))
+	s.begin("scaling", Rules{Created: exactly(2), Deleted: none})
+	s.setResources("web", "--requests=cpu=20m")
+	s.kubectl("", "scale", "deployment", "web", "--replicas=5")
+	s.completes("web")
+	s.has("web", 5)
+	s.sized("web", "20m")
+}
+
+// declares has the first container say that it needs no restart when its CPU changes.
+func declares(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired}}
+}
+
+// resizeDeclared: without a label it is as the container says, of each resource.
+func resizeDeclared(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(2, sized("10m", "32Mi"), declares))
+	s.inPlace("web", nil, func() { s.setResources("web", "--requests=cpu=20m") })
+	s.sized("web", "20m")
+	s.recreated("web", func() { s.setResources("web", "--requests=memory=40Mi") })
+	s.sized("web", "20m")
+}
+
+// restartsForCPU has the first container ask for a restart when its CPU changes.
+func restartsForCPU(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
+}
+
+// sizedToResize lets the first container of a workload be resized.
+func sizedToResize(d *appsv1.Deployment) {
+	sized("10m", "32Mi")(d)
+	workloadLabel(resizeLabel, "true")(d)
+}
+
+// asks tells whether the first container of the pod asks for so much CPU.
+func asks(pod *corev1.Pod, cpu string) bool {
+	return pod.Spec.Containers[0].Resources.Requests.Cpu().Equal(resource.MustParse(cpu))
+}
+
+// resizeRestarts: who asks for a restart gets it like one for an image, and waits for room as he was.
+func resizeRestarts(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(3, sized("10m", "32Mi"), restartsForCPU))
+	s.inPlace("web", once, func() {
+		s.expectIn(s.setResources("web", "--requests=cpu=20m"), "in place: resizes app, restarts app")
+	})
+	s.sized("web", "20m")
+	for _, pod := range s.pods("web") {
+		if gate := podCondition(pod, servingGate); gate == nil || gate.Reason != "ServingAgain" {
+			t.Errorf("pod %s restarted without being taken out of service: %v", pod.Name, gate)
+		}
+	}
+	s.inPlace("web", once, func() { s.rollout("undo", "web") })
+	s.sized("web", "10m")
+}
+
+func resizeSwitchedOff(t *testing.T) {
+	s := newStage(t, resizing)
+	s.create(web(2, sized("10m", "32Mi"), declares, workloadLabel(resizeLabel, "false")))
+	s.recreated("web", func() { s.setResources("web", "--requests=cpu=20m") })
+	s.sized("web", "20m")
+}
+
+func resizeBornBefore(t *testing.T) {
+	s := newStage(t, with(unlabelled, resizeLabel, "true"))
+	s.create(web(2, sized("10m", "32Mi")))
+	s.label(updateLabel + "=in-place")
+	s.managed("web")
+	s.inPlace("web", once, func() { s.patchApp("web", `"image":"`+appImage("v2")+`","resources":{"requests":{"cpu":"20m"}}`) })
+	s.sized("web", "20m")
+}

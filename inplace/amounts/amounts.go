@@ -1,0 +1,109 @@
+package amounts
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Resizable are the resources that running containers can get more or less of.
+var Resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+
+// Amounts are the CPU and memory of a container as quantities in one spelling, so that the same amounts are the same: empty where there is none.
+type Amounts struct {
+	CPURequest    string `json:"cpuRequest,omitempty"`
+	MemoryRequest string `json:"memoryRequest,omitempty"`
+	CPULimit      string `json:"cpuLimit,omitempty"`
+	MemoryLimit   string `json:"memoryLimit,omitempty"`
+}
+
+// Of a container of a template or a pod. A request that is left out is the limit (SetDefaults_Pod in pkg/apis/core/v1/defaults.go).
+func Of(r corev1.ResourceRequirements) Amounts {
+	limits := Amounts{CPULimit: milli(r.Limits), MemoryLimit: bytes(r.Limits)}
+	limits.CPURequest, limits.MemoryRequest = cmp.Or(milli(r.Requests), limits.CPULimit), cmp.Or(bytes(r.Requests), limits.MemoryLimit)
+	return limits
+}
+
+// milli is the CPU in the smallest unit that the API server keeps.
+func milli(list corev1.ResourceList) string {
+	quantity, has := list[corev1.ResourceCPU]
+	if !has {
+		return ""
+	}
+	return strconv.FormatInt(quantity.MilliValue(), 10) + "m"
+}
+
+func bytes(list corev1.ResourceList) string {
+	quantity, has := list[corev1.ResourceMemory]
+	if !has {
+		return ""
+	}
+	return strconv.FormatInt(quantity.Value(), 10)
+}
+
+// Like are these with the amounts of the other, as far as both have one.
+func (a Amounts) Like(other Amounts) Amounts {
+	amount := func(has, wants string) string {
+		if has == "" {
+			return ""
+		}
+		return cmp.Or(wants, has)
+	}
+	return Amounts{CPURequest: amount(a.CPURequest, other.CPURequest), MemoryRequest: amount(a.MemoryRequest, other.MemoryRequest),
+		CPULimit: amount(a.CPULimit, other.CPULimit), MemoryLimit: amount(a.MemoryLimit, other.MemoryLimit)}
+}
+
+// Requirements are the same as a container has them. What is no quantity is left out.
+func (a Amounts) Requirements() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: listOf(a.CPURequest, a.MemoryRequest), Limits: listOf(a.CPULimit, a.MemoryLimit)}
+}
+
+func listOf(cpu, memory string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i, text := range []string{cpu, memory} {
+		if quantity, err := resource.ParseQuantity(text); err == nil {
+			list[Resizable[i]] = quantity
+		}
+	}
+	return list
+}
+
+// Both returns the request and the limit of that resource.
+func (a Amounts) Both(name corev1.ResourceName) [2]string {
+	if name == corev1.ResourceCPU {
+		return [2]string{a.CPURequest, a.CPULimit}
+	}
+	return [2]string{a.MemoryRequest, a.MemoryLimit}
+}
+
+// QOS is ComputePodQOS in pkg/apis/core/helper/qos.
+func QOS(spec corev1.PodSpec) corev1.PodQOSClass {
+	guaranteed, bestEffort := true, true
+	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
+		of := Of(container.Resources)
+		for _, name := range Resizable {
+			both := of.Both(name)
+			request, limit := positive(both[0]), positive(both[1])
+			bestEffort = bestEffort && request == "" && limit == ""
+			guaranteed = guaranteed && limit != "" && request == limit
+		}
+	}
+	switch {
+	case bestEffort:
+		return corev1.PodQOSBestEffort
+	case guaranteed:
+		return corev1.PodQOSGuaranteed
+	}
+	return corev1.PodQOSBurstable
+}
+
+// positive is the amount unless it is nothing.
+func positive(amount string) string {
+	if amount == "0" || amount == "0m" {
+		return ""
+	}
+	return amount
+}

@@ -1,0 +1,109 @@
+package edit
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
+	"github.com/stayput/stayput/inplace/patches"
+)
+
+// Whether a running pod can get other CPU and memory is ValidatePodResize in pkg/apis/core/validation: its QoS class stays, nothing is taken away,
+// and the pod is neither of Windows nor has resources of its own. So nothing is added either: there would be no way back. What only a node
+// knows - room, swap, static CPUs - its kubelet says later.
+
+// resizeReasons says why pods of one spec cannot get the CPU and memory of another, or should not.
+func resizeReasons(was, is corev1.PodSpec, change Change, rules inplace.Rules) inplace.Reasons {
+	var reasons inplace.Reasons
+	for i, container := range is.Containers {
+		for _, c := range change.Containers {
+			if c.Container == container.Name && c.Resizes() {
+				reasons = reasons.And(containerReasons(container, c, i, rules)...)
+			}
+		}
+	}
+	if from, to := amounts.QOS(was), amounts.QOS(is); from != to {
+		reasons = reasons.And(resourcesReason("/spec", fmt.Sprintf("the QoS class changes from %s to %s", from, to)))
+	}
+	if is.OS != nil && is.OS.Name == corev1.Windows {
+		reasons = reasons.And(resourcesReason("/spec/os", "pods of Windows are not resized"))
+	}
+	if is.Resources != nil {
+		reasons = reasons.And(resourcesReason("/spec/resources", "the pod has resources of its own"))
+	}
+	return reasons.And(resourceFieldReasons(is, change.resizing())...)
+}
+
+func containerReasons(container corev1.Container, c ContainerChange, index int, rules inplace.Rules) inplace.Reasons {
+	change, path := c.Resources, patches.Pointer("spec", "containers", strconv.Itoa(index), "resources")
+	var reasons inplace.Reasons
+	for _, name := range amounts.Resizable {
+		from, to := change.From.Both(name), change.To.Both(name)
+		switch policy := resizePolicy(container, name); {
+		case from == to:
+		case (from[0] == "") != (to[0] == "") || (from[1] == "") != (to[1] == ""):
+			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("container %s gains or loses a request or limit of %s, which none can lose again while it runs",
+				container.Name, name)))
+		case policy == corev1.RestartContainer && (c.NewImage() || c.Restart):
+			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("the resizePolicy of container %s asks for a restart when its %s changes, and it restarts for something else, which would be twice",
+				container.Name, name)))
+		case rules.Resize == inplace.ResizeNone:
+			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("%s of container %s changed, and label %s is %q",
+				name, container.Name, inplace.LabelResize, rules.Resize)))
+		case rules.Resize == inplace.ResizeDeclared && policy == "":
+			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("%s of container %s changed, and neither its resizePolicy nor label %s says whether it needs a restart",
+				name, container.Name, inplace.LabelResize)))
+		}
+	}
+	return reasons
+}
+
+func resourcesReason(path, message string) inplace.Reason {
+	return inplace.Reason{Code: inplace.CodeResources, Path: path, Message: message}
+}
+
+// resizePolicy is what the container says of that resource; empty if nothing. Both templates say the same, or the change is native.
+func resizePolicy(container corev1.Container, name corev1.ResourceName) corev1.ResourceResizeRestartPolicy {
+	for _, policy := range container.ResizePolicy {
+		if policy.ResourceName == name {
+			return policy.RestartPolicy
+		}
+	}
+	return ""
+}
+
+// resourceFieldReasons says where the pod reads CPU or memory of a container that changes: a process that has read it goes by the old value.
+func resourceFieldReasons(spec corev1.PodSpec, changing []string) inplace.Reasons {
+	var reasons inplace.Reasons
+	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
+		for _, env := range container.Env {
+			if env.ValueFrom != nil && env.ValueFrom.ResourceFieldRef != nil {
+				reasons = reasons.And(readsResources(env.ValueFrom.ResourceFieldRef, container.Name, "variable "+env.Name, changing)...)
+			}
+		}
+	}
+	for _, volume := range spec.Volumes {
+		for _, item := range downwardItems(volume) {
+			if item.ResourceFieldRef != nil {
+				reasons = reasons.And(readsResources(item.ResourceFieldRef, "", "volume "+volume.Name, changing)...)
+			}
+		}
+	}
+	return reasons
+}
+
+func readsResources(selector *corev1.ResourceFieldSelector, own, reader string, changing []string) inplace.Reasons {
+	of := selector.ContainerName
+	if of == "" {
+		of = own
+	}
+	if !slices.Contains(changing, of) {
+		return nil
+	}
+	message := fmt.Sprintf("%s of container %s is read by %s through the downward API", selector.Resource, of, reader)
+	return inplace.Reasons{{Code: inplace.CodeDownwardAPI, Path: "/spec", Message: message}}
+}

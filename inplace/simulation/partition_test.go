@@ -1,0 +1,356 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// repartition has the users of every third world change the partition now and then. It has a dice of its own.
+func (w *world) repartition() {
+	if w.seed%3 != 1 {
+		return
+	}
+	if w.dice == nil {
+		w.dice = rand.New(rand.NewSource(w.seed))
+	}
+	if w.dice.Intn(4) == 0 {
+		w.partition([]string{"", "", "0", "1", "2", "30%", "50%", "99%", "100%", "half"}[w.dice.Intn(10)])
+	}
+}
+
+func (w *world) partition(value string) {
+	w.user("sets the partition to "+value, func(d *apps.Deployment) {
+		delete(d.Annotations, inplace.AnnotationPartition)
+		if value != "" {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationPartition, value)
+		}
+	})
+}
+
+// keepsPods demands of a plan that it neither takes a pod out of service that the partition keeps, nor resizes one: of those on old revisions, as many
+// as it says are left that nothing has begun with.
+func (w *world) keepsPods(r deployments.Rollout, plan steps.Plan) {
+	kept := r.Settings.Partition.Keeps(int(apps.Desired(r.Deployment)))
+	target, _ := plan.Verdict.Target.(*apps.ReplicaSet)
+	if kept == 0 || target == nil || !plan.Verdict.Held {
+		return
+	}
+	begins := map[string]bool{}
+	for _, step := range plan.Steps {
+		if gate, ok := step.(steps.SetGate); ok && !gate.Open && !readiness.Goes(gate.Pod) {
+			begins[gate.Pod.Name] = true
+		}
+		if patch, ok := step.(steps.PatchPod); ok && notesASize(patch) {
+			begins[patch.Pod.Name] = true
+		}
+	}
+	left, beginsOld := 0, false
+	for _, pod := range r.Pods {
+		at := slices.IndexFunc(r.ReplicaSets, func(rs *apps.ReplicaSet) bool { return metav1.IsControlledBy(pod, rs) })
+		if at < 0 || r.ReplicaSets[at] == target || r.ReplicaSets[at].Labels[inplace.LabelOld] == "" || !readiness.Live(pod) {
+			continue
+		}
+		beginsOld = beginsOld || begins[pod.Name]
+		if !readiness.Closed(pod) && !begins[pod.Name] && len(readiness.MoveOf(pod).Resize) == 0 {
+			left++
+		}
+	}
+	if beginsOld && left < kept {
+		w.violated("only %d pods are left on old revisions where the partition %s keeps %d", left, r.Settings.Partition, kept)
+	}
+}
+
+// notesASize tells whether the patch is the one that a resize begins with.
+func notesASize(patch steps.PatchPod) bool {
+	at := patches.Pointer("metadata", "annotations", inplace.AnnotationMove)
+	return len(readiness.MoveOf(patch.Pod).Resize) == 0 && slices.ContainsFunc(patch.Operations, func(o jsonpatch.Operation) bool {
+		mark := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{inplace.AnnotationMove: fmt.Sprint(o.Value)}}}
+		return o.Path == at && len(readiness.MoveOf(mark).Resize) > 0
+	})
+}
+
+func partitioned(value string) func(*apps.Deployment) {
+	return func(d *apps.Deployment) {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationPartition, value)
+		d.Spec.ProgressDeadlineSeconds = new(int32(600))
+	}
+}
+
+// waits demands that the update waits at its partition, and that status and plan say so.
+func (s *scene) waits(want string) {
+	s.t.Helper()
+	plan := s.rollout().Plan()
+	if plan.Phase != steps.PhasePartition || plan.Message != want || len(plan.Steps) > 0 {
+		s.t.Errorf("the plan is %s %q with %d steps", plan.Phase, plan.Message, len(plan.Steps))
+	}
+	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
+	if progressing == nil || progressing.Reason != statuses.ReasonPartition || progressing.Message != want || progressing.Status != corev1.ConditionUnknown {
+		s.t.Errorf("the status says %+v", progressing)
+	}
+	if statuses.Announces(s.deployment(), s.deployment().Status) {
+		s.t.Errorf("rollout status would not wait: %+v", s.deployment().Status)
+	}
+}
+
+// has demands how many pods each ReplicaSet has, by its letter.
+func (s *scene) has(want map[string]int) {
+	s.t.Helper()
+	got := map[string]int{}
+	for _, pod := range s.pods.objects {
+		if pod.DeletionTimestamp == nil {
+			got[s.shortSet(metav1.GetControllerOf(pod).Name)]++
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		s.t.Errorf("pods are %v, not %v", got, want)
+	}
+}
+
+func TestStepsOfAPartition(t *testing.T) {
+	s := newScene(t, 3, partitioned("50%"), false)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
+	s.waits("waiting at partition 50%: 1 of 3 pods updated")
+	s.partition("1")
+	s.rest()
+	s.expect("close 2", "A 2 → 1", "move 2", "B 1 → 2", "open 2")
+	s.waits("waiting at partition 1: 2 of 3 pods updated")
+	s.partition("100%")
+	s.rest()
+	s.expect()
+	s.waits("waiting at partition 100%: 2 of 3 pods updated")
+	s.partition("")
+	s.rest()
+	s.expect("close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
+	s.intact(before)
+}
+
+func TestPartitionThatKeepsAll(t *testing.T) {
+	for value, phase := range map[string]steps.Phase{"100%": steps.PhasePartition, "3": steps.PhasePartition, "x": steps.PhaseStalled} {
+		s := newScene(t, 3, partitioned(value), false)
+		s.edit("sets the image", app{image: "v2"})
+		s.rest()
+		s.expect("A marks", "B marks")
+		if plan := s.rollout().Plan(); plan.Phase != phase {
+			t.Errorf("%s: the plan is %s %q", value, plan.Phase, plan.Message)
+		}
+	}
+}
+
+func TestStepsOfLabelsAtAPartition(t *testing.T) {
+	s := newScene(t, 3, partitioned("2"), false)
+	s.edit("sets a label", app{image: "v1", chart: "c2"})
+	s.rest()
+	s.has(map[string]int{"A": 2, "B": 1})
+	s.waits("waiting at partition 2: 1 of 3 pods updated")
+	s.partition("0")
+	s.rest()
+	s.has(map[string]int{"B": 3})
+}
+
+// An undo takes all back, and an edit takes along what has moved: only who has not moved since the update began is kept.
+func TestUndoAndEditAtAPartition(t *testing.T) {
+	for value, want := range map[string]map[string]int{"v1": {"A": 5}, "v3": {"A": 2, "C": 3}} {
+		s := newScene(t, 5, partitioned("2"), false)
+		before := sorted(s.pods.objects)
+		s.edit("sets the image", app{image: "v2"})
+		s.rest()
+		s.has(map[string]int{"A": 2, "B": 3})
+		s.edit("sets the image to "+value, app{image: value})
+		s.rest()
+		s.has(want)
+		if value == "v1" {
+			s.intact(before)
+		}
+	}
+}
+
+func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
+	s := newScene(t, 3, partitioned("1"), false)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(s.moved(1))
+	s.partition("100%")
+	s.rest()
+	s.has(map[string]int{"A": 2, "B": 1})
+	s.waits("waiting at partition 100%: 1 of 3 pods updated")
+
+	s.partition("1")
+	s.until(func() bool { return slices.Contains(s.steps, "close 2") && slices.Contains(s.steps, "A 2 → 1") })
+	s.partition("2")
+	s.steps = nil
+	s.rest()
+	s.expect("open 2", "A 1 → 2") // not patched yet: as when the user pauses
+}
+
+func TestScalingAtAPartition(t *testing.T) {
+	s := newScene(t, 4, partitioned("50%"), false)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.has(map[string]int{"A": 2, "B": 2})
+	for _, step := range []struct {
+		replicas int32
+		want     map[string]int
+	}{{6, map[string]int{"A": 3, "B": 3}}, {3, map[string]int{"A": 2, "B": 1}}, {1, map[string]int{"A": 1}}, {5, map[string]int{"A": 3, "B": 2}}} {
+		s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = &step.replicas })
+		s.rest()
+		s.has(step.want)
+		s.waits(fmt.Sprintf("waiting at partition 50%%: %d of %d pods updated", step.want["B"], step.replicas))
+	}
+}
+
+func TestPausedAtAPartition(t *testing.T) {
+	s := newScene(t, 3, partitioned("1"), false)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
+	s.partition("0")
+	s.rest()
+	s.has(map[string]int{"A": 1, "B": 2})
+	s.partition("1")
+	s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
+	s.rest()
+	s.waits("waiting at partition 1: 2 of 3 pods updated")
+}
+
+// Borrowed pods are given back when the stage is reached, and borrowed anew for the next.
+func TestBorrowingUpToAPartition(t *testing.T) {
+	s := newScene(t, 3, func(d *apps.Deployment) {
+		partitioned("1")(d)
+		none, two := intstr.FromInt32(0), intstr.FromInt32(2)
+		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &none, MaxSurge: &two}
+	}, false)
+	s.settings.Borrow = true
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.has(map[string]int{"A": 1, "B": 2})
+	s.waits("waiting at partition 1: 2 of 3 pods updated")
+	if loans := strings.Count(strings.Join(s.steps, "\n"), "borrow"); loans == 0 {
+		t.Errorf("nothing was borrowed: %q", s.steps)
+	}
+	s.partition("")
+	s.rest()
+	s.has(map[string]int{"B": 3})
+}
+
+// The deadline does not pass at a stage, and counts anew from when the update goes on.
+func TestDeadlineAtAPartition(t *testing.T) {
+	s := newScene(t, 3, partitioned("1"), false)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.pass(30 * time.Minute)
+	s.waits("waiting at partition 1: 2 of 3 pods updated")
+	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
+	if age := s.now.Sub(progressing.LastUpdateTime.Time); age > 6*time.Minute {
+		t.Errorf("whoever goes on finds that the last progress was %s ago", age)
+	}
+	s.edit("sets the image", app{image: "bad"})
+	s.rest()
+	s.pass(12 * time.Minute)
+	if s.stalled == "" || !statuses.Overdue(s.deployment()) {
+		t.Errorf("the deadline does not pass within a stage: %+v", s.deployment().Status)
+	}
+}
+
+// A value that is none keeps all, and the deadline passes.
+func TestDeadlineOfAFlawedPartition(t *testing.T) {
+	s := newScene(t, 3, partitioned("half"), false)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.pass(12 * time.Minute)
+	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
+	if !statuses.Overdue(s.deployment()) || !strings.Contains(progressing.Message, `"half" is neither a number`) {
+		t.Errorf("the status says %+v", progressing)
+	}
+	s.partition("")
+	s.rest()
+	s.has(map[string]int{"B": 3})
+}
+
+func (f *fleet) keeps(value string) *fleet {
+	f.Settings.Partition = inplace.PartitionOf(map[string]string{inplace.AnnotationPartition: value})
+	return f
+}
+
+func TestDaemonStepsOfAPartition(t *testing.T) {
+	f := newFleet(t, 3).keeps("50%")
+	f.edit(app{image: "v2"})
+	f.rest()
+	f.expect("mark 1 false false", "mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
+	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50%: 1 of 3 pods updated" {
+		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
+	}
+	if stays, why := f.HoldsDeletion(f.Pods[1]); !stays {
+		t.Errorf("a pod that is kept may be deleted: %s", why.Message)
+	}
+	f.keeps("100%").rest()
+	f.expect()
+	f.keeps("1").rest()
+	f.expect("close p2", "p2 is 2 app=v2", "open p2")
+	f.keeps("0").rest()
+	f.expect("close p3", "p3 is 2 app=v2", "open p3", "mark 1 false false", "mark 2 false false")
+	f.updated("2", "v2")
+}
+
+func TestDaemonsAtAPartition(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit app
+		want string
+	}{
+		"undo":         {app{image: "v1"}, "1 1 1"},
+		"further edit": {app{image: "v3"}, "3 3 1"},
+	} {
+		f := newFleet(t, 3).keeps("1")
+		f.edit(app{image: "v2"})
+		f.rest()
+		f.edit(test.edit)
+		f.rest()
+		var hashes []string
+		for _, pod := range f.Pods {
+			hashes = append(hashes, pod.Labels[inplace.LabelRevisionHash])
+		}
+		if got := strings.Join(hashes, " "); got != test.want {
+			t.Errorf("%s: the pods are of %s, not %s", name, got, test.want)
+		}
+	}
+}
+
+func TestDaemonsThatDoNotServeGoFirst(t *testing.T) {
+	f := newFleet(t, 3).keeps("2")
+	f.ail("p3")
+	f.edit(app{image: "v2"})
+	f.rest()
+	if hash := f.Pods[2].Labels[inplace.LabelRevisionHash]; hash != "2" {
+		t.Errorf("p3, which does not serve, is kept: %q", f.steps)
+	}
+}
+
+func TestFlawedPartitionOfADaemonSet(t *testing.T) {
+	f := newFleet(t, 2).keeps("-1")
+	f.edit(app{image: "v2"})
+	f.rest()
+	f.expect("mark 1 false false", "mark 2 true false")
+	if plan := f.Plan(); plan.Phase != steps.PhaseStalled || !strings.Contains(plan.Message, `"-1" is neither`) {
+		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
+	}
+}

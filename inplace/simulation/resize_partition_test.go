@@ -1,0 +1,148 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// cpus are the CPU requests of all pods, least first.
+func (s *scene) cpus() string {
+	var all []string
+	for _, pod := range sorted(s.pods.objects) {
+		all = append(all, pod.Spec.Containers[0].Resources.Requests.Cpu().String())
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func newSizedAt(t *testing.T, replicas int32, partition string) *scene {
+	return newScene(t, replicas, func(d *apps.Deployment) {
+		partitioned(partition)(d)
+		d.Spec.Template = app{image: "v1", cpu: "100m"}.template()
+	}, false)
+}
+
+// A pod that is only to be resized counts as any other, and one that is kept keeps its CPU.
+func TestStepsOfResourcesAtAPartition(t *testing.T) {
+	s := newSizedAt(t, 3, "50%")
+	before := sorted(s.pods.objects)
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.expect("A marks", "B marks", "patch 1", "resize 1", "A 3 → 2", "move 1", "B 0 → 1")
+	s.waits("waiting at partition 50%: 1 of 3 pods updated")
+	if got := s.cpus(); got != "100m 100m 200m" {
+		t.Errorf("the pods have %s", got)
+	}
+	s.partition("1")
+	s.rest()
+	s.waits("waiting at partition 1: 2 of 3 pods updated")
+	s.edits(app{image: "v1", cpu: "100m"})
+	s.rest()
+	s.intact(before)
+	if got := s.cpus(); got != "100m 100m 100m" {
+		t.Errorf("after the undo the pods have %s", got)
+	}
+	s.checkEnd()
+}
+
+// Where several may be missed at a time, no more begin than the partition lets, whether they serve or not.
+func TestResourcesOfManyAtAPartition(t *testing.T) {
+	s := newScene(t, 5, func(d *apps.Deployment) {
+		partitioned("3")(d)
+		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(5)), MaxSurge: new(intstr.FromInt32(0))}
+		d.Spec.Template = app{image: "v1", cpu: "100m"}.template()
+	}, false)
+	s.kubelet.short = true
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.expect("A marks", "B marks", "patch 1", "patch 2", "resize 1", "resize 2")
+	s.kubelet.short = false
+	s.rest()
+	s.waits("waiting at partition 3: 2 of 5 pods updated")
+}
+
+// Who was begun with goes on, or back, however the partition is raised, and nobody else begins.
+func TestRaisedPartitionHalfwayToASize(t *testing.T) {
+	for cpu, want := range map[string]string{"200m": "100m 100m 200m", "100m": "100m 100m 100m", "300m": "100m 100m 300m"} {
+		s := newSizedAt(t, 3, "1")
+		s.kubelet.short = true
+		s.edits(app{image: "v1", cpu: "200m"})
+		s.until(func() bool { return slices.Contains(s.steps, "resize 1") })
+		s.partition("100%")
+		s.edits(app{image: "v1", cpu: cpu})
+		s.kubelet.short = false
+		s.rest()
+		if got := s.cpus(); got != want || s.failed != "" {
+			t.Errorf("%s: the pods have %s: %q %s", cpu, got, s.steps, s.failed)
+		}
+	}
+}
+
+// An image that comes along with a size takes no more room than one of both alone.
+func TestResourcesAndAnImageAtAPartition(t *testing.T) {
+	s := newSizedAt(t, 3, "1")
+	s.edits(app{image: "v2", cpu: "200m"})
+	s.rest()
+	s.has(map[string]int{"A": 1, "B": 2})
+	s.waits("waiting at partition 1: 2 of 3 pods updated")
+	if got := s.cpus(); got != "100m 200m 200m" {
+		t.Errorf("the pods have %s", got)
+	}
+}
+
+// An update waits at its partition without a deadline, but not for a resize within its stage.
+func TestDeferredResourcesAtAPartition(t *testing.T) {
+	s := newSizedAt(t, 3, "1")
+	s.kubelet.short = true
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	if plan := s.rollout().Plan(); plan.Phase == steps.PhasePartition {
+		t.Errorf("it says %q while a pod is being resized", plan.Message)
+	}
+	s.kubelet.short = false
+	s.rest()
+	s.pass(30 * time.Minute)
+	s.waits("waiting at partition 1: 2 of 3 pods updated")
+}
+
+func TestDaemonResourcesOfManyAtAPartition(t *testing.T) {
+	f := newSizedFleet(t, 4).keeps("2")
+	all := intstr.FromInt32(4)
+	f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &all}
+	f.edit(app{image: "v1", cpu: "200m"})
+	f.rest()
+	if plan := f.Plan(); plan.Message != "waiting at partition 2: 2 of 4 pods updated" {
+		t.Errorf("the plan is %s %q after %q", plan.Phase, plan.Message, f.steps)
+	}
+}
+
+func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
+	f := newSizedFleet(t, 3).keeps("50%")
+	cpus := func() string {
+		var all []string
+		for _, pod := range f.Pods {
+			all = append(all, pod.Labels[inplace.LabelRevisionHash]+":"+pod.Spec.Containers[0].Resources.Requests.Cpu().String())
+		}
+		return strings.Join(all, " ")
+	}
+	f.edit(app{image: "v1", cpu: "200m"})
+	f.rest()
+	f.expect("mark 1 false false", "mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "p1 is 2 app=v1")
+	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50%: 1 of 3 pods updated" {
+		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
+	}
+	f.edit(app{image: "v1", cpu: "100m"})
+	f.rest()
+	if got := cpus(); got != "1:100m 1:100m 1:100m" {
+		t.Errorf("after the undo the pods are %s", got)
+	}
+}

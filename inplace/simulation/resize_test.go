@@ -1,0 +1,417 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+func newSized(t *testing.T, replicas int32) *scene {
+	return newScene(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, false)
+}
+
+func (s *scene) edits(a app) {
+	s.user("edits", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+}
+
+func TestStepsOfResources(t *testing.T) {
+	s := newSized(t, 2)
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.expect("A marks", "B marks", "patch 1", "resize 1", "A 2 → 1", "move 1", "B 0 → 1",
+		"patch 2", "resize 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.checkEnd()
+}
+
+func TestStepsOfResourcesAndAnImage(t *testing.T) {
+	s := newSized(t, 1)
+	s.edits(app{image: "v2", cpu: "200m"})
+	s.rest()
+	s.expect("A marks", "B marks", "patch 1", "resize 1", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	s.checkEnd()
+}
+
+func TestUndoOfResourcesHalfway(t *testing.T) {
+	s := newSized(t, 2)
+	s.kubelet.short = true
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.steps, s.times = nil, nil
+	s.edits(app{image: "v1", cpu: "100m"})
+	s.rest()
+	s.expect("resize 1", "resize 2", "patch 1", "patch 2", "A marks", "B marks")
+	s.checkEnd()
+}
+
+func TestUndoOfResources(t *testing.T) {
+	s := newSized(t, 1)
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.edits(app{image: "v1", cpu: "100m"})
+	s.rest()
+	s.checkEnd()
+	if sizes(s.rollout().Pods[0]) != sizes(&corev1.Pod{Spec: app{image: "v1", cpu: "100m"}.template().Typed().Spec}) {
+		t.Errorf("it has %s", sizes(s.rollout().Pods[0]))
+	}
+}
+
+// Half-way to one size, the user wants another, and then an image with the size of the beginning.
+func TestFurtherEditsOfResources(t *testing.T) {
+	for _, last := range []app{{image: "v1", cpu: "300m"}, {image: "v2", cpu: "100m"}, {image: "v2", cpu: "200m"}} {
+		s := newSized(t, 3)
+		s.kubelet.short = true
+		s.edits(app{image: "v1", cpu: "200m"})
+		s.rest()
+		s.edits(last)
+		s.rest()
+		s.kubelet.short = false
+		s.rest()
+		s.checkEnd()
+		if s.failed != "" {
+			t.Errorf("%+v: %s %q %s", last, s.failed, s.steps, s.describe())
+		}
+	}
+}
+
+// While nodes have no room pods wait and serve on, and keep nobody from his turn. When there is room it goes on by itself.
+func TestDeferredResources(t *testing.T) {
+	s := newSized(t, 3)
+	s.kubelet.short = true
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.expect("A marks", "B marks", "patch 1", "resize 1", "patch 2", "resize 2", "patch 3", "resize 3")
+	s.kubelet.short = false
+	s.rest()
+	s.checkEnd()
+	if len(s.rollout().Pods) != 3 || s.made != 3 {
+		t.Errorf("%d pods were created", s.made)
+	}
+}
+
+// It waits no longer than the rollout may: then the pod is what its label says again, and others are created.
+func TestDeferredForTooLong(t *testing.T) {
+	s := newSized(t, 2)
+	s.kubelet.short = true
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.expect("A marks", "B marks", "patch 1", "resize 1", "patch 2", "resize 2")
+	s.pass(500 * time.Second)
+	s.expect()
+	s.pass(150 * time.Second)
+	s.rest()
+	if s.made != 4 || !revisions.Released(s.rollout().Target()) && s.rollout().Verdict().Held {
+		t.Errorf("%d pods were created: %q", s.made, s.steps)
+	}
+}
+
+// What a node will never have is given back, and the pod that showed it gets back what it had.
+func TestInfeasibleResources(t *testing.T) {
+	s := newSized(t, 2)
+	s.edits(app{image: "v1", cpu: "9"})
+	s.rest()
+	s.expect("A marks", "B marks", "patch 1", "resize 1", "patch 2", "resize 2", "resize 1", "resize 2", "A marks", "B marks", "patch 1", "patch 2", "patch 1", "B marks")
+	if s.made != 4 {
+		t.Errorf("%d pods were created", s.made)
+	}
+}
+
+// Who asks for a restart with other CPU gets it like one with another image: drained, as many at a time, and once.
+func TestStepsOfResourcesThatRestart(t *testing.T) {
+	s := newRenewing(t, 2)
+	made := s.kubelet.ids
+	s.edits(app{image: "v1", cpu: "200m", renews: true})
+	s.rest()
+	s.expect("A marks", "B marks", "close 1", "patch 1", "resize 1", "open 1", "A 2 → 1", "move 1", "B 0 → 1",
+		"close 2", "patch 2", "resize 2", "open 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	if s.kubelet.ids != made+2 {
+		t.Errorf("%d containers were started", s.kubelet.ids-made)
+	}
+	s.checkEnd()
+}
+
+func newRenewing(t *testing.T, replicas int32) *scene {
+	return newScene(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m", renews: true}.template() }, false)
+}
+
+// Undone half-way, while it waits and when all is done, it goes back with a restart.
+func TestUndoOfResourcesThatRestart(t *testing.T) {
+	for _, until := range []string{"close 1", "patch 1", "resize 1", "open 1", "move 1"} {
+		s := newRenewing(t, 2)
+		s.edits(app{image: "v1", cpu: "200m", renews: true})
+		s.until(func() bool { return slices.Contains(s.steps, until) })
+		s.edits(app{image: "v1", cpu: "100m", renews: true})
+		s.rest()
+		s.checkEnd()
+		if got := s.cpus(); got != "100m 100m" || s.failed != "" || s.made != 2 {
+			t.Errorf("after %s: the pods have %s: %q %s", until, got, s.steps, s.failed)
+		}
+	}
+}
+
+// A pod serves on while its node has no room, and no other begins: each restarts whenever there is room.
+func TestDeferredResourcesThatRestart(t *testing.T) {
+	s := newRenewing(t, 4)
+	s.kubelet.short = true
+	s.edits(app{image: "v1", cpu: "200m", renews: true})
+	s.rest()
+	s.expect("A marks", "B marks", "close 1", "patch 1", "resize 1", "open 1")
+	s.kubelet.short = false
+	s.until(func() bool {
+		if down := s.down(); down > 1 {
+			t.Fatalf("%d pods are down at once", down)
+		}
+		return false
+	})
+	s.checkEnd()
+}
+
+// down is how many pods have a container that does not run, or not for long.
+func (s *scene) down() int {
+	down := 0
+	for _, containers := range s.kubelet.state {
+		for _, c := range containers {
+			if !c.dying.IsZero() || !c.running || !c.ready {
+				down++
+				break
+			}
+		}
+	}
+	return down
+}
+
+// A gate that is closed for a restart stays so between the note and the resize, whoever goes just then: the next one resizes.
+func TestResourcesThatRestartByAnother(t *testing.T) {
+	s := newRenewing(t, 2)
+	s.edits(app{image: "v1", cpu: "200m", renews: true})
+	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
+	if _, may := member.Reopen(s.rollout().Pods[0], s.now); may {
+		t.Error("its gate may open")
+	}
+	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
+	s.rest()
+	if opened, resized := slices.Index(s.steps, "open 1"), slices.Index(s.steps, "resize 1"); opened < resized || resized < 0 {
+		t.Errorf("steps are %q", s.steps)
+	}
+	s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
+	s.rest()
+	s.checkEnd()
+}
+
+// An undo gets through where there is no room to go back: the image comes when the deadline has passed.
+func TestUndoOfResourcesAndAnImageWithoutRoom(t *testing.T) {
+	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "200m"}.template() }, true)
+	s.edits(app{image: "bad", cpu: "100m"})
+	s.rest()
+	s.kubelet.short = true
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.pass(11 * time.Minute)
+	s.rest()
+	if image := s.rollout().Pods[0].Spec.Containers[0].Image; image != "v1" {
+		t.Errorf("the pod has %s: %q", image, s.steps)
+	}
+}
+
+// Another image comes with one restart of its own container, if that is not the one that is resized.
+func TestResourcesThatRestartAndAnotherImage(t *testing.T) {
+	s := newScene(t, 1, func(d *apps.Deployment) {
+		d.Spec.Template = app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}.template()
+	}, false)
+	made := s.kubelet.ids
+	s.edits(app{image: "v1", sidecar: "s2", cpu: "200m", renews: true})
+	s.rest()
+	s.expect("A marks", "B marks", "close 1", "patch 1", "resize 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
+	if s.kubelet.ids != made+2 {
+		t.Errorf("%d containers were started", s.kubelet.ids-made)
+	}
+	s.checkEnd()
+}
+
+// Only the pod whose node has too little is replaced, after all others were resized.
+func TestInfeasibleOnOneNode(t *testing.T) {
+	s := newSized(t, 4)
+	s.kubelet.cramped = map[string]string{s.rollout().Pods[0].Name: "200m"}
+	before := s.uids()
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	after := s.uids()
+	maps.DeleteFunc(after, func(uid types.UID, _ bool) bool { return before[uid] })
+	if s.made != 5 || len(after) != 1 || len(s.uids()) != 4 || s.failed != "" {
+		t.Errorf("%d pods were created, and %d are new: %q %s", s.made, len(after), s.steps, s.failed)
+	}
+}
+
+func (s *scene) uids() map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for _, pod := range s.rollout().Pods {
+		uids[pod.UID] = true
+	}
+	return uids
+}
+
+func TestPausedResources(t *testing.T) {
+	s := newSized(t, 2)
+	s.kubelet.short = true
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.until(func() bool { return slices.Contains(s.steps, "resize 1") })
+	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
+	s.kubelet.short = false
+	s.steps = nil
+	s.rest()
+	s.expect("A 2 → 1", "move 1", "B 0 → 1")
+	s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
+	s.rest()
+	s.checkEnd()
+}
+
+// We may die after each of the writes, and whoever comes next goes on from there.
+func TestResizeByAnother(t *testing.T) {
+	for writes := range 4 {
+		s := newSized(t, 1)
+		s.edits(app{image: "v1", cpu: "200m"})
+		s.until(func() bool { return len(s.steps) >= 2+writes })
+		s.stayput.running = false
+		s.rest()
+		s.stayput.running = true
+		s.rest()
+		s.checkEnd()
+		if s.failed != "" || s.made != 1 {
+			t.Errorf("after %d writes: %s, %d pods were created", writes, s.failed, s.made)
+		}
+	}
+}
+
+// A pod that somebody else has resized is left alone, unless templates change what it has.
+func TestResizedBySomebodyElse(t *testing.T) {
+	s := newSized(t, 1)
+	pod := s.rollout().Pods[0]
+	s.foreign = true
+	if _, err := alter(s.world, s.pods, pod.Name, "", func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("150m")}
+		pod.Generation++
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.edits(app{image: "v2", cpu: "100m"})
+	s.until(func() bool { return s.rollout().Pods[0].Spec.Containers[0].Image == "v2" })
+	if cpu := s.rollout().Pods[0].Spec.Containers[0].Resources.Requests.Cpu().String(); cpu != "150m" {
+		t.Errorf("it has %s", cpu)
+	}
+}
+
+// A pod that goes back has not arrived until its kubelet says so, and its mark stays until then.
+func TestUndoOfResourcesTakesTime(t *testing.T) {
+	s := newSized(t, 2)
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.until(func() bool {
+		return slices.ContainsFunc(s.rollout().Pods, func(pod *corev1.Pod) bool {
+			return len(readiness.MoveOf(pod).Resize) > 0 && readiness.MoveOf(pod).Resized(pod) && pod.Generation > 1
+		})
+	})
+	s.kubelet.short = true
+	s.steps, s.times = nil, nil
+	s.edits(app{image: "v1", cpu: "100m"})
+	s.rest()
+	s.expect("resize 1", "A 1 → 2")
+	s.kubelet.short = false
+	s.rest()
+	s.expect("patch 1", "A marks", "B marks")
+	s.checkEnd()
+}
+
+// A pod that is out of service for a new image is resized first if that is wanted meanwhile.
+func TestResourcesOfAPodOutOfService(t *testing.T) {
+	s := newSized(t, 1)
+	s.edits(app{image: "v2", cpu: "100m"})
+	s.until(func() bool { return slices.Contains(s.steps, "close 1") })
+	s.steps, s.times = nil, nil
+	s.edits(app{image: "v3", cpu: "200m"})
+	s.rest()
+	s.expect("C marks", "patch 1", "resize 1", "A 1 → 0", "move 1", "C 0 → 1", "A marks", "B marks", "C marks", "open 1")
+	s.checkEnd()
+}
+
+// Who asks for a restart along with a size gets both: a pod that was resized has not been restarted yet.
+func TestResourcesAndARestart(t *testing.T) {
+	for _, ungated := range []bool{false, true} {
+		s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, ungated)
+		made := s.kubelet.ids
+		s.edits(app{image: "v1", cpu: "200m", restarted: "1"})
+		s.killed()
+		if got := s.imageNames(); got != another || s.kubelet.ids != made+1 {
+			t.Errorf("ungated %v: the pod has %s, and %d containers were started: %q", ungated, got, s.kubelet.ids-made, s.steps)
+		}
+		s.checkEnd()
+	}
+}
+
+// A pod that was restarted before its move, and gets another size and restart meanwhile, restarts again.
+func TestFurtherRestartWithResources(t *testing.T) {
+	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, true)
+	made := s.kubelet.ids
+	s.edits(app{image: "v1", cpu: "100m", restarted: "1"})
+	s.until(s.moved(1))
+	s.rest()
+	if s.kubelet.ids != made+1 {
+		t.Fatalf("%d containers were started: %q", s.kubelet.ids-made, s.steps)
+	}
+	s.edits(app{image: "v1", cpu: "200m", restarted: "2"})
+	s.killed()
+	s.killed()
+	if s.kubelet.ids < made+2 {
+		t.Errorf("%d containers were started: %q", s.kubelet.ids-made, s.steps)
+	}
+	s.checkEnd()
+}
+
+// killed lets all containers be killed that may have to be.
+func (s *scene) killed() {
+	s.rest()
+	s.now = s.now.Add(readiness.GracePeriod(s.rollout().Pods[0]) + readiness.KillMargin)
+	s.rest()
+}
+
+// A pod that a DaemonSet's update has noted for a restart serves again when nobody updates it any more.
+func TestDaemonResourcesThatRestartLeft(t *testing.T) {
+	f := newFleetOf(t, 1, app{image: "v1", cpu: "100m", renews: true})
+	f.edit(app{image: "v1", cpu: "200m", renews: true})
+	for range 3 {
+		f.once()
+	}
+	f.expect("mark 2 true false", "close p1", "p1 is updating-in-place app=v1")
+	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	f.rest()
+	if pod := f.Pods[0]; readiness.Closed(pod) {
+		t.Errorf("its gate is closed: %q", f.steps)
+	}
+}
+
+// A pod that a partition keeps is not left to the native controller because it would not fit.
+func TestKeptPodThatDoesNotFit(t *testing.T) {
+	s := newSizedAt(t, 3, "1")
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.waits("waiting at partition 1: 2 of 3 pods updated")
+	r := s.rollout()
+	for _, pod := range r.Pods {
+		small := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
+		small.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("150m")}
+		r.Nodes = append(r.Nodes, small)
+	}
+	if plan := r.Plan(); plan.Phase != steps.PhasePartition {
+		t.Errorf("%s: %s", plan.Phase, plan.Message)
+	}
+}
