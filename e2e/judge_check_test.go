@@ -161,6 +161,21 @@ func TestJudgeGrantsOnePodAndNoMore(t *testing.T) {
 	}
 }
 
+// A native rollout that is undone as it begins is natively done as soon as the ReplicaSet that is wanted no more counts none.
+func TestJudgeGrantsWhatIsNotCountedYet(t *testing.T) {
+	for counted, found := range []string{"", "rolled out before pod p3"} {
+		s := begun()
+		s.tell(watch.Added, aPod("p3", "new", "v2", false))
+		unwanted, wanted := aSet("new", "v2"), int32(0)
+		unwanted.Spec.Replicas, unwanted.Status.Replicas = &wanted, int32(counted)
+		s.tell(watch.Modified, unwanted)
+		s.tell(watch.Modified, aDeployment("v1", 3, 2))
+		if verdict := s.verdictUnder(anyChurn); !strings.Contains(verdict, found) || (found == "") != (verdict == "") {
+			t.Errorf("%d counted: %q instead of %q", counted, verdict, found)
+		}
+	}
+}
+
 // A phase about one workload neither counts what happens to another nor ends that one's phase.
 func TestJudgeCountsEachWorkload(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -314,11 +315,22 @@ func (j *judge) status(e event, d *appsv1.Deployment) {
 		j.violation(e, "says it is rolled out with %d live pods of %d", len(pods), replicasOf(d))
 	}
 	for _, pod := range pods {
+		if j.uncounted(e, d, pod) {
+			continue
+		}
 		surplus := serving >= int(replicasOf(d)) // a borrowed pod may be on its way out
 		if target == nil || !metav1.IsControlledBy(pod, target) || !ready(pod) && !surplus {
 			j.violation(e, "says it is rolled out before pod %s is (%s)", pod.Name, describePod(pod))
 		}
 	}
+}
+
+// uncounted tells whether it is a new pod that a native rollout has begun with and wants no more, before its ReplicaSet has counted it: the Deployment
+// controller adds up what ReplicaSets say, and calls a rollout done meanwhile.
+func (j *judge) uncounted(e event, d *appsv1.Deployment, pod *corev1.Pod) bool {
+	set := j.ownerOf(pod)
+	return set != nil && slices.Contains(j.phaseAt(e.version, called(d)).created, pod.Name) && set.Spec.Replicas != nil && *set.Spec.Replicas == 0 &&
+		set.Status.Replicas == 0
 }
 
 // outage: never fewer available pods than maxUnavailable allows, counted from those there have been.
