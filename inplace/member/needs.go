@@ -9,6 +9,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/times"
 )
 
 // Origin is the revision that a pod's identity tells of.
@@ -71,19 +72,30 @@ func (s *State) runs(container string) string {
 	return readiness.ContainerStatus(s.Pod, container).ImageID
 }
 
-// whyUnrestartable is why the pod cannot take a change that others of its revision can; nil if it can. One that has not started, or has yet to follow
-// its last patch, may be too young to tell what it runs: for how much longer.
+// RunsWithin is how long a container is left to run for the first time, such as to pull its image: before, nobody can tell what it runs.
+const RunsWithin = 2 * time.Minute
+
+// whyUnrestartable is why the pod cannot take a change that others of its revision can; nil if it can. One whose container has yet to run, or which has
+// yet to follow its last patch, may be too young to tell what it runs: for how much longer.
 func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration) {
 	if reason := s.Containers.Unrestartable(s.Pod); reason != nil || s.nameless() == "" {
 		return reason, 0
 	}
-	if young, wait := s.Starting(now); young {
+	if grown, wait := times.Since(s.begun(), RunsWithin, now); !grown && s.runs(s.Containers.Nameless()) == "" {
 		return nil, wait
 	}
 	if followed, wait := s.Move.Killed(s.Pod, now); !followed {
 		return nil, wait
 	}
 	return &inplace.Reason{Code: inplace.CodeRestart, Message: s.nameless()}, 0
+}
+
+// begun is since when its kubelet has it; as long as none does, since when it is there.
+func (s *State) begun() time.Time {
+	if began := s.Pod.Status.StartTime; began != nil {
+		return began.Time
+	}
+	return s.Pod.CreationTimestamp.Time
 }
 
 // Postponed is why containers of the pod cannot restart now; empty if they can. One that is on its way might never restart: before its kubelet has
@@ -101,8 +113,11 @@ func (s *State) Postponed() string {
 // nameless is why there is no other name for a container that is to restart; empty if there is.
 func (s *State) nameless() string {
 	container := s.Containers.Nameless()
-	if container == "" {
+	switch {
+	case container == "":
 		return ""
+	case s.runs(container) == "":
+		return fmt.Sprintf("container %s of pod %s has yet to run, and until then there is no other name for its image, by which it would restart", container, s.Pod.Name)
 	}
 	return fmt.Sprintf("container %s of pod %s runs image %q, for which there is no other name, by which it would restart", container, s.Pod.Name,
 		s.runs(container))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
@@ -255,11 +256,16 @@ func unreadyContainer(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Ready =
 // TestPodsThatCannotRestart: what nobody can tell another name for is left to the native controller, when it is old enough to be asked.
 func TestPodsThatCannotRestart(t *testing.T) {
 	full := "r.io/app:1"
-	young := func(pod *corev1.Pod) {
-		pod.CreationTimestamp.Time = start.Add(-time.Second)
-		unready(pod)
-		conditionIs(corev1.PodReady, corev1.ConditionFalse)(pod)
+	born := func(ago time.Duration) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.CreationTimestamp.Time = start.Add(-ago)
+			unready(pod)
+		}
 	}
+	begun := func(ago time.Duration) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Status.StartTime = &metav1.Time{Time: start.Add(-ago)} }
+	}
+	const yetToRun = "container app of pod p has yet to run, and until then there is no other name for its image, by which it would restart"
 	runs := func(id string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ImageID = id }
 	}
@@ -269,7 +275,10 @@ func TestPodsThatCannotRestart(t *testing.T) {
 	}{
 		"it tells which image":     {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0])}, ""},
 		"one of another name":      {[]func(*corev1.Pod){runs("r.io/imported" + sample.Digests[0])}, `container app of pod p runs image "r.io/imported` + sample.Digests[0] + `", for which there is no other name, by which it would restart`},
-		"it has not started":       {[]func(*corev1.Pod){runs(""), young}, ""},
+		"it has not started":       {[]func(*corev1.Pod){runs(""), born(time.Second)}, ""},
+		"it pulls its image":       {[]func(*corev1.Pod){runs(""), born(119 * time.Second)}, ""},
+		"it does so for too long":  {[]func(*corev1.Pod){runs(""), born(2 * time.Minute)}, yetToRun},
+		"it waited for a node":     {[]func(*corev1.Pod){runs(""), born(time.Hour), begun(time.Minute)}, ""},
 		"it has an init container": {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withInit}, "pod p: init container vault would not run again"},
 		"it has a sidecar":         {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withSidecar}, ""},
 	} {
