@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -94,7 +95,10 @@ func (v *daemonView) move(lacking member.Lacking) member.Turns {
 		turns[&m.State] = lacking.MayStart(&m.State) && m.Restarts() && m.Unfit == "" && readiness.Closed(m.Pod) && room.Take(&m.State)
 	}
 	for _, m := range v.idleFirst() {
-		if m.Needs().InPlace() && m.Unfit == "" && v.reachable(m.Pod) {
+		switch replaced := m.WhyReplaced() != nil; {
+		case replaced && !m.Ready():
+			room.Take(&m.State) // it may be, at any moment
+		case !replaced && v.reachable(m.Pod):
 			v.moveOne(m, lacking, turns, &room, &budget)
 		}
 	}
@@ -113,6 +117,17 @@ func (v *daemonView) idleFirst() []*daemon {
 		}
 	}
 	return append(idle, serving...)
+}
+
+// leaves tells whether the partition leaves room for another pod in the place of that one.
+func (v *daemonView) leaves(pod *corev1.Pod) bool {
+	room := v.room
+	for _, m := range v.idleFirst() {
+		if takes := room.Take(&m.State); m.Pod.UID == pod.UID {
+			return takes
+		}
+	}
+	return true
 }
 
 // rest says so if the update waits for the partition alone, or for one that is none.

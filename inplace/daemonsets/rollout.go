@@ -120,6 +120,9 @@ func UnderWay(revision *apps.ControllerRevision) bool { return revisions.Settlin
 // no change is held as well, even after a release. And it takes a held pod as gone without trying again, so what ends a hold has
 // to wake it: an edit of the DaemonSet does, and so does LabelReleased.
 //
+// A pod that must be replaced waits for those that need not be: see othersFirst. One that does not serve does not, as nothing is lost with it, and it
+// takes up the budget of those that it would wait for.
+//
 // To a DaemonSet that is being deleted it does nothing (syncDaemonSet in pkg/controller/daemon/daemon_controller.go): what it deletes all the same
 // it has decided before it knew, and with --cascade=orphan nobody would replace the pod. So that is held, and nobody has to tend it: nothing that
 // anybody wants is kept back, and whoever else deletes, such as the garbage collector, is not asked.
@@ -140,17 +143,22 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 		return false, *reason
 	case !near.updated(m) && !r.holdLasts(near.target):
 		return false, inplace.Reason{Code: inplace.CodeUntended, Message: "nobody has tended the update lately"}
-	case m.Needs().InPlace():
+	case m.WhyReplaced() == nil:
 		return true, inplace.Reason{Message: "the pod is updated in place"}
 	}
 	// Only here do pods elsewhere matter. There may be thousands, and as many deletions to judge.
-	switch v := r.view(); {
+	v := r.view()
+	v.leaveRoom()
+	switch {
+	case v.judged.Held && !v.leaves(pod):
+		return true, inplace.Reason{Message: "a partition keeps the pod"}
+	case !m.Ready():
 	case v.othersFirst():
 		return true, inplace.Reason{Message: "other pods of the DaemonSet are updated in place first"}
 	case v.gateMoved(m):
 		return true, inplace.Reason{Message: "the gate of another pod of the DaemonSet has just moved"}
 	}
-	return false, m.Needs().Reasons[0]
+	return false, *m.WhyReplaced()
 }
 
 func (r DaemonRollout) holdLasts(target *apps.ControllerRevision) bool {

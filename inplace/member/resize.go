@@ -47,6 +47,17 @@ func (s *State) WhyUnfit(node *corev1.Node) string {
 	return s.Move.Refused(s.Pod)
 }
 
+// WhyReplaced is why only another pod can be one of the target in its place; nil if it can become one.
+func (s *State) WhyReplaced() *inplace.Reason {
+	switch reasons := s.Needs().Reasons; {
+	case len(reasons) > 0:
+		return &reasons[0]
+	case s.Unfit != "":
+		return notResized(s, s.Unfit)
+	}
+	return nil
+}
+
 // NotResized is why pods cannot get their CPU and memory where they are; nil if they may. Others could, elsewhere: the update is native then, and the native
 // controller creates those that are not the target's yet. So who does not fit waits until all others have been updated in place and are counted where they are, but
 // no longer than the deadline.
