@@ -53,7 +53,7 @@ func (v *daemonView) update() member.Turns {
 	return turns
 }
 
-// leaveRoom finds out what the partition leaves.
+// leaveRoom finds out what the partition leaves, and which pods it keeps.
 func (v *daemonView) leaveRoom() {
 	v.room = member.RoomOf(v.Settings.Partition, max(v.desired(), len(v.members)), v.states())
 }

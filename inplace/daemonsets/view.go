@@ -169,7 +169,7 @@ func (v *daemonView) judge() steps.Verdict {
 			verdict.Reasons = verdict.Reasons.And(m.Needs().Reasons...)
 		}
 	}
-	verdict.Held = inPlace && len(verdict.Reasons) == 0 || v.othersFirst()
+	verdict.Held = inPlace && len(verdict.Reasons) == 0 || v.someInPlace()
 	return verdict
 }
 
@@ -198,10 +198,21 @@ func (v *daemonView) unfinished() bool {
 	return false
 }
 
-// othersFirst: some pod can be updated in place now.
-func (v *daemonView) othersFirst() bool {
+// someInPlace: some pod's revision can be updated in place, where somebody would act on that.
+func (v *daemonView) someInPlace() bool {
 	for m := range v.pending() {
 		if m.Needs().InPlace() && v.reachable(m.Pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// othersFirst: some pod comes in place before any is replaced. Nobody waits for those that a partition keeps, nor one that does not fit for another
+// that must be replaced: that could be for ever.
+func (v *daemonView) othersFirst() bool {
+	for m := range v.pending() {
+		if m.WhyReplaced() == nil && !m.Kept && v.reachable(m.Pod) {
 			return true
 		}
 	}

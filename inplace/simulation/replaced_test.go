@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
 )
 
 // small has the nodes not have more CPU than that.
@@ -86,4 +87,47 @@ func TestDaemonsThatDoNotServeAtAPartition(t *testing.T) {
 	}
 	f.replaced("p1")
 	f.letsGo(nil)
+}
+
+// What has moved is no longer kept, and does not wait for who is.
+func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
+	t.Run("its node has too little", func(t *testing.T) {
+		f := newSizedFleet(t, 3).keeps("2")
+		f.edit(app{image: "v1", cpu: "200m"})
+		f.rest()
+		f.small("250m", "n1")
+		f.edit(app{image: "v1", cpu: "300m"})
+		f.rest()
+		f.letsGo(map[string]bool{"p1": true})
+		f.replaced("p1")
+		f.rest()
+		if plan := f.Plan(); plan.Message != "waiting at partition 2: 1 of 3 pods updated" || !plan.Verdict.Held {
+			t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
+		}
+	})
+	t.Run("it cannot lose what it got", func(t *testing.T) {
+		f := newFleet(t, 3).keeps("2")
+		f.edit(app{image: "v2", tolerates: "t"})
+		f.rest()
+		if hash := f.Pods[0].Labels[inplace.LabelRevisionHash]; hash != "2" || !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
+			t.Fatalf("p1 is of %s: %q", hash, f.steps)
+		}
+		f.edit(app{image: "v3"})
+		f.rest()
+		f.letsGo(map[string]bool{"p1": true})
+		if plan := f.Plan(); !plan.Verdict.Held {
+			t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
+		}
+	})
+}
+
+// Two that cannot be updated where they are, each for another reason, do not wait for one another: how many at a time the native controller knows.
+func TestDaemonsThatMustBeReplacedDoNotWaitForEachOther(t *testing.T) {
+	f := newSizedFleet(t, 2)
+	f.edit(app{image: "v1", cpu: "100m", env: "a"})
+	f.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
+	f.small("150m", "n1")
+	f.edit(app{image: "v1", cpu: "200m"})
+	f.rest()
+	f.letsGo(map[string]bool{"p1": true, "p2": true})
 }
