@@ -226,7 +226,8 @@ func (v *daemonView) began() string {
 	return ""
 }
 
-// noteOld notes which revisions pods have, unless that is known since the update began. It takes writes of its own, and so waits for a partition.
+// noteOld notes which revisions pods have besides the target, unless that is known since the update began. It takes writes of its own, and so waits
+// for a partition. By then a pod may be half-way, which has the target's already.
 func (v *daemonView) noteOld(began string) {
 	if v.Settings.Partition == "" || v.notedOld(began) {
 		return
@@ -235,7 +236,7 @@ func (v *daemonView) noteOld(began string) {
 		v.set(each, func(m *marks) { m.old = "" })
 	}
 	for m := range v.pending() {
-		if m.revision != nil {
+		if m.revision != nil && m.revision.ControllerRevision != v.target {
 			v.set(m.revision.ControllerRevision, func(m *marks) { m.old = began })
 		}
 	}

@@ -335,6 +335,27 @@ func TestDaemonsAtAPartition(t *testing.T) {
 	}
 }
 
+// A partition that comes while a pod is half-way to the target keeps nobody there: an undo takes all back.
+func TestDaemonPartitionThatComesHalfway(t *testing.T) {
+	f := newFleet(t, 3, func(f *fleet) {
+		for _, pod := range f.Pods {
+			ungated(pod)
+		}
+	})
+	f.edit(app{image: "v2"})
+	f.once()
+	f.once()
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v2")
+	f.keeps("2").rest()
+	f.expect("mark 1 false false", "p1 is 2 app=v2")
+	if f.Revisions[1].Labels[inplace.LabelOld] != "" || f.Revisions[0].Labels[inplace.LabelOld] == "" {
+		t.Errorf("noted as old: %v, %v", f.Revisions[0].Labels, f.Revisions[1].Labels)
+	}
+	f.edit(app{image: "v1"})
+	f.rest()
+	f.updatedAll("1", "app=v1")
+}
+
 func TestDaemonsThatDoNotServeGoFirst(t *testing.T) {
 	f := newFleet(t, 3).keeps("2")
 	f.ail("p3")
