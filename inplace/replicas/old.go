@@ -3,20 +3,27 @@ package replicas
 import (
 	"slices"
 
+	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// NoteOld notes which ReplicaSets pods have besides the target, unless that is known since the update began.
+// NoteOld notes which ReplicaSets pods have besides the target. Once that is known, only one that is marked later is added: what pods have come to
+// since the update began was marked before, as a target.
 func (all Sets) NoteOld(target *Set, began string) {
-	if slices.ContainsFunc(all, func(s *Set) bool { return revisions.Old(s.Wish.Old, began) }) {
-		return
-	}
+	known := slices.ContainsFunc(all, func(s *Set) bool { return revisions.Old(s.Wish.Old, began) })
 	for _, s := range all {
-		s.Wish.Old = ""
-		if s != target && s.InUse() {
+		switch had := s != target && s.InUse(); {
+		case had && (!known || s.marksNow()):
 			s.Wish.Old = began
+		case !known:
+			s.Wish.Old = ""
 		}
 	}
+}
+
+// marksNow tells whether it had no mark of any update.
+func (s *Set) marksNow() bool {
+	return s.Wish.Settling != "" && s.Rs.Labels[inplace.LabelSettling] == ""
 }
 
 // Old tells whether pods had the ReplicaSet when the update began; any, if that is not noted.

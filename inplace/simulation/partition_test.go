@@ -186,6 +186,31 @@ func TestUndoAndEditAtAPartition(t *testing.T) {
 	}
 }
 
+// A ReplicaSet that is marked later than the others has its pods from before the update, unless it was a target on the way.
+func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
+	r := fixture(6, app{image: "v3"})
+	r.Settings.Partition = "4"
+	sets := map[string]*apps.ReplicaSet{"a": replicaSetOf(r, "a", app{image: "v0"}, 2), "b": replicaSetOf(r, "b", app{image: "v1"}, 2),
+		"c": replicaSetOf(r, "c", app{image: "v2"}, 2), "d": replicaSetOf(r, "d", app{image: "v3"}, 0)}
+	for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
+		podOf(r, name, sets[name[:1]])
+	}
+	sets["a"].Labels[inplace.LabelSettling], sets["a"].Labels[inplace.LabelOld] = begun, begun
+	sets["c"].Labels[inplace.LabelSettling] = begun
+	for _, step := range r.Plan().Steps {
+		if patch, ok := step.(steps.PatchReplicaSet); ok {
+			if err := apply(patch.ReplicaSet, patch.Operations[1:]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, old := range map[string]string{"a": begun, "b": begun, "c": "", "d": ""} {
+		if got := sets[name].Labels[inplace.LabelOld]; got != old || sets[name].Labels[inplace.LabelSettling] != begun {
+			t.Errorf("%s is marked %v", name, sets[name].Labels)
+		}
+	}
+}
+
 func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
 	s := newScene(t, 3, partitioned("1"), false)
 	s.edit("sets the image", app{image: "v2"})
