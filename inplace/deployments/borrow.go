@@ -169,7 +169,8 @@ func (v *View) needy() int {
 }
 
 // kept is how many borrowed pods of the ReplicaSet the update has use for. Those an edit has left on a source prove nothing about the
-// target: unless it is known to work, they make room for others. Borrowed pods are never moved themselves.
+// target: unless it is known to work, they make room for others, and so do those of them that do not serve, by which nobody would ever have a turn.
+// Borrowed pods are never moved themselves.
 func (v *View) kept(s *replicas.Set) int {
 	if !v.borrowing() || !replicas.AnyToRestart(v.Members) || s == v.Target && v.provedInVain() || v.Target == nil {
 		return 0
@@ -181,7 +182,7 @@ func (v *View) kept(s *replicas.Set) int {
 	case v.Target.Available() == 0:
 		return 0
 	}
-	return min(s.Loan, max(0, most-v.Target.Loan))
+	return min(s.Loan, s.Lending(), max(0, most-v.Target.Loan))
 }
 
 // due are the ReplicaSets with borrowed pods that are no longer of use, and how many of each. Who has begun to go, goes.

@@ -78,6 +78,11 @@ func (s *Set) Borrowed() []*Member {
 	return marked
 }
 
+// Lending counts its pods marked that serve, even if not yet for minReadySeconds.
+func (s *Set) Lending() int {
+	return s.count(func(m *Member) bool { return m.Borrowed && m.Ready() })
+}
+
 // Youngest are its pods that are not marked, and were not moved: those were there before anything was borrowed.
 func (s *Set) Youngest() []*Member {
 	var pods []*Member

@@ -305,6 +305,47 @@ func TestWhoGoesServesUntilAnotherDoes(t *testing.T) {
 	}
 }
 
+// A pod that was borrowed for what is undone serves on for others, or is in the way of another that would.
+func TestBorrowedPodThatDoesNotServeIsGivenBackAfterAnUndo(t *testing.T) {
+	for name, test := range map[string]struct {
+		serves func(*corev1.Pod)
+		want   string
+	}{
+		"it serves":   {func(*corev1.Pod) {}, "close moved"},
+		"it does not": {unready, "borrowed given back"},
+		"it just came": {func(pod *corev1.Pod) {
+			pod.Status.Conditions[len(pod.Status.Conditions)-1].LastTransitionTime.Time = start
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(2, app{image: "v1"})
+			r.Settings.Borrow, r.Deployment.Spec.MinReadySeconds = true, 60
+			target, source := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 2)
+			settlesOn(r)
+			source.Labels[inplace.LabelBorrowed] = "1"
+			podOf(r, "original", target)
+			podOf(r, "moved", source, func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b"}.String()}
+			})
+			podOf(r, "borrowed", source, test.serves, func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{inplace.AnnotationBorrowed: "true"}
+			})
+			var does []string
+			for _, step := range r.Plan().Steps {
+				switch step := step.(type) {
+				case steps.SetGate:
+					does = append(does, "close "+step.Pod.Name)
+				case steps.PatchPod:
+					does = append(does, step.Pod.Name+" "+step.Why)
+				}
+			}
+			if got := strings.Join(does, ", "); got != test.want {
+				t.Errorf("the plan is to %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 // An undo has made the ReplicaSet of the borrowed pod the target, and the other pod has moved there: what is too many is not who goes.
 func TestWhoGoesIsNotWhoHasCome(t *testing.T) {
 	for name, test := range map[string]struct {
