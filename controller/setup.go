@@ -116,7 +116,7 @@ func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, see
 
 // live reads the API server by the rules of the cached reader.
 func live(m manager.Manager, cached observe.Reader) observe.Reader {
-	cached.Reader, cached.Indexed = m.GetAPIReader(), false
+	cached.Reader, cached.Stores = m.GetAPIReader(), nil
 	return cached
 }
 

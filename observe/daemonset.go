@@ -97,7 +97,7 @@ func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*
 	if err = cached.daemons(ctx, rollout); err != nil {
 		return nil, err
 	}
-	if rollout.Nodes, err = cached.nodes(ctx); err != nil || r.Indexed {
+	if rollout.Nodes, err = cached.nodes(ctx); err != nil || r.indexed() {
 		return rollout, err
 	}
 	return rollout, r.refresh(ctx, rollout, pod.Spec.NodeName)
@@ -106,7 +106,7 @@ func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*
 // refresh puts what is on the node now, and the node itself, in the place of what the rollout has of it.
 func (r Reader) refresh(ctx context.Context, rollout *daemonsets.DaemonRollout, name string) error {
 	of := selected{rollout.DaemonSet, rollout.DaemonSet.Spec.Selector}
-	pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, []types.UID{rollout.DaemonSet.UID}, client.MatchingFields{fieldNode: name})
+	pods, load, err := r.podsOf(ctx, of, []types.UID{rollout.DaemonSet.UID}, client.MatchingFields{fieldNode: name})
 	if err != nil {
 		return err
 	}
@@ -127,15 +127,18 @@ func (r Reader) refresh(ctx context.Context, rollout *daemonsets.DaemonRollout, 
 // daemons reads the pods of the rollout.
 func (r Reader) daemons(ctx context.Context, rollout *daemonsets.DaemonRollout) error {
 	of := selected{rollout.DaemonSet, rollout.DaemonSet.Spec.Selector}
-	pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, []types.UID{rollout.DaemonSet.UID}, r.shared()...)
+	pods, load, err := r.podsOf(ctx, of, []types.UID{rollout.DaemonSet.UID})
 	rollout.Pods, rollout.Unread = pods, cmp.Or(rollout.Unread, load.unread())
 	return err
 }
 
 // nodes are never nil: a cluster without nodes has none.
 func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
+	if r.indexed() {
+		return r.Stores.nodes.all()
+	}
 	var list corev1.NodeList
-	if err := r.List(ctx, &list, r.shared()...); err != nil {
+	if err := r.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	nodes := make([]*corev1.Node, 0, len(list.Items))
@@ -147,7 +150,7 @@ func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
 
 // shared has a cache hand out its own objects: package inplace changes nothing, and a workload may have thousands of pods.
 func (r Reader) shared() []client.ListOption {
-	if !r.Indexed {
+	if !r.indexed() {
 		return nil
 	}
 	return []client.ListOption{client.UnsafeDisableDeepCopy}

@@ -35,13 +35,9 @@ func agents() []client.Object {
 func daemonReaders(t *testing.T, objects []client.Object) map[string]Reader {
 	t.Helper()
 	byNode := func(pod client.Object) []string { return []string{pod.(*corev1.Pod).Spec.NodeName} }
-	indexed := builder(t, objects...)
-	if err := Index(context.Background(), indexes{indexed}); err != nil {
-		t.Fatal(err)
-	}
 	return map[string]Reader{
 		"live":    {Reader: builder(t, objects...).WithIndex(&corev1.Pod{}, fieldNode, byNode).Build()},
-		"indexed": {Reader: indexed.Build(), Indexed: true},
+		"indexed": cacheHas(t, objects...),
 	}
 }
 

@@ -100,7 +100,7 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*de
 	}
 	rollout.ReplicaSets, rollout.Unread = replicaSets, sets.unread()
 	if !r.podless {
-		pods, load, err := owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, uids(replicaSets), r.shared()...)
+		pods, load, err := r.podsOf(ctx, of, uids(replicaSets))
 		if err != nil {
 			return nil, err
 		}

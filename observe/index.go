@@ -10,32 +10,15 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// indexController is the cache's index of revisions and pods by the UID of their controller.
+// indexController is the cache's index of revisions by the UID of their controller. For pods see Stores.
 const indexController = "metadata.controller"
 
-// indexClosed is the cache's index of the pods whose gates are closed.
-const indexClosed = "stayput.dev/closed"
-
-// Index registers the indexes that a Reader with Indexed set lists by. It has to be called before the cache starts.
+// Index registers the indexes that a Reader with Stores lists by. It has to be called before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
-	controlled := []client.Object{&corev1.Pod{}}
 	for _, of := range revisionTypes() {
-		controlled = append(controlled, of.Object())
-	}
-	for _, object := range controlled {
-		if err := indexer.IndexField(ctx, object, indexController, controllerUID); err != nil {
-			return fmt.Errorf("index %T by controller: %w", object, err)
+		if err := indexer.IndexField(ctx, of.Object(), indexController, controllerUID); err != nil {
+			return fmt.Errorf("index %T by controller: %w", of.Object(), err)
 		}
-	}
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, indexClosed, closed); err != nil {
-		return fmt.Errorf("index pods by gate: %w", err)
-	}
-	return nil
-}
-
-func closed(object client.Object) []string {
-	if pod, ok := object.(*corev1.Pod); ok && readiness.Closed(pod) {
-		return []string{"true"}
 	}
 	return nil
 }
@@ -43,12 +26,11 @@ func closed(object client.Object) []string {
 // ClosedPods reads the pods whose gates are closed, wherever they are. From a cache they are its own objects, and found without looking
 // at all the others.
 func (r Reader) ClosedPods(ctx context.Context) ([]*corev1.Pod, error) {
-	var list corev1.PodList
-	options := r.shared()
-	if r.Indexed {
-		options = append(options, client.MatchingFields{indexClosed: "true"})
+	if r.indexed() {
+		return r.Stores.pods.by(podsByGate, closed)
 	}
-	if err := r.List(ctx, &list, options...); err != nil {
+	var list corev1.PodList
+	if err := r.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	var pods []*corev1.Pod

@@ -13,7 +13,7 @@ import (
 
 // Keep decides what a cache keeps of the objects it watches: its methods are the cache's transforms (client-go/tools/cache,
 // TransformFunc). Anybody may fill his namespace, and must not fill the memory of everybody's manager with it. So workloads and their
-// revisions are kept whole only where they may be managed, and nothing that is large is. A Reader with Indexed set reads from the API
+// revisions are kept whole only where they may be managed, and nothing that is large is. A Reader with Stores reads from the API
 // server what was kept as a stub; what Keep knows of namespaces therefore only has to be right most of the time.
 type Keep struct {
 	excluded Excluded

@@ -36,7 +36,7 @@ type selected struct {
 // selections are the options for lists of what the controllers with those UIDs control: from an index one for each, without an index one of
 // everything the workload selects.
 func (r Reader) selections(of selected, controllers []types.UID) ([]client.ListOption, error) {
-	if r.Indexed {
+	if r.indexed() {
 		var each []client.ListOption
 		for _, uid := range controllers {
 			each = append(each, client.MatchingFields{indexController: string(uid)})
@@ -68,10 +68,23 @@ func owned[T any, P object[T]](
 		}
 		found, all = append(found, items...), listed
 	}
-	if r.Indexed {
+	if r.indexed() {
 		return wholes[T](ctx, r, found)
 	}
 	return found, all, nil
+}
+
+// podsOf returns the pods that the controllers with those UIDs control, as far as the further options of whoever does not read a cache let it, and how
+// much that is.
+func (r Reader) podsOf(ctx context.Context, of selected, controllers []types.UID, options ...client.ListOption) ([]*corev1.Pod, load, error) {
+	if !r.indexed() {
+		return owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, controllers, options...)
+	}
+	pods, err := r.Stores.controlledBy(of.GetNamespace(), controllers)
+	if err != nil {
+		return nil, load{}, fmt.Errorf("pods of %T %s: %w", of.Object, client.ObjectKeyFromObject(of.Object), err)
+	}
+	return wholes(ctx, r, pods)
 }
 
 // list returns those of the items the reader lists that are wanted. From the API server they come in pages, of which nothing is kept but
@@ -87,7 +100,7 @@ func list[T any, P object[T]](
 		case !ok:
 			return fmt.Errorf("%T in a %T", item, empty)
 		case !wanted(found):
-		case r.Indexed:
+		case r.indexed():
 			kept = append(kept, found)
 		default:
 			alone := *found // not a part of its page
@@ -100,7 +113,7 @@ func list[T any, P object[T]](
 
 // eachPage visits what the reader lists. A cache has no pages.
 func (r Reader) eachPage(ctx context.Context, empty client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption) error {
-	if !r.Indexed {
+	if !r.indexed() {
 		options = slices.Concat(options, []client.ListOption{client.Limit(pageOf(empty))})
 	}
 	for next := ""; ; {
@@ -114,7 +127,7 @@ func (r Reader) eachPage(ctx context.Context, empty client.ObjectList, visit fun
 		if err := apimeta.EachListItem(page, visit); err != nil {
 			return err
 		}
-		if next = page.GetContinue(); next == "" || r.Indexed {
+		if next = page.GetContinue(); next == "" || r.indexed() {
 			return nil
 		}
 	}

@@ -18,22 +18,27 @@ import (
 // pullersOf reads the pullers of a workload, which the objects with those UIDs control: the workload itself, or its revisions.
 func (r Reader) pullersOf(ctx context.Context, workload client.Object, controllers ...types.UID) (prepull.Pulling, error) {
 	found := prepull.Pulling{Waiter: r.Waiter}
-	selections := []client.ListOption{client.MatchingLabels{inplace.LabelPuller: string(workload.GetUID())}}
-	if r.Indexed {
-		selections = nil
-		for _, controller := range controllers {
-			selections = append(selections, client.MatchingFields{indexController: string(controller)})
-		}
+	candidates, err := r.maybePullers(ctx, workload, controllers)
+	if err != nil {
+		return found, fmt.Errorf("list pullers of %T %s: %w", workload, client.ObjectKeyFromObject(workload), err)
 	}
-	for _, selection := range selections {
-		isOurs := func(pod *corev1.Pod) bool { return isPullerOf(pod, workload, controllers) }
-		pullers, _, err := list(ctx, r, &corev1.PodList{}, isOurs, client.InNamespace(workload.GetNamespace()), selection)
-		if err != nil {
-			return found, fmt.Errorf("list pullers of %T %s: %w", workload, client.ObjectKeyFromObject(workload), err)
+	for _, pod := range candidates {
+		if isPullerOf(pod, workload, controllers) {
+			found.Pullers = append(found.Pullers, pod)
 		}
-		found.Pullers = append(found.Pullers, pullers...)
 	}
 	return found, nil
+}
+
+// maybePullers are pods of which some may be the workload's pullers.
+func (r Reader) maybePullers(ctx context.Context, workload client.Object, controllers []types.UID) ([]*corev1.Pod, error) {
+	if r.indexed() {
+		return r.Stores.controlledBy(workload.GetNamespace(), controllers)
+	}
+	every := func(*corev1.Pod) bool { return true }
+	labelled := client.MatchingLabels{inplace.LabelPuller: string(workload.GetUID())}
+	pods, _, err := list(ctx, r, &corev1.PodList{}, every, client.InNamespace(workload.GetNamespace()), labelled)
+	return pods, err
 }
 
 func isPullerOf(pod *corev1.Pod, workload client.Object, controllers []types.UID) bool {
@@ -43,7 +48,7 @@ func isPullerOf(pod *corev1.Pod, workload client.Object, controllers []types.UID
 // nodesOf reads the nodes the pods are on, those that exist.
 func (r Reader) nodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node, error) {
 	var options []client.GetOption
-	if r.Indexed {
+	if r.indexed() {
 		options = append(options, client.UnsafeDisableDeepCopy) // as in shared
 	}
 	asked := map[string]bool{"": true}

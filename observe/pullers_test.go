@@ -33,13 +33,9 @@ func TestPullersAreNoPodsOfTheWorkload(t *testing.T) {
 			pod.Spec.NodeName = "n1"
 		}
 	}
-	indexed := builder(t, objects...)
-	if err := Index(context.Background(), indexes{indexed}); err != nil {
-		t.Fatal(err)
-	}
 	for name, reader := range map[string]Reader{
 		"live":    {Reader: builder(t, objects...).Build()},
-		"indexed": {Reader: indexed.Build(), Indexed: true},
+		"indexed": cacheHas(t, objects...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			rollout, err := reader.Rollout(context.Background(), key)

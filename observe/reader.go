@@ -22,10 +22,10 @@ type Reader struct {
 	// Rules are the administrator's: what workloads say of themselves comes to them.
 	Rules              inplace.Rules
 	ExcludedNamespaces Excluded
-	// Indexed says that the underlying reader is a cache that Index was called for, and whose objects went through Keep. Any other
-	// reader lists by the workload's label selector, as the API server knows no such index.
-	Indexed bool
-	// Whole reads what the cache has only stubs of. Needed if Indexed. Get and List, which are the cache's own, return the stubs.
+	// Stores are those of the underlying reader, if that is a cache that Index was called for, and whose objects went through Keep. Any other
+	// reader has none, and lists by the workload's label selector, as the API server knows no such index.
+	Stores *Stores
+	// Whole reads what the cache has only stubs of. Needed with Stores. Get and List, which are the cache's own, return the stubs.
 	Whole *Whole
 	// Waiter is what pullers run.
 	Waiter prepull.Waiter
@@ -34,6 +34,9 @@ type Reader struct {
 
 	podless, nodeless bool
 }
+
+// indexed tells whether it reads a cache.
+func (r Reader) indexed() bool { return r.Stores != nil }
 
 // Excluded names the namespaces that are never managed, whatever their labels say: kube-system and Stayput's own.
 type Excluded []string

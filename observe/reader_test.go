@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -48,7 +49,7 @@ func shop() []client.Object {
 	}
 }
 
-func builder(t *testing.T, objects ...client.Object) *fake.ClientBuilder {
+func builder(t testing.TB, objects ...client.Object) *fake.ClientBuilder {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme} {
@@ -67,14 +68,39 @@ func (i indexes) IndexField(_ context.Context, object client.Object, field strin
 	return nil
 }
 
-func TestRollout(t *testing.T) {
-	indexed := builder(t, shop()...)
-	if err := Index(context.Background(), indexes{indexed}); err != nil {
+// cacheHas is a reader of a cache that has those objects.
+func cacheHas(t testing.TB, objects ...client.Object) Reader {
+	t.Helper()
+	indexed := builder(t, objects...)
+	if err := Index(t.Context(), indexes{indexed}); err != nil {
 		t.Fatal(err)
 	}
+	return Reader{Reader: indexed.Build(), Stores: storesWith(t, objects...)}
+}
+
+// storesWith are stores of those of the objects.
+func storesWith(t testing.TB, objects ...client.Object) *Stores {
+	t.Helper()
+	synced := func() bool { return true }
+	stores := &Stores{pods: store[*corev1.Pod]{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexersOfPods()), synced},
+		nodes: store[*corev1.Node]{toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil), synced}}
+	for _, object := range objects {
+		into := map[bool]toolscache.Store{true: stores.pods, false: stores.nodes}
+		switch object.(type) {
+		case *corev1.Pod, *corev1.Node:
+			_, isPod := object.(*corev1.Pod)
+			if err := into[isPod].Add(object); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return stores
+}
+
+func TestRollout(t *testing.T) {
 	for name, reader := range map[string]Reader{
 		"live":    {Reader: builder(t, shop()...).Build()},
-		"indexed": {Reader: indexed.Build(), Indexed: true},
+		"indexed": cacheHas(t, shop()...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			rollout, err := reader.Rollout(context.Background(), key)

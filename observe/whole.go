@@ -56,7 +56,7 @@ func (w *Whole) remember(object client.Object, size int) {
 // whole returns what a found object stands for, which is mostly itself; nil if that is gone.
 func whole[T any, P object[T]](ctx context.Context, r Reader, found P) (P, error) {
 	size, isStub := stubSize(found)
-	if !r.Indexed || !isStub {
+	if !r.indexed() || !isStub {
 		return found, nil
 	}
 	if known, ok := r.Whole.recall(found).(P); ok {

@@ -128,11 +128,9 @@ func cacheOf(t *testing.T, s *server, keep *Keep, objects ...client.Object) Read
 	for _, object := range objects {
 		all = append(all, kept(t, keep, object))
 	}
-	indexed := builder(t, all...)
-	if err := Index(t.Context(), indexes{indexed}); err != nil {
-		t.Fatal(err)
-	}
-	return Reader{Reader: indexed.Build(), Indexed: true, Whole: NewWhole(s)}
+	cached := cacheHas(t, all...)
+	cached.Whole = NewWhole(s)
+	return cached
 }
 
 func rolloutOf(t *testing.T, r Reader) *deployments.Rollout {
@@ -248,7 +246,7 @@ func TestTooMuchIsNotRead(t *testing.T) {
 		if verdict := rollout.Verdict(); verdict.Held || !slices.Contains(verdict.Reasons.Codes(), inplace.CodeTooLarge) {
 			t.Errorf("%s: %+v", name, verdict)
 		}
-		if reader.Indexed && s.gets > 0 {
+		if reader.indexed() && s.gets > 0 {
 			t.Errorf("%d large objects were read", s.gets)
 		}
 	}
@@ -302,7 +300,7 @@ func TestNobodyCanMakeAStub(t *testing.T) {
 	s, keep := serve(t, objects...), keepOf(t, objects...)
 	for name, reader := range map[string]Reader{"live": {Reader: s}, "indexed": cacheOf(t, s, keep, objects...)} {
 		s.gets = 0
-		if rollout := rolloutOf(t, reader); rollout.Unread != "" || len(rollout.ReplicaSets) != 1 || reader.Indexed && s.gets > 0 {
+		if rollout := rolloutOf(t, reader); rollout.Unread != "" || len(rollout.ReplicaSets) != 1 || reader.indexed() && s.gets > 0 {
 			t.Errorf("%s: %q, %d reads", name, rollout.Unread, s.gets)
 		}
 	}

@@ -99,9 +99,13 @@ func furnish(ctx context.Context, m manager.Manager, o options, certificate *cer
 	if err := observe.Index(ctx, m.GetFieldIndexer()); err != nil {
 		return err
 	}
+	stores, err := observe.StoresOf(ctx, m.GetCache())
+	if err != nil {
+		return err
+	}
 	hold := observe.Hold{Reader: m.GetCache(), Namespace: o.namespace}
 	cached, live := o.reader(m.GetCache()), o.reader(m.GetAPIReader())
-	cached.Indexed, cached.Whole, cached.Hold, live.Hold = true, observe.NewWhole(m.GetAPIReader()), hold, hold
+	cached.Stores, cached.Whole, cached.Hold, live.Hold = stores, observe.NewWhole(m.GetAPIReader()), hold, hold
 	if cached.Waiter, err = waiter(ctx, m.GetAPIReader(), o.namespace); err != nil {
 		return err
 	}

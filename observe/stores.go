@@ -1,0 +1,132 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace/readiness"
+)
+
+const (
+	// podsByController is the index of pods by namespace and UID of their controller.
+	podsByController = "controller"
+	// podsByGate is the index of the pods whose gates are closed.
+	podsByGate = "gate"
+	closed     = "closed"
+)
+
+// Stores hand out the pods and nodes of a cache themselves, which nobody may change. A list of the cache copies each, and lists of pods were
+// half of all memory that managers allocated.
+type Stores struct {
+	pods  store[*corev1.Pod]
+	nodes store[*corev1.Node]
+}
+
+// StoresOf adds the indexes that Stores find pods by. It has to be called before the cache starts.
+func StoresOf(ctx context.Context, informers cache.Informers) (*Stores, error) {
+	pods, err := storeOf[*corev1.Pod](ctx, informers, &corev1.Pod{}, indexersOfPods())
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := storeOf[*corev1.Node](ctx, informers, &corev1.Node{}, nil)
+	return &Stores{pods, nodes}, err
+}
+
+func indexersOfPods() toolscache.Indexers {
+	index := func(of func(*corev1.Pod) []string) toolscache.IndexFunc {
+		return func(object any) ([]string, error) {
+			pod, is := object.(*corev1.Pod)
+			if !is {
+				return nil, fmt.Errorf("%T is no pod", object)
+			}
+			return of(pod), nil
+		}
+	}
+	return toolscache.Indexers{podsByController: index(keyOfController), podsByGate: index(gateOf)}
+}
+
+// controlled is the key in podsByController. Whoever names a controller of another namespace is not its.
+func controlled(namespace string, controller types.UID) string {
+	return namespace + "/" + string(controller)
+}
+
+func keyOfController(pod *corev1.Pod) []string {
+	if uid := controllerOf(pod); uid != "" {
+		return []string{controlled(pod.Namespace, uid)}
+	}
+	return nil
+}
+
+func gateOf(pod *corev1.Pod) []string {
+	if readiness.Closed(pod) {
+		return []string{closed}
+	}
+	return nil
+}
+
+// controlledBy are the pods that those controllers have in the namespace.
+func (s *Stores) controlledBy(namespace string, controllers []types.UID) ([]*corev1.Pod, error) {
+	var all []*corev1.Pod
+	for _, uid := range controllers {
+		pods, err := s.pods.by(podsByController, controlled(namespace, uid))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, pods...)
+	}
+	return all, nil
+}
+
+// store has the objects of one type.
+type store[P client.Object] struct {
+	toolscache.Indexer
+	synced func() bool
+}
+
+func storeOf[P client.Object](ctx context.Context, informers cache.Informers, empty P, indexers toolscache.Indexers) (store[P], error) {
+	found, err := informers.GetInformer(ctx, empty, cache.BlockUntilSynced(false))
+	if err != nil {
+		return store[P]{}, fmt.Errorf("watch %T: %w", empty, err)
+	}
+	informer, is := found.(toolscache.SharedIndexInformer)
+	if !is {
+		return store[P]{}, fmt.Errorf("watch %T: %T hands out no objects", empty, found)
+	}
+	if err := informer.AddIndexers(indexers); err != nil {
+		return store[P]{}, fmt.Errorf("index %T: %w", empty, err)
+	}
+	return store[P]{informer.GetIndexer(), informer.HasSynced}, nil
+}
+
+func (s store[P]) all() ([]P, error) { return s.typed(s.List()) }
+
+func (s store[P]) by(index, key string) ([]P, error) {
+	found, err := s.ByIndex(index, key)
+	if err != nil {
+		return nil, err
+	}
+	return s.typed(found)
+}
+
+// typed is an error as long as the cache does not know all there is.
+func (s store[P]) typed(objects []any) ([]P, error) {
+	if !s.synced() {
+		return nil, errors.New("the cache is still being filled")
+	}
+	all := make([]P, 0, len(objects))
+	for _, object := range objects {
+		one, is := object.(P)
+		if !is {
+			return nil, fmt.Errorf("the cache has a %T", object)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
