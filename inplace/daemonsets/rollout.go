@@ -120,9 +120,6 @@ func UnderWay(revision *apps.ControllerRevision) bool { return revisions.Settlin
 // no change is held as well, even after a release. And it takes a held pod as gone without trying again, so what ends a hold has
 // to wake it: an edit of the DaemonSet does, and so does LabelReleased.
 //
-// A pod that must be replaced waits for those that need not be: see othersFirst. One that does not serve does not, as nothing is lost with it, and it
-// takes up the budget of those that it would wait for.
-//
 // To a DaemonSet that is being deleted it does nothing (syncDaemonSet in pkg/controller/daemon/daemon_controller.go): what it deletes all the same
 // it has decided before it knew, and with --cascade=orphan nobody would replace the pod. So that is held, and nobody has to tend it: nothing that
 // anybody wants is kept back, and whoever else deletes, such as the garbage collector, is not asked.
@@ -146,11 +143,16 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	case m.WhyReplaced() == nil:
 		return true, inplace.Reason{Message: "the pod is updated in place"}
 	}
-	// Only here do pods elsewhere matter. There may be thousands, and as many deletions to judge.
+	return r.holdsReplacement(m) // only here do pods elsewhere matter: there may be thousands, and as many deletions to judge
+}
+
+// holdsReplacement is HoldsDeletion for a pod that must be replaced. It waits for those that need not be: see othersFirst. One that does not serve does
+// not, as nothing is lost with it, and it takes up the budget of those that it would wait for.
+func (r DaemonRollout) holdsReplacement(m *daemon) (bool, inplace.Reason) {
 	v := r.view()
 	v.leaveRoom()
 	switch {
-	case v.judged.Held && !v.leaves(pod):
+	case v.judged.Held && !v.leaves(m.Pod):
 		return true, inplace.Reason{Message: "a partition keeps the pod"}
 	case !m.Ready():
 	case v.othersFirst():
