@@ -33,8 +33,9 @@ func (r DaemonRollout) Plan() steps.Plan {
 		return v.finish(nil)
 	}
 	v.leaveRoom()
-	if reason := member.NotResized(&v.Draft, v.states(), true, member.ResizeDeadline(nil), v.Now); reason != nil {
-		return r.Release(*reason)
+	v.unresized = member.NotResized(&v.Draft, v.states(), true, member.ResizeDeadline(nil), v.Now)
+	if v.unresized != nil && !v.room.Protects() {
+		return r.Release(*v.unresized)
 	}
 	if reason := v.notAsRehearsed(); reason != nil {
 		return r.Release(*reason)
@@ -132,7 +133,7 @@ func (v *daemonView) leaves(pod *corev1.Pod) bool {
 
 // rest says so if the update waits for the partition alone, or for one that is none.
 func (v *daemonView) rest() {
-	stage, flaw := v.room.Waits(v.states()), v.room.Flaw(v.states())
+	stage, flaw := v.room.Waits(v.states()), cmp.Or(v.room.Flaw(v.states()), v.room.Unresized(v.unresized))
 	switch {
 	case flaw != "":
 		v.Phase(steps.PhaseStalled, flaw)

@@ -29,9 +29,10 @@ type daemonView struct {
 	nodesByName map[string]*corev1.Node
 	placed      map[string][]types.UID // the live pods, by node
 	places      places
-	// room is what the partition leaves.
-	room  member.Room
-	marks map[*apps.ControllerRevision]marks
+	// room is what the partition leaves, unresized why pods do not get their CPU and memory where they are; nil if they may.
+	room      member.Room
+	unresized *inplace.Reason
+	marks     map[*apps.ControllerRevision]marks
 	// What was worked out of templates once: by hash, the revisions; and what the DaemonSet wants.
 	revisions map[string]*revision
 	wanted    []corev1.Container

@@ -16,11 +16,14 @@ func (v *View) impossible() *inplace.Reason {
 	if v.slipsAgain() {
 		return &inplace.Reason{Code: inplace.CodeBypassed, Message: "the Deployment controller scales although it should be held: the API server does not reach Stayput's webhooks"}
 	}
-	deadline := member.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds)
-	if reason := member.NotResized(&v.Draft, v.states(), v.Still(), deadline, v.Now); reason != nil {
-		return reason
+	if v.unresized != nil && !v.room.Protects() {
+		return v.unresized
 	}
 	return v.notAsRehearsed()
+}
+
+func (v *View) notResized() *inplace.Reason {
+	return member.NotResized(&v.Draft, v.states(), v.Still(), member.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), v.Now)
 }
 
 // nativeUnderWay: the Deployment controller has given replicas to the target, and nobody of us has had a part in that. Either the

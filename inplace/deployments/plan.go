@@ -16,6 +16,7 @@ func (r Rollout) Plan() steps.Plan {
 		v.leave()
 		return v.finish(nil)
 	}
+	v.unresized = v.notResized()
 	if reason := v.impossible(); reason != nil {
 		return r.Release(*reason)
 	}

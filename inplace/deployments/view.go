@@ -39,6 +39,8 @@ type View struct {
 	keeps int
 	room  member.Room
 	stage string
+	// unresized is why pods do not get their CPU and memory where they are; nil if they may.
+	unresized *inplace.Reason
 	// origins of pods, worked out once for all of a ReplicaSet's.
 	origins map[*replicas.Set]member.Origin
 }

@@ -16,7 +16,7 @@ import (
 func (c ContainerChanges) Becoming(pod *corev1.Pod, target []corev1.Container, runs func(container string) string, resizes func(container string) bool) ContainerChanges {
 	return differing(pod, target, func(have, want *corev1.Container) ContainerChange {
 		planned, change := c.of(have.Name), becoming(have, want, resizes(have.Name))
-		if planned.NewImage() || !IsNameOf(have.Image, want.Image) {
+		if planned.NewImage() && !planned.Restart || !IsNameOf(have.Image, want.Image) {
 			return change
 		}
 		change.Image, change.Restart = ImageChange{}, planned.Restart
@@ -50,7 +50,10 @@ func (c ContainerChanges) of(container string) ContainerChange {
 func (c ContainerChanges) WithoutRestart() ContainerChanges {
 	var rest ContainerChanges
 	for _, change := range c {
-		if change.Restart = false; change.Left() {
+		if change.Restart {
+			change.Image, change.Restart = ImageChange{}, false
+		}
+		if change.Left() {
 			rest = append(rest, change)
 		}
 	}
@@ -89,7 +92,7 @@ func (c ContainerChanges) Unrestartable(pod *corev1.Pod) *inplace.Reason {
 func Differing(pod *corev1.Pod, template []corev1.Container, resizes func(container string) bool) ContainerChanges {
 	return differing(pod, template, func(have, want *corev1.Container) ContainerChange {
 		change := becoming(have, want, resizes(have.Name))
-		change.Restart = change.NewImage() && (IsNameOf(have.Image, want.Image) || IsNameOf(want.Image, have.Image))
+		change.Restart = change.NewImage() && change.Image.renames()
 		return change
 	})
 }

@@ -16,22 +16,24 @@ func asksForRestart(annotations []patches.EntryChange, rules inplace.Rules) bool
 	return rules.RestartInPlace && slices.ContainsFunc(annotations, func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
 }
 
-// restartAll has all containers of the template that live restart, each once: those that change anyway by that.
+// restartAll has all containers of the template that live restart, each once: those that change anyway by that, unless only the name of their image
+// does, which a pod may have already.
 func restartAll(changes ContainerChanges, spec *corev1.PodSpec) ContainerChanges {
 	var all ContainerChanges
 	for container := range EachLiving(spec) {
 		change := changes.of(container.Name)
-		change.Restart = !change.Restarts()
+		change.Restart = !change.Restarts() || change.NewImage() && change.Image.renames()
 		all = append(all, change)
 	}
 	return all
 }
 
-// renewalReasons say why running pods of the template cannot be restarted as new ones would start.
+// renewalReasons say why running pods of the template cannot be restarted as new ones would start. Whether one has a name already that changes, only it
+// can tell.
 func renewalReasons(spec *corev1.PodSpec, changes ContainerChanges) inplace.Reasons {
 	reasons := initReasons(spec.InitContainers)
 	for at, container := range living(spec) {
-		if changes.of(container.Name).Restart && container.Image != "" && !hasNames(container) {
+		if change := changes.of(container.Name); change.Restart && !change.NewImage() && container.Image != "" && !hasNames(container) {
 			reasons = reasons.And(restartReason(at.pointer("image"), whyNameless(container)))
 		}
 	}

@@ -24,11 +24,15 @@ func TestCompareRestarts(t *testing.T) {
 		rules               *inplace.Rules
 		want                string
 	}{
-		"rollout restart":        {base: plain, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy"},
-		"another":                {base: plain, before: edits{restartedAt: `"then"`}, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy"},
-		"its undo":               {base: plain, before: edits{restartedAt: `"then"`}, want: "in place: restarts app, proxy"},
-		"a checksum":             {base: plain, after: edits{"/metadata/annotations/checksum~1config": `"1"`}, want: "in place: restarts app, proxy"},
-		"along with an image":    {base: plain, after: edits{restartedAt: `"now"`, newImage: `"app:2"`}, want: "in place: restarts app, proxy"},
+		"rollout restart":     {base: plain, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy"},
+		"another":             {base: plain, before: edits{restartedAt: `"then"`}, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy"},
+		"its undo":            {base: plain, before: edits{restartedAt: `"then"`}, want: "in place: restarts app, proxy"},
+		"a checksum":          {base: plain, after: edits{"/metadata/annotations/checksum~1config": `"1"`}, want: "in place: restarts app, proxy"},
+		"along with an image": {base: plain, after: edits{restartedAt: `"now"`, newImage: `"app:2"`}, want: "in place: restarts app, proxy"},
+		"along with a name": {base: plain, before: edits{newImage: `"app:1"`}, after: edits{restartedAt: `"now"`, newImage: `"docker.io/library/app:1"`},
+			want: "in place: restarts app, proxy"},
+		"always pulled, and another name": {base: edits{"/spec/initContainers": "", "/spec/containers/0/imagePullPolicy": `"Always"`}, before: edits{newImage: `"app:1"`},
+			after: edits{restartedAt: `"now"`, newImage: `"docker.io/library/app:1"`}, want: "in place: restarts app, proxy"},
 		"an annotation that may": {base: plain, after: edits{"/metadata/annotations/note": `"b"`}, want: "in place: no restart"},
 		"none of the others": {base: plain, after: edits{restartedAt: `"now"`, "/metadata/annotations/x": `"b"`},
 			want: "recreate: annotation x added"},
@@ -143,6 +147,12 @@ func TestBecoming(t *testing.T) {
 			want: ContainerChanges{image("app", "r.io/app:1"+one, "r.io/app:2")}},
 		"an image that is written otherwise": {app: "app:1", target: "docker.io/library/app:1", change: ContainerChanges{image("app", "app:1", "docker.io/library/app:1")},
 			want: ContainerChanges{image("app", "app:1", "docker.io/library/app:1")}},
+		"an image that is written as it has it, and a restart": {app: "docker.io/library/app:1", target: "docker.io/library/app:1", change: ContainerChanges{both(image("app", "app:1", "docker.io/library/app:1"))},
+			want: ContainerChanges{restart("app")}},
+		"an image that is written otherwise, and a restart": {app: "app:1", target: "docker.io/library/app:1", change: ContainerChanges{both(image("app", "app:1", "docker.io/library/app:1"))},
+			want: ContainerChanges{both(image("app", "app:1", "docker.io/library/app:1"))}},
+		"a digest that it has, and a restart": {app: "r.io/app:1" + one, target: "r.io/app:1" + one, change: ContainerChanges{both(image("app", "r.io/app:1", "r.io/app:1"+one))},
+			want: ContainerChanges{both(image("app", "r.io/app:1"+one, "r.io/app"+one))}},
 		"an image that it has": {app: "r.io/app:2", target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2")}},
 		"an image, and a restart of the other": {app: "r.io/app:1", target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2"), restart("side")},
 			want: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2"), both(image("side", "r.io/side:1", "r.io/side:1"+one))}},
@@ -158,7 +168,8 @@ func TestBecoming(t *testing.T) {
 // TestRestartedHalfway: what is left of a change when the containers have restarted for it.
 func TestRestartedHalfway(t *testing.T) {
 	image := ContainerChange{Container: "app", Image: ImageChange{From: "app:1", To: "app:2"}}
-	change := ContainerChanges{image, {Container: "side", Restart: true}}.WithoutRestart()
+	renamed := ContainerChange{Container: "mesh", Image: ImageChange{From: "mesh:1", To: "docker.io/library/mesh:1"}, Restart: true}
+	change := ContainerChanges{image, {Container: "side", Restart: true}, renamed}.WithoutRestart()
 	if !slices.Equal(change, ContainerChanges{image}) {
 		t.Errorf("left: %+v", change)
 	}

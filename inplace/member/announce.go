@@ -16,18 +16,22 @@ import (
 // renewsIn is how long after that volumes are taken to be as new as can be: several times what their two loops take, a tenth of a second each.
 const renewsIn = time.Second
 
+// announcedFor is how long what a pod was told holds. One whose turn was put off meanwhile is told again: what its volumes are of may have changed.
+const announcedFor = time.Minute
+
 // Announced tells whether the pod may have its turn, as far as its volumes are concerned; if not, with the step that has its kubelet write them
 // anew, or when to look again.
 func (s *State) Announced(d *steps.Draft, now time.Time) bool {
 	if !s.Containers.Renew() {
 		return true
 	}
-	at, hash, _ := strings.Cut(s.Pod.Annotations[inplace.AnnotationRestarts], "-")
-	if hash != s.TargetHash || times.TimeOf(at).IsZero() {
+	value, hash, _ := strings.Cut(s.Pod.Annotations[inplace.AnnotationRestarts], "-")
+	at := times.TimeOf(value)
+	if lapsed, _ := times.Since(at, announcedFor, now); lapsed || hash != s.TargetHash {
 		d.Step(s.Annotated("its volumes are written anew before it restarts", [2]string{inplace.AnnotationRestarts, times.Seconds(now) + "-" + s.TargetHash}))
 		return false
 	}
-	over, wait := times.Since(times.TimeOf(at).Add(time.Second), renewsIn, now) // the label has no fractions
+	over, wait := times.Since(at.Add(time.Second), renewsIn, now) // the label has no fractions
 	d.Again(wait)
 	return over
 }

@@ -60,16 +60,14 @@ func (s *State) WhyReplaced() *inplace.Reason {
 
 // NotResized is why pods cannot get their CPU and memory where they are; nil if they may. Others could, elsewhere: the update is native then, and the native
 // controller creates those that are not the target's yet. So who does not fit waits until all others have been updated in place and are counted where they are, but
-// no longer than the deadline.
+// no longer than the deadline. Nobody waits for those that a partition keeps. As long as it protects any, the caller must not leave the update to that controller.
 func NotResized(d *steps.Draft, pods iter.Seq[*State], counted bool, deadline time.Duration, now time.Time) *inplace.Reason {
 	var unfit *inplace.Reason
 	others := !counted
 	for s := range pods {
 		overdue, wait := s.Move.Overdue(s.Pod, deadline, now)
 		switch {
-		case s.OfTarget || s.Borrowed:
-		case s.Kept: // nobody wants it updated now
-			others = true
+		case s.OfTarget || s.Borrowed || s.Kept:
 		case !s.Resizes() && overdue != "":
 			return notResized(s, overdue)
 		case s.Unfit != "":

@@ -16,19 +16,19 @@ import (
 type Room struct {
 	partition inplace.Partition
 	left      int
-	// wanted pods, and those that have the new revision.
-	wanted, updated int
+	// wanted pods, those that have an old revision, and those that have the new one.
+	wanted, old, updated int
 }
 
 // RoomOf counts the pods, of which so many are wanted, borrowed ones aside. If none may begin any more, those that wait are Kept.
 func RoomOf(partition inplace.Partition, wanted int, pods iter.Seq[*State]) Room {
 	r := Room{partition: partition, wanted: wanted}
-	old, taken := 0, 0
+	taken := 0
 	for s := range pods {
 		switch {
 		case s.Borrowed:
 		case s.keepable():
-			old++
+			r.old++
 		default:
 			taken++
 		}
@@ -36,11 +36,23 @@ func RoomOf(partition inplace.Partition, wanted int, pods iter.Seq[*State]) Room
 			r.updated++
 		}
 	}
-	r.left = partition.MayMove(wanted, old, taken)
+	r.left = partition.MayMove(wanted, r.old, taken)
 	for s := range pods {
 		s.Kept = r.left == 0 && s.keepable()
 	}
 	return r
+}
+
+// Protects tells whether some pods stay as they are because of the partition. Without it the native controller would replace them, so while it does the
+// update is not left to that for what others lack.
+func (r Room) Protects() bool { return r.left < r.old }
+
+// Unresized says what keeps a stage from being reached, as what the update is doing; empty if nothing is the matter.
+func (r Room) Unresized(why *inplace.Reason) string {
+	if why == nil {
+		return ""
+	}
+	return fmt.Sprintf("waiting at partition %s: %s", r.partition, why.Message)
 }
 
 // keepable: it has an old revision, and nothing of it has moved.

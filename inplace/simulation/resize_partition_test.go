@@ -11,6 +11,8 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -145,4 +147,107 @@ func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
 	if got := cpus(); got != "1:100m 1:100m 1:100m" {
 		t.Errorf("after the undo the pods are %s", got)
 	}
+}
+
+// Pods that do not get their size keep a stage from coming, and the status says so. They do not have the rest rolled out that somebody held back.
+func TestStageThatDoesNotFit(t *testing.T) {
+	for name, test := range map[string]struct {
+		short bool
+		cpu   string
+		want  string
+	}{
+		"no room for long": {short: true, cpu: "200m", want: "not within 10m0s: Deferred"},
+		"infeasible":       {cpu: "9", want: "Infeasible"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSizedAt(t, 3, "1")
+			before := sorted(s.pods.objects)
+			s.kubelet.short = test.short
+			s.edits(app{image: "v1", cpu: test.cpu})
+			s.rest()
+			s.pass(30 * time.Minute)
+			s.rest()
+			if progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing); !statuses.Overdue(s.deployment()) ||
+				!strings.Contains(progressing.Message, test.want) || !strings.Contains(progressing.Message, "partition 1") {
+				t.Errorf("the status says %+v", progressing)
+			}
+			if plan := s.rollout().Plan(); plan.Phase != steps.PhaseStalled || !plan.Verdict.Held || !strings.Contains(plan.Message, test.want) {
+				t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
+			}
+			s.edits(app{image: "v1", cpu: "100m"})
+			s.rest()
+			s.intact(before)
+			s.checkEnd()
+		})
+		t.Run(name+", and then the partition goes", func(t *testing.T) {
+			s := newSizedAt(t, 3, "1")
+			s.kubelet.short = test.short
+			s.edits(app{image: "v1", cpu: test.cpu})
+			s.rest()
+			s.pass(30 * time.Minute)
+			made := s.made
+			s.partition("")
+			s.pass(30 * time.Minute)
+			s.rest()
+			if made != 3 || s.made != 6 || s.failed != "" {
+				t.Errorf("%d pods were created, and %d once the partition was gone: %q %s", made, s.made, s.steps, s.failed)
+			}
+		})
+	}
+}
+
+// A pod that has moved and does not fit any more waits for those that are kept, and the status says so.
+func TestMovedPodThatDoesNotFitAtAPartition(t *testing.T) {
+	s := newSizedAt(t, 3, "2")
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.waits("waiting at partition 2: 1 of 3 pods updated")
+	s.kubelet.cramped = map[string]string{}
+	for _, pod := range s.rollout().Pods {
+		s.kubelet.cramped[pod.Name] = "300m"
+	}
+	s.edits(app{image: "v1", cpu: "300m"})
+	s.rest()
+	s.pass(30 * time.Minute)
+	s.rest()
+	if plan := s.rollout().Plan(); s.made != 3 || plan.Phase != steps.PhaseStalled || !strings.Contains(plan.Message, "Infeasible") {
+		t.Errorf("%d pods were created; the plan is %s %q", s.made, plan.Phase, plan.Message)
+	}
+}
+
+// What an undo cannot resize does not wait for a partition that keeps nobody.
+func TestUndoThatDoesNotFitAtAPartition(t *testing.T) {
+	s := newSizedAt(t, 3, "1")
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.waits("waiting at partition 1: 2 of 3 pods updated")
+	s.kubelet.short = true
+	s.edits(app{image: "v1", cpu: "100m"})
+	s.rest()
+	s.pass(30 * time.Minute)
+	s.rest()
+	if s.made == 3 {
+		t.Errorf("nobody is replaced: %q", s.steps)
+	}
+}
+
+// A DaemonSet's pods that do not fit are replaced as far as the partition lets them be.
+func TestDaemonsThatDoNotFitAtAPartition(t *testing.T) {
+	f := newSizedFleet(t, 3).keeps("1")
+	f.small("150m", "n1", "n2", "n3")
+	f.edit(app{image: "v1", cpu: "200m"})
+	f.rest()
+	if plan := f.Plan(); !plan.Verdict.Held || !strings.Contains(plan.Message, "does not get its CPU and memory") {
+		t.Fatalf("the plan is %s %q", plan.Phase, plan.Message)
+	}
+	f.letsGo(map[string]bool{"p1": true, "p2": true})
+	f.replaced("p1")
+	f.replaced("p2")
+	f.rest()
+	f.letsGo(nil)
+	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 1: 2 of 3 pods updated" {
+		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
+	}
+	f.keeps("0").rest()
+	f.letsGo(map[string]bool{"p3": true})
 }

@@ -10,9 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/internal/sample"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
 )
 
 // another is the other name that containers get for the image v1.
@@ -101,6 +104,39 @@ func TestRestartAlongWithAnImage(t *testing.T) {
 	now := s.pods.objects[pod.Name]
 	if got, want := images(now), "app=v2,side=docker.io/library/s1:latest"; got != want || s.kubelet.ids != made+2 {
 		t.Errorf("the pod has %s, want %s; %d containers were started, want 2", got, want, s.kubelet.ids-made)
+	}
+}
+
+// TestAnnouncementThatHasLapsed: what a pod was told of its volumes long before its turn is told again.
+func TestAnnouncementThatHasLapsed(t *testing.T) {
+	for name, test := range map[string]struct {
+		ago  time.Duration
+		want string
+	}{
+		"just now": {0, ""},
+		"a while":  {10 * time.Second, "close p"},
+		"long ago": {time.Hour, "renew p"},
+	} {
+		r := fixture(1, app{image: "v1", restarted: "1"})
+		a := replicaSetOf(r, "a", app{image: "v1"}, 1)
+		target := replicaSetOf(r, "b", app{image: "v1", restarted: "1"}, 0)
+		for _, rs := range []*apps.ReplicaSet{a, target} {
+			rs.Labels[inplace.LabelSettling] = times.Seconds(start)
+		}
+		podOf(r, "p", a, func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationRestarts: times.Seconds(start.Add(-test.ago)) + "-" + target.Labels[inplace.LabelTemplateHash]}
+		})
+		got := ""
+		for _, step := range r.Plan().Steps {
+			if described := step.Describe(); strings.Contains(described, "volumes") {
+				got = "renew p"
+			} else if steps.Closes(step) {
+				got = "close p"
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
 	}
 }
 
