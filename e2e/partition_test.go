@@ -20,6 +20,7 @@ func partition(t *testing.T) {
 		"values that are none": partitionRefused,
 		"borrowed pods":        partitionBorrows,
 		"deadline":             partitionDeadline,
+		"a size nobody has":    partitionUnfit,
 		"paused and resumed":   partitionPaused,
 		"scaled at a stage":    partitionScaled,
 	}
@@ -170,6 +171,22 @@ func (w staged) native(t *testing.T) {
 	s.expectIn(s.setEnv(w.name, "COLOUR=green"), "recreate", "native, whole, whatever the partition says")
 	s.completes(w.name)
 	s.runs(w.name, "v2")
+}
+
+// partitionUnfit: pods that cannot get a size hold up the stage, and those that are kept are not recreated for it.
+func partitionUnfit(t *testing.T) {
+	s := newStage(t, resizing)
+	s.create(web(3, sized("10m", "32Mi"), progressDeadline(10)))
+	before := s.pods("web")
+	s.repartition("web", "1")
+	s.begin("in place", inPlace)
+	s.setResources("web", "--requests=cpu=1000")
+	s.tells("web", "waiting at partition 1: pod web-", "does not get its CPU and memory")
+	s.expectIn(s.refused("rollout", "status", "deployment/web", "--timeout=60s"), "exceeded its progress deadline")
+	s.rollout("undo", "web")
+	s.completes("web")
+	s.kept("web", before, nil)
+	s.sized("web", "10m")
 }
 
 func partitionRefused(t *testing.T) {
