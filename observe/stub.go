@@ -246,11 +246,17 @@ func cpuAndMemory(list corev1.ResourceList) corev1.ResourceList {
 	return kept
 }
 
+// someProbe stands for every readiness probe: that there is one is all that is asked. Nobody writes to what the cache has.
+var someProbe = &corev1.Probe{}
+
 // trimContainer leaves the names of variables and the places of volumes: by them a rehearsal tells what admission adds.
 func trimContainer(c corev1.Container) corev1.Container {
 	c.Name, c.Image = Shared(c.Name), Shared(c.Image)
 	c.Command, c.Args, c.EnvFrom, c.VolumeDevices = nil, nil, nil, nil
-	c.LivenessProbe, c.ReadinessProbe, c.SecurityContext = nil, nil, nil
+	c.LivenessProbe, c.SecurityContext = nil, nil
+	if c.ReadinessProbe != nil {
+		c.ReadinessProbe = someProbe
+	}
 	if c.StartupProbe != nil {
 		c.StartupProbe = &corev1.Probe{PeriodSeconds: c.StartupProbe.PeriodSeconds}
 	}

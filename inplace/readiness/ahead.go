@@ -16,7 +16,7 @@ import (
 // known before (pkg/kubelet/prober/prober_manager.go, pkg/kubelet/kubelet.go). And the Failure with which every probe begins may be heard of after
 // the Success (results.Manager in doProbe, pkg/kubelet/prober/worker.go). As long as the kubelet itself said Ready a second or two later, nobody
 // saw it. So a Ready that is ahead of its kubelet, and one that startup probes may take back, count only when they have lasted: the next pod
-// would be taken out of service while this one is, too.
+// would be taken out of service while this one is, too. Without a readiness probe a container is ready as long as it runs, and nothing is taken back.
 
 // Lasts is how long a Ready that is ahead of its kubelet must be seen: several times what is between two writes of a kubelet.
 const Lasts = 250 * time.Millisecond
@@ -45,7 +45,7 @@ func IsAhead(pod *corev1.Pod) bool {
 // Lasting tells whether it may be built upon that the pod is Ready; if not, when. Who has not seen it come goes by its time, which has
 // no fractions.
 func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
-	if proved, wait := ProvedStarted(pod, now); !proved || !IsAhead(pod) {
+	if proved, wait := ProvedStarted(pod, now); !proved || !IsAhead(pod) || !readinessProbed(pod) {
 		return proved, wait
 	}
 	first, seen := a[pod.UID]
@@ -53,6 +53,12 @@ func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 		first = at
 	}
 	return times.Since(first, Lasts, now)
+}
+
+// readinessProbed tells whether some container of the pod has a readiness probe; of init containers only sidecars have one.
+func readinessProbed(pod *corev1.Pod) bool {
+	has := func(c corev1.Container) bool { return c.ReadinessProbe != nil }
+	return slices.ContainsFunc(pod.Spec.Containers, has) || slices.ContainsFunc(pod.Spec.InitContainers, has)
 }
 
 // StartupProbed tells whether some container of the pod has a startup probe.

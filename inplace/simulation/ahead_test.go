@@ -19,9 +19,10 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// aheadSince is Ready by the word of the API server alone.
+// aheadSince is Ready by the word of the API server alone, and its readiness probe may say otherwise yet.
 func aheadSince(at time.Time) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}
 		*conditions.Condition(pod, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: readiness.MessageAhead,
 			LastTransitionTime: metav1.NewTime(at)}
 	}
@@ -36,6 +37,14 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 		}
 	}
 	none := func(*corev1.Pod) {}
+	unprobed := func(pod *corev1.Pod) {
+		aheadSince(start)(pod)
+		pod.Spec.Containers[0].ReadinessProbe = nil
+	}
+	probedSidecar := func(pod *corev1.Pod) {
+		unprobed(pod)
+		pod.Spec.InitContainers = []corev1.Container{{Name: "mesh", RestartPolicy: new(corev1.ContainerRestartPolicyAlways), ReadinessProbe: &corev1.Probe{}}}
+	}
 	cases := map[string]struct {
 		change func(*corev1.Pod)
 		seen   time.Duration // ago; 0 if it was not seen
@@ -48,6 +57,8 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 		"not seen to come":                {aheadSince(start), 0, false, time.Second + readiness.Lasts},
 		"not seen to come, but long ago":  {aheadSince(start.Add(-time.Second - readiness.Lasts)), 0, true, 0},
 		"seen late":                       {aheadSince(start.Add(-time.Minute)), time.Millisecond, true, 0},
+		"nobody is asked":                 {unprobed, 0, true, 0},
+		"a sidecar is asked":              {probedSidecar, 0, false, time.Second + readiness.Lasts},
 		"its startup probe may not know":  {readyAfter(time.Second), 0, false, 12 * time.Second},
 		"its startup probe has had turns": {readyAfter(time.Minute), 0, true, 0},
 	}

@@ -246,7 +246,7 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 			k.rules.reopened(k.world, stored)
 		}
 		k.rules.readySet(k.world, cached.Name, stored)
-		if k.lags && readiness.IsAhead(stored) && !readiness.IsAhead(live) && k.rng.Intn(2) == 0 {
+		if k.lags && cached.Spec.Containers[0].ReadinessProbe != nil && readiness.IsAhead(stored) && !readiness.IsAhead(live) && k.rng.Intn(2) == 0 {
 			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Intn(200)) * time.Millisecond)
 		}
 		k.logf("kubelet: %s generation %d ready %v/%v %s; stored: gate %v ready %v", cached.Name, cached.Generation, containersReady, ready,

@@ -678,7 +678,7 @@ func (a app) template() apps.Template {
 	if len(annotations) > 0 {
 		typed.Annotations = annotations
 	}
-	typed.Spec.Containers = []corev1.Container{{Name: "app", Image: a.image}}
+	typed.Spec.Containers = []corev1.Container{{Name: "app", Image: a.image, ReadinessProbe: &corev1.Probe{PeriodSeconds: 10}}}
 	for key := range strings.FieldsSeq(a.tolerates) {
 		typed.Spec.Tolerations = append(typed.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 	}

@@ -167,7 +167,7 @@ func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
 	f.Pods[0].Spec.Tolerations = rehearsedPod(t, f).Spec.Tolerations
 	var template corev1.PodTemplateSpec
 	template.Labels = map[string]string{"app": "web"}
-	template.Spec.Containers = []corev1.Container{{Name: "app", Image: "v1"}}
+	template.Spec = app{image: "v1"}.template().Typed().Spec
 	template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists},
 		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(30))}}
 	f.record(asTemplate(template))
