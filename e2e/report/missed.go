@@ -13,7 +13,7 @@ const (
 )
 
 // lasts is the constant readiness.Lasts, in seconds.
-const lasts = 0.25
+const lasts = 0.1
 
 // missed is what the page tells of the goals that are missed.
 type missed struct {

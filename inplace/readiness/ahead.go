@@ -18,8 +18,9 @@ import (
 // saw it. So a Ready that is ahead of its kubelet, and one that startup probes may take back, count only when they have lasted: the next pod
 // would be taken out of service while this one is, too. Without a readiness probe a container is ready as long as it runs, and nothing is taken back.
 
-// Lasts is how long a Ready that is ahead of its kubelet must be seen: several times what is between two writes of a kubelet.
-const Lasts = 250 * time.Millisecond
+// Lasts is how long a Ready that is ahead of its kubelet must be seen: several times what is between two writes of a kubelet. Where nobody reports
+// ahead of kubelets, native controllers build upon the first of them at once.
+const Lasts = 100 * time.Millisecond
 
 // Ahead is since when the caller has seen pods Ready that are ahead of their kubelets, by UID.
 type Ahead map[types.UID]time.Time

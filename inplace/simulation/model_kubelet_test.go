@@ -247,7 +247,7 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 		}
 		k.rules.readySet(k.world, cached.Name, stored)
 		if k.lags && cached.Spec.Containers[0].ReadinessProbe != nil && readiness.IsAhead(stored) && !readiness.IsAhead(live) && k.rng.Intn(2) == 0 {
-			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Intn(200)) * time.Millisecond)
+			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Int63n(int64(readiness.Lasts * 4 / 5))))
 		}
 		k.logf("kubelet: %s generation %d ready %v/%v %s; stored: gate %v ready %v", cached.Name, cached.Generation, containersReady, ready,
 			status.ContainerStatuses[0].Image, conditions.IsTrue(stored, inplace.ConditionServing), conditions.IsTrue(stored, corev1.PodReady))
