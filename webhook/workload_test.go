@@ -106,7 +106,7 @@ func TestDecisionRecorded(t *testing.T) {
 			annotate + `"recreate: strategy OnDelete leaves it to people when a pod is updated"}}]`,
 			"stayput: recreate: strategy OnDelete leaves it to people when a pod is updated"},
 		"partition": {live, request(t, "jane", admissionv1.Update, staged("30%", v2), v1), `[{"op":"add",` + path + `,"value":"in place: restarts app"}]`,
-			"stayput: in place: restarts app; stayput: partition 30%: so many pods keep their old revision until it is lowered or taken off, or Stayput is gone"},
+			"stayput: in place: restarts app; stayput: partition 30%: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"},
 		"partition of what is recreated": {live, request(t, "jane", admissionv1.Update, staged("3", daemonSet(t, envTemplate)), daemonSet(t, v1Template)),
 			`[{"op":"add",` + path + `,"value":"recreate: /spec/containers/0/env added"}]`,
 			"stayput: recreate: /spec/containers/0/env added; stayput: partition 3 does not hold this: an edit that cannot be made in place is native, whole, whatever the partition says"},

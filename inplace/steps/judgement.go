@@ -58,7 +58,7 @@ func (j Judgement) AboutPartition() string {
 	case flaw != "":
 		return PartitionPrefix + "not understood, so that no pod is updated for now: " + flaw
 	}
-	return fmt.Sprintf(PartitionPrefix+"%s: so many pods keep their old revision until it is lowered or taken off, or Stayput is gone", j.Partition)
+	return fmt.Sprintf(PartitionPrefix+"%s: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone", j.Partition)
 }
 
 // WarningPrefix begins the line where it is an admission warning.
