@@ -130,7 +130,6 @@ func (r *Recorder) take(kind string, received watch.Event) {
 	r.events = append(r.events, e)
 	r.passed[kind] = max(r.passed[kind], e.version)
 	r.live.apply(e)
-	probeAhead(e)
 	r.askAll()
 }
 

@@ -93,7 +93,7 @@ func (v *daemonView) gates(turns member.Turns) { member.OpenGates(&v.Draft, v.st
 func (v *daemonView) move(lacking member.Lacking) member.Turns {
 	budget, turns, room := v.DaemonSet.MaxUnavailable(v.desired())-v.unavailable(), member.Turns{}, v.room
 	for m := range v.pending() {
-		turns[&m.State] = lacking.MayStart(&m.State) && m.Restarts() && m.Unfit == "" && readiness.Closed(m.Pod) && room.Take(&m.State)
+		turns[&m.State] = lacking.MayStart(&m.State) && m.Restarts() && !m.AwaitsRoom() && readiness.Closed(m.Pod) && room.Take(&m.State)
 	}
 	for _, m := range v.idleFirst() {
 		switch replaced := m.WhyReplaced() != nil; {
@@ -133,12 +133,14 @@ func (v *daemonView) leaves(pod *corev1.Pod) bool {
 
 // rest says so if the update waits for the partition alone, or for one that is none.
 func (v *daemonView) rest() {
-	stage, flaw := v.room.Waits(v.states()), cmp.Or(v.room.Flaw(v.states()), v.room.Unresized(v.unresized))
+	stage, flaw, unresized := v.room.Waits(v.states()), v.room.Flaw(v.states()), v.room.Unresized(v.unresized)
 	switch {
 	case flaw != "":
 		v.Phase(steps.PhaseStalled, flaw)
 	case stage != "":
 		v.Phase(steps.PhasePartition, stage)
+	case unresized != "":
+		v.Phase(steps.PhaseMoving, unresized) // the native controller may be about to replace it
 	}
 }
 

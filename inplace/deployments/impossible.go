@@ -16,10 +16,15 @@ func (v *View) impossible() *inplace.Reason {
 	if v.slipsAgain() {
 		return &inplace.Reason{Code: inplace.CodeBypassed, Message: "the Deployment controller scales although it should be held: the API server does not reach Stayput's webhooks"}
 	}
-	if v.unresized != nil && !v.room.Protects() {
+	if v.unresized != nil && !v.protects() {
 		return v.unresized
 	}
 	return v.notAsRehearsed()
+}
+
+// protects tells whether the partition keeps pods as they are, or those that are to come in the place of one that is gone.
+func (v *View) protects() bool {
+	return v.keeps > 0 && slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return s != v.Target && v.Old(s) && s.InUse() })
 }
 
 func (v *View) notResized() *inplace.Reason {

@@ -72,7 +72,7 @@ func (v *View) keepTurns(p *pace, lacking member.Lacking) {
 
 // keepsTurn: a pod whose turn came keeps it until it is patched, or the user pauses or raises the partition, or wants an image that is not on its node yet.
 func (v *View) keepsTurn(m *replicas.Member, lacking member.Lacking) bool {
-	return readiness.Closed(m.Pod) && (m.Goes || lacking.MayStart(&m.State) && !v.paused() && m.Owner != v.Target && m.Restarts() && !m.Lost && m.Unfit == "")
+	return readiness.Closed(m.Pod) && (m.Goes || lacking.MayStart(&m.State) && !v.paused() && m.Owner != v.Target && m.Restarts() && !m.Lost && !m.AwaitsRoom())
 }
 
 // sendDrained says which pods of a source are on their way out: those that are drained. Of the light ones, which need no restart, those for which

@@ -50,7 +50,7 @@ func (v *View) rest(p pace) {
 	if !v.paused() && len(p.turns) == 0 && v.Loan() == 0 && v.excess() == 0 && v.AllSettling(v.Target) && v.Still() {
 		v.stage = v.room.Waits(v.states())
 	}
-	v.Waiting = cmp.Or(v.room.Flaw(v.states()), v.room.Unresized(v.unresized), v.Waiting)
+	v.Waiting = cmp.Or(v.room.Flaw(v.states()), v.Waiting, v.room.Unresized(v.unresized))
 }
 
 // formula is the native one, as long as nobody says otherwise.

@@ -33,8 +33,8 @@ type ContainerChange struct {
 	Image ImageChange
 	// Resources it gets; zero where it keeps its own.
 	Resources ResourceChange
-	// Restart: it restarts with the image it has, in a live pod under another name of that: another than the one that it has by now, whatever changes
-	// between the templates.
+	// Restart: it restarts with the image it has, in a live pod under another name of that. Between templates it can come with another image, which a
+	// live pod may have already.
 	Restart bool
 }
 
@@ -59,9 +59,6 @@ func (c ContainerChange) Restarts() bool { return c.NewImage() || c.Restart || c
 
 // NewImage tells whether it gets another image, or another name of the one it has.
 func (c ContainerChange) NewImage() bool { return c.Image != ImageChange{} }
-
-// renames tells whether one is a name of the other.
-func (c ImageChange) renames() bool { return IsNameOf(c.From, c.To) || IsNameOf(c.To, c.From) }
 
 // Resizes tells whether it gets other CPU or memory.
 func (c ContainerChange) Resizes() bool { return c.Resources != ResourceChange{} }

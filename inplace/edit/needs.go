@@ -16,7 +16,7 @@ import (
 func (c ContainerChanges) Becoming(pod *corev1.Pod, target []corev1.Container, runs func(container string) string, resizes func(container string) bool) ContainerChanges {
 	return differing(pod, target, func(have, want *corev1.Container) ContainerChange {
 		planned, change := c.of(have.Name), becoming(have, want, resizes(have.Name))
-		if planned.NewImage() && !planned.Restart || !IsNameOf(have.Image, want.Image) {
+		if planned.NewImage() && change.NewImage() || !IsNameOf(have.Image, want.Image) {
 			return change
 		}
 		change.Image, change.Restart = ImageChange{}, planned.Restart
@@ -92,7 +92,7 @@ func (c ContainerChanges) Unrestartable(pod *corev1.Pod) *inplace.Reason {
 func Differing(pod *corev1.Pod, template []corev1.Container, resizes func(container string) bool) ContainerChanges {
 	return differing(pod, template, func(have, want *corev1.Container) ContainerChange {
 		change := becoming(have, want, resizes(have.Name))
-		change.Restart = change.NewImage() && change.Image.renames()
+		change.Restart = change.NewImage() && (IsNameOf(have.Image, want.Image) || IsNameOf(want.Image, have.Image))
 		return change
 	})
 }

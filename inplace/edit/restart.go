@@ -16,19 +16,18 @@ func asksForRestart(annotations []patches.EntryChange, rules inplace.Rules) bool
 	return rules.RestartInPlace && slices.ContainsFunc(annotations, func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
 }
 
-// restartAll has all containers of the template that live restart, each once: those that change anyway by that, unless only the name of their image
-// does, which a pod may have already.
+// restartAll has all containers of the template that live restart, each once: those that get another image by that, unless a pod has it already.
 func restartAll(changes ContainerChanges, spec *corev1.PodSpec) ContainerChanges {
 	var all ContainerChanges
 	for container := range EachLiving(spec) {
 		change := changes.of(container.Name)
-		change.Restart = !change.Restarts() || change.NewImage() && change.Image.renames()
+		change.Restart = change.NewImage() || !change.Restarts()
 		all = append(all, change)
 	}
 	return all
 }
 
-// renewalReasons say why running pods of the template cannot be restarted as new ones would start. Whether one has a name already that changes, only it
+// renewalReasons say why running pods of the template cannot be restarted as new ones would start. Whether one has an image already that changes, only it
 // can tell.
 func renewalReasons(spec *corev1.PodSpec, changes ContainerChanges) inplace.Reasons {
 	reasons := initReasons(spec.InitContainers)

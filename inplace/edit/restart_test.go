@@ -62,6 +62,23 @@ func TestCompareRestarts(t *testing.T) {
 	}
 }
 
+// TestRestartComesWithAnImage: a pod may have the other image already.
+func TestRestartComesWithAnImage(t *testing.T) {
+	plain := edits{"/spec/initContainers": ""}
+	for _, image := range []string{"app:2", "docker.io/library/app:1"} {
+		for _, restarts := range []bool{true, false} {
+			after := edits{newImage: `"` + image + `"`}
+			if restarts {
+				after[restartedAt] = `"now"`
+			}
+			change := Compare(edited(t, plain, edits{newImage: `"app:1"`}), edited(t, plain, after), inPlaceRestarts)
+			if app := change.Containers.of("app"); !app.NewImage() || app.Restart != restarts {
+				t.Errorf("%s, restarted %t: %+v", image, restarts, app)
+			}
+		}
+	}
+}
+
 func TestNamesOf(t *testing.T) {
 	one, other := sample.Digests[0], sample.Digests[1]
 	for _, test := range []struct {
@@ -150,7 +167,11 @@ func TestBecoming(t *testing.T) {
 		"an image that is written as it has it, and a restart": {app: "docker.io/library/app:1", target: "docker.io/library/app:1", change: ContainerChanges{both(image("app", "app:1", "docker.io/library/app:1"))},
 			want: ContainerChanges{restart("app")}},
 		"an image that is written otherwise, and a restart": {app: "app:1", target: "docker.io/library/app:1", change: ContainerChanges{both(image("app", "app:1", "docker.io/library/app:1"))},
-			want: ContainerChanges{both(image("app", "app:1", "docker.io/library/app:1"))}},
+			want: ContainerChanges{image("app", "app:1", "docker.io/library/app:1")}},
+		"a digest that is taken off, and a restart": {app: "r.io/app:1" + one, target: "r.io/app:1", change: ContainerChanges{both(image("app", "r.io/app:1"+one, "r.io/app:1"))},
+			want: ContainerChanges{image("app", "r.io/app:1"+one, "r.io/app:1")}},
+		"another image that it has, and a restart": {app: "r.io/app:2", target: "r.io/app:2", change: ContainerChanges{both(image("app", "r.io/app:1", "r.io/app:2"))},
+			want: ContainerChanges{both(image("app", "r.io/app:2", "r.io/app:2"+one))}},
 		"a digest that it has, and a restart": {app: "r.io/app:1" + one, target: "r.io/app:1" + one, change: ContainerChanges{both(image("app", "r.io/app:1", "r.io/app:1"+one))},
 			want: ContainerChanges{both(image("app", "r.io/app:1"+one, "r.io/app"+one))}},
 		"an image that it has": {app: "r.io/app:2", target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2")}},
@@ -168,7 +189,7 @@ func TestBecoming(t *testing.T) {
 // TestRestartedHalfway: what is left of a change when the containers have restarted for it.
 func TestRestartedHalfway(t *testing.T) {
 	image := ContainerChange{Container: "app", Image: ImageChange{From: "app:1", To: "app:2"}}
-	renamed := ContainerChange{Container: "mesh", Image: ImageChange{From: "mesh:1", To: "docker.io/library/mesh:1"}, Restart: true}
+	renamed := ContainerChange{Container: "mesh", Image: ImageChange{From: "mesh:1", To: "mesh:2"}, Restart: true}
 	change := ContainerChanges{image, {Container: "side", Restart: true}, renamed}.WithoutRestart()
 	if !slices.Equal(change, ContainerChanges{image}) {
 		t.Errorf("left: %+v", change)

@@ -47,6 +47,9 @@ func (s *State) WhyUnfit(node *corev1.Node) string {
 	return s.Move.Refused(s.Pod)
 }
 
+// AwaitsRoom tells whether its node has no room for what the pod is to get, now or ever. It serves on until then.
+func (s *State) AwaitsRoom() bool { return s.Unfit != "" || s.Resizing && s.Move.AwaitsRoom(s.Pod) }
+
 // WhyReplaced is why only another pod can be one of the target in its place; nil if it can become one.
 func (s *State) WhyReplaced() *inplace.Reason {
 	switch reasons := s.Needs().Reasons; {

@@ -44,14 +44,14 @@ func (s *State) stands(replaces, before string) (Progress, string) {
 		return Updating, "its end, as it was borrowed"
 	case s.OfTarget && !s.Needs().Left() && s.Available:
 		return Settled, ""
+	case s.Kept && replaces == "":
+		return Kept, "the partition, to be lowered or taken off"
 	case s.Unfit != "":
 		return Waiting, "the others, to be replaced after them: " + s.Unfit
 	case s.OfTarget, s.IsHalfway():
 		return Updating, s.follows()
 	case replaces != "":
 		return Waiting, "another pod in its place, by the " + replaces
-	case s.Kept:
-		return Kept, "the partition, to be lowered or taken off"
 	case readiness.Closed(s.Pod):
 		return Updating, "its drain"
 	case before != "":

@@ -12,6 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -250,4 +251,44 @@ func TestDaemonsThatDoNotFitAtAPartition(t *testing.T) {
 	}
 	f.keeps("0").rest()
 	f.letsGo(map[string]bool{"p3": true})
+}
+
+// Who is kept is so as well while somebody else is to come in its place.
+func TestKeptPodIsGoneBesideAStageThatDoesNotFit(t *testing.T) {
+	s := newSizedAt(t, 3, "1")
+	s.kubelet.short = true
+	s.edits(app{image: "v1", cpu: "200m"})
+	s.rest()
+	s.pass(30 * time.Minute)
+	for _, pod := range sorted(s.pods.objects) {
+		if len(readiness.MoveOf(pod).Resize) == 0 {
+			remove(s.world, s.pods, pod.Name)
+		}
+	}
+	if plan := s.rollout().Plan(); !plan.Verdict.Held {
+		t.Errorf("the update is given back: %s %q", plan.Phase, plan.Message)
+	}
+	s.pass(time.Minute)
+	s.rest()
+	if plan := s.rollout().Plan(); s.made != 4 || !plan.Verdict.Held {
+		t.Errorf("%d pods were created: %s %q", s.made, plan.Phase, plan.Message)
+	}
+}
+
+// A pod that was to restart for its size serves while there is no room, whatever else of it is to restart.
+func TestGateOpensWhileThereIsNoRoom(t *testing.T) {
+	before, after := app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}, app{image: "v1", sidecar: "s2", cpu: "200m", renews: true}
+	s := newScene(t, 3, func(d *apps.Deployment) {
+		partitioned("1")(d)
+		d.Spec.Template = before.template()
+	}, false)
+	s.kubelet.short = true
+	s.edits(after)
+	s.rest()
+	if slices.ContainsFunc(s.rollout().Pods, readiness.Closed) || !slices.Contains(s.steps, "close 1") {
+		t.Errorf("a gate is closed, or never was: %q", s.steps)
+	}
+	s.kubelet.short = false
+	s.rest()
+	s.waits("waiting at partition 1: 2 of 3 pods updated")
 }
