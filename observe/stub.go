@@ -218,7 +218,7 @@ func trimResources(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	text := fmt.Sprint(amounts.Of(corev1.ResourceRequirements{Requests: r.Requests}), amounts.Of(corev1.ResourceRequirements{Limits: r.Limits}),
 		r.Requests == nil, r.Limits == nil)
 	return ofResources.Of(text, len(text), func() corev1.ResourceRequirements {
-		return corev1.ResourceRequirements{Requests: cpuAndMemory(r.Requests), Limits: cpuAndMemory(r.Limits)}
+		return corev1.ResourceRequirements{Requests: amounts.Only(r.Requests), Limits: amounts.Only(r.Limits)}
 	})
 }
 
@@ -231,19 +231,6 @@ func trimReported(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
 	}
 	trimmed := trimResources(*r)
 	return &trimmed
-}
-
-func cpuAndMemory(list corev1.ResourceList) corev1.ResourceList {
-	if list == nil {
-		return nil
-	}
-	kept := corev1.ResourceList{}
-	for _, name := range amounts.Resizable {
-		if quantity, has := list[name]; has {
-			kept[name] = quantity
-		}
-	}
-	return kept
 }
 
 // someProbe stands for every readiness probe: that there is one is all that is asked. Nobody writes to what the cache has.

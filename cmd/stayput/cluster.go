@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
@@ -83,15 +84,16 @@ func cacheOptions(namespace string, keep *observe.Keep) cache.Options {
 	}
 }
 
-// withImageNames drops what nobody asks of a node. The names of its images stay: they tell which need not be pulled first. A
-// kubelet lists 50 images by default, with up to five names each, which are the same on most nodes.
+// withImageNames drops what nobody asks of a node. What it has of CPU and memory stays, which no pod can have more of, and the names of its
+// images: they tell which need not be pulled first. A kubelet lists 50 images by default, with up to five names each, which are the same on most nodes.
 func withImageNames(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil
 	}
 	node.ManagedFields, node.Annotations = nil, nil
-	node.Status = corev1.NodeStatus{Conditions: node.Status.Conditions, NodeInfo: node.Status.NodeInfo, Images: slices.Clone(node.Status.Images)}
+	node.Status = corev1.NodeStatus{Allocatable: amounts.Only(node.Status.Allocatable), Conditions: node.Status.Conditions,
+		NodeInfo: node.Status.NodeInfo, Images: slices.Clone(node.Status.Images)}
 	for i := range node.Status.Images {
 		image := &node.Status.Images[i]
 		image.SizeBytes = 0

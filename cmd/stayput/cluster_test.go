@@ -10,13 +10,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/nodes"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/observe"
 )
@@ -146,6 +150,28 @@ func TestCachedNodesNameTheirImages(t *testing.T) {
 	_, err := withImageNames(node)
 	if images := node.Status.Images; err != nil || len(images) != 1 || images[0].Names[0] != "app:1" || images[0].SizeBytes != 0 {
 		t.Errorf("images %v are kept: %v", images, err)
+	}
+}
+
+// TestCachedNodesTellWhatTheyHave: by that, a pod is left alone that cannot get its CPU or memory there.
+func TestCachedNodesTellWhatTheyHave(t *testing.T) {
+	node := &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("110")}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}}
+	asks := func(request corev1.ResourceName, amount string) edit.ContainerChanges {
+		to := amounts.Of(corev1.ResourceRequirements{Requests: corev1.ResourceList{request: resource.MustParse(amount)}})
+		return edit.ContainerChanges{{Container: "app", Resources: edit.ResourceChange{To: to}}}
+	}
+	if _, err := withImageNames(node); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range amounts.Resizable {
+		if few, many := nodes.TooSmall(node, pod, asks(request, "1")), nodes.TooSmall(node, pod, asks(request, "1Ti")); few != "" || many == "" {
+			t.Errorf("%s: %q, %q", request, few, many)
+		}
+	}
+	if len(node.Status.Allocatable) != 2 {
+		t.Errorf("kept is also what nobody asks: %v", node.Status.Allocatable)
 	}
 }
 

@@ -27,6 +27,20 @@ func Of(r corev1.ResourceRequirements) Amounts {
 	return limits
 }
 
+// Only is as much of the list as is CPU and memory; nil of nil.
+func Only(list corev1.ResourceList) corev1.ResourceList {
+	if list == nil {
+		return nil
+	}
+	kept := corev1.ResourceList{}
+	for _, name := range Resizable {
+		if quantity, has := list[name]; has {
+			kept[name] = quantity
+		}
+	}
+	return kept
+}
+
 // milli is the CPU in the smallest unit that the API server keeps.
 func milli(list corev1.ResourceList) string {
 	quantity, has := list[corev1.ResourceCPU]
