@@ -259,13 +259,13 @@ func resizeUnfit(t *testing.T) {
 	}
 }
 
-// resizeInfeasible: nobody has so much. The native rollout begins, and ends with undo.
+// resizeInfeasible: nobody has so much. The native rollout begins at once, and ends with undo.
 func resizeInfeasible(t *testing.T) {
 	s := newStage(t, resizing)
 	s.create(web(3, sized("10m", "32Mi")))
 	s.begin("infeasible", anyChurn)
 	s.setResources("web", "--requests=cpu=1000")
-	s.reported("Deployment", "InPlaceUpdateReleased")
+	s.tells("web", "Pods are recreated: pod web-", "cpu of 1k is more than all of node")
 	s.rollout("undo", "web")
 	s.completes("web")
 	s.sized("web", "10m")
