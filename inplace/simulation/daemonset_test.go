@@ -39,6 +39,8 @@ type fleet struct {
 	pull pullModel
 	// runs are the names by which containers were started, by pod and container.
 	runs map[string]string
+	// short: its nodes have no room for more.
+	short bool
 	// says: the API server says what is Ready, and kubelets say that they have seen a patch before they act on it.
 	says bool
 }
@@ -256,14 +258,20 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 	}
 }
 
-// resize gives the pod's container what it asks for, unless no node has that.
+// resize gives the pod's container what it asks for, unless no node has that, or none has room.
 func (f *fleet) resize(pod *corev1.Pod) {
-	if wants := pod.Spec.Containers[0].Resources; amounts.Of(wants).CPURequest != tooMuch {
-		pod.Status.ContainerStatuses[0].Resources = wants.DeepCopy()
+	wants, has, why := pod.Spec.Containers[0].Resources, &pod.Status.ContainerStatuses[0].Resources, ""
+	switch {
+	case amounts.Of(wants).CPURequest == tooMuch:
+		why = corev1.PodReasonInfeasible
+	case f.short && *has != nil && amounts.Of(wants) != amounts.Of(**has):
+		why = corev1.PodReasonDeferred
+	default:
+		*has = wants.DeepCopy()
 		return
 	}
 	pod.Status.Conditions = readiness.WithCondition(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue,
-		Reason: corev1.PodReasonInfeasible, Message: "too much", ObservedGeneration: pod.Generation})
+		Reason: why, Message: "too much", ObservedGeneration: pod.Generation})
 }
 
 func (f *fleet) expect(want ...string) {
@@ -704,6 +712,11 @@ func newFleetOf(t *testing.T, nodes int, a app) *fleet {
 		for _, pod := range f.Pods {
 			of := f.DaemonSet.Spec.Template.Typed().Spec.Containers[0]
 			pod.Spec.Containers[0].Resources, pod.Spec.Containers[0].ResizePolicy = *of.Resources.DeepCopy(), of.ResizePolicy
+			for _, side := range f.DaemonSet.Spec.Template.Typed().Spec.Containers[1:] {
+				status := pod.Status.ContainerStatuses[0]
+				status.Name, status.Image, status.ImageID, status.ContainerID = side.Name, side.Image, "sha256:"+side.Image, pod.Name+"/"+side.Image
+				pod.Spec.Containers, pod.Status.ContainerStatuses = append(pod.Spec.Containers, side), append(pod.Status.ContainerStatuses, status)
+			}
 			f.kubelet(pod)
 		}
 	})

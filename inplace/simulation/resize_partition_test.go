@@ -292,3 +292,13 @@ func TestGateOpensWhileThereIsNoRoom(t *testing.T) {
 	s.rest()
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
 }
+
+func TestDaemonGateOpensWhileThereIsNoRoom(t *testing.T) {
+	f := newFleetOf(t, 2, app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}).keeps("1")
+	f.short = true
+	f.edit(app{image: "v1", sidecar: "s2", cpu: "200m", renews: true})
+	f.rest()
+	if slices.ContainsFunc(f.Pods, readiness.Closed) || !slices.Contains(f.steps, "close p1") {
+		t.Errorf("a gate is closed, or never was: %q", f.steps)
+	}
+}
