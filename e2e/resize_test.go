@@ -26,6 +26,7 @@ func resizes(t *testing.T) {
 		"waits for room":              resizeDeferred,
 		"more than any node has":      resizeInfeasible,
 		"more than one node has":      resizeUnfit,
+		"more than one node can have": resizeTooLarge,
 		"less memory than is in use":  resizeBelowUsage,
 		"beyond a quota":              resizeBeyondQuota,
 		"beyond a LimitRange":         resizeBeyondLimit,
@@ -257,6 +258,28 @@ func resizeUnfit(t *testing.T) {
 	if after := s.pods("web"); after[pods[0].UID] != nil || after[pods[1].UID] == nil {
 		t.Errorf("of %s, which does not fit, and %s there are now %v", pods[0].Name, pods[1].Name, slices.Collect(maps.Keys(after)))
 	}
+}
+
+// resizeTooLarge: only the pod is recreated that would have more than all of its node, as somebody has given another of its containers nearly that.
+func resizeTooLarge(t *testing.T) {
+	s := newStage(t, resizing)
+	s.create(web(2, sized("10m", "32Mi"), withSide))
+	pods := slices.Collect(maps.Values(s.pods("web")))
+	node, err := clients.CoreV1().Nodes().Get(s.Context(), pods[0].Spec.NodeName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := node.Status.Allocatable.Memory().DeepCopy()
+	most.Sub(resource.MustParse("2Gi"))
+	s.kubectl("", "patch", "pod/"+pods[0].Name, "--subresource=resize", "-p", `{"spec":{"containers":[{"name":"side","resources":{"requests":{"memory":"`+most.String()+`"}}}]}}`)
+	s.begin("too large for one", Rules{Created: exactly(1), Deleted: exactly(1)})
+	s.setResources("web", "--requests=memory=3Gi", "--limits=memory=3Gi")
+	s.completes("web")
+	s.sized("web", "10m")
+	if after := s.pods("web"); after[pods[0].UID] != nil || after[pods[1].UID] == nil {
+		t.Errorf("of %s, which does not fit, and %s there are now %v", pods[0].Name, pods[1].Name, slices.Collect(maps.Keys(after)))
+	}
+	s.tells("web", "pod "+pods[0].Name+" does not get its CPU and memory", "is more than all of node "+node.Name)
 }
 
 // resizeInfeasible: nobody has so much. The native rollout begins at once, and ends with undo.
