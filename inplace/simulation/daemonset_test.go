@@ -260,7 +260,8 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 
 // resize gives the pod's container what it asks for, unless no node has that, or none has room.
 func (f *fleet) resize(pod *corev1.Pod) {
-	wants, has, why := pod.Spec.Containers[0].Resources, &pod.Status.ContainerStatuses[0].Resources, ""
+	wants, has := pod.Spec.Containers[0].Resources, &pod.Status.ContainerStatuses[0].Resources
+	var why string
 	switch {
 	case amounts.Of(wants).CPURequest == tooMuch:
 		why = corev1.PodReasonInfeasible
