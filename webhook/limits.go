@@ -30,7 +30,8 @@ const (
 )
 
 // bounded keeps requests within room and patience. One that finds no room gets no answer that would be a verdict, so that the
-// webhook's failurePolicy decides.
+// webhook's failurePolicy decides. A manager that is told to go answers those it has, as ever: controller-runtime would cancel them first, and what
+// cannot be read any more is allowed.
 type bounded struct {
 	room *semaphore.Weighted
 	http.Handler
@@ -48,7 +49,7 @@ func (b bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer b.room.Release(size)
-	ctx, cancel := context.WithDeadline(r.Context(), deadline)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context()), deadline)
 	defer cancel()
 	b.Handler.ServeHTTP(w, r.WithContext(ctx))
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -258,6 +259,21 @@ func TestRequestsEnd(t *testing.T) {
 }
 
 // Beyond what memory allows, failurePolicy decides: an answer of ours would be a verdict.
+// A manager that is told to go has requests under way, and for a moment API servers send more on connections that they have. What is judged on
+// reads that fail is allowed: no native write may pass for that.
+func TestRequestsOutliveTheEndOfTheirServer(t *testing.T) {
+	told, tell := context.WithCancel(context.Background())
+	var err error
+	handler := bounded{room: semaphore.NewWeighted(room), Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		tell()
+		err = r.Context().Err()
+	})}
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(told, http.MethodPost, "/validate-pod", nil)) // as server.go in pkg/internal/httpserver of controller-runtime does
+	if err != nil {
+		t.Errorf("once its manager is told to go, a request is judged with %v", err)
+	}
+}
+
 func TestTooManyRequestsAreTurnedAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := served(handlers(t, stuck(t), stuck(t)))
