@@ -24,7 +24,7 @@ func (v *View) impossible() *inplace.Reason {
 
 // protects tells whether the partition keeps pods as they are, or those that are to come in the place of one that is gone.
 func (v *View) protects() bool {
-	return v.keeps > 0 && slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return s != v.Target && v.Old(s) && s.InUse() })
+	return v.keeps > 0 && v.LargestOld(v.Target) != nil
 }
 
 func (v *View) notResized() *inplace.Reason {

@@ -75,7 +75,7 @@ func TestBeats(t *testing.T) {
 	}{
 		"nobody comes back":              {twoOfFour(nil, unready, nil, nil), nil, "close r", ""},
 		"one comes back in a moment":     {twoOfFour(nil, aheadSince(start), nil, nil), []func(*deployments.Rollout){seen(readiness.Lasts - steps.Beat)}, "", "start"},
-		"one comes back later":           {twoOfFour(nil, aheadSince(start), nil, nil), nil, "close r", ""}, // nobody has seen when it came,
+		"one comes back later":           {twoOfFour(nil, aheadSince(start), nil, nil), nil, "close r", ""}, // nobody has seen when it came
 		"the moment is over":             {twoOfFour(nil, aheadSince(start), nil, nil), []func(*deployments.Rollout){seen(readiness.Lasts - steps.Beat), waited(steps.PutOffStart, steps.Beat)}, "close r", ""},
 		"the caller puts nothing off":    {twoOfFour(nil, aheadSince(start), nil, nil), []func(*deployments.Rollout){seen(readiness.Lasts - steps.Beat), func(r *deployments.Rollout) { r.Beats = nil }}, "close r", ""},
 		"both are drained":               {twoOfFour(nil, nil, drained, drained), nil, "2 → 0", ""},
