@@ -4,11 +4,13 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -23,6 +25,7 @@ func partition(t *testing.T) {
 		"a size nobody has":    partitionUnfit,
 		"paused and resumed":   partitionPaused,
 		"scaled at a stage":    partitionScaled,
+		"births at a stage":    partitionBirths,
 	}
 	for what, staged := range map[string]staged{
 		"Deployment": {"web", 4, func(s *stage, knobs ...knob) { s.create(web(4, knobs...)) }},
@@ -276,6 +279,27 @@ func partitionScaled(t *testing.T) {
 	s.repartition("web", "")
 	s.completes("web")
 	s.runs("web", "v2")
+}
+
+// partitionBirths: what the ReplicaSet controller would create on an older cache is not born, neither in the old ReplicaSet nor in the new one.
+func partitionBirths(t *testing.T) {
+	s := staged{"web", 4, func(s *stage, _ ...knob) { s.create(web(4)) }}.begun(t)
+	for _, pod := range s.pods("web") {
+		sibling := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "sibling-", Labels: pod.Labels, OwnerReferences: pod.OwnerReferences}}
+		manifest, err := json.Marshal(sibling)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = kubectl(s.Context(), string(manifest), "-n", s.namespace, "create", "-f", "-", "--dry-run=server",
+			"--as=system:serviceaccount:kube-system:replicaset-controller")
+		if err == nil {
+			t.Fatalf("a sibling of %s would be born", pod.Name)
+		}
+		s.expectIn(err.Error(), "there are as many as there are to be")
+	}
+	s.repartition("web", "")
+	s.completes("web")
 }
 
 // partitionsLeaderKilled: whoever follows finds both at their stages, and leaves them there.

@@ -11,6 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/readiness"
 )
 
 // How many objects are listed at a time: together they are as large as whoever created them likes, up to 1.5 MiB each.
@@ -77,6 +80,27 @@ func owned[T any, P object[T]](
 // podsOf returns the pods that the controllers with those UIDs control, as far as the further options of whoever does not read a cache let it, and how
 // much that is.
 func (r Reader) podsOf(ctx context.Context, of selected, controllers []types.UID, options ...client.ListOption) ([]*corev1.Pod, load, error) {
+	pods, all, err := r.outlines(ctx, of, controllers, options...)
+	if err != nil || !r.indexed() {
+		return pods, all, err
+	}
+	return wholes(ctx, r, pods)
+}
+
+// LivePodsOf counts the live pods that the ReplicaSet controls.
+func (r Reader) LivePodsOf(ctx context.Context, rs *apps.ReplicaSet) (int, error) {
+	pods, _, err := r.outlines(ctx, selected{rs, rs.Spec.Selector}, []types.UID{rs.UID})
+	live := 0
+	for _, pod := range pods {
+		if readiness.Live(pod) {
+			live++
+		}
+	}
+	return live, err
+}
+
+// outlines are those pods as they are kept, stubs among them, or as the API server has them.
+func (r Reader) outlines(ctx context.Context, of selected, controllers []types.UID, options ...client.ListOption) ([]*corev1.Pod, load, error) {
 	if !r.indexed() {
 		return owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, controllers, options...)
 	}
@@ -84,7 +108,7 @@ func (r Reader) podsOf(ctx context.Context, of selected, controllers []types.UID
 	if err != nil {
 		return nil, load{}, fmt.Errorf("pods of %T %s: %w", of.Object, client.ObjectKeyFromObject(of.Object), err)
 	}
-	return wholes(ctx, r, pods)
+	return pods, load{}, nil
 }
 
 // list returns those of the items the reader lists that are wanted. From the API server they come in pages, of which nothing is kept but

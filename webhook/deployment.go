@@ -71,6 +71,27 @@ func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return h.markHolds(ctx, rs)
 }
 
+// full tells whether the ReplicaSet that a pod is born in has all it is to have, as it takes part in an update (replicas.Full). The cache is asked first, which
+// spares everybody else; of how many pods there are, the API server, too, since one that is born cannot be taken back.
+func (h Handlers) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if rs, err := h.Cached.ReplicaSetOf(ctx, pod); rs == nil || err != nil || !revisions.Settling(rs) {
+		return false, err
+	}
+	rs, err := h.Live.ReplicaSetOf(ctx, pod)
+	if rs == nil || err != nil {
+		return false, err
+	}
+	if holds, err := h.markHolds(ctx, rs); err != nil || !holds {
+		return false, err
+	}
+	for _, reader := range []observe.Reader{h.Cached, h.Live} {
+		if live, err := reader.LivePodsOf(ctx, rs); err != nil || replicas.Full(rs, live) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
 // markHolds tells whether the mark on a ReplicaSet, as the API server has it, holds deletions.
 func (h Handlers) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
 	if !revisions.Settling(rs) {

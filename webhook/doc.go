@@ -32,7 +32,7 @@
 //	/throttle-replicaset  UPDATE of apps/v1 replicasets that have the label inplace.LabelSettling, under the same conditions. Always allowed, late.
 //	/validate-status      UPDATE of apps/v1 deployments/status. Conditions: the same user, and a status of the latest generation that
 //	                      says that all is done.
-//	/mutate-pod           CREATE of v1 pods. Condition: request.userInfo.username in
+//	/mutate-pod           CREATE of v1 pods, of which those are denied that a ReplicaSet has already. Condition: request.userInfo.username in
 //	                      ["system:serviceaccount:kube-system:replicaset-controller", "system:serviceaccount:kube-system:daemon-set-controller"]
 //	/mutate-pod-status    UPDATE of v1 pods/status, where there is no manifests/ready. Conditions: inplace.StoredConditions are not what is sent.
 //	/validate-pod         DELETE of v1 pods. Condition: the same users.

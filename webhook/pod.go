@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,20 +15,44 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
+var errHeldBirth = errors.New("stayput updates the pods of this workload in place, and there are as many as there are to be")
+
 // mutatePod gives a pod of a managed workload the readiness gate at birth: gates cannot be added later. It also takes off
-// the marks that came with the template, since this pod has neither been moved nor borrowed.
+// the marks that came with the template, since this pod has neither been moved nor borrowed. One that nobody needs is not born.
 func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
-	if kindOfPods(req, admissionv1.Create) == nil || !h.GateReady() {
+	if kindOfPods(req, admissionv1.Create) == nil {
 		return allow(), nil
 	}
 	pod, err := decodePod(req, req.Object)
 	if err != nil {
 		return allow(), err
 	}
+	switch needless, err := h.needless(ctx, pod); {
+	case err != nil:
+		return allow(), err
+	case needless:
+		return holdBirth(req), nil
+	case !h.GateReady():
+		return allow(), nil
+	}
 	if managed, err := h.managed(ctx, pod); err != nil || !managed {
 		return allow(), err
 	}
 	return patch(gated, append(births.Unmoved(pod), births.AddGate(pod)...)), nil
+}
+
+// needless tells whether there are as many pods as there are to be, and a leader lives.
+func (h Handlers) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if alive, err := h.alive(ctx); err != nil || !alive {
+		return false, err
+	}
+	return h.full(ctx, pod)
+}
+
+// holdBirth has the native controller look again.
+func holdBirth(req admission.Request) answer {
+	resource := schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}
+	return deny(held, apierrors.NewConflict(resource, req.Name, errHeldBirth))
 }
 
 // managed asks the cache, and the API server only about a workload too new for the cache.

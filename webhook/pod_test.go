@@ -85,6 +85,46 @@ func TestPodsOfAnUpdateOnRecord(t *testing.T) {
 	}
 }
 
+// The ReplicaSet controller sees that a pod has left before it sees that there are to be fewer, or the other way round where pods come.
+func TestPodBirthHeld(t *testing.T) {
+	web, full, lacking := deployment(t, v2Template), settling(revision(t, "web-1", v1Template, "1")), settling(revision(t, "web-1", v1Template, "2"))
+	unmarked, there, another := revision(t, "web-1", v1Template, "1"), pod(full), pod(full)
+	another.Name = "web-y"
+	dying := pod(full)
+	dying.DeletionTimestamp, dying.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/hold"}
+	all := func(objects ...client.Object) client.Reader {
+		return reader(t, append(objects, namespace(inplace.ModeInPlace), web)...)
+	}
+	for name, test := range map[string]struct {
+		cached, live client.Reader
+		user         string
+		age          time.Duration
+		code         int32
+	}{
+		"all are there":  {all(full, there), all(full, there), replicaSetController, 0, 409},
+		"one too many":   {all(full, there, another), all(full, there, another), replicaSetController, 0, 409},
+		"one is missing": {all(lacking, there), all(lacking, there), replicaSetController, 0, 0},
+		"one goes":       {all(full, dying), all(full, dying), replicaSetController, 0, 0},
+		"the cache does not know that it is full": {all(lacking, there), all(full, there), replicaSetController, 0, 409},
+		"nor that a pod has come":                 {all(full), all(full, there), replicaSetController, 0, 409},
+		"nor that there are to be more":           {all(full, there), all(lacking, there), replicaSetController, 0, 0},
+		"no update":                               {all(unmarked, there), broken(t), replicaSetController, 0, 0},
+		"nobody to end it":                        {all(full, there), broken(t), replicaSetController, observe.HoldPatience + time.Second, 0},
+		"the mark is taken off":                   {all(full, there), all(unmarked, there), replicaSetController, 0, 0},
+		"reading fails":                           {all(full, there), broken(t), replicaSetController, 0, 0},
+		"somebody else's":                         {broken(t), broken(t), "jane", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, test.cached, test.live)
+			h.Hold.Reader = reader(t, lease(test.age))
+			born := pod(full)
+			born.Name, born.UID = "", ""
+			req := request(t, test.user, admissionv1.Create, born, nil)
+			expectDenied(t, h.handle(context.Background(), req, h.mutatePod), test.code, metav1.StatusReasonConflict)
+		})
+	}
+}
+
 func TestPodGate(t *testing.T) {
 	const gate = `{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"stayput.dev/serving"}]}`
 	rs, bare := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "3")

@@ -15,19 +15,18 @@ import (
 
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/replicas"
-	"github.com/stayput/stayput/observe"
 )
 
 // A native controller that is refused asks again with its next event, and while pods move there is one every few milliseconds. Its requests are
-// limited (kube-api-qps of kube-controller-manager, 20 a second): those that are in vain keep back others, and the statuses that we wait for. So
-// where the answer stays the same until we have acted, it comes late.
+// limited (kube-api-qps of kube-controller-manager, 20 a second): those that are in vain keep back others, and statuses. So where the answer stays the
+// same until we have acted, it comes late.
 //
 // A request that waits with us is lost when we end, and then failurePolicy lets the write pass. So nobody who refuses waits: these webhooks always
 // allow, and are asked side by side with those that decide at once. The API server takes a refusal whatever becomes of the others, but not before
 // all have answered (apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go).
 const (
 	// throttle is how long an answer may be late.
-	throttle = 250 * time.Millisecond
+	throttle = 700 * time.Millisecond
 	// lookEvery is how often it is seen whether we have acted; where a look takes long, as there are thousands of pods, it takes a tenth of the time.
 	lookEvery = 20 * time.Millisecond
 	// mostThrottled is for how many objects of a kind at a time answers are late. Each keeps one of the native controller's workers, of which there
@@ -115,7 +114,7 @@ func ownerOf(pod *corev1.Pod) types.NamespacedName {
 func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) bool {
 	generation := int64(-1)
 	return func(ctx context.Context) bool {
-		rollout := h.cachedRollout(ctx, h.Cached.WithoutPods(), key)
+		rollout := h.cachedRollout(ctx, key)
 		if rollout == nil {
 			return false
 		}
@@ -126,20 +125,28 @@ func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) boo
 	}
 }
 
-// surplusPasses tells whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line.
+// surplusPasses tells whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line. It is asked again and again, and there may
+// be thousands of pods: they are only counted.
 func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 	return func(ctx context.Context) bool {
-		rollout := h.cachedRollout(ctx, h.Cached, ownerOf(pod))
-		return rollout != nil && replicas.SurplusPasses(ownerOf(pod).Name, rollout.ReplicaSets, rollout.Pods, rollout.Target())
+		if alive, err := h.alive(ctx); err != nil || !alive {
+			return false
+		}
+		rs, err := h.Cached.ReplicaSetOf(ctx, pod)
+		if rs == nil || err != nil {
+			return false
+		}
+		live, err := h.Cached.LivePodsOf(ctx, rs)
+		return err == nil && replicas.SurplusPasses(rs, live)
 	}
 }
 
-// cachedRollout reads the rollout that the ReplicaSet is part of; nil if there is none, or no leader to move its pods.
-func (h Handlers) cachedRollout(ctx context.Context, cached observe.Reader, key types.NamespacedName) *deployments.Rollout {
+// cachedRollout reads the rollout that the ReplicaSet is part of, without its pods; nil if there is none, or no leader to move them.
+func (h Handlers) cachedRollout(ctx context.Context, key types.NamespacedName) *deployments.Rollout {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return nil
 	}
-	rollout, err := rolloutWith(ctx, cached, key)
+	rollout, err := rolloutWith(ctx, h.Cached.WithoutPods(), key)
 	if err != nil {
 		return nil
 	}

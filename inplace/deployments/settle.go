@@ -2,7 +2,6 @@ package deployments
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -98,10 +97,8 @@ func (v *View) end() {
 	v.closeAccount()
 }
 
-// settleOne takes the next step for one ReplicaSet. Its controller sees pods and replicas through different watches. So
-// replicas are lowered, and seen to be, before pods leave: else a replacement is created; and the pods have been counted, or nothing
-// would show that they have left (see counted). And pods that came are seen before replicas are raised: else one too many is created.
-// Deletions are held all the while.
+// settleOne takes the next step for one ReplicaSet: replicas are lowered before pods leave, and raised when pods have come. Nobody waits until its
+// controller has seen it. Deletions are held all the while, and so is what it would create on older caches (replicas.Full).
 func (v *View) settleOne(s *replicas.Set, p pace) {
 	stay, left := s.Staying(len(p.leaving[s])), v.CanWait(steps.PutOffMove, steps.Beat, v.Now)
 	switch {
@@ -110,21 +107,13 @@ func (v *View) settleOne(s *replicas.Set, p pace) {
 	case s.Size() > stay && len(p.leaving[s]) > 0:
 		v.Post(s, -s.Missing(), ledger.CausePassedOn)
 		v.Post(s, stay-s.Size()+s.Missing(), ledger.CauseMoved)
-	case s.Size() < stay && v.counted(s):
+	case s.Size() < stay:
 		v.Post(s, stay-s.Size(), ledger.CauseCounted)
-	case s.Size() == stay && s.Seen():
+	default:
 		for _, m := range p.leaving[s] {
 			v.Step(m.Advance(v.Target.Rs, p.turns[&m.State], v.Now))
 		}
 	}
-}
-
-// counted: its controller knows its pods. There is one such controller, with one cache of pods for all ReplicaSets: where those that pods have left
-// are counted without them, those that they have come to will be counted with them, whatever their status says yet. But the count of one that
-// has a pod born lately says nothing: a replacement that has come hides that another has left.
-func (v *View) counted(s *replicas.Set) bool {
-	unseen := func(other *replicas.Set) bool { return other != s && (!other.Seen() || other.BornSince(v.Target)) }
-	return s.Seen() || s == v.Target && s.Observed() && !slices.ContainsFunc(v.Sets, unseen)
 }
 
 // passOnUncreated has the target create the pods that a source cannot: natively, too, it is the old ReplicaSet that gives up

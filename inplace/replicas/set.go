@@ -1,18 +1,10 @@
 package replicas
 
 import (
-	"slices"
-	"time"
-
-	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/ledger"
-	"github.com/stayput/stayput/inplace/revisions"
 )
-
-// clockSkew is how far the API server's clock may be from a manager's.
-const clockSkew = 10 * time.Second
 
 // Set is an owned ReplicaSet with its live pods, and what shall become of it.
 type Set struct {
@@ -39,12 +31,9 @@ func (s *Set) Size() int { return int(apps.Replicas(s.Rs)) }
 // Becomes is how many replicas the ReplicaSet gets.
 func (s *Set) Becomes(balance ledger.Balance) int { return s.Size() + balance[s.Rs.Name] }
 
-// Observed tells whether its controller knows its replicas.
-func (s *Set) Observed() bool { return apps.Observed(s.Rs) }
-
 // Seen tells whether its controller knows its replicas and its pods.
 func (s *Set) Seen() bool {
-	return s.Observed() && int(s.Rs.Status.Replicas) == len(s.Pods)
+	return apps.Observed(s.Rs) && int(s.Rs.Status.Replicas) == len(s.Pods)
 }
 
 // InUse tells whether it has or wants pods.
@@ -70,12 +59,6 @@ func (s *Set) Lost() int {
 
 // Failing tells whether its controller cannot create or delete pods.
 func (s *Set) Failing() bool { return conditions.FailureOf(s.Rs) != nil }
-
-// BornSince tells whether some pod was created after the update began, or perhaps was.
-func (s *Set) BornSince(target *Set) bool {
-	began := revisions.StartedAt(target.Rs.Labels[inplace.LabelSettling]).Add(-clockSkew)
-	return slices.ContainsFunc(s.Pods, func(m *Member) bool { return !m.Pod.CreationTimestamp.Time.Before(began) })
-}
 
 // Light are the pods that could move without a restart: only labels change, or their containers are the target's already. Those that
 // do not serve come first: replicas lowered for one of them must not be taken for another's.

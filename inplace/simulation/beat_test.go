@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
@@ -176,62 +175,29 @@ func TestTogether(t *testing.T) {
 }
 
 func TestSurplusPasses(t *testing.T) {
-	sizes := func(source, target int32) func(source, target *apps.ReplicaSet) {
-		return func(s, t *apps.ReplicaSet) { s.Spec.Replicas, t.Spec.Replicas = &source, &target }
-	}
-	and := func(changes ...func(source, target *apps.ReplicaSet)) func(source, target *apps.ReplicaSet) {
-		return func(source, target *apps.ReplicaSet) {
-			for _, change := range changes {
-				change(source, target)
-			}
-		}
-	}
-	leaves := func(source, _ *apps.ReplicaSet) { source.Status.Replicas = 3 }
-	comes := func(_, target *apps.ReplicaSet) { target.Status.Replicas = 1 }
-	unobserved := func(source, _ *apps.ReplicaSet) { source.Generation = 2 }
-	cases := map[string]struct {
-		change func(source, target *apps.ReplicaSet)
-		of     string
-		passes bool
+	for name, c := range map[string]struct {
+		marked       bool
+		size         int32
+		passes, full bool
 	}{
-		"lowered and observed":                  {sizes(1, 2), "web-a", true},
-		"lowered, and some have left":           {and(sizes(1, 2), leaves), "web-a", true},
-		"lowered and not observed":              {and(sizes(1, 2), unobserved), "web-a", false},
-		"not lowered":                           {sizes(2, 2), "web-a", false},
-		"not marked":                            {and(sizes(1, 2), func(source, _ *apps.ReplicaSet) { delete(source.Labels, inplace.LabelSettling) }), "web-a", false},
-		"come to a source, and not counted":     {and(sizes(1, 2), func(source, _ *apps.ReplicaSet) { source.Status.Replicas = 1 }), "web-a", false},
-		"come and not counted":                  {and(sizes(2, 1), comes), "web-b", true},
-		"come and counted":                      {sizes(2, 1), "web-b", true},
-		"come and not counted, others to leave": {and(sizes(1, 1), comes), "web-b", true},
-		"the source was not observed":           {and(sizes(1, 1), comes, unobserved), "web-b", false},
-		"gone":                                  {sizes(1, 1), "web-c", false},
-	}
-	for name, c := range cases {
+		"lowered, and pods are to leave":   {true, 1, true, true},
+		"as many as there are to be":       {true, 2, false, true},
+		"one is missing":                   {true, 3, false, false},
+		"no update: lowered":               {false, 1, false, false},
+		"no update: as many as are wanted": {false, 2, false, false},
+	} {
 		t.Run(name, func(t *testing.T) {
-			r := twoOfFour(nil, nil, nil, nil)
-			c.change(r.ReplicaSets[0], r.ReplicaSets[1])
-			if passes := replicas.SurplusPasses(c.of, r.ReplicaSets, r.Pods, r.Target()); passes != c.passes {
+			rs := twoOfFour(nil, nil, nil, nil).ReplicaSets[0]
+			rs.Spec.Replicas = &c.size
+			if !c.marked {
+				delete(rs.Labels, inplace.LabelSettling)
+			}
+			if passes := replicas.SurplusPasses(rs, 2); passes != c.passes {
 				t.Errorf("the surplus passes: %t, want %t", passes, c.passes)
 			}
+			if full := replicas.Full(rs, 2); full != c.full {
+				t.Errorf("full: %t, want %t", full, c.full)
+			}
 		})
-	}
-}
-
-// The ReplicaSet controller's cache of pods is late: it has counted r and s of the source before r moved, but not x, which it has made for a pod that
-// somebody deleted. Ours has come to show x, so that the count is what it should be without r.
-func TestReplacementHidesThatAPodHasLeft(t *testing.T) {
-	rollout := fixture(3, app{image: "v2"})
-	rollout.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
-	source, target := replicaSetOf(rollout, "a", app{image: "v1"}, 1), replicaSetOf(rollout, "b", app{image: "v2"}, 0)
-	source.Labels[inplace.LabelSettling], target.Labels[inplace.LabelSettling] = begun, begun
-	source.Status.Replicas = 2
-	rollout.Beats = steps.Beats{}
-	podOf(rollout, "s", source)
-	podOf(rollout, "r", target, drained)
-	podOf(rollout, "x", source).CreationTimestamp = metav1.NewTime(start)
-	for _, step := range rollout.Plan().Steps {
-		if p, ok := step.(steps.PatchReplicaSet); ok && p.ReplicaSet == target {
-			t.Errorf("the target is raised although its controller may not know r yet: %s", p.Why)
-		}
 	}
 }

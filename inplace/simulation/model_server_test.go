@@ -309,8 +309,12 @@ func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
 	return nil
 }
 
-// createPod is a CREATE by the ReplicaSet controller: born with the gate while our webhook answers.
+// createPod is a CREATE by the ReplicaSet controller: born with the gate while our webhook answers, unless there are as many as there are to be.
 func (w *world) createPod(rs *apps.ReplicaSet) error {
+	if stored := w.sets.objects[rs.Name]; stored != nil && w.markHolds(stored) && replicas.Full(stored, w.livingOf(stored)) {
+		w.logf("denied: create a pod of %s", rs.Name)
+		return errHeld
+	}
 	if len(w.pods.objects) >= w.quota {
 		return errQuota
 	}

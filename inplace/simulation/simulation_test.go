@@ -243,10 +243,17 @@ func (j *judge) nativeScaled(w *world) {
 	j.loose, j.native = true, true
 }
 
-func (w *world) living() int {
+func (w *world) living() int { return w.livingThat(func(*corev1.Pod) bool { return true }) }
+
+// livingOf counts those that the ReplicaSet controls.
+func (w *world) livingOf(rs *apps.ReplicaSet) int {
+	return w.livingThat(func(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, rs) })
+}
+
+func (w *world) livingThat(which func(*corev1.Pod) bool) int {
 	living := 0
 	for _, pod := range w.pods.objects {
-		if readiness.Live(pod) {
+		if readiness.Live(pod) && which(pod) {
 			living++
 		}
 	}
