@@ -72,7 +72,8 @@ func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 }
 
 // full tells whether the ReplicaSet that a pod is born in has all it is to have, as it takes part in an update (replicas.Full). The cache is asked first, which
-// spares everybody else; of how many pods there are, the API server, too, since one that is born cannot be taken back.
+// spares everybody else. It may not know yet who has come: so where it says that pods are missing, they are counted at the API server as well, as often as
+// that may be asked for them.
 func (h Handlers) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if rs, err := h.Cached.ReplicaSetOf(ctx, pod); rs == nil || err != nil || !revisions.Settling(rs) {
 		return false, err
@@ -84,12 +85,11 @@ func (h Handlers) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if holds, err := h.markHolds(ctx, rs); err != nil || !holds {
 		return false, err
 	}
-	for _, reader := range []observe.Reader{h.Cached, h.Live} {
-		if live, err := reader.LivePodsOf(ctx, rs); err != nil || replicas.Full(rs, live) {
-			return err == nil, err
-		}
+	live, err := h.Cached.LivePodsOf(ctx, rs)
+	if err == nil && !replicas.Full(rs, live) && h.recounts.Allow() {
+		live, err = h.Live.LivePodsOf(ctx, rs)
 	}
-	return false, nil
+	return err == nil && replicas.Full(rs, live), err
 }
 
 // markHolds tells whether the mark on a ReplicaSet, as the API server has it, holds deletions.

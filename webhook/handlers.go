@@ -36,6 +36,7 @@ type Handlers struct {
 	Log      logr.Logger
 
 	lookups    *rate.Limiter
+	recounts   *rate.Limiter
 	beginnings *beginnings
 	// throttled are whose answers are late, by native controller.
 	throttled map[string]*throttled
@@ -46,6 +47,7 @@ func Register(server ctrlwebhook.Server, h Handlers) {
 	h.beginnings = newBeginnings()
 	h.throttled = throttledByUser()
 	h.lookups = lookups()
+	h.recounts = recounts()
 	room := semaphore.NewWeighted(room)
 	for path, route := range h.routes() {
 		server.Register(path, bounded{room, h.webhook(path, h.judging(route))})

@@ -65,6 +65,10 @@ func sizeOf(r *http.Request) int64 {
 // lookups is how often the API server is asked about a namespace that is not labelled by what we know: ten times at once, five a second.
 func lookups() *rate.Limiter { return rate.NewLimiter(5, 10) }
 
+// recounts is how often pods of a ReplicaSet, of which there may be thousands, are counted at the API server before one more is born. Many are born where
+// some are borrowed, or the Deployment is scaled; of who has moved a cache is behind for some milliseconds.
+func recounts() *rate.Limiter { return rate.NewLimiter(1, 5) }
+
 var errTooManyNamespaces = errors.New("too many questions about namespaces whose label is not known yet")
 
 // ours has requests judged that API servers would send: of these kinds, in a labelled namespace. Any other is allowed without a word

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
@@ -122,6 +123,32 @@ func TestPodBirthHeld(t *testing.T) {
 			req := request(t, test.user, admissionv1.Create, born, nil)
 			expectDenied(t, h.handle(context.Background(), req, h.mutatePod), test.code, metav1.StatusReasonConflict)
 		})
+	}
+}
+
+// However many are born, the API server is not asked to count their siblings for each.
+func TestBirthsAreCountedNowAndThen(t *testing.T) {
+	web, lacking := deployment(t, v2Template), settling(revision(t, "web-1", v1Template, "2"))
+	whole, ok := reader(t, web, lacking, pod(lacking), namespace(inplace.ModeInPlace)).(client.WithWatch)
+	if !ok {
+		t.Fatal("the fake client cannot be intercepted")
+	}
+	asked := 0
+	live := interceptor.NewClient(whole, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, pods := list.(*corev1.PodList); pods {
+				asked++
+			}
+			return c.List(ctx, list, options...)
+		}})
+	h := handlers(t, whole, live)
+	for range 50 {
+		born := pod(lacking)
+		born.Name, born.UID = "", ""
+		expectDenied(t, h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, born, nil), h.mutatePod), 0, "")
+	}
+	if most := recounts().Burst() + 5; asked == 0 || asked > most {
+		t.Errorf("asked %d times for 50 births, want some, and %d at most", asked, most)
 	}
 }
 
