@@ -24,6 +24,7 @@ var daemonSetKind = kind{
 	judgeEdit: Handlers.judgeDaemonSet,
 	stays:     Handlers.daemonStays,
 	vain:      Handlers.sameDaemons,
+	throttle:  throttleFew,
 	further:   func(Handlers) map[string]route { return nil },
 }
 

@@ -28,6 +28,7 @@ var deploymentKind = kind{
 	judgeEdit: Handlers.judgeDeployment,
 	stays:     Handlers.settling,
 	vain:      Handlers.surplusPasses,
+	throttle:  throttle,
 	further: func(h Handlers) map[string]route {
 		user := []string{deploymentController}
 		return map[string]route{

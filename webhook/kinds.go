@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"maps"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,8 @@ type kind struct {
 	stays func(h Handlers, ctx context.Context, pod *corev1.Pod) (bool, error)
 	// vain returns what tells whether podsBy asks for nothing when it deletes the pod: see throttle.go.
 	vain func(h Handlers, pod *corev1.Pod) func(context.Context) bool
+	// throttle is how long it then waits for the answer.
+	throttle time.Duration
 	// further are the webhooks that only this kind has, by path.
 	further func(h Handlers) map[string]route
 }

@@ -25,8 +25,9 @@ import (
 // allow, and are asked side by side with those that decide at once. The API server takes a refusal whatever becomes of the others, but not before
 // all have answered (apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go).
 const (
-	// throttle is how long an answer may be late.
-	throttle = 700 * time.Millisecond
+	// throttle is how long an answer may be late, less than the webhooks' timeoutSeconds; throttleFew, where there are few workers.
+	throttle    = 700 * time.Millisecond
+	throttleFew = 250 * time.Millisecond
 	// lookEvery is how often it is seen whether we have acted; where a look takes long, as there are thousands of pods, it takes a tenth of the time.
 	lookEvery = 20 * time.Millisecond
 	// mostThrottled is for how many objects of a kind at a time answers are late. Each keeps one of the native controller's workers, of which there
@@ -36,16 +37,19 @@ const (
 
 // throttled are the objects about which an answer is late. Of several about the same one is, as their author waits for all of them.
 type throttled struct {
+	longest time.Duration
 	lock    sync.Mutex
 	objects sets.Set[types.NamespacedName]
 }
 
-func newThrottled() *throttled { return &throttled{objects: sets.New[types.NamespacedName]()} }
+func newThrottled(longest time.Duration) *throttled {
+	return &throttled{longest: longest, objects: sets.New[types.NamespacedName]()}
+}
 
 func throttledByUser() map[string]*throttled {
-	by := map[string]*throttled{deploymentController: newThrottled()}
+	by := map[string]*throttled{deploymentController: newThrottled(throttle)}
 	for _, kind := range kinds {
-		by[kind.podsBy] = newThrottled()
+		by[kind.podsBy] = newThrottled(kind.throttle)
 	}
 	return by
 }
@@ -56,7 +60,7 @@ func (t *throttled) wait(ctx context.Context, object types.NamespacedName, vain 
 		return
 	}
 	defer t.leave(object)
-	ctx, cancel := context.WithTimeout(ctx, throttle)
+	ctx, cancel := context.WithTimeout(ctx, t.longest)
 	defer cancel()
 	for from := time.Now(); vain(ctx); from = time.Now() {
 		select {

@@ -31,7 +31,7 @@ func TestThrottleWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newThrottled()
+				d := newThrottled(throttle)
 				for _, object := range test.inside {
 					d.enter(object)
 				}
