@@ -43,8 +43,9 @@ func (v *View) markReleased() {
 	}
 }
 
-// Wake is the step that has the Deployment controller look again at an update under way: it follows its ReplicaSets
-// (updateReplicaSet in pkg/controller/deployment/deployment_controller.go). None if there is nothing to update.
+// Wake are the steps that have native controllers look again at an update under way: that of Deployments, which follows its ReplicaSets (updateReplicaSet in
+// pkg/controller/deployment/deployment_controller.go), by the newest; and that of ReplicaSets by each that has too many pods, as a deletion that was
+// refused does not come again. None if there is nothing to update.
 func (r Rollout) Wake() []steps.Step {
 	if r.untouched() {
 		return nil
@@ -53,8 +54,13 @@ func (r Rollout) Wake() []steps.Step {
 	if !v.unfinished() && !v.Settling() {
 		return nil
 	}
-	newest := v.Sets[len(v.Sets)-1].Rs
-	return []steps.Step{steps.PatchReplicaSet{ReplicaSet: newest, Operations: patches.Guarded(newest, revisions.Woken(newest.Labels, v.Now)...), Why: revisions.WhyWake}}
+	var woken []steps.Step
+	for i, s := range v.Sets {
+		if i == len(v.Sets)-1 || s.Surplus() > 0 {
+			woken = append(woken, steps.PatchReplicaSet{ReplicaSet: s.Rs, Operations: patches.Guarded(s.Rs, revisions.Woken(s.Rs.Labels, v.Now)...), Why: revisions.WhyWake})
+		}
+	}
+	return woken
 }
 
 // leave leaves nothing of ours behind where the native controllers update, or have nothing to do.
