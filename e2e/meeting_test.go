@@ -58,10 +58,13 @@ func meet(t *testing.T, d *appsv1.Deployment, ds *appsv1.DaemonSet) meeting {
 	return m
 }
 
+// outlasting lets half-way states outlast managers that are told to go: for five seconds and a little more they lead as ever (preStop in manifests/base/manager.yaml).
+var outlasting = readyAfter("app", "9s")
+
 // meetHalfway is a meeting whose updates to v2 are half-way.
 func meetHalfway(t *testing.T) meeting {
 	t.Helper()
-	m := meet(t, web(4, slow), agent(lasting))
+	m := meet(t, web(4, outlasting), agent(templated(outlasting)))
 	m.phase("in place", inPlace, inPlace)
 	m.halfway()
 	return m
