@@ -28,7 +28,7 @@ func partition(t *testing.T) {
 		"births at a stage":    partitionBirths,
 	}
 	for what, staged := range map[string]staged{
-		"Deployment": {"web", 4, func(s *stage, knobs ...knob) { s.create(web(4, knobs...)) }},
+		"Deployment": stagedDeployment,
 		"DaemonSet":  {agents, 3, func(s *stage, knobs ...knob) { s.install(agent(allTemplated(knobs)...)) }},
 	} {
 		scenarios["stages of a "+what] = staged.lowered
@@ -47,6 +47,8 @@ type staged struct {
 	pods   int
 	create func(*stage, ...knob)
 }
+
+var stagedDeployment = staged{"web", 4, func(s *stage, knobs ...knob) { s.create(web(4, knobs...)) }}
 
 // repartition says how many pods keep their old revision; nothing takes that off.
 func (s *stage) repartition(name, value string) {
@@ -254,7 +256,7 @@ func partitionDeadline(t *testing.T) {
 }
 
 func partitionPaused(t *testing.T) {
-	s := staged{"web", 4, func(s *stage, _ ...knob) { s.create(web(4)) }}.begun(t)
+	s := stagedDeployment.begun(t)
 	s.rollout("pause", "web")
 	s.repartition("web", "")
 	s.standsStill("v2")
@@ -283,7 +285,7 @@ func partitionScaled(t *testing.T) {
 
 // partitionBirths: what the ReplicaSet controller would create on an older cache is not born, neither in the old ReplicaSet nor in the new one.
 func partitionBirths(t *testing.T) {
-	s := staged{"web", 4, func(s *stage, _ ...knob) { s.create(web(4)) }}.begun(t)
+	s := stagedDeployment.begun(t)
 	for _, pod := range s.pods("web") {
 		sibling := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "sibling-", Labels: pod.Labels, OwnerReferences: pod.OwnerReferences}}

@@ -65,11 +65,20 @@ func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if replicas.MayGo(pod) {
 		return false, nil
 	}
+	rs, err := h.marked(ctx, pod)
+	return rs != nil, err
+}
+
+// marked is the pod's ReplicaSet, as the API server has it, if its mark holds.
+func (h Handlers) marked(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet, error) {
 	rs, err := h.Live.ReplicaSetOf(ctx, pod)
 	if rs == nil || err != nil {
-		return false, err
+		return nil, err
 	}
-	return h.markHolds(ctx, rs)
+	if holds, err := h.markHolds(ctx, rs); err != nil || !holds {
+		return nil, err
+	}
+	return rs, nil
 }
 
 // full tells whether the ReplicaSet that a pod is born in has all it is to have, as it takes part in an update (replicas.Full). The cache is asked first, which
@@ -79,11 +88,8 @@ func (h Handlers) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if rs, err := h.Cached.ReplicaSetOf(ctx, pod); rs == nil || err != nil || !revisions.Settling(rs) {
 		return false, err
 	}
-	rs, err := h.Live.ReplicaSetOf(ctx, pod)
+	rs, err := h.marked(ctx, pod)
 	if rs == nil || err != nil {
-		return false, err
-	}
-	if holds, err := h.markHolds(ctx, rs); err != nil || !holds {
 		return false, err
 	}
 	live, err := h.Cached.LivePodsOf(ctx, rs)

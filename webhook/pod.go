@@ -31,7 +31,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	case err != nil:
 		return allow(), err
 	case needless:
-		return holdBirth(req), nil
+		return deny(held, apierrors.NewConflict(corev1.Resource("pods"), req.Name, errHeldBirth)), nil
 	case !h.GateReady():
 		return allow(), nil
 	}
@@ -47,12 +47,6 @@ func (h Handlers) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return false, err
 	}
 	return h.full(ctx, pod)
-}
-
-// holdBirth has the native controller look again.
-func holdBirth(req admission.Request) answer {
-	resource := schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}
-	return deny(held, apierrors.NewConflict(resource, req.Name, errHeldBirth))
 }
 
 // managed asks the cache, and the API server only about a workload too new for the cache.

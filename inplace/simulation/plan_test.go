@@ -766,6 +766,10 @@ func TestSettlingWaits(t *testing.T) {
 			podOf(r, "p", source, drained)
 			source.Spec.Replicas, source.Generation = new(int32), 2
 		}, nil, 1},
+		"not when they are": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
+			podOf(r, "p", source, drained)
+			source.Spec.Replicas = new(int32)
+		}, nil, 1},
 		"not for the pods to be counted": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
 			podOf(r, "p", source, drained)
 			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
@@ -773,6 +777,14 @@ func TestSettlingWaits(t *testing.T) {
 		"not for the moved pod to be seen": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
 			podOf(r, "p", target, drained)
 			source.Spec.Replicas = new(int32)
+		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
+		"not when it is seen to have left": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
+			podOf(r, "p", target, drained)
+			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
+		"not when it is": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
+			podOf(r, "p", target, drained)
+			source.Spec.Replicas, source.Status.Replicas, target.Status.Replicas = new(int32), 0, 1
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
 		"for the raised replicas to be observed": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
 			podOf(r, "p", target, drained)
