@@ -64,7 +64,7 @@ func (m *Memory) Lagging(workload types.NamespacedName, cached []client.Object) 
 }
 
 // older compares resourceVersions, which are numbers on every conformant cluster since 1.35. Elsewhere the
-// resourceVersion each patch names is what protects.
+// guard of each patch is what protects.
 func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0

@@ -235,7 +235,7 @@ func (o Operations) Data(client.Object) ([]byte, error) {
 	return json.Marshal([]jsonpatch.Operation(o))
 }
 
-// patch applies the operations to the object, which they guard by its resourceVersion.
+// patch applies the operations to the object, which they guard.
 func (w Writer) patch(ctx context.Context, step steps.Step, to patcher, before, after client.Object, operations []jsonpatch.Operation) (Done, error) {
 	after.SetNamespace(before.GetNamespace())
 	after.SetName(before.GetName())
@@ -245,8 +245,8 @@ func (w Writer) patch(ctx context.Context, step steps.Step, to patcher, before, 
 	return Done{Step: step, Before: before, After: after}, nil
 }
 
-// judge tells a patch that will never be taken from one that came too late. An operation that no longer fits its object
-// (a label removed meanwhile) is answered 422, like a refusal, before versions are compared
+// judge tells a patch that will never be taken from one that came too late. A guard that tests, and an operation that no longer fits its object
+// (a label removed meanwhile), is answered 422, like a refusal, before versions are compared
 // (apiserver/pkg/endpoints/handlers/patch.go, applyJSPatch); so refused is only what the object is still the same for.
 func (w Writer) judge(ctx context.Context, planned client.Object, err error) error {
 	if !IsRefused(err) {

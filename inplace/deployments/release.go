@@ -57,7 +57,7 @@ func (r Rollout) Wake() []steps.Step {
 	var woken []steps.Step
 	for i, s := range v.Sets {
 		if i == len(v.Sets)-1 || s.Surplus() > 0 {
-			woken = append(woken, steps.PatchReplicaSet{ReplicaSet: s.Rs, Operations: patches.Guarded(s.Rs, revisions.Woken(s.Rs.Labels, v.Now)...), Why: revisions.WhyWake})
+			woken = append(woken, steps.PatchReplicaSet{ReplicaSet: s.Rs, Operations: patches.GuardedButStatus(s.Rs, revisions.Woken(s.Rs.Labels, v.Now)...), Why: revisions.WhyWake})
 		}
 	}
 	return woken

@@ -135,7 +135,7 @@ func (v *View) patchSets(balance ledger.Balance) {
 	for _, s := range v.Sets {
 		operations, why := v.changed(s, balance)
 		if len(operations) > 0 {
-			v.Step(steps.PatchReplicaSet{ReplicaSet: s.Rs, Operations: patches.Guarded(s.Rs, operations...), Why: strings.Join(why, ", ")})
+			v.Step(steps.PatchReplicaSet{ReplicaSet: s.Rs, Operations: patches.GuardedButStatus(s.Rs, operations...), Why: strings.Join(why, ", ")})
 		}
 	}
 }

@@ -26,6 +26,31 @@ func Guarded(object metav1.Object, operations ...jsonpatch.Operation) []jsonpatc
 	return append([]jsonpatch.Operation{guard}, operations...)
 }
 
+// GuardedButStatus begins a patch of the object as it was read, whatever has become of its status: replicas, labels and owner are the same, and there are
+// still no annotations where the patch makes the first. The API server compares with what is stored when it writes, and again if that changes
+// meanwhile (patchResource in apiserver/pkg/endpoints/handlers/patch.go); what is another it answers 422. Texts of annotations are not compared:
+// it compares bytes, and they may be escaped otherwise.
+func GuardedButStatus(object metav1.Object, operations ...jsonpatch.Operation) []jsonpatch.Operation {
+	guard := []jsonpatch.Operation{
+		jsonpatch.NewOperation("test", "/metadata/uid", object.GetUID()),
+		jsonpatch.NewOperation("test", "/metadata/generation", object.GetGeneration()),
+		jsonpatch.NewOperation("test", "/metadata/labels", orNone(object.GetLabels())),
+		jsonpatch.NewOperation("test", "/metadata/ownerReferences", orNone(object.GetOwnerReferences())),
+	}
+	if len(object.GetAnnotations()) == 0 {
+		guard = append(guard, jsonpatch.NewOperation("test", "/metadata/annotations", nil))
+	}
+	return append(guard, operations...)
+}
+
+// orNone is nil for what the API server leaves out when it is empty.
+func orNone[T map[string]string | []metav1.OwnerReference](field T) any {
+	if len(field) == 0 {
+		return nil
+	}
+	return field
+}
+
 // EntryChange is a label or an annotation that changes.
 type EntryChange struct {
 	Key string

@@ -392,7 +392,7 @@ func TestDeletionCostOfATemplateComesBack(t *testing.T) {
 		t.Fatalf("steps are %v", planned)
 	}
 	patched := pod.DeepCopy()
-	if err := apply(patched, planned[0].(steps.PatchPod).Operations[1:]); err != nil {
+	if err := apply(patched, planned[0].(steps.PatchPod).Operations); err != nil {
 		t.Fatal(err)
 	}
 	if cost := patched.Annotations[corev1.PodDeletionCost]; cost != "7" || patched.Annotations[inplace.AnnotationBorrowed] != "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -456,10 +457,12 @@ func (w *world) carryOut(step steps.Step) error {
 		}
 		return w.createReplicaSet(rs)
 	case steps.PatchReplicaSet:
-		return patch(w, w.sets, s.ReplicaSet.Name, s.Operations, func(before, after *apps.ReplicaSet) bool {
+		err := patch(w, w.sets, s.ReplicaSet.Name, s.Operations, func(before, after *apps.ReplicaSet) bool {
 			w.stayput.scaled[before.Name] = w.stayput.scaled[before.Name] || apps.Replicas(before) != apps.Replicas(after)
 			return apps.Replicas(before) != apps.Replicas(after)
 		})
+		w.rules.outdated(w, s, err)
+		return err
 	case steps.PatchStatus:
 		if s.Deployment.ResourceVersion == w.deployment().ResourceVersion {
 			next := w.deployment().DeepCopy()
@@ -552,11 +555,12 @@ func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpat
 	if !found {
 		return errNotFound
 	}
-	if operations[0].Path != "/metadata/resourceVersion" || operations[0].Value != current.GetResourceVersion() {
+	guard, operations := guardOf(operations)
+	if !guard.holds(current) {
 		return errConflict
 	}
 	next := current.DeepCopy()
-	if err := apply(next, operations[1:]); err != nil {
+	if err := apply(next, operations); err != nil {
 		w.violated("%s does not apply: %v", name, err)
 		return err
 	}
@@ -570,12 +574,48 @@ func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpat
 	return nil
 }
 
-// apply applies a JSON patch to an object.
+// guard is how a patch begins: with the version that was read, or with tests.
+type guard []jsonpatch.Operation
+
+func guardOf(operations []jsonpatch.Operation) (guard, []jsonpatch.Operation) {
+	n := slices.IndexFunc(operations, func(o jsonpatch.Operation) bool {
+		return o.Operation != "test" && o.Path != "/metadata/resourceVersion"
+	})
+	if n < 0 {
+		n = len(operations)
+	}
+	return operations[:n], operations[n:]
+}
+
+// holds tells whether the object is what the patch was planned for; it never is for a patch that does not say.
+func (g guard) holds(object metav1.Object) bool {
+	for _, each := range g {
+		var value, want any
+		if err := errors.Join(recode(valueAt(object, each.Path), &value), recode(each.Value, &want)); err != nil || !reflect.DeepEqual(value, want) {
+			return false
+		}
+	}
+	return len(g) > 0
+}
+
+// valueAt is what an object has directly in its metadata, nil if it has none.
+func valueAt(object metav1.Object, path string) any {
+	var tree struct {
+		Metadata map[string]any `json:"metadata"`
+	}
+	if err := recode(object, &tree); err != nil {
+		panic(err)
+	}
+	return tree.Metadata[strings.TrimPrefix(path, "/metadata/")]
+}
+
+// apply applies a JSON patch to an object, whatever its guard.
 func apply(target any, operations []jsonpatch.Operation) error {
 	var tree any = map[string]any{}
 	if err := recode(target, &tree); err != nil {
 		return err
 	}
+	_, operations = guardOf(operations)
 	for _, operation := range operations {
 		var value any
 		if err := recode(operation.Value, &value); err != nil {

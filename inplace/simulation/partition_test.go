@@ -199,7 +199,7 @@ func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
 	sets["c"].Labels[inplace.LabelSettling] = begun
 	for _, step := range r.Plan().Steps {
 		if patch, ok := step.(steps.PatchReplicaSet); ok {
-			if err := apply(patch.ReplicaSet, patch.Operations[1:]); err != nil {
+			if err := apply(patch.ReplicaSet, patch.Operations); err != nil {
 				t.Fatal(err)
 			}
 		}

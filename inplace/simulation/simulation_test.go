@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -208,6 +209,19 @@ func (j *judge) statusWritten(w *world, d *apps.Deployment) {
 		if readiness.Live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod) || len(w.dated(pod)) > 0) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
+	}
+}
+
+// outdated: no patch of a ReplicaSet is lost because its controller has counted meanwhile, which it does after each pod that moves.
+func (j *judge) outdated(w *world, s steps.PatchReplicaSet, err error) {
+	current := w.sets.objects[s.ReplicaSet.Name]
+	if current == nil || !errors.Is(err, errConflict) {
+		return
+	}
+	as := current.DeepCopy()
+	as.Status, as.ResourceVersion = s.ReplicaSet.Status, s.ReplicaSet.ResourceVersion
+	if equality.Semantic.DeepEqual(as, s.ReplicaSet) {
+		w.violated("%s of %s is refused, although only its status has changed", s.Why, s.ReplicaSet.Name)
 	}
 }
 

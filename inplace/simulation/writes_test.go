@@ -83,7 +83,7 @@ func TestHalfwayFollowsFromThePod(t *testing.T) {
 			if before.IsHalfway() || first.Ends != member.EndsHalfway {
 				t.Fatalf("%+v is to be written", first)
 			}
-			if err := apply(pod, before.Advance(to, false, start).Operations[1:]); err != nil {
+			if err := apply(pod, before.Advance(to, false, start).Operations); err != nil {
 				t.Fatal(err)
 			}
 			pod.Generation++

@@ -16,8 +16,8 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// Step is one write. Its operations are a JSON patch that names only what it changes and begins by replacing
-// /metadata/resourceVersion with the one that was read, so that a step decided on stale data gets 409 Conflict.
+// Step is one write. Its operations are a JSON patch that names only what it changes and begins with what it was decided on, so that one decided on
+// stale data is refused: patches.Guarded, and patches.GuardedButStatus for ReplicaSets, whose controller counts after each pod that moves.
 type Step interface {
 	// Describe says what the step does, in one clause.
 	Describe() string

@@ -1,0 +1,82 @@
+package patches_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"gomodules.xyz/jsonpatch/v2"
+	apiserver "gopkg.in/evanphx/json-patch.v4"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace/patches"
+)
+
+// TestGuardedButStatus applies patches with the library of the API server to what has become of the object.
+func TestGuardedButStatus(t *testing.T) {
+	read := func() *appsv1.ReplicaSet {
+		return &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 3, ResourceVersion: "7", Labels: map[string]string{"app": "web", "hash": "x"},
+				Annotations:     map[string]string{"note": "<a&b>"},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: new(true)}}},
+		}
+	}
+	bare := func() *appsv1.ReplicaSet {
+		return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 3}}
+	}
+	for name, c := range map[string]struct {
+		read    func() *appsv1.ReplicaSet
+		becomes func(*appsv1.ReplicaSet)
+		applies bool
+	}{
+		"nothing":                        {read, func(*appsv1.ReplicaSet) {}, true},
+		"another status":                 {read, func(rs *appsv1.ReplicaSet) { rs.ResourceVersion, rs.Status.Replicas = "8", 4 }, true},
+		"another annotation":             {read, func(rs *appsv1.ReplicaSet) { rs.Annotations["more"] = "1" }, true},
+		"another spec":                   {read, func(rs *appsv1.ReplicaSet) { rs.Generation = 4 }, false},
+		"another object":                 {read, func(rs *appsv1.ReplicaSet) { rs.UID = "v" }, false},
+		"one more label":                 {read, func(rs *appsv1.ReplicaSet) { rs.Labels["more"] = "1" }, false},
+		"another label":                  {read, func(rs *appsv1.ReplicaSet) { rs.Labels["hash"] = "y" }, false},
+		"no labels":                      {read, func(rs *appsv1.ReplicaSet) { rs.Labels = nil }, false},
+		"no owner":                       {read, func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil }, false},
+		"another owner":                  {read, func(rs *appsv1.ReplicaSet) { rs.OwnerReferences[0].UID = "e" }, false},
+		"a bare one, nothing":            {bare, func(*appsv1.ReplicaSet) {}, true},
+		"a bare one, another status":     {bare, func(rs *appsv1.ReplicaSet) { rs.ResourceVersion, rs.Status.Replicas = "8", 4 }, true},
+		"a bare one, the first label":    {bare, func(rs *appsv1.ReplicaSet) { rs.Labels = map[string]string{"app": "web"} }, false},
+		"a bare one, the first owner":    {bare, func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = []metav1.OwnerReference{{UID: "d"}} }, false},
+		"a bare one, another annotation": {bare, func(rs *appsv1.ReplicaSet) { rs.Annotations = map[string]string{"more": "1"} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := c.read()
+			c.becomes(stored)
+			after, err := apply(t, stored, patches.GuardedButStatus(c.read(), jsonpatch.NewOperation("add", "/spec/replicas", 5)))
+			if applies := err == nil; applies != c.applies {
+				t.Fatalf("applies: %t (%v), want %t", applies, err, c.applies)
+			}
+			if c.applies && (*after.Spec.Replicas != 5 || after.Status.Replicas != stored.Status.Replicas) {
+				t.Errorf("made %+v of it", after)
+			}
+		})
+	}
+}
+
+func apply(t *testing.T, stored *appsv1.ReplicaSet, operations []jsonpatch.Operation) (*appsv1.ReplicaSet, error) {
+	t.Helper()
+	raw, err := json.Marshal(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := apiserver.DecodePatch(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := json.Marshal(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := patch.Apply(before)
+	if err != nil {
+		return nil, err
+	}
+	after := &appsv1.ReplicaSet{}
+	return after, json.Unmarshal(changed, after)
+}
