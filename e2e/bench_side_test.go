@@ -142,11 +142,14 @@ func (s *stage) until(what string, condition func(world) error) {
 	}
 }
 
+// restless is for how long a cluster may go on writing: one with 1,000 new nodes needs minutes until all of them are what they are going to be.
+const restless = 10 * time.Minute
+
 // count reads the counters when nothing has been written for a second, so that each write is counted where it belongs.
 func (s *stage) count() (now counters, resident float64) {
 	s.Helper()
 	var since time.Time
-	s.eventually("a cluster to which nobody else writes", func(ctx context.Context) error {
+	err := pollFor(s.Context(), restless, func(ctx context.Context) error {
 		read, err := apiWrites(ctx)
 		if err != nil {
 			return err
@@ -159,6 +162,9 @@ func (s *stage) count() (now counters, resident float64) {
 		}
 		return nil
 	})
+	if err != nil {
+		s.Fatalf("waited in vain for a cluster to which nobody else writes: %v", err)
+	}
 	own := managersUse(s.Context())
 	now.held, now.cpu = own.held, own.cpu
 	return now, own.memory

@@ -20,8 +20,7 @@ import (
 	"github.com/stayput/stayput/e2e/changes"
 )
 
-// templateChanges: every row of docs/changes.md, in workloads of both kinds, and changes at random. What recreates pods does so by the same rule
-// in both.
+// templateChanges: every row of docs/changes.md, in workloads of both kinds, and changes at random. The same rules judge both kinds.
 func templateChanges(t *testing.T) {
 	scenarios := map[string]func(*testing.T){"random": randomChanges}
 	var lasting []string
@@ -32,7 +31,7 @@ func templateChanges(t *testing.T) {
 		for kind, install := range ofOnePod {
 			name := kind + ", " + scenario.Name
 			scenarios[name] = func(t *testing.T) { makeChanges(t, install, scenario) }
-			if kind == "DaemonSet" && !scenario.InPlace() {
+			if kind == "DaemonSet" {
 				lasting = append(lasting, name)
 			}
 		}

@@ -122,9 +122,19 @@ func (j *judge) daemonStatus(e event, ds *appsv1.DaemonSet) {
 	if done, _ := daemonsRolledOut(ds); !done {
 		return
 	}
-	if tally := j.ofDaemonSet(ds).tally(); tally.done < int(status.DesiredNumberScheduled) {
-		j.violation(e, "says it is rolled out to %d nodes with %s", status.DesiredNumberScheduled, tally)
+	if now := j.ofDaemonSet(ds); j.daemonsThatServed(now) < int(status.DesiredNumberScheduled) {
+		j.violation(e, "says it is rolled out to %d nodes with %s", status.DesiredNumberScheduled, now.tally())
 	}
+}
+
+func (j *judge) daemonsThatServed(now workload) int {
+	served := 0
+	for _, pod := range now.pods {
+		if now.updated(pod) && j.hasServed(pod) {
+			served++
+		}
+	}
+	return served
 }
 
 // hasBeen says whether the newest revision has had so many live pods.

@@ -13,7 +13,7 @@ plugin: ## build kubectl's plugin, into .cluster/bin
 
 .PHONY: e2e
 e2e: cluster install plugin ## the end-to-end suite; RUN=undo/half for some of it, SHORT=1 without what takes a minute
-	go test -tags e2e -count=1 -timeout 45m -parallel $(SCENARIOS) $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
+	go test -tags e2e -count=1 -timeout 75m -parallel $(SCENARIOS) $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
 
 .PHONY: demo
 demo: cluster install ## what Stayput does, and what it costs beside a native rollout, in two and a half minutes

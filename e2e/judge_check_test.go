@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -148,19 +147,6 @@ func TestJudgeGrantsWhatWasDrainedBefore(t *testing.T) {
 	}
 }
 
-// Where one pod may come, because an API server fails open, a second is one too many.
-func TestJudgeGrantsOnePodAndNoMore(t *testing.T) {
-	for created, found := range []string{"", "", "created 2 pods, not 0 to 1: new-0 new-1"} {
-		s := begun()
-		for i := range created {
-			s.tell(watch.Added, aPod(fmt.Sprintf("new-%d", i), "new", "v2", true))
-		}
-		if verdict := s.verdictUnder(oneCreated); !strings.Contains(verdict, found) || (found == "") != (verdict == "") {
-			t.Errorf("%d created: %q instead of %q", created, verdict, found)
-		}
-	}
-}
-
 // A native rollout that is undone as it begins is natively done as soon as the ReplicaSet that is wanted no more counts none.
 func TestJudgeGrantsWhatIsNotCountedYet(t *testing.T) {
 	for counted, found := range []string{"", "rolled out before pod p3"} {
@@ -172,6 +158,24 @@ func TestJudgeGrantsWhatIsNotCountedYet(t *testing.T) {
 		s.tell(watch.Modified, aDeployment("v1", 3, 2))
 		if verdict := s.verdictUnder(anyChurn); !strings.Contains(verdict, found) || (found == "") != (verdict == "") {
 			t.Errorf("%d counted: %q instead of %q", counted, verdict, found)
+		}
+	}
+}
+
+// What a kubelet takes back in its next report has been true, unless the container restarted in between.
+func TestJudgeGrantsWhatHasServed(t *testing.T) {
+	for restarts, found := range []string{"", "rolled out before pod p2"} {
+		s := begun()
+		s.moves("p1")
+		s.moves("p2")
+		again := aPod("p2", "new", "v2", false)
+		if restarts > 0 {
+			again.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", RestartCount: int32(restarts)}}
+		}
+		s.tell(watch.Modified, again)
+		s.tell(watch.Modified, aDeployment("v2", 2, 2))
+		if verdict := s.verdict(); !strings.Contains(verdict, found) || (found == "") != (verdict == "") {
+			t.Errorf("%d restarts: %q instead of %q", restarts, verdict, found)
 		}
 	}
 }

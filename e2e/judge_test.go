@@ -20,7 +20,6 @@ import (
 type Count struct{ min, max int }
 
 func exactly(n int) Count { return Count{n, n} }
-func atMost(n int) Count  { return Count{0, n} }
 func atLeast(n int) Count { return Count{n, math.MaxInt} }
 
 var (
@@ -49,8 +48,6 @@ var (
 	inPlace   = Rules{Created: none, Deleted: none}
 	recreated = Rules{Created: some, Deleted: some}
 	anyChurn  = Rules{Created: anyNumber, Deleted: anyNumber}
-	// oneCreated is inPlace, but for one pod of a rollout that had begun natively while nobody could be asked.
-	oneCreated = Rules{Created: atMost(1), Deleted: none}
 )
 
 // of are the same rules for one workload; the others go on under those they had.
@@ -86,6 +83,7 @@ type judge struct {
 	counts     map[types.UID]map[int]bool // how many live pods each place has had
 	owners     map[types.UID]types.UID    // pod → place
 	leaving    map[types.UID]bool
+	served     map[types.UID]string       // pod → what it was when it was last Ready
 	listed     map[string]map[string]bool // by workload, the containers of which it ever said that nobody waits for them
 	floor      map[types.UID]int          // available pods each workload has had: scaling up does not raise it, available pods that stay do
 	violations []string
@@ -101,6 +99,7 @@ func judged(events []event, phases []phase) ([]phase, []string) {
 		counts:  map[types.UID]map[int]bool{},
 		owners:  map[types.UID]types.UID{},
 		leaving: map[types.UID]bool{},
+		served:  map[types.UID]string{},
 		listed:  map[string]map[string]bool{},
 		floor:   map[types.UID]int{},
 	}
@@ -123,6 +122,7 @@ func (j *judge) observe(e event) {
 			j.puller(e, object)
 			return
 		}
+		j.serves(object)
 		j.churn(e, object)
 		j.surge(e, object)
 		j.agreement(e, object)
@@ -319,10 +319,25 @@ func (j *judge) status(e event, d *appsv1.Deployment) {
 			continue
 		}
 		surplus := serving >= int(replicasOf(d)) // a borrowed pod may be on its way out
-		if target == nil || !metav1.IsControlledBy(pod, target) || !ready(pod) && !surplus {
-			j.violation(e, "says it is rolled out before pod %s is (%s)", pod.Name, describePod(pod))
+		if target == nil || !metav1.IsControlledBy(pod, target) || !j.hasServed(pod) && !surplus {
+			j.violation(e, "says it is rolled out before pod %s is (%s), last Ready as %s", pod.Name, describePod(pod), j.served[pod.UID])
 		}
 	}
+}
+
+func (j *judge) serves(pod *corev1.Pod) {
+	if ready(pod) {
+		j.served[pod.UID] = lifeOf(pod)
+	}
+}
+
+// hasServed says whether the pod has been Ready where it is, with the containers it has. Its kubelet may take that back in the next report, with nothing
+// wrong in the pod (readiness.Lasts); natively, too, status sums up what was.
+func (j *judge) hasServed(pod *corev1.Pod) bool { return j.served[pod.UID] == lifeOf(pod) }
+
+// lifeOf is where a pod belongs and which containers it has.
+func lifeOf(pod *corev1.Pod) string {
+	return fmt.Sprint(placeOf(pod), imagesOf(pod.Spec), restartsOf(pod))
 }
 
 // uncounted tells whether it is a new pod that a native rollout has begun with and wants no more, before its ReplicaSet has counted it: the Deployment

@@ -7,7 +7,39 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
 )
+
+// A scenario begins when this share of the processors' time has been left for so long. On a machine that never has it webhooks time out, and native writes
+// pass: that is what Stayput does there, and not what a scenario is about.
+const (
+	restShare = 0.2
+	restFor   = 2 * time.Second
+)
+
+var (
+	entrance sync.Mutex
+	inside   atomic.Int32
+)
+
+// enter waits at the entrance, where one scenario stands at a time, until the processors have had a rest or nobody is inside.
+func enter(t *testing.T) {
+	t.Helper()
+	entrance.Lock()
+	defer entrance.Unlock()
+	for inside.Load() > 0 && t.Context().Err() == nil {
+		before := used()
+		time.Sleep(restFor)
+		if used().restedSince(before) {
+			break
+		}
+	}
+	inside.Add(1)
+	t.Cleanup(func() { inside.Add(-1) })
+}
 
 // processors is what the time of the machine's processors went to since it was started, in ticks.
 type processors struct{ all, idle, stolen float64 }
@@ -28,6 +60,11 @@ func used() processors {
 		all += ticks[i]
 	}
 	return processors{all: all, idle: ticks[idle] + ticks[iowait], stolen: ticks[steal]}
+}
+
+// restedSince is also true where nobody knows.
+func (p processors) restedSince(before processors) bool {
+	return p.idle-before.idle >= restShare*(p.all-before.all)
 }
 
 // since tells how busy the machine was: whether it was the machine that was too slow is for the reader to judge.

@@ -160,16 +160,14 @@ func long(t *testing.T) {
 	}
 }
 
-// lengthy are scenarios of which those with these names are long.
+// lengthy are scenarios without those of these names, which are long, where the suite is to be short.
 func lengthy(scenarios map[string]func(*testing.T), names ...string) map[string]func(*testing.T) {
 	for _, name := range names {
-		scenario, known := scenarios[name]
-		if !known {
+		if _, known := scenarios[name]; !known {
 			panic("there is no scenario called " + name)
 		}
-		scenarios[name] = func(t *testing.T) {
-			long(t)
-			scenario(t)
+		if testing.Short() {
+			delete(scenarios, name)
 		}
 	}
 	return scenarios

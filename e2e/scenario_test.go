@@ -46,6 +46,7 @@ func together(t *testing.T, scenarios map[string]func(*testing.T)) {
 	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			enter(t)
 			scenarios[name](t)
 		})
 	}
@@ -206,7 +207,11 @@ func (s *stage) eventually(what string, condition func(context.Context) error) {
 
 // poll asks four times a second, for as long as there is patience.
 func poll(ctx context.Context, condition func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	return pollFor(ctx, patience, condition)
+}
+
+func pollFor(ctx context.Context, atMost time.Duration, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	tick := time.NewTicker(time.Second / 4)
 	defer tick.Stop()

@@ -82,10 +82,5 @@ func together(name string, which func(Case) bool) []Scenario {
 // Template is the one that the scenario's first case begins with.
 func (s Scenario) Template() corev1.PodTemplateSpec { return s.Cases[0].Template() }
 
-// InPlace tells whether the pods live through all of it.
-func (s Scenario) InPlace() bool {
-	return !slices.ContainsFunc(s.Cases, func(c Case) bool { return !c.InPlace() })
-}
-
 // Flags are those that the managers need for it.
 func (s Scenario) Flags() []string { return s.Cases[0].Flags }
