@@ -43,7 +43,7 @@ func controllerRevisionsRefused(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent())
 	lift := s.forbid("controllerrevisions")
-	s.recreated(agents, func() { s.setImage(agents, "app=v2") })
+	s.recreatedUnder(recreatedDaemons, agents, func() { s.setImage(agents, "app=v2") })
 	s.runs(agents, "v2")
 	s.tells(agents, "Pods are recreated", asTheyAre)
 	s.neverClosed()
