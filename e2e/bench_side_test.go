@@ -149,7 +149,7 @@ const restless = 10 * time.Minute
 func (s *stage) count() (now counters, resident float64) {
 	s.Helper()
 	var since time.Time
-	err := pollFor(s.Context(), restless, func(ctx context.Context) error {
+	s.within(restless, "a cluster to which nobody else writes", func(ctx context.Context) error {
 		read, err := apiWrites(ctx)
 		if err != nil {
 			return err
@@ -162,9 +162,6 @@ func (s *stage) count() (now counters, resident float64) {
 		}
 		return nil
 	})
-	if err != nil {
-		s.Fatalf("waited in vain for a cluster to which nobody else writes: %v", err)
-	}
 	own := managersUse(s.Context())
 	now.held, now.cpu = own.held, own.cpu
 	return now, own.memory

@@ -356,7 +356,7 @@ func daemonsOnDelete(t *testing.T) {
 func daemonsSurge(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(budget("0", "1")))
-	s.recreatedUnder(recreatedDaemons, agents, func() { s.setImage(agents, "app=v2") })
+	s.recreated(agents, func() { s.setImage(agents, "app=v2") })
 }
 
 func daemonsOnlyInPlace(t *testing.T) {

@@ -200,7 +200,12 @@ func of(name string, condition func(workload) error) func(world) error {
 // eventually waits for something the Recorder does not see.
 func (s *stage) eventually(what string, condition func(context.Context) error) {
 	s.Helper()
-	if err := poll(s.Context(), condition); err != nil {
+	s.within(patience, what, condition)
+}
+
+func (s *stage) within(atMost time.Duration, what string, condition func(context.Context) error) {
+	s.Helper()
+	if err := pollFor(s.Context(), atMost, condition); err != nil {
 		s.Fatalf("waited in vain for %s: %v", what, err)
 	}
 }

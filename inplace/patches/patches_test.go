@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/internal/templates"
 )
 
 // TestGuardedButStatus applies patches with the library of the API server to what has become of the object.
@@ -61,19 +62,11 @@ func TestGuardedButStatus(t *testing.T) {
 
 func apply(t *testing.T, stored *appsv1.ReplicaSet, operations []jsonpatch.Operation) (*appsv1.ReplicaSet, error) {
 	t.Helper()
-	raw, err := json.Marshal(operations)
+	patch, err := apiserver.DecodePatch([]byte(templates.Text(operations)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, err := apiserver.DecodePatch(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, err := json.Marshal(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed, err := patch.Apply(before)
+	changed, err := patch.Apply([]byte(templates.Text(stored)))
 	if err != nil {
 		return nil, err
 	}

@@ -589,24 +589,19 @@ func guardOf(operations []jsonpatch.Operation) (guard, []jsonpatch.Operation) {
 
 // holds tells whether the object is what the patch was planned for; it never is for a patch that does not say.
 func (g guard) holds(object metav1.Object) bool {
+	var has struct {
+		Metadata map[string]any `json:"metadata"`
+	}
+	if err := recode(object, &has); err != nil {
+		panic(err)
+	}
 	for _, each := range g {
-		var value, want any
-		if err := errors.Join(recode(valueAt(object, each.Path), &value), recode(each.Value, &want)); err != nil || !reflect.DeepEqual(value, want) {
+		var want any
+		if err := recode(each.Value, &want); err != nil || !reflect.DeepEqual(has.Metadata[strings.TrimPrefix(each.Path, "/metadata/")], want) {
 			return false
 		}
 	}
 	return len(g) > 0
-}
-
-// valueAt is what an object has directly in its metadata, nil if it has none.
-func valueAt(object metav1.Object, path string) any {
-	var tree struct {
-		Metadata map[string]any `json:"metadata"`
-	}
-	if err := recode(object, &tree); err != nil {
-		panic(err)
-	}
-	return tree.Metadata[strings.TrimPrefix(path, "/metadata/")]
 }
 
 // apply applies a JSON patch to an object, whatever its guard.
