@@ -312,7 +312,7 @@ func (e examination) port(ctx context.Context) (string, error) {
 	return "the API server reaches it", verdictIn(body)
 }
 
-// policies: each is there, and some binding makes it deny.
+// policies: each is there, and some binding has it do what it is for.
 func (e examination) policies(ctx context.Context) (string, error) {
 	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
 	if err := e.List(ctx, &bindings); err != nil {
@@ -323,7 +323,7 @@ func (e examination) policies(ctx context.Context) (string, error) {
 		missing[name] = true
 	}
 	for _, binding := range bindings.Items {
-		if slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny) {
+		if slices.Contains(binding.Spec.ValidationActions, actionOf(binding.Spec.PolicyName)) {
 			delete(missing, binding.Spec.PolicyName)
 		}
 	}
@@ -335,10 +335,18 @@ func (e examination) policies(ctx context.Context) (string, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return "", fmt.Errorf("not in force, or bound by no ValidatingAdmissionPolicyBinding: %s; install them again",
+		return "", fmt.Errorf("not in force, or without the ValidatingAdmissionPolicyBinding they come with: %s; install them again",
 			strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
 	}
 	return fmt.Sprintf("all %d are in force", len(ownPolicies)), nil
+}
+
+// actionOf is what the binding of a policy of ours must ask for: what only warns is about edits that may be meant.
+func actionOf(policy string) admissionv1.ValidationAction {
+	if policy == ownAdvice {
+		return admissionv1.Warn
+	}
+	return admissionv1.Deny
 }
 
 // mutatingPolicies are a help where the cluster serves them. Where there are none, a webhook does the most of it.

@@ -86,6 +86,7 @@ type checked struct {
 	path     string // of a webhook that nobody serves
 	age      time.Duration
 	unbound  string // a policy
+	weakened string // a policy that warns and should deny
 	noPolicy string
 	firewall bool
 	late     bool   // nothing says what is Ready but kubelets
@@ -109,7 +110,7 @@ func (c checked) examine(t *testing.T) examination {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.objects(bundle)...).Build()
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.objects(t, bundle)...).Build()
 	managers := serveManagers(t, cluster, certificate)
 	return examination{Client: cluster, apiServer: c.proxy(t, managers), namespace: "own",
 		dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -134,7 +135,8 @@ func serveManagers(t *testing.T, cluster client.Reader, certificate tls.Certific
 	return managers
 }
 
-func (c checked) objects(bundle []byte) []client.Object {
+func (c checked) objects(t *testing.T, bundle []byte) []client.Object {
+	t.Helper()
 	path := "/mutate-workload" + c.path
 	call := admissionv1.WebhookClientConfig{CABundle: bundle,
 		Service: &admissionv1.ServiceReference{Name: "stayput-webhook", Namespace: "own", Path: &path}}
@@ -157,13 +159,26 @@ func (c checked) objects(bundle []byte) []client.Object {
 			&admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: readyRule, Labels: map[string]string{"app.kubernetes.io/part-of": "stayput"}},
 				Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: readyRule}})
 	}
-	for _, name := range ownPolicies {
-		if name != c.noPolicy {
-			objects = append(objects, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		}
-		if name != c.unbound {
-			objects = append(objects, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
-				Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}}})
+	return append(objects, c.policies(t)...)
+}
+
+// policies are those that are shipped, with their bindings, but for what is wrong with them.
+func (c checked) policies(t *testing.T) (objects []client.Object) {
+	t.Helper()
+	for _, document := range documentsIn(t, "../../manifests/base/*.yaml") {
+		switch decode[metav1.TypeMeta](t, document).Kind {
+		case "ValidatingAdmissionPolicy":
+			if policy := decode[admissionv1.ValidatingAdmissionPolicy](t, document); policy.Name != c.noPolicy {
+				objects = append(objects, &policy)
+			}
+		case "ValidatingAdmissionPolicyBinding":
+			binding := decode[admissionv1.ValidatingAdmissionPolicyBinding](t, document)
+			if binding.Spec.PolicyName == c.weakened {
+				binding.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
+			}
+			if binding.Spec.PolicyName != c.unbound {
+				objects = append(objects, &binding)
+			}
 		}
 	}
 	return objects
@@ -241,6 +256,8 @@ func TestCheck(t *testing.T) {
 		"it is not served":      {checked{readyAt: "/mutate-pod-status-2"}, []string{"webhooks"}, "404"},
 		"nothing for Ready":     {checked{late: true}, []string{"mutating policies"}, "a second or two late"},
 		"a policy without bond": {checked{unbound: ownPolicies[1]}, []string{"policies"}, ownPolicies[1]},
+		"nobody is warned":      {checked{unbound: ownAdvice}, []string{"policies"}, ownAdvice},
+		"a policy only warns":   {checked{weakened: ownPolicies[1]}, []string{"policies"}, ownPolicies[1]},
 		"a policy is missing":   {checked{noPolicy: ownPolicies[2]}, []string{"policies"}, ownPolicies[2]},
 	} {
 		t.Run(name, func(t *testing.T) {

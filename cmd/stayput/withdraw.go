@@ -21,13 +21,14 @@ import (
 const (
 	ownDeployment    = "stayput"
 	ownConfiguration = "stayput"
-	readyRule        = "stayput-ready" // the policy, its binding, and the webhook configuration of older clusters
+	readyRule        = "stayput-ready"           // the policy, its binding, and the webhook configuration of older clusters
+	ownAdvice        = "stayput-auxiliary-names" // the policy that warns; all others deny
 )
 
 var (
 	managerPods = client.MatchingLabels{"app.kubernetes.io/name": "stayput", "app.kubernetes.io/component": "manager"}
 	ownPolicies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
-		"stayput-auxiliary", "stayput-auxiliary-names",
+		"stayput-auxiliary", ownAdvice,
 		"stayput-own-namespaces", "stayput-own-pullers", "stayput-own-pods", "stayput-own-gates", "stayput-own-resizes", "stayput-own-replicasets",
 		"stayput-own-scaling", "stayput-own-revisions", "stayput-own-status"}
 )

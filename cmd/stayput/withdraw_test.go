@@ -128,23 +128,10 @@ func TestWithdrawStops(t *testing.T) {
 // TestWithdrawKnowsTheManifests: it removes every webhook configuration and policy that is installed, and no other.
 func TestWithdrawKnowsTheManifests(t *testing.T) {
 	var installed, removed []string
-	files, err := filepath.Glob("../../manifests/[br]*/*.yaml") // base and ready
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
-			var object metav1.PartialObjectMetadata
-			if err := yaml.Unmarshal(document, &object); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			if strings.HasSuffix(object.Kind, "WebhookConfiguration") || strings.Contains(object.Kind, "AdmissionPolicy") {
-				installed = append(installed, object.Kind+" "+object.Name)
-			}
+	for _, document := range documentsIn(t, "../../manifests/[br]*/*.yaml") { // base and ready
+		if object := decode[metav1.PartialObjectMetadata](t, document); strings.HasSuffix(object.Kind, "WebhookConfiguration") ||
+			strings.Contains(object.Kind, "AdmissionPolicy") {
+			installed = append(installed, object.Kind+" "+object.Name)
 		}
 	}
 	for _, judge := range judges() {
@@ -160,13 +147,35 @@ func TestWithdrawKnowsTheManifests(t *testing.T) {
 	}
 }
 
+// documentsIn are the YAML documents in the files of that pattern.
+func documentsIn(t *testing.T, pattern string) [][]byte {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s is of no file: %v", pattern, err)
+	}
+	var documents [][]byte
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, bytes.Split(content, []byte("\n---\n"))...)
+	}
+	return documents
+}
+
+func decode[T any](t *testing.T, document []byte) (object T) {
+	t.Helper()
+	if err := yaml.Unmarshal(document, &object); err != nil {
+		t.Fatalf("%v in\n%s", err, document)
+	}
+	return object
+}
+
 // deletable are the kinds and names of what the ClusterRole in the file lets somebody delete.
 func deletable(t *testing.T, file string) []string {
 	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	kinds := map[string]string{}
 	for _, judge := range judges() {
 		kind := judge.GetObjectKind().GroupVersionKind()
@@ -174,11 +183,11 @@ func deletable(t *testing.T, file string) []string {
 		kinds[plural.Resource] = kind.Kind
 	}
 	var may []string
-	for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
-		var role rbacv1.ClusterRole
-		if err := yaml.Unmarshal(document, &role); err != nil || role.Kind != "ClusterRole" {
+	for _, document := range documentsIn(t, file) {
+		if kind := decode[metav1.TypeMeta](t, document).Kind; kind != "ClusterRole" {
 			continue
 		}
+		role := decode[rbacv1.ClusterRole](t, document)
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
 				for _, name := range rule.ResourceNames {
