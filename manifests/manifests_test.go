@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -201,6 +202,43 @@ func namespaceLabels(name, mode string) labels.Set {
 		set[inplace.LabelUpdate] = mode
 	}
 	return set
+}
+
+// TestUninstallMayGiveBack: what managers may write, they may have left half-way. That it may no more, and Helm's hook the same, manifests/chart asks.
+func TestUninstallMayGiveBack(t *testing.T) {
+	may := rights(t, "uninstall/withdraw.yaml", "stayput-withdraw")
+	for right := range rights(t, "base/rbac.yaml", "stayput") {
+		if (right.verb == "patch" || right.verb == "update") && right.resource != "events" && !may[right] {
+			t.Errorf("make uninstall may not %s %s", right.verb, right.resource)
+		}
+	}
+}
+
+type right struct{ group, resource, verb string }
+
+// rights are those of the ClusterRole of that name.
+func rights(t *testing.T, file, name string) map[right]bool {
+	t.Helper()
+	rights := map[right]bool{}
+	for document := range strings.SplitSeq(read(t, file), "\n---\n") {
+		var role rbacv1.ClusterRole
+		if decode(t, document, &role); role.Kind != "ClusterRole" || role.Name != name {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						rights[right{group, resource, verb}] = true
+					}
+				}
+			}
+		}
+	}
+	if len(rights) == 0 {
+		t.Fatalf("%s gives %s no rights", file, name)
+	}
+	return rights
 }
 
 // image returns the image that manager.yaml names.
