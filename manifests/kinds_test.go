@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/stayput/stayput/observe"
@@ -78,7 +77,7 @@ func TestKindsMayBeWatched(t *testing.T) {
 	}
 	for _, verb := range []string{"get", "list", "watch"} {
 		var may []string
-		for _, rule := range managersRole(t).Rules {
+		for _, rule := range clusterRole(t, "base/rbac.yaml", "stayput").Rules {
 			if slices.Contains(rule.APIGroups, observe.GroupVersion.Group) && slices.Contains(rule.Verbs, verb) {
 				may = append(may, rule.Resources...)
 			}
@@ -87,20 +86,4 @@ func TestKindsMayBeWatched(t *testing.T) {
 			t.Errorf("it may %s %q, and needs %q", verb, may, want)
 		}
 	}
-}
-
-func managersRole(t *testing.T) rbacv1.ClusterRole {
-	t.Helper()
-	for document := range strings.SplitSeq(read(t, "base/rbac.yaml"), "\n---\n") {
-		if !strings.Contains(document, "\nkind: ClusterRole\n") {
-			continue
-		}
-		var role rbacv1.ClusterRole
-		decode(t, document, &role)
-		if role.Name == "stayput" {
-			return role
-		}
-	}
-	t.Fatal("base/rbac.yaml has no ClusterRole stayput")
-	return rbacv1.ClusterRole{}
 }

@@ -206,8 +206,8 @@ func namespaceLabels(name, mode string) labels.Set {
 
 // TestUninstallMayGiveBack: what managers may write, they may have left half-way. That it may no more, and Helm's hook the same, manifests/chart asks.
 func TestUninstallMayGiveBack(t *testing.T) {
-	may := rights(t, "uninstall/withdraw.yaml", "stayput-withdraw")
-	for right := range rights(t, "base/rbac.yaml", "stayput") {
+	may := rightsOf(clusterRole(t, "uninstall/withdraw.yaml", "stayput-withdraw"))
+	for right := range rightsOf(clusterRole(t, "base/rbac.yaml", "stayput")) {
 		if (right.verb == "patch" || right.verb == "update") && right.resource != "events" && !may[right] {
 			t.Errorf("make uninstall may not %s %s", right.verb, right.resource)
 		}
@@ -216,29 +216,34 @@ func TestUninstallMayGiveBack(t *testing.T) {
 
 type right struct{ group, resource, verb string }
 
-// rights are those of the ClusterRole of that name.
-func rights(t *testing.T, file, name string) map[right]bool {
-	t.Helper()
+func rightsOf(role rbacv1.ClusterRole) map[right]bool {
 	rights := map[right]bool{}
-	for document := range strings.SplitSeq(read(t, file), "\n---\n") {
-		var role rbacv1.ClusterRole
-		if decode(t, document, &role); role.Kind != "ClusterRole" || role.Name != name {
-			continue
-		}
-		for _, rule := range role.Rules {
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					for _, verb := range rule.Verbs {
-						rights[right{group, resource, verb}] = true
-					}
+	for _, rule := range role.Rules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					rights[right{group, resource, verb}] = true
 				}
 			}
 		}
 	}
-	if len(rights) == 0 {
-		t.Fatalf("%s gives %s no rights", file, name)
-	}
 	return rights
+}
+
+func clusterRole(t *testing.T, file, name string) rbacv1.ClusterRole {
+	t.Helper()
+	for document := range strings.SplitSeq(read(t, file), "\n---\n") {
+		if !strings.Contains(document, "\nkind: ClusterRole\n") {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		decode(t, document, &role)
+		if role.Name == name {
+			return role
+		}
+	}
+	t.Fatalf("%s has no ClusterRole %s", file, name)
+	return rbacv1.ClusterRole{}
 }
 
 // image returns the image that manager.yaml names.

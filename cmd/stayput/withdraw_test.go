@@ -184,10 +184,10 @@ func deletable(t *testing.T, file string) []string {
 	}
 	var may []string
 	for _, document := range documentsIn(t, file) {
-		if kind := decode[metav1.TypeMeta](t, document).Kind; kind != "ClusterRole" {
+		role := decode[rbacv1.ClusterRole](t, document)
+		if role.Kind != "ClusterRole" {
 			continue
 		}
-		role := decode[rbacv1.ClusterRole](t, document)
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
 				for _, name := range rule.ResourceNames {
