@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/stayput/stayput/port"
 )
 
 func TestWatchNamesWhatIsMissing(t *testing.T) {
@@ -86,16 +87,21 @@ func watch(t *testing.T, dir string) *certwatcher.CertWatcher {
 // newServer returns a webhook server for a port that was free a moment ago, and its address.
 func newServer(t *testing.T, watcher *certwatcher.CertWatcher) (webhook.Server, string) {
 	t.Helper()
+	address := free(t)
+	server := port.New(webhook.Options{Host: "127.0.0.1", Port: address.Port, TLSOpts: []func(*tls.Config){TLS(watcher)}})
+	return server, address.String()
+}
+
+func free(t *testing.T) *net.TCPAddr {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().(*net.TCPAddr)
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	server := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: address.Port, TLSOpts: []func(*tls.Config){TLS(watcher)}})
-	return server, net.JoinHostPort("127.0.0.1", strconv.Itoa(address.Port))
+	return listener.Addr().(*net.TCPAddr)
 }
 
 // serial dials address and returns the serial number of the certificate it presents, 0 if it does not answer.

@@ -6,8 +6,7 @@
 // with a warning, except by /validate-in-place-only. A handler that panics drops the connection, so that the webhook's failurePolicy decides.
 //
 // Anybody in the cluster can reach the port. So a request is judged only if its namespace is labelled, by the cache or, a few times a
-// second, by the API server; what is listed for it is what a stored object selects; and how many are under way, and for how long, is
-// limited: one too many is answered with 429, so that failurePolicy decides.
+// second, by the API server; and what is listed for it is what a stored object selects. Package port limits how many are under way, and for how long.
 //
 // # What the configurations must say
 //

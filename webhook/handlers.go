@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -42,15 +41,15 @@ type Handlers struct {
 	throttled map[string]*throttled
 }
 
-// Register adds the webhooks to the server, each at its path; see the package's documentation for what calls them.
+// Register adds the webhooks to the server, which bounds how many requests there are and how long they may take, each at its path; see the package's
+// documentation for what calls them.
 func Register(server ctrlwebhook.Server, h Handlers) {
 	h.beginnings = newBeginnings()
 	h.throttled = throttledByUser()
 	h.lookups = lookups()
 	h.recounts = recounts()
-	room := semaphore.NewWeighted(room)
 	for path, route := range h.routes() {
-		server.Register(path, bounded{room, h.webhook(path, h.judging(route))})
+		server.Register(path, h.webhook(path, h.judging(route)))
 	}
 }
 

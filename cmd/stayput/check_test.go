@@ -89,8 +89,10 @@ type checked struct {
 	weakened string // a policy that warns and should deny
 	noPolicy string
 	firewall bool
-	late     bool   // nothing says what is Ready but kubelets
-	readyAt  string // the path of the webhook in the place of the mutating policies; none without one
+	// clientAuth is whom managers answer.
+	clientAuth tls.ClientAuthType
+	late       bool   // nothing says what is Ready but kubelets
+	readyAt    string // the path of the webhook in the place of the mutating policies; none without one
 }
 
 func (c checked) examine(t *testing.T) examination {
@@ -111,7 +113,7 @@ func (c checked) examine(t *testing.T) examination {
 		t.Fatal(err)
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.objects(t, bundle)...).Build()
-	managers := serveManagers(t, cluster, certificate)
+	managers := serveManagers(t, cluster, certificate, c.clientAuth)
 	return examination{Client: cluster, apiServer: c.proxy(t, managers), namespace: "own",
 		dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if address != ownHost+":443" {
@@ -122,14 +124,14 @@ func (c checked) examine(t *testing.T) examination {
 }
 
 // serveManagers serves the product's own handlers.
-func serveManagers(t *testing.T, cluster client.Reader, certificate tls.Certificate) *httptest.Server {
+func serveManagers(t *testing.T, cluster client.Reader, certificate tls.Certificate, callers tls.ClientAuthType) *httptest.Server {
 	t.Helper()
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{})
 	reader := observe.Reader{Reader: cluster, ExcludedNamespaces: []string{"own"}}
 	admission.Register(server, admission.Handlers{Cached: reader, Live: reader, Watchdog: &watchdog.Watchdog{}})
 	managers := httptest.NewUnstartedServer(server.WebhookMux())
 	managers.Config.ErrorLog = nil
-	managers.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
+	managers.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13, ClientAuth: callers}
 	managers.StartTLS()
 	t.Cleanup(managers.Close)
 	return managers
@@ -203,7 +205,7 @@ func (c checked) proxy(t *testing.T, managers *httptest.Server) rest.Interface {
 		insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} // as API servers proxy
 		response, err := insecure.RoundTrip(passed)
 		if err != nil {
-			t.Error(err)
+			http.Error(w, "error trying to reach service: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		defer func() { _ = response.Body.Close() }()
@@ -251,6 +253,7 @@ func TestCheck(t *testing.T) {
 		"no CA injected":        {checked{noBundle: true}, []string{"certificate", "webhooks"}, "cainjector"},
 		"a path nobody serves":  {checked{path: "-2"}, []string{"webhooks", "webhook port"}, "404"},
 		"no leader":             {checked{age: time.Minute}, []string{"leader"}, "renewed its Lease"},
+		"API servers only":      {checked{clientAuth: tls.RequireAnyClientCert}, nil, "--client-ca"},
 		"a firewall":            {checked{firewall: true}, []string{"webhook port"}, "i/o timeout"},
 		"a webhook for Ready":   {checked{readyAt: "/mutate-pod-status"}, nil, "managers are asked instead"},
 		"it is not served":      {checked{readyAt: "/mutate-pod-status-2"}, []string{"webhooks"}, "404"},

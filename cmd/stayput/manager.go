@@ -20,6 +20,7 @@ import (
 	"github.com/stayput/stayput/controller/release"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
+	"github.com/stayput/stayput/port"
 	"github.com/stayput/stayput/watchdog"
 	admission "github.com/stayput/stayput/webhook"
 )
@@ -33,7 +34,11 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	m, err := newManager(ctx, o, certificate)
+	server, err := webhookServer(o, certificate)
+	if err != nil {
+		return err
+	}
+	m, err := newManager(ctx, o, server)
 	if err != nil {
 		return err
 	}
@@ -55,7 +60,20 @@ func lastWords(ctx context.Context, o options, m manager.Manager) error {
 	return release.LastWords(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
 }
 
-func newManager(ctx context.Context, o options, certificate *certwatcher.CertWatcher) (manager.Manager, error) {
+// webhookServer shows the certificate, and wants one where it is told whose.
+func webhookServer(o options, certificate *certwatcher.CertWatcher) (webhook.Server, error) {
+	options := webhook.Options{Port: o.webhookPort, TLSOpts: []func(*tls.Config){certs.TLS(certificate)}}
+	if o.clientCA != "" {
+		callers, err := certs.Callers(o.clientCA)
+		if err != nil {
+			return nil, err
+		}
+		options.TLSOpts = append(options.TLSOpts, callers)
+	}
+	return port.New(options), nil
+}
+
+func newManager(ctx context.Context, o options, server webhook.Server) (manager.Manager, error) {
 	config, err := connection()
 	if err != nil {
 		return nil, err
@@ -74,7 +92,7 @@ func newManager(ctx context.Context, o options, certificate *certwatcher.CertWat
 		Metrics:                    metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:     o.healthAddress,
 		PprofBindAddress:           o.pprofAddress,
-		WebhookServer:              webhook.NewServer(webhook.Options{Port: o.webhookPort, TLSOpts: []func(*tls.Config){certs.TLS(certificate)}}),
+		WebhookServer:              server,
 		LeaderElection:             true,
 		LeaderElectionID:           inplace.Lease,
 		LeaderElectionNamespace:    o.namespace,

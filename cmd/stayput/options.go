@@ -21,6 +21,7 @@ type options struct {
 	restartAnnotations []string
 	excludedNamespaces []string
 	certificates       string
+	clientCA           string
 	webhookPort        int
 	metricsAddress     string
 	healthAddress      string
@@ -70,6 +71,8 @@ func (o *options) flags(command string) *flag.FlagSet {
 		"comma-separated `namespaces` that are never managed, whatever their labels; kube-system and Stayput's own never are")
 	flags.StringVar(&o.certificates, "certificates", "/certificates",
 		"`folder` of the webhooks' tls.crt and tls.key")
+	flags.StringVar(&o.clientCA, "client-ca", "",
+		"`file` with the CA that signs the client certificates of API servers, in PEM; with it the webhook port answers no other caller, and without it every one")
 	flags.IntVar(&o.webhookPort, "webhook-port", 10250,
 		"`port` the webhooks are served on, over TLS; firewalls of private clusters often let the API server reach only 443 and 10250")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080",

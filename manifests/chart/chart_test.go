@@ -194,8 +194,8 @@ func TestManagerOptions(t *testing.T) {
 		deployment := of[appsv1.Deployment](t, r, "Deployment stayput")
 		pod := deployment.Spec.Template
 		manager := pod.Spec.Containers[0]
-		flags := []string{"--in-place-annotations=a/b,c", "--restart-annotations=checksum/config,d/*", "--excluded-namespaces=x,y", "--webhook-port=9444", "--metrics-address=:9445",
-			"--health-address=:9446", "--zap-log-level=debug"}
+		flags := []string{"--in-place-annotations=a/b,c", "--restart-annotations=checksum/config,d/*", "--excluded-namespaces=x,y", "--webhook-port=9444", "--metrics-address=[$(POD_IP)]:9445",
+			"--health-address=127.0.0.1:9446", "--zap-log-level=debug"}
 		if want := append([]string{"manager"}, flags...); !slices.Equal(manager.Args, want) {
 			t.Errorf("args are %q, want %q", manager.Args, want)
 		}
@@ -206,6 +206,7 @@ func TestManagerOptions(t *testing.T) {
 		for what, right := range map[string]bool{
 			"replicas":     *deployment.Spec.Replicas == 3,
 			"hostNetwork":  pod.Spec.HostNetwork && deployment.Spec.Strategy.RollingUpdate.MaxSurge.IntValue() == 0,
+			"probes":       manager.LivenessProbe.HTTPGet.Host == "127.0.0.1" && manager.ReadinessProbe.HTTPGet.Host == "127.0.0.1",
 			"image":        manager.Image == "r.io/s:t" && manager.ImagePullPolicy == "Always",
 			"pull secrets": pod.Spec.ImagePullSecrets[0].Name == "pull",
 			"ports":        manager.Ports[0].ContainerPort == 9444 && manager.Ports[1].ContainerPort == 9445 && manager.Ports[2].ContainerPort == 9446,
@@ -216,6 +217,25 @@ func TestManagerOptions(t *testing.T) {
 		} {
 			if !right {
 				t.Errorf("%s: not as the values say: %+v", what, deployment.Spec)
+			}
+		}
+	})
+}
+
+// TestClientCA: without one there is no flag, and probes go to the pod as ever.
+func TestClientCA(t *testing.T) {
+	each(t, func(t *testing.T, h helm) {
+		for set, flags := range map[string][]string{"": nil, "callers": {"--client-ca=/client-ca/ca.crt"}} {
+			deployment := of[appsv1.Deployment](t, h.template(t, "--set", "webhook.clientCAConfigMap="+set), "Deployment stayput")
+			pod := deployment.Spec.Template.Spec
+			if args := pod.Containers[0].Args[1:]; !slices.Equal(args, flags) {
+				t.Errorf("with %q flags are %q, want %q", set, args, flags)
+			}
+			if name := pod.Volumes[1].ConfigMap.Name; set != "" && name != set {
+				t.Errorf("the CA is read from %s, want %s", name, set)
+			}
+			if pod.Containers[0].LivenessProbe.HTTPGet.Host != "" {
+				t.Errorf("it is probed elsewhere than at its own address")
 			}
 		}
 	})

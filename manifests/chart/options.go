@@ -101,6 +101,10 @@ func (e *edit) manager() {
 		port := fmt.Sprintf("%s.ports.%d", container, i)
 		e.value(port+".containerPort", `{{ .Values.`+e.object.text(port+".name")+`.port }}`)
 	}
+	for _, probe := range []string{"livenessProbe", "readinessProbe"} {
+		e.add(container+"."+probe+".httpGet", "{{- if .Values.hostNetwork }}\nhost: 127.0.0.1\n{{- end }}")
+	}
+	e.value("spec.template.spec.volumes.1.configMap.name", `{{ default "stayput-client-ca" .Values.webhook.clientCAConfigMap }}`)
 	e.value("spec.template.spec.volumes.0.secret.secretName", `{{ default "stayput-webhook" .Values.certificates.secretName }}`)
 }
 

@@ -1,0 +1,67 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// rereadEvery is how often a changed file is noticed.
+const rereadEvery = 10 * time.Second
+
+// Callers makes a server answer only callers whose certificate a CA of the file has signed. A changed file is reread; one that cannot be read any more
+// leaves in force what was read before.
+func Callers(file string) (func(*tls.Config), error) {
+	known, err := authorities(file)
+	if err != nil {
+		return nil, fmt.Errorf("CA of the callers: %w", err)
+	}
+	c := &callers{file: file, known: known, read: time.Now()}
+	return func(config *tls.Config) {
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, known
+		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			current := config.Clone()
+			current.ClientCAs = c.current()
+			return current, nil
+		}
+	}, nil
+}
+
+type callers struct {
+	file  string
+	lock  sync.Mutex
+	known *x509.CertPool
+	read  time.Time
+}
+
+func (c *callers) current() *x509.CertPool {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if time.Since(c.read) < rereadEvery {
+		return c.known
+	}
+	c.read = time.Now()
+	if now, err := authorities(c.file); err == nil {
+		c.known = now
+	} else {
+		log.Log.WithName("certs").Error(err, "The CA of the callers stays what it was")
+	}
+	return c.known
+}
+
+func authorities(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", file)
+	}
+	return pool, nil
+}

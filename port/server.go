@@ -1,0 +1,128 @@
+package port
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	crlog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+const (
+	// Patience is how long a request may take: to be read, to find a place, to be judged. It is a little less than the longest timeoutSeconds, so that
+	// there is still an answer that says why.
+	Patience = 4500 * time.Millisecond
+	// idle is longer than API servers keep a connection they do not use (90 s, client-go's http.Transport), so that they close it: a request that
+	// meets our closing is lost.
+	idle = 2 * time.Minute
+	// mostHeader is many times what API servers send, a few hundred bytes.
+	mostHeader = 16 << 10
+	// probePatience is how long our own port may take to answer.
+	probePatience = 2 * time.Second
+)
+
+// Server serves webhooks over TLS, within bounds. Of the options it takes host, port and TLS.
+type Server struct {
+	webhook.Server // keeps the paths
+	options        webhook.Options
+	connections    *connections
+	bodies         *bodies
+	address        atomic.Pointer[string]
+}
+
+// New returns a server that Start starts.
+func New(options webhook.Options) *Server {
+	options.WebhookMux = http.NewServeMux()
+	return &Server{Server: webhook.NewServer(options), options: options, connections: newConnections(), bodies: newBodies()}
+}
+
+// Register has requests for a path judged by the hook.
+func (s *Server) Register(path string, hook http.Handler) {
+	s.Server.Register(path, bounded{hook, s.bodies})
+}
+
+// Start serves until the context ends, and then answers what it has been asked.
+func (s *Server) Start(ctx context.Context) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort(s.options.Host, strconv.Itoa(s.options.Port)))
+	if err != nil {
+		return fmt.Errorf("webhooks: %w", err)
+	}
+	address := listener.Addr().String()
+	s.address.Store(&address)
+	return (&manager.Server{Name: "webhooks", Listener: tls.NewListener(listener, s.tls()), Server: s.http(ctx)}).Start(ctx)
+}
+
+// Address is where it listens, once it has started.
+func (s *Server) Address() string {
+	if address := s.address.Load(); address != nil {
+		return *address
+	}
+	return ""
+}
+
+func (s *Server) tls() *tls.Config {
+	config := &tls.Config{NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS13}
+	for _, set := range s.options.TLSOpts {
+		set(config)
+	}
+	return config
+}
+
+func (s *Server) http(ctx context.Context) *http.Server {
+	first := new(http.Protocols)
+	first.SetHTTP1(true)
+	return &http.Server{
+		Handler:        s.options.WebhookMux,
+		Protocols:      first,
+		ReadTimeout:    Patience, // and of the handshake
+		WriteTimeout:   Patience + time.Second,
+		IdleTimeout:    idle,
+		MaxHeaderBytes: mostHeader,
+		ErrorLog:       log.New(complaints{crlog.Log.WithName("port")}, "", 0),
+		BaseContext:    func(net.Listener) context.Context { return ctx },
+		ConnContext:    s.connections.enter,
+		ConnState:      s.connections.note,
+	}
+}
+
+// StartedChecker checks that the port answers TLS. It shows no certificate: a server that wants one has then answered all the same.
+func (s *Server) StartedChecker() healthz.Checker {
+	return func(*http.Request) error {
+		address := s.Address()
+		if address == "" {
+			return errors.New("the webhook server has not been started yet")
+		}
+		dialer := &net.Dialer{Timeout: probePatience}
+		connection, err := tls.DialWithDialer(dialer, "tcp", address, &tls.Config{InsecureSkipVerify: true}) // only whether it answers
+		if err != nil {
+			return fmt.Errorf("the webhook port does not answer: %w", err)
+		}
+		return connection.NetConn().Close()
+	}
+}
+
+// complaints are what net/http has to say. Of handshakes that fail, strangers may make any number.
+type complaints struct{ logr.Logger }
+
+// Write logs a line.
+func (c complaints) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if strings.Contains(text, "TLS handshake error") {
+		c.V(1).Info(text)
+	} else {
+		c.Error(nil, text)
+	}
+	return len(line), nil
+}
