@@ -26,8 +26,10 @@ app.kubernetes.io/part-of: stayput
 {{- with .Values.restartAnnotations }}{{ $flags = append $flags (printf "--restart-annotations=%s" (join "," .)) }}{{ end }}
 {{- with .Values.excludedNamespaces }}{{ $flags = append $flags (printf "--excluded-namespaces=%s" (join "," .)) }}{{ end }}
 {{- if ne (int .Values.webhook.port) 10250 }}{{ $flags = append $flags (printf "--webhook-port=%d" (int .Values.webhook.port)) }}{{ end }}
-{{- if ne (int .Values.metrics.port) 8080 }}{{ $flags = append $flags (printf "--metrics-address=:%d" (int .Values.metrics.port)) }}{{ end }}
-{{- if ne (int .Values.health.port) 8081 }}{{ $flags = append $flags (printf "--health-address=:%d" (int .Values.health.port)) }}{{ end }}
+{{- if .Values.webhook.clientCAConfigMap }}{{ $flags = append $flags "--client-ca=/client-ca/ca.crt" }}{{ end }}
+{{- /* In the network of the node not on each of its addresses. */ -}}
+{{- if or .Values.hostNetwork (ne (int .Values.metrics.port) 8080) }}{{ $flags = append $flags (printf "--metrics-address=%s:%d" (ternary "[$(POD_IP)]" "" .Values.hostNetwork) (int .Values.metrics.port)) }}{{ end }}
+{{- if or .Values.hostNetwork (ne (int .Values.health.port) 8081) }}{{ $flags = append $flags (printf "--health-address=%s:%d" (ternary "127.0.0.1" "" .Values.hostNetwork) (int .Values.health.port)) }}{{ end }}
 {{- with concat $flags .Values.extraArgs }}
 {{- toYaml . }}
 {{- end }}
