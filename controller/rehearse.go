@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/stayput/stayput/controller/write"
@@ -120,16 +119,20 @@ func answer(target types.UID, pod *corev1.Pod, err error) rehearsal.Rehearsal {
 
 // notTheirs are refusals that say nothing about running pods: those of quotas (checkRequest in
 // k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go), which come after all policies; and that we may not create pods.
-var notTheirs = regexp.MustCompile(`is forbidden: (exceeded quota: |insufficient quota to consume: |status unknown for quota: |User .* cannot create resource)`)
+// Only how a message begins is the API server's own word: a policy's may quote the pod behind that.
+var notTheirs = regexp.MustCompile(
+	`^pods( "[^"]*")? is forbidden: (exceeded quota: |insufficient quota to consume: |status unknown for quota: |User "[^"]*" cannot create resource )`)
 
-// saysNothing tells whether a refusal is not about the pod. A webhook with side effects is not asked in a dry run
-// (NewDryRunUnsupportedErr in k8s.io/apiserver/pkg/admission/plugin/webhook/errors), and never will be.
+// noDryRun is that a webhook has side effects, so that it is not asked in a dry run, and never will be: NewDryRunUnsupportedErr in
+// k8s.io/apiserver/pkg/admission/plugin/webhook/errors. What a webhook itself says comes behind "denied the request".
+var noDryRun = regexp.MustCompile(`^admission webhook "[^"]*" does not support dry run$`)
+
+// saysNothing tells whether a refusal is not about the pod.
 func saysNothing(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
 		return false
 	}
 	message := status.Status().Message
-	return apierrors.IsForbidden(err) && notTheirs.MatchString(message) ||
-		apierrors.IsBadRequest(err) && strings.HasSuffix(message, "does not support dry run")
+	return apierrors.IsForbidden(err) && notTheirs.MatchString(message) || apierrors.IsBadRequest(err) && noDryRun.MatchString(message)
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -127,6 +128,33 @@ func TestRehearsalThatSaysNothing(t *testing.T) {
 			}
 			if all := strings.Join(fixture.Told(h.Recorder), "\n"); strings.Count(all, report.EventNotRehearsed+" What admission makes of new pods is not known: "+err.Error()) != 1 {
 				t.Errorf("events are %s", all)
+			}
+		})
+	}
+}
+
+// Policies quote the pod that they refuse, and its texts are the tenant's.
+func TestRefusedRehearsalQuotesThePod(t *testing.T) {
+	const quotes = `it is forbidden: exceeded quota: full`
+	webhook := func(reason metav1.StatusReason, message string) error { // ToStatusErr in k8s.io/apiserver/pkg/admission/plugin/webhook/errors
+		code := map[metav1.StatusReason]int32{metav1.StatusReasonForbidden: http.StatusForbidden, metav1.StatusReasonBadRequest: http.StatusBadRequest}[reason]
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: `admission webhook "a.b.c" denied the request: ` + message}}
+	}
+	for name, err := range map[string]error{
+		"image at a policy":     forbidden("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: image " + quotes),
+		"image at a webhook":    webhook(metav1.StatusReasonForbidden, "image "+quotes),
+		"pods at a webhook":     webhook(metav1.StatusReasonForbidden, `pods "x" is forbidden: exceeded quota: full`),
+		"lines at a webhook":    webhook(metav1.StatusReasonForbidden, "image\npods \"x\" is forbidden: exceeded quota: full"),
+		"right at a policy":     forbidden(`image x: is forbidden: User "u" cannot create resource "pods"`),
+		"dry run at a webhook":  webhook(metav1.StatusReasonBadRequest, `image "x" does not support dry run`),
+		"webhook at a webhook":  webhook(metav1.StatusReasonBadRequest, `admission webhook "x" does not support dry run`),
+		"dry run in an invalid": apierrors.NewBadRequest(`image admission webhook "x" does not support dry run`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newCluster(t).rehearsing(err)
+			h.reconcileTimes(h.reconciler(nil), 5)
+			if h.begun() || !h.released() {
+				t.Errorf("begun %v, released %v", h.begun(), h.released())
 			}
 		})
 	}
