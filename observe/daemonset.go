@@ -56,9 +56,9 @@ func (r Reader) DaemonSet(ctx context.Context, key types.NamespacedName) (*apps.
 	return find[apps.DaemonSet](ctx, r, key)
 }
 
-// DaemonSetOf reads the DaemonSet that controls the pod; nil if there is none with the UID its reference names.
-func (r Reader) DaemonSetOf(ctx context.Context, pod *corev1.Pod) (*apps.DaemonSet, error) {
-	return findController[apps.DaemonSet](ctx, r, pod, "DaemonSet")
+// DaemonSetOf reads the DaemonSet that controls the pod or revision; nil if there is none with the UID its reference names.
+func (r Reader) DaemonSetOf(ctx context.Context, of client.Object) (*apps.DaemonSet, error) {
+	return findController[apps.DaemonSet](ctx, r, of, "DaemonSet")
 }
 
 // DaemonRolloutOf reads what belongs to the given DaemonSet, which may be one that is not stored yet, without nodes.

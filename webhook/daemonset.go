@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -25,7 +26,11 @@ var daemonSetKind = kind{
 	stays:     Handlers.daemonStays,
 	vain:      Handlers.sameDaemons,
 	throttle:  throttleFew,
-	further:   func(Handlers) map[string]route { return nil },
+	further: func(h Handlers) map[string]route {
+		return map[string]route{
+			"/validate-revision": {judge: h.validateRevision, kinds: []string{"ControllerRevision"}, users: []string{daemonSetController}},
+		}
+	},
 }
 
 func (h Handlers) judgeDaemonSet(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
@@ -69,4 +74,35 @@ func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *c
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil
+}
+
+// validateRevision keeps revisionHistoryLimit from deleting the ControllerRevision of a pod that is half-way. To the DaemonSet controller any refusal is
+// an error (cleanupHistory in pkg/controller/daemon/update.go): all else is done by then, and it tries again by itself.
+func (h Handlers) validateRevision(ctx context.Context, req admission.Request) (answer, error) {
+	if !by(req, daemonSetController, admissionv1.Delete) {
+		return allow(), nil
+	}
+	revision, err := decode[apps.ControllerRevision](req.OldObject)
+	if err != nil {
+		return allow(), err
+	}
+	revision.Namespace = req.Namespace
+	return h.holdDeletion(ctx, req, func(ctx context.Context) (bool, error) {
+		return h.either(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
+			return h.keepsRevision(ctx, reader, revision)
+		})
+	})
+}
+
+func (h Handlers) keepsRevision(ctx context.Context, reader observe.Reader, revision *apps.ControllerRevision) (bool, error) {
+	daemonSet, err := reader.DaemonSetOf(ctx, revision)
+	if daemonSet == nil || err != nil {
+		return false, err
+	}
+	rollout, err := reader.DaemonRolloutOf(ctx, daemonSet)
+	if err != nil {
+		return false, err
+	}
+	rollout.HeldSince = h.heldSince(daemonSet, steps.TargetOf(rollout.Target()), rollout.Now)
+	return rollout.HoldsCleanup(revision), nil
 }

@@ -35,6 +35,8 @@
 //	                      ["system:serviceaccount:kube-system:replicaset-controller", "system:serviceaccount:kube-system:daemon-set-controller"]
 //	/mutate-pod-status    UPDATE of v1 pods/status, where there is no manifests/ready. Conditions: inplace.StoredConditions are not what is sent.
 //	/validate-pod         DELETE of v1 pods. Condition: the same users.
+//	/validate-revision    DELETE of apps/v1 controllerrevisions. Condition: request.userInfo.username ==
+//	                      "system:serviceaccount:kube-system:daemon-set-controller"
 //	/throttle-pod         DELETE of v1 pods. Conditions: the same users, and of the ReplicaSet controller's those whose gate is closed. Always
 //	                      allowed, late.
 package webhook

@@ -13,15 +13,19 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// held asks the cache first and believes a "no" only from the API server: a denied write comes again, one let through
-// cannot be taken back. Nothing is held without a living leader.
+// held is for what needs no pods. Nothing is held without a living leader.
 func (h Handlers) held(ctx context.Context, ask func(context.Context, observe.Reader) (bool, error)) (bool, error) {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return false, err
 	}
+	return h.either(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) { return ask(ctx, reader.WithoutPods()) })
+}
+
+// either asks the cache first and believes a "no" only from the API server: a denied write comes again, one let through cannot be taken back.
+func (h Handlers) either(ctx context.Context, ask func(context.Context, observe.Reader) (bool, error)) (bool, error) {
 	for _, reader := range []observe.Reader{h.Cached, h.Live} {
-		if held, err := ask(ctx, reader.WithoutPods()); held || err != nil {
-			return held, err
+		if yes, err := ask(ctx, reader); yes || err != nil {
+			return yes, err
 		}
 	}
 	return false, nil

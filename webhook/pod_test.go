@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
@@ -233,6 +236,44 @@ func TestDaemonDeletionHeld(t *testing.T) {
 			h.Hold.Reader = reader(t, lease(test.age))
 			req := request(t, test.user, admissionv1.Delete, nil, test.pod)
 			expectDenied(t, h.handle(context.Background(), req, h.validatePod), test.code, metav1.StatusReasonNotFound)
+		})
+	}
+}
+
+// The label of a pod that is half-way names no revision, so the DaemonSet controller takes its own for one that no pod has.
+func TestRevisionOfAPodThatIsHalfwayStays(t *testing.T) {
+	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
+	halfway := daemon("agent-x", member.HashBetween)
+	halfway.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "1"}.String()}
+	arrived := daemon("agent-x", "2")
+	world := func(pod *corev1.Pod, objects ...client.Object) client.Reader {
+		return reader(t, append(objects, namespace(inplace.ModeInPlace), daemonSet(t, v2Template), first, pod)...)
+	}
+	released := controllerRevision(t, "2", v2Template)
+	released.Labels[inplace.LabelReleased] = strconv.FormatInt(time.Now().Unix(), 10)
+	for name, test := range map[string]struct {
+		cached, live client.Reader
+		user         string
+		age          time.Duration
+		code         int32
+	}{
+		"the cache suffices to hold":          {world(halfway, second), broken(t), daemonSetController, 0, 404},
+		"the cache is late":                   {world(arrived, second), world(halfway, second), daemonSetController, 0, 404},
+		"the cache has no such DaemonSet":     {reader(t, namespace(inplace.ModeInPlace)), world(halfway, second), daemonSetController, 0, 404},
+		"a pod has come back":                 {world(arrived, second), world(daemon("agent-x", "1"), second), daemonSetController, 0, 404},
+		"no pod is of it":                     {world(arrived, second), world(arrived, second), daemonSetController, 0, 0},
+		"the update was given back":           {world(halfway, released), world(halfway, released), daemonSetController, 0, 0},
+		"somebody else":                       {broken(t), broken(t), "jane", 0, 0},
+		"nobody leads":                        {world(halfway, second), world(halfway, second), daemonSetController, observe.HoldPatience + time.Second, 0},
+		"reading fails":                       {broken(t), world(halfway, second), daemonSetController, 0, 0},
+		"the API server cannot be read":       {world(arrived, second), broken(t), daemonSetController, 0, 0},
+		"the namespace has no label any more": {reader(t, namespace(""), daemonSet(t, v2Template), first, second, halfway), reader(t, namespace(""), daemonSet(t, v2Template), first, second, halfway), daemonSetController, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := handlers(t, test.cached, test.live)
+			h.Hold.Reader = reader(t, lease(test.age))
+			req := request(t, test.user, admissionv1.Delete, nil, first)
+			expectDenied(t, h.handle(t.Context(), req, h.validateRevision), test.code, metav1.StatusReasonNotFound)
 		})
 	}
 }

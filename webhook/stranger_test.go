@@ -30,7 +30,7 @@ import (
 // The port answers whoever reaches it. These tests are strangers.
 
 var paths = []string{"/mutate-workload", "/validate-workload", "/validate-in-place-only", "/mutate-replicaset", "/validate-replicaset", "/throttle-replicaset", "/throttle-pod",
-	"/validate-status", "/mutate-pod", "/validate-pod"}
+	"/validate-status", "/mutate-pod", "/validate-pod", "/validate-revision"}
 
 func served(h Handlers) http.Handler {
 	server := port.New(ctrlwebhook.Options{})
@@ -171,6 +171,7 @@ func forged(t *testing.T) []admission.Request {
 		request(t, replicaSetController, admissionv1.Create, pod(first), nil),
 		request(t, replicaSetController, admissionv1.Delete, nil, pod(first)),
 		request(t, daemonSetController, admissionv1.Delete, nil, daemon("agent-x", "1")),
+		request(t, daemonSetController, admissionv1.Delete, nil, controllerRevision(t, "1", v1Template)),
 	}
 }
 

@@ -163,6 +163,16 @@ func (r DaemonRollout) holdsReplacement(m *daemon) (bool, inplace.Reason) {
 	return false, *m.WhyReplaced()
 }
 
+// HoldsCleanup tells whether a DELETE of the ControllerRevision by the DaemonSet controller is held: while some pod is of it. That controller keeps
+// what labels of pods name in its cache (cleanupHistory in pkg/controller/daemon/update.go). The label of a pod that is half-way names none, and one that
+// has just come back may not be there yet; without its revision it would have to be replaced.
+func (r DaemonRollout) HoldsCleanup(revision *apps.ControllerRevision) bool {
+	v := r.view()
+	return v.judged.Held && r.holdLasts(v.target) && slices.ContainsFunc(v.members, func(m *daemon) bool {
+		return m.revision != nil && m.revision.UID == revision.UID
+	})
+}
+
 func (r DaemonRollout) holdLasts(target *apps.ControllerRevision) bool {
 	held := r.HeldSince
 	if held.IsZero() {

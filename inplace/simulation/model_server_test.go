@@ -125,6 +125,9 @@ type world struct {
 	sets        *store[*apps.ReplicaSet]
 	pods        *store[*corev1.Pod]
 	slices      *store[*discoveryv1.EndpointSlice]
+	// In their place there may be a DaemonSet: see model_daemonset_test.go.
+	daemonSets *store[*apps.DaemonSet]
+	revisions  *store[*apps.ControllerRevision]
 
 	deploymentController *deploymentController
 	replicaSetController *replicaSetController
@@ -244,11 +247,16 @@ func (w *world) lasts(target *apps.ReplicaSet) bool {
 	if revisions.Begun(target.Labels) {
 		return revisions.HoldLasts(target.Labels, w.now, w.now)
 	}
-	update := target.Name + " " + revisions.RevisionNumber(target)
+	return revisions.HoldLasts(target.Labels, w.beginning(target), w.now)
+}
+
+// beginning is since when writes of the update to the target have been held.
+func (w *world) beginning(target metav1.Object) time.Time {
+	update := target.GetName() + " " + revisions.RevisionNumber(target)
 	if w.heldSince[update].IsZero() || w.now.Sub(w.heldSince[update]) > 10*time.Minute {
 		w.heldSince[update] = w.now
 	}
-	return revisions.HoldLasts(target.Labels, w.heldSince[update], w.now)
+	return w.heldSince[update]
 }
 
 // heldFor judges a new ReplicaSet by its own template: the Deployment controller may create it from an old cache.
@@ -326,14 +334,19 @@ func (w *world) createPod(rs *apps.ReplicaSet) error {
 	pod.CreationTimestamp = metav1.NewTime(w.now)
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	pod.Status.Phase = corev1.PodPending
-	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone && !w.unreachable && !w.unwritable && w.answers["pods/status"] == nil {
-		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
-	}
+	w.addGate(pod)
 	w.schedule(pod)
 	w.rules.podCreated(w, rs)
 	w.logf("%s created", name)
 	put(w, w.pods, pod)
 	return nil
+}
+
+// addGate is what our webhook does to a newborn pod.
+func (w *world) addGate(pod *corev1.Pod) {
+	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone && !w.unreachable && !w.unwritable && w.answers["pods/status"] == nil {
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+	}
 }
 
 // admitted is what admission makes of the spec of a new pod.
@@ -463,6 +476,8 @@ func (w *world) carryOut(step steps.Step) error {
 		})
 		w.rules.outdated(w, s, err)
 		return err
+	case steps.PatchRevision:
+		return patch(w, w.revisions, s.Revision.Name, s.Operations, func(_, _ *apps.ControllerRevision) bool { return false })
 	case steps.PatchStatus:
 		if s.Deployment.ResourceVersion == w.deployment().ResourceVersion {
 			next := w.deployment().DeepCopy()
@@ -504,6 +519,8 @@ func resourceOf(step steps.Step) string {
 	switch step.(type) {
 	case steps.CreateReplicaSet, steps.PatchReplicaSet:
 		return "replicasets"
+	case steps.PatchRevision:
+		return "controllerrevisions"
 	case steps.PatchPod:
 		return "pods"
 	case steps.SetGate:

@@ -39,21 +39,25 @@ type stayput struct {
 	sets        *informer[*apps.ReplicaSet]
 	pods        *informer[*corev1.Pod]
 	slices      *informer[*discoveryv1.EndpointSlice]
+	daemonSets  *informer[*apps.DaemonSet]
+	revisions   *informer[*apps.ControllerRevision]
 	drains      drains
 	ahead       readiness.Ahead
 	beats       steps.Beats
 	queue       []steps.Step
 	queuedIn    inplace.Mode
 	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
-	wrote [3]int
+	wrote [4]int
 	// scaled are the ReplicaSets whose replicas we wrote last.
 	scaled map[string]bool
 	stale  bool
 	due    time.Time
 	// plannedOn is what the steps in the queue were planned on, failing since when some of them have failed each time.
-	plannedOn *deployments.Rollout
-	failing   time.Time
-	failed    bool
+	plannedOn interface {
+		Release(why inplace.Reason) steps.Plan
+	}
+	failing time.Time
+	failed  bool
 	// lease: until then the webhooks hold. running: the process lives. gone: it never comes back.
 	lease         time.Time
 	running, gone bool
@@ -61,6 +65,7 @@ type stayput struct {
 
 func newStayput(w *world) *stayput {
 	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), slices: w.slices.informer(),
+		daemonSets: w.daemonSets.informer(), revisions: w.revisions.informer(),
 		drains: drains{out: map[types.UID]time.Time{}}, beats: steps.Beats{}, stale: true, running: true, scaled: map[string]bool{}}
 }
 
@@ -77,6 +82,10 @@ func (s *stayput) deliver(watch, n int) {
 		events = len(s.pods.advance(n))
 	case 3:
 		events = len(s.slices.advance(n))
+	case 4:
+		events = len(s.daemonSets.advance(n))
+	case 5:
+		events = len(s.revisions.advance(n))
 	}
 	s.stale = s.stale || events > 0
 }
@@ -106,12 +115,25 @@ func (s *stayput) run() {
 		return
 	}
 	s.stale, s.due = false, time.Time{}
+	s.queuedIn, s.failed = s.mode, false
+	plan := s.plan()
+	s.beats = s.beats.Next(plan, s.now)
+	s.queue = s.confirmed(plan.Steps)
+	if plan.After > 0 {
+		s.due = s.now.Add(plan.After)
+	}
+}
+
+// plan is the next one for the workload that there is.
+func (s *stayput) plan() steps.Plan {
+	if len(s.world.daemonSets.objects) > 0 {
+		return s.daemonPlan()
+	}
 	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
 		Recorded: s.recorded, Now: s.now}
 	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Annotations)
 	r.Rules = allInPlace.For(r.Deployment.Annotations)
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
-	s.queuedIn = s.mode
 	s.ahead = s.ahead.Next(r.Pods, s.now)
 	r.Ahead, r.Beats = s.ahead, s.beats
 	r.Rehearsal = s.rehearsal(r.Target())
@@ -119,15 +141,10 @@ func (s *stayput) run() {
 	s.addsUp(plan)
 	s.stopsForNothing(plan)
 	s.keepsPods(r, plan)
-	s.beats = s.beats.Next(plan, s.now)
-	s.plannedOn, s.failed = &r, false
-	if !plan.Verdict.Held {
+	if s.plannedOn = &r; !plan.Verdict.Held {
 		s.plannedOn = nil
 	}
-	s.queue = s.confirmed(plan.Steps)
-	if plan.After > 0 {
-		s.due = s.now.Add(plan.After)
-	}
+	return plan
 }
 
 // stumble is what our controller does about a step that is not taken: the update is given back at once where it never will be, and after
@@ -158,7 +175,7 @@ func (s *stayput) stumble(err error) {
 // readsItsWrites: no cache is older than what we wrote. Each write is guarded by the version of its own object only, and a plan
 // depends on several.
 func (s *stayput) readsItsWrites() bool {
-	return s.deployments.at >= s.wrote[0] && s.sets.at >= s.wrote[1] && s.pods.at >= s.wrote[2]
+	return s.deployments.at >= s.wrote[0] && s.sets.at >= s.wrote[1] && s.pods.at >= s.wrote[2] && s.revisions.at >= s.wrote[3]
 }
 
 func (s *stayput) rememberWrite(step steps.Step) {
@@ -167,6 +184,8 @@ func (s *stayput) rememberWrite(step steps.Step) {
 		s.wrote[0] = len(s.world.deployments.log)
 	case steps.PatchReplicaSet, steps.CreateReplicaSet:
 		s.wrote[1] = len(s.world.sets.log)
+	case steps.PatchRevision:
+		s.wrote[3] = len(s.world.revisions.log)
 	default:
 		s.wrote[2] = len(s.world.pods.log)
 	}
@@ -338,6 +357,9 @@ func (j *judge) taken(w *world, pod *corev1.Pod) {
 
 // mayBeOut is how many pods may be out of service at a time: in the place of those there can be others.
 func (w *world) mayBeOut() int {
+	if d := w.daemonSet(); d != nil {
+		return max(1, d.MaxUnavailable(len(w.pull.nodes)))
+	}
 	if w.lends() {
 		return max(1, int(w.deployment().MaxSurge()))
 	}
@@ -482,13 +504,20 @@ func restartedAt(t apps.Template) string {
 	return t.Decoded().Annotations[inplace.AnnotationRestartedAt]
 }
 
-// newWorld is a cluster with a Deployment that has been rolled out natively.
-func newWorld(t testing.TB, seed int64, tracing bool) *world {
+// emptyWorld is a cluster without a workload.
+func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: inplace.ModeInPlace, quota: plenty, room: plenty, answers: map[string]error{}, heldSince: map[string]time.Time{},
-		deployments: newStore[*apps.Deployment](), sets: newStore[*apps.ReplicaSet](), pods: newStore[*corev1.Pod](), slices: newStore[*discoveryv1.EndpointSlice]()}
+		deployments: newStore[*apps.Deployment](), sets: newStore[*apps.ReplicaSet](), pods: newStore[*corev1.Pod](), slices: newStore[*discoveryv1.EndpointSlice](),
+		daemonSets: newStore[*apps.DaemonSet](), revisions: newStore[*apps.ControllerRevision]()}
 	w.rules.out, w.rules.gone, w.rules.last = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
 	w.gatesBorn = w.rng.Intn(4) > 0
 	w.settings.Drain = []time.Duration{0, 500 * time.Millisecond, 2 * time.Second}[w.rng.Intn(3)]
+	return w
+}
+
+// newWorld is a cluster with a Deployment that has been rolled out natively.
+func newWorld(t testing.TB, seed int64, tracing bool) *world {
+	w := emptyWorld(t, seed, tracing)
 	w.settings.Borrow = w.rng.Intn(3) > 0
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
@@ -562,14 +591,7 @@ func (w *world) watch(process int) int {
 func (w *world) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
 	w.kubelet.retract()
-	switch w.rng.Intn(12) {
-	case 0, 1:
-		w.endpointsController.pods.advance(1 + w.rng.Intn(4))
-	case 2, 3:
-		w.endpointsController.run()
-	case 4, 5:
-		w.stayput.deliver(3, 1+w.rng.Intn(2))
-	}
+	w.tickEndpoints()
 	switch n := w.rng.Intn(100); {
 	case n < 12:
 		w.deploymentController.deliver(w.watch(1), 1+w.rng.Intn(3))
@@ -594,6 +616,17 @@ func (w *world) tick(chaos int) {
 		w.disturb()
 	}
 	w.check()
+}
+
+func (w *world) tickEndpoints() {
+	switch w.rng.Intn(12) {
+	case 0, 1:
+		w.endpointsController.pods.advance(1 + w.rng.Intn(4))
+	case 2, 3:
+		w.endpointsController.run()
+	case 4, 5:
+		w.stayput.deliver(3, 1+w.rng.Intn(2))
+	}
 }
 
 // disturb is what users and failures do.
@@ -995,6 +1028,17 @@ const traced = 80
 // users and failures in between, and demands what must be true at every moment and in the end. STAYPUT_SEEDS=n runs n seeds,
 // STAYPUT_SEED=n that one, and both together n seeds from there on.
 func TestSimulation(t *testing.T) {
+	runSeeds(t, func(seed int64, tracing bool) (failed, story string) {
+		w := simulate(t, seed, tracing)
+		if tracing {
+			story = w.describe() + strings.Join(w.trace[max(0, len(w.trace)-traced):], "\n")
+		}
+		return w.failed, story
+	})
+}
+
+// runSeeds runs those that are asked for, and tells what happened before the first failures.
+func runSeeds(t *testing.T, simulate func(seed int64, tracing bool) (failed, story string)) {
 	first, seeds := int64(0), int64(150)
 	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEED"), 10, 64); err == nil {
 		first, seeds = n, 1
@@ -1004,15 +1048,15 @@ func TestSimulation(t *testing.T) {
 	}
 	failures := 0
 	for seed := first; seed < first+seeds; seed++ {
-		if failed := simulate(t, seed, false).failed; failed != "" {
-			failures++
-			if failures <= 3 {
-				w := simulate(t, seed, true)
-				t.Errorf("seed %d: %s\n%s%s", seed, failed, w.describe(), strings.Join(w.trace[max(0, len(w.trace)-traced):], "\n"))
-			} else {
-				t.Errorf("seed %d: %s", seed, failed)
-			}
+		failed, _ := simulate(seed, false)
+		if failed == "" {
+			continue
 		}
+		story := ""
+		if failures++; failures <= 3 {
+			_, story = simulate(seed, true)
+		}
+		t.Errorf("seed %d: %s\n%s", seed, failed, story)
 	}
 	if failures > 0 {
 		t.Logf("%d of %d seeds failed", failures, seeds)

@@ -1,0 +1,350 @@
+package simulation
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/readiness"
+)
+
+// daemonWorld is a world with a DaemonSet.
+type daemonWorld struct {
+	*world
+	native *daemonSetController
+	hook   *daemonHook
+}
+
+// newDaemonWorld has a DaemonSet that has yet to be rolled out.
+func newDaemonWorld(t testing.TB, seed int64, tracing bool) *daemonWorld {
+	w := emptyWorld(t, seed, tracing)
+	w.sized = seed%4 == 1
+	w.says, w.unserved, w.pull.parallel = seed%3 > 0, seed%4 == 0, int(seed%5%3)
+	for i := range 1 + w.rng.Intn(5) {
+		w.pull.nodes = append(w.pull.nodes, mountingNode(fmt.Sprint("n", i+1)))
+	}
+	put(w, w.daemonSets, w.randomDaemonSet())
+	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
+	w.kubelet.lags = true
+	hook := newDaemonHook(w)
+	return &daemonWorld{world: w, hook: hook, native: newDaemonSetController(w, hook)}
+}
+
+func (w *world) randomDaemonSet() *apps.DaemonSet {
+	d := &apps.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent", Generation: 1,
+		Annotations: map[string]string{appsv1.DeprecatedTemplateGeneration: "1"}}}
+	unavailable := intstr.Parse([]string{"1", "1", "2", "50%", "100%"}[w.rng.Intn(5)])
+	d.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &unavailable}}
+	d.Spec.MinReadySeconds = []int32{0, 0, 0, 2}[w.rng.Intn(4)]
+	d.Spec.RevisionHistoryLimit = new([]int32{10, 10, 0, 1}[w.rng.Intn(4)])
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	d.Spec.Template = w.randomDaemon().template()
+	return d
+}
+
+// randomDaemon is an app that works.
+func (w *world) randomDaemon() app {
+	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
+	a := app{image: pick("v1", "v2", "v3", "v3-retag"), sidecar: pick("s1", "s1", "s2"), chart: pick("", "c1", "c2")}
+	if w.sized {
+		a.cpu, a.renews = pick("100m", "200m", "300m"), w.renews
+	}
+	return a
+}
+
+// randomlyBroken is one that need not.
+func (w *world) randomlyBroken() app {
+	a := w.randomDaemon()
+	if w.rng.Intn(4) == 0 {
+		a.image = []string{"bad", "crash"}[w.rng.Intn(2)]
+	}
+	return a
+}
+
+// tick is one random event.
+func (w *daemonWorld) tick(chaos int) {
+	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
+	w.kubelet.retract()
+	w.tickEndpoints()
+	switch n := w.rng.Intn(100); {
+	case n < 14:
+		w.native.deliver(w.rng.Intn(3), 1+w.rng.Intn(3))
+	case n < 22:
+		w.native.run()
+	case n < 32:
+		w.kubelet.pods.advance(1 + w.rng.Intn(5))
+	case n < 54:
+		if pods := w.kubelet.pods.list(); len(pods) > 0 {
+			w.kubelet.run(pods[w.rng.Intn(len(pods))].Name)
+		}
+		w.runPullers()
+	case n < 60:
+		w.hook.deliver(w.rng.Intn(3), 1+w.rng.Intn(4))
+	case n < 76:
+		w.stayput.deliver([]int{2, 4, 5}[w.rng.Intn(3)], 1+w.rng.Intn(4))
+	case n < 100-chaos:
+		w.stayput.run()
+	default:
+		w.disturb()
+	}
+	w.check()
+}
+
+// disturb is what users and failures do.
+func (w *daemonWorld) disturb() {
+	switch n := w.rng.Intn(20); {
+	case n < 6:
+		w.editDaemons("edits", func(d *apps.DaemonSet) { d.Spec.Template = w.randomlyBroken().template() })
+	case n < 9:
+		w.undo()
+	case n < 12:
+		partition := []string{"", "", "1", "50%", "100%"}[w.rng.Intn(5)]
+		w.editDaemons("stages", func(d *apps.DaemonSet) { setPartition(d, partition) })
+	case n < 13:
+		w.restart()
+	case n < 14:
+		w.logf("our process restarts")
+		lease := w.stayput.lease
+		w.world.stayput = newStayput(w.world)
+		w.stayput.lease = lease
+	case n < 15:
+		w.logf("the native controller restarts")
+		w.native = newDaemonSetController(w.world, w.hook)
+	case n < 16:
+		w.logf("the other replica, which is asked, restarts")
+		w.hook = newDaemonHook(w.world)
+		w.native.hook = w.hook
+	case w.rules.loose:
+		w.disturbLoosely()
+	}
+}
+
+// restart is `kubectl rollout restart`. Images are pulled first: beside one that cannot be pulled nothing tells whether the other container has restarted.
+func (w *daemonWorld) restart() {
+	if a := appOf(w.daemonSet().Spec.Template); w.pull.parallel > 0 {
+		a.restarted = w.now.Format(time.RFC3339Nano)
+		w.editDaemons("restarts", func(d *apps.DaemonSet) { d.Spec.Template = a.template() })
+	}
+}
+
+func setPartition(d *apps.DaemonSet, partition string) {
+	if delete(d.Annotations, inplace.AnnotationPartition); partition != "" {
+		d.Annotations[inplace.AnnotationPartition] = partition
+	}
+}
+
+// undo is `kubectl rollout undo` to some revision.
+func (w *daemonWorld) undo() {
+	all := sorted(w.revisions.objects)
+	if len(all) == 0 {
+		return
+	}
+	template, err := all[w.rng.Intn(len(all))].Template()
+	if err != nil {
+		w.violated("undo: %v", err)
+	}
+	w.editDaemons("undoes", func(d *apps.DaemonSet) { d.Spec.Template = template })
+}
+
+func (w *daemonWorld) disturbLoosely() {
+	switch n := w.rng.Intn(9); n {
+	case 0:
+		w.kubelet.crash()
+	case 1:
+		if pods := sorted(w.pods.objects); len(pods) > 0 {
+			w.logf("somebody deletes a pod")
+			if err := w.terminate(pods[w.rng.Intn(len(pods))].Name); err != nil {
+				w.violated("delete: %v", err)
+			}
+		}
+	case 2:
+		w.unreachable = !w.unreachable
+		w.logf("the webhooks are unreachable: %v", w.unreachable)
+	case 3:
+		w.stayput.running, w.stayput.queue, w.stayput.stale = !w.stayput.running, nil, true
+		w.logf("our process lives: %v", w.stayput.running)
+	case 4:
+		w.now = w.now.Add(time.Duration(w.rng.Intn(180)) * time.Second)
+		w.logf("time passes")
+	case 5:
+		w.mode = map[inplace.Mode]inplace.Mode{inplace.ModeInPlace: inplace.ModeNone, inplace.ModeNone: inplace.ModeInPlace}[w.mode]
+		w.stayput.stale = true
+		w.logf("the label is changed: %q", w.mode)
+	case 6:
+		a := w.randomDaemon()
+		a.env = strconv.Itoa(w.rng.Intn(3))
+		w.editDaemons("edits the environment", func(d *apps.DaemonSet) { d.Spec.Template = a.template() })
+	case 7:
+		w.kubelet.short = w.sized && !w.kubelet.short
+		w.logf("the nodes give nobody more: %v", w.kubelet.short)
+	case 8:
+		resource := []string{"controllerrevisions", "pods", "pods/status"}[w.rng.Intn(3)]
+		w.answers[resource] = []error{nil, errRefused, errFailing}[w.rng.Intn(3)]
+		w.logf("our writes to %s are answered: %v", resource, w.answers[resource])
+	}
+}
+
+// check is what must be true at every moment: a pod whose label names a revision has what that says.
+func (w *daemonWorld) check() {
+	for _, pod := range w.pods.objects {
+		revision := w.revisions.objects["agent-"+pod.Labels[inplace.LabelRevisionHash]]
+		if revision == nil || !readiness.Live(pod) || !readiness.Gated(pod) {
+			continue
+		}
+		if template, err := revision.Template(); err != nil || !w.isAs(pod, template) {
+			w.violated("%s says it is of %s, and has %s instead of %s", pod.Name, revision.Name, images(pod), templateImages(template))
+		}
+	}
+}
+
+// calm lets everybody finish, and no news stays undelivered.
+func (w *daemonWorld) calm() {
+	idle := 0
+	for round := 0; idle < 60 && w.failed == ""; round++ {
+		if round > 6000 {
+			w.violated("it does not come to rest")
+		}
+		before := w.version
+		for watch := range 6 {
+			w.native.deliver(watch, 100)
+			w.hook.deliver(watch, 100)
+			w.stayput.deliver(watch, 100)
+		}
+		w.runOthers()
+		for range 1 + len(w.stayput.queue) {
+			w.stayput.run()
+		}
+		w.check()
+		w.now = w.now.Add(50 * time.Millisecond)
+		if idle++; w.version != before {
+			idle = 0
+		} else if idle > 20 {
+			w.now = w.now.Add(6 * time.Second)
+		}
+		if round > 1000 {
+			w.now = w.now.Add(time.Second)
+		}
+	}
+}
+
+// runOthers lets everybody but us act on what they have been told.
+func (w *daemonWorld) runOthers() {
+	w.kubelet.pods.advance(100)
+	w.kubelet.retract()
+	w.endpointsController.pods.advance(100)
+	w.endpointsController.run()
+	w.native.run()
+	for _, pod := range w.kubelet.pods.list() {
+		w.kubelet.run(pod.Name)
+	}
+	w.runPullers()
+}
+
+// finish takes all obstacles away and demands the right end.
+func (w *daemonWorld) finish() {
+	clear(w.answers)
+	w.unreachable, w.mode, w.kubelet.short = false, inplace.ModeInPlace, false
+	w.stayput.running, w.stayput.stale = true, true
+	w.editDaemons("ends with something that works", func(d *apps.DaemonSet) {
+		setPartition(d, "")
+		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") {
+			d.Spec.Template = w.randomDaemon().template()
+		}
+	})
+	w.calm()
+	w.checkEnd()
+}
+
+func (w *daemonWorld) checkEnd() {
+	r := w.daemons()
+	target := r.Target()
+	switch {
+	case w.failed != "":
+		return
+	case target == nil:
+		w.violated("no ControllerRevision has the DaemonSet's template")
+		return
+	case len(r.Pods) != len(w.pull.nodes):
+		w.violated("%d pods on %d nodes", len(r.Pods), len(w.pull.nodes))
+	}
+	for _, pod := range r.Pods {
+		w.checkArrived(pod, target, r.DaemonSet.Spec.Template)
+	}
+	for _, each := range r.Revisions {
+		if each.Labels[inplace.LabelSettling] != "" || each.Labels[inplace.LabelReleased] != "" {
+			w.violated("%s is still marked: %v", each.Name, each.Labels)
+		}
+	}
+	if len(w.pull.pullers) > 0 {
+		w.violated("%d pullers are left", len(w.pull.pullers))
+	}
+}
+
+func (w *daemonWorld) checkArrived(pod *corev1.Pod, target *apps.ControllerRevision, template apps.Template) {
+	switch {
+	case pod.Labels[inplace.LabelRevisionHash] != target.Labels[inplace.LabelRevisionHash] || pod.DeletionTimestamp != nil:
+		w.violated("%s is not one of %s: %v", pod.Name, target.Name, pod.Labels)
+	case !w.isAs(pod, template) || !w.runsItsSpec(pod):
+		w.violated("%s has %s, or does not run it", pod.Name, images(pod))
+	case sizes(pod) != sizes(&corev1.Pod{Spec: template.Typed().Spec}) || !w.kubelet.sized(pod):
+		w.violated("%s has %s, or was not given it", pod.Name, sizes(pod))
+	case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
+		w.violated("%s is not ready", pod.Name)
+	case len(readiness.MoveOf(pod).Resize) > 0:
+		w.violated("%s is marked as half-way for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
+	}
+}
+
+func (w *daemonWorld) describe() string {
+	plan := w.daemons().Plan()
+	text := fmt.Sprintf("held %v %s, %s: %s\n", plan.Verdict.Held, plan.Verdict.Reasons, plan.Phase, plan.Message)
+	for _, each := range sorted(w.revisions.objects) {
+		text += fmt.Sprintf("  %s: revision %d, %v\n", each.Name, each.Revision, each.Labels)
+	}
+	for _, pod := range sorted(w.pods.objects) {
+		text += fmt.Sprintf("  %s: %s %s ready %v gated %v closed %v %v %s\n", pod.Name, images(pod), sizes(pod), conditions.IsTrue(pod, corev1.PodReady),
+			readiness.Gated(pod), readiness.Closed(pod), pod.Labels, pod.Annotations[inplace.AnnotationMove])
+	}
+	return text
+}
+
+// simulateDaemons runs one seed.
+func simulateDaemons(t testing.TB, seed int64, tracing bool) *daemonWorld {
+	w := newDaemonWorld(t, seed, tracing)
+	w.rules.loose = true // the first rollout makes pods
+	w.calm()
+	w.rules.loose = w.rng.Intn(2) == 0
+	w.renews = w.rules.loose && seed%8 == 1
+	w.logf("loose %v, at most %s unavailable, history %d, gates %v", w.rules.loose, w.daemonSet().Spec.UpdateStrategy.RollingUpdate.MaxUnavailable,
+		*w.daemonSet().Spec.RevisionHistoryLimit, w.gatesBorn)
+	for range 200 + w.rng.Intn(800) {
+		if w.failed == "" {
+			w.tick(2)
+		}
+	}
+	w.finish()
+	return w
+}
+
+// TestDaemonSimulation is TestSimulation for DaemonSets: the same models of kubelets, slices and ourselves, beside the DaemonSet controller and what our
+// webhooks answer it.
+func TestDaemonSimulation(t *testing.T) {
+	runSeeds(t, func(seed int64, tracing bool) (failed, story string) {
+		w := simulateDaemons(t, seed, tracing)
+		if tracing {
+			story = w.describe() + strings.Join(w.trace[max(0, len(w.trace)-traced):], "\n")
+		}
+		return w.failed, story
+	})
+}

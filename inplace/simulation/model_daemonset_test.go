@@ -1,0 +1,395 @@
+package simulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// daemonSet is nil in a world with a Deployment.
+func (w *world) daemonSet() *apps.DaemonSet { return w.daemonSets.objects["agent"] }
+
+// daemonRollout is what one reader knows of the DaemonSet.
+func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision, pods []*corev1.Pod) daemonsets.DaemonRollout {
+	r := daemonsets.DaemonRollout{DaemonSet: d, Revisions: all, Pods: pods, Mode: w.mode, Settings: w.settings, Rules: allInPlace, Recorded: w.recorded, Now: w.now}
+	r.Settings.Partition = inplace.PartitionOf(d.Annotations)
+	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
+	if target := r.Target(); target != nil {
+		r.Rehearsal = rehearsal.Rehearsal{Target: target.UID, Pod: &corev1.Pod{Spec: w.admitted(d.Spec.Template)}}
+	}
+	return r
+}
+
+// daemons is what is, without any delay.
+func (w *world) daemons() daemonsets.DaemonRollout {
+	return w.daemonRollout(w.daemonSet(), sorted(w.revisions.objects), sorted(w.pods.objects))
+}
+
+// daemonPlan is the next for the DaemonSet. Before a gate closes the API server is asked whether what the plan rests on is the latest.
+func (s *stayput) daemonPlan() steps.Plan {
+	r := s.daemonRollout(s.daemonSets.objects["agent"], s.revisions.list(), s.pods.list())
+	s.ahead = s.ahead.Next(r.Pods, s.now)
+	r.Ahead, r.Endpoints = s.ahead, s.endpoints()
+	plan := r.Plan()
+	if s.plannedOn = r; !plan.Verdict.Held {
+		s.plannedOn = nil
+	}
+	current := s.daemonSet()
+	latest := current.Generation == r.DaemonSet.Generation && inplace.PartitionOf(current.Annotations) == r.Settings.Partition
+	if !latest && slices.ContainsFunc(plan.Steps, steps.Closes) {
+		s.stale, plan.Steps = true, nil
+	}
+	return plan
+}
+
+// daemonHook is our webhook about writes of the DaemonSet controller, on a cache of its own.
+type daemonHook struct {
+	*world
+	sets *informer[*apps.DaemonSet]
+	revs *informer[*apps.ControllerRevision]
+	pods *informer[*corev1.Pod]
+}
+
+func newDaemonHook(w *world) *daemonHook {
+	return &daemonHook{world: w, sets: w.daemonSets.informer(), revs: w.revisions.informer(), pods: w.pods.informer()}
+}
+
+func (h *daemonHook) deliver(watch, n int) {
+	switch watch {
+	case 0:
+		h.sets.advance(n)
+	case 1:
+		h.revs.advance(n)
+	case 2:
+		h.pods.advance(n)
+	}
+}
+
+// stays is daemonStays in webhook/daemonset.go: what is closed may be held by the cache; else all is read live but the pods elsewhere.
+func (h *daemonHook) stays(pod *corev1.Pod) bool {
+	cached := h.daemonRollout(h.sets.objects["agent"], h.revs.list(), h.pods.list())
+	if readiness.Closed(pod) && h.holds(cached, pod) {
+		return true
+	}
+	live := h.daemons()
+	elsewhere := func(other *corev1.Pod) bool { return other.Spec.NodeName != pod.Spec.NodeName }
+	live.Pods = append(slices.DeleteFunc(live.Pods, elsewhere), slices.DeleteFunc(cached.Pods, func(p *corev1.Pod) bool { return !elsewhere(p) })...)
+	return h.holds(live, pod)
+}
+
+func (h *daemonHook) holds(r daemonsets.DaemonRollout, pod *corev1.Pod) bool {
+	held, _ := h.since(r).HoldsDeletion(pod)
+	return held
+}
+
+// keeps is keepsRevision there.
+func (h *daemonHook) keeps(revision *apps.ControllerRevision) bool {
+	cached := h.daemonRollout(h.sets.objects["agent"], h.revs.list(), h.pods.list())
+	return h.since(cached).HoldsCleanup(revision) || h.since(h.daemons()).HoldsCleanup(revision)
+}
+
+func (h *daemonHook) since(r daemonsets.DaemonRollout) daemonsets.DaemonRollout {
+	r.HeldSince = h.now
+	if target := r.Target(); target != nil && !revisions.Begun(target.Labels) {
+		r.HeldSince = h.beginning(target)
+	}
+	return r
+}
+
+// daemonSetController is pkg/controller/daemon of Kubernetes 1.36, on caches that lag.
+type daemonSetController struct {
+	*world
+	hook *daemonHook
+	sets *informer[*apps.DaemonSet]
+	revs *informer[*apps.ControllerRevision]
+	pods *informer[*corev1.Pod]
+	// dirty: the key is in the queue, from due on; failures have put it off.
+	dirty    bool
+	due      time.Time
+	failures int
+	// creations and deletions are what it has done and not seen yet; it does nothing else before.
+	creations, deletions map[string]bool
+}
+
+func newDaemonSetController(w *world, hook *daemonHook) *daemonSetController {
+	return &daemonSetController{world: w, hook: hook, sets: w.daemonSets.informer(), revs: w.revisions.informer(), pods: w.pods.informer(), dirty: true,
+		creations: map[string]bool{}, deletions: map[string]bool{}}
+}
+
+func (c *daemonSetController) deliver(watch, n int) {
+	switch watch {
+	case 0:
+		c.wake(len(c.sets.advance(n)))
+	case 1:
+		c.wake(len(c.revs.advance(n)))
+	case 2:
+		for _, event := range c.pods.advance(n) {
+			c.wake(1)
+			delete(c.creations, event.name)
+			if event.new == nil || event.new.DeletionTimestamp != nil {
+				delete(c.deletions, event.name)
+			}
+		}
+	}
+}
+
+func (c *daemonSetController) wake(events int) {
+	if events > 0 {
+		c.dirty, c.due = true, c.now
+	}
+}
+
+func (c *daemonSetController) run() {
+	if !c.dirty || c.now.Before(c.due) {
+		return
+	}
+	c.dirty = false
+	if err := c.sync(); err == nil {
+		c.failures = 0
+	} else {
+		c.dirty, c.due = true, c.now.Add(min(1000*time.Second, 5*time.Millisecond<<min(c.failures, 20)))
+		c.failures++
+	}
+}
+
+// sync is syncDaemonSet and updateDaemonSet.
+func (c *daemonSetController) sync() error {
+	d := c.sets.objects["agent"]
+	current, old, err := c.constructHistory(d)
+	if err != nil || len(c.creations)+len(c.deletions) > 0 {
+		return err
+	}
+	c.manage(d, current)
+	if len(c.creations)+len(c.deletions) == 0 {
+		c.rollingUpdate(d, current.Labels[inplace.LabelRevisionHash])
+	}
+	return c.cleanupHistory(d, old)
+}
+
+func (c *daemonSetController) constructHistory(d *apps.DaemonSet) (current *apps.ControllerRevision, old []*apps.ControllerRevision, err error) {
+	latest := int64(0)
+	for _, each := range c.revs.list() {
+		template, err := each.Template()
+		if err != nil {
+			return nil, nil, err
+		}
+		if sameTemplate(template, d.Spec.Template) {
+			current = each
+			continue
+		}
+		old, latest = append(old, each), max(latest, each.Revision)
+	}
+	switch {
+	case current == nil:
+		current, err = c.snapshot(d, latest+1)
+	case current.Revision <= latest:
+		current, err = alter(c.world, c.revisions, current.Name, current.ResourceVersion, func(r *apps.ControllerRevision) { r.Revision = latest + 1 })
+	}
+	return current, old, err
+}
+
+// snapshot makes the revision of the template, whose name is the template's.
+func (c *daemonSetController) snapshot(d *apps.DaemonSet, revision int64) (*apps.ControllerRevision, error) {
+	raw := rawOf(d.Spec.Template)
+	hasher := fnv.New32a()
+	fmt.Fprint(hasher, raw)
+	hash := fmt.Sprintf("%08x", hasher.Sum32())
+	if existing := c.revisions.objects["agent-"+hash]; existing != nil {
+		return existing, nil
+	}
+	c.made++
+	c.logf("native: revision %s of %s", hash, templateImages(d.Spec.Template))
+	made := &apps.ControllerRevision{Revision: revision, ObjectMeta: metav1.ObjectMeta{Name: "agent-" + hash, Namespace: d.Namespace,
+		UID: types.UID(fmt.Sprint(hash, "-", c.made)), Labels: map[string]string{inplace.LabelRevisionHash: hash}, CreationTimestamp: metav1.NewTime(c.now),
+		OwnerReferences: []metav1.OwnerReference{*apps.ControllerRef(d, "DaemonSet")}},
+		Data: json.RawMessage(`{"spec":{"template":{"$patch":"replace",` + strings.TrimPrefix(raw, "{") + `}}`)}
+	return put(c.world, c.revisions, made), nil
+}
+
+// onNodes are the pods by node. One that is over is none.
+func (c *daemonSetController) onNodes() map[string][]*corev1.Pod {
+	there := map[string][]*corev1.Pod{}
+	for _, pod := range c.pods.list() {
+		if pod.DeletionTimestamp == nil || !readiness.Terminal(pod) {
+			there[pod.Spec.NodeName] = append(there[pod.Spec.NodeName], pod)
+		}
+	}
+	return there
+}
+
+// manage creates what nodes lack, and deletes what they have too many of.
+func (c *daemonSetController) manage(d *apps.DaemonSet, current *apps.ControllerRevision) {
+	there := c.onNodes()
+	for _, node := range c.pull.nodes {
+		if len(there[node.Name]) == 0 {
+			c.create(d, node.Name, current.Labels[inplace.LabelRevisionHash])
+		}
+		live := slices.DeleteFunc(there[node.Name], func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
+		slices.SortStableFunc(live, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+		for _, pod := range live[min(1, len(live)):] {
+			c.delete(pod)
+		}
+	}
+}
+
+// rollingUpdate is that for maxSurge 0.
+func (c *daemonSetController) rollingUpdate(d *apps.DaemonSet, hash string) {
+	most, unavailable := d.MaxUnavailable(len(c.pull.nodes)), 0
+	var replaced, candidates []*corev1.Pod
+	there := c.onNodes()
+	for _, at := range c.rng.Perm(len(c.pull.nodes)) {
+		recent, old, clear := c.updatedOn(there[c.pull.nodes[at].Name], d, hash)
+		switch {
+		case !clear, (recent == nil) == (old == nil):
+			unavailable++
+		case recent != nil:
+			if !c.available(d, recent) {
+				unavailable++
+			}
+		case !c.available(d, old):
+			replaced = append(replaced, old)
+			unavailable++
+		case unavailable < most:
+			candidates = append(candidates, old)
+		}
+	}
+	room := min(max(0, most-unavailable), len(candidates))
+	for _, pod := range append(replaced, candidates[:room]...) {
+		c.delete(pod)
+	}
+}
+
+// updatedOn is findUpdatedPodsOnNode.
+func (c *daemonSetController) updatedOn(pods []*corev1.Pod, d *apps.DaemonSet, hash string) (recent, old *corev1.Pod, clear bool) {
+	generation := d.Annotations[appsv1.DeprecatedTemplateGeneration]
+	for _, pod := range pods {
+		updated := pod.Labels[inplace.LabelRevisionHash] == hash || generation != "" && pod.Labels[inplace.LabelTemplateGeneration] == generation
+		switch {
+		case pod.DeletionTimestamp != nil:
+		case updated && recent != nil, !updated && old != nil:
+			return nil, nil, false
+		case updated:
+			recent = pod
+		default:
+			old = pod
+		}
+	}
+	return recent, old, true
+}
+
+func (c *daemonSetController) available(d *apps.DaemonSet, pod *corev1.Pod) bool {
+	is, wait := readiness.AvailableAt(pod, d.Spec.MinReadySeconds, c.now)
+	if wait > 0 {
+		c.dirty, c.due = true, c.now.Add(wait) // as updateDaemonSetStatus has it
+	}
+	return is
+}
+
+// cleanupHistory keeps the revisions that labels of pods name.
+func (c *daemonSetController) cleanupHistory(d *apps.DaemonSet, old []*apps.ControllerRevision) error {
+	excess := len(old) - int(*d.Spec.RevisionHistoryLimit)
+	named := map[string]bool{}
+	for _, pod := range c.pods.list() {
+		named[pod.Labels[inplace.LabelRevisionHash]] = true
+	}
+	slices.SortStableFunc(old, func(a, b *apps.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	for _, each := range old {
+		if excess <= 0 || named[each.Labels[inplace.LabelRevisionHash]] {
+			continue
+		}
+		if err := c.deleteRevision(each.Name); err != nil {
+			return err
+		}
+		excess--
+	}
+	return nil
+}
+
+// deleteRevision is a DELETE of whatever version is stored, which passes our webhook.
+func (c *daemonSetController) deleteRevision(name string) error {
+	stored := c.revisions.objects[name]
+	switch {
+	case stored == nil:
+		return errNotFound
+	case c.holdAlive() && c.hook.keeps(stored):
+		c.logf("denied: clean up %s", name)
+		return errNotFound
+	}
+	c.logf("native: clean up %s", name)
+	remove(c.world, c.revisions, name)
+	return nil
+}
+
+// create is a CREATE, of which the webhook adds the gate.
+func (c *daemonSetController) create(d *apps.DaemonSet, node, hash string) {
+	c.made++
+	name := fmt.Sprintf("agent-%s-%03d", node, c.made)
+	pod := &corev1.Pod{ObjectMeta: d.Spec.Template.Typed().ObjectMeta, Spec: c.admitted(d.Spec.Template)}
+	pod.Name, pod.Namespace, pod.UID, pod.Generation, pod.CreationTimestamp = name, d.Namespace, types.UID(name), 1, metav1.NewTime(c.now)
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, inplace.LabelRevisionHash, hash)
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, inplace.LabelTemplateGeneration, d.Annotations[appsv1.DeprecatedTemplateGeneration])
+	pod.OwnerReferences = []metav1.OwnerReference{*apps.ControllerRef(d, "DaemonSet")}
+	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodPending
+	c.addGate(pod)
+	c.logf("native: create %s of %s", name, hash)
+	c.creations[name] = true
+	put(c.world, c.world.pods, pod)
+}
+
+// delete is a DELETE of a pod, which passes our webhook. That it is gone is no error.
+func (c *daemonSetController) delete(cached *corev1.Pod) {
+	pod := c.world.pods.objects[cached.Name]
+	switch {
+	case pod == nil || pod.DeletionTimestamp != nil:
+		return
+	case c.holdAlive() && c.hook.stays(pod):
+		c.logf("denied: delete %s", pod.Name)
+		return
+	}
+	c.rules.daemonDeleted(c.world, pod)
+	c.logf("native: delete %s", pod.Name)
+	c.deletions[pod.Name] = true
+	if err := c.terminate(pod.Name); err != nil {
+		c.violated("delete: %v", err)
+	}
+}
+
+// daemonDeleted: nothing is deleted that can be updated in place, and what cannot be is in no strict world.
+func (j *judge) daemonDeleted(w *world, pod *corev1.Pod) {
+	if _, why := w.daemons().HoldsDeletion(pod); !j.loose && w.mode.Manages() {
+		w.violated("%s is deleted: %s %s", pod.Name, why.Code, why.Message)
+	}
+}
+
+// editDaemons is a change by a user. What the API server counts is the template's generation.
+func (w *world) editDaemons(does string, change func(*apps.DaemonSet)) {
+	d, err := alter(w, w.daemonSets, "agent", "", func(d *apps.DaemonSet) {
+		before := rawOf(d.Spec.Template)
+		if change(d); rawOf(d.Spec.Template) != before {
+			d.Generation++
+			counted, _ := strconv.Atoi(d.Annotations[appsv1.DeprecatedTemplateGeneration])
+			d.Annotations[appsv1.DeprecatedTemplateGeneration] = strconv.Itoa(counted + 1)
+		}
+	})
+	if err != nil {
+		w.violated("the user %s: %v", does, err)
+	}
+	w.logf("the user %s: %s partition %q", does, templateImages(d.Spec.Template), d.Annotations[inplace.AnnotationPartition])
+}
