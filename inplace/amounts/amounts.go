@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -12,7 +13,8 @@ import (
 // Resizable are the resources that running containers can get more or less of.
 var Resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// Amounts are the CPU and memory of a container as quantities in one spelling, so that the same amounts are the same: empty where there is none.
+// Amounts are the CPU and memory of a container as quantities in one spelling, but for what Written returns, so that the same amounts are the same: empty where
+// there is none.
 type Amounts struct {
 	CPURequest    string `json:"cpuRequest,omitempty"`
 	MemoryRequest string `json:"memoryRequest,omitempty"`
@@ -21,10 +23,28 @@ type Amounts struct {
 }
 
 // Of a container of a template or a pod. A request that is left out is the limit (SetDefaults_Pod in pkg/apis/core/v1/defaults.go).
-func Of(r corev1.ResourceRequirements) Amounts {
-	limits := Amounts{CPULimit: milli(r.Limits), MemoryLimit: bytes(r.Limits)}
-	limits.CPURequest, limits.MemoryRequest = cmp.Or(milli(r.Requests), limits.CPULimit), cmp.Or(bytes(r.Requests), limits.MemoryLimit)
+func Of(r corev1.ResourceRequirements) Amounts { return read(r, milli, bytes) }
+
+// Written are the amounts of the container as it has them written, which are not for comparing: what a pod gets is spelled as a new one would have it.
+func Written(r corev1.ResourceRequirements) Amounts {
+	return read(r, written(corev1.ResourceCPU), written(corev1.ResourceMemory))
+}
+
+func read(r corev1.ResourceRequirements, cpu, memory func(corev1.ResourceList) string) Amounts {
+	limits := Amounts{CPULimit: cpu(r.Limits), MemoryLimit: memory(r.Limits)}
+	limits.CPURequest, limits.MemoryRequest = cmp.Or(cpu(r.Requests), limits.CPULimit), cmp.Or(memory(r.Requests), limits.MemoryLimit)
 	return limits
+}
+
+// written is the amount as the API server spells it, which keeps binary units apart from decimal ones.
+func written(name corev1.ResourceName) func(corev1.ResourceList) string {
+	return func(list corev1.ResourceList) string {
+		quantity, has := list[name]
+		if !has {
+			return ""
+		}
+		return quantity.String()
+	}
 }
 
 // Only is as much of the list as is CPU and memory; nil of nil.
@@ -91,6 +111,19 @@ func (a Amounts) Both(name corev1.ResourceName) [2]string {
 		return [2]string{a.CPURequest, a.CPULimit}
 	}
 	return [2]string{a.MemoryRequest, a.MemoryLimit}
+}
+
+// Named is the amount that the downward API calls so, such as limits.cpu; empty where there is none.
+func (a Amounts) Named(field string) string {
+	of, name, _ := strings.Cut(field, ".")
+	if !slices.Contains(Resizable, corev1.ResourceName(name)) {
+		return ""
+	}
+	both := a.Both(corev1.ResourceName(name))
+	if of == "limits" {
+		return both[1]
+	}
+	return both[0]
 }
 
 // QOS is ComputePodQOS in pkg/apis/core/helper/qos.

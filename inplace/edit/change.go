@@ -47,6 +47,8 @@ type ImageChange struct{ From, To string }
 // ResourceChange is CPU and memory, and those that take their place.
 type ResourceChange struct {
 	From, To amounts.Amounts
+	// Written is To as it is to be spelled.
+	Written amounts.Amounts
 	// Restarts: the container's resizePolicy asks for a restart with one of those that change.
 	Restarts bool
 }

@@ -124,7 +124,8 @@ func becoming(have, want *corev1.Container, resizes bool) ContainerChange {
 	}
 	if resizes {
 		has := amounts.Of(have.Resources)
-		change.Resources = changed(*have, has, has.Like(amounts.Of(want.Resources)))
+		written := amounts.Written(have.Resources).Like(amounts.Written(want.Resources))
+		change.Resources = changed(*have, has, has.Like(amounts.Of(want.Resources)), written)
 	}
 	return change
 }

@@ -1,6 +1,7 @@
 package edit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -35,7 +36,7 @@ func resizeReasons(was, is corev1.PodSpec, change Change, rules inplace.Rules) i
 	if is.Resources != nil {
 		reasons = reasons.And(resourcesReason("/spec/resources", "the pod has resources of its own"))
 	}
-	return reasons.And(resourceFieldReasons(is, change.resizing())...)
+	return reasons.And(resourceFieldReasons(is, change.Containers)...)
 }
 
 func containerReasons(container corev1.Container, c ContainerChange, index int, rules inplace.Rules) inplace.Reasons {
@@ -76,32 +77,31 @@ func resizePolicy(container corev1.Container, name corev1.ResourceName) corev1.R
 	return ""
 }
 
-// resourceFieldReasons says where the pod reads CPU or memory of a container that changes: a process that has read it goes by the old value.
-func resourceFieldReasons(spec corev1.PodSpec, changing []string) inplace.Reasons {
+// resourceFieldReasons says where the pod reads an amount that changes: a process that has read it goes by the old value.
+func resourceFieldReasons(spec corev1.PodSpec, changes ContainerChanges) inplace.Reasons {
 	var reasons inplace.Reasons
 	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
 		for _, env := range container.Env {
-			if env.ValueFrom != nil && env.ValueFrom.ResourceFieldRef != nil {
-				reasons = reasons.And(readsResources(env.ValueFrom.ResourceFieldRef, container.Name, "variable "+env.Name, changing)...)
+			if env.ValueFrom != nil {
+				reasons = reasons.And(changes.readBy(env.ValueFrom.ResourceFieldRef, container.Name, "variable "+env.Name)...)
 			}
 		}
 	}
 	for _, volume := range spec.Volumes {
 		for _, item := range downwardItems(volume) {
-			if item.ResourceFieldRef != nil {
-				reasons = reasons.And(readsResources(item.ResourceFieldRef, "", "volume "+volume.Name, changing)...)
-			}
+			reasons = reasons.And(changes.readBy(item.ResourceFieldRef, "", "volume "+volume.Name)...)
 		}
 	}
 	return reasons
 }
 
-func readsResources(selector *corev1.ResourceFieldSelector, own, reader string, changing []string) inplace.Reasons {
-	of := selector.ContainerName
-	if of == "" {
-		of = own
+// readBy says that the amount which the reader reads changes. Of a container that is not named it is its own.
+func (c ContainerChanges) readBy(selector *corev1.ResourceFieldSelector, own, reader string) inplace.Reasons {
+	if selector == nil {
+		return nil
 	}
-	if !slices.Contains(changing, of) {
+	of := cmp.Or(selector.ContainerName, own)
+	if resources := c.of(of).Resources; resources.From.Named(selector.Resource) == resources.To.Named(selector.Resource) {
 		return nil
 	}
 	message := fmt.Sprintf("%s of container %s is read by %s through the downward API", selector.Resource, of, reader)

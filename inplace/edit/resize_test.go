@@ -2,6 +2,7 @@ package edit
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,8 @@ import (
 const (
 	resources     = "/spec/containers/0/resources"
 	resizePolicy0 = "/spec/containers/0/resizePolicy"
-	readsLimit    = `[{"name": "A", "value": "1"}, {"name": "L", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory"}}}]`
+	readsLimit    = `[{"name": "A", "value": "1"}, {"name": "L", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}}]`
+	readsCPU      = `[{"name": "info", "projected": {"sources": [{"downwardAPI": {"items": [{"path": "cpu", "resourceFieldRef": {"containerName": "app", "resource": "requests.cpu"}}]}}]}}]`
 )
 
 func TestCompareResources(t *testing.T) {
@@ -64,8 +66,21 @@ func TestCompareResources(t *testing.T) {
 			want: "recreate: pods of Windows are not resized"},
 		"resources of the pod": {base: sized, before: edits{"/spec/resources": `{"requests": {"cpu": "3"}}`}, after: edits{"/spec/resources": `{"requests": {"cpu": "3"}}`, resources + "/requests/cpu": `"1"`},
 			resize: inplace.ResizeAll, want: "recreate: the pod has resources of its own"},
-		"read by a variable": {base: edits{"/spec/containers/0/env": readsLimit}, before: sized, after: edits{resources: `{"requests": {"cpu": "1", "memory": "64Mi"}, "limits": {"memory": "64Mi"}}`},
+		"another resource than is read": {base: edits{"/spec/containers/0/env": readsLimit}, before: sized, after: edits{resources: `{"requests": {"cpu": "1", "memory": "64Mi"}, "limits": {"memory": "64Mi"}}`},
+			resize: inplace.ResizeAll, want: "in place: resizes app, no restart"},
+		"another amount is read": {base: edits{"/spec/containers/0/env": readsLimit}, before: sized, after: edits{resources: `{"requests": {"cpu": "100m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}}`},
+			resize: inplace.ResizeAll, want: "in place: resizes app, no restart"},
+		"the amount that a variable reads": {base: edits{"/spec/containers/0/env": readsLimit}, before: sized, after: edits{resources: `{"requests": {"cpu": "1", "memory": "64Mi"}, "limits": {"memory": "128Mi"}}`},
 			resize: inplace.ResizeAll, want: "recreate: limits.memory of container app is read by variable L through the downward API"},
+		"a request that follows the limit": {base: edits{"/spec/containers/0/env": strings.Replace(readsLimit, "limits.memory", "requests.memory", 1)}, before: edits{resources: `{"requests": {"cpu": "1"}, "limits": {"memory": "64Mi"}}`},
+			after: edits{resources: `{"requests": {"cpu": "1"}, "limits": {"memory": "128Mi"}}`}, resize: inplace.ResizeAll,
+			want: "recreate: requests.memory of container app is read by variable L through the downward API"},
+		"the amount that a volume reads": {base: edits{resources: sized[resources], "/spec/volumes": readsCPU}, after: cpu, resize: inplace.ResizeAll,
+			want: "recreate: requests.cpu of container app is read by volume info through the downward API"},
+		"another amount than the volume reads": {base: edits{resources: sized[resources], "/spec/volumes": readsCPU}, after: edits{resources + "/limits/memory": `"128Mi"`}, resize: inplace.ResizeAll,
+			want: "in place: resizes app, no restart"},
+		"what is read has no amount": {base: edits{resources: sized[resources], "/spec/volumes": strings.Replace(readsCPU, "requests.cpu", "limits.ephemeral-storage", 1)}, after: cpu, resize: inplace.ResizeAll,
+			want: "in place: resizes app, no restart"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			change := Compare(edited(t, test.base, test.before), edited(t, test.base, test.after), inplace.Rules{Resize: test.resize})
@@ -85,19 +100,30 @@ func TestResizeOperations(t *testing.T) {
 		}
 		return list
 	}
-	want := []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: amounts("cpu", "200m", "memory", "64Mi")}}}
+	wants := func(texts ...string) []corev1.Container {
+		return []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: amounts(texts...)}}}
+	}
+	template := wants("cpu", "200m", "memory", "64Mi")
 	for name, test := range map[string]struct {
 		has  corev1.ResourceRequirements
+		gets []corev1.Container
 		want string
 	}{
 		"nothing":   {want: "null"},
 		"the same":  {has: corev1.ResourceRequirements{Requests: amounts("cpu", "0.2", "memory", "65536Ki")}, want: "null"},
 		"other cpu": {has: corev1.ResourceRequirements{Requests: amounts("cpu", "0.1", "memory", "64Mi")}, want: `[{"op":"replace","path":"/spec/containers/1/resources/requests/cpu","value":"200m"}]`},
+		"as the template has it": {has: corev1.ResourceRequirements{Requests: amounts("cpu", "0.1", "memory", "67108864")}, gets: wants("cpu", "0.1", "memory", "80Mi"),
+			want: `[{"op":"replace","path":"/spec/containers/1/resources/requests/memory","value":"80Mi"}]`},
+		"in digits": {has: corev1.ResourceRequirements{Requests: amounts("cpu", "0.1", "memory", "64Mi")}, gets: wants("cpu", "1", "memory", "83886080"),
+			want: `[{"op":"replace","path":"/spec/containers/1/resources/requests/cpu","value":"1"},{"op":"replace","path":"/spec/containers/1/resources/requests/memory","value":"83886080"}]`},
 		"a limit stays": {has: corev1.ResourceRequirements{Requests: amounts("cpu", "0.1"), Limits: amounts("cpu", "1")},
 			want: `[{"op":"replace","path":"/spec/containers/1/resources/requests/cpu","value":"200m"}]`},
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "mesh"}, {Name: "app", Resources: test.has}}}}
-		raw, err := json.Marshal(Differing(pod, want, func(string) bool { return true }).ResizeOperations(pod))
+		if test.gets == nil {
+			test.gets = template
+		}
+		raw, err := json.Marshal(Differing(pod, test.gets, func(string) bool { return true }).ResizeOperations(pod))
 		if err != nil || string(raw) != test.want {
 			t.Errorf("%s: got  %s\nwant %s", name, raw, test.want)
 		}

@@ -12,18 +12,18 @@ import (
 )
 
 // changed is zero where both are the same.
-func changed(container corev1.Container, from, to amounts.Amounts) ResourceChange {
+func changed(container corev1.Container, from, to, written amounts.Amounts) ResourceChange {
 	if from == to {
 		return ResourceChange{}
 	}
 	restarts := slices.ContainsFunc(amounts.Resizable, func(name corev1.ResourceName) bool {
 		return from.Both(name) != to.Both(name) && resizePolicy(container, name) == corev1.RestartContainer
 	})
-	return ResourceChange{From: from, To: to, Restarts: restarts}
+	return ResourceChange{From: from, To: to, Written: written, Restarts: restarts}
 }
 
 func resourceChange(was, is corev1.Container) ResourceChange {
-	return changed(is, amounts.Of(was.Resources), amounts.Of(is.Resources))
+	return changed(is, amounts.Of(was.Resources), amounts.Of(is.Resources), amounts.Written(is.Resources))
 }
 
 // Resized is the pod's spec with the CPU and memory that the changes give its containers.
@@ -45,7 +45,7 @@ func (c ContainerChanges) ResizeOperations(pod *corev1.Pod) []jsonpatch.Operatio
 	for change := range c.those(ContainerChange.Resizes) {
 		for i, container := range pod.Spec.Containers {
 			if container.Name == change.Container {
-				has, gets := container.Resources, change.Resources.To.Requirements()
+				has, gets := container.Resources, change.Resources.Written.Requirements()
 				operations = append(operations, listOperations(i, "requests", has.Requests, gets.Requests)...)
 				operations = append(operations, listOperations(i, "limits", has.Limits, gets.Limits)...)
 			}
