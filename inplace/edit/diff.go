@@ -1,6 +1,7 @@
 package edit
 
 import (
+	"encoding/json"
 	"iter"
 	"maps"
 	"reflect"
@@ -14,6 +15,8 @@ import (
 type difference struct {
 	path     []string
 	from, to any
+	// reordered: both are lists of the same elements.
+	reordered bool
 }
 
 // pointer is the JSON pointer to the place (RFC 6901).
@@ -26,13 +29,15 @@ func (d difference) verb() string {
 		return "added"
 	case d.to == nil:
 		return "removed"
+	case d.reordered:
+		return "reordered"
 	default:
 		return "changed"
 	}
 }
 
 // differences are the deepest places at which the trees differ, in order. Lists of different length differ as a whole: which of their
-// elements correspond is anybody's guess. Each place is looked at once, and no further than somebody asks.
+// elements correspond is anybody's guess; and so do those of the same elements in another order. Each place is looked at once, and no further than somebody asks.
 func differences(from, to any) iter.Seq[difference] {
 	return func(yield func(difference) bool) { (&walk{yield: yield}).visit(from, to) }
 }
@@ -72,12 +77,39 @@ func (w *walk) visitObjects(from, to map[string]any) bool {
 }
 
 func (w *walk) visitLists(from, to []any) bool {
+	switch {
+	case reflect.DeepEqual(from, to):
+		return true
+	case reordered(from, to):
+		return w.yield(difference{path: slices.Clone(w.path), from: from, to: to, reordered: true})
+	}
 	for i := range from {
 		if !w.enter(strconv.Itoa(i), from[i], to[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// reordered tells whether lists that differ have the same elements in another order.
+func reordered(from, to []any) bool {
+	before, after := texts(from), texts(to)
+	slices.Sort(before)
+	slices.Sort(after)
+	return slices.Equal(before, after)
+}
+
+// texts are the same for elements that are the same.
+func texts(list []any) []string {
+	var all []string
+	for _, element := range list {
+		raw, err := json.Marshal(element)
+		if err != nil {
+			panic(err) // it was JSON
+		}
+		all = append(all, string(raw))
+	}
+	return all
 }
 
 func (w *walk) enter(key string, from, to any) bool {
