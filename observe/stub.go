@@ -198,8 +198,16 @@ func statusesOfSidecars(pod *corev1.Pod) []corev1.ContainerStatus {
 }
 
 func trimContainerStatus(s corev1.ContainerStatus) corev1.ContainerStatus {
-	return corev1.ContainerStatus{Name: Shared(s.Name), State: s.State, Ready: s.Ready, RestartCount: s.RestartCount,
+	return corev1.ContainerStatus{Name: Shared(s.Name), State: s.State, LastTerminationState: trimEnd(s.LastTerminationState), Ready: s.Ready, RestartCount: s.RestartCount,
 		Image: Shared(s.Image), ImageID: Shared(s.ImageID), ContainerID: s.ContainerID, Resources: trimReported(s.Resources)}
+}
+
+// trimEnd leaves which container ended last, and when.
+func trimEnd(s corev1.ContainerState) corev1.ContainerState {
+	if s.Terminated == nil {
+		return corev1.ContainerState{}
+	}
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: s.Terminated.FinishedAt, ContainerID: s.Terminated.ContainerID}}
 }
 
 // trimPolicies keeps those that ask for a restart.

@@ -51,7 +51,7 @@ func (v *View) update() (member.Turns, *inplace.Reason) {
 	v.rest(p)
 	v.explainWait() // images that are waited for go first, and the status tells what it is
 	v.patchSets(balance)
-	v.patchStatus()
+	v.patchStatus(p.turns)
 	return p.turns, nil
 }
 

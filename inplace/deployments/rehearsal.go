@@ -26,7 +26,7 @@ func (v *View) rehearse() member.Turns {
 	v.gates(p.turns)
 	v.rest(p)
 	v.patchSets(nil) // signatures
-	v.patchStatus()
+	v.patchStatus(nil)
 	v.Phase(steps.PhaseWaiting, rehearsal.Asking)
 	return p.turns
 }

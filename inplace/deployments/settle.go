@@ -87,10 +87,15 @@ func (v *View) exchange(turns member.Turns) {
 }
 
 // end ends the update once startup probes have had their turn, and what went back has restarted: before, a kubelet may call a pod available that is not, and without our marks the
-// Deployment controller would take its rollout for done. One that does not start keeps the update for as long as there may be progress.
+// Deployment controller would take its rollout for done. One that does not start keeps the update for as long as there may be progress,
+// and one that takes long to stop until it has: the Deployment controller knows nothing of that.
 func (v *View) end() {
 	if unproved, wait := v.Unproved(v.Now); unproved && !statuses.Overdue(v.Deployment) {
 		v.Again(wait)
+		return
+	}
+	if stops := v.stopBy(); v.formula().Outlasts(stops) {
+		v.Again(stops.Sub(v.Now))
 		return
 	}
 	v.Unmark()

@@ -6,18 +6,21 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
 )
 
 // patchStatus writes the status while the native controller is denied before it does: by its own formula, so that both
 // always write the same. That all is done is left to it.
-func (v *View) patchStatus() {
+func (v *View) patchStatus(turns member.Turns) {
 	if v.Target == nil && !v.paused() {
 		return // it creates the target and writes the status next
 	}
 	formula := v.formula()
+	formula.Obeyed = v.obeyed(turns)
 	status := formula.NativeStatus()
 	if statuses.Announces(v.Deployment, status) {
 		return
@@ -43,6 +46,24 @@ func (v *View) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 		return v.CanWait(steps.PutOffStatus, steps.Beat, v.Now)
 	}
 	return 0
+}
+
+// obeyed is until when pods were drained or stopped within the time that they have for it.
+func (v *View) obeyed(turns member.Turns) time.Time {
+	var until time.Time
+	for s := range v.states() {
+		until = times.Latest(until, turns.Obeyed(s, v.Endpoints, v.Settings.Drain, v.Now))
+	}
+	return until
+}
+
+// stopBy is by when the containers of all pods must have stopped that have yet to.
+func (v *View) stopBy() time.Time {
+	var by time.Time
+	for s := range v.states() {
+		by = times.Latest(by, s.Move.StopsBy(s.Pod))
+	}
+	return by
 }
 
 // rest finds out whether the update waits for the partition alone, or for one that is none.

@@ -3,9 +3,12 @@ package member
 import (
 	"time"
 
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
 )
 
 // Drainage is how far a pod whose turn it is has come in its drain; zero for others.
@@ -26,6 +29,16 @@ func (t Turns) Drainage(s *State, endpoints serving.Endpoints, drain time.Durati
 	endpoint := endpoints[s.Pod.UID]
 	over, left := endpoint.Drained(s.Pod, drain, s.servesOn(), now)
 	return Drainage{Over: over, Soon: !over && (left <= steps.Beat || endpoint.OutSince.IsZero()), Left: left}
+}
+
+// Obeyed is until when the pod was drained, or its containers stopped, within the time that they have for it; zero if neither.
+func (t Turns) Obeyed(s *State, endpoints serving.Endpoints, drain time.Duration, now time.Time) time.Time {
+	stopped := s.Move.Obeyed(s.Pod, now)
+	if !t[s] || !readiness.Closed(s.Pod) || t.Drainage(s, endpoints, drain, now).Over {
+		return stopped
+	}
+	most := conditions.Condition(s.Pod, inplace.ConditionServing).LastTransitionTime.Add(serving.DrainPatience + drain)
+	return times.Latest(stopped, times.Earliest(now, most))
 }
 
 // servesOn is how long the containers that the pod is to be patched for go on serving after that: what their preStop hooks sleep, as far as

@@ -127,13 +127,17 @@ func (m Move) Refused(pod *corev1.Pod) string {
 }
 
 // Overdue is why the resize has not been done within the deadline, 0 for none; empty if it has been, or may be yet. If it is only a matter of time, of how much.
+// A container that restarts for it has its grace period besides.
 func (m Move) Overdue(pod *corev1.Pod, deadline time.Duration, now time.Time) (string, time.Duration) {
 	if len(m.Resize) == 0 || deadline == 0 || m.Resized(pod) {
 		return "", 0
 	}
+	if m.Renews() {
+		deadline += GracePeriod(pod)
+	}
 	since, says := m.notedAt(), "its kubelet does not report them"
 	if c := m.unresized(pod); c != nil {
-		since, says = latest(since, c.LastTransitionTime.Time), SaysOfResize(pod)
+		since, says = times.Latest(since, c.LastTransitionTime.Time), SaysOfResize(pod)
 	}
 	over, wait := times.Since(since, deadline, now)
 	if !over {
@@ -153,14 +157,7 @@ func (m Move) unresized(pod *corev1.Pod) *corev1.PodCondition {
 func (m Move) notedAt() time.Time {
 	var at time.Time
 	for _, noted := range m.Resize {
-		at = latest(at, noted.At.Time)
+		at = times.Latest(at, noted.At.Time)
 	}
 	return at
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,6 +37,8 @@ type kubelet struct {
 	sizes map[string]map[string]amounts.Amounts
 	// short: its nodes have no room for more.
 	short bool
+	// stops is how long containers take to; a moment where it is not said.
+	stops time.Duration
 	// cramped is the CPU that the node of a pod has not, by the name of the pod.
 	cramped map[string]string
 }
@@ -50,6 +53,8 @@ type container struct {
 	dying time.Time
 	// backOff until then, after a crash.
 	backOff time.Time
+	// ended is how the one before ended.
+	ended *corev1.ContainerStateTerminated
 }
 
 func newKubelet(w *world) *kubelet {
@@ -113,7 +118,7 @@ func (k *kubelet) give(pod string, want corev1.Container, gets amounts.Amounts) 
 func (k *kubelet) kill(pod, name string, c *container) {
 	k.logf("kubelet: kill %s/%s, which runs %s", pod, name, c.image)
 	k.rules.killed(k.world, pod, name)
-	c.dying = k.now.Add(time.Duration(k.rng.Intn(300)) * time.Millisecond)
+	c.dying = k.now.Add(cmp.Or(k.stops, time.Duration(k.rng.Intn(300))*time.Millisecond))
 }
 
 // whyNot is why no container of the pod gets that: as a kubelet calls it.
@@ -171,12 +176,13 @@ func (k *kubelet) syncContainer(pod string, want corev1.Container) {
 	case !c.dying.IsZero():
 		if !k.now.Before(c.dying) {
 			c.running, c.ready, c.dying = false, false, time.Time{}
+			c.ended = &corev1.ContainerStateTerminated{ContainerID: c.id, FinishedAt: metav1.NewTime(k.now.Truncate(time.Second))}
 		}
 	case c.running && c.image != want.Image:
 		k.kill(pod, want.Name, c)
 	case !c.running && !k.now.Before(c.backOff) && !strings.Contains(want.Image, "bad"):
 		k.ids++
-		*c = container{id: fmt.Sprintf("id-%d", k.ids), image: want.Image, running: true, started: k.now}
+		*c = container{id: fmt.Sprintf("id-%d", k.ids), image: want.Image, running: true, started: k.now, ended: c.ended}
 	case c.running && !c.ready && !strings.Contains(c.image, "crash") && k.now.Sub(c.started) > 300*time.Millisecond:
 		c.ready = true
 	case c.running && strings.Contains(c.image, "crash") && k.rng.Intn(4) == 0:
@@ -310,7 +316,8 @@ func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
 
 func (c *container) status(want corev1.Container) corev1.ContainerStatus {
 	// What a runtime says of an image does not tell by which of its names it was asked for.
-	status := corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(c.image), ContainerID: c.id, Ready: c.ready}
+	status := corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(c.image), ContainerID: c.id, Ready: c.ready,
+		LastTerminationState: corev1.ContainerState{Terminated: c.ended}}
 	if c.image == "" {
 		status.Image = want.Image
 	} else {

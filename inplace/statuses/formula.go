@@ -40,7 +40,10 @@ type Formula struct {
 	Waiting string
 	// Stage is by what a partition keeps the rest from going on, one clause; empty if it does not. It is as when the user pauses.
 	Stage string
-	Now   time.Time
+	// Obeyed is until when pods were drained or stopped in the time that they were given for it, Now while they are; zero if they were not. No progress
+	// is due before.
+	Obeyed time.Time
+	Now    time.Time
 }
 
 // NativeStatus is syncDeploymentStatus (pkg/controller/deployment/sync.go) while paused, syncRolloutStatus (progress.go)
@@ -127,7 +130,42 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 			fmt.Sprintf("Found new replica set %q", f.Target.Name), f.Now))
 	case f.timedOut(current):
 		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonTimedOut, f.timeoutMessage(), f.Now))
+	case f.renews(current):
+		renewed := *current
+		renewed.LastUpdateTime = metav1.NewTime(f.lastProgress(current))
+		RemoveCondition(status, appsv1.DeploymentProgressing)
+		SetCondition(status, renewed)
 	}
+}
+
+// renews tells whether the condition is to say that the deadline runs from a later moment. Natively another pod starts while the old one stops; the
+// same pod cannot. The native controller asks the deadline of the condition alone, and may do so at any moment. So its time is renewed when half the
+// deadline is over, and that of the end of the wait stands there before the other half is.
+func (f Formula) renews(progressing *appsv1.DeploymentCondition) bool {
+	return progressing != nil && f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) &&
+		f.Now.Sub(progressing.LastUpdateTime.Time) >= f.deadline()/2
+}
+
+// Outlasts tells whether pods that stop until then may still do so when half the deadline is over, so that somebody has to renew it. Of the time in which
+// the new containers start, the other half is left in any case.
+func (f Formula) Outlasts(stops time.Time) bool {
+	progressing := conditions.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
+	if !f.hasDeadline() || progressing == nil || Overdue(f.Deployment) || !stops.After(f.Now) || Announces(f.Deployment, f.counts()) {
+		return false
+	}
+	since := progressing.LastUpdateTime.Time
+	if progressing.Reason == ReasonComplete {
+		since = f.Now // it is that of the last update, and will be renewed
+	}
+	return stops.After(since.Add(f.deadline() / 2))
+}
+
+// lastProgress is the moment from which the deadline runs; conditions have no fractions of seconds.
+func (f Formula) lastProgress(progressing *appsv1.DeploymentCondition) time.Time {
+	if obeyed := f.Obeyed.Truncate(time.Second); obeyed.After(progressing.LastUpdateTime.Time) {
+		return obeyed
+	}
+	return progressing.LastUpdateTime.Time
 }
 
 // ReasonPartition is that of a Deployment's condition Progressing while nothing but the partition keeps the rollout from going on.
@@ -198,7 +236,7 @@ func (f Formula) timedOut(progressing *appsv1.DeploymentCondition) bool {
 	if progressing == nil || progressing.Reason == ReasonComplete {
 		return false
 	}
-	return progressing.Reason == ReasonTimedOut || progressing.LastUpdateTime.Add(f.deadline()).Before(f.Now)
+	return progressing.Reason == ReasonTimedOut || f.lastProgress(progressing).Add(f.deadline()).Before(f.Now)
 }
 
 // hasDeadline is HasProgressDeadline.
@@ -218,7 +256,7 @@ func (f Formula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
 		return 0
 	}
 	deadline := f.deadline()
-	if progressing.Reason == ReasonPartition {
+	if progressing.Reason == ReasonPartition || f.Obeyed.Equal(f.Now) || f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) {
 		deadline /= 2
 	}
 	_, wait := times.Since(progressing.LastUpdateTime.Time, deadline, f.Now)

@@ -33,3 +33,19 @@ func Sooner(a, b time.Duration) time.Duration {
 	}
 	return min(a, b)
 }
+
+// Latest returns the later of two moments.
+func Latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// Earliest returns the earlier of two moments.
+func Earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,51 @@
+package readiness
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// Obeyed is until when containers stopped for the last patches within the time that they have for it: now, while one runs that is to stop. Zero if
+// none had to.
+func (m Move) Obeyed(pod *corev1.Pod, now time.Time) time.Time {
+	until, most := time.Time{}, GracePeriod(pod)+KillMargin
+	for name, before := range m.Containers {
+		until = times.Latest(until, times.Earliest(before.stopped(ContainerStatus(pod, name), now), before.At.Add(most)))
+	}
+	if m.RestartsToResize(pod) {
+		until = times.Latest(until, times.Earliest(now, m.notedAt().Add(most)))
+	}
+	return until
+}
+
+// StopsBy is by when the containers must have stopped that have yet to; zero if none has.
+func (m Move) StopsBy(pod *corev1.Pod) time.Time {
+	var by time.Time
+	for name, before := range m.Containers {
+		if before.runs(ContainerStatus(pod, name)) {
+			by = times.Latest(by, before.At.Add(GracePeriod(pod)+KillMargin))
+		}
+	}
+	return by
+}
+
+// runs: it is still the one from before.
+func (c MovedContainer) runs(status corev1.ContainerStatus) bool {
+	return status.State.Running != nil && status.ContainerID == c.ContainerID
+}
+
+// stopped is when the container that ran before has ended, by its kubelet's clock; now if it has not, zero if the report does not know it any more.
+func (c MovedContainer) stopped(status corev1.ContainerStatus, now time.Time) time.Time {
+	if c.runs(status) {
+		return now
+	}
+	for _, state := range []corev1.ContainerState{status.State, status.LastTerminationState} {
+		if ended := state.Terminated; ended != nil && ended.ContainerID == c.ContainerID {
+			return times.Earliest(ended.FinishedAt.Time, now)
+		}
+	}
+	return time.Time{}
+}
