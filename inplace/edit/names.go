@@ -51,7 +51,7 @@ func namesOf(image, running string, always bool) []string {
 		ran = nil // the ID of an image that the runtime knows by no name
 	}
 	if ran == nil || reference.Domain(ran) == reference.Domain(named) { // short names may have another registry (unqualified-search-registries of CRI-O)
-		names = append(names, named.String())
+		names = append(names, inFull(named, always)...)
 	}
 	pinned := digestOf(named)
 	switch {
@@ -62,6 +62,24 @@ func namesOf(image, running string, always bool) []string {
 	}
 	return names
 }
+
+// inFull are the names with everything that may be left out, and, of an image that no digest can name, one without some of it: the tag latest, or the folder
+// of Docker's own images.
+func inFull(named reference.Named, always bool) []string {
+	names := []string{named.String()}
+	library, isDockers := strings.CutPrefix(named.Name(), dockers+"library/")
+	switch {
+	case !always || digestOf(named) != "":
+	case tagOf(named) == "latest":
+		names = append(names, named.Name())
+	case isDockers:
+		names = append(names, dockers+library+":"+tagOf(named))
+	}
+	return names
+}
+
+// dockers begins the names of images in Docker's registry.
+const dockers = "docker.io/"
 
 // hasNames tells whether a container of the template can be given another name at all.
 func hasNames(container *corev1.Container) bool {

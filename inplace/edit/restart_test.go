@@ -97,6 +97,10 @@ func TestNamesOf(t *testing.T) {
 		{"r.io/app:1" + one, "r.io/app" + other, true, []string{"r.io/app:1" + one, "r.io/app:1" + one, "r.io/app" + one}},
 		{"app" + one, "", false, []string{"app" + one, "docker.io/library/app" + one}},
 		{"App", "", false, []string{"App"}},
+		{"r.io/app:latest", "r.io/app" + one, true, []string{"r.io/app:latest", "r.io/app:latest", "r.io/app"}},
+		{"r.io/app", "r.io/app" + one, true, []string{"r.io/app", "r.io/app:latest", "r.io/app"}},
+		{"docker.io/library/app:1", "docker.io/library/app" + one, true, []string{"docker.io/library/app:1", "docker.io/library/app:1", "docker.io/app:1"}},
+		{"docker.io/me/app:1", "docker.io/me/app" + one, true, []string{"docker.io/me/app:1", "docker.io/me/app:1"}},
 	} {
 		got := namesOf(test.image, test.running, test.always)
 		if !slices.Equal(got, test.want) {
