@@ -86,6 +86,9 @@ func (s *stage) told(name string, c changes.Case, said string) {
 	if warning := "Warning: stayput: " + c.Verdict; !slices.Contains(strings.Split(said, "\n"), warning) {
 		s.Errorf("%s: there is no line %q in:\n%s", c.Name, warning, said)
 	}
+	if aside := "Warning: stayput: " + c.Aside; c.Aside != "" && !slices.Contains(strings.Split(said, "\n"), aside) {
+		s.Errorf("%s: there is no line %q in:\n%s", c.Name, aside, said)
+	}
 	if decision := s.workload(name).GetAnnotations()[decisionAnnotation]; decision != c.Verdict {
 		s.Errorf("%s: the decision on record is %q instead of %q", c.Name, decision, c.Verdict)
 	}

@@ -30,6 +30,8 @@ type Rules struct {
 	Restart []string
 	// RestartInPlace: containers restart for them inside their pods, else the pods are replaced.
 	RestartInPlace bool
+	// InitContainers: where containers restart beside init containers, the pods are replaced. See LabelInitContainers.
+	InitContainers bool
 	// Resize is which containers are resized in running pods: see LabelResize.
 	Resize Resize
 	// Flaw is why a list of the workload's own counts as not there; nil if nothing is wrong with them.
@@ -47,6 +49,7 @@ func (r Rules) For(workload map[string]string) Rules {
 // Restarting adds what it says of restarts, by these settings and annotations.
 func (r Rules) Restarting(settings Settings, workload map[string]string) Rules {
 	own, flaw := listed(workload, AnnotationRestartAnnotations, CheckRestartAnnotation)
+	r.InitContainers = settings.InitContainers
 	r.RestartInPlace, r.Restart, r.Flaw = settings.Restart, slices.Concat(r.Restart, own), cmp.Or(r.Flaw, flaw)
 	return r
 }
@@ -72,7 +75,7 @@ func (r Rules) Restarts(annotation string) bool {
 
 // Text stands for the rules.
 func (r Rules) Text() string {
-	text := fmt.Sprint(r.RestartInPlace, " ", r.Resize, "\n", strings.Join(r.Restart, "\n"), "\n\n", strings.Join(r.Annotations, "\n"))
+	text := fmt.Sprint(r.RestartInPlace, " ", r.InitContainers, " ", r.Resize, "\n", strings.Join(r.Restart, "\n"), "\n\n", strings.Join(r.Annotations, "\n"))
 	if r.Flaw != nil {
 		text += "\n\n" + r.Flaw.Message
 	}

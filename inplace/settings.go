@@ -30,6 +30,9 @@ const (
 	// LabelResize says whether containers get other CPU and memory in running pods: "true", wherever they can; "false", never. Without it those
 	// do whose resizePolicy says something of the resource that changes. They restart for it where that says so.
 	LabelResize = "stayput.dev/resize"
+	// LabelInitContainers says what becomes of an update by which containers restart beside init containers that are no sidecars, and do not run again in a
+	// pod that lives: "in-place", the default, restarts the others without them; "native" replaces the pods, so that they run.
+	LabelInitContainers = "stayput.dev/init-containers"
 )
 
 // What holds where no label says otherwise, and the most one may say.
@@ -37,6 +40,12 @@ const (
 	DefaultDrain              = 2 * time.Second
 	DefaultPrePullParallelism = 10
 	maxPrePullParallelism     = 1000 // bounds LabelPrePullParallelism
+)
+
+// The values of LabelInitContainers.
+const (
+	InitContainersInPlace = "in-place"
+	InitContainersNative  = "native"
 )
 
 // RestartInPlace is the value of LabelRestart.
@@ -58,6 +67,8 @@ type Settings struct {
 	Borrow bool
 	// Restart: see LabelRestart.
 	Restart bool
+	// InitContainers: updates that leave some out are native. See LabelInitContainers.
+	InitContainers bool
 	// Partition is the workload's alone, by annotation: see AnnotationPartition.
 	Partition Partition
 	// Resize: see LabelResize.
@@ -86,6 +97,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 		Borrow:             setting(labels, LabelBorrow, parseBorrow, true),
 		Restart:            setting(labels, LabelRestart, parseRestart, false),
 		Resize:             setting(labels, LabelResize, parseResize, ResizeDeclared),
+		InitContainers:     setting(labels, LabelInitContainers, parseInitContainers, false),
 	}
 }
 
@@ -139,4 +151,11 @@ func parseRestart(text string) (bool, error) {
 		return false, fmt.Errorf("%q is not %s", text, RestartInPlace)
 	}
 	return true, nil
+}
+
+func parseInitContainers(text string) (bool, error) {
+	if text != InitContainersInPlace && text != InitContainersNative {
+		return false, fmt.Errorf("%q is neither %s nor %s", text, InitContainersInPlace, InitContainersNative)
+	}
+	return text == InitContainersNative, nil
 }

@@ -138,6 +138,7 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 	for file, names := range map[string][]string{
 		"base/policy.yaml": {`"` + inplace.LabelUpdate + `"`, `"` + inplace.LabelDrain + `"`, `"` + inplace.LabelPrePullParallelism + `"`,
 			`"` + inplace.LabelBorrow + `"`, `"` + inplace.LabelRestart + `"`, `"` + inplace.LabelResize + `"`, `variables.restart == "` + inplace.RestartInPlace + `"`,
+			`"` + inplace.LabelInitContainers + `"`, `variables.initContainers in ["` + inplace.InitContainersInPlace + `", "` + inplace.InitContainersNative + `"]`,
 			`"` + inplace.AnnotationInPlaceAnnotations + `"`, `"` + inplace.AnnotationRestartAnnotations + `"`, `"` + inplace.AnnotationAuxiliary + `"`,
 			`"` + inplace.AnnotationPartition + `"`, `"` + inplace.PartitionForm + `"`},
 		"base/own-power.yaml": {`"` + inplace.LabelUpdate + `"].orValue("") in ["` + string(inplace.ModeInPlace) + `", "` + string(inplace.ModeInPlaceOnly) + `"]`,

@@ -8,10 +8,8 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
-	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
-	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -54,8 +52,7 @@ func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, be
 	if err != nil || !rollout.Mode.Manages() {
 		return judgement{}, err
 	}
-	change := edit.Compare(before.Spec.Template, deployment.Spec.Template, rollout.Rules)
-	return judgementOf(steps.Judge(change, rollout.Mode, rollout.Settings.Partition, rollout.Verdict)), nil
+	return judgementOf(rollout.Judge(before.Spec.Template)), nil
 }
 
 // settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come

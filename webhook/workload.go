@@ -135,7 +135,7 @@ func (j judgement) warnings() []string {
 		return nil
 	}
 	warnings := []string{line(steps.WarningPrefix + j.text)}
-	if about := j.AboutPartition(); about != "" {
+	for _, about := range j.Asides() {
 		warnings = append(warnings, line(steps.WarningPrefix+about))
 	}
 	return warnings

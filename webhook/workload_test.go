@@ -42,6 +42,19 @@ func staged[O client.Object](partition string, of O) O {
 	return staged
 }
 
+// prepared is the template with an init container.
+func prepared(template string) string {
+	return strings.Replace(template, `"spec":{`, `"spec":{"initContainers":[{"name":"setup","image":"setup:1"}],`, 1)
+}
+
+// hurried is the Deployment with a deadline shorter than its drain.
+func hurried(of *apps.Deployment) *apps.Deployment {
+	hurried := of.DeepCopy()
+	hurried.Labels[inplace.LabelDrain] = "1m"
+	hurried.Spec.ProgressDeadlineSeconds = new(int32(20))
+	return hurried
+}
+
 // running serves a Deployment and a DaemonSet with one revision each and pods, in a namespace of that mode.
 func running(t *testing.T, mode inplace.Mode) client.Reader {
 	t.Helper()
@@ -112,6 +125,11 @@ func TestDecisionRecorded(t *testing.T) {
 			"stayput: recreate: /spec/containers/0/env added; stayput: partition 3 does not hold this: an edit that cannot be made in place is native, whole, whatever the partition says"},
 		"partition that is none": {live, request(t, "jane", admissionv1.Update, staged("half", v2), v1), `[{"op":"add",` + path + `,"value":"in place: restarts app"}]`,
 			`stayput: in place: restarts app; stayput: partition not understood, so that no pod is updated for now: annotation stayput.dev/partition: "half" is neither a number nor 0% to 100%`},
+		"image beside an init container": {reader(t, namespace(inplace.ModeInPlace), deployment(t, prepared(v1Template)), revision(t, "web-1", prepared(v1Template), "3")),
+			editing(t, deployment(t, prepared(v2Template)), deployment(t, prepared(v1Template))), annotate + `"in place: restarts app"}}]`,
+			"stayput: in place: restarts app; stayput: init container setup does not run again"},
+		"a drain beyond the deadline": {live, editing(t, hurried(v2), v1), annotate + `"in place: restarts app"}}]`,
+			"stayput: in place: restarts app; stayput: progressDeadlineSeconds of 20s: a pod may take 1m0s to drain (stayput.dev/drain) and 30s to stop (terminationGracePeriodSeconds). The deadline waits for that; timeouts of other tools, such as that of helm, do not"},
 		"deletion":      {broken(t), request(t, "jane", admissionv1.Delete, nil, v1), "", ""},
 		"reading fails": {broken(t), editing(t, v2, v1), "", "stayput: allowed without a verdict"},
 	} {

@@ -88,7 +88,7 @@ func (r row) judged(forecast steps.Forecast, answer string) row {
 	}
 	forecast = settle(forecast, answer)
 	r = r.foretold(forecast, answer)
-	if about := forecast.AboutPartition(); about != "" {
+	for _, about := range forecast.Asides() {
 		r.Message += "; " + about
 	}
 	return r

@@ -30,9 +30,12 @@ func (r row) Outcome() string {
 	return outcome
 }
 
-// Told is the rest of the verdict. Names of users' things may have characters that mean something in a table.
+// Told is the rest of the verdict, and what is said besides. Names of users' things may have characters that mean something in a table.
 func (r row) Told() string {
 	_, told, _ := strings.Cut(r.Verdict, ": ")
+	if r.Aside != "" {
+		told += "; " + r.Aside
+	}
 	return strings.ReplaceAll(told, "|", `\|`)
 }
 

@@ -22,6 +22,8 @@ type Case struct {
 	Flags []string
 	// Verdict is what kubectl says of it, and the annotation stayput.dev/decision.
 	Verdict string
+	// Aside is what kubectl says besides; empty if nothing.
+	Aside string
 	// Restarts are the containers that restart in running pods. Where the pods are replaced there are none to tell of.
 	Restarts []string
 }

@@ -29,6 +29,9 @@ func TestVerdicts(t *testing.T) {
 			if said := change.String(); said != c.Verdict {
 				t.Errorf("%s, %s:\n got %s\nwant %s", scenario.Name, c.Name, said, c.Verdict)
 			}
+			if change.NotAgain != c.Aside {
+				t.Errorf("%s, %s: besides %q is said instead of %q", scenario.Name, c.Name, change.NotAgain, c.Aside)
+			}
 			var restarts []string
 			for container := range change.Containers.Restarting() {
 				restarts = append(restarts, container.Container)

@@ -57,6 +57,15 @@ var Table = []Case{
 		Verdict: "recreate: image of init container prepare changed, which would never run in a live pod",
 	},
 	{
+		Name: "image of a container beside an init container", Before: prepared, Edit: image(App, "v2"),
+		Verdict: "in place: restarts app", Restarts: []string{App}, Aside: "init container prepare does not run again",
+	},
+	{
+		Name: "image of a container beside an init container, with the label `stayput.dev/init-containers=native`", Before: prepared,
+		Labels: map[string]string{"stayput.dev/init-containers": "native"}, Edit: image(App, "v2"),
+		Verdict: `recreate: init container prepare would not run again, and label stayput.dev/init-containers is "native"`,
+	},
+	{
 		Name: "image of a sidecar", Before: withSidecar, Edit: func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },
 		Verdict: "in place: restarts mesh", Restarts: []string{"mesh"},
 	},
@@ -68,6 +77,10 @@ var Table = []Case{
 	{
 		Name: "variable changed", Edit: of(Side, func(c *corev1.Container) { c.Env[1].Value = "green" }),
 		Verdict: "recreate: /spec/containers/1/env/1/value changed",
+	},
+	{
+		Name: "order of variables", Edit: of(Side, func(c *corev1.Container) { c.Env[0], c.Env[1] = c.Env[1], c.Env[0] }),
+		Verdict: "recreate: /spec/containers/1/env reordered",
 	},
 	{
 		Name: "image and variable", Edit: all(image(Side, "v3"), env(Side, corev1.EnvVar{Name: "SIZE", Value: "1"})),
@@ -89,6 +102,16 @@ var Table = []Case{
 	{
 		Name: "CPU where `resizePolicy` says `RestartContainer`, and image", Before: resizePolicy(corev1.RestartContainer), Edit: all(requests(App, corev1.ResourceCPU, "6m"), image(App, "v2")),
 		Verdict: "recreate: the resizePolicy of container app asks for a restart when its cpu changes, and it restarts for something else, which would be twice",
+	},
+	{
+		Name: "CPU of a container that reads its memory through the downward API", Labels: resized, Before: env(App, readsAmount("requests.memory")),
+		Edit:    requests(App, corev1.ResourceCPU, "6m"),
+		Verdict: "in place: resizes app, no restart",
+	},
+	{
+		Name: "memory of a container that reads it through the downward API", Labels: resized, Before: env(App, readsAmount("requests.memory")),
+		Edit:    requests(App, corev1.ResourceMemory, "24Mi"),
+		Verdict: "recreate: requests.memory of container app is read by variable AMOUNT through the downward API",
 	},
 	{
 		Name: "less CPU and memory", Labels: resized,
@@ -206,6 +229,10 @@ func env(container string, variable corev1.EnvVar) func(*corev1.PodTemplateSpec)
 
 func reads(field string) corev1.EnvVar {
 	return corev1.EnvVar{Name: "FIELD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: field}}}
+}
+
+func readsAmount(resource string) corev1.EnvVar {
+	return corev1.EnvVar{Name: "AMOUNT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: resource}}}
 }
 
 func label(key, value string) func(*corev1.PodTemplateSpec) {

@@ -19,6 +19,8 @@ type Change struct {
 	Labels, Annotations []patches.EntryChange
 	// Tolerations are those that are added.
 	Tolerations []corev1.Toleration
+	// NotAgain says which init containers, which have ended, do not run again although containers restart; empty if none.
+	NotAgain string
 	// Displaced are why pods to which admission gave its default tolerations cannot take the change: new ones would not get them. It gives none to
 	// pods of DaemonSets.
 	Displaced inplace.Reasons

@@ -33,10 +33,8 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 			break
 		}
 	}
-	if asksForRestart(annotations, rules) {
-		containers = restartAll(containers, &pod.Spec)
-		reasons = reasons.And(renewalReasons(&pod.Spec, containers)...)
-	}
+	containers, initial := restarts(containers, annotations, &pod.Spec, rules)
+	reasons = reasons.And(initial...)
 	reasons = reasons.And(listFlaw(reasons, rules)...)
 	change := Change{Containers: containers, Labels: labels, Annotations: annotations, Tolerations: added}
 	if len(added) > 0 {
@@ -47,6 +45,9 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 	}
 	if change.Containers.Resizes() {
 		reasons = reasons.And(resizeReasons(was.Spec, pod.Spec, change, rules)...)
+	}
+	if change.Restarts() && len(reasons) == 0 {
+		change.NotAgain = notAgain(pod.Spec.InitContainers)
 	}
 	change.Reasons = reasons
 	return change

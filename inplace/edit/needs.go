@@ -80,7 +80,7 @@ func (c ContainerChanges) Unrestartable(pod *corev1.Pod) *inplace.Reason {
 	if !c.Renew() {
 		return nil
 	}
-	reasons := initReasons(pod.Spec.InitContainers)
+	reasons := initReasons(pod.Spec.InitContainers, "")
 	if len(reasons) == 0 {
 		return nil
 	}

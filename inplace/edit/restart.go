@@ -16,6 +16,18 @@ func asksForRestart(annotations []patches.EntryChange, rules inplace.Rules) bool
 	return rules.RestartInPlace && slices.ContainsFunc(annotations, func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
 }
 
+// restarts adds the restarts that annotations ask for, and says why running pods cannot be restarted for all that changes as new ones would start.
+func restarts(changes ContainerChanges, annotations []patches.EntryChange, spec *corev1.PodSpec, rules inplace.Rules) (ContainerChanges, inplace.Reasons) {
+	switch {
+	case asksForRestart(annotations, rules):
+		changes = restartAll(changes, spec)
+		return changes, renewalReasons(spec, changes)
+	case rules.InitContainers && changes.Restarts():
+		return changes, initReasons(spec.InitContainers, fmt.Sprintf(", and label %s is %q", inplace.LabelInitContainers, inplace.InitContainersNative))
+	}
+	return changes, nil
+}
+
 // restartAll has all containers of the template that live restart, each once: those that get another image by that, unless a pod has it already.
 func restartAll(changes ContainerChanges, spec *corev1.PodSpec) ContainerChanges {
 	var all ContainerChanges
@@ -30,7 +42,7 @@ func restartAll(changes ContainerChanges, spec *corev1.PodSpec) ContainerChanges
 // renewalReasons say why running pods of the template cannot be restarted as new ones would start. Whether one has an image already that changes, only it
 // can tell.
 func renewalReasons(spec *corev1.PodSpec, changes ContainerChanges) inplace.Reasons {
-	reasons := initReasons(spec.InitContainers)
+	reasons := initReasons(spec.InitContainers, "")
 	for at, container := range living(spec) {
 		if change := changes.of(container.Name); change.Restart && !change.NewImage() && container.Image != "" && !hasNames(container) {
 			reasons = reasons.And(restartReason(at.pointer("image"), whyNameless(container)))
@@ -39,16 +51,36 @@ func renewalReasons(spec *corev1.PodSpec, changes ContainerChanges) inplace.Reas
 	return reasons
 }
 
-// initReasons say of each init container that is no sidecar what a restart of the others would leave as it is.
-func initReasons(containers []corev1.Container) inplace.Reasons {
+// initReasons say of each init container that is no sidecar what a restart of the others would leave as it is, and why that is not to be; empty where
+// it goes without saying.
+func initReasons(containers []corev1.Container, why string) inplace.Reasons {
 	var reasons inplace.Reasons
 	for i := range containers {
 		if !IsSidecar(&containers[i]) {
 			reasons = reasons.And(restartReason(patches.Pointer("spec", initContainersList, strconv.Itoa(i)),
-				fmt.Sprintf("init container %s would not run again", containers[i].Name)))
+				fmt.Sprintf("init container %s would not run again%s", containers[i].Name, why)))
 		}
 	}
 	return reasons
+}
+
+// AboutInitContainers begins what Change.NotAgain says.
+const AboutInitContainers = "init container"
+
+func notAgain(containers []corev1.Container) string {
+	var ended []string
+	for i := range containers {
+		if !IsSidecar(&containers[i]) {
+			ended = append(ended, containers[i].Name)
+		}
+	}
+	switch len(ended) {
+	case 0:
+		return ""
+	case 1:
+		return AboutInitContainers + " " + ended[0] + " does not run again"
+	}
+	return AboutInitContainers + "s " + inplace.FirstOf(ended, ", ") + " do not run again"
 }
 
 func whyNameless(container *corev1.Container) string {

@@ -2,6 +2,9 @@ package steps
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
@@ -16,6 +19,8 @@ type Judgement struct {
 	Forbidden bool
 	// Partition is the workload's.
 	Partition inplace.Partition
+	// Deadline is one line about what of an update in place takes longer than the deadline of the workload; empty if nothing does.
+	Deadline string
 }
 
 // NotAllowed is what refusals say of an edit that is Forbidden.
@@ -44,6 +49,32 @@ func (j Judgement) String() string {
 	}
 	return j.Change.String()
 }
+
+// Asides are lines about what else users need to know of the edit.
+func (j Judgement) Asides() []string {
+	asides := []string{j.AboutPartition()}
+	if j.InPlace() {
+		asides = append(asides, j.Change.NotAgain, j.Deadline)
+	}
+	return slices.DeleteFunc(asides, func(aside string) bool { return aside == "" })
+}
+
+// IsAside tells whether the line is one of some Judgement.
+func IsAside(line string) bool {
+	return slices.ContainsFunc([]string{PartitionPrefix, edit.AboutInitContainers, DeadlinePrefix}, func(prefix string) bool { return strings.HasPrefix(line, prefix) })
+}
+
+// AboutDeadline is one line about what takes longer than the deadline; empty if nothing does. The native controller's deadline waits for that, others' do not.
+func AboutDeadline(drain, grace, deadline time.Duration) string {
+	if drain+grace <= deadline {
+		return ""
+	}
+	return fmt.Sprintf(DeadlinePrefix+"%s: a pod may take %s to drain (%s) and %s to stop (terminationGracePeriodSeconds). The deadline waits for that; timeouts of other tools, such as that of helm, do not",
+		deadline, drain, inplace.LabelDrain, grace)
+}
+
+// DeadlinePrefix begins what AboutDeadline says.
+const DeadlinePrefix = "progressDeadlineSeconds of "
 
 // PartitionPrefix begins what AboutPartition says.
 const PartitionPrefix = "partition "

@@ -93,6 +93,7 @@ func TestLabelsAreRejected(t *testing.T) {
 		{"stayput-settings", inplace.LabelPrePullParallelism, "0", "1001"},
 		{"stayput-settings", inplace.LabelBorrow, "false", "no"},
 		{"stayput-settings", inplace.LabelRestart, inplace.RestartInPlace, "true"},
+		{"stayput-settings", inplace.LabelInitContainers, inplace.InitContainersNative, "true"},
 	} {
 		policy := compileRefusals(t, "../base/policy.yaml", test.policy)
 		for value, want := range map[string]string{test.right: "", test.wrong: "label " + test.label + ": "} {
