@@ -2,6 +2,9 @@ module github.com/stayput/stayput
 
 go 1.26.0
 
+// What a release is built with: without this line GitHub's runners would take 1.26.0.
+toolchain go1.26.8
+
 require (
 	github.com/distribution/reference v0.6.0
 	github.com/go-logr/logr v1.4.3

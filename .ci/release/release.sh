@@ -15,6 +15,7 @@ read -ra PLUGIN_PLATFORMS <<<"${PLUGIN_PLATFORMS:-linux/amd64 linux/arm64 darwin
 IMAGE=$REPOSITORY/stayput
 CHARTS=$REPOSITORY/charts
 DOWNLOADS=https://github.com/stayput/stayput/releases/download
+WORKFLOW=https://github.com/stayput/stayput/.github/workflows/release.yaml
 
 # The user that Stayput's manifests name, for those who run the image without them.
 USER_ID=65532:65532
@@ -54,7 +55,7 @@ image() {
 
 # keys: a dry run has a pair of its own and tells no transparency log. A release is signed as whom the workflow runs, without keys.
 keys() {
-	signing=(--yes) verifying=(--certificate-identity-regexp '^https://github.com/stayput/stayput/' --certificate-oidc-issuer https://token.actions.githubusercontent.com)
+	signing=(--yes) verifying=(--certificate-identity "$WORKFLOW@refs/tags/$VERSION" --certificate-oidc-issuer https://token.actions.githubusercontent.com)
 	[[ -n $DRY_RUN ]] || return 0
 	export COSIGN_PASSWORD=
 	(cd "$work" && cosign generate-key-pair >/dev/null 2>&1)
