@@ -17,7 +17,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## unit tests and the end-to-end suite, but for what takes a minute
+test: ## unit tests, the test cluster's own, and the end-to-end suite without what takes long or shares its rule with another
 	$(MAKE) test-unit
 	$(MAKE) test-cluster SHORT=1
 	$(MAKE) e2e SHORT=1
@@ -34,7 +34,7 @@ test-unit: ## the tests that need no cluster
 MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance e2e/report .ci/notice
 
 .PHONY: verify
-verify: verify-go verify-generated verify-lint verify-manifests verify-chart verify-monitoring verify-notice verify-docs verify-performance ## format, vet, lint, generated files, import rule, manifests, alerts
+verify: verify-workflows verify-go verify-notice verify-docs verify-generated verify-performance verify-vulnerabilities verify-lint verify-manifests verify-chart verify-monitoring ## format, vet, lint, generated files, import rule, vulnerabilities, manifests, alerts
 
 .PHONY: verify-go
 verify-go:
@@ -44,6 +44,20 @@ verify-go:
 	go -C e2e/cluster vet ./...
 	go -C manifests/cel vet ./...
 	go -C e2e/report vet ./...
+
+.PHONY: verify-workflows
+verify-workflows:
+	@! grep -rn 'uses:' .github/workflows | grep -vE 'uses: [^@ ]+@[0-9a-f]{40} # v[0-9.]+$$' || \
+	  { echo "see above: name actions by the digest of their commit, and their version behind it"; exit 1; }
+
+# Vulnerabilities that were known when this version was published; https://vuln.go.dev knows all.
+VULNDB := golang.org/x/vulndb@v0.0.0-20261105234957-e22db6528018
+VULNERABILITIES ?= file://$$(go mod download -json $(VULNDB) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')/data/osv
+
+.PHONY: verify-vulnerabilities
+verify-vulnerabilities: ## whether what is shipped calls code with a known vulnerability; VULNERABILITIES=https://vuln.go.dev for those known today
+	go -C .ci/vulnerabilities build -o $(BIN)/govulncheck golang.org/x/vuln/cmd/govulncheck
+	$(BIN)/govulncheck -db $(VULNERABILITIES) ./cmd/...
 
 .PHONY: verify-lint
 verify-lint: ## golangci-lint, which also holds the import rule (.golangci.yml)

@@ -91,6 +91,12 @@ uninstall-withdraw:
 	$(STAYPUT) wait job stayput-withdraw --for=condition=Complete --timeout=300s || \
 		{ $(STAYPUT) logs job/stayput-withdraw >&2; $(KUBECTL) delete clusterrolebinding stayput-withdraw >/dev/null; echo "not everything could be given back: see above, then run make uninstall again" >&2; exit 1; }
 
+ifeq ($(shell command -v $(KUBECTL)),)
+# The machine has no kubectl: that of the test cluster does.
+dist: KUBECTL := $(BIN)/kubectl
+dist: | $(BIN)/kubectl
+endif
+
 .PHONY: dist
 dist: ## render manifests/base into dist/stayput.yaml, manifests/ready and ready-webhook into dist/stayput-ready*.yaml
 	@mkdir -p dist

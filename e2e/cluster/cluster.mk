@@ -46,7 +46,7 @@ test-cluster: cluster-build ## the tests of the test cluster itself; SHORT=1 wit
 	cd $(CLUSTER) && $(CLUSTER_ENV) go test -timeout 5m ./images/... ./internal/... ./registry ./simulated
 	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m $(if $(SHORT),-short) ./lifecycle
 	$(CLUSTER_UP)
-	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m -parallel 4 ./test
+	cd $(CLUSTER) && $(CLUSTER_ENV) go test -count=1 -timeout 10m -parallel 4 $(if $(SHORT),-short) ./test
 
 .PHONY: cluster-build
 cluster-build: kubernetes-release cluster-packages $(CLUSTER_BINARIES) $(BIN)/kubernetes-$(KUBERNETES_VERSION) $(SHARE)/cert-manager $(SHARE)/simulated ## build the test cluster into .cluster
@@ -72,6 +72,10 @@ $(BIN)/kubernetes-$(KUBERNETES_VERSION): $(KUBERNETES_MODFILE) $(KUBERNETES_MODF
 	@echo "building Kubernetes $(KUBERNETES_VERSION): the first time this takes minutes"
 	@cd $(CLUSTER)/kubernetes && $(CLUSTER_ENV) $(CLUSTER_BUILD) -modfile=$(notdir $<) -o $@ \
 		-ldflags '$(STRIP) $(call version_flags,k8s.io/component-base/version) $(call version_flags,k8s.io/client-go/pkg/version)' .
+
+# One of the names by which that binary is called; the others are linked when the cluster starts.
+$(BIN)/kubectl: | $(BIN)/kubernetes-$(KUBERNETES_VERSION)
+	@ln -sf kubernetes-$(KUBERNETES_VERSION) $@
 
 $(BIN)/cluster: $(cluster_module) $(CLUSTER)/main_linux.go $(call go_files,$(CLUSTER)/internal $(CLUSTER)/registry)
 	@echo building $(@F)
