@@ -18,32 +18,18 @@ import (
 // admission: what the person at the keyboard reads, and whom the webhooks are called for.
 func admission(t *testing.T) {
 	together(t, map[string]func(*testing.T){
-		"warnings say what an edit does":   warnings,
-		"in-place-only rejects":            onlyInPlace,
-		"a workload may ask for the same":  onlyInPlaceWorkload,
-		"dry run changes nothing":          dryRun,
-		"values that do not parse":         unknownValues,
-		"our priority is ours":             priorityIsOurs,
-		"strangers learn little":           strangersLearnLittle,
-		"webhooks are called for few":      webhooksAreNarrow,
-		"in-place-only lets images change": onlyInPlaceAllows,
-		"Ready is what it is":              readyIsWhatItIs,
-		"Ready comes at once":              readyAtOnce,
-		"Ready waits for startup probes":   readyAfterStartup,
-		"events":                           eventsTell,
-		"metrics":                          metricsTell,
+		"in-place-only rejects":           onlyInPlace,
+		"a workload may ask for the same": onlyInPlaceWorkload,
+		"dry run changes nothing":         dryRun,
+		"values that do not parse":        unknownValues,
+		"our priority is ours":            priorityIsOurs,
+		"strangers learn little":          strangersLearnLittle,
+		"webhooks are called for few":     webhooksAreNarrow,
+		"Ready is what it is":             readyIsWhatItIs,
+		"Ready comes at once":             readyAtOnce,
+		"Ready waits for startup probes":  readyAfterStartup,
+		"warnings, events and metrics":    everybodyIsTold,
 	})
-}
-
-func warnings(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(2))
-	s.expectIn(s.setImage("web", "app=v2"), "Warning:", "in place", "app")
-	s.expectIn(s.deployment("web").Annotations[decisionAnnotation], "in place", "app")
-	s.completes("web")
-	s.expectIn(s.setEnv("web", "COLOUR=green"), "Warning:", "recreate", "/spec/containers/0/env")
-	s.expectIn(s.deployment("web").Annotations[decisionAnnotation], "recreate", "/spec/containers/0/env")
-	s.completes("web")
 }
 
 func onlyInPlace(t *testing.T) {
@@ -56,11 +42,6 @@ func onlyInPlace(t *testing.T) {
 	if after := s.deployment("web"); after.Generation != before.Generation {
 		t.Errorf("rejected edits took the Deployment from generation %d to %d", before.Generation, after.Generation)
 	}
-}
-
-func onlyInPlaceAllows(t *testing.T) {
-	s := newStage(t, inPlaceOnly)
-	s.create(web(2))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 	s.inPlace("web", once, func() { s.rollout("undo", "web") })
 }
@@ -165,22 +146,28 @@ func forgedEdit(t *testing.T, namespace string) reviewv1.AdmissionResponse {
 	return *review.Response
 }
 
-func eventsTell(t *testing.T) {
+// everybodyIsTold of an update in place and of a native one: at the keyboard, on the Deployment, by events and by metrics.
+func everybodyIsTold(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2))
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	s.inPlace("web", once, func() {
+		s.expectIn(s.setImage("web", "app=v2"), "Warning:", "in place", "app")
+		s.expectIn(s.deployment("web").Annotations[decisionAnnotation], "in place", "app")
+	})
 	s.reported("Deployment", "InPlaceUpdateStarted")
 	s.reported("Deployment", "InPlaceUpdateCompleted")
 	s.reported("Pod", "UpdatedInPlace")
-	s.recreated("web", func() { s.setEnv("web", "COLOUR=green") })
+	s.countedByMetrics()
+	s.recreated("web", func() {
+		s.expectIn(s.setEnv("web", "COLOUR=green"), "Warning:", "recreate", "/spec/containers/0/env")
+		s.expectIn(s.deployment("web").Annotations[decisionAnnotation], "recreate", "/spec/containers/0/env")
+	})
 	s.reported("Deployment", "UpdateRecreatesPods")
 }
 
-// metricsTell: after an update every metric has been counted by some manager.
-func metricsTell(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(2))
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+// countedByMetrics: after an update every metric has been counted by some manager.
+func (s *stage) countedByMetrics() {
+	s.Helper()
 	mode := map[string]string{"mode": "in-place"}
 	s.eventually("all metrics", func(ctx context.Context) error {
 		all, err := metricsOf(ctx)

@@ -17,7 +17,7 @@ import (
 func auxiliary(t *testing.T) {
 	kinds := map[string]func(*stage, knob) string{
 		"Deployment": func(s *stage, side knob) string {
-			s.create(web(4, side))
+			s.create(web(3, side))
 			return "web"
 		},
 		"DaemonSet": func(s *stage, side knob) string {
@@ -48,10 +48,11 @@ func auxiliary(t *testing.T) {
 	}
 	scenarios["Deployment, label removed half-way"] = func(t *testing.T) {
 		s := newStage(t, labelled)
-		s.create(web(4, withLastingSide))
+		s.create(web(3, withLastingSide))
 		sideHandedOver(s)
 	}
-	together(t, lengthy(scenarios, "DaemonSet, undo", "DaemonSet, undo half-way", "DaemonSet, bad value", "DaemonSet, with the application", "Deployment, undo"))
+	together(t, lengthy(scenarios, "Deployment, alone", "Deployment, with the application", "Deployment, undo",
+		"DaemonSet, undo", "DaemonSet, undo half-way", "DaemonSet, taken off half-way", "DaemonSet, bad value", "DaemonSet, with the application"))
 }
 
 // withAuxiliarySide adds a container that nobody waits for.

@@ -31,13 +31,17 @@ func templateChanges(t *testing.T) {
 		for kind, install := range ofOnePod {
 			name := kind + ", " + scenario.Name
 			scenarios[name] = func(t *testing.T) { makeChanges(t, install, scenario) }
-			if kind == "DaemonSet" {
+			if kind == "DaemonSet" || len(scenario.Cases) == 1 && !slices.Contains(onlyThere, scenario.Name) {
 				lasting = append(lasting, name)
 			}
 		}
 	}
 	together(t, lengthy(scenarios, lasting...))
 }
+
+// onlyThere are the rows with a workload of their own that no other scenario of make test makes in running pods. What the others say, the unit tests of
+// inplace/edit demand as well.
+var onlyThere = []string{"lower limit of memory", "CPU and `kubectl rollout restart` together"}
 
 // changesByFlags are the rows for which the managers need flags.
 func changesByFlags(t *testing.T) {

@@ -65,10 +65,10 @@ func daemonSets(t *testing.T) {
 	for budget, atOnce := range map[string]int{"1": 1, "2": 2, "50%": 2, "100%": 3} {
 		scenarios["maxUnavailable "+budget] = func(t *testing.T) { daemonBudget(t, budget, atOnce) }
 	}
-	together(t, lengthy(scenarios, "undo of pods born before", "undo and undo to a revision", "deleted by hand half-way",
-		"failed half-way", "label removed half-way", "opted out half-way", "old revision gone half-way", "set to OnDelete half-way",
-		"node cordoned", "node unlabelled", "revisionHistoryLimit 1", "deleted half-way", "minReadySeconds", "maxUnavailable 2",
-		"maxUnavailable 100%"))
+	together(t, lengthy(scenarios, "undo of pods born before", "undo and undo to a revision", "undo of an image that is not", "rollover half-way",
+		"environment", "in-place-only", "deleted by hand half-way", "failed half-way", "label removed half-way", "opted out half-way",
+		"old revision gone half-way", "set to OnDelete half-way", "deleted half-way", "node cordoned", "revisionHistoryLimit 1",
+		"set image", "minReadySeconds", "one of two containers", "label only", "maxUnavailable 1", "maxUnavailable 2", "maxUnavailable 100%"))
 }
 
 type daemonEdit struct {

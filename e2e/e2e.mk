@@ -4,15 +4,15 @@ e2e demo e2e-chart e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECO
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
-# How many scenarios run side by side: more have the processors so busy that webhooks time out, and native writes pass.
-SCENARIOS := $(shell expr 3 '*' $$(nproc))
+# How many scenarios are under way at most. Most of them wait for pods; that the processors are not too busy, the entrance sees to (machine_test.go).
+SCENARIOS := $(shell expr 4 '*' $$(nproc))
 
 .PHONY: plugin
 plugin: ## build kubectl's plugin, into .cluster/bin
 	@go build -trimpath -o $(BIN)/kubectl-stayput ./cmd/kubectl-stayput
 
 .PHONY: e2e
-e2e: cluster install plugin ## the end-to-end suite; RUN=undo/half for some of it, SHORT=1 without what takes a minute
+e2e: cluster install plugin ## the end-to-end suite; RUN=undo/half for some of it, SHORT=1 without what takes long or shares its rule with another
 	go test -tags e2e -count=1 -timeout 75m -parallel $(SCENARIOS) $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
 
 .PHONY: demo

@@ -27,7 +27,7 @@ func halfway(t *testing.T) {
 		"deleted":                        deletedHalfway,
 		"deleted without its pods":       podsLeftBehind,
 		"set to Recreate":                func(t *testing.T) { handOver(t, toRecreate) },
-	}, "opted out", "set to Recreate"))
+	}, "opted out", "edited beyond what is possible", "set to Recreate"))
 }
 
 func optOut(s *stage) { s.kubectl("", "label", "deployment", "web", updateLabel+"=recreate") }
@@ -40,7 +40,7 @@ func toRecreate(s *stage) {
 // happens in the very moment in which a gate closes comes too late for the native controller, which still counts that pod (see Limits).
 func handOver(t *testing.T, happens func(*stage)) {
 	s := newStage(t, labelled)
-	s.create(web(4, slow))
+	s.create(web(3, slow))
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
 	s.reaches("web", threeway)
@@ -52,12 +52,12 @@ func handOver(t *testing.T, happens func(*stage)) {
 
 func deletedHalfway(t *testing.T) {
 	s := newStage(t, labelled)
-	s.create(web(4, slow))
+	s.create(web(3, slow))
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
 	s.reaches("web", partly)
 	// A native write that was denied passes once the Deployment is gone, before the garbage collector comes.
-	s.begin("deletion", Rules{Created: anyNumber, Deleted: atLeast(4), Outage: true})
+	s.begin("deletion", Rules{Created: anyNumber, Deleted: atLeast(3), Outage: true})
 	s.kubectl("", "delete", "deployment", "web", "--timeout=2m")
 	s.wait("everything to be gone", func(w world) error {
 		if left := len(w.pods) + len(w.sets); left > 0 {

@@ -37,8 +37,9 @@ func images(t *testing.T) {
 	for _, command := range []string{"apply", "apply --server-side", "replace"} {
 		scenarios["kubectl "+command] = func(t *testing.T) { declared(t, command) }
 	}
-	together(t, lengthy(scenarios, "undo of pods born before", "no revision history", "set image, 2 replicas", "both containers",
-		"two Deployments at once"))
+	together(t, lengthy(scenarios, "undo of pods born before", "no revision history", "two Deployments at once", "owned by another controller",
+		"every revision is known after", "label removed and then changed", "set image, 1 replica", "set image, 2 replicas", "set image, 3 replicas",
+		"one of two containers", "both containers", "label only", "image and label", "kubectl replace"))
 }
 
 type edit struct {
@@ -53,7 +54,7 @@ func edits() map[string]edit {
 		"set image, 1 replica":   {web(1), once, toV2},
 		"set image, 2 replicas":  {web(2), once, toV2},
 		"set image, 3 replicas":  {web(3), once, toV2},
-		"set image, 20 replicas": {web(20), once, toV2},
+		"set image, 12 replicas": {web(12), once, toV2},
 		"one of two containers":  {web(3, withSide), restarts{"side": exactly(1)}, func(s *stage) { s.setImage("web", "side=v2") }},
 		"both containers": {web(3, withSide), restarts{"app": exactly(1), "side": exactly(1)},
 			func(s *stage) { s.setImage("web", "app=v2", "side=v3") }},

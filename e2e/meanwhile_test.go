@@ -85,11 +85,12 @@ func meanwhile(t *testing.T) {
 		scenarios[what+", scaled"] = change.scaled
 	}
 	together(t, lengthy(scenarios,
-		"restart of a DaemonSet, undo", "sidecar of a Deployment, undo", "auxiliary of a Deployment, undo", "auxiliary of a DaemonSet, undo",
-		"annotation of a Deployment, undo", "toleration of a DaemonSet, undo",
+		"restart of a Deployment, undo", "restart of a DaemonSet, undo", "sidecar of a Deployment, undo", "auxiliary of a Deployment, undo",
+		"auxiliary of a DaemonSet, undo", "annotation of a Deployment, undo", "annotation of a DaemonSet, undo", "toleration of a Deployment, undo",
+		"toleration of a DaemonSet, undo",
 		"resize of a Deployment, undo", "resize of a DaemonSet, undo", "resize with a restart of a DaemonSet, undo",
-		"restart, paused", "annotation, paused", "toleration, paused", "resize, paused",
-		"sidecar, scaled", "auxiliary, scaled", "annotation, scaled", "resize, scaled", "resize with a restart, scaled"))
+		"restart, paused", "sidecar, paused", "annotation, paused", "toleration, paused", "resize, paused", "resize with a restart, paused",
+		"toleration, scaled", "sidecar, scaled", "auxiliary, scaled", "annotation, scaled", "resize, scaled", "resize with a restart, scaled"))
 }
 
 // lasting is a workload that has what the change needs, and takes so long for each pod.

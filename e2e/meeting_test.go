@@ -30,7 +30,10 @@ func disturbances(t *testing.T) {
 	t.Run("every manager gone, every kind of change", changesWithoutManagers)
 	t.Run("leader killed, pods left behind", leftWithoutLeader)
 	t.Run("every manager killed", everyManagerKilled)
-	t.Run("node tainted", func(t *testing.T) { leavesAndReturns(t, tainted) })
+	t.Run("node tainted", func(t *testing.T) {
+		long(t)
+		leavesAndReturns(t, tainted)
+	})
 	t.Run("node tolerated", nodeTolerated)
 	t.Run("node removed and added", nodeRemoved)
 	t.Run("kubelet stopped", kubeletStopped)
@@ -64,7 +67,7 @@ var outlasting = readyAfter("app", "9s")
 // meetHalfway is a meeting whose updates to v2 are half-way.
 func meetHalfway(t *testing.T) meeting {
 	t.Helper()
-	m := meet(t, web(4, outlasting), agent(templated(outlasting)))
+	m := meet(t, web(3, outlasting), agent(templated(outlasting)))
 	m.phase("in place", inPlace, inPlace)
 	m.halfway()
 	return m
@@ -92,8 +95,8 @@ func (m meeting) setImages(tag string) {
 }
 
 // halfway begins both updates to v2 and waits until both have one pod on its way between others that are done and untouched: then
-// both budgets are used up, and for seconds nobody begins with another pod. The DaemonSet of three is in this state once, the
-// Deployment of four twice, with a shorter break between: they meet, also if one is a little faster.
+// both budgets are used up, and for seconds nobody begins with another pod. A workload of three is in this state once, one of four twice, with a shorter
+// break between: they meet, also if one is a little faster.
 func (m meeting) halfway() {
 	m.Helper()
 	m.setImages("v2")

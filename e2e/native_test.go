@@ -41,7 +41,7 @@ func native(t *testing.T) {
 			s.inPlace("web", once, func() { s.setImage("web", "app=v5") })
 		}
 	}
-	together(t, lengthy(scenarios, "opted out", "init container image"))
+	together(t, lengthy(scenarios, "opted out", "rollout restart", "init container image", "image and environment"))
 }
 
 // prepared adds an init container that prints its version and ends.
@@ -125,7 +125,7 @@ spec:
 // underWay: a native rollout has begun when the namespace gets its label. How it ends is open, that it ends well is not.
 func underWay(t *testing.T) {
 	s := newStage(t, unlabelled)
-	s.create(web(4, slow))
+	s.create(web(3, slow))
 	s.begin("native, then labelled", Rules{Created: some, Deleted: some})
 	s.setImage("web", "app=v2")
 	s.reaches("web", partly)

@@ -183,6 +183,7 @@ func daemonsLeftBehind(t *testing.T) {
 
 // leftWithoutLeader: when the next one comes, the workload has long been gone. As in managerKilled native writes may get past the dead webhook.
 func leftWithoutLeader(t *testing.T) {
+	long(t)
 	t.Cleanup(func() { mended(t) })
 	leftBehind(t, "web", anyChurn, func(s *stage) { s.create(web(4)) }, func(s *stage) { killProcess(s, s.leader()) })
 }

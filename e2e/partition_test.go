@@ -38,7 +38,8 @@ func partition(t *testing.T) {
 		scenarios["native edit of a "+what] = staged.native
 		scenarios["resources of a "+what] = staged.resized
 	}
-	together(t, lengthy(scenarios, "deadline", "removed of a Deployment", "further edit of a Deployment"))
+	together(t, lengthy(scenarios, "deadline", "paused and resumed", "stages of a DaemonSet", "removed of a Deployment", "removed of a DaemonSet",
+		"undo of a DaemonSet", "further edit of a Deployment", "native edit of a DaemonSet", "resources of a DaemonSet"))
 }
 
 // staged is a workload of so many pods.
@@ -306,6 +307,7 @@ func partitionBirths(t *testing.T) {
 
 // partitionsLeaderKilled: whoever follows finds both at their stages, and leaves them there.
 func partitionsLeaderKilled(t *testing.T) {
+	long(t)
 	m := meetStaged(t)
 	t.Cleanup(func() { mended(t) })
 	m.phase("killed", anyChurn, anyChurn)
@@ -333,6 +335,7 @@ func leadership(t *testing.T) string {
 
 // partitionsGone: a partition holds only while Stayput runs. Without it the native rollouts go on, and end.
 func partitionsGone(t *testing.T) {
+	long(t)
 	m := meetStaged(t)
 	t.Cleanup(func() { restoreManagers(t) })
 	m.phase("native", recreated, recreated)

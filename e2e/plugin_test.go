@@ -20,16 +20,15 @@ import (
 
 // plugin: what kubectl's plugin tells before and during an update, to whom may do no more than edit the namespace.
 func plugin(t *testing.T) {
-	together(t, map[string]func(*testing.T){
+	together(t, lengthy(map[string]func(*testing.T){
 		"plan of both kinds":             planned,
-		"plan of a kustomization":        plannedKustomization,
 		"plan of server-side apply":      plannedServerSide,
 		"plan of a namespace on its own": plannedUnlabelled,
 		"plan of in-place-only":          plannedOnlyInPlace,
 		"plan by an editor":              plannedByEditor,
 		"status during an update":        followed,
 		"status of a native one":         followedNative,
-	})
+	}, "plan of in-place-only", "status of a native one"))
 }
 
 // ask runs the plugin by way of kubectl, and returns what it says and its exit code.
@@ -101,6 +100,7 @@ func planned(t *testing.T) {
 	s.answers(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"}}`, 0, []string{"configmap/other skipped"}, "plan", "-f", "-")
 	s.answers(strings.Replace(manifests(t, image("v2")), `"replicas":2`, `"replicsa":2`, 1), 1, []string{"deployment/web error", "replicsa", "daemonset/agent in place"}, "plan", "-f", "-")
 	s.inJSON()
+	s.plansKustomization()
 }
 
 // inJSON: for machines.
@@ -122,15 +122,16 @@ func (s *stage) inJSON() {
 	}
 }
 
-func plannedKustomization(t *testing.T) {
-	s := bothAtRest(t, labelled)
-	folder := t.TempDir()
+// plansKustomization: a folder instead of a file.
+func (s *stage) plansKustomization() {
+	s.Helper()
+	folder := s.TempDir()
 	for name, text := range map[string]string{
-		"all.yaml":           manifests(t),
+		"all.yaml":           manifests(s.T),
 		"kustomization.yaml": "resources: [all.yaml]\nnamespace: " + s.namespace + "\nimages: [{name: '" + registry + "app', newTag: v2}]\n",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+			s.Fatal(err)
 		}
 	}
 	s.answers("", 0, []string{"deployment/web in place restarts app", "daemonset/agent in place restarts app"}, "plan", "-k", folder)

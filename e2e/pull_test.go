@@ -44,7 +44,7 @@ func pulled(t *testing.T) {
 	for by, recovers := range recoveries {
 		scenarios["missing image, "+by] = func(t *testing.T) {
 			s := newStage(t, labelled)
-			s.create(web(4, progressDeadline(15)))
+			s.create(web(3, progressDeadline(15)))
 			s.missing("web", recovers)
 		}
 		scenarios["missing image of a DaemonSet, "+by] = func(t *testing.T) {
@@ -53,7 +53,7 @@ func pulled(t *testing.T) {
 			s.missing(agents, recovers)
 		}
 	}
-	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time"))
+	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time", "missing image, push", "missing image of a DaemonSet, undo"))
 }
 
 func serverMinor(t *testing.T) int {
@@ -292,7 +292,7 @@ func pulledUndone(t *testing.T) {
 	s.runs("web", "v1")
 }
 
-// pulledWithoutRoom: a quota that has no room for pullers costs the precaution, not the update.
+// pulledWithoutRoom: a quota that has no room for another pod costs the precautions, not the update.
 func pulledWithoutRoom(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3))
@@ -301,6 +301,7 @@ func pulledWithoutRoom(t *testing.T) {
 	if pullers := s.pullers(); len(pullers) > 0 {
 		t.Errorf("%d pullers got past the quota", len(pullers))
 	}
+	s.reported("Deployment", "RehearsalSkipped")
 	s.reported("Deployment", "PrePullSkipped")
 	events, err := s.eventsOn(t.Context(), "web")
 	if err != nil {

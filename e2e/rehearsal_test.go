@@ -24,8 +24,7 @@ func rehearsals(t *testing.T) {
 		"rewritten image, DaemonSet": func(t *testing.T) { rewrittenAtBirth(t, newDaemonStage, agents) },
 		"rewritten before the label": rewrittenBefore,
 		"injected sidecar":           injectedAtBirth,
-		"full quota":                 fullQuota,
-	}, "refused label"))
+	}, "refused label", "rewritten image, DaemonSet", "rewritten before the label"))
 }
 
 // refusedAtBirth: the running pods are not touched, the native controller is refused in turn, and an undo gets through.
@@ -118,15 +117,6 @@ func injectedAtBirth(t *testing.T) {
 	s.recreated("web", func() { s.setImage("web", "app=v3") })
 	s.reported("Deployment", "UpdateRecreatesPods")
 	s.inPlace("web", once, func() { s.setImage("web", "app=v4") })
-}
-
-// fullQuota: in place needs no new pod.
-func fullQuota(t *testing.T) {
-	s := newStage(t, labelled)
-	s.create(web(3))
-	s.limitPods(3)
-	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
-	s.reported("Deployment", "RehearsalSkipped")
 }
 
 // decree puts a policy in force, until the scenario is over.

@@ -59,7 +59,9 @@ func restart(t *testing.T) {
 			scenarios[kind+" "+name] = func(t *testing.T) { scenario(t, of) }
 		}
 	}
-	together(t, lengthy(scenarios, "DaemonSet with an image", "DaemonSet undo", "DaemonSet init container", "pods born before", "stops only when killed"))
+	together(t, lengthy(scenarios, "paused", "always pulled", "pods born before", "stops only when killed", "Deployment undo", "Deployment init container",
+		"DaemonSet fresh configuration", "DaemonSet again and again", "DaemonSet with an image", "DaemonSet without the label", "DaemonSet init container",
+		"DaemonSet sidecar"))
 }
 
 // restartIsFresh: variables and volumes are read anew, those that are mounted by a subpath too, which a running container never sees change.

@@ -17,30 +17,34 @@ func rules(t *testing.T) {
 	scenarios := map[string]func(*testing.T){}
 	for kind, install := range bothKinds {
 		for name, scenario := range map[string]func(*stage, string){
-			"key":                noteByKey,
-			"prefix":             noteByPrefix,
-			"not listed":         noteUnlisted,
-			"bad list":           listsRefused,
-			"taken off half-way": listTakenOff,
+			"key":        noteByKey,
+			"prefix":     noteByPrefix,
+			"not listed": noteUnlisted,
+			"bad list":   listsRefused,
 		} {
 			scenarios[kind+", "+name] = func(t *testing.T) {
 				s := newStage(t, labelled)
 				scenario(s, install(s))
 			}
 		}
+		scenarios[kind+", taken off half-way"] = func(t *testing.T) {
+			s := newStage(t, labelled)
+			listTakenOff(s, install(s, slow))
+		}
 	}
-	together(t, lengthy(scenarios, "DaemonSet, prefix", "DaemonSet, bad list"))
+	together(t, lengthy(scenarios, "Deployment, prefix", "DaemonSet, key", "DaemonSet, prefix", "DaemonSet, not listed", "DaemonSet, bad list",
+		"DaemonSet, taken off half-way"))
 }
 
-// bothKinds install a workload whose updates last, and name it.
-var bothKinds = map[string]func(*stage) string{
-	"Deployment": func(s *stage) string {
-		s.create(web(4, slow))
+// bothKinds install a workload of three pods, and name it.
+var bothKinds = map[string]func(*stage, ...knob) string{
+	"Deployment": func(s *stage, knobs ...knob) string {
+		s.create(web(3, knobs...))
 		return "web"
 	},
-	"DaemonSet": func(s *stage) string {
+	"DaemonSet": func(s *stage, knobs ...knob) string {
 		s.Cleanup(s.nativeIsCalm)
-		s.install(agent(lasting))
+		s.install(agent(allTemplated(knobs)...))
 		return agents
 	},
 }

@@ -17,7 +17,7 @@ func scale(t *testing.T) {
 		"as an autoscaler writes": autoscaled,
 		"to 0 half-way":           toZero,
 		"and image in one edit":   scaleAndImage,
-	}, "to 0 half-way"))
+	}, "as an autoscaler writes", "to 0 half-way"))
 }
 
 func upAndDown(t *testing.T) {

@@ -30,8 +30,11 @@ func sidecars(t *testing.T) {
 			scenarios[kind+", "+name] = func(t *testing.T) { scenario(t, on) }
 		}
 	}
-	together(t, lengthy(scenarios, "Deployment, pods born before Stayput", "DaemonSet, pods born before Stayput", "DaemonSet, with a startup probe",
-		"DaemonSet, one more", "DaemonSet, together with the container", "Deployment, undo of a crashing image", "DaemonSet, both, and its image is not"))
+	together(t, lengthy(scenarios, "Deployment, together with the container", "Deployment, undo of an image that is not", "Deployment, undo of a crashing image",
+		"Deployment, pods born before Stayput", "Deployment, one more",
+		"DaemonSet, image and undo", "DaemonSet, together with the container", "DaemonSet, undo of an image that is not", "DaemonSet, both, and its image is not",
+		"DaemonSet, pulled first, and its image's not", "DaemonSet, pods born before Stayput", "DaemonSet, undo of pods born before",
+		"DaemonSet, with a startup probe", "DaemonSet, one more"))
 }
 
 // sidecar is the name of the one that these scenarios have.
@@ -43,7 +46,7 @@ type stands func(*testing.T, map[string]string, ...knob) (*stage, string)
 func standsAsDeployment(t *testing.T, labels map[string]string, knobs ...knob) (*stage, string) {
 	t.Helper()
 	s := newStage(t, labels)
-	s.create(web(4, append([]knob{withMesh}, knobs...)...))
+	s.create(web(3, append([]knob{withMesh}, knobs...)...))
 	return s, "web"
 }
 

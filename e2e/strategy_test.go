@@ -40,7 +40,7 @@ func strategy(t *testing.T) {
 			s.recreated("web", func() { toV2(s) })
 		}
 	}
-	together(t, lengthy(scenarios, "maxUnavailable 2 of 5", "maxUnavailable 0%"))
+	together(t, lengthy(scenarios, "maxSurge 0", "maxUnavailable 2 of 5", "maxUnavailable 0%", "maxUnavailable 0, 1 replica"))
 }
 
 // halfAtATime: half of the pods may be missing, and the budget is used.

@@ -28,7 +28,7 @@ func stuck(t *testing.T) {
 // replicaSetsRefused: without a mark on them nothing begins, and the mark of a release cannot be put there either.
 func replicaSetsRefused(t *testing.T) {
 	s := newStage(t, labelled)
-	s.create(web(4))
+	s.create(web(3))
 	lift := s.forbid("replicasets")
 	s.recreated("web", func() { s.setImage("web", "app=v2") })
 	s.runs("web", "v2")
@@ -168,6 +168,7 @@ func inflate(ctx context.Context, namespace string) error {
 
 // downWhileCrashing: the API server stops calling the webhooks while an image crashes that Stayput has begun with. Two scalers do not fight.
 func downWhileCrashing(t *testing.T) {
+	long(t)
 	s := newStage(t, labelled)
 	s.create(web(4))
 	s.begin("in place", inPlace)

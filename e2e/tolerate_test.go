@@ -34,7 +34,7 @@ func tolerate(t *testing.T) {
 			}
 		}
 	}
-	together(t, lengthy(scenarios, "Deployment, added with an image"))
+	together(t, lengthy(scenarios, "Deployment, added with an image", "DaemonSet, added", "DaemonSet, added with an image", "DaemonSet, undo"))
 }
 
 // tolerates gives the template these tolerations, and more of its spec.
@@ -97,6 +97,7 @@ func defaultToleration(s *stage, name string) {
 
 // nodeTolerated: with the toleration the DaemonSet comes to one more node, where the native controller makes a pod.
 func nodeTolerated(t *testing.T) {
+	long(t)
 	s := newDaemonStage(t, labelled)
 	node := s.spareNode()
 	t.Cleanup(func() { cure(s, node) })

@@ -23,7 +23,7 @@ func undo(t *testing.T) {
 		"of a crashing image":          func(t *testing.T) { undoBroken(t, "crash", "CrashLoopBackOff") },
 		"rollover half-way":            rollover,
 		"forward from a missing image": forward,
-	}, "forward from a missing image"))
+	}, "after completion", "of an image that is not", "forward from a missing image"))
 }
 
 func undoCompleted(t *testing.T) {
@@ -48,7 +48,7 @@ func undoToRevision(t *testing.T) {
 // undoHalfway: pods that are done and pods under way go back, untouched ones stay untouched.
 func undoHalfway(t *testing.T) {
 	s := newStage(t, labelled)
-	s.create(web(4, slow))
+	s.create(web(3, slow))
 	s.inPlace("web", restarts{"app": {0, 2}}, func() {
 		s.setImage("web", "app=v2")
 		s.reaches("web", threeway)
@@ -76,7 +76,7 @@ func (s *stage) someNeverRestarted(name string) {
 // for good.
 func undoBroken(t *testing.T, tag, reason string) {
 	s := newStage(t, unpulled)
-	s.create(web(4))
+	s.create(web(3))
 	s.inPlace("web", restarts{"app": anyNumber}, func() {
 		s.setImage("web", "app="+tag)
 		s.fails("web", reason)
@@ -110,7 +110,7 @@ func waitsWith(pod *corev1.Pod, reason string) bool {
 
 func rollover(t *testing.T) {
 	s := newStage(t, labelled)
-	s.create(web(4, slow))
+	s.create(web(3, slow))
 	s.inPlace("web", restarts{"app": {1, 2}}, func() {
 		s.setImage("web", "app=v2")
 		s.reaches("web", threeway)
@@ -158,7 +158,7 @@ func pause(t *testing.T) {
 		"undo needs a resume":     undoPaused,
 		"scale while paused":      scalePaused,
 		"paused before the label": pausedBefore,
-	}, "undo needs a resume"))
+	}, "undo needs a resume", "paused before the label"))
 }
 
 func editPaused(t *testing.T) {
@@ -186,7 +186,7 @@ func (s *stage) tick(tag string) {
 
 func pauseHalfway(t *testing.T) {
 	s := newStage(t, labelled)
-	s.create(web(4, slow), web(1, named("clock")))
+	s.create(web(3, slow), web(1, named("clock")))
 	before := s.pods("web")
 	s.begin("half-way", inPlace)
 	s.setImage("web", "app=v2")

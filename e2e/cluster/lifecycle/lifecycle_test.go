@@ -82,12 +82,12 @@ func TestTakenPortIsNamedAndNothingStarted(t *testing.T) {
 }
 
 func TestInterruptedUpGoesOn(t *testing.T) {
-	signals := []syscall.Signal{syscall.SIGKILL, syscall.SIGINT}
+	signals, moments := []syscall.Signal{syscall.SIGKILL, syscall.SIGINT}, []string{"kubelet-node-1", "kube-apiserver", "etcd"}
 	if testing.Short() {
-		signals = signals[:1]
+		signals, moments = signals[:1], moments[:1]
 	}
 	for _, signal := range signals {
-		for _, moment := range []string{"etcd", "kube-apiserver", "kubelet-node-1"} {
+		for _, moment := range moments {
 			t.Run(fmt.Sprintf("%s after the start of %s", signal, moment), func(t *testing.T) {
 				mustCluster(t, "down")
 				interruptUp(t, moment, signal)
