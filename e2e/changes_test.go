@@ -31,7 +31,7 @@ func templateChanges(t *testing.T) {
 		for kind, install := range ofOnePod {
 			name := kind + ", " + scenario.Name
 			scenarios[name] = func(t *testing.T) { makeChanges(t, install, scenario) }
-			if kind == "DaemonSet" || len(scenario.Cases) == 1 && !slices.Contains(onlyThere, scenario.Name) {
+			if kind == "DaemonSet" || !inMakeTest(scenario) {
 				lasting = append(lasting, name)
 			}
 		}
@@ -39,9 +39,12 @@ func templateChanges(t *testing.T) {
 	together(t, lengthy(scenarios, lasting...))
 }
 
-// onlyThere are the rows with a workload of their own that no other scenario of make test makes in running pods. What the others say, the unit tests of
-// inplace/edit demand as well.
-var onlyThere = []string{"lower limit of memory", "CPU and `kubectl rollout restart` together"}
+// inMakeTest: the rows that running pods take, but for those with a workload of their own which other scenarios make; and one handful of those that
+// recreate pods. What the others say, the unit tests of inplace/edit demand as well.
+func inMakeTest(scenario changes.Scenario) bool {
+	alone := []string{"lower limit of memory", "CPU and `kubectl rollout restart` together"}
+	return strings.HasPrefix(scenario.Name, "in place ") || scenario.Name == "recreated 1" || slices.Contains(alone, scenario.Name)
+}
 
 // changesByFlags are the rows for which the managers need flags.
 func changesByFlags(t *testing.T) {
