@@ -3,7 +3,7 @@ module github.com/stayput/stayput
 go 1.26.0
 
 // What a release is built with: without this line GitHub's runners would take 1.26.0.
-toolchain go1.26.8
+toolchain go1.26.11
 
 require (
 	github.com/distribution/reference v0.6.0
