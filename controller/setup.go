@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/controller/drain"
+	"github.com/stayput/stayput/controller/fair"
 	"github.com/stayput/stayput/controller/gate"
 	"github.com/stayput/stayput/controller/release"
 	"github.com/stayput/stayput/controller/report"
@@ -39,8 +40,13 @@ const (
 	retryLast  = 30 * time.Second
 )
 
-// workers is how many Deployments, DaemonSets, newborn pods, and pods that may be nobody's, are worked on at a time.
-const workers = 4
+const (
+	// workers is how many Deployments, DaemonSets, newborn pods, and pods that may be nobody's, are worked on at a time.
+	workers = 16
+	// share is how many of them are of one namespace: as many as are worth while, since they wait for answers most of the time, and few enough that
+	// the others need not wait for it.
+	share = 4
+)
 
 const (
 	// reconcileTimeout ends the API calls of a reconcile, which is then tried again: what it has written stays.
@@ -137,7 +143,11 @@ func newReconciler(m manager.Manager, kind kinds.Kind, cached observe.Reader, se
 }
 
 func options() controller.Options {
-	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), ReconciliationTimeout: reconcileTimeout}
+	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), NewQueue: newQueue, ReconciliationTimeout: reconcileTimeout}
+}
+
+func newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	return fair.New(name, share, limiter)
 }
 
 // watched tells the watchdog what is worked on.
@@ -149,7 +159,7 @@ type watched struct {
 
 // Reconcile has the other one do it.
 func (w watched) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	defer w.dog.Begin(w.what+" "+request.String(), reconcileLimit)()
+	defer w.dog.Begin(watchdog.Work{Sort: w.what, Namespace: request.Namespace, Name: request.Name}, reconcileLimit)()
 	return w.Reconciler.Reconcile(ctx, request)
 }
 

@@ -20,14 +20,14 @@ import (
 func TestOverdueWorkIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dog Watchdog
-		endQuick := dog.Begin("a quick one", time.Minute)
-		endSlow := dog.Begin("a slow one", 15*time.Second)
+		endQuick := dog.Begin(Work{"quick", "shop", "web"}, time.Minute)
+		endSlow := dog.Begin(Work{"slow", "shop", "web"}, 15*time.Second)
 		time.Sleep(15 * time.Second)
 		if err := dog.Check(nil); err != nil {
 			t.Errorf("within its limit: %v", err)
 		}
 		time.Sleep(time.Second)
-		if err := dog.Check(nil); err == nil || !strings.HasPrefix(err.Error(), "a slow one hangs: it began 16s ago") {
+		if err := dog.Check(nil); err == nil || !strings.HasPrefix(err.Error(), "slow shop/web hangs: it began 16s ago") {
 			t.Errorf("beyond its limit: %v", err)
 		}
 		endSlow()
@@ -37,6 +37,40 @@ func TestOverdueWorkIsNamed(t *testing.T) {
 			t.Errorf("nothing is in flight any more: %v", err)
 		}
 	})
+}
+
+// TestNamespaceThatHangsIsLeftToItself has work of shop that never ends.
+func TestNamespaceThatHangsIsLeftToItself(t *testing.T) {
+	for name, test := range map[string]struct {
+		meanwhile Work
+		hangsToo  bool
+		want      bool
+	}{
+		"others get through":              {meanwhile: Work{"updates", "other", "web"}, want: true},
+		"it gets through itself":          {meanwhile: Work{"updates", "shop", "api"}},
+		"something else gets through":     {meanwhile: Work{"gates", "other", "web"}},
+		"others get through and hang too": {meanwhile: Work{"updates", "other", "web"}, hangsToo: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var dog Watchdog
+				dog.Begin(Work{"updates", "other", "before"}, time.Minute)()
+				time.Sleep(time.Second)
+				defer dog.Begin(Work{"updates", "shop", "web"}, time.Minute)()
+				time.Sleep(time.Second)
+				dog.Begin(test.meanwhile, time.Minute)()
+				time.Sleep(time.Second)
+				dog.Begin(Work{"updates", "shop", "api"}, time.Minute)() // which does not hide the other
+				if test.hangsToo {
+					defer dog.Begin(Work{"gates", "third", "pod"}, time.Minute)()
+				}
+				time.Sleep(time.Hour)
+				if err := dog.Check(nil); (err == nil) != test.want {
+					t.Errorf("after an hour: %v", err)
+				}
+			})
+		})
+	}
 }
 
 // A leader with a worker that hangs, even on its own end, gives up its Lease, and one that works keeps it.
@@ -71,7 +105,7 @@ func TestLeaderThatHangsStepsDown(t *testing.T) {
 func worker(dog *Watchdog, takes time.Duration) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		for ctx.Err() == nil {
-			end := dog.Begin("updates shop/web", time.Minute)
+			end := dog.Begin(Work{"updates", "shop", "web"}, time.Minute)
 			time.Sleep(takes)
 			end()
 		}

@@ -74,7 +74,7 @@ type answer struct {
 // webhook does not recover panics: controller-runtime would answer them with a denial, a broken connection is left to failurePolicy.
 func (h Handlers) webhook(path string, judge judge) *admission.Webhook {
 	handle := func(ctx context.Context, req admission.Request) admission.Response {
-		defer h.Watchdog.Begin("request to "+path, limit)()
+		defer h.Watchdog.Begin(watchdog.Work{Sort: "request to " + path, Namespace: req.Namespace, Name: req.Name}, limit)()
 		return h.handle(ctx, req, judge)
 	}
 	return (&admission.Webhook{Handler: admission.HandlerFunc(handle)}).WithRecoverPanic(false)

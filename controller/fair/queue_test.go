@@ -1,0 +1,211 @@
+package fair
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func in(namespace string, name any) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(name)}}
+}
+
+// queueOf is a queue with that share, in a bubble of its own.
+func queueOf(t *testing.T, share int, test func(t *testing.T, q *Queue)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		q := New("test", share, workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute))
+		defer func() {
+			if !q.ShuttingDown() {
+				q.ShutDown()
+			}
+		}()
+		test(t, q)
+	})
+}
+
+func (q *Queue) addLow(requests ...reconcile.Request) {
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, requests...)
+}
+
+// got is the next request, if one is handed out now.
+func got(t *testing.T, q *Queue) (found reconcile.Request, any bool) {
+	t.Helper()
+	synctest.Wait()
+	q.lock.Lock()
+	handsOut := len(q.turns) > 0
+	q.lock.Unlock()
+	if !handsOut {
+		return reconcile.Request{}, false
+	}
+	found, ended := q.Get()
+	return found, !ended
+}
+
+// expect takes requests, which must be these and in this order, and no more.
+func expect(t *testing.T, q *Queue, want ...reconcile.Request) {
+	t.Helper()
+	var all []reconcile.Request
+	for {
+		request, any := got(t, q)
+		if !any {
+			break
+		}
+		all = append(all, request)
+	}
+	if !slices.Equal(all, want) {
+		t.Fatalf("handed out: %v, want %v", all, want)
+	}
+}
+
+func TestNamespaceWaitsForItself(t *testing.T) {
+	queueOf(t, 2, func(t *testing.T, q *Queue) {
+		for i := range 1000 {
+			q.Add(in("greedy", i))
+		}
+		synctest.Wait()
+		q.Add(in("other", "web"))
+		expect(t, q, in("greedy", 0), in("other", "web"), in("greedy", 1)) // and no third
+		q.Add(in("third", "web"))
+		expect(t, q, in("third", "web"))
+		q.Done(in("greedy", 1))
+		expect(t, q, in("greedy", 2))
+	})
+}
+
+// TestTurnsGoRound has more work in each namespace than there are workers.
+func TestTurnsGoRound(t *testing.T) {
+	queueOf(t, 1, func(t *testing.T, q *Queue) {
+		for _, namespace := range []string{"a", "b", "c"} {
+			for i := range 3 {
+				q.Add(in(namespace, i))
+			}
+		}
+		for i := range 3 {
+			for _, namespace := range []string{"a", "b", "c"} {
+				request, any := got(t, q)
+				if !any || request != in(namespace, i) {
+					t.Fatalf("%v is handed out, want %v", request, in(namespace, i))
+				}
+				q.Done(request)
+			}
+		}
+	})
+}
+
+func TestRequestIsWorkedOnOnceAtATime(t *testing.T) {
+	queueOf(t, 4, func(t *testing.T, q *Queue) {
+		web := in("shop", "web")
+		q.Add(web)
+		q.Add(web)
+		expect(t, q, web)
+		q.Add(web)
+		q.Add(web)
+		expect(t, q)
+		q.Done(web)
+		expect(t, q, web)
+		q.Done(web)
+		expect(t, q)
+		if len(q.lines) != 0 || q.Len() != 0 {
+			t.Errorf("%d namespaces are remembered", len(q.lines))
+		}
+	})
+}
+
+func TestChangesComeBeforeTheFirstList(t *testing.T) {
+	queueOf(t, 10, func(t *testing.T, q *Queue) {
+		q.addLow(in("shop", 0), in("shop", 1), in("shop", 2))
+		synctest.Wait()
+		q.Add(in("shop", 2))
+		q.addLow(in("shop", 2)) // stays what it is
+		expect(t, q, in("shop", 2), in("shop", 0), in("shop", 1))
+	})
+}
+
+func TestLaterIsLater(t *testing.T) {
+	queueOf(t, 10, func(t *testing.T, q *Queue) {
+		late, failed := in("shop", "late"), in("shop", "failed")
+		q.AddAfter(late, time.Minute)
+		q.AddRateLimited(failed)
+		expect(t, q)
+		time.Sleep(time.Second)
+		expect(t, q, failed)
+		q.Add(late) // what comes sooner takes the place of what is later
+		expect(t, q, late)
+		q.Done(late)
+		time.Sleep(time.Hour)
+		expect(t, q)
+	})
+}
+
+func TestShutDownLetsWorkersGo(t *testing.T) {
+	queueOf(t, 1, func(t *testing.T, q *Queue) {
+		ended := make(chan bool)
+		for range 3 {
+			go func() { _, end := q.Get(); ended <- end }()
+		}
+		synctest.Wait()
+		q.ShutDown()
+		for range 3 {
+			if !<-ended {
+				t.Error("a worker got something to do")
+			}
+		}
+	})
+}
+
+// TestNothingIsLost has workers of all namespaces at work, and requests come due again at random, also while they are worked on.
+func TestNothingIsLost(t *testing.T) {
+	const share, workers = 2, 5
+	queueOf(t, share, func(t *testing.T, q *Queue) {
+		seen, working, lastDue := map[reconcile.Request]time.Time{}, map[string]int{}, map[reconcile.Request]time.Time{}
+		for range workers {
+			go func() {
+				for {
+					request, ended := q.Get()
+					if ended {
+						return
+					}
+					q.lock.Lock() // any lock would do
+					seen[request] = time.Now()
+					if working[request.Namespace]++; working[request.Namespace] > share {
+						t.Errorf("%d of namespace %s at a time", working[request.Namespace], request.Namespace)
+					}
+					q.lock.Unlock()
+					time.Sleep(time.Duration(1+rand.IntN(20)) * time.Millisecond)
+					q.lock.Lock()
+					working[request.Namespace]--
+					q.lock.Unlock()
+					q.Done(request)
+				}
+			}()
+		}
+		for range 2000 {
+			request := in(fmt.Sprint("ns", rand.IntN(4)), rand.IntN(5))
+			q.lock.Lock()
+			lastDue[request] = time.Now()
+			q.lock.Unlock()
+			if rand.IntN(2) == 0 {
+				q.addLow(request)
+			} else {
+				q.Add(request)
+			}
+			time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		for request, due := range lastDue {
+			if seen[request].Before(due) {
+				t.Errorf("%v was due at %v, and worked on last at %v", request, due, seen[request])
+			}
+		}
+	})
+}
