@@ -9,36 +9,31 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace/findings"
 )
 
-// finding is what is known of one template.
-type finding struct {
-	typed  func() *corev1.PodTemplateSpec
-	digest func() Digest
-}
-
-// Digest stands for a canonical form: what is the same has the same.
+// Digest stands for a text, or for a canonical form: what is the same has the same.
 type Digest [sha256.Size]byte
 
+// What is remembered of a text is found by the text's digest, so that the texts themselves need not be remembered. Of canonical forms only digests
+// are: those of a text are worked out once, however large it is.
 var (
-	ofTemplates findings.Findings[string, finding]
-	ofRevisions findings.Findings[string, revisionTemplate]
+	ofTemplates findings.Findings[Digest, *corev1.PodTemplateSpec]
+	ofForms     findings.Findings[Digest, Digest]
+	ofRevisions findings.Findings[Digest, revisionTemplate]
+	ofData      findings.Findings[Digest, revisionForm]
 )
 
-// finding of the template.
-func (t Template) finding() finding {
-	return ofTemplates.Of(string(t.raw), len(t.raw), func() finding {
-		return finding{typed: sync.OnceValue(t.decode), digest: sync.OnceValue(t.sum)}
-	})
-}
-
 // Digest of the template's canonical form.
-func (t Template) Digest() Digest { return t.finding().digest() }
+func (t Template) Digest() Digest {
+	if t.raw == nil {
+		return t.sum()
+	}
+	return ofForms.Of(Digest(t.text), 2*sha256.Size, t.sum)
+}
 
 func (t Template) sum() Digest {
 	sum := sha256.New()
@@ -82,4 +77,10 @@ func writeSized(sum hash.Hash, kind byte, size int, text string) {
 type revisionTemplate struct {
 	Template
 	err error
+}
+
+// revisionForm is the digest of its template's canonical form.
+type revisionForm struct {
+	Digest
+	known bool
 }

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ type ControllerRevision struct {
 // Template returns the pod template of a DaemonSet's revision: its data is a patch that replaces the template (getPatch in
 // pkg/controller/daemon/update.go). The error says why the data is none.
 func (r *ControllerRevision) Template() (Template, error) {
-	read := ofRevisions.Of(string(r.Data), len(r.Data), func() revisionTemplate {
+	read := ofRevisions.Of(sha256.Sum256(r.Data), len(r.Data), func() revisionTemplate {
 		template, err := r.decode()
 		return revisionTemplate{template, err}
 	})
@@ -85,6 +86,15 @@ func (r *ControllerRevision) Template() (Template, error) {
 		return Template{}, fmt.Errorf("ControllerRevision %s: %w", r.Name, read.err)
 	}
 	return read.Template, nil
+}
+
+// IsOf tells whether the revision's template is the same as that, be it one to work with or not.
+func (r *ControllerRevision) IsOf(template Template) bool {
+	form := ofData.Of(sha256.Sum256(r.Data), 2*sha256.Size, func() revisionForm {
+		own, _ := r.decode()
+		return revisionForm{own.Digest(), own.raw != nil}
+	})
+	return form.known && form.Digest == template.Digest()
 }
 
 func (r *ControllerRevision) decode() (Template, error) {

@@ -2,6 +2,7 @@ package apps
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,13 @@ import (
 // SameTemplate tells whether the Deployment controller takes the templates for the same revision: EqualIgnoreHash in
 // pkg/controller/deployment/util/deployment_util.go, on what the API server sent, so that a field we do not know counts too.
 func SameTemplate(a, b Template) bool { return a.Digest() == b.Digest() }
+
+// MostContainers is how many containers a template or a pod has at most, init containers among them, that is updated in place: several times what is
+// in use. Each is looked for among all, by its name, in every pod.
+const MostContainers = 100
+
+// ContainersOf is how many containers the spec has.
+func ContainersOf(spec *corev1.PodSpec) int { return len(spec.Containers) + len(spec.InitContainers) }
 
 // TemplateHash is ComputeHash in pkg/controller/controller_utils.go.
 func TemplateHash(template corev1.PodTemplateSpec, collisions *int32) string {
@@ -42,19 +50,26 @@ func (t Template) OnRecord(hash string) bool { return hash != "" && hash == t.Ha
 // silently drop the fields of newer clusters. It never changes once decoded, so it may be shared.
 type Template struct {
 	raw json.RawMessage
+	// text is the digest of raw, by which is remembered what was worked out of it.
+	text []byte
 	// flaw is why our types cannot tell what it says; nil if they can.
 	flaw error
 }
 
 // ParseTemplate reads a pod template from JSON. The error says where it is not one that we can work with.
 func ParseTemplate(raw []byte) (Template, error) {
-	t := Template{raw: bytes.Clone(raw)}
+	text := sha256.Sum256(raw)
+	t := Template{raw: bytes.Clone(raw), text: text[:]}
 	if path := unbounded(t.Tree(), templateShape); path != nil {
 		return t, fmt.Errorf("not a pod template to work with: the quantity at %s has more than %d characters or an exponent beyond ±%d",
 			patches.Pointer(path...), longestQuantity, largestExponent)
 	}
-	if err := utiljson.Unmarshal(raw, &corev1.PodTemplateSpec{}); err != nil {
+	var typed corev1.PodTemplateSpec
+	if err := utiljson.Unmarshal(raw, &typed); err != nil {
 		return t, fmt.Errorf("not a pod template: %w", err)
+	}
+	if count := ContainersOf(&typed.Spec); count > MostContainers {
+		return t, fmt.Errorf("not a pod template to work with: it has %d containers, more than %d", count, MostContainers)
 	}
 	return t, nil
 }
@@ -91,7 +106,7 @@ func (t Template) Decoded() *corev1.PodTemplateSpec {
 	if t.raw == nil || t.flaw != nil {
 		return &corev1.PodTemplateSpec{}
 	}
-	return t.finding().typed()
+	return ofTemplates.Of(Digest(t.text), len(t.raw), t.decode)
 }
 
 // decode decodes a template without flaws.

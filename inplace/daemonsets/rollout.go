@@ -60,8 +60,7 @@ func (r DaemonRollout) Target() *apps.ControllerRevision {
 		return strings.Compare(a.Name, b.Name)
 	})
 	for _, revision := range newestFirst {
-		template, err := revision.Template()
-		if err == nil && revision.Labels[inplace.LabelRevisionHash] != "" && apps.SameTemplate(template, r.DaemonSet.Spec.Template) {
+		if revision.Labels[inplace.LabelRevisionHash] != "" && revision.IsOf(r.DaemonSet.Spec.Template) {
 			return revision
 		}
 	}

@@ -28,11 +28,11 @@ func templateOf(t *testing.T, typed corev1.PodTemplateSpec) apps.Template {
 // TestCompareKeepsTheFirstReasons has templates with more to say against them than anybody reads, or memory holds.
 func TestCompareKeepsTheFirstReasons(t *testing.T) {
 	const many = 2000
-	all := func(change func(typed *corev1.PodTemplateSpec, i int, side string)) (from, to apps.Template) {
+	all := func(many int, change func(typed *corev1.PodTemplateSpec, i int, side string)) (from, to apps.Template) {
 		var sides [2]corev1.PodTemplateSpec
 		for at, side := range []string{"1", "2"} {
 			sides[at].Labels = map[string]string{}
-			sides[at].Spec.Containers = []corev1.Container{{Name: "app", Image: "app"}}
+			sides[at].Spec.Containers = []corev1.Container{{Name: "app", Image: "app"}} // the last of as many as there may be
 			for i := range many {
 				change(&sides[at], i, side)
 			}
@@ -61,7 +61,11 @@ func TestCompareKeepsTheFirstReasons(t *testing.T) {
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
-			from, to := all(change)
+			count := many
+			if strings.HasSuffix(name, "containers") {
+				count = apps.MostContainers - 1
+			}
+			from, to := all(count, change)
 			found := Compare(from, to, inplace.Rules{})
 			if found.InPlace() || len(found.Reasons) > inplace.MostReasons {
 				t.Errorf("%d reasons", len(found.Reasons))
@@ -75,12 +79,42 @@ func TestCompareKeepsTheFirstReasons(t *testing.T) {
 
 func TestCompareNamesTheFirstRestarts(t *testing.T) {
 	var from, to corev1.PodTemplateSpec
-	for i := range 2000 {
+	for i := range apps.MostContainers {
 		from.Spec.Containers = append(from.Spec.Containers, corev1.Container{Name: fmt.Sprint(i), Image: "1"})
 		to.Spec.Containers = append(to.Spec.Containers, corev1.Container{Name: fmt.Sprint(i), Image: "2"})
 	}
 	change := Compare(templateOf(t, from), templateOf(t, to), inplace.Rules{})
-	if !change.InPlace() || len(change.Containers) != 2000 || len(change.String()) > 1000 {
+	if !change.InPlace() || len(change.Containers) != apps.MostContainers || len(change.String()) > 1000 {
 		t.Errorf("%d images, %d characters: %s", len(change.Containers), len(change.String()), change.Reasons)
+	}
+}
+
+// TestCompareSaysThatContainersAreTooMany: where one more is than may be, nothing is compared but whether anything changes.
+func TestCompareSaysThatContainersAreTooMany(t *testing.T) {
+	with := func(image string) apps.Template {
+		var typed corev1.PodTemplateSpec
+		for i := range apps.MostContainers {
+			typed.Spec.Containers = append(typed.Spec.Containers, corev1.Container{Name: fmt.Sprint(i), Image: image})
+		}
+		typed.Spec.InitContainers = []corev1.Container{{Name: "init"}}
+		raw, err := json.Marshal(typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var template apps.Template
+		if err := json.Unmarshal(raw, &template); err != nil {
+			t.Fatal(err)
+		}
+		return template
+	}
+	if change := Compare(with("1"), with("1"), inplace.Rules{}); !change.None() {
+		t.Errorf("nothing changes: %s", change)
+	}
+	change := Compare(with("1"), with("2"), inplace.Rules{})
+	if change.InPlace() || !strings.Contains(change.String(), "it has 101 containers, more than 100") {
+		t.Errorf("an image changes: %s", change)
+	}
+	if spec := with("1").Decoded().Spec; len(spec.Containers) > 0 {
+		t.Errorf("plans see %d containers of it", len(spec.Containers))
 	}
 }

@@ -1,0 +1,56 @@
+package apps
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestDigestIsWorkedOutOnce has templates of which not even one is remembered as a whole. To work out a digest allocates with the size of the
+// template; to find one does not.
+func TestDigestIsWorkedOutOnce(t *testing.T) {
+	variables := make([]string, 5000)
+	for i := range variables {
+		variables[i] = fmt.Sprintf(`{"name":"V%d","value":"some value of it"}`, i)
+	}
+	raw := `{"spec":{"containers":[{"name":"app","image":"app:1","env":[` + strings.Join(variables, ",") + `]}]}}`
+	var again, template Template
+	for _, into := range []*Template{&template, &again} { // the same in another version of its object
+		if err := json.Unmarshal([]byte(raw), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	revision := &ControllerRevision{Data: json.RawMessage(`{"spec":{"template":` + raw + `}}`)}
+	if !revision.IsOf(template) {
+		t.Fatal("the revision is not of its template")
+	}
+	if allocations := testing.AllocsPerRun(10, func() {
+		if !SameTemplate(template, again) || !revision.IsOf(again) {
+			t.Error("the template differs from itself")
+		}
+	}); allocations > 100 {
+		t.Errorf("to find the digest of %d bytes takes %.0f allocations", len(raw), allocations)
+	}
+}
+
+// BenchmarkDigests looks for the target among 120 revisions of 64 KiB.
+func BenchmarkDigests(b *testing.B) {
+	var all []Template
+	for i := range 120 {
+		raw := fmt.Sprintf(`{"spec":{"containers":[{"name":"app","image":"app:%d","args":[%s"x"]}]}}`, i, strings.Repeat(`"some words",`, 5000))
+		template, err := ParseTemplate([]byte(raw))
+		if err != nil {
+			b.Fatal(err)
+		}
+		all = append(all, template)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, one := range all[1:] {
+			if SameTemplate(all[0], one) {
+				b.Fatal("two templates are the same")
+			}
+		}
+	}
+}
