@@ -3,24 +3,58 @@ package observe
 import (
 	"context"
 	"fmt"
+	"math"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/serving"
 )
 
+// mostEndpoints bounds what is listed of one namespace at the API server: several times what Kubernetes is made for.
+const mostEndpoints = 50_000
+
 // Endpoints reads what the EndpointSlices of the namespace say about those of the pods whose gates are closed. It lists the
 // namespace: only that tells that no slice has a pod.
 func (r Reader) Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (serving.Endpoints, error) {
-	var slices discoveryv1.EndpointSliceList
-	if err := r.List(ctx, &slices, append(r.shared(), client.InNamespace(namespace))...); err != nil {
-		return nil, fmt.Errorf("list EndpointSlices of namespace %s: %w", namespace, err)
+	listed := &listing{most: mostEndpoints}
+	if r.indexed() {
+		listed.most = math.MaxInt // it is there
 	}
-	var services corev1.ServiceList
-	if err := r.List(ctx, &services, append(r.shared(), client.InNamespace(namespace))...); err != nil {
-		return nil, fmt.Errorf("list Services of namespace %s: %w", namespace, err)
+	for _, empty := range []client.ObjectList{&discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}} {
+		if err := r.eachPage(ctx, empty, listed.add, append(r.shared(), client.InNamespace(namespace))...); err != nil {
+			return nil, fmt.Errorf("list EndpointSlices and Services of namespace %s: %w", namespace, err)
+		}
 	}
-	return serving.EndpointsOf(pods, slices.Items, services.Items), nil
+	return serving.EndpointsOf(pods, listed.slices, listed.services), nil
+}
+
+// listing is what sends clients to pods of one namespace.
+type listing struct {
+	slices   []discoveryv1.EndpointSlice
+	services []corev1.Service
+	// size is how many endpoints and Services there are, of most that may be.
+	size, most int
+}
+
+// add takes what is asked of an object.
+func (l *listing) add(object runtime.Object) error {
+	switch object := object.(type) {
+	case *discoveryv1.EndpointSlice:
+		l.size += 1 + len(object.Endpoints)
+		slice := discoveryv1.EndpointSlice{AddressType: object.AddressType, Endpoints: object.Endpoints}
+		slice.Labels = object.Labels
+		l.slices = append(l.slices, slice)
+	case *corev1.Service:
+		l.size++
+		service := corev1.Service{Spec: object.Spec}
+		service.Name, service.Spec.Selector = object.Name, serving.Kept(object.Spec.Selector)
+		l.services = append(l.services, service)
+	}
+	if l.size > l.most {
+		return fmt.Errorf("there are more than %d endpoints and Services", l.most)
+	}
+	return nil
 }

@@ -2,10 +2,12 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +21,8 @@ import (
 // How many objects are listed at a time: together they are as large as whoever created them likes, up to 1.5 MiB each.
 const (
 	podsAtATime      = 100
+	slicesAtATime    = 50
+	servicesAtATime  = 100
 	revisionsAtATime = 8
 )
 
@@ -111,8 +115,12 @@ func (r Reader) outlines(ctx context.Context, of selected, controllers []types.U
 	return pods, load{}, nil
 }
 
+// errEnough ends a list.
+var errEnough = errors.New("there is too much to read")
+
 // list returns those of the items the reader lists that are wanted. From the API server they come in pages, of which nothing is kept but
-// what was wanted, trimmed as the cache's are.
+// what was wanted, trimmed as the cache's are. Revisions that are too much are not read any further: webhooks ask for them, and what is left to the native
+// controller for that needs none. Pods are counted.
 func list[T any, P object[T]](
 	ctx context.Context, r Reader, empty client.ObjectList, wanted func(P) bool, options ...client.ListOption,
 ) ([]P, load, error) {
@@ -129,9 +137,15 @@ func list[T any, P object[T]](
 		default:
 			alone := *found // not a part of its page
 			kept = append(kept, take[T](P(&alone), &all))
+			if all.revisions > 0 && all.unread() != "" {
+				return errEnough
+			}
 		}
 		return nil
 	}, options...)
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return kept, all, err
 }
 
@@ -158,8 +172,13 @@ func (r Reader) eachPage(ctx context.Context, empty client.ObjectList, visit fun
 }
 
 func pageOf(empty client.ObjectList) int64 {
-	if _, pods := empty.(*corev1.PodList); pods {
+	switch empty.(type) {
+	case *corev1.PodList:
 		return podsAtATime
+	case *discoveryv1.EndpointSliceList:
+		return slicesAtATime
+	case *corev1.ServiceList:
+		return servicesAtATime
 	}
 	return revisionsAtATime
 }

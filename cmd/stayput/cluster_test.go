@@ -184,6 +184,7 @@ func TestCacheTellsWhomClientsAreSentTo(t *testing.T) {
 	}
 	for name, object := range map[string]any{
 		"selected":           &corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}},
+		"selected by much":   &corev1.Service{Spec: corev1.ServiceSpec{Selector: labels(17)}},
 		"listed as a pod":    byHand(discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Pod", UID: "u"}, Addresses: []string{"10.0.0.1"}}),
 		"listed as nothing":  byHand(discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}}),
 		"listed as a server": byHand(discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Server"}, Addresses: []string{"10.0.0.1"}}),
@@ -200,6 +201,29 @@ func TestCacheTellsWhomClientsAreSentTo(t *testing.T) {
 		}
 		if !serving.SentTo(pod, slices, services) {
 			t.Errorf("%s: nobody seems to be sent to the pod", name)
+		}
+	}
+}
+
+// labels are that many.
+func labels(count int) map[string]string {
+	all := map[string]string{}
+	for i := range count {
+		all[fmt.Sprint("label-", i)] = "value"
+	}
+	return all
+}
+
+// TestLongSelectorsAreNotKept: whoever may make Services in any namespace must not fill the managers with their selectors.
+func TestLongSelectorsAreNotKept(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels(1)}}
+	for _, test := range []struct{ labels, kept int }{{0, 0}, {16, 16}, {17, 1}, {10_000, 1}} {
+		service := &corev1.Service{Spec: corev1.ServiceSpec{Selector: labels(test.labels)}}
+		if _, err := withoutPorts(service); err != nil || len(service.Spec.Selector) != test.kept {
+			t.Errorf("%d of %d labels are kept: %v", len(service.Spec.Selector), test.labels, err)
+		}
+		if selects := test.labels > 16; serving.Selects(service, pod) != selects {
+			t.Errorf("a selector of %d labels: selects is %v", test.labels, !selects)
 		}
 	}
 }

@@ -76,8 +76,26 @@ func SentTo(pod *corev1.Pod, all []discoveryv1.EndpointSlice, services []corev1.
 	return false
 }
 
+const (
+	// longestSelector is how many labels of a Service's selector are kept: several times what any has.
+	longestSelector = 16
+	// anyPod is a label that no selector has, since it would be none.
+	anyPod = ""
+)
+
+// Kept is what is kept of a Service's selector. One that is too long is taken to select every pod, which only has pods drain.
+func Kept(selector map[string]string) map[string]string {
+	if len(selector) > longestSelector {
+		return map[string]string{anyPod: ""}
+	}
+	return selector
+}
+
 // Selects tells whether the Service selects the pod. One without a selector selects nothing.
 func Selects(service *corev1.Service, pod *corev1.Pod) bool {
+	if _, every := service.Spec.Selector[anyPod]; every {
+		return true
+	}
 	for key, value := range service.Spec.Selector {
 		if has, labelled := pod.Labels[key]; !labelled || has != value {
 			return false
