@@ -88,6 +88,9 @@ func (r *Reconciler) ask(ctx context.Context, namespace string, wanted steps.Reh
 	pod, err := r.dryRun(ctx, wanted)
 	found := answer(wanted.Target, pod, err)
 	found.Claim = claim
+	if found.Pod != nil {
+		found.Pod, found.Refused = observe.Compared(found.Pod)
+	}
 	return found, err
 }
 

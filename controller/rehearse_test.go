@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -186,6 +188,62 @@ func TestRehearsalAnsweredLate(t *testing.T) {
 	h.reconcile(r)
 	if !h.begun() {
 		t.Error("the update does not begin")
+	}
+}
+
+// TestRehearsalIsKeptAsFarAsItIsCompared has admission make a pod of more than 1 MiB, most of which nothing is compared with.
+func TestRehearsalIsKeptAsFarAsItIsCompared(t *testing.T) {
+	grown := func(list string, entry map[string]any, count int) func(pod *unstructured.Unstructured) error {
+		return func(pod *unstructured.Unstructured) error {
+			var all []any
+			for i := range count {
+				one := map[string]any{"name": fmt.Sprint("added-", i)}
+				maps.Copy(one, entry)
+				all = append(all, one)
+			}
+			if list != "env" {
+				own, _, err := unstructured.NestedSlice(pod.Object, "spec", list)
+				if err != nil {
+					return err
+				}
+				return unstructured.SetNestedSlice(pod.Object, append(own, all...), "spec", list)
+			}
+			containers, _, err := unstructured.NestedSlice(pod.Object, "spec", "containers")
+			if err != nil {
+				return err
+			}
+			containers[0].(map[string]any)["env"] = all
+			return unstructured.SetNestedSlice(pod.Object, containers, "spec", "containers")
+		}
+	}
+	long := strings.Repeat("x", 1<<10)
+	for name, test := range map[string]struct {
+		admit  func(*unstructured.Unstructured) error
+		begins bool
+		says   string
+	}{
+		"volumes":    {admit: grown("volumes", map[string]any{"hostPath": map[string]any{"path": long}}, 1200), begins: true},
+		"containers": {admit: grown("initContainers", map[string]any{"image": "app:1"}, 200), says: "containers, more than 100"},
+		"variables":  {admit: grown("env", map[string]any{"value": long}, 10_000), says: "more than 64"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.Client = interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
+				Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+					return test.admit(object.(*unstructured.Unstructured))
+				}})
+			r := c.reconciler(nil)
+			c.reconcileTimes(r, 4)
+			known := r.rehearsals.of(fixture.Web).Pod
+			switch begun := revisions.Settling(c.ReplicaSet("web-new")); {
+			case begun != test.begins:
+				t.Errorf("begun %v", begun)
+			case begun && (known == nil || len(known.Spec.Volumes) > 0 || known.Size() > 2<<10):
+				t.Errorf("of the pod is kept: %v", known)
+			case !begun:
+				fixture.WantTold(t, c.Recorder, test.says)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -20,11 +22,22 @@ type Keep struct {
 
 	lock    sync.RWMutex
 	managed map[string]bool
+	// kept is what is kept whole of each namespace.
+	kept map[string]*share
+}
+
+// mostKept bounds the text of what is kept whole of one namespace: several times what thousands of pods have.
+const mostKept = 64 << 20
+
+// share is a namespace's part of the memory.
+type share struct {
+	text int
+	of   map[types.UID]int
 }
 
 // NewKeep reads which namespaces have our label: their objects must not all come as stubs only because they come before their namespace.
 func NewKeep(ctx context.Context, live Reader) (*Keep, error) {
-	k := &Keep{excluded: live.ExcludedNamespaces, managed: map[string]bool{}}
+	k := &Keep{excluded: live.ExcludedNamespaces, managed: map[string]bool{}, kept: map[string]*share{}}
 	var list corev1.NamespaceList
 	if err := live.List(ctx, &list, client.HasLabels{inplace.LabelUpdate}); err != nil {
 		return nil, fmt.Errorf("list labelled namespaces: %w", err)
@@ -78,13 +91,70 @@ func (k *Keep) Pod(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
+	if isCrowded(pod) {
+		k.forget(pod)
+		return stubOfPod(pod, sizeOf(pod)), nil
+	}
 	return k.keep(pod, true), nil
 }
 
 func (k *Keep) keep(object client.Object, wanted bool) client.Object {
 	trim(object)
-	if size := sizeOf(object); !wanted || size > large {
+	size := sizeOf(object)
+	if !wanted || size > large {
+		k.forget(object)
+		return stubOf(object, size)
+	}
+	if !k.fits(object, size) {
 		return stubOf(object, size)
 	}
 	return object
+}
+
+// fits tells whether the object can be kept whole beside what else there is of its namespace.
+func (k *Keep) fits(object client.Object, size int) bool {
+	k.forget(object)
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	of := k.kept[object.GetNamespace()]
+	if of == nil {
+		of = &share{of: map[types.UID]int{}}
+		k.kept[object.GetNamespace()] = of
+	}
+	if of.text+size > mostKept {
+		return false
+	}
+	of.of[object.GetUID()] = size
+	of.text += size
+	return true
+}
+
+// forget makes room where the object was.
+func (k *Keep) forget(object client.Object) {
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	of := k.kept[object.GetNamespace()]
+	if of == nil {
+		return
+	}
+	of.text -= of.of[object.GetUID()]
+	if delete(of.of, object.GetUID()); len(of.of) == 0 {
+		delete(k.kept, object.GetNamespace())
+	}
+}
+
+// OnAdd implements cache.ResourceEventHandler of client-go.
+func (k *Keep) OnAdd(any, bool) {}
+
+// OnUpdate implements cache.ResourceEventHandler of client-go.
+func (k *Keep) OnUpdate(any, any) {}
+
+// OnDelete implements cache.ResourceEventHandler of client-go: what is gone takes no room.
+func (k *Keep) OnDelete(object any) {
+	if missed, is := object.(toolscache.DeletedFinalStateUnknown); is {
+		object = missed.Obj
+	}
+	if gone, is := object.(client.Object); is {
+		k.forget(gone)
+	}
 }

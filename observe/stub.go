@@ -14,6 +14,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/amounts"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/findings"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -25,6 +26,8 @@ import (
 const (
 	// annotationStub marks a stub in the cache; its value is the size of the object. No other object there has it, whatever people set.
 	annotationStub = "stayput.dev/stub"
+	// annotationCrowded is on the stub of a pod that has more containers than one may have; its value is how many.
+	annotationCrowded = "stayput.dev/stub-containers"
 	// large is the size from which an object is not kept. Templates have a few KiB.
 	large = 64 << 10
 	// longestReference bounds the text of an owner reference, of which the API server asks only that it is not empty.
@@ -60,12 +63,27 @@ func stubOf(object client.Object, size int) client.Object {
 // stubOfPod keeps what gates are opened by. Conditions are addressed by their place.
 func stubOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	stub := &corev1.Pod{ObjectMeta: stubMeta(pod, size)}
+	if isCrowded(pod) {
+		stub.Annotations[annotationCrowded] = strconv.Itoa(apps.ContainersOf(&pod.Spec))
+	}
 	stub.Spec.NodeName, stub.Status.Phase = pod.Spec.NodeName, pod.Status.Phase
 	if readiness.Gated(pod) {
 		stub.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 		stub.Status.Conditions = pod.Status.Conditions
 	}
 	return stub
+}
+
+// isCrowded tells whether the pod has more containers than one may have. Such a pod is not even trimmed, only ever a stub.
+func isCrowded(pod *corev1.Pod) bool { return apps.ContainersOf(&pod.Spec) > apps.MostContainers }
+
+// crowded says of the stub of such a pod what it is; empty for any other.
+func crowded(stub client.Object) string {
+	count, is := stub.GetAnnotations()[annotationCrowded]
+	if !is {
+		return ""
+	}
+	return fmt.Sprintf("pod %s has %s containers, more than %d", stub.GetName(), count, apps.MostContainers)
 }
 
 func stubMeta(object metav1.Object, size int) metav1.ObjectMeta {
@@ -91,6 +109,19 @@ func stubMeta(object metav1.Object, size int) metav1.ObjectMeta {
 	return stub
 }
 
+// Compared is a pod that admission was asked about as the cache keeps running ones, with which it is compared; nil, with the reason as a clause,
+// if that is too much to be kept.
+func Compared(pod *corev1.Pod) (*corev1.Pod, string) {
+	if isCrowded(pod) {
+		return nil, fmt.Sprintf("admission makes it one of %d containers, more than %d", apps.ContainersOf(&pod.Spec), apps.MostContainers)
+	}
+	trim(pod)
+	if size := sizeOf(pod); size > large {
+		return nil, fmt.Sprintf("what would be compared of it with running pods has %d KiB, more than %d", size>>10, large>>10)
+	}
+	return pod, ""
+}
+
 // sizeOf is about how much memory an object takes.
 func sizeOf(object client.Object) int {
 	if pod, is := object.(*corev1.Pod); is {
@@ -107,6 +138,7 @@ func sizeOf(object client.Object) int {
 func trim(object client.Object) {
 	object.SetManagedFields(nil)
 	delete(object.GetAnnotations(), annotationStub)
+	delete(object.GetAnnotations(), annotationCrowded)
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.Labels = entries(pod.Labels, func(string) bool { return true })
 		pod.Annotations = entries(pod.Annotations, readsAnnotation)

@@ -1,18 +1,22 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
-	// mostRead bounds the large objects that are read for one rollout.
+	// mostRead bounds the revisions of one rollout, and its pods as far as they are read because the cache has stubs of them.
 	mostRead = 8 << 20
+	// mostRevisions bounds how many there may be: pods are looked for by revision.
+	mostRevisions = 250
 	// mostRemembered bounds what Whole remembers.
 	mostRemembered = 32 << 20
 )
@@ -77,25 +81,52 @@ func copyOf[T any, P object[T]](original P) P {
 	return copied
 }
 
-// load is how much the large objects of one rollout weigh together. What is too much stays a stub, or becomes one, and the rollout is left
-// to the native controller.
-type load struct{ total int }
+// load is how much there is of one rollout: its revisions, or its pods. What is too much stays a stub, or becomes one, and the rollout is left to
+// the native controller.
+type load struct {
+	// text is that of all revisions, and of the pods that are large or have to be read.
+	text      int
+	revisions int
+	// crowded says of a pod that it has too many containers; empty if none has.
+	crowded string
+}
+
+// add counts an object of that size, which has to be read if it is a stub.
+func (l *load) add(object client.Object, size int, isStub bool) {
+	l.crowded = cmp.Or(l.crowded, crowded(object))
+	_, isPod := object.(*corev1.Pod)
+	if !isPod {
+		l.revisions++
+	}
+	if !isPod || isStub || size > large {
+		l.text += size
+	}
+}
 
 // unread says that not all was read, as a clause; empty if all was.
 func (l load) unread() string {
-	if l.total <= mostRead {
-		return ""
+	switch {
+	case l.crowded != "":
+		return l.crowded
+	case l.revisions > mostRevisions:
+		return fmt.Sprintf("it has more than %d revisions, as many as revisionHistoryLimit lets it", mostRevisions)
+	case l.text > mostRead:
+		return fmt.Sprintf("what belongs to it is too large to be read: its revisions, or its pods that the cache has not, make more than %d MiB together", mostRead>>20)
 	}
-	return fmt.Sprintf("what belongs to it is too large to be read: objects of more than %d KiB make more than %d MiB together", large>>10, mostRead>>20)
+	return ""
 }
 
 // take returns one object of a list of the API server as it is kept.
 func take[T any, P object[T]](found P, all *load) P {
+	if pod, is := client.Object(found).(*corev1.Pod); is && isCrowded(pod) {
+		stub := client.Object(stubOfPod(pod, sizeOf(pod)))
+		all.add(stub, sizeOf(pod), true)
+		outline, _ := stub.(P) // it is of the same type
+		return outline
+	}
 	trim(found)
 	size := sizeOf(found)
-	if size > large {
-		all.total += size
-	}
+	all.add(found, size, false)
 	if stub, ok := stubOf(found, size).(P); ok && size > large && all.unread() != "" {
 		return stub
 	}
@@ -105,11 +136,16 @@ func take[T any, P object[T]](found P, all *load) P {
 // wholes puts in the place of the stubs what they stand for, if that is not too much.
 func wholes[T any, P object[T]](ctx context.Context, r Reader, found []P) ([]P, load, error) {
 	var all load
+	stubs := false
 	for _, each := range found {
-		size, _ := stubSize(each)
-		all.total += size
+		size, isStub := stubSize(each)
+		if _, isPod := client.Object(each).(*corev1.Pod); !isStub && !isPod {
+			size = sizeOf(each)
+		}
+		all.add(each, size, isStub)
+		stubs = stubs || isStub
 	}
-	if all.total == 0 || all.unread() != "" {
+	if !stubs || all.unread() != "" {
 		return found, all, nil
 	}
 	var read []P

@@ -38,14 +38,14 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	m, err := newManager(ctx, o, server)
+	m, keep, err := newManager(ctx, o, server)
 	if err != nil {
 		return err
 	}
 	if err := m.Add(certificate); err != nil {
 		return err
 	}
-	if err := furnish(ctx, m, o, certificate); err != nil {
+	if err := furnish(ctx, m, keep, o, certificate); err != nil {
 		return err
 	}
 	return errors.Join(m.Start(ctx), lastWords(ctx, o, m))
@@ -73,20 +73,20 @@ func webhookServer(o options, certificate *certwatcher.CertWatcher) (webhook.Ser
 	return port.New(options), nil
 }
 
-func newManager(ctx context.Context, o options, server webhook.Server) (manager.Manager, error) {
+func newManager(ctx context.Context, o options, server webhook.Server) (manager.Manager, *observe.Keep, error) {
 	config, err := connection()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	direct, err := clientOver(config)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	keep, err := observe.NewKeep(ctx, o.reader(direct))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return ctrl.NewManager(config, manager.Options{
+	m, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                     direct.Scheme(),
 		Cache:                      cacheOptions(o.namespace, keep),
 		Metrics:                    metricsserver.Options{BindAddress: o.metricsAddress},
@@ -106,11 +106,12 @@ func newManager(ctx context.Context, o options, server webhook.Server) (manager.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
 	})
+	return m, keep, err
 }
 
 // furnish puts controllers, webhooks and checks into the manager. Caches are filled and gates opened on every replica.
-func furnish(ctx context.Context, m manager.Manager, o options, certificate *certwatcher.CertWatcher) error {
-	filled, err := watch(ctx, m.GetCache())
+func furnish(ctx context.Context, m manager.Manager, keep *observe.Keep, o options, certificate *certwatcher.CertWatcher) error {
+	filled, err := watch(ctx, m.GetCache(), keep)
 	if err != nil {
 		return err
 	}

@@ -11,15 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/stayput/stayput/controller/gate"
+	"github.com/stayput/stayput/observe"
 )
 
 // watch starts an informer for everything cached. The returned check passes once each has its first list: a webhook asked
 // before that would not know what is going on.
-func watch(ctx context.Context, informers cache.Informers) (healthz.Checker, error) {
+func watch(ctx context.Context, informers cache.Informers, keep *observe.Keep) (healthz.Checker, error) {
 	var all []cache.Informer
 	for _, object := range cached() {
 		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", object, err)
+		}
+		if _, err := informer.AddEventHandler(keep); err != nil {
 			return nil, fmt.Errorf("watch %T: %w", object, err)
 		}
 		all = append(all, informer)

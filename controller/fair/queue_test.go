@@ -38,7 +38,7 @@ func (q *Queue) addLow(requests ...reconcile.Request) {
 }
 
 // got is the next request, if one is handed out now.
-func got(t *testing.T, q *Queue) (found reconcile.Request, any bool) {
+func got(t *testing.T, q *Queue) (found reconcile.Request, handed bool) {
 	t.Helper()
 	synctest.Wait()
 	q.lock.Lock()
@@ -56,8 +56,8 @@ func expect(t *testing.T, q *Queue, want ...reconcile.Request) {
 	t.Helper()
 	var all []reconcile.Request
 	for {
-		request, any := got(t, q)
-		if !any {
+		request, handed := got(t, q)
+		if !handed {
 			break
 		}
 		all = append(all, request)
@@ -92,8 +92,8 @@ func TestTurnsGoRound(t *testing.T) {
 		}
 		for i := range 3 {
 			for _, namespace := range []string{"a", "b", "c"} {
-				request, any := got(t, q)
-				if !any || request != in(namespace, i) {
+				request, handed := got(t, q)
+				if !handed || request != in(namespace, i) {
 					t.Fatalf("%v is handed out, want %v", request, in(namespace, i))
 				}
 				q.Done(request)
