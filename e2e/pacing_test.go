@@ -23,11 +23,31 @@ func pacing(t *testing.T) {
 		"nobody is sent to the agents":  func(t *testing.T) { nobodySent(t, agents, func(s *stage) { s.install(agent()) }) },
 		"a slice by hand":               sliceByHand,
 		"preStop counts":                preStopCounts,
+		"slow to stop":                  slowToStop,
 		"a volume for one node":         volumeForOneNode,
 		"a port of the node":            portOfTheNode,
 		"no node for the borrowed":      noNodeForTheBorrowed,
 		"none may be missed, and alone": noneMissedAndAlone,
 	}, "nobody is sent to the agents", "a slice by hand", "no node for the borrowed", "none may be missed, and alone"))
+}
+
+// slowToStop: a container that takes longer to stop than the deadline fails no rollout, of which whoever follows it from the beginning hears.
+func slowToStop(t *testing.T) {
+	s := newStage(t, labelled)
+	s.create(web(1, rolling("1", "0"), progressDeadline(20), stopsAfter("25s", 40)))
+	s.inPlace("web", once, func() {
+		s.expectIn(s.setImage("web", "app=v2"), "progressDeadlineSeconds of 20s: a pod may take 2s to drain (stayput.dev/drain) and 40s to stop")
+		s.rollout("status", "web", "--timeout=2m")
+	})
+}
+
+// stopsAfter has the first container take so long to stop, of so many seconds that it has for that.
+func stopsAfter(delay string, grace int64) knob {
+	return func(d *appsv1.Deployment) {
+		spec := &d.Spec.Template.Spec
+		spec.TerminationGracePeriodSeconds = &grace
+		spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: "STOP_DELAY", Value: delay})
+	}
 }
 
 // noticeable is a drain much longer than an update that waits for none.

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -96,6 +97,26 @@ func (c resizeEdit) made(s *stage, name string) {
 		s.inPlace(name, c.restarts, edit)
 	}
 	s.sized(name, c.cpu)
+	s.spelled(name)
+}
+
+// spelled demands that the pods have their CPU and memory written as the template has them, as new ones would.
+func (s *stage) spelled(name string) {
+	s.Helper()
+	want := text(s.templateOf(name).Spec.Containers[0].Resources)
+	for _, pod := range s.pods(name) {
+		if got := text(pod.Spec.Containers[0].Resources); got != want {
+			s.Errorf("pod %s has %s, and the template of %s %s", pod.Name, got, name, want)
+		}
+	}
+}
+
+func text(resources corev1.ResourceRequirements) string {
+	raw, err := json.Marshal(resources)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
 }
 
 // sized gives the first container requests, and a limit of memory.
