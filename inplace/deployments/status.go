@@ -61,7 +61,7 @@ func (v *View) obeyed(turns member.Turns) time.Time {
 func (v *View) stopBy() time.Time {
 	var by time.Time
 	for s := range v.states() {
-		by = times.Latest(by, s.Move.StopsBy(s.Pod))
+		by = times.Latest(by, s.Move.StopsBy(s.Pod, v.Now))
 	}
 	return by
 }

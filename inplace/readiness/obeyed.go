@@ -11,22 +11,30 @@ import (
 // Obeyed is until when containers stopped for the last patches within the time that they have for it: now, while one runs that is to stop. Zero if
 // none had to.
 func (m Move) Obeyed(pod *corev1.Pod, now time.Time) time.Time {
-	until, most := time.Time{}, GracePeriod(pod)+KillMargin
+	var until time.Time
 	for name, before := range m.Containers {
-		until = times.Latest(until, times.Earliest(before.stopped(ContainerStatus(pod, name), now), before.At.Add(most)))
+		until = times.Latest(until, times.Earliest(before.stopped(ContainerStatus(pod, name), now), killedBy(pod, before.At.Time, now)))
 	}
 	if m.RestartsToResize(pod) {
-		until = times.Latest(until, times.Earliest(now, m.notedAt().Add(most)))
+		until = times.Latest(until, times.Earliest(now, killedBy(pod, m.notedAt(), now)))
 	}
 	return until
 }
 
+// killedBy is by when a container must have stopped since it was told to; zero if that is yet to come, which no mark of ours says.
+func killedBy(pod *corev1.Pod, told, now time.Time) time.Time {
+	if told.After(now) {
+		return time.Time{}
+	}
+	return told.Add(GracePeriod(pod) + KillMargin)
+}
+
 // StopsBy is by when the containers must have stopped that have yet to; zero if none has.
-func (m Move) StopsBy(pod *corev1.Pod) time.Time {
+func (m Move) StopsBy(pod *corev1.Pod, now time.Time) time.Time {
 	var by time.Time
 	for name, before := range m.Containers {
 		if before.runs(ContainerStatus(pod, name)) {
-			by = times.Latest(by, before.At.Add(GracePeriod(pod)+KillMargin))
+			by = times.Latest(by, killedBy(pod, before.At.Time, now))
 		}
 	}
 	return by

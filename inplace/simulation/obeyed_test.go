@@ -10,6 +10,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/statuses"
 )
 
@@ -66,6 +67,22 @@ func TestDeadlineOfAContainerThatDoesNotStop(t *testing.T) {
 	s.edit("sets the image", app{image: "v2"})
 	if after := s.overdueAfter(3 * time.Minute); after < 50*time.Second || after > 64*time.Second {
 		t.Errorf("the deadline passed after %s: %q", after, s.steps)
+	}
+}
+
+// A mark can be anybody's: one from the future keeps nothing open.
+func TestMarkFromTheFutureHoldsNoDeadline(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v2"}, 1))
+	running := pod.Status.ContainerStatuses[0].ContainerID
+	for at, want := range map[time.Duration]time.Time{-time.Second: start.Add(39 * time.Second), time.Hour: {}} {
+		move := readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {ContainerID: running, At: metav1.NewTime(start.Add(at))}}}
+		if by := move.StopsBy(pod, start); !by.Equal(want) {
+			t.Errorf("marked %s from now it stops by %s", at, by)
+		}
+		if until := move.Obeyed(pod, start); until.IsZero() != want.IsZero() {
+			t.Errorf("marked %s from now it obeys until %s", at, until)
+		}
 	}
 }
 
