@@ -38,6 +38,8 @@ type Reconciler struct {
 	// refusals are the targets for which the API server takes no pullers.
 	refusals   notes[prepull.Refused]
 	rehearsals notes[asked]
+	// refusedOwn are revisions to which pods would go back, and of which no new pod is admitted.
+	refusedOwn notes[asked]
 	aheads     notes[readiness.Ahead]
 	beats      notes[steps.Beats]
 	failing    failing
@@ -74,6 +76,7 @@ func (r *Reconciler) forget(workload types.NamespacedName) {
 	r.refusals.forget(workload)
 	r.failing.forget(workload)
 	r.rehearsals.forget(workload)
+	r.refusedOwn.forget(workload)
 	r.aheads.forget(workload)
 	r.beats.forget(workload)
 	r.rests.forget(workload)

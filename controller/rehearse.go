@@ -44,10 +44,16 @@ type asked struct {
 // rehearsed asks for a plan, and where that needs a rehearsal, for one that knows what came of it. What is known is of one update: before
 // the next one to the same target policies may have changed.
 func (r *Reconciler) rehearsed(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) steps.Plan {
-	*rollout.Asks().Rehearsal = r.rehearsals.of(workload).Rehearsal
+	asks := rollout.Asks()
+	*asks.Rehearsal, *asks.Own = r.rehearsals.of(workload).Rehearsal, r.ownRefused(workload)
 	plan := rollout.Plan()
-	if plan.Rehearse != nil {
-		*rollout.Asks().Rehearsal = r.rehearse(ctx, workload, *plan.Rehearse)
+	switch {
+	case plan.Rehearse == nil:
+	case plan.Rehearse.Back:
+		*asks.Own = r.rehearseOwn(ctx, workload, *plan.Rehearse)
+		plan = rollout.Plan()
+	default:
+		*asks.Rehearsal = r.rehearse(ctx, workload, *plan.Rehearse)
 		plan = rollout.Plan()
 	}
 	if plan.Rehearse != nil {
@@ -76,6 +82,30 @@ func (r *Reconciler) rehearse(ctx context.Context, workload types.NamespacedName
 		log.FromContext(ctx).Error(err, "What admission makes of a new pod cannot be asked yet")
 	}
 	r.rehearsals.note(workload, known)
+	return known.Rehearsal
+}
+
+// rehearseOwn asks the API server about a revision to which pods go back. Nothing waits for the answer but they.
+func (r *Reconciler) rehearseOwn(ctx context.Context, workload types.NamespacedName, wanted steps.Rehearse) rehearsal.Rehearsal {
+	asking, cancel := context.WithTimeout(ctx, rehearsalTimeout)
+	defer cancel()
+	own, err := r.ask(asking, workload.Namespace, wanted)
+	if own.Target == "" || own.Refused != "" {
+		log.FromContext(ctx).Error(err, "Pods cannot go back yet to what their revision says")
+	}
+	if own.Refused != "" {
+		r.refusedOwn.note(workload, asked{Rehearsal: own, asked: time.Now()})
+	}
+	return own
+}
+
+// ownRefused is what rehearseOwn has found out lately, if that was a refusal.
+func (r *Reconciler) ownRefused(workload types.NamespacedName) rehearsal.Rehearsal {
+	known := r.refusedOwn.of(workload)
+	if time.Since(known.asked) > unanswered {
+		r.refusedOwn.forget(workload)
+		return rehearsal.Rehearsal{}
+	}
 	return known.Rehearsal
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
@@ -44,7 +45,7 @@ func (d DaemonSet) Scene() Scene {
 
 // Asks implements Rollout. Nothing is put off, as neither replicas nor a status are ours to write.
 func (d DaemonSet) Asks() Asks {
-	return Asks{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Beats: &steps.Beats{}, Pull: &d.Pull, Rehearsal: &d.Rehearsal}
+	return Asks{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Beats: &steps.Beats{}, Pull: &d.Pull, Rehearsal: &d.Rehearsal, Own: &rehearsal.Rehearsal{}}
 }
 
 // Done implements Rollout.

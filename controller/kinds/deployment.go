@@ -48,7 +48,7 @@ func (d Deployment) Scene() Scene {
 
 // Asks implements Rollout.
 func (d Deployment) Asks() Asks {
-	return Asks{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Beats: &d.Beats, Pull: &d.Pull, Rehearsal: &d.Rehearsal}
+	return Asks{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Beats: &d.Beats, Pull: &d.Pull, Rehearsal: &d.Rehearsal, Own: &d.Own}
 }
 
 // Done implements Rollout.

@@ -84,6 +84,8 @@ type Asks struct {
 	Pull *prepull.Pulling
 	// Rehearsal is what is known of new pods.
 	Rehearsal *rehearsal.Rehearsal
+	// Own is the same of a revision to which pods go back.
+	Own *rehearsal.Rehearsal
 }
 
 // Scene is what there is to see of a rollout whatever its kind.

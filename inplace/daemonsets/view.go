@@ -107,7 +107,8 @@ func (v *daemonView) origin(pod *corev1.Pod, revision *revision) member.Origin {
 	if revision == nil {
 		from.Change = &edit.Change{Reasons: inplace.Reasons{{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}}
 	} else {
-		from.Own, from.Change, from.Old = revision.containers, &revision.change, v.old(revision.ControllerRevision)
+		from.Own, from.Born.Containers = revision.containers, revision.containers
+		from.Change, from.Old = &revision.change, v.old(revision.ControllerRevision)
 	}
 	return from
 }

@@ -18,7 +18,9 @@ func (v *View) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Member {
 func (v *View) origin(owner *replicas.Set) member.Origin {
 	from, known := v.origins[owner]
 	if !known {
-		from = member.Origin{Own: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs), OfTarget: owner == v.Target, Old: v.Old(owner)}
+		from = member.Origin{Own: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs), OfTarget: owner == v.Target, Old: v.Old(owner),
+			ByTheMark: !v.Mode.Manages()}
+		from.Born = v.born(owner, from.Own)
 		if v.Target != nil {
 			from.TargetHash = v.Target.Rs.Labels[inplace.LabelTemplateHash]
 		}

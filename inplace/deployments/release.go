@@ -2,9 +2,11 @@ package deployments
 
 import (
 	"strings"
+	"time"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -13,6 +15,9 @@ import (
 // again what their labels say, and, unless it has all pods already, the target labelled, which ends the hold and wakes
 // that controller. While there is no target, those that have pods are labelled in its stead.
 func (r Rollout) Release(why inplace.Reason) steps.Plan {
+	if why.Code == inplace.CodeUninstalled {
+		r.Own = rehearsal.Rehearsal{Unknown: why.Message}
+	}
 	v := r.View()
 	v.judged = steps.Verdict{Target: v.judged.Target, Reasons: inplace.Reasons{why}}
 	if v.unfinished() || v.Overfull() {
@@ -88,10 +93,21 @@ func (v *View) unmarkSeen(why inplace.Reason) {
 	}
 }
 
-// goBack makes pods that are half-way again what their labels say: if the user undid the update now, nobody else would ever notice.
+// askedAgain is how long after new pods of a revision were refused they are asked for again.
+const askedAgain = time.Minute
+
+// goBack makes pods that are half-way again what their labels say: if the user undid the update now, nobody else would ever notice. Before any gets
+// something, admission is asked what new ones would get. One of which no new pod is admitted stays as it is, as it would natively.
 func (v *View) goBack() {
 	for _, m := range v.Members {
-		if m.IsHalfway() {
+		switch {
+		case !m.IsHalfway():
+		case len(m.Back) > 0 && m.Born.Target == "":
+			v.Result.Rehearse = newPodOf(m.Owner.Rs)
+			v.Result.Rehearse.Back = true
+		case len(m.Back) > 0 && m.Born.Refused != "":
+			v.Again(askedAgain)
+		default:
 			v.Step(m.GoBack(v.Now))
 		}
 	}

@@ -40,10 +40,12 @@ type Rollout struct {
 	Pull  prepull.Pulling
 	// Rehearsal is asked for by a Plan that needs one and has none.
 	Rehearsal rehearsal.Rehearsal
-	Mode      inplace.Mode
-	Settings  inplace.Settings
-	Rules     inplace.Rules
-	Now       time.Time
+	// Own is a rehearsal of a revision to which pods that are half-way go back. With Unknown and no Target nobody can be asked.
+	Own      rehearsal.Rehearsal
+	Mode     inplace.Mode
+	Settings inplace.Settings
+	Rules    inplace.Rules
+	Now      time.Time
 	// Recorded is the hash of the template whose update was given back on record, empty if none was: see steps.RecordRelease.
 	Recorded string
 	// Unread is why some ReplicaSets or pods are there only in outline; empty if none are.

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/edit"
 )
 
 // A pod is half-way when a write of its move has been made and the last has not: its spec is no longer what its identity says, whatever of
@@ -11,7 +12,8 @@ import (
 // something is left to do:
 //
 //   - A pod of a Deployment keeps its identity, label and owner: until its containers have followed nobody may count it as updated. Its labels
-//     stay as well. What it had under that identity is in the mark (Move.Back), and whoever gives the update back restores it.
+//     stay as well. Which containers were to change is in the mark; what they go back to, when the update is given back, its own ReplicaSet says, and
+//     a dry run of a pod of that, never the mark: an annotation can be anybody's.
 //   - A pod of a DaemonSet gets an identity that no revision has, with all else it needs: if we died, it would be replaced. With its old one an
 //     undo would make the native controller take it for updated. Of which revision it is, the mark says (Move.Hash): the one it is on the way to, or,
 //     when only a resize was noted, the one it was.
@@ -26,7 +28,16 @@ func (s *State) IsHalfway() bool {
 	if s.ByLabel {
 		return Between(s.Pod)
 	}
-	return len(s.Back) > 0 || len(s.Move.Resize) > 0
+	return s.Move.IsHalfway()
+}
+
+// wayBack is nothing where admission did not say what new pods get, or may not be followed, and the mark does not bear it out.
+func (s *State) wayBack() edit.ContainerChanges {
+	doubt := s.Born.Unknown != "" || s.Born.Target != "" && s.ByTheMark
+	if doubt && !s.Move.Agrees(s.Born.Containers) {
+		return nil
+	}
+	return s.Move.WayBack(s.Pod, s.Born.Containers)
 }
 
 // Between tells whether the pod has the identity that no revision has.

@@ -9,15 +9,19 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/times"
 )
 
 // Origin is the revision that a pod's identity tells of.
 type Origin struct {
-	// Own are the containers of its template that live, Change that from its template to the target's; nil where it is none. It is shared by the pods of the
+	// Own are the containers of its template that live, Born what is known of its new pods, Change that from its template to the target's; nil where it is none. It is shared by the pods of the
 	// revision.
 	Own    []corev1.Container
+	Born   rehearsal.Rehearsed
 	Change *edit.Change
+	// ByTheMark: pods go back only as their marks say, too, and lose them: without the label of the namespace a policy refuses all else.
+	ByTheMark bool
 	// OfTarget: it is the target itself.
 	OfTarget bool
 	// Old: pods had it when the update began, so that a partition may keep them there.
@@ -65,7 +69,7 @@ func (s *State) resizes(container string) bool {
 
 // restartedHalfway tells whether its containers were restarted for the target, although its identity does not say so yet. That they were resized is
 // no restart.
-func (s *State) restartedHalfway() bool { return s.Back.Restarts() && s.Move.Hash == s.TargetHash }
+func (s *State) restartedHalfway() bool { return len(s.Move.Back) > 0 && s.Move.Hash == s.TargetHash }
 
 // runs is the image that the container runs, by ID.
 func (s *State) runs(container string) string {
@@ -123,11 +127,11 @@ func (s *State) nameless() string {
 		s.runs(container))
 }
 
-// rewrites are the containers that have another image than their template's, unless it is ours.
+// rewrites are the containers that have another image than their template's, or had before they got ours.
 func (s *State) rewrites() edit.ContainerChanges {
 	var rewritten, unplanned edit.ContainerChanges
 	for change := range unplanned.Becoming(s.Pod, s.Own, s.runs, edit.Nothing).NewImages() {
-		if s.Move.Back[change.Container] == "" {
+		if had := s.Move.Back[change.Container]; had == "" || !edit.IsNameOf(had, change.Image.To) {
 			rewritten = append(rewritten, change)
 		}
 	}

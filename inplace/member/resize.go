@@ -26,10 +26,10 @@ func ResizeDeadline(progressDeadlineSeconds *int32) time.Duration {
 	return time.Duration(*progressDeadlineSeconds) * time.Second
 }
 
-// IsBack tells whether a pod of the target whose resize was taken back can forget it: its containers have again what the target says, or take too
+// IsBack tells whether a pod of the target that was half-way can forget it: its containers have again what the target says, or take too
 // long for anybody to wait. If it is only a matter of time, of how much.
 func (s *State) IsBack(deadline time.Duration, now time.Time) (bool, time.Duration) {
-	if !s.OfTarget || len(s.Move.Resize) == 0 || s.Resizes() {
+	if !s.OfTarget || !s.IsHalfway() || s.Resizes() {
 		return false, 0
 	}
 	overdue, wait := s.Move.Overdue(s.Pod, deadline, now)

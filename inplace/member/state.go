@@ -53,7 +53,7 @@ type State struct {
 // StateOf looks at a pod of that origin.
 func StateOf(d *steps.Draft, pod *corev1.Pod, from Origin, target rehearsal.Rehearsed, ahead readiness.Ahead, minReadySeconds int32, now time.Time) State {
 	s := State{Pod: pod, Move: readiness.MoveOf(pod), Origin: from, Borrowed: pod.Annotations[inplace.AnnotationBorrowed] != "", Goes: readiness.Goes(pod)}
-	s.Back = s.Move.WayBack(pod)
+	s.Back = s.wayBack()
 	s.Containers, s.Rewritten = s.stillDiffer(target.Containers), s.rewrites()
 	s.Resizing = s.Resizes() || len(s.Move.Resize) > 0 && !s.Move.Resized(pod)
 	unrestartable, tells := s.whyUnrestartable(now)

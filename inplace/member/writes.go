@@ -137,6 +137,12 @@ func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jso
 	return steps.PatchPod{Pod: s.Pod, Moves: w.Ends == EndsMoved, Drained: drained, ServesOn: s.servesOn(), Operations: patches.Guarded(s.Pod, operations...), Why: why}
 }
 
+// Unmark makes the write and takes the mark off.
+func (s *State) Unmark(w Write, why string) steps.PatchPod {
+	operations := patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, ""}, [2]string{inplace.AnnotationRestarts, ""})
+	return steps.PatchPod{Pod: s.Pod, Operations: patches.Guarded(s.Pod, append(operations, w.Does.PodOperations(s.Pod)...)...), Why: why}
+}
+
 // marked returns the pod with the mark, and the operations that put it there.
 func (s *State) marked(mark readiness.Move) (*corev1.Pod, []jsonpatch.Operation) {
 	pod := s.Pod.DeepCopy()

@@ -71,11 +71,11 @@ func (m *Member) Advance(target *apps.ReplicaSet, drained bool, now time.Time) s
 		if w.Resizes {
 			return m.Resize(w, w.Describe(m.Owner.Rs.Name, target.Name))
 		}
-		if w.Notes() && m.Back.Restarts() { // it stays one whose containers were restarted for another
+		if w.Notes() && len(m.Move.Back) > 0 { // it stays one whose containers were restarted for another
 			hash = m.Move.Hash
 		}
 		mark := m.Move.Next(m.Pod, hash, m.Move.Containers, w.Does, now)
-		mark.Back, mark.Resize = m.Move.Leaves(w.Does.Containers), m.Move.Noting(m.Containers, now)
+		mark.Back, mark.Resize = m.Move.Leaves(w.Does.Containers, m.Own), m.Move.Noting(m.Containers, now)
 		return m.Patch(w, drained, mark, nil, w.Describe(m.Owner.Rs.Name, target.Name))
 	case member.EndsBack:
 		return m.GoBack(now)
@@ -85,12 +85,16 @@ func (m *Member) Advance(target *apps.ReplicaSet, drained bool, now time.Time) s
 	return m.Patch(w, drained, mark, m.identify(target), w.Describe(m.Owner.Rs.Name, target.Name))
 }
 
-// GoBack makes the pod again what its identity says: its CPU and memory first, which have a write of their own.
+// GoBack makes the pod again what its identity says: its CPU and memory first, which have a write of their own. With the last write it is no longer
+// half-way, whether anything had to change or not.
 func (m *Member) GoBack(now time.Time) steps.PatchPod {
 	rs, w := m.Owner.Rs, member.Write{Does: edit.Change{Containers: m.Back}, Ends: member.EndsBack}
 	if m.Back.Resizes() {
 		w.Does.Containers = m.Back.Resizing()
 		return m.Resize(w, w.Describe(rs.Name, rs.Name))
+	}
+	if m.ByTheMark {
+		return m.Unmark(w, w.Describe(rs.Name, rs.Name))
 	}
 	mark := m.Move.Next(m.Pod, rs.Labels[inplace.LabelTemplateHash], m.Move.Containers, w.Does, now)
 	return m.Patch(w, false, mark, nil, w.Describe(rs.Name, rs.Name))

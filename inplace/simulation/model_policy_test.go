@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -33,29 +34,43 @@ func (w *world) refuses(step steps.Step) bool {
 		return slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool { return o.Path == "/spec/replicas" })
 	case steps.PatchPod:
 		if s.Resizes {
-			return len(readiness.MoveOf(s.Pod).Resize) == 0 || readiness.MoveOf(s.Pod).Hash == s.Pod.Labels[inplace.LabelTemplateHash]
+			return s.Pod.Labels[inplace.LabelTemplateHash] == "" || !hasAgain(s)
 		}
-		return slices.ContainsFunc(s.Operations[1:], func(o jsonpatch.Operation) bool { return !givesBack(s.Pod, o.Path) })
+		return slices.ContainsFunc(s.Operations[1:], func(o jsonpatch.Operation) bool { return !givesBack(s.Pod, o) })
 	case steps.CreateReplicaSet, steps.CreatePuller, steps.PatchStatus:
 		return true
 	}
 	return false
 }
 
-// givesBack tells whether the policy lets what is at the path change: our marks on a pod that has one, and an image that a pod got half-way.
-func givesBack(pod *corev1.Pod, path string) bool {
+// hasAgain tells whether a resize gives containers what the mark says that they had.
+func hasAgain(resize steps.PatchPod) bool {
+	pod := resize.Pod.DeepCopy()
+	if err := apply(pod, resize.Operations); err != nil {
+		return false
+	}
+	for i, container := range pod.Spec.Containers {
+		is, was := amounts.Of(container.Resources), amounts.Of(resize.Pod.Spec.Containers[i].Resources)
+		if noted, marked := readiness.MoveOf(pod).Resize[container.Name]; is != was && (!marked || noted.Back != is) {
+			return false
+		}
+	}
+	return true
+}
+
+// givesBack tells whether the policy lets the operation be: our marks go from a pod, and it gets an image that its mark says it had.
+func givesBack(pod *corev1.Pod, o jsonpatch.Operation) bool {
 	for list, containers := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
 		for i, container := range containers {
-			if path == fmt.Sprintf("/spec/%s/%d/image", list, i) {
-				hash, move := pod.Labels[inplace.LabelTemplateHash], readiness.MoveOf(pod)
-				return hash != "" && move.Hash != hash && move.Containers[container.Name].Image == container.Image
+			if o.Path == fmt.Sprintf("/spec/%s/%d/image", list, i) {
+				return pod.Labels[inplace.LabelTemplateHash] != "" && readiness.MoveOf(pod).Back[container.Name] == o.Value
 			}
 		}
 	}
-	mark, is := strings.CutPrefix(path, "/metadata/annotations/")
-	marked := pod.Annotations[inplace.AnnotationMove] != "" || pod.Annotations[inplace.AnnotationBorrowed] != ""
+	mark, is := strings.CutPrefix(o.Path, "/metadata/annotations/")
 	mark = strings.ReplaceAll(mark, "~1", "/")
-	return is && marked && slices.Contains([]string{inplace.AnnotationMove, inplace.AnnotationBorrowed, inplace.AnnotationRestarts, corev1.PodDeletionCost}, mark)
+	return is && (mark == corev1.PodDeletionCost || o.Operation == "remove" &&
+		slices.Contains([]string{inplace.AnnotationMove, inplace.AnnotationBorrowed, inplace.AnnotationRestarts}, mark))
 }
 
 // stored are the conditions that the API server stores of a write of pods/status: by the rule, where it has one and the namespace its label.

@@ -382,6 +382,27 @@ func (w *world) rehearsal(target *apps.ReplicaSet) rehearsal.Rehearsal {
 	return rehearsal.Rehearsal{Target: target.UID, Pod: &corev1.Pod{Spec: w.admitted(target.Spec.Template)}, Claim: w.claim}
 }
 
+// planned is the plan that knows what was asked for it.
+func (w *world) planned(r *deployments.Rollout) steps.Plan {
+	plan := r.Plan()
+	if r.Own = w.own(plan.Rehearse); r.Own.Target != "" {
+		plan = r.Plan()
+	}
+	return plan
+}
+
+// own is the answer about a revision to which pods go back, if that is what was asked.
+func (w *world) own(asked *steps.Rehearse) rehearsal.Rehearsal {
+	if asked == nil || !asked.Back {
+		return rehearsal.Rehearsal{}
+	}
+	at := slices.IndexFunc(sorted(w.sets.objects), func(rs *apps.ReplicaSet) bool { return rs.UID == asked.Target })
+	if at < 0 {
+		return rehearsal.Rehearsal{}
+	}
+	return w.rehearsal(sorted(w.sets.objects)[at])
+}
+
 // lends: an update may borrow, and does where it can.
 func (w *world) lends() bool {
 	return w.rollout().Borrows() && (w.claim == "" || apps.ExplicitZero(w.deployment()))

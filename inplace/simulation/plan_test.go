@@ -110,7 +110,7 @@ func (s *scene) plan() {
 	}
 	r := s.rollout()
 	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
-	plan := r.Plan()
+	plan := s.planned(&r)
 	s.addsUp(plan)
 	s.keepsPods(r, plan)
 	if plan.Phase == steps.PhaseStalled && s.stalled == "" {

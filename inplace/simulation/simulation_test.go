@@ -137,7 +137,7 @@ func (s *stayput) plan() steps.Plan {
 	s.ahead = s.ahead.Next(r.Pods, s.now)
 	r.Ahead, r.Beats = s.ahead, s.beats
 	r.Rehearsal = s.rehearsal(r.Target())
-	plan := r.Plan()
+	plan := s.planned(&r)
 	s.addsUp(plan)
 	s.stopsForNothing(plan)
 	s.keepsPods(r, plan)

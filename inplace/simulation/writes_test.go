@@ -89,6 +89,7 @@ func TestHalfwayFollowsFromThePod(t *testing.T) {
 			pod.Generation++
 			if undone {
 				r.Deployment.Spec.Template = app{image: "v1"}.template()
+				r.Rehearsal = admitted(from)
 			}
 			second := look()
 			want := after(&before.State, first).NextWrite()

@@ -79,6 +79,8 @@ type Rehearse struct {
 	Pod json.RawMessage
 	// Claims name the PersistentVolumeClaims that all its pods share: which of them is readiness.ForOneNode has to be known, too.
 	Claims []string
+	// Back: it is not of the update's target, but of a revision to which pods go back.
+	Back bool
 }
 
 // Verdict is whether Stayput makes the update.

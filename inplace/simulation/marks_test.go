@@ -1,0 +1,110 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// TestMarksAreNoOrders: whoever writes a mark gets nothing written into the pod that its own ReplicaSet does not say, whatever the mode. The mark goes.
+func TestMarksAreNoOrders(t *testing.T) {
+	image := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v1"}}, Back: map[string]string{"app": "v9"}}
+	size := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{"app": {Back: amounts.Amounts{MemoryLimit: "268435456"}}}}
+	both := readiness.Move{Hash: "a", Back: map[string]string{"app": "v9"}, Resize: size.Resize}
+	for name, mark := range map[string]readiness.Move{"an image": image, "memory": size, "both": both} {
+		for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate, inplace.ModeInPlace} {
+			for _, settling := range []string{"", "1"} {
+				r, pod := markedRollout(mark, mode)
+				if settling != "" {
+					r.ReplicaSets[0].Labels[inplace.LabelSettling] = settling
+				}
+				follow(t, r, pod)
+				container := pod.Spec.Containers[0]
+				if container.Image != "v1" || container.Resources.Limits.Memory().String() != "64Mi" || readiness.MoveOf(pod).IsHalfway() {
+					t.Errorf("%s, mode %q, settling %q: the pod has %s, %v and the mark %s", name, mode, settling, container.Image, container.Resources, readiness.MoveOf(pod))
+				}
+			}
+		}
+	}
+}
+
+// TestWayBackIsAdmissions: a pod with an image of its own by admission does not get its template's because a mark says so.
+func TestWayBackIsAdmissions(t *testing.T) {
+	mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "mirror/v1"}}, Back: map[string]string{"app": "v1"}}
+	for name, c := range map[string]struct {
+		answer rehearsal.Rehearsal
+		mode   inplace.Mode
+		marked bool
+		want   string
+	}{
+		"as new ones":                 {rehearsal.Rehearsal{Pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "mirror/v1"}}}}}, inplace.ModeInPlace, false, "mirror/v1"},
+		"not what a policy refuses":   {rehearsal.Rehearsal{Pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "mirror/v1"}}}}}, inplace.ModeNone, false, "mirror/v1"},
+		"not where none are admitted": {rehearsal.Rehearsal{Refused: "not signed"}, inplace.ModeInPlace, true, "mirror/v1"},
+		"not without an answer":       {rehearsal.Rehearsal{}, inplace.ModeInPlace, true, "mirror/v1"},
+	} {
+		r, pod := markedRollout(mark, c.mode)
+		pod.Spec.Containers[0].Image, r.Rehearsal = "mirror/v1", rehearsal.Rehearsal{}
+		plan := r.Plan()
+		if plan.Rehearse == nil || !plan.Rehearse.Back || plan.Rehearse.Target != r.ReplicaSets[0].UID || slices.ContainsFunc(plan.Steps, patchesPods) {
+			t.Fatalf("%s: it asks %+v before %v", name, plan.Rehearse, plan.Steps)
+		}
+		r.Own = c.answer
+		if c.answer != (rehearsal.Rehearsal{}) {
+			r.Own.Target = plan.Rehearse.Target
+		}
+		for _, step := range r.Plan().Steps {
+			if patch, is := step.(steps.PatchPod); is {
+				if err := apply(pod, patch.Operations); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if got := pod.Spec.Containers[0].Image; got != c.want || readiness.MoveOf(pod).IsHalfway() != c.marked {
+			t.Errorf("%s: the pod has %s and the mark %s", name, got, readiness.MoveOf(pod))
+		}
+	}
+}
+
+// markedRollout is a complete one of a pod that somebody has marked.
+func markedRollout(mark readiness.Move, mode inplace.Mode) (deployments.Rollout, *corev1.Pod) {
+	r := fixture(1, app{image: "v1"})
+	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
+	pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
+	r.Mode = mode
+	return *r, pod
+}
+
+// follow carries out what is planned for the pod, until that is nothing.
+func follow(t *testing.T, r deployments.Rollout, pod *corev1.Pod) {
+	t.Helper()
+	for range 5 {
+		r.Rehearsal = admitted(r.Target())
+		plan := r.Plan()
+		if plan.Rehearse != nil {
+			r.Own = admitted(r.Target())
+			plan = r.Plan()
+		}
+		for _, step := range plan.Steps {
+			if patch, is := step.(steps.PatchPod); is {
+				if err := apply(pod, patch.Operations); err != nil {
+					t.Fatalf("%s: %v", strings.TrimSpace(step.Describe()), err)
+				}
+				pod.Generation++
+				pod.Status.ObservedGeneration = pod.Generation
+			}
+		}
+	}
+}
+
+func patchesPods(step steps.Step) bool { _, is := step.(steps.PatchPod); return is }
