@@ -82,6 +82,9 @@ type VolumeImage struct {
 // PullerContainer is the one container of a puller.
 const PullerContainer = "wait"
 
+// neverReady is a readiness gate of pullers that nothing opens: whatever labels admission adds to one, no Service sends it requests.
+const neverReady = inplace.LabelPuller
+
 // NewPuller pulls as the pod would: with its secrets and service account, by its runtime, despite the taints it tolerates. It
 // is bound to the node without a scheduler, since no other node will do, and has no label by which anybody would take it for one
 // of the workload's pods.
@@ -100,7 +103,7 @@ func NewPuller(workload PullerOwner, pod *corev1.Pod, images []VolumeImage, wait
 			NodeName: pod.Spec.NodeName, Tolerations: pod.Spec.Tolerations, RuntimeClassName: pod.Spec.RuntimeClassName,
 			ServiceAccountName: pod.Spec.ServiceAccountName, ImagePullSecrets: pod.Spec.ImagePullSecrets,
 			AutomountServiceAccountToken: &no, EnableServiceLinks: &no, RestartPolicy: corev1.RestartPolicyNever,
-			TerminationGracePeriodSeconds: &grace, SecurityContext: restrictedPod(),
+			TerminationGracePeriodSeconds: &grace, SecurityContext: restrictedPod(), ReadinessGates: []corev1.PodReadinessGate{{ConditionType: neverReady}},
 			Containers: []corev1.Container{{Name: PullerContainer, Image: waiter.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Command: waiter.Command, Args: waiter.Args, Resources: smallResources(), SecurityContext: restrictedContainer()}},
 		},

@@ -1,6 +1,7 @@
 package cel
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -66,9 +68,9 @@ func ownedPod() *corev1.Pod {
 func TestOwnPowerOverSidecars(t *testing.T) {
 	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pods")
 	namespaces := map[bool]*corev1.Namespace{true: labelled, false: {}}
-	half := func(hash string) func(*corev1.Pod) {
+	half := func(back map[string]string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			mark := readiness.Move{Hash: hash, Containers: map[string]readiness.MovedContainer{"mesh": {Image: "mesh:1", Sidecar: true}}}
+			mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"mesh": {Image: "mesh:1", Sidecar: true}}, Back: back}
 			pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
 		}
 	}
@@ -86,18 +88,27 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 		"another's restart policy": {func(*corev1.Pod) {}, func(pod *corev1.Pod) {
 			pod.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 		}, true, "image of a sidecar"},
-		"none any more":        {func(*corev1.Pod) {}, func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, true, "image of a sidecar"},
-		"one more":             {func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{{Name: "x"}} }, true, "image of a sidecar"},
-		"unlabelled":           {func(*corev1.Pod) {}, toMesh2, false, "left half-way"},
-		"unlabelled, half-way": {half("b"), toMesh2, false, ""},
+		"none any more":                      {func(*corev1.Pod) {}, func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, true, "image of a sidecar"},
+		"one more":                           {func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{{Name: "x"}} }, true, "image of a sidecar"},
+		"unlabelled":                         {func(*corev1.Pod) {}, toMesh2, false, "left half-way"},
+		"unlabelled, half-way":               {half(map[string]string{"app": "app:0", "mesh": "mesh:2"}), toMesh2, false, ""},
+		"unlabelled, half-way from another":  {half(map[string]string{"mesh": "mesh:0"}), toMesh2, false, "left half-way"},
+		"unlabelled, half-way with another":  {half(map[string]string{"app": "mesh:2"}), toMesh2, false, "left half-way"},
+		"unlabelled, half-way and a mark":    {half(map[string]string{"mesh": "mesh:2"}), half(map[string]string{"mesh": "mesh:9"}), false, "takes its marks off"},
+		"unlabelled, and a mark that is new": {func(*corev1.Pod) {}, half(map[string]string{"mesh": "mesh:9"}), false, "takes its marks off"},
+		"unlabelled, and no mark any more":   {half(map[string]string{"mesh": "mesh:2"}), func(pod *corev1.Pod) { pod.Annotations = nil }, false, ""},
+		"unlabelled, of a DaemonSet": {func(pod *corev1.Pod) {
+			half(map[string]string{"mesh": "mesh:2"})(pod)
+			pod.Labels, pod.OwnerReferences[0].Kind = nil, "DaemonSet"
+		}, toMesh2, false, "left half-way"},
 		"unlabelled, about to restart": {func(pod *corev1.Pod) {
-			half("b")(pod)
+			half(map[string]string{"mesh": "mesh:2"})(pod)
 			pod.Annotations[inplace.AnnotationRestarts] = "1-c"
 		}, func(pod *corev1.Pod) {
 			toMesh2(pod)
 			delete(pod.Annotations, inplace.AnnotationRestarts)
 		}, false, ""},
-		"unlabelled, done": {half("a"), toMesh2, false, "left half-way"},
+		"unlabelled, done": {half(nil), toMesh2, false, "left half-way"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := podWithSidecar()
@@ -124,7 +135,9 @@ func podWithSidecar() *corev1.Pod {
 
 func TestOwnResizes(t *testing.T) {
 	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-resizes")
-	const mark = `{"hash":"b","resize":{"app":{"from":{"cpuRequest":"100m"},"to":{"cpuRequest":"200m"},"at":null}}}`
+	mark := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{
+		"app": {Back: amounts.Amounts{CPURequest: "100m"}, To: amounts.Amounts{CPURequest: "200m"}}}}.String()
+	const notBack = "without the namespace's label stayput resizes containers only to what they had before the pod was left half-way"
 	const others = "stayput changes nothing with the resources of a pod but those of its containers"
 	for name, test := range map[string]struct {
 		in           *corev1.Namespace
@@ -134,17 +147,18 @@ func TestOwnResizes(t *testing.T) {
 	}{
 		"as marked":                     {in: labelled, after: cpu(0, "200m")},
 		"back":                          {before: cpu(0, "200m"), after: cpu(0, "100m")},
+		"back, spelled otherwise":       {before: cpu(0, "200m"), after: cpu(0, "0.1")},
+		"not back":                      {before: cpu(0, "200m"), after: cpu(0, "300m"), want: notBack},
+		"not back, in another resource": {before: cpu(0, "200m"), after: memory(0, "1Gi"), want: notBack},
+		"no request any more":           {before: cpu(0, "200m"), after: func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = nil }, want: notBack},
 		"a container that is not named": {in: labelled, after: cpu(1, "200m"), want: "stayput resizes only containers that its mark names"},
 		"without a mark": {in: labelled, both: func(p *corev1.Pod) { p.Annotations = nil }, after: cpu(0, "200m"),
 			want: "stayput resizes only containers that its mark names"},
-		"moved already, without the label": {both: func(p *corev1.Pod) { p.Labels["pod-template-hash"] = "b" }, after: cpu(0, "200m"),
-			want: "without the namespace's label stayput resizes only pods that it has left half-way"},
-		"of a DaemonSet, without the label": {both: func(p *corev1.Pod) { p.Labels = nil }, after: cpu(0, "200m"),
-			want: "without the namespace's label stayput resizes only pods that it has left half-way"},
-		"of nobody":       {in: labelled, both: func(p *corev1.Pod) { p.OwnerReferences = nil }, after: cpu(0, "200m"), want: "stayput resizes only pods of Deployments and DaemonSets"},
-		"a resize policy": {in: labelled, after: func(p *corev1.Pod) { p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{}} }, want: others},
-		"of the pod":      {in: labelled, after: func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} }, want: others},
-		"a label":         {in: labelled, after: func(p *corev1.Pod) { p.Labels = map[string]string{} }, want: others},
+		"of a DaemonSet, without the label": {before: cpu(0, "200m"), both: func(p *corev1.Pod) { p.Labels = nil }, after: cpu(0, "100m"), want: notBack},
+		"of nobody":                         {in: labelled, both: func(p *corev1.Pod) { p.OwnerReferences = nil }, after: cpu(0, "200m"), want: "stayput resizes only pods of Deployments and DaemonSets"},
+		"a resize policy":                   {in: labelled, after: func(p *corev1.Pod) { p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{}} }, want: others},
+		"of the pod":                        {in: labelled, after: func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} }, want: others},
+		"a label":                           {in: labelled, after: func(p *corev1.Pod) { p.Labels = map[string]string{} }, want: others},
 	} {
 		old := ownedPod()
 		old.Labels, old.Annotations = map[string]string{"pod-template-hash": "a"}, map[string]string{inplace.AnnotationMove: mark}
@@ -165,6 +179,132 @@ func TestOwnResizes(t *testing.T) {
 		if got := policy.of(old, sent, test.in, us); test.want == "" && got != "" || !strings.HasPrefix(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+func memory(container int, amount string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers[container].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(amount)}
+	}
+}
+
+// TestOwnGates: Stayput opens and closes its gate of pods that have it, and its token says nothing else in any pod's status.
+func TestOwnGates(t *testing.T) {
+	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-gates")
+	gate := func(status corev1.ConditionStatus, reason, message string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: inplace.ConditionServing, Status: status, Reason: reason, Message: message}}
+		}
+	}
+	closed := gate(corev1.ConditionFalse, readiness.ReasonUpdating, "")
+	open := gate(corev1.ConditionTrue, readiness.ReasonReopened, "")
+	long := strings.Repeat("x", 1<<20)
+	ready := func(status corev1.ConditionStatus, message string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			open(pod)
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
+				corev1.PodCondition{Type: corev1.PodReady, Status: status, Message: message})
+		}
+	}
+	none := func(pod *corev1.Pod) { pod.Status.Conditions = nil }
+	const says, takes, readiness = "says nothing else there", "takes no pod out of service", "says no more of Ready"
+	for name, test := range map[string]struct {
+		in            *corev1.Namespace
+		before, after func(*corev1.Pod)
+		ungated       bool
+		want          string
+	}{
+		"the first opening":            {&corev1.Namespace{}, none, gate(corev1.ConditionTrue, "Serving", ""), false, ""},
+		"an opening":                   {&corev1.Namespace{}, closed, open, false, ""},
+		"a closing":                    {labelled, open, closed, false, ""},
+		"a closing without the label":  {&corev1.Namespace{}, open, closed, false, takes},
+		"no gate any more":             {labelled, open, none, false, says},
+		"the same without the label":   {&corev1.Namespace{}, open, none, false, says},
+		"a pod without gate":           {&corev1.Namespace{}, none, open, true, says},
+		"a long message":               {&corev1.Namespace{}, none, gate(corev1.ConditionTrue, "Serving", long), false, says},
+		"a long message in the label":  {labelled, open, gate(corev1.ConditionFalse, "UpdatingInPlace", long), false, says},
+		"a reason that is none":        {labelled, open, gate(corev1.ConditionFalse, long, ""), false, says},
+		"nothing":                      {&corev1.Namespace{}, none, none, true, ""},
+		"Ready":                        {labelled, ready(corev1.ConditionFalse, ""), ready(corev1.ConditionTrue, "Ready follows at once"), false, ""},
+		"Ready, and a long message":    {labelled, ready(corev1.ConditionFalse, ""), ready(corev1.ConditionTrue, long), false, readiness},
+		"nothing of Ready any more":    {labelled, ready(corev1.ConditionTrue, ""), open, false, "stayput changes nothing in the status"},
+		"not Ready, which is not true": {labelled, ready(corev1.ConditionTrue, ""), ready(corev1.ConditionFalse, ""), false, readiness},
+	} {
+		old := podWithSidecar()
+		if !test.ungated {
+			old.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+		}
+		sent := old.DeepCopy()
+		test.before(old)
+		test.after(sent)
+		if got := policy.of(old, sent, test.in, us); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %.200q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestOwnPowerEndsAtKubeSystem: not even a word in the status of a pod.
+func TestOwnPowerEndsAtKubeSystem(t *testing.T) {
+	spec := validatingSpec(t, "../base/own-power.yaml", "stayput-own-namespaces")
+	rule := spec.MatchConstraints.ResourceRules[0]
+	for _, resource := range []string{"pods", "pods/resize", "pods/status"} {
+		if !slices.Contains(rule.Resources, resource) {
+			t.Errorf("%s are not among %v", resource, rule.Resources)
+		}
+	}
+}
+
+// TestOwnPullersAreRestricted: as Pod Security Standard "restricted" says, and never Ready, so that whatever labels one has no Service sends it requests.
+func TestOwnPullersAreRestricted(t *testing.T) {
+	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pullers")
+	const restricted, never = "run restricted", "never Ready"
+	for name, test := range map[string]struct {
+		change func(*corev1.Pod)
+		want   string
+	}{
+		"as made":                  {func(*corev1.Pod) {}, ""},
+		"another label":            {func(p *corev1.Pod) { p.Labels["app"] = "web" }, ""},
+		"Ready":                    {func(p *corev1.Pod) { p.Spec.ReadinessGates = nil }, never},
+		"another gate":             {func(p *corev1.Pod) { p.Spec.ReadinessGates[0].ConditionType = "example.com/any" }, never},
+		"SELinux's level":          {seLinux(corev1.SELinuxOptions{Level: "s0:c1"}), ""},
+		"SELinux's container type": {seLinux(corev1.SELinuxOptions{Type: "container_t"}), ""},
+		"another SELinux type":     {seLinux(corev1.SELinuxOptions{Type: "spc_t"}), restricted},
+		"an SELinux user":          {seLinux(corev1.SELinuxOptions{User: "system_u"}), restricted},
+		"an SELinux role":          {seLinux(corev1.SELinuxOptions{Role: "system_r"}), restricted},
+		"AppArmor's own profile":   {appArmor("runtime/default"), ""},
+		"no AppArmor":              {appArmor("unconfined"), restricted},
+		"root":                     {func(p *corev1.Pod) { p.Spec.SecurityContext.RunAsUser = new(int64(0)) }, restricted},
+	} {
+		pod := newPuller()
+		test.change(pod)
+		if got := policy.of(nil, pod, labelled, us); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	if got := policy.of(nil, newPuller(), &corev1.Namespace{}, us); !strings.Contains(got, "only in labelled namespaces") {
+		t.Errorf("without the label: %q", got)
+	}
+}
+
+func newPuller() *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{inplace.LabelPuller: "x"}, Annotations: map[string]string{},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", Controller: new(true)}}},
+		Spec: corev1.PodSpec{NodeName: "n1", AutomountServiceAccountToken: new(false), ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.LabelPuller}},
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{Name: "wait", Image: "stayput", Args: []string{"wait"}, SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}}},
+	}
+}
+
+func seLinux(options corev1.SELinuxOptions) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.SecurityContext.SELinuxOptions = &options }
+}
+
+func appArmor(profile string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Annotations["container.apparmor.security.beta.kubernetes.io/wait"] = profile
 	}
 }
 
