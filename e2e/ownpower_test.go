@@ -171,8 +171,8 @@ func status(field string, value any) map[string]any {
 	return map[string]any{"status": map[string]any{field: value}}
 }
 
-func withCondition(kind, value string) map[string]any {
-	return status("conditions", []map[string]string{{"type": kind, "status": value}})
+func withCondition(kind, value, reason string) map[string]any {
+	return status("conditions", []map[string]string{{"type": kind, "status": value, "reason": reason}})
 }
 
 // stranger is an owner that does not exist: the garbage collector deletes what has no other.
@@ -211,15 +211,16 @@ func withInit(d *appsv1.Deployment) {
 
 // powerWithoutLabel: what is left is what gives an update back.
 func powerWithoutLabel(t *testing.T) {
-	e := newEstate(t, unlabelled)
+	e := newEstate(t, unlabelled, withGate)
 	e.granted(map[string]error{
-		"opening a gate":                    e.mergeStatus(e.pod, withCondition(servingGate, "True")),
+		"opening a gate":                    e.mergeStatus(e.pod, withCondition(servingGate, "True", "Serving")),
 		"the mark of a ReplicaSet":          e.merge(e.set, metadata("labels", map[string]string{releasedLabel: "1"})),
 		"the mark of a ControllerRevision":  e.merge(e.revision, metadata("labels", map[string]string{releasedLabel: "1"})),
 		"what a ReplicaSet notes of others": e.merge(e.set, metadata("annotations", map[string]string{"deployment.kubernetes.io/max-replicas": "2"})),
 	})
 	e.denied(map[string]error{
-		"closing a gate":       e.mergeStatus(e.pod, withCondition(servingGate, "False")),
+		"closing a gate":       e.mergeStatus(e.pod, withCondition(servingGate, "False", "UpdatingInPlace")),
+		"a word at a gate":     e.mergeStatus(e.pod, withCondition(servingGate, "True", "AnyReason")),
 		"an image":             e.patch(e.pod, firstImage, appImage("v2")),
 		"a label":              e.patch(e.pod, anyLabel, "x"),
 		"annotations":          e.patch(e.pod, annotations, anything),
@@ -229,17 +230,19 @@ func powerWithoutLabel(t *testing.T) {
 		"replicas":             e.patch(e.set, "/spec/replicas", 2),
 		"a Deployment's state": e.mergeStatus(e.deployment, status("observedGeneration", 1)),
 		"a ReplicaSet":         e.createSet(e.namespace, 0, e.set.OwnerReferences),
-		"a pod":                e.createPod(e.namespace, unchanged, client.DryRunAll),
+		"a pod":                e.createPod(e.namespace, unchanged),
 	})
 	e.markPod("another")
 	e.granted(map[string]error{
-		"the image of a pod that is half-way": e.patch(e.pod, firstImage, appImage("v2")),
-		"a mark that goes":                    e.merge(e.pod, metadata("annotations", map[string]any{moveAnnotation: nil})),
+		"the image that a pod had": e.patch(e.pod, firstImage, appImage("v2")),
+		"a mark that goes":         e.merge(e.pod, metadata("annotations", map[string]any{moveAnnotation: nil})),
 	})
 	e.denied(map[string]error{
 		"a label of a pod that is half-way":     e.patch(e.pod, anyLabel, "x"),
 		"annotations of a pod that is half-way": e.patch(e.pod, annotations, anything),
 		"its ReplicaSet":                        e.patch(e.pod, firstOwner+"/uid", "another"),
+		"an image that it never had":            e.patch(e.pod, firstImage, appImage("v3")),
+		"another mark":                          e.merge(e.pod, metadata("annotations", map[string]string{moveAnnotation: "x"})),
 	})
 	e.markPod(e.pod.Labels[hashLabel])
 	e.denied(map[string]error{
@@ -247,11 +250,16 @@ func powerWithoutLabel(t *testing.T) {
 	})
 }
 
-// markPod marks the pod as one patched to be of the revision with this hash, in which its container has the image that it has.
+// withGate has the pods be born with Stayput's gate, which nothing opens where nothing runs.
+func withGate(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: servingGate}}
+}
+
+// markPod marks the pod as one patched to be of the revision with this hash, in which its container has the image that it has. It had another.
 func (e *estate) markPod(hash string) {
 	e.Helper()
 	was := e.pod.Spec.Containers[0]
-	mark := fmt.Sprintf(moveAnnotation+`={"hash":%q,"containers":{%q:{"image":%q,"at":null}}}`, hash, was.Name, was.Image)
+	mark := fmt.Sprintf(moveAnnotation+`={"hash":%q,"containers":{%q:{"image":%q,"at":null}},"back":{%q:%q}}`, hash, was.Name, was.Image, was.Name, appImage("v2"))
 	if _, _, err := kubectl(e.Context(), "", "-n", e.namespace, "annotate", "pod", e.pod.Name, mark, "--overwrite"); err != nil {
 		e.Fatal(err)
 	}
@@ -263,11 +271,11 @@ func powerOverResources(t *testing.T) {
 	e := newEstate(t, unlabelled, sized("10m", "32Mi"))
 	more := map[string]any{"spec": map[string]any{"containers": []map[string]any{{"name": "app", "resources": map[string]any{"requests": map[string]string{"cpu": "20m"}}}}}}
 	e.denied(map[string]error{"CPU": e.resize(more)})
-	mark := moveAnnotation + `={"hash":"another","resize":{"app":{"from":{"cpuRequest":"10m"},"to":{"cpuRequest":"20m"},"at":null}}}`
+	mark := moveAnnotation + `={"hash":"another","resize":{"app":{"from":{"cpuRequest":"20m"},"to":{"cpuRequest":"10m"},"at":null}}}`
 	if _, _, err := kubectl(t.Context(), "", "-n", e.namespace, "annotate", "pod", e.pod.Name, mark); err != nil {
 		t.Fatal(err)
 	}
-	e.granted(map[string]error{"CPU of a pod with the mark": e.resize(more)})
+	e.granted(map[string]error{"CPU that a pod had": e.resize(more)})
 }
 
 // resize is a dry run of a strategic merge patch with subresource resize, as thief.
@@ -279,13 +287,13 @@ func (e *estate) resize(change any) error {
 func powerOverStatus(t *testing.T) {
 	e := newEstate(t, labelled)
 	e.granted(map[string]error{
-		"closing a gate":       e.mergeStatus(e.pod, withCondition(servingGate, "False")),
+		"closing a gate":       e.mergeStatus(e.pod, withCondition(servingGate, "False", "UpdatingInPlace")),
 		"nothing":              e.mergeStatus(e.pod, map[string]any{}),
 		"a Deployment's state": e.mergeStatus(e.deployment, status("observedGeneration", 1)),
 	})
 	e.denied(map[string]error{
-		"another condition":         e.mergeStatus(e.pod, withCondition("Ready", "Unknown")), // which it never is by itself
-		"a condition of nobody's":   e.mergeStatus(e.pod, withCondition("example.com/any", "True")),
+		"another condition":         e.mergeStatus(e.pod, withCondition("Ready", "Unknown", "")), // which it never is by itself
+		"a condition of nobody's":   e.mergeStatus(e.pod, withCondition("example.com/any", "True", "")),
 		"a phase":                   e.mergeStatus(e.pod, status("phase", "Failed")),
 		"a pod's label":             e.mergeStatus(e.pod, metadata("labels", anything)),
 		"a pod's annotation":        e.mergeStatus(e.pod, metadata("annotations", anything)),
@@ -406,7 +414,7 @@ func (e *estate) puller() *corev1.Pod {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: e.deployment.UID, Controller: &yes}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "none", AutomountServiceAccountToken: &no,
+			NodeName: "none", AutomountServiceAccountToken: &no, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pullerLabel}},
 			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &nobody,
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{Name: "wait", Image: appImage("v1"), Args: []string{"wait"},

@@ -26,14 +26,17 @@ func TestOwnPowerConcernsNobodyElse(t *testing.T) {
 func TestOwnPowerReadsTheMark(t *testing.T) {
 	mark := readiness.Move{Hash: "h", Generation: 7, Containers: map[string]readiness.MovedContainer{"app": {Image: "shop/app:2", ImageID: "sha256:1"}},
 		Back: map[string]string{"app": "shop/app:1"}}.String()
+	if start := `{"hash":"h"`; !strings.HasPrefix(mark, start) {
+		t.Errorf("the mark %s does not begin with %s", mark, start)
+	}
 	if piece := `}},"back":{"app":"shop/app:1"}`; !strings.Contains(mark, piece) {
 		t.Errorf("the mark %s does not contain %s", mark, piece)
 	}
 	resize := readiness.Move{Hash: "h", Resize: map[string]readiness.ResizedContainer{"app": {}}}.String()
-	if piece := `"app":{"from":{`; !strings.Contains(resize, piece) {
+	if piece := `"app":{"from":{`; !strings.HasPrefix(resize, `{"hash":"h"`) || !strings.Contains(resize, piece) {
 		t.Errorf("the mark %s does not contain %s", resize, piece)
 	}
-	for _, expression := range []string{`'}},"back":{'`, `',"' + is.name + '":"' + is.image + '",'`, `'"' + c.name + '":{"from":{'`} {
+	for _, expression := range []string{`'{"hash":"' + `, `'}},"back":{'`, `',"' + is.name + '":"' + is.image + '",'`, `'"' + c.name + '":{"from":{'`} {
 		if !strings.Contains(read(t, "base/own-power.yaml"), expression) {
 			t.Errorf("base/own-power.yaml does not look for %s", expression)
 		}

@@ -63,7 +63,8 @@ func givesBack(pod *corev1.Pod, o jsonpatch.Operation) bool {
 	for list, containers := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
 		for i, container := range containers {
 			if o.Path == fmt.Sprintf("/spec/%s/%d/image", list, i) {
-				return pod.Labels[inplace.LabelTemplateHash] != "" && readiness.MoveOf(pod).Back[container.Name] == o.Value
+				hash, move := pod.Labels[inplace.LabelTemplateHash], readiness.MoveOf(pod)
+				return hash != "" && move.Hash != hash && move.Back[container.Name] == o.Value
 			}
 		}
 	}

@@ -154,6 +154,7 @@ func TestOwnResizes(t *testing.T) {
 		"a container that is not named": {in: labelled, after: cpu(1, "200m"), want: "stayput resizes only containers that its mark names"},
 		"without a mark": {in: labelled, both: func(p *corev1.Pod) { p.Annotations = nil }, after: cpu(0, "200m"),
 			want: "stayput resizes only containers that its mark names"},
+		"moved already, without the label":  {before: cpu(0, "200m"), both: func(p *corev1.Pod) { p.Labels["pod-template-hash"] = "b" }, after: cpu(0, "100m"), want: notBack},
 		"of a DaemonSet, without the label": {before: cpu(0, "200m"), both: func(p *corev1.Pod) { p.Labels = nil }, after: cpu(0, "100m"), want: notBack},
 		"of nobody":                         {in: labelled, both: func(p *corev1.Pod) { p.OwnerReferences = nil }, after: cpu(0, "200m"), want: "stayput resizes only pods of Deployments and DaemonSets"},
 		"a resize policy":                   {in: labelled, after: func(p *corev1.Pod) { p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{}} }, want: others},
