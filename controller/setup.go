@@ -66,7 +66,7 @@ func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*g
 	if err := m.Add(prober); err != nil {
 		return nil, err
 	}
-	if err := setupGates(m, prober, dog); err != nil {
+	if err := setupGates(m, cached, prober, dog); err != nil {
 		return nil, err
 	}
 	if err := m.Add(&release.Farewell{Cached: cached, Writer: newWriter(m, cached)}); err != nil {
@@ -89,13 +89,13 @@ func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*g
 }
 
 // setupGates opens gates on every replica.
-func setupGates(m manager.Manager, prober *gate.Prober, dog *watchdog.Watchdog) error {
+func setupGates(m manager.Manager, cached observe.Reader, prober *gate.Prober, dog *watchdog.Watchdog) error {
 	everywhere := options()
 	everywhere.NeedLeaderElection = ptr.To(false)
 	return builder.ControllerManagedBy(m).Named("gates").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(gate.AwaitsGate))).
 		WithOptions(everywhere).
-		Complete(watched{&gate.Gates{Client: m.GetClient(), Elected: m.Elected(), Prober: prober}, dog, "gate of pod"})
+		Complete(watched{&gate.Gates{Client: m.GetClient(), Cached: cached, Elected: m.Elected(), Prober: prober}, dog, "gate of pod"})
 }
 
 // setupStrays looks after pods that have lost their workload on the leader.

@@ -42,7 +42,7 @@ func (s *strays) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	case !stray:
 		return reconcile.Result{RequeueAfter: strayEvery}, nil
 	}
-	step, may, wait := member.Stray(pod, time.Now())
+	step, may, wait := member.Stray(pod, s.cached.IsSilent(ctx, pod), time.Now())
 	if !may {
 		return reconcile.Result{RequeueAfter: wait}, nil // 0: the kubelet's next report brings us back
 	}

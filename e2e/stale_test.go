@@ -46,7 +46,7 @@ func (s *stage) opensNewborns() {
 			continue
 		}
 		tried++
-		if err := s.patchStatus(member.OpenGate(pod, time.Now())); !apierrors.IsConflict(err) {
+		if err := s.patchStatus(member.OpenGate(pod, false, time.Now())); !apierrors.IsConflict(err) {
 			s.Errorf("opening the gate of pod %s at version %s: %v instead of a conflict", pod.Name, pod.ResourceVersion, err)
 		}
 	}

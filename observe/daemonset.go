@@ -13,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/nodes"
 )
 
 // fieldNode is the one field besides name and namespace by which API servers select pods.
@@ -146,6 +148,16 @@ func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
 		nodes = append(nodes, &list.Items[i])
 	}
 	return nodes, nil
+}
+
+// IsSilent tells whether the kubelet of the pod's node does not report, where that matters: while containers are not ready, only that kubelet makes
+// the pod Ready. A node that is gone or cannot be read counts as silent, which costs a second or two if it is not: see member.OpenGate.
+func (r Reader) IsSilent(ctx context.Context, pod *corev1.Pod) bool {
+	if pod.Spec.NodeName == "" || !conditions.IsTrue(pod, corev1.ContainersReady) {
+		return false
+	}
+	node, err := find[corev1.Node](ctx, r, types.NamespacedName{Name: pod.Spec.NodeName})
+	return err != nil || node == nil || nodes.Silent(node)
 }
 
 // shared has a cache hand out its own objects: package inplace changes nothing, and a workload may have thousands of pods.

@@ -136,7 +136,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 		rollout := underWay(t, seed*10)
 		var opened []steps.Step
 		for _, pod := range rollout.Pods {
-			step, _ := member.Reopen(pod, rollout.Now)
+			step, _ := member.Reopen(pod, false, rollout.Now)
 			opened = append(opened, step)
 		}
 		plan := rollout.Plan()
@@ -144,7 +144,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 		opened = nil
 		for _, pod := range rollout.Pods {
 			trim(pod)
-			step, _ := member.Reopen(pod, rollout.Now)
+			step, _ := member.Reopen(pod, false, rollout.Now)
 			opened = append(opened, step)
 		}
 		plan = rollout.Plan()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/observe"
 )
 
 // patience is the time since a pod's creation in which its gate is left to the leader, so that not every replica patches it.
@@ -21,6 +22,7 @@ const patience = time.Second
 // pod must not depend on one process to serve.
 type Gates struct {
 	Client  client.Client
+	Cached  observe.Reader
 	Elected <-chan struct{}
 	Prober  *Prober
 }
@@ -29,7 +31,7 @@ type Gates struct {
 // leader has closed meanwhile stays closed.
 func (g *Gates) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
-	if err := g.Client.Get(ctx, request.NamespacedName, pod); err != nil {
+	if err := g.Cached.Get(ctx, request.NamespacedName, pod); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	now := time.Now()
@@ -46,7 +48,7 @@ func (g *Gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 func (g *Gates) open(ctx context.Context, pod *corev1.Pod, now time.Time) error {
 	target := &corev1.Pod{}
 	target.Namespace, target.Name = pod.Namespace, pod.Name
-	err := g.Client.Status().Patch(ctx, target, write.Operations(member.OpenGate(pod, now).Operations), write.FieldOwner)
+	err := g.Client.Status().Patch(ctx, target, write.Operations(member.OpenGate(pod, g.Cached.IsSilent(ctx, pod), now).Operations), write.FieldOwner)
 	if write.IsOutdated(err) {
 		return nil
 	}

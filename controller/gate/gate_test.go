@@ -21,6 +21,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/observe"
 )
 
 // leading and following are what gates learn from the election.
@@ -45,7 +46,7 @@ func TestGatesOpenNewbornPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			key := c.Born(time.Now().Add(-test.age))
-			g := &Gates{Client: c, Elected: test.elected, Prober: &Prober{Client: c}}
+			g := &Gates{Client: c, Cached: observe.Reader{Reader: c}, Elected: test.elected, Prober: &Prober{Client: c}}
 			result, err := g.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			if err != nil {
 				t.Fatal(err)
@@ -70,7 +71,7 @@ func TestGatesLeaveTheLeadersAlone(t *testing.T) {
 	if err := c.Status().Update(t.Context(), closeIt); err != nil {
 		t.Fatal(err)
 	}
-	g := &Gates{Client: c, Elected: leading(), Prober: &Prober{Client: c}}
+	g := &Gates{Client: c, Cached: observe.Reader{Reader: c}, Elected: leading(), Prober: &Prober{Client: c}}
 	if _, err := g.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)}); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestGatesOnAnOutdatedPodAreQuiet(t *testing.T) {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, object.GetName(), nil)
 	}
 	pod := c.Pod(c.Born(time.Now()))
-	g := &Gates{Client: c, Elected: leading(), Prober: &Prober{Client: c}}
+	g := &Gates{Client: c, Cached: observe.Reader{Reader: c}, Elected: leading(), Prober: &Prober{Client: c}}
 	if err := g.open(t.Context(), pod, time.Now()); err != nil {
 		t.Errorf("error %v, want none: the newer pod wakes us", err)
 	}

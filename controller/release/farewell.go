@@ -52,7 +52,8 @@ func (r releaser) lastWordsIn(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	return write.SideBySide(ctx, lastSteps(read), func(ctx context.Context, step steps.Step) error {
+	silent := func(pod *corev1.Pod) bool { return r.reader.IsSilent(ctx, pod) }
+	return write.SideBySide(ctx, lastSteps(read, silent), func(ctx context.Context, step steps.Step) error {
 		_, err := r.writer.Carry(ctx, step)
 		if err == nil || write.IsOutdated(err) {
 			return nil // another manager was faster, or what has changed has woken the native controller
@@ -61,11 +62,11 @@ func (r releaser) lastWordsIn(ctx context.Context, namespace string) error {
 	})
 }
 
-func lastSteps(read observe.Namespace) []steps.Step {
+func lastSteps(read observe.Namespace, silent func(*corev1.Pod) bool) []steps.Step {
 	var steps []steps.Step
 	for i := range read.Pods {
 		if pod := &read.Pods[i]; pod.DeletionTimestamp == nil && readiness.Unopened(pod) {
-			steps = append(steps, member.OpenGate(pod, time.Now()))
+			steps = append(steps, member.OpenGate(pod, silent(pod), time.Now()))
 		}
 	}
 	for _, rollout := range read.Rollouts {
@@ -115,7 +116,7 @@ func (f *Farewell) open(ctx context.Context) (done bool, err error) {
 }
 
 func (f *Farewell) reopen(ctx context.Context, pod *corev1.Pod) error {
-	step, may := member.Reopen(pod, time.Now())
+	step, may := member.Reopen(pod, f.Cached.IsSilent(ctx, pod), time.Now())
 	if !may {
 		return nil
 	}

@@ -160,7 +160,7 @@ func (r releaser) openGates(ctx context.Context) (done bool, err error) {
 		if pod.DeletionTimestamp != nil || !readiness.Gated(pod) || conditions.IsTrue(pod, inplace.ConditionServing) {
 			continue
 		}
-		step, may := member.Reopen(pod, time.Now())
+		step, may := member.Reopen(pod, r.reader.IsSilent(ctx, pod), time.Now())
 		if !may && time.Now().Before(r.patient) {
 			done = false
 			continue

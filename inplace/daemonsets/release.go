@@ -69,8 +69,8 @@ func (v *daemonView) leave() {
 // openNoted opens the gates of pods whose resize was noted and will not be written by anybody.
 func (v *daemonView) openNoted() {
 	for _, m := range v.members {
-		if m.MidResize() && readiness.Closed(m.Pod) && !m.Unheard {
-			v.Step(member.OpenGate(m.Pod, v.Now))
+		if m.MidResize() && readiness.Closed(m.Pod) {
+			v.Step(member.OpenGate(m.Pod, m.Silent, v.Now))
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (v *daemonView) daemon(pod *corev1.Pod) *daemon {
 	m := &daemon{revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
 	m.State = member.StateOf(&v.Draft, pod, v.origin(pod, m.revision), v.rehearsed, v.Ahead, v.DaemonSet.Spec.MinReadySeconds, v.Now)
 	m.Auxiliary = v.auxiliary
-	m.Unheard = nodes.Unheard(v.nodesByName[pod.Spec.NodeName]) && v.Mode.Manages()
+	m.Silent = nodes.KnownSilent(v.nodesByName[pod.Spec.NodeName])
 	m.Unfit = m.WhyUnfit(v.nodesByName[pod.Spec.NodeName])
 	return m
 }

@@ -9,9 +9,8 @@ import (
 // lose finds the pods that are lost.
 func (v *View) lose() {
 	for _, m := range v.Members {
-		silent := nodes.Unheard(v.nodesByName[m.Pod.Spec.NodeName])
-		m.Unheard = silent && v.Mode.Manages()
-		m.Lost = silent && m.WaitsForKubelet(m.Owner == v.Target)
+		m.Silent = nodes.KnownSilent(v.nodesByName[m.Pod.Spec.NodeName])
+		m.Lost = m.Silent && m.WaitsForKubelet(m.Owner == v.Target)
 	}
 }
 

@@ -28,14 +28,18 @@ func GateUnseen(pod *corev1.Pod, now time.Time) bool {
 	return conditions.IsTrue(pod, corev1.PodReady) && readiness.Closed(pod) || !readiness.Closed(pod) && !known
 }
 
-// OpenGate lets the kubelet report the pod Ready as soon as its containers are.
-func OpenGate(pod *corev1.Pod, now time.Time) steps.SetGate {
-	return openGate(pod, now, "its containers decide")
+// OpenGate lets the kubelet report the pod Ready as soon as its containers are. Every gate is opened here. Where the kubelet of the pod's node is silent,
+// nothing else makes the pod Ready; so a gate need not wait until that kubelet is back, when perhaps no manager runs.
+func OpenGate(pod *corev1.Pod, silent bool, now time.Time) steps.SetGate {
+	return openGate(pod, silent, now, "its containers decide")
 }
 
-func openGate(pod *corev1.Pod, now time.Time, why string) steps.SetGate {
+func openGate(pod *corev1.Pod, silent bool, now time.Time, why string) steps.SetGate {
 	reason := readiness.ReasonReopened
-	if readiness.Unopened(pod) {
+	switch {
+	case silent:
+		reason = readiness.ReasonNodeUnknown
+	case readiness.Unopened(pod):
 		reason = readiness.ReasonBorn
 	}
 	return steps.SetGate{Pod: pod, Open: true, Why: why, Operations: setServing(pod, corev1.ConditionTrue, reason, now)}
@@ -58,29 +62,29 @@ func OpenGates(d *steps.Draft, pods iter.Seq[*State], turns Turns, now time.Time
 	for s := range pods {
 		switch {
 		case readiness.AwaitsGate(s.Pod):
-			d.Step(openGate(s.Pod, now, "born"))
-		case readiness.Closed(s.Pod) && !turns[s] && !s.Goes && !s.Unheard:
+			d.Step(openGate(s.Pod, s.Silent, now, "born"))
+		case readiness.Closed(s.Pod) && !turns[s] && !s.Goes:
 			open, wait := s.MayReopen(now)
 			d.Again(wait)
 			if open {
-				d.Step(openGate(s.Pod, now, s.whyReopen()))
+				d.Step(openGate(s.Pod, s.Silent, now, s.whyReopen()))
 			}
 		}
 	}
 }
 
 // Reopen lets a pod whose gate is closed serve again, if that may be now: at once, unless it was patched since. One that is given back
-// does not come back.
-func Reopen(pod *corev1.Pod, now time.Time) (step steps.SetGate, may bool) {
-	step, may, _ = reopen(pod, now)
+// does not come back. Silent is what is known of its node's kubelet.
+func Reopen(pod *corev1.Pod, silent bool, now time.Time) (step steps.SetGate, may bool) {
+	step, may, _ = reopen(pod, silent, now)
 	return step, may && !readiness.Goes(pod)
 }
 
 // reopen tells as well, if it is only a matter of time, of how much.
-func reopen(pod *corev1.Pod, now time.Time) (step steps.SetGate, may bool, wait time.Duration) {
+func reopen(pod *corev1.Pod, silent bool, now time.Time) (step steps.SetGate, may bool, wait time.Duration) {
 	s := &State{Pod: pod, Move: readiness.MoveOf(pod)}
 	may, wait = s.MayReopen(now)
-	return openGate(pod, now, s.whyReopen()), may, wait
+	return openGate(pod, silent, now, s.whyReopen()), may, wait
 }
 
 // MayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its

@@ -41,9 +41,8 @@ type State struct {
 	Resizing bool
 	// followed: none of its containers can be the one that was to stop for the last patch.
 	followed bool
-	// Unheard: nobody hears of its kubelet, and somebody looks again when it is back. Where the API server says what is Ready (readiness/ready.go), a gate
-	// that opens would have the pod Ready for as long as the node is away.
-	Unheard bool
+	// Silent: the kubelet of its node does not report, so that nothing acts on what becomes of the pod, and nothing says whether it serves.
+	Silent bool
 	// Borrowed: it exists only while others are updated. Goes: it is given back.
 	Borrowed, Goes bool
 	// Kept: a partition keeps it as it is; see RoomOf.

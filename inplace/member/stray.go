@@ -23,11 +23,11 @@ func MayStray(pod *corev1.Pod) bool {
 
 // Stray is what becomes of such a pod when it belongs to no workload any more, if that may be now: a puller goes, and any other serves again,
 // also one that was to be given back, since nobody takes it. If it is only a matter of time, of how much.
-func Stray(pod *corev1.Pod, now time.Time) (step steps.Step, may bool, wait time.Duration) {
+func Stray(pod *corev1.Pod, silent bool, now time.Time) (step steps.Step, may bool, wait time.Duration) {
 	if isOwnPuller(pod) {
 		return steps.DeletePuller{Pod: pod, Why: "its workload is gone"}, true, 0
 	}
-	return reopen(pod, now)
+	return reopen(pod, silent, now)
 }
 
 // isOwnPuller: nobody made it from a template that has our label.

@@ -20,8 +20,8 @@ func NodeReadiness(node *corev1.Node) corev1.ConditionStatus {
 	return ready.Status
 }
 
-// Unheard tells whether nobody hears of the node's kubelet; of one that is not known, nobody can say.
-func Unheard(node *corev1.Node) bool { return node != nil && Silent(node) }
+// KnownSilent tells whether the node's kubelet does not report; of a node that is not known it cannot be told.
+func KnownSilent(node *corev1.Node) bool { return node != nil && Silent(node) }
 
 // OlderThan counts what does not parse as older than anything.
 func OlderThan(least *versions.Version, number string) bool {

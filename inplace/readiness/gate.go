@@ -67,6 +67,9 @@ const (
 	ReasonBorn     = "Serving"         // opened for the first time
 	ReasonReopened = "ServingAgain"    // opened after an update
 	ReasonUpdating = "UpdatingInPlace" // closed
+	// ReasonNodeUnknown is that of a gate that was opened while the kubelet of the pod's node was silent, in the word of that node's Ready. The pod is
+	// Ready when that kubelet says so, and not before: see ready.go.
+	ReasonNodeUnknown = "NodeStatusUnknown"
 )
 
 // Closed tells whether the leader keeps the pod out of service.

@@ -119,7 +119,7 @@ func readiness(old, sent *corev1.Pod) *corev1.PodCondition {
 	switch {
 	case len(shut) > 0 && ready.Status == corev1.ConditionTrue:
 		next.Status, next.Reason, next.Message = corev1.ConditionFalse, ReasonGatesNotReady, strings.Join(shut, ", ")
-	case len(shut) == 0 && ready.Status == corev1.ConditionFalse && ready.Reason == ReasonGatesNotReady && !tooEarly(sent):
+	case len(shut) == 0 && ready.Status == corev1.ConditionFalse && ready.Reason == ReasonGatesNotReady && !tooEarly(sent) && !leftToKubelet(sent):
 		next.Status, next.Reason, next.Message = corev1.ConditionTrue, "", MessageAhead
 	default:
 		at = ready.LastTransitionTime
@@ -129,6 +129,12 @@ func readiness(old, sent *corev1.Pod) *corev1.PodCondition {
 		next.LastTransitionTime = before.LastTransitionTime // or the pod would be younger with every word about it
 	}
 	return &next
+}
+
+// leftToKubelet tells whether our gate was opened while the pod's kubelet was silent. What the pod's status says of its containers is older than that.
+func leftToKubelet(pod *corev1.Pod) bool {
+	gate := conditions.Condition(pod, inplace.ConditionServing)
+	return gate != nil && gate.Status == corev1.ConditionTrue && gate.Reason == ReasonNodeUnknown
 }
 
 // gatesOf are the conditions of the pod's readiness gates, as far as there are any.

@@ -56,7 +56,7 @@ func (all Sets) Unmark() {
 func (all Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
 	for _, s := range all {
 		for _, m := range s.Pods {
-			if probed := readiness.StartupProbed(m.Pod); !m.Unheard && (probed || m.Ready()) {
+			if probed := readiness.StartupProbed(m.Pod); !m.Silent && (probed || m.Ready()) {
 				proved, left := readiness.ProvedStarted(m.Pod, now)
 				unproved, wait = unproved || !proved || !m.Arrived, max(wait, left)
 			}

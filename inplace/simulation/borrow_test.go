@@ -265,7 +265,7 @@ func TestLastBorrowedPodIsNotReopened(t *testing.T) {
 			t.Errorf("between the lowering of its ReplicaSet and its deletion: %s", step.Describe())
 		}
 	}
-	if _, may := member.Reopen(going, start); may {
+	if _, may := member.Reopen(going, false, start); may {
 		t.Error("a leader that goes would reopen it")
 	}
 	if !replicas.MayGo(going) {

@@ -28,7 +28,7 @@ func TestOpenGate(t *testing.T) {
 			if conditions.Condition(pod, inplace.ConditionServing) != nil {
 				others--
 			}
-			step := member.OpenGate(pod, start)
+			step := member.OpenGate(pod, false, start)
 			if err := apply(pod, step.Operations); err != nil {
 				t.Fatal(err)
 			}

@@ -197,7 +197,7 @@ func TestResourcesThatRestartByAnother(t *testing.T) {
 	s := newRenewing(t, 2)
 	s.edits(app{image: "v1", cpu: "200m", renews: true})
 	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
-	if _, may := member.Reopen(s.rollout().Pods[0], s.now); may {
+	if _, may := member.Reopen(s.rollout().Pods[0], false, s.now); may {
 		t.Error("its gate may open")
 	}
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })

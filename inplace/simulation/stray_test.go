@@ -41,7 +41,7 @@ func TestStray(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change)
-			step, may, wait := member.Stray(pod, start)
+			step, may, wait := member.Stray(pod, false, start)
 			if gate, opens := step.(steps.SetGate); !opens || !gate.Open || may != c.may || wait != c.wait {
 				t.Errorf("%s: %t, or in %s", step.Describe(), may, wait)
 			}

@@ -340,7 +340,7 @@ func (g generator) conditions(pod *corev1.Pod) {
 				ObservedGeneration: generation, LastTransitionTime: g.time()})
 		}
 	}
-	add(inplace.ConditionServing, pick(g, bit(), corev1.ConditionFalse), pick(g, "", "UpdatingInPlace"), mostly(g, "", "said by somebody"), mostly(g, int64(1), 0, 2))
+	add(inplace.ConditionServing, pick(g, bit(), corev1.ConditionFalse), pick(g, "", "", "UpdatingInPlace", "NodeStatusUnknown"), mostly(g, "", "said by somebody"), mostly(g, int64(1), 0, 2))
 	if len(pod.Spec.ReadinessGates) > 1 {
 		add("example.com/lb", bit(), "", "", 0)
 	}
