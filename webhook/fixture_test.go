@@ -81,6 +81,7 @@ func handlers(t *testing.T, cached, live client.Reader) Handlers {
 		beginnings: newBeginnings(),
 		throttled:  throttledByUser(),
 		recounts:   recounts(),
+		retries:    newRetries(),
 	}
 }
 

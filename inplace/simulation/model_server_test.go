@@ -294,7 +294,7 @@ func (w *world) updateStatus(read *apps.Deployment, change func(*appsv1.Deployme
 	change(&next.Status)
 	if statuses.Announces(w.rollout().Deployment, next.Status) && w.held() {
 		w.logf("denied: status says done")
-		return errHeld
+		return errConflict
 	}
 	if read.ResourceVersion == w.deployment().ResourceVersion {
 		w.rules.statusWritten(w, next)
