@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -10,8 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -68,9 +72,40 @@ func (r router) controllerOf(object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
-// node concerns every DaemonSet, since only its template says which, and every Deployment, since nobody lists the pods of a node.
-func (r router) node(ctx context.Context, _ client.Object) []reconcile.Request {
-	return slices.DeleteFunc(r.workloads(ctx, ""), func(request reconcile.Request) bool { return !r.labelled(ctx, request.Namespace) })
+// node concerns the workloads with a pod there, or every DaemonSet, since only its template says whether one is to be there.
+func (r router) node(ctx context.Context, node client.Object) []reconcile.Request {
+	if r.kind.OnEveryNode {
+		return slices.DeleteFunc(r.workloads(ctx, ""), func(request reconcile.Request) bool { return !r.labelled(ctx, request.Namespace) })
+	}
+	pods, err := r.reader.PodsOn(ctx, node.GetName())
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Finding the pods of a node", "node", node.GetName())
+		return nil
+	}
+	there := sets.New[reconcile.Request]()
+	for _, pod := range pods {
+		there.Insert(r.pod(ctx, pod)...)
+	}
+	return there.UnsortedList()
+}
+
+// gatherNodes is for how long events of nodes are gathered. Nodes fall silent and come back many at a time, and each event may concern a hundred
+// workloads: none is looked at more often than that for it.
+const gatherNodes = time.Second
+
+// gathered enqueues what the events of nodes concern, later.
+func gathered(concerned handler.MapFunc) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(ctx context.Context, node client.Object, to queue) {
+		for _, request := range concerned(ctx, node) {
+			to.AddAfter(request, gatherNodes)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, to queue) { add(ctx, e.Object, to) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, to queue) { add(ctx, e.ObjectNew, to) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, to queue) { add(ctx, e.Object, to) },
+	}
 }
 
 // pod goes by way of the pod's revision, if that is what controls it. If the cache does not have that yet, its own arrival does what is due.

@@ -114,7 +114,7 @@ func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, see
 		Watches(kind.Revision.Object(), handler.EnqueueRequestsFromMapFunc(route.revision)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(route.pod)).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(route.endpoints)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(route.node), builder.WithPredicates(kind.Nodes)).
+		Watches(&corev1.Node{}, gathered(route.node), builder.WithPredicates(kind.Nodes)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(options()).
 		Complete(watched{newReconciler(m, kind, cached, seen, metrics), dog, kind.Workload.Name})

@@ -1,19 +1,27 @@
 package controller
 
 import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
 
 	corev1 "k8s.io/api/core/v1"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -99,5 +107,53 @@ func TestRelabelled(t *testing.T) {
 		if passes := relabelled.Create(event.CreateEvent{Object: namespace(test.after)}); passes != (test.after[inplace.LabelUpdate] != "") {
 			t.Errorf("created with %v passes %t", test.after, passes)
 		}
+	}
+}
+
+// A node that falls silent concerns the Deployments with pods there, and no other.
+func TestNodesConcernWhoIsThere(t *testing.T) {
+	c := newCluster(t)
+	c.Add(&apps.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent"}})
+	c.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "unlabelled"}})
+	c.Add(&apps.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "unlabelled", Name: "agent"}})
+	for i, node := range []string{"one", "one", "two"} {
+		pod := c.Pod(client.ObjectKey{Namespace: fixture.Web.Namespace, Name: fmt.Sprint("web-old-", i)})
+		pod.Spec.NodeName = node
+		if err := c.Update(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	agent := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: fixture.Web.Namespace, Name: "agent"}}
+	for node, want := range map[string][]reconcile.Request{"one": {fixture.Request}, "two": {fixture.Request}, "three": nil} {
+		object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+		if got := (router{observe.Reader{Reader: c}, kinds.Deployments}).node(t.Context(), object); !slices.Equal(got, want) {
+			t.Errorf("node %s concerns %v, want %v", node, got, want)
+		}
+		if got := (router{observe.Reader{Reader: c}, kinds.DaemonSets}).node(t.Context(), object); !slices.Equal(got, []reconcile.Request{agent}) {
+			t.Errorf("node %s concerns %v, want %v", node, got, agent)
+		}
+	}
+}
+
+// However often nodes turn, a workload is looked at once for it.
+func TestEventsOfNodesAreGathered(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Now())
+	queue := workqueue.NewTypedRateLimitingQueueWithConfig(retries(), workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: clock})
+	defer queue.ShutDown()
+	concerned := gathered(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{fixture.Request} })
+	for range 100 {
+		concerned.Update(t.Context(), event.UpdateEvent{ObjectOld: &corev1.Node{}, ObjectNew: &corev1.Node{}}, queue)
+	}
+	if queue.Len() > 0 {
+		t.Error("a workload is looked at at once")
+	}
+	for queue.Len() == 0 { // the queue waits in a goroutine of its own
+		clock.Step(gatherNodes)
+		runtime.Gosched()
+	}
+	request, _ := queue.Get()
+	queue.Done(request)
+	if request != fixture.Request || queue.Len() > 0 {
+		t.Errorf("%v is looked at, and %d more", request, queue.Len())
 	}
 }

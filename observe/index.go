@@ -26,8 +26,18 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 // ClosedPods reads the pods whose gates are closed, wherever they are. From a cache they are its own objects, and found without looking
 // at all the others.
 func (r Reader) ClosedPods(ctx context.Context) ([]*corev1.Pod, error) {
+	return r.podsThat(ctx, podsByGate, closed, readiness.Closed)
+}
+
+// PodsOn reads the pods on that node, in the same way.
+func (r Reader) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	return r.podsThat(ctx, podsByNode, node, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
+}
+
+// podsThat are the pods with the key in the index, which are those that the predicate tells.
+func (r Reader) podsThat(ctx context.Context, index, key string, is func(*corev1.Pod) bool) ([]*corev1.Pod, error) {
 	if r.indexed() {
-		return r.Stores.pods.by(podsByGate, closed)
+		return r.Stores.pods.by(index, key)
 	}
 	var list corev1.PodList
 	if err := r.List(ctx, &list); err != nil {
@@ -35,7 +45,7 @@ func (r Reader) ClosedPods(ctx context.Context) ([]*corev1.Pod, error) {
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		if readiness.Closed(&list.Items[i]) {
+		if is(&list.Items[i]) {
 			pods = append(pods, &list.Items[i])
 		}
 	}

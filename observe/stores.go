@@ -20,6 +20,8 @@ const (
 	// podsByGate is the index of the pods whose gates are closed.
 	podsByGate = "gate"
 	closed     = "closed"
+	// podsByNode is the index of pods by the node they are on.
+	podsByNode = "node"
 )
 
 // Stores hand out the pods and nodes of a cache themselves, which nobody may change. A list of the cache copies each, and lists of pods were
@@ -49,7 +51,7 @@ func indexersOfPods() toolscache.Indexers {
 			return of(pod), nil
 		}
 	}
-	return toolscache.Indexers{podsByController: index(keyOfController), podsByGate: index(gateOf)}
+	return toolscache.Indexers{podsByController: index(keyOfController), podsByGate: index(gateOf), podsByNode: index(nodeOf)}
 }
 
 // controlled is the key in podsByController. Whoever names a controller of another namespace is not its.
@@ -69,6 +71,13 @@ func gateOf(pod *corev1.Pod) []string {
 		return []string{closed}
 	}
 	return nil
+}
+
+func nodeOf(pod *corev1.Pod) []string {
+	if pod.Spec.NodeName == "" {
+		return nil
+	}
+	return []string{pod.Spec.NodeName}
 }
 
 // controlledBy are the pods that those controllers have in the namespace.

@@ -22,7 +22,8 @@ var DaemonSets = Kind{
 	Owned: func(_ context.Context, _ observe.Reader, pod *corev1.Pod) (client.Object, error) {
 		return pod, nil
 	},
-	Nodes: nodeMatters,
+	Nodes:       nodeMatters,
+	OnEveryNode: true,
 	Finished: func(workload client.Object) bool {
 		daemonSet, ok := workload.(*apps.DaemonSet)
 		return ok && isRolledOut(daemonSet)

@@ -33,8 +33,9 @@ type Kind struct {
 	Source func(observe.Reader) Source
 	// Owned is by way of what a pod belongs to its workload: its revision, or the pod itself. nil if that is not there (yet).
 	Owned func(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (client.Object, error)
-	// Nodes passes the events of nodes that concern them.
-	Nodes predicate.Predicate
+	// Nodes passes the events of nodes that concern them. OnEveryNode: also those of nodes without a pod of theirs.
+	Nodes       predicate.Predicate
+	OnEveryNode bool
 	// Finished tells whether the native controller is done with a workload.
 	Finished func(workload client.Object) bool
 }
