@@ -44,6 +44,7 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 		live:       kinds.DeploymentsBy(live.WithoutNodes().Rollout),
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
+		gone:       live.RecordedAndGone,
 		writer:     c.writer(),
 		Reporter:   report.New(kinds.Deployments, c.Recorder, c.metrics),
 	}
@@ -64,5 +65,5 @@ type deploymentReader interface {
 }
 
 func (c *cluster) writer() write.Writer {
-	return write.Writer{Client: c, Live: c, Memory: &write.Memory{}, Lease: fixture.LeaseKey}
+	return write.Writer{Client: c, Live: c, Memory: &write.Memory{}, Releases: fixture.Releases}
 }

@@ -35,6 +35,8 @@ type Reconciler struct {
 	cached, live kinds.Source
 	drains       *drain.Drains
 	namespaces   namespaceReader
+	// gone are the workloads on record that are no more, by the cache. None is on record that it did not have.
+	gone func(context.Context) ([]types.UID, error)
 	// refusals are the targets for which the API server takes no pullers.
 	refusals   notes[prepull.Refused]
 	rehearsals notes[asked]
@@ -60,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if rollout == nil {
 		r.forget(request.NamespacedName)
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.forgetRecords(ctx)
 	}
 	result, err := r.look(ctx, request.NamespacedName, rollout)
 	if rest := steps.Rest(len(rollout.Scene().Pods)); err == nil && rest > 0 {
@@ -81,6 +83,15 @@ func (r *Reconciler) forget(workload types.NamespacedName) {
 	r.beats.forget(workload)
 	r.rests.forget(workload)
 	r.Reporter.Gone(workload)
+}
+
+// forgetRecords ends the records of workloads that are gone. A name does not tell which.
+func (r *Reconciler) forgetRecords(ctx context.Context) error {
+	gone, err := r.gone(ctx)
+	if err != nil {
+		return err
+	}
+	return r.writer.Forget(ctx, gone)
 }
 
 // look takes the steps that are due. An update that has failed too long is given back.

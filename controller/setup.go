@@ -127,8 +127,8 @@ func live(m manager.Manager, cached observe.Reader) observe.Reader {
 }
 
 func newWriter(m manager.Manager, cached observe.Reader) write.Writer {
-	lease := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Lease}
-	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Memory: &write.Memory{}, Lease: lease}
+	releases := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Releases}
+	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Memory: &write.Memory{}, Releases: releases}
 }
 
 func newReconciler(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *drain.Listings, metrics *report.Metrics) *Reconciler {
@@ -137,6 +137,7 @@ func newReconciler(m manager.Manager, kind kinds.Kind, cached observe.Reader, se
 		live:       kind.Source(live(m, cached).WithoutNodes()),
 		drains:     &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},
 		namespaces: live(m, cached),
+		gone:       cached.RecordedAndGone,
 		writer:     newWriter(m, cached),
 		Reporter:   report.New(kind, m.GetEventRecorder(report.RecorderName), metrics),
 	}

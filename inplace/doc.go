@@ -17,7 +17,7 @@
 //   - tend: to sign every marked revision once a minute with the time, without which a hold lapses (revisions.HoldLasts).
 //   - wake: to write what makes a native controller look again (deployments.Rollout.Wake, LabelWoken).
 //   - release: to give an update back to the native controller, with its target labelled so that it stays given back (deployments.Rollout.Release).
-//   - record: a release that is also noted on the Lease, where our writes to the workload may not be taken (steps.RecordRelease, revisions.Records).
+//   - record: a release that is also noted in a ConfigMap of ours, where our writes to the workload may not be taken (steps.RecordRelease, revisions.Records).
 //   - post: to enter by how much replicas are to change, and why; nothing is written before the books add up (ledger.Ledger).
 //   - slip: a native write that should have been held and was not, told by replicas that we did not write (deployments/slip.go).
 //   - beat: the moment in which what is due waits for others to go along (steps.Beats).

@@ -69,6 +69,8 @@ const (
 	ConditionServing corev1.PodConditionType = "stayput.dev/serving"
 	// Lease names the leader's Lease in Stayput's own namespace.
 	Lease = "stayput"
+	// Releases names the ConfigMap there that has on record which updates were given back: see revisions.Records.
+	Releases = "stayput-releases"
 )
 
 // Marks are the labels of ours that revisions may have.

@@ -6,8 +6,12 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stayput/stayput/inplace"
@@ -22,7 +26,7 @@ const HoldPatience = 15 * time.Second
 // of nodes differ by more than HoldPatience nothing is held and rollouts are native.
 type Hold struct {
 	client.Reader
-	// Namespace is Stayput's own, where the Lease is.
+	// Namespace is Stayput's own, where the Lease is, and the ConfigMap with the releases on record.
 	Namespace string
 }
 
@@ -41,15 +45,52 @@ func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) 
 
 // Recorded is what is on record of an update of the workload that was given back.
 func (h Hold) Recorded(ctx context.Context, workload types.UID) (revisions.Record, error) {
+	records, err := h.Records(ctx)
+	return records.Of(workload), err
+}
+
+// Records are all that are on record; not to be changed.
+func (h Hold) Records(ctx context.Context) (revisions.Records, error) {
 	if h.Reader == nil {
-		return revisions.Record{}, nil
+		return nil, nil
 	}
-	key := types.NamespacedName{Namespace: h.Namespace, Name: inplace.Lease}
-	var lease coordinationv1.Lease
-	if err := h.Get(ctx, key, &lease); client.IgnoreNotFound(err) != nil {
-		return revisions.Record{}, fmt.Errorf("read Lease %s: %w", key, err)
+	key := types.NamespacedName{Namespace: h.Namespace, Name: inplace.Releases}
+	var releases corev1.ConfigMap
+	if err := h.Get(ctx, key, &releases, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
-	return revisions.Records(lease.Annotations).Of(workload), nil
+	return releases.Data, nil
+}
+
+// RecordedAndGone are the workloads with a record that are no more.
+func (r Reader) RecordedAndGone(ctx context.Context) ([]types.UID, error) {
+	records, err := r.Hold.Records(ctx)
+	if len(records) == 0 || err != nil {
+		return nil, err
+	}
+	there := sets.New[types.UID]()
+	for _, kind := range Kinds {
+		list := kind.Workload.List()
+		if err := r.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list %T: %w", list, err)
+		}
+		if err := apimeta.EachListItem(list, func(item runtime.Object) error {
+			workload, err := apimeta.Accessor(item)
+			if err == nil {
+				there.Insert(workload.GetUID())
+			}
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	var gone []types.UID
+	for workload := range records {
+		if !there.Has(types.UID(workload)) {
+			gone = append(gone, types.UID(workload))
+		}
+	}
+	return gone, nil
 }
 
 // renewed looks at the time alone: a leader that steps down leaves a fresh Lease without a holder

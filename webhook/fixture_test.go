@@ -24,6 +24,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/watchdog"
 )
@@ -83,6 +84,14 @@ func handlers(t *testing.T, cached, live client.Reader) Handlers {
 		recounts:   recounts(),
 		retries:    newRetries(),
 	}
+}
+
+// onRecord are a Lease that is renewed, and the update of the workload as one that was given back.
+func onRecord(t *testing.T, workload types.UID, code string) client.Reader {
+	t.Helper()
+	records := revisions.Records{}
+	records.Add(workload, revisions.Record{Hash: "hash", Code: code}, time.Now())
+	return reader(t, lease(0), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: inplace.Releases}, Data: records})
 }
 
 func lease(age time.Duration) *coordinationv1.Lease {

@@ -17,7 +17,6 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -72,11 +71,8 @@ func TestPodsOfAnUpdateOnRecord(t *testing.T) {
 		"another one":            {"another", inplace.CodeFailing, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			held := lease(0)
-			held.Annotations = map[string]string{}
-			revisions.Records(held.Annotations).Add(test.workload, revisions.Record{Hash: "hash", Code: test.code}, time.Now())
 			h := handlers(t, reader(t, objects...), reader(t, objects...))
-			h.Hold.Reader = reader(t, held)
+			h.Hold.Reader = onRecord(t, test.workload, test.code)
 			deletion := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Delete, nil, pod(marked)), h.validatePod)
 			if deletion.Allowed != test.goes {
 				t.Errorf("deletion allowed: %t", deletion.Allowed)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
 
@@ -66,9 +65,6 @@ func TestReplicaSetIsBornWithoutMarks(t *testing.T) {
 
 // A pod may be moving to a ReplicaSet that is empty in the cache by which the Deployment controller cleans up.
 func TestCleanupHeld(t *testing.T) {
-	given := lease(0)
-	given.Annotations = map[string]string{}
-	revisions.Records(given.Annotations).Add("d", revisions.Record{Hash: "hash", Code: inplace.CodeRefused}, time.Now())
 	for name, test := range map[string]struct {
 		live   client.Reader
 		user   string
@@ -82,7 +78,7 @@ func TestCleanupHeld(t *testing.T) {
 		"no Deployment":        {reader(t, namespace(inplace.ModeInPlace)), deploymentController, settling(revision(t, "web-1", v1Template, "0")), nil, false},
 		"reading fails":        {broken(t), deploymentController, settling(revision(t, "web-1", v1Template, "0")), nil, false},
 		"the leader is silent": {broken(t), deploymentController, settling(revision(t, "web-1", v1Template, "0")), reader(t, lease(time.Minute)), false},
-		"given back on record": {reader(t, moving(t)...), deploymentController, settling(revision(t, "web-1", v1Template, "0")), reader(t, given), false},
+		"given back on record": {reader(t, moving(t)...), deploymentController, settling(revision(t, "web-1", v1Template, "0")), onRecord(t, "d", inplace.CodeRefused), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)

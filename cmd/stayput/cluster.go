@@ -52,7 +52,7 @@ func newScheme() (*runtime.Scheme, error) {
 // cached lists what is watched on every replica, leader or not: the webhooks read all of it but EndpointSlices and Services, which whoever
 // leads next needs at once.
 func cached() []client.Object {
-	objects := []client.Object{&corev1.Namespace{}, &corev1.Pod{}, &corev1.Node{}, &coordinationv1.Lease{}, &discoveryv1.EndpointSlice{}, &corev1.Service{}}
+	objects := []client.Object{&corev1.Namespace{}, &corev1.Pod{}, &corev1.Node{}, &coordinationv1.Lease{}, &corev1.ConfigMap{}, &discoveryv1.EndpointSlice{}, &corev1.Service{}}
 	for _, of := range observe.Types() {
 		objects = append(objects, of.Object())
 	}
@@ -67,6 +67,10 @@ func cacheOptions(namespace string, keep *observe.Keep) cache.Options {
 		&coordinationv1.Lease{}: {
 			Namespaces: map[string]cache.Config{namespace: {}},
 			Field:      fields.OneTermEqualSelector("metadata.name", inplace.Lease),
+		},
+		&corev1.ConfigMap{}: {
+			Namespaces: map[string]cache.Config{namespace: {}},
+			Field:      fields.OneTermEqualSelector("metadata.name", inplace.Releases),
 		},
 		&corev1.Namespace{}:          {Transform: keep.Namespace},
 		&corev1.Pod{}:                {Transform: keep.Pod},

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,8 +52,8 @@ type Writer struct {
 	// live reads the API server itself.
 	Live   client.Reader
 	Memory *Memory
-	// lease is where releases are recorded.
-	Lease types.NamespacedName
+	// Releases is the ConfigMap where releases are recorded.
+	Releases types.NamespacedName
 }
 
 // Outcome is what became of steps.
@@ -142,9 +141,11 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	case steps.DeletePuller:
 		return w.deletePuller(ctx, s)
 	case steps.RecordRelease:
-		return w.record(ctx, s, func(records revisions.Records) { records.Add(s.Workload.GetUID(), s.Record, time.Now()) })
+		changed, err := w.record(ctx, func(records revisions.Records) { records.Add(s.Workload.GetUID(), s.Record, time.Now()) })
+		return Done{Step: s, After: changed}, err
 	case steps.ForgetRelease:
-		return w.record(ctx, s, func(records revisions.Records) { records.Remove(s.Workload.GetUID()) })
+		changed, err := w.record(ctx, func(records revisions.Records) { records.Remove(s.Workload.GetUID()) })
+		return Done{Step: s, After: changed}, err
 	case steps.PatchStatus:
 		return w.patch(ctx, s, w.status(), s.Deployment, &apps.Deployment{}, s.Operations)
 	default:
@@ -152,21 +153,30 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	}
 }
 
-// record changes the releases on record. Whoever leads renews the Lease at the same time.
-func (w Writer) record(ctx context.Context, step steps.Step, change func(revisions.Records)) (Done, error) {
-	var lease *coordinationv1.Lease
+// Forget ends the records of workloads that are no more.
+func (w Writer) Forget(ctx context.Context, workloads []types.UID) error {
+	if len(workloads) == 0 {
+		return nil
+	}
+	_, err := w.record(ctx, func(records revisions.Records) { records.Remove(workloads...) })
+	return err
+}
+
+// record changes the releases on record. Several workloads may be given back at the same time.
+func (w Writer) record(ctx context.Context, change func(revisions.Records)) (*corev1.ConfigMap, error) {
+	var releases *corev1.ConfigMap
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		lease = &coordinationv1.Lease{} // into a filled one, decoding would keep removed map keys
-		if err := w.Live.Get(ctx, w.Lease, lease); err != nil {
+		releases = &corev1.ConfigMap{} // into a filled one, decoding would keep removed map keys
+		if err := w.Live.Get(ctx, w.Releases, releases); err != nil {
 			return err
 		}
-		if lease.Annotations == nil {
-			lease.Annotations = map[string]string{}
+		if releases.Data == nil {
+			releases.Data = map[string]string{}
 		}
-		change(lease.Annotations)
-		return w.Client.Update(ctx, lease, FieldOwner)
+		change(releases.Data)
+		return w.Client.Update(ctx, releases, FieldOwner)
 	})
-	return Done{Step: step, After: lease}, err
+	return releases, err
 }
 
 // create makes the object from the raw JSON, so that fields newer than our types are kept. Its name is derived from the

@@ -71,7 +71,6 @@ func read() (reference, error) {
 		{&r.Settings, "inplace", in("rules.go", "Annotation")},
 		{&r.Settings, "inplace", in("auxiliary.go", "Annotation")},
 		{&r.Marks, "inplace", in("names.go", "Label", "Annotation", "Condition")},
-		{&r.Marks, "inplace/revisions", in("record.go", "recordPrefix")},
 		{&r.Reasons, "inplace", in("", "Code")},
 		{&r.Failures, "controller/report", in("report.go", "failed")},
 		{&r.Decisions, "webhook", func(c constant) bool { return c.kind == "decision" && c.Value != "" }},

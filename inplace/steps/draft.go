@@ -83,7 +83,7 @@ func (d *Draft) Progress() string {
 // Phase says what the update is doing, in the place of what was said before.
 func (d *Draft) Phase(phase Phase, message string) { d.Result.Phase, d.Result.Message = phase, message }
 
-// recordLook is when to look at what the record has changed: the Lease wakes nobody.
+// recordLook is when to look at what the record has changed: the ConfigMap wakes nobody.
 const recordLook = time.Second
 
 // Record records a release.

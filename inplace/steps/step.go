@@ -87,8 +87,8 @@ type DeletePuller struct {
 }
 
 // RecordRelease notes that the update of a workload to the template with that hash was given back. The API server may not take the label that
-// says so as well, and wakes the native controller. So it goes where a leader can write or is none, and where the webhooks look: to an
-// annotation of the Lease.
+// says so as well, and wakes the native controller. So it goes where no policy for workloads applies, and where the webhooks look: to a ConfigMap in
+// Stayput's own namespace.
 type RecordRelease struct {
 	Workload metav1.Object
 	Record   revisions.Record
