@@ -18,7 +18,7 @@ import (
 var errHeldBirth = errors.New("stayput updates the pods of this workload in place, and there are as many as there are to be")
 
 // mutatePod gives a pod of a managed workload the readiness gate at birth: gates cannot be added later. It also takes off
-// the marks that came with the template, since this pod has neither been moved nor borrowed. One that nobody needs is not born.
+// the marks that came with the template, whatever the mode is, since this pod has neither been moved nor borrowed. One that nobody needs is not born.
 func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
 	if kindOfPods(req, admissionv1.Create) == nil {
 		return allow(), nil
@@ -32,13 +32,25 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 		return allow(), err
 	case needless:
 		return deny(held, apierrors.NewConflict(corev1.Resource("pods"), req.Name, errHeldBirth)), nil
-	case !h.GateReady():
-		return allow(), nil
 	}
-	if managed, err := h.managed(ctx, pod); err != nil || !managed {
+	unmoved := births.Unmoved(pod)
+	switch gates, err := h.gates(ctx, pod); {
+	case err != nil:
 		return allow(), err
+	case gates:
+		return patch(gated, append(unmoved, births.AddGate(pod)...)), nil
+	case len(unmoved) > 0:
+		return patch(notOurs, unmoved), nil
 	}
-	return patch(gated, append(births.Unmoved(pod), births.AddGate(pod)...)), nil
+	return allow(), nil
+}
+
+// gates tells whether the pod gets the gate: it is managed, and this process could open it.
+func (h Handlers) gates(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if !h.GateReady() {
+		return false, nil
+	}
+	return h.managed(ctx, pod)
 }
 
 // needless tells whether there are as many pods as there are to be, and a leader lives.

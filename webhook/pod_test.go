@@ -153,6 +153,7 @@ func TestBirthsAreCountedNowAndThen(t *testing.T) {
 
 func TestPodGate(t *testing.T) {
 	const gate = `{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"stayput.dev/serving"}]}`
+	const unmarked = `[{"op":"remove","path":"/metadata/annotations/stayput.dev~1move"}]`
 	rs, bare := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "3")
 	bare.OwnerReferences = nil
 	out := deployment(t, v1Template)
@@ -169,7 +170,10 @@ func TestPodGate(t *testing.T) {
 		"too new for the cache": {stale, reader(t, managed...), replicaSetController, "[" + gate + "]", true, nil},
 		"a mark from the template": {reader(t, managed...), broken(t), replicaSetController,
 			`[{"op":"remove","path":"/metadata/annotations/stayput.dev~1move"},` + gate + "]", true, map[string]string{inplace.AnnotationMove: "{}"}},
-		"nobody to open it":    {reader(t, managed...), broken(t), replicaSetController, "", false, nil},
+		"nobody to open it":             {reader(t, managed...), broken(t), replicaSetController, "", false, nil},
+		"a mark, and nobody to open it": {reader(t, managed...), broken(t), replicaSetController, unmarked, false, map[string]string{inplace.AnnotationMove: "{}"}},
+		"a mark, opted out": {reader(t, namespace(inplace.ModeInPlace), out, rs), broken(t), replicaSetController, unmarked, true,
+			map[string]string{inplace.AnnotationMove: "{}"}},
 		"of somebody else":     {broken(t), broken(t), "jane", "", true, nil},
 		"opted out":            {reader(t, namespace(inplace.ModeInPlace), out, rs), broken(t), replicaSetController, "", true, nil},
 		"a bare ReplicaSet":    {reader(t, bare), reader(t, bare), replicaSetController, "", true, nil},

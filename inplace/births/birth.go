@@ -38,7 +38,8 @@ func Unmarked(rs *apps.ReplicaSet) []jsonpatch.Operation {
 // Unmoved returns the operations that take off a pod that is being created what its template may say of another: it has neither been moved nor
 // borrowed.
 func Unmoved(pod *corev1.Pod) []jsonpatch.Operation {
-	return patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, ""}, [2]string{inplace.AnnotationBorrowed, ""})
+	return patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, ""}, [2]string{inplace.AnnotationBorrowed, ""},
+		[2]string{inplace.AnnotationRestarts, ""}, [2]string{inplace.AnnotationWoken, ""})
 }
 
 // Decide returns the operations that note on a workload what its last template edit does; nothing if that is empty.
