@@ -78,13 +78,10 @@ func (h Handlers) marked(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet
 	return rs, nil
 }
 
-// full tells whether the ReplicaSet that a pod is born in has all it is to have, as it takes part in an update (replicas.Full). The cache is asked first, which
-// spares everybody else. It may not know yet who has come: so where it says that pods are missing, they are counted at the API server as well, as often as
-// that may be asked for them.
+// full tells whether the ReplicaSet that a pod is born in has all it is to have, as it takes part in an update (replicas.Full). The cache may know neither of the
+// mark yet nor of pods that have come. So the mark is read from the API server, and where the cache says that pods are missing, they are counted there as well, as
+// often as that may be asked for them.
 func (h Handlers) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	if rs, err := h.Cached.ReplicaSetOf(ctx, pod); rs == nil || err != nil || !revisions.Settling(rs) {
-		return false, err
-	}
 	rs, err := h.marked(ctx, pod)
 	if rs == nil || err != nil {
 		return false, err

@@ -27,9 +27,11 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	if err != nil {
 		return allow(), err
 	}
-	switch needless, err := h.needless(ctx, pod); {
-	case err != nil:
-		return allow(), err
+	needless, err := h.needless(ctx, pod)
+	if err != nil { // so it is born, and needs its gate
+		h.Log.Error(err, "Whether a pod is one too many cannot be told", "namespace", pod.Namespace)
+	}
+	switch {
 	case needless:
 		return deny(held, apierrors.NewConflict(corev1.Resource("pods"), req.Name, errHeldBirth)), nil
 	}
