@@ -37,7 +37,7 @@ func (r DaemonRollout) Plan() steps.Plan {
 	if v.unresized != nil && !v.room.Protects() {
 		return r.Release(*v.unresized)
 	}
-	if reason := v.notAsRehearsed(); reason != nil {
+	if reason := cmp.Or(v.slipsAgain(), v.notAsRehearsed()); reason != nil {
 		return r.Release(*reason)
 	}
 	if v.unrehearsed() {
@@ -70,20 +70,10 @@ func (v *daemonView) proceed() member.Turns {
 		return nil
 	}
 	v.sign()
-	v.Result.Bypassed = v.bypassed()
-	return v.move(v.prePull().Advance(false))
-}
-
-// bypassed looks for a pod that was born in the middle of the update and has no gate: nobody asked the webhooks about its birth, nor then
-// about the deletion of the one before it. That deletion itself shows nothing, since anybody may delete a pod.
-func (v *daemonView) bypassed() string {
-	begun := revisions.StartedAt(v.target.Labels[labelUnderWay])
-	for _, m := range v.members {
-		if !readiness.Gated(m.Pod) && m.Pod.CreationTimestamp.After(begun) {
-			return "pod " + m.Pod.Name + " was born without its readiness gate"
-		}
+	if !v.steady() {
+		return nil
 	}
-	return ""
+	return v.move(v.prePull().Advance(false))
 }
 
 func (v *daemonView) gates(turns member.Turns) { member.OpenGates(&v.Draft, v.states(), turns, v.Now) }

@@ -5,22 +5,14 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// While Stayput is the only scaler, somebody else may scale all the same: a native write slips past us in the second in which a manager
-// was killed, or every one does since the API server no longer reaches the webhooks. LabelReplicas tells their replicas from ours.
-//
-// What came once is taken for borrowed and given back, so that no pod that was there before pays for it, but only when it is clear that it
-// was once. What comes again means two scalers, who miss more pods than may be: then the update is given back.
-const (
-	// SlipPatience is how long it must be quiet until that is clear.
-	SlipPatience = 10 * time.Second
-	// SlipMemory is how long a slip is held against the next.
-	SlipMemory = 10 * time.Minute
-)
+// While Stayput is the only scaler, somebody else may scale all the same: see member.SlipPatience. LabelReplicas tells their replicas from ours. What came
+// once is taken for borrowed and given back, so that no pod that was there before pays for it, but only when it is clear that it was once.
 
 const whyUnsteady = "somebody else has scaled the ReplicaSets"
 
@@ -34,7 +26,7 @@ func (v *View) noteSlip() {
 
 // slipIsKnown: one was noted not long ago.
 func (v *View) slipIsKnown() bool {
-	over, _ := times.Since(v.slippedAt(), SlipMemory, v.Now)
+	over, _ := times.Since(v.slippedAt(), member.SlipMemory, v.Now)
 	return !over
 }
 
@@ -44,7 +36,7 @@ func (v *View) slippedAt() time.Time {
 		return time.Time{}
 	}
 	at := times.TimeOf(v.Target.Rs.Labels[inplace.LabelSlipped])
-	if at.After(v.Now.Add(SlipPatience)) {
+	if at.After(v.Now.Add(member.SlipPatience)) {
 		return time.Time{} // not written by us
 	}
 	return at
@@ -52,13 +44,13 @@ func (v *View) slippedAt() time.Time {
 
 // slipsAgain: it was not once.
 func (v *View) slipsAgain() bool {
-	over, _ := times.Since(v.slippedAt(), SlipPatience, v.Now)
+	over, _ := times.Since(v.slippedAt(), member.SlipPatience, v.Now)
 	return over && v.slipIsKnown() && slices.ContainsFunc(v.Sets, (*replicas.Set).Slipped)
 }
 
 // steady tells whether nobody else scales, as far as can be told by now; if it is only a matter of time, of how much.
 func (v *View) steady() (bool, time.Duration) {
-	over, wait := times.Since(v.slippedAt(), SlipPatience, v.Now)
+	over, wait := times.Since(v.slippedAt(), member.SlipPatience, v.Now)
 	return over && !slices.ContainsFunc(v.Sets, (*replicas.Set).Slipped), wait
 }
 

@@ -43,15 +43,15 @@ func IsAhead(pod *corev1.Pod) bool {
 	return conditions.IsTrue(pod, corev1.PodReady) && conditions.Condition(pod, corev1.PodReady).Message == MessageAhead
 }
 
-// Lasting tells whether it may be built upon that the pod is Ready; if not, when. Who has not seen it come goes by its time, which has
-// no fractions.
+// Lasting tells whether it may be built upon that the pod is Ready; if not, when. Its time is by its kubelet's clock, which may be behind, and counts only
+// where nothing was seen: it has no fractions.
 func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if proved, wait := ProvedStarted(pod, now); !proved || !IsAhead(pod) || !readinessProbed(pod) {
 		return proved, wait
 	}
 	first, seen := a[pod.UID]
-	if at := conditions.Condition(pod, corev1.PodReady).LastTransitionTime.Add(time.Second); !seen || at.Before(first) {
-		first = at
+	if !seen {
+		first = conditions.Condition(pod, corev1.PodReady).LastTransitionTime.Add(time.Second)
 	}
 	return times.Since(first, Lasts, now)
 }

@@ -56,7 +56,7 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 		"seen long enough":                {aheadSince(start), readiness.Lasts, true, 0},
 		"not seen to come":                {aheadSince(start), 0, false, time.Second + readiness.Lasts},
 		"not seen to come, but long ago":  {aheadSince(start.Add(-time.Second - readiness.Lasts)), 0, true, 0},
-		"seen late":                       {aheadSince(start.Add(-time.Minute)), time.Millisecond, true, 0},
+		"its kubelet's clock is behind":   {aheadSince(start.Add(-time.Minute)), time.Millisecond, false, readiness.Lasts - time.Millisecond},
 		"nobody is asked":                 {unprobed, 0, true, 0},
 		"a sidecar is asked":              {probedSidecar, 0, false, time.Second + readiness.Lasts},
 		"its startup probe may not know":  {readyAfter(time.Second), 0, false, 12 * time.Second},

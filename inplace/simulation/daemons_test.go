@@ -36,6 +36,7 @@ func newDaemonWorld(t testing.TB, seed int64, tracing bool) *daemonWorld {
 	put(w, w.daemonSets, w.randomDaemonSet())
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
 	w.kubelet.lags = true
+	w.kubelet.skew = skewOf(seed)
 	hook := newDaemonHook(w)
 	return &daemonWorld{world: w, hook: hook, native: newDaemonSetController(w, hook)}
 }

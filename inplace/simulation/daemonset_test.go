@@ -701,6 +701,40 @@ func TestBirthPastTheWebhooks(t *testing.T) {
 	}
 }
 
+// Where such births go on, the DaemonSet controller takes pods down beside us. The one who may be told to stop is us.
+func TestBirthsPastTheWebhooksGoOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		ages                []time.Duration
+		closes, held, waits bool
+	}{
+		"none":                             {nil, true, true, false},
+		"one, just now":                    {[]time.Duration{2 * time.Second}, false, true, true},
+		"one, and quiet since":             {[]time.Duration{member.SlipPatience + time.Second}, true, true, false},
+		"two at once":                      {[]time.Duration{time.Second, 4 * time.Second}, false, true, true},
+		"two at once, and quiet since":     {[]time.Duration{time.Minute, time.Minute + time.Second}, true, true, false},
+		"they go on":                       {[]time.Duration{time.Second, time.Second + 2*member.SlipPatience}, false, false, false},
+		"they went on":                     {[]time.Duration{time.Minute, 2 * time.Minute}, false, false, false},
+		"the one before is long forgotten": {[]time.Duration{time.Minute, 2 * member.SlipMemory}, true, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 4)
+			f.edit(app{image: "v2"})
+			f.Target().Labels[inplace.LabelSettling] = times.Seconds(f.Now.Add(-time.Hour))
+			for i, age := range c.ages {
+				born := f.Pods[len(f.Pods)-1-i]
+				born.CreationTimestamp, born.Spec.ReadinessGates = metav1.NewTime(f.Now.Add(-age)), nil
+			}
+			plan := f.Plan()
+			if closes := slices.ContainsFunc(plan.Steps, steps.Closes); closes != c.closes || plan.Verdict.Held != c.held || (plan.Phase == steps.PhaseWaiting) != c.waits {
+				t.Errorf("a gate closes: %v, held %v %s, phase %s: %s", closes, plan.Verdict.Held, plan.Verdict.Reasons, plan.Phase, plan.Message)
+			}
+			if !c.held && plan.Verdict.Reasons[0].Code != inplace.CodeBypassed {
+				t.Errorf("it ends with %v for %s", plan.Steps, plan.Verdict.Reasons)
+			}
+		})
+	}
+}
+
 func newSizedFleet(t *testing.T, nodes int) *fleet {
 	return newFleetOf(t, nodes, app{image: "v1", cpu: "100m"})
 }

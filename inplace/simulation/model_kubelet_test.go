@@ -35,6 +35,8 @@ type kubelet struct {
 	ids  int
 	// sizes are the CPU and memory that containers have got, by pod and container.
 	sizes map[string]map[string]amounts.Amounts
+	// skew is how far its clock is ahead of ours.
+	skew time.Duration
 	// short: its nodes have no room for more.
 	short bool
 	// stops is how long containers take to; a moment where it is not said.
@@ -62,6 +64,9 @@ func newKubelet(w *world) *kubelet {
 		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{},
 		sizes: map[string]map[string]amounts.Amounts{}}
 }
+
+// clock is by what it dates what it reports.
+func (k *kubelet) clock() time.Time { return k.now.Add(k.skew) }
 
 func (k *kubelet) run(name string) {
 	pod := k.pods.objects[name]
@@ -149,7 +154,7 @@ func (k *kubelet) resizing(status *corev1.PodStatus, cached *corev1.Pod) {
 		return c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress
 	}
 	before := slices.IndexFunc(status.Conditions, pending)
-	next := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.now.Truncate(time.Second)),
+	next := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.clock().Truncate(time.Second)),
 		ObservedGeneration: cached.Generation}
 	if before >= 0 {
 		next.LastTransitionTime = status.Conditions[before].LastTransitionTime
@@ -222,7 +227,7 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 		if i >= len(cached.Spec.Containers) {
 			list = &status.InitContainerStatuses
 		}
-		reported := c.status(want)
+		reported := c.status(want, k.skew)
 		reported.Resources = new(k.sizes[cached.Name][want.Name].Requirements())
 		*list = append(*list, reported)
 	}
@@ -314,7 +319,7 @@ func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
 	return open
 }
 
-func (c *container) status(want corev1.Container) corev1.ContainerStatus {
+func (c *container) status(want corev1.Container, skew time.Duration) corev1.ContainerStatus {
 	// What a runtime says of an image does not tell by which of its names it was asked for.
 	status := corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(c.image), ContainerID: c.id, Ready: c.ready,
 		LastTerminationState: corev1.ContainerState{Terminated: c.ended}}
@@ -324,7 +329,7 @@ func (c *container) status(want corev1.Container) corev1.ContainerStatus {
 		status.ImageID = "sha256:" + strings.TrimSuffix(status.Image, "-retag")
 	}
 	if c.running {
-		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started.Truncate(time.Second))}
+		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started.Add(skew).Truncate(time.Second))}
 	} else {
 		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
 	}
@@ -332,7 +337,7 @@ func (c *container) status(want corev1.Container) corev1.ContainerStatus {
 }
 
 func (k *kubelet) setPodCondition(status *corev1.PodStatus, kind corev1.PodConditionType, value bool, why string) {
-	want := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: why, LastTransitionTime: metav1.NewTime(k.now.Truncate(time.Second))}
+	want := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: why, LastTransitionTime: metav1.NewTime(k.clock().Truncate(time.Second))}
 	if value {
 		want.Status, want.Reason = corev1.ConditionTrue, ""
 	}

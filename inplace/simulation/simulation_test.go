@@ -996,11 +996,17 @@ func (w *world) checkEnd() {
 	}
 }
 
+// skewOf is how far the kubelets' clocks are ahead of ours.
+func skewOf(seed int64) time.Duration {
+	return []time.Duration{0, 0, -2 * time.Second, 0, 2 * time.Second, -30 * time.Second}[seed%6]
+}
+
 // simulate runs one seed.
 func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w := newWorld(t, seed, tracing)
 	w.pull.parallel = int(seed % 3)
 	w.kubelet.lags = true
+	w.kubelet.skew = skewOf(seed)
 	w.says = seed%3 > 0
 	w.mirror = seed%4 == 1
 	w.calm()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/times"
 )
 
@@ -46,7 +46,7 @@ func TestNativeWriteSlips(t *testing.T) {
 			if target := s.rollout().Target(); apps.Replicas(target) != 2 {
 				t.Fatalf("the target has %d replicas, so nothing slipped", apps.Replicas(target))
 			}
-			s.goOn(deployments.SlipPatience)
+			s.goOn(member.SlipPatience)
 			s.goOn(time.Minute)
 			for _, pod := range before {
 				if s.pods.objects[pod.Name] == nil {
@@ -116,7 +116,7 @@ func TestSlipIsForgotten(t *testing.T) {
 			if !test.held && plan.Verdict.Reasons[0].Code != inplace.CodeBypassed {
 				t.Errorf("it ends for %+v", plan.Verdict.Reasons)
 			}
-			if isNews := test.ago > deployments.SlipMemory; isNews != (plan.Bypassed != "") {
+			if isNews := test.ago > member.SlipMemory; isNews != (plan.Bypassed != "") {
 				t.Errorf("a bypass is told, %q", plan.Bypassed)
 			}
 		})
