@@ -250,7 +250,7 @@ func TestReconcileClosesNoGateForAnOvertakenEdit(t *testing.T) {
 
 func TestReconcileClosesNoGateForAPartitionItHasNotSeen(t *testing.T) {
 	closesNoGateAfter(t, func(d *apps.Deployment) {
-		metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationPartition, "100%")
+		metav1.SetMetaDataLabel(&d.ObjectMeta, inplace.LabelPartition, "100percent")
 	})
 }
 

@@ -184,7 +184,7 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	repartitioned := inplace.PartitionOf(current.GetAnnotations()) != inplace.PartitionOf(planned.GetAnnotations()) // annotations make no generation
+	repartitioned := inplace.PartitionOf(current.GetLabels()) != inplace.PartitionOf(planned.GetLabels()) // labels make no generation
 	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() || mode != rollout.Scene().Mode || repartitioned, nil
 }
 

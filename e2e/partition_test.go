@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const partitionAnnotation = "stayput.dev/partition"
+const partitionLabel = "stayput.dev/partition"
 
 // partition: an update goes as far as its partition lets it, waits there, and goes on when that is lowered.
 func partition(t *testing.T) {
@@ -38,7 +38,7 @@ func partition(t *testing.T) {
 		scenarios["native edit of a "+what] = staged.native
 		scenarios["resources of a "+what] = staged.resized
 	}
-	together(t, lengthy(scenarios, "deadline", "paused and resumed", "stages of a DaemonSet", "removed of a Deployment", "removed of a DaemonSet",
+	together(t, lengthy(scenarios, "deadline", "paused and resumed", "stages of a DaemonSet", "removed of a DaemonSet",
 		"undo of a DaemonSet", "further edit of a Deployment", "native edit of a DaemonSet", "resources of a DaemonSet"))
 }
 
@@ -54,11 +54,11 @@ var stagedDeployment = staged{"web", 4, func(s *stage, knobs ...knob) { s.create
 // repartition says how many pods keep their old revision; nothing takes that off.
 func (s *stage) repartition(name, value string) {
 	s.Helper()
-	change := partitionAnnotation + "=" + value
+	change := partitionLabel + "=" + value
 	if value == "" {
-		change = partitionAnnotation + "-"
+		change = partitionLabel + "-"
 	}
-	s.kubectl("", "annotate", ref(name), change, "--overwrite")
+	s.kubectl("", "label", ref(name), change, "--overwrite")
 }
 
 // keeps waits until all that the partition lets move has moved, and has been said to.
@@ -101,32 +101,39 @@ func (w staged) lowered(t *testing.T) {
 	s.create(web(1, named("clock")))
 	w.create(s)
 	before := s.pods(w.name)
-	s.repartition(w.name, "100%")
+	s.repartition(w.name, "100percent")
 	s.standsStill("v2")
 	s.begin("in place", inPlace)
 	s.setImage(w.name, "app=v2")
 	s.keeps(w.name, w.pods, w.pods)
 	s.standsStill("v3")
 	s.begin("in place", inPlace)
-	s.repartition(w.name, "50%")
+	s.repartition(w.name, "50percent")
 	s.keeps(w.name, 2, w.pods) // of three it keeps two: percentages round up
 	s.standsStill("v4")
 	s.expectIn(s.refused("rollout", "status", ref(w.name), "--timeout=1s"), "timed out")
 	s.begin("in place", inPlace)
-	s.repartition(w.name, "90%") // takes none back
+	s.repartition(w.name, "90percent") // takes none back
 	s.standsStill("v5")
 	s.begin("in place", inPlace)
-	s.repartition(w.name, "0%")
+	s.repartition(w.name, "0percent")
 	s.completes(w.name)
 	s.kept(w.name, before, once)
 	s.runs(w.name, "v2")
 }
 
+// removed: and the stage is over, also for who comes back to that revision.
 func (w staged) removed(t *testing.T) {
 	s := w.begun(t)
 	s.repartition(w.name, "")
 	s.completes(w.name)
 	s.runs(w.name, "v2")
+	for _, tag := range []string{"v1", "v2"} {
+		s.begin("undo to "+tag, inPlace)
+		s.rollout("undo", w.name)
+		s.completes(w.name)
+		s.runs(w.name, tag)
+	}
 }
 
 // resized: a pod that is only to be resized counts as any other, and an undo takes back what it got.
@@ -200,10 +207,10 @@ func partitionRefused(t *testing.T) {
 	s.create(web(1))
 	s.install(agent())
 	for _, name := range both {
-		for _, value := range []string{"", "half", "-1", "101%", "1.5", "3%%"} {
-			s.expectIn(s.refused("annotate", ref(name), partitionAnnotation+"="+value), partitionAnnotation, "neither a number of pods nor 0% to 100%")
+		for _, value := range []string{"", "half", "101percent", "1.5", "3percents"} {
+			s.expectIn(s.refused("label", ref(name), partitionLabel+"="+value), partitionLabel, "neither a number of pods nor 0percent to 100percent")
 		}
-		for _, value := range []string{"0", "30%", "100%", "12"} {
+		for _, value := range []string{"0", "30percent", "100percent", "12"} {
 			s.repartition(name, value)
 		}
 	}
@@ -271,7 +278,7 @@ func partitionPaused(t *testing.T) {
 func partitionScaled(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(4))
-	s.repartition("web", "50%")
+	s.repartition("web", "50percent")
 	s.begin("scaling", Rules{Created: exactly(4), Deleted: exactly(6)})
 	s.setImage("web", "app=v2")
 	s.keeps("web", 2, 4)

@@ -3,29 +3,30 @@ package inplace
 import (
 	"fmt"
 	"regexp"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"strconv"
+	"strings"
 )
 
-const (
-	// AnnotationPartition says, on a Deployment or DaemonSet, how many of its pods keep their old revision until the value is lowered or taken off:
-	// a number, or `0%` to `100%`, which rounds up, but to all of several pods only at `100%`. It is no label, as those have no "%".
-	//
-	// It means what partition of a CloneSet of OpenKruise does, and rounds as CalculatePartitionReplicas in its pkg/util/tools.go.
-	AnnotationPartition = "stayput.dev/partition"
-)
+// LabelPartition says, on a Deployment or DaemonSet, how many of its pods keep their old revision until the value is lowered or taken off: a
+// number, or `0percent` to `100percent`, which rounds up, but to all of several pods only at `100percent`.
+//
+// It is a label, whose values have no "%": the Deployment controller copies annotations to ReplicaSets, never labels, and an undo would bring back
+// the stage of an update of long ago (copyDeploymentAnnotationsToReplicaSet in pkg/controller/deployment/util/deployment_util.go).
+// A number means what partition of a StatefulSet does, a percentage what that of a CloneSet of OpenKruise does, and it rounds as
+// CalculatePartitionReplicas in its pkg/util/tools.go.
+const LabelPartition = "stayput.dev/partition"
 
-// PartitionForm is what values of AnnotationPartition look like; manifests/base/policy.yaml has the same.
-const PartitionForm = `^([0-9]{1,9}|([0-9]{1,2}|100)%)$`
+// PartitionForm is what values of LabelPartition look like; manifests/base/policy.yaml has the same.
+const PartitionForm = `^([0-9]{1,9}|([0-9]{1,2}|100)percent)$`
 
 var partitionForm = regexp.MustCompile(PartitionForm)
 
-// Partition is a value of AnnotationPartition; empty keeps no pod.
+// Partition is a value of LabelPartition; empty keeps no pod.
 type Partition string
 
-// PartitionOf is what the annotations of a workload say.
-func PartitionOf(annotations map[string]string) Partition {
-	value, has := annotations[AnnotationPartition]
+// PartitionOf is what the labels of a workload say.
+func PartitionOf(labels map[string]string) Partition {
+	value, has := labels[LabelPartition]
 	if has && value == "" {
 		return `""` // it is there, and wrong
 	}
@@ -39,26 +40,22 @@ func (p Partition) Flaw() string {
 	if p == "" || partitionForm.MatchString(string(p)) {
 		return ""
 	}
-	return fmt.Sprintf("annotation %s: %.100q is neither a number nor 0%% to 100%%", AnnotationPartition, string(p))
+	return fmt.Sprintf("label %s: %.100q is neither a number nor 0percent to 100percent", LabelPartition, string(p))
 }
 
 // Keeps is how many of so many pods keep their old revision.
 func (p Partition) Keeps(pods int) int {
+	number, percent := strings.CutSuffix(string(p), "percent")
+	value, err := strconv.Atoi(number)
 	switch {
 	case p == "":
 		return 0
-	case p.Flaw() != "":
+	case p.Flaw() != "" || err != nil || percent && value == 100:
 		return pods
+	case percent && pods > 1:
+		return min((pods*value+99)/100, pods-1)
 	}
-	value := intstr.Parse(string(p))
-	kept, err := intstr.GetScaledValueFromIntOrPercent(&value, pods, true)
-	switch {
-	case err != nil:
-		return pods
-	case value.Type == intstr.String && p != "100%" && pods > 1:
-		return min(kept, pods-1)
-	}
-	return min(kept, pods)
+	return min(value, pods) // of one pod any percentage keeps it, but for none
 }
 
 // MayMove is how many more pods may take the new revision, where so many are wanted, so many have the old one, and so many have, or are on their

@@ -69,7 +69,7 @@ type Settings struct {
 	Restart bool
 	// InitContainers: updates that leave some out are native. See LabelInitContainers.
 	InitContainers bool
-	// Partition is the workload's alone, by annotation: see AnnotationPartition.
+	// Partition is the workload's alone: see LabelPartition.
 	Partition Partition
 	// Resize: see LabelResize.
 	Resize Resize
@@ -98,6 +98,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 		Restart:            setting(labels, LabelRestart, parseRestart, false),
 		Resize:             setting(labels, LabelResize, parseResize, ResizeDeclared),
 		InitContainers:     setting(labels, LabelInitContainers, parseInitContainers, false),
+		Partition:          PartitionOf(workloadLabels),
 	}
 }
 

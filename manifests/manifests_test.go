@@ -140,7 +140,7 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 			`"` + inplace.LabelBorrow + `"`, `"` + inplace.LabelRestart + `"`, `"` + inplace.LabelResize + `"`, `variables.restart == "` + inplace.RestartInPlace + `"`,
 			`"` + inplace.LabelInitContainers + `"`, `variables.initContainers in ["` + inplace.InitContainersInPlace + `", "` + inplace.InitContainersNative + `"]`,
 			`"` + inplace.AnnotationInPlaceAnnotations + `"`, `"` + inplace.AnnotationRestartAnnotations + `"`, `"` + inplace.AnnotationAuxiliary + `"`,
-			`"` + inplace.AnnotationPartition + `"`, `"` + inplace.PartitionForm + `"`},
+			`"` + inplace.LabelPartition + `"`, `"` + inplace.PartitionForm + `"`},
 		"base/own-power.yaml": {`"` + inplace.LabelUpdate + `"].orValue("") in ["` + string(inplace.ModeInPlace) + `", "` + string(inplace.ModeInPlaceOnly) + `"]`,
 			`"` + inplace.LabelPuller + `"`, `["` + inplace.AnnotationMove + `", "` + inplace.AnnotationBorrowed + `"`, `"` + string(inplace.ConditionServing) + `"`},
 		"base/webhooks.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationDecision + `"`},

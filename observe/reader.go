@@ -96,7 +96,6 @@ func (r Reader) ordersFor(ctx context.Context, workload client.Object) (orders, 
 	}
 	record, err := r.Hold.Recorded(ctx, workload.GetUID())
 	annotations := workload.GetAnnotations()
-	settings.Partition = inplace.PartitionOf(annotations)
 	return orders{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings), record.Hash}, err
 }
 

@@ -184,9 +184,9 @@ func TestStubsAreReadWhole(t *testing.T) {
 // TestPartitionOfAStub: what the workload itself says is read with it, wherever the cache has a stub of it.
 func TestPartitionOfAStub(t *testing.T) {
 	objects := shopOf(t, 1, 100)
-	objects[1].SetAnnotations(map[string]string{inplace.AnnotationPartition: "30%"})
+	objects[1].SetLabels(map[string]string{inplace.LabelPartition: "30percent"})
 	for name, keep := range map[string]*Keep{"labelled": keepOf(t, objects...), "labelled later": keepOf(t)} {
-		if rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...)); rollout.Settings.Partition != "30%" {
+		if rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...)); rollout.Settings.Partition != "30percent" {
 			t.Errorf("%s: the partition is %q", name, rollout.Settings.Partition)
 		}
 	}

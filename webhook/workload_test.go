@@ -38,7 +38,7 @@ func annotated(d *apps.Deployment, decision string) *apps.Deployment {
 // staged is the workload with a partition.
 func staged[O client.Object](partition string, of O) O {
 	staged, _ := of.DeepCopyObject().(O)
-	staged.SetAnnotations(map[string]string{inplace.AnnotationPartition: partition})
+	staged.SetLabels(map[string]string{inplace.LabelPartition: partition})
 	return staged
 }
 
@@ -118,13 +118,13 @@ func TestDecisionRecorded(t *testing.T) {
 		"DaemonSet updated by hand": {live, request(t, "jane", admissionv1.Update, onDelete, daemonSet(t, v1Template)),
 			annotate + `"recreate: strategy OnDelete leaves it to people when a pod is updated"}}]`,
 			"stayput: recreate: strategy OnDelete leaves it to people when a pod is updated"},
-		"partition": {live, request(t, "jane", admissionv1.Update, staged("30%", v2), v1), `[{"op":"add",` + path + `,"value":"in place: restarts app"}]`,
-			"stayput: in place: restarts app; stayput: partition 30%: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"},
+		"partition": {live, request(t, "jane", admissionv1.Update, staged("30percent", v2), v1), annotate + `"in place: restarts app"}}]`,
+			"stayput: in place: restarts app; stayput: partition 30percent: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"},
 		"partition of what is recreated": {live, request(t, "jane", admissionv1.Update, staged("3", daemonSet(t, envTemplate)), daemonSet(t, v1Template)),
-			`[{"op":"add",` + path + `,"value":"recreate: /spec/containers/0/env added"}]`,
+			annotate + `"recreate: /spec/containers/0/env added"}}]`,
 			"stayput: recreate: /spec/containers/0/env added; stayput: partition 3 does not hold this: an edit that cannot be made in place is native, whole, whatever the partition says"},
-		"partition that is none": {live, request(t, "jane", admissionv1.Update, staged("half", v2), v1), `[{"op":"add",` + path + `,"value":"in place: restarts app"}]`,
-			`stayput: in place: restarts app; stayput: partition not understood, so that no pod is updated for now: annotation stayput.dev/partition: "half" is neither a number nor 0% to 100%`},
+		"partition that is none": {live, request(t, "jane", admissionv1.Update, staged("half", v2), v1), annotate + `"in place: restarts app"}}]`,
+			`stayput: in place: restarts app; stayput: partition not understood, so that no pod is updated for now: label stayput.dev/partition: "half" is neither a number nor 0percent to 100percent`},
 		"image beside an init container": {reader(t, namespace(inplace.ModeInPlace), deployment(t, prepared(v1Template)), revision(t, "web-1", prepared(v1Template), "3")),
 			editing(t, deployment(t, prepared(v2Template)), deployment(t, prepared(v1Template))), annotate + `"in place: restarts app"}}]`,
 			"stayput: in place: restarts app; stayput: init container setup does not run again"},

@@ -71,7 +71,7 @@ func stored(mode string) map[string]runtime.Object {
 
 // at makes it a workload with that partition.
 func at(partition string, object map[string]any) map[string]any {
-	object["metadata"].(map[string]any)["annotations"] = map[string]any{inplace.AnnotationPartition: partition}
+	object["metadata"].(map[string]any)["labels"] = map[string]any{inplace.LabelPartition: partition}
 	return object
 }
 
@@ -97,9 +97,9 @@ func TestPlan(t *testing.T) {
 			[]string{"shop deployment/web in place no restart"}},
 		"Stayput knows better: recreate": {"in-place", []any{written("Deployment", "web", otherImage)}, []string{"stayput: recreate: it was given back"}, 2,
 			[]string{"shop deployment/web recreate it was given back"}},
-		"partition": {"in-place", []any{at("50%", written("Deployment", "web", otherImage))},
-			[]string{"stayput: in place: restarts app", "stayput: partition 50%: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"}, 0,
-			[]string{"restarts app in 2 of 4 pods, 1 at a time; partition 50%: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"}},
+		"partition": {"in-place", []any{at("50percent", written("Deployment", "web", otherImage))},
+			[]string{"stayput: in place: restarts app", "stayput: partition 50percent: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"}, 0,
+			[]string{"restarts app in 2 of 4 pods, 1 at a time; partition 50percent: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"}},
 		"partition of a DaemonSet": {"in-place", []any{at("3", written("DaemonSet", "agent", otherImage))}, nil, 0,
 			[]string{"restarts app in 0 of 3 pods, 0 at a time; partition 3: so many"}},
 		"partition of what is recreated": {"in-place", []any{at("3", written("Deployment", "web", withEnv))}, nil, 2,

@@ -92,7 +92,7 @@ Events (UTC):
 // TestStatusAtAPartition: one that has only been drained is kept, too.
 func TestStatusAtAPartition(t *testing.T) {
 	objects := halfway("in-place", map[string]string{"app": "web", inplace.LabelSettling: "1767262800"})
-	objects[webPath].(*appsv1.Deployment).Annotations[inplace.AnnotationPartition] = "2"
+	objects[webPath].(*appsv1.Deployment).Labels = map[string]string{inplace.LabelPartition: "2"}
 	said, code := serve(t, objects).run("status", "deploy/web", "-n", "shop")
 	for _, part := range []string{"Update: in place, 1 of 4 pods settled, 2 kept by the partition", "d node-d old kept the partition, to be lowered or taken off"} {
 		if !strings.Contains(strings.Join(strings.Fields(said.out), " "), part) || code != 0 {

@@ -67,7 +67,7 @@ func read() (reference, error) {
 		which  func(constant) bool
 	}{
 		{&r.Settings, "inplace", in("settings.go", "Label")},
-		{&r.Settings, "inplace", in("partition.go", "Annotation")},
+		{&r.Settings, "inplace", in("partition.go", "Label")},
 		{&r.Settings, "inplace", in("rules.go", "Annotation")},
 		{&r.Settings, "inplace", in("auxiliary.go", "Annotation")},
 		{&r.Marks, "inplace", in("names.go", "Label", "Annotation", "Condition")},

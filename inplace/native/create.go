@@ -70,8 +70,11 @@ func replicaSetName(deployment, hash string) string {
 	return deployment[:min(len(deployment), longest)] + "-" + hash
 }
 
-// notCopied are the annotations of a Deployment that its ReplicaSets do not get; annotationsToSkip in
-// pkg/controller/deployment/util/deployment_util.go.
+// Copied tells whether a Deployment's annotation is copied to the ReplicaSet of its template, where it stays when it is taken off the Deployment, and
+// comes back from there with an undo: annotationsToSkip in pkg/controller/deployment/util/deployment_util.go and
+// kubectl/pkg/polymorphichelpers/rollback.go.
+func Copied(annotation string) bool { return !notCopied[annotation] }
+
 var notCopied = map[string]bool{
 	corev1.LastAppliedConfigAnnotation: true, inplace.AnnotationRevision: true, inplace.AnnotationRevision + "-history": true,
 	inplace.AnnotationDesired: true, inplace.AnnotationMax: true, appsv1.DeprecatedRollbackTo: true,
@@ -91,7 +94,7 @@ func newAnnotations(d *apps.Deployment, existing []*apps.ReplicaSet) map[string]
 		inplace.AnnotationMax:      strconv.Itoa(int(apps.Desired(d) + d.MaxSurge())),
 	}
 	for key, value := range d.Annotations {
-		if !notCopied[key] {
+		if Copied(key) {
 			annotations[key] = value
 		}
 	}

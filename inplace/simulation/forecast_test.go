@@ -74,7 +74,7 @@ func TestDaemonForecast(t *testing.T) {
 // TestForecastAtAPartition: no more at a time, and no more borrowed, than the partition lets move.
 func TestForecastAtAPartition(t *testing.T) {
 	for want, partition := range map[string]inplace.Partition{
-		"4 kept, 2 at a time, 2 borrowed": "4", "5 kept, 1 at a time, 1 borrowed": "90%", "6 kept, 0 at a time, 0 borrowed": "half",
+		"4 kept, 2 at a time, 2 borrowed": "4", "5 kept, 1 at a time, 1 borrowed": "90percent", "6 kept, 0 at a time, 0 borrowed": "half",
 	} {
 		r := fixture(6, app{image: "v2"})
 		r.Deployment.Spec.Strategy, r.Settings.Borrow, r.Settings.Partition = paces("0", "3"), true, partition
@@ -195,7 +195,7 @@ func TestDaemonStandings(t *testing.T) {
 			t.Errorf("%s: %q instead of %q", name, got, want)
 		}
 	}
-	f.Settings.Partition = "50%"
+	f.Settings.Partition = "50percent"
 	if got, want := standing(f.Standings(), "p1"), "agent-1 kept: the partition, to be lowered or taken off"; got != want {
 		t.Errorf("%q instead of %q", got, want)
 	}

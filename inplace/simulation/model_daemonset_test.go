@@ -29,7 +29,7 @@ func (w *world) daemonSet() *apps.DaemonSet { return w.daemonSets.objects["agent
 // daemonRollout is what one reader knows of the DaemonSet.
 func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision, pods []*corev1.Pod) daemonsets.DaemonRollout {
 	r := daemonsets.DaemonRollout{DaemonSet: d, Revisions: all, Pods: pods, Mode: w.mode, Settings: w.settings, Rules: allInPlace, Recorded: w.recorded, Now: w.now}
-	r.Settings.Partition = inplace.PartitionOf(d.Annotations)
+	r.Settings.Partition = inplace.PartitionOf(d.Labels)
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	if target := r.Target(); target != nil {
 		r.Rehearsal = rehearsal.Rehearsal{Target: target.UID, Pod: &corev1.Pod{Spec: w.admitted(d.Spec.Template)}}
@@ -52,7 +52,7 @@ func (s *stayput) daemonPlan() steps.Plan {
 		s.plannedOn = nil
 	}
 	current := s.daemonSet()
-	latest := current.Generation == r.DaemonSet.Generation && inplace.PartitionOf(current.Annotations) == r.Settings.Partition
+	latest := current.Generation == r.DaemonSet.Generation && inplace.PartitionOf(current.Labels) == r.Settings.Partition
 	if !latest && slices.ContainsFunc(plan.Steps, steps.Closes) {
 		s.stale, plan.Steps = true, nil
 	}
@@ -391,5 +391,5 @@ func (w *world) editDaemons(does string, change func(*apps.DaemonSet)) {
 	if err != nil {
 		w.violated("the user %s: %v", does, err)
 	}
-	w.logf("the user %s: %s partition %q", does, templateImages(d.Spec.Template), d.Annotations[inplace.AnnotationPartition])
+	w.logf("the user %s: %s partition %q", does, templateImages(d.Spec.Template), d.Labels[inplace.LabelPartition])
 }

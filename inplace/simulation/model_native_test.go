@@ -120,12 +120,22 @@ func (c *deploymentController) split(d *apps.Deployment, sets []*apps.ReplicaSet
 	if target == nil {
 		return nil, old, nil
 	}
+	annotations := maps.Clone(target.Annotations)
+	maps.Copy(annotations, copied(d.Annotations))
 	if revision, _ := strconv.ParseInt(target.Annotations[inplace.AnnotationRevision], 10, 64); revision <= latest {
-		target, err = c.updateReplicaSet(target, func(rs *apps.ReplicaSet) {
-			rs.Annotations[inplace.AnnotationRevision] = strconv.FormatInt(latest+1, 10)
-		})
+		annotations[inplace.AnnotationRevision] = strconv.FormatInt(latest+1, 10)
+	}
+	if !maps.Equal(annotations, target.Annotations) {
+		target, err = c.updateReplicaSet(target, func(rs *apps.ReplicaSet) { rs.Annotations = annotations })
 	}
 	return target, old, err
+}
+
+// copied are those annotations that pass from a Deployment to its ReplicaSets, and with an undo back.
+func copied(annotations map[string]string) map[string]string {
+	copies := maps.Clone(annotations)
+	maps.DeleteFunc(copies, func(key, _ string) bool { return !native.Copied(key) })
+	return copies
 }
 
 var sameTemplates = map[[2]string]bool{}
@@ -157,7 +167,8 @@ func (c *deploymentController) create(d *apps.Deployment, old []*apps.ReplicaSet
 	}
 	rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-" + hash, Namespace: d.Namespace, Labels: typed.Labels,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
-		Annotations:     map[string]string{inplace.AnnotationRevision: strconv.FormatInt(revision, 10)}}}
+		Annotations:     copied(d.Annotations)}}
+	metav1.SetMetaDataAnnotation(&rs.ObjectMeta, inplace.AnnotationRevision, strconv.FormatInt(revision, 10))
 	rs.Spec.Template, rs.Spec.MinReadySeconds = template, d.Spec.MinReadySeconds
 	setReplicasAnnotations(d, rs)
 	rs.Spec.Replicas = new(int32)

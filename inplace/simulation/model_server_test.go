@@ -221,7 +221,7 @@ func (w *world) deployment() *apps.Deployment { return w.deployments.objects["we
 func (w *world) rollout() deployments.Rollout {
 	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
 		Recorded: w.recorded, Rules: allInPlace.For(w.deployment().Annotations), Now: w.now}
-	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Annotations)
+	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	r.Rehearsal = w.rehearsal(r.Target())
 	return r

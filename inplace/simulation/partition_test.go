@@ -33,15 +33,15 @@ func (w *world) repartition() {
 		w.dice = rand.New(rand.NewSource(w.seed))
 	}
 	if w.dice.Intn(4) == 0 {
-		w.partition([]string{"", "", "0", "1", "2", "30%", "50%", "99%", "100%", "half"}[w.dice.Intn(10)])
+		w.partition([]string{"", "", "0", "1", "2", "30percent", "50percent", "99percent", "100percent", "half"}[w.dice.Intn(10)])
 	}
 }
 
 func (w *world) partition(value string) {
 	w.user("sets the partition to "+value, func(d *apps.Deployment) {
-		delete(d.Annotations, inplace.AnnotationPartition)
+		delete(d.Labels, inplace.LabelPartition)
 		if value != "" {
-			metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationPartition, value)
+			metav1.SetMetaDataLabel(&d.ObjectMeta, inplace.LabelPartition, value)
 		}
 	})
 }
@@ -90,7 +90,7 @@ func notesASize(patch steps.PatchPod) bool {
 
 func partitioned(value string) func(*apps.Deployment) {
 	return func(d *apps.Deployment) {
-		metav1.SetMetaDataAnnotation(&d.ObjectMeta, inplace.AnnotationPartition, value)
+		metav1.SetMetaDataLabel(&d.ObjectMeta, inplace.LabelPartition, value)
 		d.Spec.ProgressDeadlineSeconds = new(int32(600))
 	}
 }
@@ -126,20 +126,20 @@ func (s *scene) has(want map[string]int) {
 }
 
 func TestStepsOfAPartition(t *testing.T) {
-	s := newScene(t, 3, partitioned("50%"), false)
+	s := newScene(t, 3, partitioned("50percent"), false)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "A 3 → 2", "move 1", "B 0 → 1", "open 1")
-	s.waits("waiting at partition 50%: 1 of 3 pods updated")
+	s.waits("waiting at partition 50percent: 1 of 3 pods updated")
 	s.partition("1")
 	s.rest()
 	s.expect("close 2", "A 2 → 1", "move 2", "B 1 → 2", "open 2")
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
-	s.partition("100%")
+	s.partition("100percent")
 	s.rest()
 	s.expect()
-	s.waits("waiting at partition 100%: 2 of 3 pods updated")
+	s.waits("waiting at partition 100percent: 2 of 3 pods updated")
 	s.partition("")
 	s.rest()
 	s.expect("close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3")
@@ -147,7 +147,7 @@ func TestStepsOfAPartition(t *testing.T) {
 }
 
 func TestPartitionThatKeepsAll(t *testing.T) {
-	for value, phase := range map[string]steps.Phase{"100%": steps.PhasePartition, "3": steps.PhasePartition, "x": steps.PhaseStalled} {
+	for value, phase := range map[string]steps.Phase{"100percent": steps.PhasePartition, "3": steps.PhasePartition, "x": steps.PhaseStalled} {
 		s := newScene(t, 3, partitioned(value), false)
 		s.edit("sets the image", app{image: "v2"})
 		s.rest()
@@ -186,6 +186,28 @@ func TestUndoAndEditAtAPartition(t *testing.T) {
 	}
 }
 
+// An undo to a revision that was staged once goes all the way, as its stage is over.
+func TestUndoToARevisionThatWasStaged(t *testing.T) {
+	s := newScene(t, 5, partitioned("2"), false)
+	before := sorted(s.pods.objects)
+	first := before[0].OwnerReferences[0].Name
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.has(map[string]int{"A": 2, "B": 3})
+	s.partition("")
+	s.rest()
+	s.has(map[string]int{"B": 5})
+	for _, want := range []string{first, s.rollout().Target().Name} {
+		s.undoTo(s.sets.objects[want])
+		s.rest()
+		s.has(map[string]int{s.shortSet(want): 5})
+		if !s.complete() {
+			t.Errorf("the undo to %s does not end: %s", want, s.describe())
+		}
+	}
+	s.intact(before)
+}
+
 // A ReplicaSet that is marked later than the others has its pods from before the update, unless it was a target on the way.
 func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
 	r := fixture(6, app{image: "v3"})
@@ -215,10 +237,10 @@ func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
 	s := newScene(t, 3, partitioned("1"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.until(s.moved(1))
-	s.partition("100%")
+	s.partition("100percent")
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 1})
-	s.waits("waiting at partition 100%: 1 of 3 pods updated")
+	s.waits("waiting at partition 100percent: 1 of 3 pods updated")
 
 	s.partition("1")
 	s.until(func() bool { return slices.Contains(s.steps, "close 2") && slices.Contains(s.steps, "A 2 → 1") })
@@ -229,7 +251,7 @@ func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
 }
 
 func TestScalingAtAPartition(t *testing.T) {
-	s := newScene(t, 4, partitioned("50%"), false)
+	s := newScene(t, 4, partitioned("50percent"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 2})
@@ -240,7 +262,7 @@ func TestScalingAtAPartition(t *testing.T) {
 		s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = &step.replicas })
 		s.rest()
 		s.has(step.want)
-		s.waits(fmt.Sprintf("waiting at partition 50%%: %d of %d pods updated", step.want["B"], step.replicas))
+		s.waits(fmt.Sprintf("waiting at partition 50percent: %d of %d pods updated", step.want["B"], step.replicas))
 	}
 }
 
@@ -313,22 +335,22 @@ func TestDeadlineOfAFlawedPartition(t *testing.T) {
 }
 
 func (f *fleet) keeps(value string) *fleet {
-	f.Settings.Partition = inplace.PartitionOf(map[string]string{inplace.AnnotationPartition: value})
+	f.Settings.Partition = inplace.PartitionOf(map[string]string{inplace.LabelPartition: value})
 	return f
 }
 
 func TestDaemonStepsOfAPartition(t *testing.T) {
-	f := newFleet(t, 3).keeps("50%")
+	f := newFleet(t, 3).keeps("50percent")
 	f.edit(app{image: "v2"})
 	f.rest()
 	f.expect("mark 1 false false", "mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
-	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50%: 1 of 3 pods updated" {
+	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50percent: 1 of 3 pods updated" {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
 	if stays, why := f.HoldsDeletion(f.Pods[1]); !stays {
 		t.Errorf("a pod that is kept may be deleted: %s", why.Message)
 	}
-	f.keeps("100%").rest()
+	f.keeps("100percent").rest()
 	f.expect()
 	f.keeps("1").rest()
 	f.expect("close p2", "p2 is 2 app=v2", "open p2")

@@ -36,12 +36,12 @@ func newSizedAt(t *testing.T, replicas int32, partition string) *scene {
 
 // A pod that is only to be resized counts as any other, and one that is kept keeps its CPU.
 func TestStepsOfResourcesAtAPartition(t *testing.T) {
-	s := newSizedAt(t, 3, "50%")
+	s := newSizedAt(t, 3, "50percent")
 	before := sorted(s.pods.objects)
 	s.edits(app{image: "v1", cpu: "200m"})
 	s.rest()
 	s.expect("A marks", "B marks", "patch 1", "resize 1", "A 3 → 2", "move 1", "B 0 → 1")
-	s.waits("waiting at partition 50%: 1 of 3 pods updated")
+	s.waits("waiting at partition 50percent: 1 of 3 pods updated")
 	if got := s.cpus(); got != "100m 100m 200m" {
 		t.Errorf("the pods have %s", got)
 	}
@@ -80,7 +80,7 @@ func TestRaisedPartitionHalfwayToASize(t *testing.T) {
 		s.kubelet.short = true
 		s.edits(app{image: "v1", cpu: "200m"})
 		s.until(func() bool { return slices.Contains(s.steps, "resize 1") })
-		s.partition("100%")
+		s.partition("100percent")
 		s.edits(app{image: "v1", cpu: cpu})
 		s.kubelet.short = false
 		s.rest()
@@ -129,7 +129,7 @@ func TestDaemonResourcesOfManyAtAPartition(t *testing.T) {
 }
 
 func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
-	f := newSizedFleet(t, 3).keeps("50%")
+	f := newSizedFleet(t, 3).keeps("50percent")
 	cpus := func() string {
 		var all []string
 		for _, pod := range f.Pods {
@@ -140,7 +140,7 @@ func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
 	f.edit(app{image: "v1", cpu: "200m"})
 	f.rest()
 	f.expect("mark 1 false false", "mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "p1 is 2 app=v1")
-	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50%: 1 of 3 pods updated" {
+	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 50percent: 1 of 3 pods updated" {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
 	f.edit(app{image: "v1", cpu: "100m"})

@@ -25,6 +25,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -131,7 +132,7 @@ func (s *stayput) plan() steps.Plan {
 	}
 	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
 		Recorded: s.recorded, Now: s.now}
-	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Annotations)
+	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	r.Rules = allInPlace.For(r.Deployment.Annotations)
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.ahead = s.ahead.Next(r.Pods, s.now)
@@ -766,8 +767,17 @@ func (w *world) undo() {
 	if len(sets) == 0 || w.deployment().Spec.Paused {
 		return
 	}
-	a := appOf(sets[w.rng.Intn(len(sets))].Spec.Template)
-	w.user("undoes", func(d *apps.Deployment) { d.Spec.Template = a.template() })
+	w.undoTo(sets[w.rng.Intn(len(sets))])
+}
+
+// undoTo is Rollback in kubectl/pkg/polymorphichelpers/rollback.go: what the Deployment controller has copied to the ReplicaSet takes the place of what
+// is there.
+func (w *world) undoTo(rs *apps.ReplicaSet) {
+	w.user("undoes", func(d *apps.Deployment) {
+		maps.DeleteFunc(d.Annotations, func(key, _ string) bool { return native.Copied(key) })
+		maps.Copy(d.Annotations, copied(rs.Annotations))
+		d.Spec.Template = appOf(rs.Spec.Template).template()
+	})
 }
 
 // appOf is the app that a template was made from.
@@ -848,7 +858,7 @@ func (w *world) finish() {
 	w.quota, w.kubelet.short, w.kubelet.cramped = plenty, false, nil
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
-		delete(d.Annotations, inplace.AnnotationPartition)
+		delete(d.Labels, inplace.LabelPartition)
 		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) || w.rng.Intn(3) == 0 {
 			a := app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1", cpu: map[bool]string{true: "200m"}[w.sized], renews: w.renews}
 			if w.meshed {

@@ -66,15 +66,17 @@ func withLists(annotations map[string]string) *appsv1.DaemonSet {
 func TestPartitionsAreRejectedByTheRule(t *testing.T) {
 	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
 	for _, value := range []string{
-		"0", "1", "007", "999999999", "0%", "9%", "05%", "99%", "100%",
-		"", " ", "1000000000", "101%", "110%", "200%", "1000%", "001%", "%", "50 %", " 5", "5 ", "5\n", "\n5", "5%%", "-1", "+1", "1.5", "1.5%", "1e2", "0x1", "half", "null", "٣",
+		"0", "1", "007", "999999999", "0percent", "9percent", "05percent", "99percent", "100percent",
+		"", " ", "1000000000", "101percent", "110percent", "200percent", "1000percent", "001percent", "percent", "50 percent", "50-percent", "50%", " 5", "5 ", "5\n",
+		"\n5", "5percentpercent", "5Percent", "-1", "+1", "1.5", "1.5percent", "1e2", "0x1", "half", "null", "٣",
 	} {
-		workload := withLists(map[string]string{inplace.AnnotationPartition: value})
-		refused, flaw := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{}), inplace.PartitionOf(workload.Annotations).Flaw()
+		workload := withLists(nil)
+		workload.Labels = map[string]string{inplace.LabelPartition: value}
+		refused, flaw := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{}), inplace.PartitionOf(workload.Labels).Flaw()
 		if (refused != "") != (flaw != "") {
 			t.Errorf("%q is refused with %q, and the rule says %q", value, refused, flaw)
 		}
-		if refused != "" && !strings.Contains(refused, "annotation "+inplace.AnnotationPartition) && !strings.ContainsAny(value, "\n") {
+		if refused != "" && !strings.Contains(refused, "label "+inplace.LabelPartition) && !strings.ContainsAny(value, "\n") {
 			t.Errorf("%q is refused with %q, which does not say what is wrong", value, refused)
 		}
 		if again := policy.of(workload, workload.DeepCopy(), &corev1.Namespace{}, &user.DefaultInfo{}); again != "" {
