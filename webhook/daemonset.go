@@ -70,7 +70,7 @@ func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *c
 	if rollout == nil || err != nil {
 		return false, err
 	}
-	rollout.HeldSince = h.heldSince(rollout.DaemonSet, steps.TargetOf(rollout.Target()), rollout.Now)
+	rollout.HeldSince = h.heldSince(rollout.DaemonSet, rollout.DaemonSet.Spec.Template, steps.TargetOf(rollout.Target()), rollout.Now)
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil
@@ -103,6 +103,6 @@ func (h Handlers) keepsRevision(ctx context.Context, reader observe.Reader, revi
 	if err != nil {
 		return false, err
 	}
-	rollout.HeldSince = h.heldSince(daemonSet, steps.TargetOf(rollout.Target()), rollout.Now)
+	rollout.HeldSince = h.heldSince(daemonSet, daemonSet.Spec.Template, steps.TargetOf(rollout.Target()), rollout.Now)
 	return rollout.HoldsCleanup(revision), nil
 }

@@ -100,7 +100,7 @@ func (h Handlers) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, err
 	}
 	// A ReplicaSet that somebody made from another's manifest has the mark, and nobody to take it off.
 	deployment, err := h.Live.DeploymentOf(ctx, rs)
-	if deployment == nil || err != nil || !h.lasts(deployment, rs) {
+	if deployment == nil || err != nil || !h.lasts(deployment, deployment.Spec.Template, rs) {
 		return false, err
 	}
 	// One whose mark could not be taken off when its update was given back.
@@ -111,5 +111,5 @@ func (h Handlers) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, err
 // holds tells whether native writes are held while the Deployment's pods are moved.
 func (h Handlers) holds(rollout *deployments.Rollout) bool {
 	verdict := rollout.Verdict()
-	return verdict.Held && h.lasts(rollout.Deployment, verdict.Target)
+	return verdict.Held && h.lasts(rollout.Deployment, rollout.Deployment.Spec.Template, verdict.Target)
 }

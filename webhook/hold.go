@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
 )
@@ -33,13 +34,13 @@ func (h Handlers) either(ctx context.Context, ask func(context.Context, observe.
 
 // lasts tells whether the leader tends the update of a workload to that target, or can still be expected to begin. In the place of the target
 // there may be another of its revisions that is marked, or none while nobody has made it.
-func (h Handlers) lasts(workload, target metav1.Object) bool {
+func (h Handlers) lasts(workload metav1.Object, template apps.Template, target metav1.Object) bool {
 	now := time.Now()
 	var labels map[string]string
 	if target != nil {
 		labels = target.GetLabels()
 	}
-	lasts := revisions.HoldLasts(labels, h.heldSince(workload, target, now), now)
+	lasts := revisions.HoldLasts(labels, h.heldSince(workload, template, target, now), now)
 	if !lasts {
 		h.Log.V(1).Info("Nothing is held", "namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", "nobody has tended the update lately")
 	}
@@ -47,15 +48,11 @@ func (h Handlers) lasts(workload, target metav1.Object) bool {
 }
 
 // heldSince is since when this replica has held writes of the update; now, where the leader has begun it and says by itself that it goes on.
-func (h Handlers) heldSince(workload, target metav1.Object, now time.Time) time.Time {
-	update := beginning{workload: workload.GetUID()}
-	if target != nil {
-		update.target, update.revision = target.GetUID(), revisions.RevisionNumber(target)
-	}
+func (h Handlers) heldSince(workload metav1.Object, template apps.Template, target metav1.Object, now time.Time) time.Time {
 	if target != nil && revisions.Begun(target.GetLabels()) {
 		return now
 	}
-	return h.beginnings.of(update, now)
+	return h.beginnings.of(beginningOf(workload, template, target), now)
 }
 
 // beginnings are since when this replica has held writes of updates. The leader writes on the target when it tends one: this is needed only
@@ -66,10 +63,17 @@ type beginnings struct {
 }
 
 // beginning is the update of a workload to a target. By the number of its revision it differs from an earlier one to the same: native
-// controllers give a target the next number each time.
+// controllers give a target the next number each time. As long as there is no target, it differs by the template.
 type beginning struct {
 	workload, target types.UID
 	revision         string
+}
+
+func beginningOf(workload metav1.Object, template apps.Template, target metav1.Object) beginning {
+	if target == nil {
+		return beginning{workload: workload.GetUID(), revision: template.Hash()}
+	}
+	return beginning{workload.GetUID(), target.GetUID(), revisions.RevisionNumber(target)}
 }
 
 func newBeginnings() *beginnings { return &beginnings{since: map[beginning]time.Time{}} }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -189,6 +190,35 @@ func TestNothingIsHeldThatNobodyTends(t *testing.T) {
 			response := h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet)
 			expectHeld(t, response.Allowed, test.held)
 		})
+	}
+}
+
+// An update whose target is not there yet is another than one of some minutes ago whose target was not there either.
+func TestEachUpdateWithoutATargetIsHeld(t *testing.T) {
+	recreating := func(template string) Handlers {
+		d := deployment(t, template)
+		d.Spec.Replicas, d.Spec.Strategy.Type = new(int32(1)), appsv1.RecreateDeploymentStrategyType
+		objects := reader(t, namespace(inplace.ModeInPlace), d, revision(t, "web-1", v1Template, "1"))
+		return handlers(t, objects, objects)
+	}
+	held := func(h Handlers) bool {
+		before, now := revision(t, "web-1", v1Template, "1"), revision(t, "web-1", v1Template, "0")
+		return !h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet).Allowed
+	}
+	first := recreating(v2Template)
+	if !held(first) {
+		t.Fatal("the first update is not held")
+	}
+	for update := range first.beginnings.since {
+		first.beginnings.since[update] = time.Now().Add(-2 * time.Minute)
+	}
+	if held(first) {
+		t.Error("nobody has tended the first update, and it is held for ever")
+	}
+	second := recreating(strings.Replace(v2Template, "v2", "v3", 1))
+	second.beginnings = first.beginnings
+	if !held(second) {
+		t.Error("the second update is not held")
 	}
 }
 

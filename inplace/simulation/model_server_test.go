@@ -157,7 +157,7 @@ type world struct {
 	// recorded is what the Lease says of the Deployment.
 	recorded   string
 	unwritable bool
-	// heldSince is when a write of an update was first held, by its target.
+	// heldSince is when a write of an update was first held, by its target, or by its template as long as there is none.
 	heldSince map[string]time.Time
 
 	gatesBorn bool
@@ -242,7 +242,7 @@ func (w *world) holdAlive() bool { return !w.unreachable && w.now.Before(w.stayp
 // lasts: the leader tends the update.
 func (w *world) lasts(target *apps.ReplicaSet) bool {
 	if target == nil {
-		target = &apps.ReplicaSet{}
+		return revisions.HoldLasts(nil, w.firstHeld(w.rollout().TargetHash()), w.now)
 	}
 	if revisions.Begun(target.Labels) {
 		return revisions.HoldLasts(target.Labels, w.now, w.now)
@@ -252,7 +252,11 @@ func (w *world) lasts(target *apps.ReplicaSet) bool {
 
 // beginning is since when writes of the update to the target have been held.
 func (w *world) beginning(target metav1.Object) time.Time {
-	update := target.GetName() + " " + revisions.RevisionNumber(target)
+	return w.firstHeld(target.GetName() + " " + revisions.RevisionNumber(target))
+}
+
+// firstHeld is since when writes of that update have been.
+func (w *world) firstHeld(update string) time.Time {
 	if w.heldSince[update].IsZero() || w.now.Sub(w.heldSince[update]) > 10*time.Minute {
 		w.heldSince[update] = w.now
 	}
