@@ -91,14 +91,10 @@ func reopen(pod *corev1.Pod, silent bool, now time.Time) (step steps.SetGate, ma
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
 // so before the patch and could get ready yet. While it waits for room on its node a pod serves on. Where the API server opens gates itself, it asks the latter half: see readiness/ready.go.
 func (s *State) MayReopen(now time.Time) (bool, time.Duration) {
-	arrived, wait := s.Move.Arrived(s.Pod, now)
-	switch {
-	case s.Move.RestartsToResize(s.Pod):
+	if s.Move.RestartsToResize(s.Pod) {
 		return false, 0
-	case arrived:
-		return true, 0
 	}
-	return s.Move.Observed(s.Pod) && s.Move.Followed(nil, s.Pod), wait
+	return s.Move.Stopped(s.Pod, now)
 }
 
 func (s *State) whyReopen() string {

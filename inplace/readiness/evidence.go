@@ -94,6 +94,22 @@ func (m Move) Arrived(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	return all, wait
 }
 
+// Stopped tells whether no patched container can be the one that was to stop: each has arrived, or is gone, whatever the others do. One may have
+// restarted while another cannot run. If not, when to look again.
+func (m Move) Stopped(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+	if pod.Status.ObservedGeneration > 0 && !m.Observed(pod) {
+		return false, 0
+	}
+	all, wait := true, time.Duration(0)
+	for name, before := range m.Containers {
+		status := ContainerStatus(pod, name)
+		arrived, later := m.containerArrived(pod, name, now)
+		gone := m.Observed(pod) && status.Name != "" && before.gone(status)
+		all, wait = all && (arrived || gone), times.Sooner(wait, later)
+	}
+	return all, wait
+}
+
 func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (bool, time.Duration) {
 	before, status := m.Containers[name], ContainerStatus(pod, name)
 	if status.State.Running == nil {

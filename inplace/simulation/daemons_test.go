@@ -131,12 +131,11 @@ func (w *daemonWorld) disturb() {
 	}
 }
 
-// restart is `kubectl rollout restart`. Images are pulled first: beside one that cannot be pulled nothing tells whether the other container has restarted.
+// restart is `kubectl rollout restart`.
 func (w *daemonWorld) restart() {
-	if a := appOf(w.daemonSet().Spec.Template); w.pull.parallel > 0 {
-		a.restarted = w.now.Format(time.RFC3339Nano)
-		w.editDaemons("restarts", func(d *apps.DaemonSet) { d.Spec.Template = a.template() })
-	}
+	a := appOf(w.daemonSet().Spec.Template)
+	a.restarted = w.now.Format(time.RFC3339Nano)
+	w.editDaemons("restarts", func(d *apps.DaemonSet) { d.Spec.Template = a.template() })
 }
 
 func setPartition(d *apps.DaemonSet, partition string) {

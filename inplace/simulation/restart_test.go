@@ -107,6 +107,38 @@ func TestRestartAlongWithAnImage(t *testing.T) {
 	}
 }
 
+// TestRestartBesideAnImageThatNeverRuns: one container has restarted, and the other cannot, so that at no moment all of them run. What mends it has its turn.
+func TestRestartBesideAnImageThatNeverRuns(t *testing.T) {
+	broken := app{image: "v1", sidecar: "s-bad", restarted: "1"}
+	for name, mended := range map[string]app{
+		"undone":                 {image: "v1", sidecar: "s1"},
+		"mended":                 {image: "v1", sidecar: "s2", restarted: "1"},
+		"mended by a restart":    {image: "v1", sidecar: "s2", restarted: "2"},
+		"undone, with a new app": {image: "v2", sidecar: "s1", restarted: "2"},
+	} {
+		for _, says := range []bool{true, false} {
+			s := newScene(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
+			s.says = says
+			before := sorted(s.pods.objects)
+			s.edit("restarts, with an image that is not", broken)
+			s.rest()
+			if s.complete() {
+				t.Fatal("the image could be pulled")
+			}
+			s.edit(name, mended)
+			s.rest()
+			for range 3 * len(before) { // each may have to wait until what was to be killed must have been
+				s.now = s.now.Add(time.Minute)
+				s.rest()
+			}
+			if !s.complete() {
+				t.Fatalf("%s, where the API server says what is Ready: %t: %s", name, says, s.describe())
+			}
+			s.intact(before)
+		}
+	}
+}
+
 // TestAnnouncementThatHasLapsed: what a pod was told of its volumes long before its turn is told again.
 func TestAnnouncementThatHasLapsed(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -555,7 +555,7 @@ func (w *world) randomDeployment() *apps.Deployment {
 
 func (w *world) randomApp() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
-	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "2"), chart: pick("", "c1", "c2")}
+	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "1", "2", "2", "-bad"), chart: pick("", "c1", "c2")}
 	if w.meshed {
 		a.alone = w.alone
 		a.mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
@@ -569,12 +569,18 @@ func (w *world) randomApp() app {
 	return a
 }
 
-// randomEdit is an app that may have a note.
+// randomEdit is an app that may have a note, and ask for a restart.
 func (w *world) randomEdit() app {
 	a := w.randomApp()
 	a.note = []string{"", "", "n1", "n2"}[w.rng.Intn(4)]
+	if w.rng.Intn(4) == 0 && w.restarts(a) {
+		a.restarted = w.now.Format(time.RFC3339Nano)
+	}
 	return a
 }
+
+// restarts tells whether a restart of the app is for this world: with an init container it is native.
+func (w *world) restarts(a app) bool { return w.rules.loose || a.mesh == "" || a.alone }
 
 // lag is how the watches of one process differ: that of Deployments, ReplicaSets or pods is slower than the others.
 type lag struct{ slow, by int }
@@ -752,10 +758,10 @@ func (w *world) user(does string, change func(*apps.Deployment)) {
 	w.logf("the user %s: %d × %s paused %v", does, apps.Desired(d), templateImages(d.Spec.Template), d.Spec.Paused)
 }
 
-// restart is `kubectl rollout restart`. With an init container it is native.
+// restart is `kubectl rollout restart`.
 func (w *world) restart() {
 	a := appOf(w.deployment().Spec.Template)
-	if !w.deployment().Spec.Paused && (w.rules.loose || a.mesh == "" || a.alone) {
+	if !w.deployment().Spec.Paused && w.restarts(a) {
 		a.restarted = w.now.Format(time.RFC3339Nano)
 		w.user("restarts", func(d *apps.Deployment) { d.Spec.Template = a.template() })
 	}
@@ -1032,9 +1038,20 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 		if w.failed == "" {
 			w.tick(3)
 		}
+		if seed%4 == 3 && w.rng.Intn(150) == 0 {
+			w.pause()
+		}
 	}
 	w.finish()
 	return w
+}
+
+// pause is some minutes in which users do nothing and all others what they always do.
+func (w *world) pause() {
+	for end := w.now.Add(time.Duration(20+w.rng.Intn(160)) * time.Second); w.now.Before(end) && w.failed == ""; w.now = w.now.Add(200 * time.Millisecond) {
+		w.tick(0)
+	}
+	w.logf("after a pause")
 }
 
 // traced is how many events before a failure are shown.
