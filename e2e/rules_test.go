@@ -94,13 +94,15 @@ func noteByKey(s *stage, name string) {
 	s.bears(name, "2")
 }
 
-// noteByPrefix: the list may come with the change.
+// noteByPrefix: the list may come with the change, and stays with its undo.
 func noteByPrefix(s *stage, name string) {
 	s.inPlace(name, nil, func() {
 		s.expectIn(s.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"other, example.com/*"}},"spec":{"template":{"metadata":{"annotations":{%q:"1"}}}}}`,
 			listAnnotation, note)), "in place: no restart")
 	})
 	s.bears(name, "1")
+	s.inPlace(name, nil, func() { s.expectIn(s.rollout("undo", name), "in place: no restart") }) // before it there was no list
+	s.bears(name, "")
 }
 
 func noteUnlisted(s *stage, name string) {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// LabelPartition says, on a Deployment or DaemonSet, how many of its pods keep their old revision until the value is lowered or taken off: a
-// number, or `0percent` to `100percent`, which rounds up, but to all of several pods only at `100percent`.
+// LabelPartition says, on a Deployment or DaemonSet, how many of its pods keep their old revision until the value is lowered or taken off:
+// a number, or `0percent` to `100percent`, which rounds up, but to all of several pods only at `100percent`.
 //
-// It is a label, whose values have no "%": the Deployment controller copies annotations to ReplicaSets, never labels, and an undo would bring back
-// the stage of an update of long ago (copyDeploymentAnnotationsToReplicaSet in pkg/controller/deployment/util/deployment_util.go).
+// It is a label, whose values have no "%": the Deployment controller copies annotations to ReplicaSets, never labels, and an undo would bring
+// back the stage of an update of long ago (copyDeploymentAnnotationsToReplicaSet in pkg/controller/deployment/util/deployment_util.go).
 // A number means what partition of a StatefulSet does, a percentage what that of a CloneSet of OpenKruise does, and it rounds as
 // CalculatePartitionReplicas in its pkg/util/tools.go.
 const LabelPartition = "stayput.dev/partition"

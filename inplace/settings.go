@@ -35,6 +35,9 @@ const (
 	LabelInitContainers = "stayput.dev/init-containers"
 )
 
+// SettingAnnotations are the annotations that say so as well, on a workload only, where a label has no room.
+var SettingAnnotations = []string{AnnotationInPlaceAnnotations, AnnotationRestartAnnotations, AnnotationAuxiliary}
+
 // What holds where no label says otherwise, and the most one may say.
 const (
 	DefaultDrain              = 2 * time.Second

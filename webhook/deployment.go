@@ -2,12 +2,15 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/observe"
@@ -48,11 +51,32 @@ func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, be
 		return judgement{}, err
 	}
 	deployment.Namespace, deployment.UID, deployment.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
-	rollout, err := h.Live.WithoutPods().RolloutOf(ctx, deployment)
+	rollout, kept, err := h.undone(ctx, req, deployment, before)
 	if err != nil || !rollout.Mode.Manages() {
 		return judgement{}, err
 	}
-	return judgementOf(rollout.Judge(before.Spec.Template)), nil
+	judged := judgementOf(rollout.Judge(before.Spec.Template))
+	judged.kept = kept
+	return judged, nil
+}
+
+// undone reads the rollout of an edited Deployment, with the annotations that stay as they were if the edit is an undo. A client that applies manifests
+// names its manager of fields, and means what it writes; kubectl rollout undo and the Deployment controller name none.
+func (h Handlers) undone(
+	ctx context.Context, req admission.Request, d *apps.Deployment, before *workload,
+) (*deployments.Rollout, []patches.EntryChange, error) {
+	rollout, err := h.Live.WithoutPods().RolloutOf(ctx, d)
+	var options metav1.PatchOptions
+	if err != nil || json.Unmarshal(req.Options.Raw, &options) == nil && options.FieldManager != "" {
+		return rollout, nil, err
+	}
+	kept := rollout.Undone(before.Annotations)
+	if len(kept) == 0 {
+		return rollout, nil, nil
+	}
+	d.Annotations = patches.Changed(d.Annotations, kept)
+	rollout, err = h.Live.WithoutPods().RolloutOf(ctx, d)
+	return rollout, kept, err
 }
 
 // settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come

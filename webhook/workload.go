@@ -18,6 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/births"
+	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -32,6 +33,8 @@ type workload struct {
 // judgement is what a template edit of a managed workload will do.
 type judgement struct {
 	steps.Judgement
+	// kept are annotations that stay as they were, although the edit has others: see Rollout.Undone.
+	kept []patches.EntryChange
 	// text is the line for the decision annotation and the warning; empty if the workload is not managed.
 	text string
 }
@@ -43,15 +46,16 @@ func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (an
 	if now == nil || err != nil {
 		return allow(), err
 	}
-	decision, warnings := before.Annotations[inplace.AnnotationDecision], []string(nil)
+	judged := judgement{text: before.Annotations[inplace.AnnotationDecision]}
+	warnings := []string(nil)
 	if edits(req, now, before) {
-		judged, err := h.judgeEdit(ctx, req, before)
-		if err != nil {
+		if judged, err = h.judgeEdit(ctx, req, before); err != nil {
 			return allow(), err
 		}
-		decision, warnings = judged.text, judged.warnings()
+		warnings = judged.warnings()
 	}
-	response := patch(notOurs, births.Decide(now, decision))
+	operations := append(births.Decide(now, judged.text), patches.EntryOperations("annotations", now.Annotations, judged.kept)...)
+	response := patch(notOurs, operations)
 	response.Warnings = warnings
 	return response, nil
 }
@@ -120,7 +124,9 @@ func (h Handlers) judgeEdit(ctx context.Context, req admission.Request, before *
 	return judgement{}, nil
 }
 
-func judgementOf(judged steps.Judgement) judgement { return judgement{judged, judged.String()} }
+func judgementOf(judged steps.Judgement) judgement {
+	return judgement{Judgement: judged, text: judged.String()}
+}
 
 func (j judgement) decision() decision {
 	if j.InPlace() {

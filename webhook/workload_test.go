@@ -142,6 +142,29 @@ func TestDecisionRecorded(t *testing.T) {
 	}
 }
 
+// TestUndoKeepsTheList: by kubectl rollout undo, which says of itself no manager of fields; who applies a manifest means what it writes.
+func TestUndoKeepsTheList(t *testing.T) {
+	note := func(value string) string {
+		return strings.Replace(v1Template, `"labels"`, `"annotations":{"example.com/note":"`+value+`"},"labels"`, 1)
+	}
+	before, undone := deployment(t, note("2")), deployment(t, note("1"))
+	before.Annotations = map[string]string{inplace.AnnotationInPlaceAnnotations: "example.com/note", inplace.AnnotationRevision: "2"}
+	undone.Annotations = map[string]string{inplace.AnnotationRevision: "2"}
+	live := reader(t, namespace(inplace.ModeInPlaceOnly), before, revision(t, "web-1", note("1"), "0"), revision(t, "web-2", note("2"), "3"))
+	for manager, want := range map[string]struct{ patch, warning string }{
+		"": {`[{"op":"add","path":"/metadata/annotations/stayput.dev~1decision","value":"in place: no restart"},` +
+			`{"op":"add","path":"/metadata/annotations/stayput.dev~1in-place-annotations","value":"example.com/note"}]`, "stayput: in place: no restart"},
+		"kustomize-controller": {`[{"op":"add","path":"/metadata/annotations/stayput.dev~1decision","value":"recreate: annotation example.com/note changed"}]`,
+			"stayput: recreate: annotation example.com/note changed"},
+	} {
+		req := editing(t, undone, before)
+		req.Options.Raw = []byte(`{"kind":"PatchOptions","apiVersion":"meta.k8s.io/v1","fieldManager":"` + manager + `"}`)
+		response := handlers(t, broken(t), live).handle(context.Background(), req, handlers(t, broken(t), live).mutateWorkload)
+		expectPatch(t, response, want.patch)
+		expectWarning(t, response, want.warning)
+	}
+}
+
 func TestInPlaceOnly(t *testing.T) {
 	v1, v2, env := deployment(t, v1Template), deployment(t, v2Template), deployment(t, envTemplate)
 	recreated, optedOut, opted := deployment(t, v2Template), deployment(t, envTemplate), deployment(t, envTemplate)

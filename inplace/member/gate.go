@@ -89,7 +89,8 @@ func reopen(pod *corev1.Pod, silent bool, now time.Time) (step steps.SetGate, ma
 
 // MayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
-// so before the patch and could get ready yet. While it waits for room on its node a pod serves on. Where the API server opens gates itself, it asks the latter half: see readiness/ready.go.
+// so before the patch and could get ready yet. While it waits for room on its node a pod serves on. Where the API server opens gates itself, it asks
+// what of that needs no clock: see readiness/ready.go.
 func (s *State) MayReopen(now time.Time) (bool, time.Duration) {
 	if s.Move.RestartsToResize(s.Pod) {
 		return false, 0

@@ -70,10 +70,26 @@ func replicaSetName(deployment, hash string) string {
 	return deployment[:min(len(deployment), longest)] + "-" + hash
 }
 
-// Copied tells whether a Deployment's annotation is copied to the ReplicaSet of its template, where it stays when it is taken off the Deployment, and
-// comes back from there with an undo: annotationsToSkip in pkg/controller/deployment/util/deployment_util.go and
+// Copied tells whether a Deployment's annotation is copied to the ReplicaSet of its template, where it stays when it is taken off the Deployment,
+// and comes back from there with an undo: annotationsToSkip in pkg/controller/deployment/util/deployment_util.go and
 // kubectl/pkg/polymorphichelpers/rollback.go.
 func Copied(annotation string) bool { return !notCopied[annotation] }
+
+// Undone are the annotations of a Deployment after the undo to a ReplicaSet that has those: SetDeploymentAnnotationsTo there, Rollback in kubectl.
+func Undone(deployment, replicaSet map[string]string) map[string]string {
+	undone := map[string]string{}
+	for key, value := range deployment {
+		if !Copied(key) {
+			undone[key] = value
+		}
+	}
+	for key, value := range replicaSet {
+		if Copied(key) {
+			undone[key] = value
+		}
+	}
+	return undone
+}
 
 var notCopied = map[string]bool{
 	corev1.LastAppliedConfigAnnotation: true, inplace.AnnotationRevision: true, inplace.AnnotationRevision + "-history": true,

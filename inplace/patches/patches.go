@@ -2,6 +2,7 @@ package patches
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/go-openapi/jsonpointer"
@@ -57,6 +58,18 @@ type EntryChange struct {
 	// Value it gets, unless it goes.
 	Value string
 	Goes  bool
+}
+
+// Changed are the entries of a map after those changes.
+func Changed(have map[string]string, changes []EntryChange) map[string]string {
+	next := map[string]string{}
+	maps.Copy(next, have)
+	for _, change := range changes {
+		if next[change.Key] = change.Value; change.Goes {
+			delete(next, change.Key)
+		}
+	}
+	return next
 }
 
 // SetEntries sets entries of the map at /metadata/<field>; an empty value removes one.

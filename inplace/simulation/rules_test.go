@@ -1,10 +1,13 @@
 package simulation
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/native"
+	"github.com/stayput/stayput/inplace/patches"
 )
 
 // listing has the workload name annotations that may change in place.
@@ -74,5 +77,37 @@ func TestDaemonListChangedHalfway(t *testing.T) {
 		if held, why := f.HoldsDeletion(f.Pods[i]); held != want {
 			t.Errorf("deletion of p%d is held: %t, %s", i+1, held, why.Message)
 		}
+	}
+}
+
+// TestUndoLeavesHowUpdatesAreMade: a list is none of a revision's, whatever the ReplicaSet has a copy of.
+func TestUndoLeavesHowUpdatesAreMade(t *testing.T) {
+	const list, other = inplace.AnnotationInPlaceAnnotations, "example.com/other"
+	for name, test := range map[string]struct {
+		before, copied, now map[string]string // now are those of an undo, where there are none
+		image               string
+		want                map[string]string
+	}{
+		"set since":                   {map[string]string{list: "a"}, nil, nil, "v1", map[string]string{list: "a"}},
+		"changed since":               {map[string]string{list: "a"}, map[string]string{list: "b"}, nil, "v1", map[string]string{list: "a"}},
+		"taken off since":             {nil, map[string]string{list: "b"}, nil, "v1", nil},
+		"of another key, set since":   {map[string]string{other: "a"}, nil, nil, "v1", nil},
+		"of another key, taken off":   {nil, map[string]string{other: "b"}, nil, "v1", map[string]string{other: "b"}},
+		"an edit that takes it off":   {map[string]string{list: "a", other: "a"}, nil, map[string]string{other: "a"}, "v1", map[string]string{other: "a"}},
+		"to what was no revision yet": {map[string]string{list: "a"}, nil, map[string]string{}, "v3", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: test.image})
+			rs := replicaSetOf(r, "a", app{image: "v1"}, 0)
+			replicaSetOf(r, "b", app{image: "v2"}, 1)
+			rs.Annotations = test.copied
+			r.Deployment.Annotations = native.Undone(test.before, rs.Annotations)
+			if test.now != nil {
+				r.Deployment.Annotations = test.now
+			}
+			if got := patches.Changed(r.Deployment.Annotations, r.Undone(test.before)); !maps.Equal(got, test.want) {
+				t.Errorf("the annotations are %v, want %v", got, test.want)
+			}
+		})
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/native"
+	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
@@ -780,9 +781,14 @@ func (w *world) undo() {
 // is there.
 func (w *world) undoTo(rs *apps.ReplicaSet) {
 	w.user("undoes", func(d *apps.Deployment) {
-		maps.DeleteFunc(d.Annotations, func(key, _ string) bool { return native.Copied(key) })
-		maps.Copy(d.Annotations, copied(rs.Annotations))
+		before := d.Annotations
+		d.Annotations = native.Undone(before, rs.Annotations)
 		d.Spec.Template = appOf(rs.Spec.Template).template()
+		if w.mode.Manages() && !w.unreachable {
+			r := w.rollout()
+			r.Deployment = d
+			d.Annotations = patches.Changed(d.Annotations, r.Undone(before))
+		}
 	})
 }
 

@@ -1,0 +1,27 @@
+package deployments
+
+import (
+	"maps"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/native"
+	"github.com/stayput/stayput/inplace/patches"
+)
+
+// Undone are the changes that make the annotations by which users say how updates are made what they were before an edit of the Deployment, if that
+// edit is the undo to one of its ReplicaSets; none if it is not. An undo replaces all annotations by those that the revision had (native.Undone), and
+// how updates are made is no part of a revision. Before has the Deployment's annotations before the edit.
+func (r Rollout) Undone(before map[string]string) []patches.EntryChange {
+	target := r.Target()
+	if target == nil || !maps.Equal(r.Deployment.Annotations, native.Undone(before, target.Annotations)) {
+		return nil
+	}
+	var changed []patches.EntryChange
+	for _, key := range inplace.SettingAnnotations {
+		was, had := before[key]
+		if now, has := r.Deployment.Annotations[key]; had != has || was != now {
+			changed = append(changed, patches.EntryChange{Key: key, Value: was, Goes: !had})
+		}
+	}
+	return changed
+}
