@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	reviewv1 "k8s.io/api/admission/v1"
@@ -252,6 +253,12 @@ func wantsCertificate(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "tls: certificate required")
 }
 
+// hungUp tells whether the API server was connected when the other side closed the connection. That is what managers do without a client certificate, and
+// the alert that says why is lost where the request is still on its way.
+func hungUp(err error) bool {
+	return strings.Contains(err.Error(), syscall.EPIPE.Error()) || strings.Contains(err.Error(), syscall.ECONNRESET.Error())
+}
+
 func (e examination) answers(ctx context.Context, h hook) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://webhook"+h.path(), bytes.NewReader(e.forged()))
 	if err != nil {
@@ -314,7 +321,7 @@ func (e examination) port(ctx context.Context) (string, error) {
 	}
 	body, err := e.apiServer.Post().Namespace(e.namespace).Resource("services").Name("https:"+hooks[0].Service.Name+":webhook").
 		SubResource("proxy").Suffix(hooks[0].path()).SetHeader("Content-Type", "application/json").Body(e.forged()).DoRaw(ctx)
-	if wantsCertificate(err) || wantsCertificate(errors.New(string(body))) {
+	if said := fmt.Errorf("%v: %s", err, body); wantsCertificate(said) || hungUp(said) {
 		return "the API server reaches it", nil
 	}
 	if err != nil {
