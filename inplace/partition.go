@@ -7,17 +7,19 @@ import (
 	"strings"
 )
 
-// LabelPartition says, on a Deployment or DaemonSet, how many of its pods keep their old revision until the value is lowered or taken off:
-// a number, or `0percent` to `100percent`, which rounds up, but to all of several pods only at `100percent`.
-//
-// It is a label, whose values have no "%": the Deployment controller copies annotations to ReplicaSets, never labels, and an undo would bring
-// back the stage of an update of long ago (copyDeploymentAnnotationsToReplicaSet in pkg/controller/deployment/util/deployment_util.go).
-// A number means what partition of a StatefulSet does, a percentage what that of a CloneSet of OpenKruise does, and it rounds as
-// CalculatePartitionReplicas in its pkg/util/tools.go.
-const LabelPartition = "stayput.dev/partition"
+const (
+	// LabelPartition says, on a Deployment or DaemonSet, how many of its pods keep their old revision until the value is lowered or taken off:
+	// a number, or `0percent` to `100percent`, which rounds up, but to all of several pods only at `100percent`.
+	//
+	// It is a label, whose values have no "%": the Deployment controller copies annotations to ReplicaSets, never labels, and an undo would bring
+	// back the stage of an update of long ago (copyDeploymentAnnotationsToReplicaSet in pkg/controller/deployment/util/deployment_util.go).
+	// A number means what partition of a StatefulSet does, a percentage what that of a CloneSet of OpenKruise does, and it rounds as
+	// CalculatePartitionReplicas in its pkg/util/tools.go.
+	LabelPartition = "stayput.dev/partition"
 
-// PartitionForm is what values of LabelPartition look like; manifests/base/policy.yaml has the same.
-const PartitionForm = `^([0-9]{1,9}|([0-9]{1,2}|100)percent)$`
+	// PartitionForm is what values of LabelPartition look like; manifests/base/policy.yaml has the same.
+	PartitionForm = `^([0-9]{1,9}|([0-9]{1,2}|100)percent)$`
+)
 
 var partitionForm = regexp.MustCompile(PartitionForm)
 
