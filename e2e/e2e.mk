@@ -4,8 +4,8 @@ e2e demo e2e-chart e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECO
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
-# How many scenarios are under way at most. Most of them wait for pods; that the processors are not too busy, the entrance sees to (machine_test.go).
-SCENARIOS := $(shell expr 4 '*' $$(nproc))
+# How many scenarios are under way at most: more have the processors so busy that webhooks time out, and native writes pass.
+SCENARIOS := $(shell expr 3 '*' $$(nproc))
 
 .PHONY: plugin
 plugin: ## build kubectl's plugin, into .cluster/bin
