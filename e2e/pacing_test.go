@@ -36,7 +36,7 @@ func slowToStop(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(1, rolling("1", "0"), progressDeadline(20), stopsAfter("25s", 40)))
 	s.inPlace("web", once, func() {
-		s.expectIn(s.setImage("web", "app=v2"), "progressDeadlineSeconds of 20s: a pod may take 2s to drain (stayput.dev/drain) and 40s to stop")
+		s.expectIn(s.setImage("web", "app=v2"), "progressDeadlineSeconds of 20s: a pod may take 500ms to drain (stayput.dev/drain) and 40s to stop")
 		s.rollout("status", "web", "--timeout=2m")
 	})
 }
