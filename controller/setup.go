@@ -41,7 +41,7 @@ const (
 )
 
 const (
-	// workers is how many Deployments, DaemonSets, newborn pods, and pods that may be nobody's, are worked on at a time.
+	// workers is how many Deployments, DaemonSets, newborn pods, and pods that may have lost their workload, are worked on at a time.
 	workers = 16
 	// share is how many of them are of one namespace: as many as are worth while, since they wait for answers most of the time, and few enough that
 	// the others need not wait for it.

@@ -31,7 +31,8 @@ func pacing(t *testing.T) {
 	}, "nobody is sent to the agents", "a slice by hand", "no node for the borrowed", "none may be missed, and alone"))
 }
 
-// slowToStop: a container that takes longer to stop than the deadline fails no rollout, of which whoever follows it from the beginning hears.
+// slowToStop: a container that takes longer to stop than the deadline fails no rollout: `rollout status` follows it to its
+// success.
 func slowToStop(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(1, rolling("1", "0"), progressDeadline(20), stopsAfter("25s", 40)))

@@ -214,7 +214,7 @@ func labels(count int) map[string]string {
 	return all
 }
 
-// TestLongSelectorsAreNotKept: whoever may make Services in any namespace must not fill the managers with their selectors.
+// TestLongSelectorsAreNotKept: a user who may make Services must not fill the managers with their selectors.
 func TestLongSelectorsAreNotKept(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels(1)}}
 	for _, test := range []struct{ labels, kept int }{{0, 0}, {16, 16}, {17, 1}, {10_000, 1}} {

@@ -9,8 +9,9 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// slips are the first and the last pod that was born in the middle of the update and has no gate: nobody asked the webhooks about its birth, nor then
-// about the deletion of the one before it. That deletion itself shows nothing, since anybody may delete a pod. Nil if there are none.
+// slips are the first and the last pod that was born in the middle of the update and has no gate: the API server did not ask the webhooks
+// about its birth, nor then about the deletion of the one before it. That deletion itself shows nothing, since every user may delete a pod.
+// Nil if there are none.
 func (v *daemonView) slips() (first, last *daemon) {
 	if v.target == nil || !UnderWay(v.target) {
 		return nil, nil
@@ -41,7 +42,7 @@ func (v *daemonView) slipsAgain() *inplace.Reason {
 		Message: "the DaemonSet controller replaces pods although it should be held: the API server does not reach Stayput's webhooks"}
 }
 
-// steady tells whether nobody else replaces pods, as far as can be told by now, and says what there is to say.
+// steady tells whether Stayput alone replaces pods, as far as can be told by now, and says what there is to say.
 func (v *daemonView) steady() bool {
 	_, last := v.slips()
 	if last == nil {
