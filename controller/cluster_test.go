@@ -13,6 +13,7 @@ import (
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/controller/write"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/observe"
 )
 
 // cluster is an API server with an update under way.
@@ -44,10 +45,15 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 		live:       kinds.DeploymentsBy(live.WithoutNodes().Rollout),
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
+		leadership: c.leadership(),
 		gone:       live.RecordedAndGone,
 		writer:     c.writer(),
 		Reporter:   report.New(kinds.Deployments, c.Recorder, c.metrics),
 	}
+}
+
+func (c *cluster) leadership() leadership {
+	return observe.Leadership{Reader: c, Namespace: fixture.Releases.Namespace, Identity: fixture.Leader}
 }
 
 func (c *cluster) reconcile(r *Reconciler) reconcile.Result {

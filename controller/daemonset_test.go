@@ -78,6 +78,7 @@ func (c *cluster) daemonReconciler() *Reconciler {
 		cached: kinds.DaemonSets.Source(live), live: kinds.DaemonSets.Source(live),
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
+		leadership: c.leadership(),
 		writer:     write.Writer{Client: c, Live: c, Memory: &write.Memory{}},
 		Reporter:   report.New(kinds.DaemonSets, c.Recorder, c.metrics),
 	}

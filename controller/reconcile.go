@@ -35,6 +35,7 @@ type Reconciler struct {
 	cached, live kinds.Source
 	drains       *drain.Drains
 	namespaces   namespaceReader
+	leadership   leadership
 	// gone are the workloads on record that are no more, by the cache. None is on record that it did not have.
 	gone func(context.Context) ([]types.UID, error)
 	// refusals are the targets for which the API server takes no pullers.
@@ -153,7 +154,12 @@ func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName,
 		return reconcile.Result{RequeueAfter: lookAgain}, err
 	}
 	steps, confirmed := r.drains.Confirm(ctx, workload, rollout.Scene(), plan.Steps)
-	done := r.writer.CarryOut(ctx, workload, steps)
+	term, end, err := r.term(ctx, plan)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	defer end()
+	done := r.writer.CarryOut(term, workload, steps)
 	done.Outdated = done.Outdated || !confirmed
 	var refused write.Refusal
 	if !errors.As(done.Err, &refused) {
@@ -186,6 +192,28 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 	}
 	repartitioned := inplace.PartitionOf(current.GetLabels()) != inplace.PartitionOf(planned.GetLabels()) // labels make no generation
 	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() || mode != rollout.Scene().Mode || repartitioned, nil
+}
+
+// leadership tells until when this process may write as the leader; see observe.Leadership.
+type leadership interface {
+	Ends(ctx context.Context) (ends time.Time, reason string, err error)
+}
+
+// term ends when the leader's Lease does, if the plan takes pods out of service: of two leaders each would keep the budget, and both not. Guards do not
+// tell, since each closes the gates of other pods.
+func (r *Reconciler) term(ctx context.Context, plan steps.Plan) (term context.Context, end context.CancelFunc, err error) {
+	if !slices.ContainsFunc(plan.Steps, steps.Closes) {
+		return ctx, func() {}, nil
+	}
+	ends, reason, err := r.leadership.Ends(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if reason != "" {
+		return nil, nil, fmt.Errorf("no pod is taken out of service: %s", reason)
+	}
+	term, end = context.WithDeadlineCause(ctx, ends, write.ErrTermOver)
+	return term, end, nil
 }
 
 // finish reports what was done and says when to look again.

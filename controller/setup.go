@@ -57,8 +57,8 @@ const (
 
 // Setup adds the controllers to the manager: updates and strays on the leader, gates and the returned Prober on every replica. The
 // reader reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, observe.Types, Nodes,
-// EndpointSlices and Services in its cache.
-func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*gate.Prober, error) {
+// EndpointSlices and Services in its cache. The leadership is that of its election.
+func Setup(m manager.Manager, cached observe.Reader, leading observe.Leadership, dog *watchdog.Watchdog) (*gate.Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,8 @@ func Setup(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) (*g
 	}
 	metrics := report.NewMetrics(ctrlmetrics.Registry)
 	for _, kind := range kinds.All {
-		if err := setupUpdates(m, kind, cached, seen, metrics, dog); err != nil {
+		updates := newReconciler(m, kind, cached, leading, seen, metrics)
+		if err := setupUpdates(m, kind, cached, updates, dog); err != nil {
 			return nil, err
 		}
 	}
@@ -107,7 +108,7 @@ func setupStrays(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdo
 }
 
 // setupUpdates reconciles the workloads of one kind on the leader.
-func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *drain.Listings, metrics *report.Metrics, dog *watchdog.Watchdog) error {
+func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, updates *Reconciler, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: kind}
 	return builder.ControllerManagedBy(m).Named(kind.Controller).
 		Watches(kind.Workload.Object(), handler.EnqueueRequestsFromMapFunc(route.workload)).
@@ -117,7 +118,7 @@ func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, see
 		Watches(&corev1.Node{}, gathered(route.node), builder.WithPredicates(kind.Nodes)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(route.namespace), builder.WithPredicates(relabelled)).
 		WithOptions(options()).
-		Complete(watched{newReconciler(m, kind, cached, seen, metrics), dog, kind.Workload.Name})
+		Complete(watched{updates, dog, kind.Workload.Name})
 }
 
 // live reads the API server by the rules of the cached reader.
@@ -131,12 +132,15 @@ func newWriter(m manager.Manager, cached observe.Reader) write.Writer {
 	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Memory: &write.Memory{}, Releases: releases}
 }
 
-func newReconciler(m manager.Manager, kind kinds.Kind, cached observe.Reader, seen *drain.Listings, metrics *report.Metrics) *Reconciler {
+func newReconciler(
+	m manager.Manager, kind kinds.Kind, cached observe.Reader, leading leadership, seen *drain.Listings, metrics *report.Metrics,
+) *Reconciler {
 	return &Reconciler{
 		cached:     kind.Source(cached),
 		live:       kind.Source(live(m, cached).WithoutNodes()),
 		drains:     &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},
 		namespaces: live(m, cached),
+		leadership: leading,
 		gone:       cached.RecordedAndGone,
 		writer:     newWriter(m, cached),
 		Reporter:   report.New(kind, m.GetEventRecorder(report.RecorderName), metrics),

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"os"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,14 +40,19 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	m, keep, err := newManager(ctx, o, server)
+	identity, err := identity()
+	if err != nil {
+		return err
+	}
+	m, keep, err := newManager(ctx, o, server, identity)
 	if err != nil {
 		return err
 	}
 	if err := m.Add(certificate); err != nil {
 		return err
 	}
-	if err := furnish(ctx, m, keep, o, certificate); err != nil {
+	leading := observe.Leadership{Reader: m.GetAPIReader(), Namespace: o.namespace, Identity: identity}
+	if err := furnish(ctx, m, keep, o, leading, certificate); err != nil {
 		return err
 	}
 	return errors.Join(m.Start(ctx), lastWords(ctx, o, m))
@@ -73,7 +80,21 @@ func webhookServer(o options, certificate *certwatcher.CertWatcher) (webhook.Ser
 	return port.New(options), nil
 }
 
-func newManager(ctx context.Context, o options, server webhook.Server) (manager.Manager, *observe.Keep, error) {
+// identity is what this process writes into the Lease as its holder.
+func identity() (string, error) {
+	host, err := os.Hostname()
+	return host + "_" + string(uuid.NewUUID()), err
+}
+
+// A new leader takes over before observe.HoldPatience has let go of what the old one held: leaseDuration after it saw the last
+// renewal, which it looks for every 1 to 2.2 s (JitterFactor of client-go/tools/leaderelection).
+const (
+	leaseDuration = 8 * time.Second
+	renewDeadline = 6 * time.Second
+	retryPeriod   = time.Second
+)
+
+func newManager(ctx context.Context, o options, server webhook.Server, identity string) (manager.Manager, *observe.Keep, error) {
 	config, err := connection()
 	if err != nil {
 		return nil, nil, err
@@ -86,22 +107,24 @@ func newManager(ctx context.Context, o options, server webhook.Server) (manager.
 	if err != nil {
 		return nil, nil, err
 	}
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.namespace, inplace.Lease,
+		resourcelock.ResourceLockConfig{Identity: identity}, config, renewDeadline)
+	if err != nil {
+		return nil, nil, err
+	}
 	m, err := ctrl.NewManager(config, manager.Options{
-		Scheme:                     direct.Scheme(),
-		Cache:                      cacheOptions(o.namespace, keep),
-		Metrics:                    metricsserver.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress:     o.healthAddress,
-		PprofBindAddress:           o.pprofAddress,
-		WebhookServer:              server,
-		LeaderElection:             true,
-		LeaderElectionID:           inplace.Lease,
-		LeaderElectionNamespace:    o.namespace,
-		LeaderElectionResourceLock: resourcelock.LeasesResourceLock,
-		// A new leader takes over before observe.HoldPatience has let go of what the old one held: 8 s after it saw the last
-		// renewal, which it looks for every 1 to 2.2 s (JitterFactor of client-go/tools/leaderelection).
-		LeaseDuration: ptr.To(8 * time.Second),
-		RenewDeadline: ptr.To(6 * time.Second),
-		RetryPeriod:   ptr.To(time.Second),
+		Scheme:                 direct.Scheme(),
+		Cache:                  cacheOptions(o.namespace, keep),
+		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress: o.healthAddress,
+		PprofBindAddress:       o.pprofAddress,
+		WebhookServer:          server,
+		LeaderElection:         true,
+		// A lock of our own, for its identity: observe.Leadership compares it.
+		LeaderElectionResourceLockInterface: lock,
+		LeaseDuration:                       ptr.To(leaseDuration),
+		RenewDeadline:                       ptr.To(renewDeadline),
+		RetryPeriod:                         ptr.To(retryPeriod),
 		// Safe, since the process ends as soon as the manager does.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
@@ -110,7 +133,9 @@ func newManager(ctx context.Context, o options, server webhook.Server) (manager.
 }
 
 // furnish puts controllers, webhooks and checks into the manager. Caches are filled and gates opened on every replica.
-func furnish(ctx context.Context, m manager.Manager, keep *observe.Keep, o options, certificate *certwatcher.CertWatcher) error {
+func furnish(
+	ctx context.Context, m manager.Manager, keep *observe.Keep, o options, leading observe.Leadership, certificate *certwatcher.CertWatcher,
+) error {
 	filled, err := watch(ctx, m.GetCache(), keep)
 	if err != nil {
 		return err
@@ -132,7 +157,7 @@ func furnish(ctx context.Context, m manager.Manager, keep *observe.Keep, o optio
 	if err := m.Add(dog); err != nil {
 		return err
 	}
-	prober, err := controller.Setup(m, cached, dog)
+	prober, err := controller.Setup(m, cached, leading, dog)
 	if err != nil {
 		return err
 	}

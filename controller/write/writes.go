@@ -56,10 +56,13 @@ type Writer struct {
 	Releases types.NamespacedName
 }
 
+// ErrTermOver is the cause by which the context of writes ends that only a leader may make, when it may lead no more.
+var ErrTermOver = errors.New("the leader's Lease has ended")
+
 // Outcome is what became of steps.
 type Outcome struct {
 	Writes []Done
-	// outdated: a step was made on an object that has changed since. Its newer version wakes us.
+	// outdated: a step was made on an object that has changed since, whose newer version wakes us, or came after the leader's term.
 	Outdated bool
 	// unpulled: the API server refused a puller. taken: because somebody else's pod has its name.
 	Unpulled prepull.Refused
@@ -76,7 +79,7 @@ func (w Writer) CarryOut(ctx context.Context, workload types.NamespacedName, tod
 			case made.err == nil:
 				w.Memory.Remember(workload, made.After)
 				done.Writes = append(done.Writes, made.Done)
-			case IsOutdated(made.err):
+			case IsOutdated(made.err), errors.Is(context.Cause(ctx), ErrTermOver):
 				done.Outdated = true
 			default:
 				done.fail(lot[i], made.err)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
 
@@ -77,6 +78,23 @@ func TestCarryOutSideBySide(t *testing.T) {
 			if made.After.GetName() != pods[i].Name {
 				t.Errorf("write %d is of %s, not of %s", i, made.After.GetName(), pods[i].Name)
 			}
+		}
+	})
+}
+
+// What the leader has not written when its Lease ends is planned anew, by the next one.
+func TestCarryOutEndsWithTheTerm(t *testing.T) {
+	c := newCluster(t)
+	w := c.writer()
+	todo := []steps.Step{fixture.Label(c.Snapshot().Seen.Pods[0])}
+	synctest.Test(t, func(t *testing.T) {
+		waits := &gathering{Client: c, all: make(chan struct{})}
+		waits.missing.Store(2) // patches, the second of which does not come
+		w.Client = waits
+		term, end := context.WithDeadlineCause(t.Context(), time.Now().Add(time.Second), ErrTermOver)
+		defer end()
+		if done := w.CarryOut(term, fixture.Web, todo); done.Err != nil || !done.Outdated || len(done.Writes) > 0 {
+			t.Errorf("%d writes, outdated %t, error %v; want no write, outdated", len(done.Writes), done.Outdated, done.Err)
 		}
 	})
 }
