@@ -56,3 +56,7 @@ test-admission: ## whether the API server of each Kubernetes release takes our p
 		echo "$$(sed -n 's/.*\(k8s.io.kubernetes v[0-9.]*\)$$/\1/p' $(CONFORMANCE)/$$modfile)"; \
 		( $(conformance_build) $(subst go build,go test -vet=off,$(CLUSTER_BUILD)) -modfile=$$modfile ./admission ) || exit 1; \
 	done
+
+.PHONY: test-autoscaler
+test-autoscaler: kubernetes-release ## what Kubernetes' own controller of HorizontalPodAutoscalers makes of containers that restart; needs no cluster
+	@$(conformance_build) $(subst go build,go test -vet=off,$(CLUSTER_BUILD)) -modfile=$(notdir $(CONFORMANCE_MODFILE)) ./autoscaler
