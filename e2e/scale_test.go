@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +18,7 @@ func scale(t *testing.T) {
 		"as an autoscaler writes": autoscaled,
 		"to 0 half-way":           toZero,
 		"and image in one edit":   scaleAndImage,
+		"by CPU":                  scaledByCPU,
 	}, "as an autoscaler writes", "to 0 half-way"))
 }
 
@@ -72,6 +74,29 @@ func (s *stage) writeScale(name string, replicas int32) {
 		s.Fatal(err)
 	}
 }
+
+// scaledByCPU: an autoscaler that takes starts of containers for load is warned of at the keyboard and by the plugin, until it waits before it scales up.
+func scaledByCPU(t *testing.T) {
+	s := newStage(t, labelled)
+	s.kubectl(manifest(t, web(2)), "apply", "-f", "-")
+	s.completes("web")
+	s.managed("web")
+	s.begin("warned", frozenBut("nobody"))
+	const said = "HorizontalPodAutoscaler by-cpu scales by cpu: what restarted containers use to start counts as load."
+	edit := []string{"set", "image", "deployment/web", "app=" + appImage("v2"), "--dry-run=server"}
+	s.kubectl(scalerByCPU, "apply", "-f", "-")
+	s.expectIn(s.kubectl("", edit...), "Warning: stayput: in place: restarts app", "Warning: stayput: "+said)
+	s.answers(manifest(t, web(2, image("v2"))), 0, []string{"deployment/web in place restarts app in 2 pods, 1 at a time", said}, "plan", "-f", "-", s.editor())
+	s.kubectl("", "patch", "hpa", "by-cpu", "--type=merge", "-p", `{"spec":{"behavior":{"scaleUp":{"stabilizationWindowSeconds":300}}}}`)
+	if again := s.kubectl("", edit...); strings.Contains(again, "HorizontalPodAutoscaler") {
+		s.Errorf("it waits for five minutes, and is warned of all the same: %s", again)
+	}
+}
+
+// scalerByCPU never scales here, as the cluster has no metrics.
+const scalerByCPU = `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"by-cpu"},"spec":{"maxReplicas":5,
+	"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},
+	"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":70}}}]}}`
 
 func toZero(t *testing.T) {
 	s := newStage(t, labelled)

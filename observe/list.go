@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +25,7 @@ const (
 	slicesAtATime    = 50
 	servicesAtATime  = 100
 	revisionsAtATime = 8
+	scalersAtATime   = 20
 )
 
 func uids[P client.Object](objects []P) []types.UID {
@@ -179,6 +181,8 @@ func pageOf(empty client.ObjectList) int64 {
 		return slicesAtATime
 	case *corev1.ServiceList:
 		return servicesAtATime
+	case *autoscalingv2.HorizontalPodAutoscalerList:
+		return scalersAtATime
 	}
 	return revisionsAtATime
 }

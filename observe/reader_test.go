@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -52,7 +53,7 @@ func shop() []client.Object {
 func builder(t testing.TB, objects ...client.Object) *fake.ClientBuilder {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, autoscalingv2.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,8 +57,26 @@ func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, be
 		return judgement{}, err
 	}
 	judged := judgementOf(rollout.Judge(before.Spec.Template))
-	judged.kept = kept
+	judged.kept, judged.Autoscaler = kept, h.aboutAutoscalers(ctx, stored, judged)
 	return judged, nil
+}
+
+// scalersPatience bounds the wait for autoscalers, about which there is only something to say: a verdict never waits for longer.
+const scalersPatience = time.Second
+
+// aboutAutoscalers reads the autoscalers of the namespace where the edit restarts containers in place. No cache has them: each changes its
+// status up to four times a minute, and edits of templates are rare.
+func (h Handlers) aboutAutoscalers(ctx context.Context, d *apps.Deployment, judged judgement) string {
+	if !judged.InPlace() {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, scalersPatience)
+	defer cancel()
+	about, err := h.Live.AboutAutoscalers(ctx, d, judged.Change)
+	if err != nil {
+		h.Log.V(1).Info("No word about autoscalers", "namespace", d.Namespace, "deployment", d.Name, "reason", err.Error())
+	}
+	return about
 }
 
 // undone reads the rollout of an edited Deployment, with the annotations that stay as they were if the edit is an undo. A client that applies manifests

@@ -10,7 +10,11 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -55,10 +59,32 @@ func hurried(of *apps.Deployment) *apps.Deployment {
 	return hurried
 }
 
-// running serves a Deployment and a DaemonSet with one revision each and pods, in a namespace of that mode.
-func running(t *testing.T, mode inplace.Mode) client.Reader {
+// running serves a Deployment and a DaemonSet with one revision each and pods, in a namespace of that mode, and what else there is.
+func running(t *testing.T, mode inplace.Mode, besides ...client.Object) client.Reader {
 	t.Helper()
-	return reader(t, namespace(mode), deployment(t, v1Template), daemonSet(t, v1Template), revision(t, "web-1", v1Template, "3"), controllerRevision(t, "1", v1Template), daemon("agent-x", "1"))
+	return reader(t, append(besides, namespace(mode), deployment(t, v1Template), daemonSet(t, v1Template), revision(t, "web-1", v1Template, "3"), controllerRevision(t, "1", v1Template), daemon("agent-x", "1"))...)
+}
+
+// scaler is an autoscaler by CPU, which waits for so many seconds before it scales up.
+func scaler(kind, name string, window int32) client.Object {
+	return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "by-cpu"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: kind, Name: name},
+		Metrics:        []autoscalingv2.MetricSpec{{Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU}}},
+		Behavior:       &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &window}}}}
+}
+
+// unlisted serves the same, but that no autoscaler is answered about until the caller is out of patience.
+func unlisted(t *testing.T, whole client.Reader) client.Reader {
+	t.Helper()
+	return interceptor.NewClient(whole.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			if _, is := into.(*autoscalingv2.HorizontalPodAutoscalerList); is {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return c.List(ctx, into, options...)
+		},
+	})
 }
 
 func TestDecisionRecorded(t *testing.T) {
@@ -80,6 +106,7 @@ func TestDecisionRecorded(t *testing.T) {
 	}
 	impatient := tolerating(`{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":30}`)
 	live := running(t, inplace.ModeInPlace)
+	beside := func(scaler client.Object) client.Reader { return running(t, inplace.ModeInPlace, scaler) }
 	for name, test := range map[string]struct {
 		live    client.Reader
 		request admission.Request
@@ -130,6 +157,15 @@ func TestDecisionRecorded(t *testing.T) {
 			"stayput: in place: restarts app; stayput: init container setup does not run again"},
 		"a drain beyond the deadline": {live, editing(t, hurried(v2), v1), annotate + `"in place: restarts app"}}]`,
 			"stayput: in place: restarts app; stayput: progressDeadlineSeconds of 20s: a pod may take 1m0s to drain (stayput.dev/drain) and 30s to stop (terminationGracePeriodSeconds). The deadline waits for that; timeouts of other tools, such as that of helm, do not"},
+		"image beside an autoscaler by CPU": {beside(scaler("Deployment", "web", 0)), editing(t, v2, v1), annotate + `"in place: restarts app"}}]`,
+			"stayput: in place: restarts app; stayput: HorizontalPodAutoscaler by-cpu scales by cpu: what restarted containers use to start counts as load. " +
+				"behavior.scaleUp.stabilizationWindowSeconds beyond the update's length keeps it from scaling up for that"},
+		"image beside one that waits":             {beside(scaler("Deployment", "web", 600)), editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"image beside one of another":             {beside(scaler("Deployment", "api", 0)), editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"nothing restarts beside an autoscaler":   {beside(scaler("Deployment", "web", 0)), editing(t, deployment(t, tolerating(`{"key":"gpu"}`)), v1), annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
+		"what is recreated beside an autoscaler":  {beside(scaler("Deployment", "web", 0)), editing(t, env, v1), annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
+		"DaemonSets have no autoscaler":           {beside(scaler("DaemonSet", "agent", 0)), request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"image, and autoscalers cannot be listed": {unlisted(t, live), editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
 		"deletion":      {broken(t), request(t, "jane", admissionv1.Delete, nil, v1), "", ""},
 		"reading fails": {broken(t), editing(t, v2, v1), "", "stayput: allowed without a verdict"},
 	} {

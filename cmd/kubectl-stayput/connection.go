@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/pflag"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -58,6 +59,9 @@ func (c *connection) client(warnings rest.WarningHandler) (client.Client, error)
 	if err := apps.AddToScheme(known); err != nil {
 		return nil, err
 	}
+	if err := autoscalingv2.AddToScheme(known); err != nil {
+		return nil, err
+	}
 	return client.New(config, client.Options{Scheme: known, Mapper: mapper()})
 }
 
@@ -70,6 +74,7 @@ func mapper() meta.RESTMapper {
 	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "Event"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
+	m.Add(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	return m
 }

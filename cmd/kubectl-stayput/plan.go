@@ -206,8 +206,14 @@ func forecastDeployment(ctx context.Context, reader observe.Reader, stored, appl
 		return steps.Forecast{}, err
 	}
 	claims := readiness.ClaimsOf(will.Spec.Template.Decoded().Spec)
-	rollout.Rehearsal.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims)
-	return rollout.Forecast(was.Spec.Template), err
+	if rollout.Rehearsal.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims); err != nil {
+		return steps.Forecast{}, err
+	}
+	forecast := rollout.Forecast(was.Spec.Template)
+	if forecast.Autoscaler, err = reader.AboutAutoscalers(ctx, will, forecast.Change); apierrors.IsForbidden(err) {
+		err = nil // roles of one's own making may lack that
+	}
+	return forecast, err
 }
 
 func forecastDaemonSet(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Forecast, error) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -179,6 +180,50 @@ func TestPlanOfWhatIsRefused(t *testing.T) {
 	s.refusal = apierrors.NewForbidden(appsv1.Resource("deployments"), "web", nil)
 	if said, code = s.run("plan", "-n", "shop", "-f", s.file(written("Deployment", "web", withEnv))); code != 1 || !strings.Contains(said.out, "error") {
 		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+// scaler is an autoscaler of web by CPU, which waits for so long before it scales up.
+func scaler(window int32) *autoscalingv2.HorizontalPodAutoscaler {
+	return &autoscalingv2.HorizontalPodAutoscaler{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-cpu"},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+			Metrics:        []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU}}},
+			Behavior:       &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &window}},
+		},
+	}
+}
+
+// TestPlanBesideAnAutoscaler: that it counts starts is said once, also where Stayput has said so, and not to a user who may not list autoscalers.
+func TestPlanBesideAnAutoscaler(t *testing.T) {
+	const said = "HorizontalPodAutoscaler by-cpu scales by cpu: "
+	for name, test := range map[string]struct {
+		window    int32
+		container string
+		answers   []string
+		forbidden []string
+		code      int
+		want      int
+	}{
+		"scales up at once":         {container: otherImage, want: 1},
+		"Stayput has answered":      {container: otherImage, answers: []string{"stayput: in place: restarts app", "stayput: " + said + "so"}, want: 1},
+		"waits before it scales up": {window: 300, container: otherImage},
+		"pods are recreated":        {container: withEnv, code: 2},
+		"Stayput says they are":     {container: otherImage, answers: []string{"stayput: recreate: it was given back"}, code: 2},
+		"the user may not list it":  {container: otherImage, forbidden: []string{scalersPath}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := stored("in-place")
+			objects[scalersPath+"/by-cpu"] = scaler(test.window)
+			s := serve(t, objects)
+			s.warnings, s.forbidden = test.answers, test.forbidden
+			told, code := s.run("plan", "-n", "shop", "-f", s.file(written("Deployment", "web", test.container)))
+			if got := strings.Count(told.out+told.err, said); got != test.want || code != test.code {
+				t.Errorf("%q is said %d times instead of %d, exit code %d: %s %s", said, got, test.want, code, told.out, told.err)
+			}
+		})
 	}
 }
 

@@ -41,6 +41,7 @@ const (
 	shopPath    = "/api/v1/namespaces/shop"
 	webPath     = inShop + "deployments/web"
 	agentPath   = inShop + "daemonsets/agent"
+	scalersPath = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
 	schemasPath = "/openapi/v3/apis/apps/v1"
 )
 
@@ -94,7 +95,7 @@ func (s *server) list(path string) any {
 	return map[string]any{"apiVersion": version, "kind": listKinds[filepath.Base(path)], "items": items}
 }
 
-var listKinds = map[string]string{"replicasets": "ReplicaSetList", "controllerrevisions": "ControllerRevisionList", "pods": "PodList", "events": "EventList"}
+var listKinds = map[string]string{"replicasets": "ReplicaSetList", "controllerrevisions": "ControllerRevisionList", "pods": "PodList", "horizontalpodautoscalers": "HorizontalPodAutoscalerList", "events": "EventList"}
 
 // dryRun demands that nothing else is asked.
 func (s *server) dryRun(w http.ResponseWriter, r *http.Request, object runtime.Object) {

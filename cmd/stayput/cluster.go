@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -45,7 +46,7 @@ func over(config *rest.Config) *rest.Config {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, apps.AddToScheme,
-		admissionv1.AddToScheme)
+		admissionv1.AddToScheme, autoscalingv2.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 

@@ -13,7 +13,7 @@ const acceptsBoth = runtime.ContentTypeJSON + ", */*"
 
 // inProtobuf are the APIs whose objects are decoded into the types of k8s.io/api. Those of apps are not: inplace keeps their templates as the raw
 // JSON that was sent.
-var inProtobuf = []string{"/api/v1/", "/apis/discovery.k8s.io/", "/apis/coordination.k8s.io/"}
+var inProtobuf = []string{"/api/v1/", "/apis/discovery.k8s.io/", "/apis/coordination.k8s.io/", "/apis/autoscaling/"}
 
 // protobuf has API servers answer in it wherever the client can read that: a pod takes an eighth of the time that its JSON does, and each of its
 // events comes to every manager. controller-runtime would choose by kind, too, but cannot be told that those of apps have other types here.

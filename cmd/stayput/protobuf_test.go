@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -40,7 +42,7 @@ func apiServer(t *testing.T, objects map[string]runtime.Object) (*rest.Config, m
 	return over(&rest.Config{Host: server.URL}), sent
 }
 
-// TestProtobufWhereTypesAllow: pods come in it and are the same, Deployments do not, whose templates stay as they were sent.
+// TestProtobufWhereTypesAllow: pods and autoscalers come in it, pods are the same, Deployments do not, whose templates stay as they were sent.
 func TestProtobufWhereTypesAllow(t *testing.T) {
 	own, err := newScheme()
 	if err != nil {
@@ -48,7 +50,9 @@ func TestProtobufWhereTypesAllow(t *testing.T) {
 	}
 	web := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"template":{"spec":{"unheardOf":1}}}}`
 	config, sent := apiServer(t, map[string]runtime.Object{
-		"/api/v1/namespaces/shop/pods/web":              usual(1),
+		"/api/v1/namespaces/shop/pods/web": usual(1),
+		"/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers": &autoscalingv2.HorizontalPodAutoscalerList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscalerList"}, Items: []autoscalingv2.HorizontalPodAutoscaler{{}}},
 		"/apis/apps/v1/namespaces/shop/deployments/web": &runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, Raw: []byte(web), ContentType: runtime.ContentTypeJSON},
 	})
 	c, err := client.New(config, client.Options{Scheme: own, Mapper: testrestmapper.TestOnlyStaticRESTMapper(own)})
@@ -62,6 +66,10 @@ func TestProtobufWhereTypesAllow(t *testing.T) {
 	if err := c.Get(t.Context(), key, deployment); err != nil {
 		t.Fatal(err)
 	}
+	var scalers autoscalingv2.HorizontalPodAutoscalerList
+	if err := c.List(t.Context(), &scalers, client.InNamespace("shop")); err != nil || len(scalers.Items) != 1 {
+		t.Errorf("%d autoscalers have come: %v", len(scalers.Items), err)
+	}
 	want := usual(1)
 	if pod.TypeMeta = want.TypeMeta; !equality.Semantic.DeepEqual(pod, want) {
 		t.Errorf("the pod is\n%+v\nwant\n%+v", pod, want)
@@ -69,14 +77,14 @@ func TestProtobufWhereTypesAllow(t *testing.T) {
 	if template, err := json.Marshal(deployment.Spec.Template); err != nil || !strings.Contains(string(template), "unheardOf") {
 		t.Errorf("the template is %s, %v", template, err)
 	}
-	for path, media := range map[string]string{"pods": runtime.ContentTypeProtobuf, "deployments": runtime.ContentTypeJSON} {
+	for path, media := range map[string]string{"pods": runtime.ContentTypeProtobuf, "horizontalpodautoscalers": runtime.ContentTypeProtobuf, "deployments": runtime.ContentTypeJSON} {
 		for asked, got := range sent {
 			if strings.Contains(asked, path) && got != media {
 				t.Errorf("%s came as %s, want %s", asked, got, media)
 			}
 		}
 	}
-	if len(sent) != 2 {
+	if len(sent) != 3 {
 		t.Errorf("asked for %v", sent)
 	}
 }

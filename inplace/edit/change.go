@@ -81,6 +81,11 @@ func (c Change) None() bool { return c.InPlace() && !c.Left() }
 // Restarts tells whether any container does.
 func (c Change) Restarts() bool { return c.Containers.Restarts() }
 
+// RestartsContainer tells whether that container does.
+func (c Change) RestartsContainer(name string) bool {
+	return slices.ContainsFunc(c.Containers, func(c ContainerChange) bool { return c.Container == name && c.Restarts() })
+}
+
 // OfContainers is as much of the change as containers are concerned.
 func (c Change) OfContainers() Change { return Change{Containers: c.Containers} }
 

@@ -21,6 +21,8 @@ type Judgement struct {
 	Partition inplace.Partition
 	// Deadline is one line about what of an update in place takes longer than the deadline of the workload; empty if nothing does.
 	Deadline string
+	// Autoscaler is one line about an autoscaler that takes the starts of containers for load; empty if none does, or none was looked for.
+	Autoscaler string
 }
 
 // NotAllowed is what refusals say of an edit that is Forbidden.
@@ -54,14 +56,15 @@ func (j Judgement) String() string {
 func (j Judgement) Asides() []string {
 	asides := []string{j.AboutPartition()}
 	if j.InPlace() {
-		asides = append(asides, j.Change.NotAgain, j.Deadline)
+		asides = append(asides, j.Change.NotAgain, j.Deadline, j.Autoscaler)
 	}
 	return slices.DeleteFunc(asides, func(aside string) bool { return aside == "" })
 }
 
 // IsAside tells whether the line is one of some Judgement.
 func IsAside(line string) bool {
-	return slices.ContainsFunc([]string{PartitionPrefix, edit.AboutInitContainers, DeadlinePrefix}, func(prefix string) bool { return strings.HasPrefix(line, prefix) })
+	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
+	return slices.ContainsFunc([]string{PartitionPrefix, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix}, begins)
 }
 
 // AboutDeadline is one line about what takes longer than the deadline; empty if nothing does. The native controller's deadline waits for that, others' do not.
@@ -75,6 +78,9 @@ func AboutDeadline(drain, grace, deadline time.Duration) string {
 
 // DeadlinePrefix begins what AboutDeadline says.
 const DeadlinePrefix = "progressDeadlineSeconds of "
+
+// AutoscalerPrefix begins what is said of an autoscaler.
+const AutoscalerPrefix = "HorizontalPodAutoscaler "
 
 // PartitionPrefix begins what AboutPartition says.
 const PartitionPrefix = "partition "

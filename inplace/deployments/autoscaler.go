@@ -1,0 +1,76 @@
+package deployments
+
+import (
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// An autoscaler by CPU leaves out pods that are not Ready in their first minutes, counted from the pod's startTime (groupPods in
+// pkg/controller/podautoscaler/replica_calculator.go). A container that restarts leaves that time as it is, so what it uses to start
+// counts. By all other metrics, memory too, starts count natively as well.
+
+// AboutAutoscaler is one line about the autoscaler if it scales the Deployment and takes for load what containers use to start for this
+// change; empty if not.
+func AboutAutoscaler(scaler *autoscalingv2.HorizontalPodAutoscaler, d *apps.Deployment, change edit.Change) string {
+	if !scales(scaler.Spec.ScaleTargetRef, d) {
+		return ""
+	}
+	counts, why := countsStarts(&scaler.Spec, change)
+	if !counts {
+		return ""
+	}
+	return fmt.Sprintf(steps.AutoscalerPrefix+"%s %s: what restarted containers use to start counts as load. "+
+		"behavior.scaleUp.stabilizationWindowSeconds beyond the update's length keeps it from scaling up for that", scaler.Name, why)
+}
+
+func scales(target autoscalingv2.CrossVersionObjectReference, d *apps.Deployment) bool {
+	group := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind()
+	return group == schema.GroupKind{Group: "apps", Kind: "Deployment"} && target.Name == d.Name
+}
+
+// countsStarts tells whether the autoscaler takes what containers use to start for load, and by which of its words.
+func countsStarts(scaler *autoscalingv2.HorizontalPodAutoscalerSpec, change edit.Change) (counts bool, why string) {
+	if patient, how := waits(scaler.Behavior); patient {
+		return false, how
+	}
+	for _, metric := range scaler.Metrics {
+		if sees, how := seesStarts(metric, change); sees {
+			return true, how
+		}
+	}
+	return false, "does not scale by cpu of containers that restart"
+}
+
+// waits tells whether the autoscaler does not scale up at once. How long is long enough only the owner of the containers knows.
+func waits(behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) (patient bool, how string) {
+	if behavior == nil || behavior.ScaleUp == nil {
+		return false, "scales up at once"
+	}
+	up := behavior.ScaleUp
+	switch {
+	case up.SelectPolicy != nil && *up.SelectPolicy == autoscalingv2.DisabledPolicySelect:
+		return true, "never scales up"
+	case up.StabilizationWindowSeconds != nil && *up.StabilizationWindowSeconds > 0:
+		return true, fmt.Sprintf("waits %d s before it scales up", *up.StabilizationWindowSeconds)
+	}
+	return false, "scales up at once"
+}
+
+// seesStarts tells whether the metric has what a container that restarts uses to start.
+func seesStarts(metric autoscalingv2.MetricSpec, change edit.Change) (sees bool, how string) {
+	switch {
+	case metric.Resource != nil && metric.Resource.Name == corev1.ResourceCPU:
+		return change.Restarts(), "scales by cpu"
+	case metric.ContainerResource != nil && metric.ContainerResource.Name == corev1.ResourceCPU:
+		name := metric.ContainerResource.Container
+		return change.RestartsContainer(name), "scales by cpu of container " + name
+	}
+	return false, "does not scale by cpu"
+}

@@ -1,0 +1,70 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+)
+
+func scalerOf(namespace, name, deployment string) *autoscalingv2.HorizontalPodAutoscaler {
+	return &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: deployment},
+			Metrics:        []autoscalingv2.MetricSpec{{Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU}}},
+		},
+	}
+}
+
+// TestAutoscalersComeInPages: of the Deployment's namespace, a page at a time, until one is found, and no more than mostScalers; none where
+// nothing restarts.
+func TestAutoscalersComeInPages(t *testing.T) {
+	web := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	image := edit.Change{Containers: edit.ContainerChanges{{Container: "app", Image: edit.ImageChange{From: "app:1", To: "app:2"}}}}
+	for name, test := range map[string]struct {
+		namespace string
+		before    int
+		change    edit.Change
+		finds     bool
+		pages     int
+	}{
+		"the first":            {"shop", 0, image, true, 1},
+		"on the third page":    {"shop", 2 * scalersAtATime, image, true, 3},
+		"behind too many":      {"shop", mostScalers, image, false, mostScalers / scalersAtATime},
+		"in another namespace": {"other", 0, image, false, 1},
+		"nothing restarts":     {"shop", 0, edit.Change{}, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{scalerOf(test.namespace, "z", "web")}
+			for i := range test.before {
+				objects = append(objects, scalerOf("shop", fmt.Sprintf("a-%03d", i), "api"))
+			}
+			pages := 0
+			paged := builder(t, objects...).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+					pages++
+					if err := c.List(ctx, into, options...); err != nil {
+						return err
+					}
+					list := into.(*autoscalingv2.HorizontalPodAutoscalerList)
+					list.Items, list.Continue = pageOfItems(list.Items, (&client.ListOptions{}).ApplyOptions(options))
+					return nil
+				},
+			}).Build()
+			about, err := Reader{Reader: paged}.AboutAutoscalers(t.Context(), web, test.change)
+			if finds := strings.HasPrefix(about, "HorizontalPodAutoscaler z scales by cpu"); err != nil || finds != test.finds || pages != test.pages {
+				t.Errorf("is told %q, %v, after %d pages; want %t after %d", about, err, pages, test.finds, test.pages)
+			}
+		})
+	}
+}
