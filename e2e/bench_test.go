@@ -27,6 +27,7 @@ func TestBench(t *testing.T) {
 	t.Run("cold image", benchCold)
 	t.Run("crowd", benchCrowd)
 	t.Run("fleet", benchFleet)
+	t.Run("strangers", benchStrangers)
 }
 
 // race is a workload of real pods, which is updated in several ways that take turns: so whatever slows the machine down slows all

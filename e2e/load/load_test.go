@@ -73,3 +73,23 @@ func TestLoadEndsByItself(t *testing.T) {
 	cancel()
 	l.sender.Wait()
 }
+
+func TestStrangersComeBack(t *testing.T) {
+	var announced atomic.Int64
+	enough := make(chan struct{})
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == Announced && announced.Add(1) == 6 {
+			close(enough)
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	defer server.Close()
+	ctx, end := context.WithCancel(t.Context())
+	began := make(chan int)
+	go func() { began <- Strangers(ctx, []string{server.Listener.Addr().String()}, 3) }()
+	<-enough // two requests of each, or more
+	end()
+	if began := <-began; began < 6 {
+		t.Errorf("%d requests were begun, want 6 at least", began)
+	}
+}
