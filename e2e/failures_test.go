@@ -91,7 +91,13 @@ func killProcess(s *stage, pod *corev1.Pod) {
 // kill ends a process at once, if it has not ended by itself.
 func kill(s *stage, process int) {
 	s.Helper()
-	if err := syscall.Kill(process, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	send(s, process, syscall.SIGKILL)
+}
+
+// send sends a signal to a process, if it has not ended by itself.
+func send(s *stage, process int, signal syscall.Signal) {
+	s.Helper()
+	if err := syscall.Kill(process, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		s.Fatal(err)
 	}
 }

@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"syscall"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +16,7 @@ import (
 // disturbances break what everybody shares.
 func disturbances(t *testing.T) {
 	t.Run("manager killed", managerKilled)
+	t.Run("leader stopped for a while", leaderStopped)
 	t.Run("manager deleted", managerDeleted)
 	t.Run("every manager gone", managersGone)
 	t.Run("every manager gone while editing", goneWhileEditing)
@@ -141,6 +144,27 @@ func managerKilled(t *testing.T) {
 	t.Cleanup(func() { mended(t) })
 	m.phase("killed", anyChurn, anyChurn)
 	killProcess(m.stage, m.leader())
+	m.end("v2")
+}
+
+// leaderStopped: the leader stops half-way, as on a machine that hangs, another leads, and the first goes on where it was. Requests that reach it
+// meanwhile are answered by nothing, so native writes may pass. Of two leaders together no more pods are unavailable than of one.
+func leaderStopped(t *testing.T) {
+	long(t)
+	m := meetHalfway(t)
+	t.Cleanup(func() { mended(t) })
+	m.phase("stopped", anyChurn, anyChurn)
+	leader := m.leader()
+	process := managerProcess(m.stage, leader)
+	send(m.stage, process, syscall.SIGSTOP)
+	m.eventually("another leader", func(ctx context.Context) error {
+		now, err := leadingPod(ctx)
+		if err == nil && now.Name == leader.Name {
+			err = fmt.Errorf("still %s", now.Name)
+		}
+		return err
+	})
+	send(m.stage, process, syscall.SIGCONT)
 	m.end("v2")
 }
 
