@@ -54,8 +54,7 @@ func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (an
 		}
 		warnings = judged.warnings()
 	}
-	operations := append(births.Decide(now, judged.text), patches.EntryOperations("annotations", now.Annotations, judged.kept)...)
-	response := patch(notOurs, operations)
+	response := patch(notOurs, births.Decide(now, judged.text, judged.kept...))
 	response.Warnings = warnings
 	return response, nil
 }

@@ -201,6 +201,17 @@ func TestUndoKeepsTheList(t *testing.T) {
 	}
 }
 
+// TestUndoToNoAnnotations: what is kept does not take away the decision.
+func TestUndoToNoAnnotations(t *testing.T) {
+	before := deployment(t, v2Template)
+	before.Annotations = map[string]string{inplace.AnnotationInPlaceAnnotations: "example.com/note"}
+	live := reader(t, namespace(inplace.ModeInPlace), before, revision(t, "web-1", v1Template, "0"), revision(t, "web-2", v2Template, "3"))
+	h := handlers(t, broken(t), live)
+	response := h.handle(context.Background(), editing(t, deployment(t, v1Template), before), h.mutateWorkload)
+	expectPatch(t, response, `[{"op":"add","path":"/metadata/annotations","value":`+
+		`{"stayput.dev/decision":"in place: restarts app","stayput.dev/in-place-annotations":"example.com/note"}}]`)
+}
+
 func TestInPlaceOnly(t *testing.T) {
 	v1, v2, env := deployment(t, v1Template), deployment(t, v2Template), deployment(t, envTemplate)
 	recreated, optedOut, opted := deployment(t, v2Template), deployment(t, envTemplate), deployment(t, envTemplate)

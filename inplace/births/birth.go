@@ -42,12 +42,17 @@ func Unmoved(pod *corev1.Pod) []jsonpatch.Operation {
 		[2]string{inplace.AnnotationRestarts, ""}, [2]string{inplace.AnnotationWoken, ""})
 }
 
-// Decide returns the operations that note on a workload what its last template edit does; nothing if that is empty.
-func Decide(workload metav1.Object, decision string) []jsonpatch.Operation {
-	if len(workload.GetAnnotations()) == 0 && decision != "" { // the one entry is the map
-		return []jsonpatch.Operation{jsonpatch.NewOperation("add", patches.Pointer("metadata", "annotations"), map[string]string{inplace.AnnotationDecision: decision})}
+// Decide returns the operations that note on a workload what its last template edit does, nothing if that is empty, and make the other changes of its
+// annotations.
+func Decide(workload metav1.Object, decision string, others ...patches.EntryChange) []jsonpatch.Operation {
+	changes := append([]patches.EntryChange{{Key: inplace.AnnotationDecision, Value: decision, Goes: decision == ""}}, others...)
+	if len(workload.GetAnnotations()) > 0 {
+		return patches.EntryOperations("annotations", workload.GetAnnotations(), changes)
 	}
-	return patches.SetEntries("annotations", workload.GetAnnotations(), [2]string{inplace.AnnotationDecision, decision})
+	if all := patches.Changed(nil, changes); len(all) > 0 {
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", patches.Pointer("metadata", "annotations"), all)}
+	}
+	return nil
 }
 
 // BornEmpty returns the operations that make a ReplicaSet be created without replicas, so that live pods can move to it;
