@@ -2,7 +2,7 @@
 // native controllers would replace pods, gives new pods the readiness gate, and has their Ready follow it. It decodes, asks package inplace and answers;
 // it writes nothing.
 //
-// What is not ours is allowed first. A request that cannot be judged (a read fails, an object does not decode) is allowed,
+// What is not ours is allowed first. A request that cannot be judged (a read fails, an object does not decode or lacks its metadata) is allowed,
 // with a warning, except by /validate-in-place-only. A handler that panics drops the connection, so that the webhook's failurePolicy decides.
 //
 // Anybody in the cluster can reach the port. So a request is judged only if its namespace is labelled, by the cache or, a few times a

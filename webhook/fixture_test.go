@@ -42,7 +42,7 @@ const (
 var errRead = errors.New("the API server is on fire")
 
 // reader serves these objects, and broken serves nothing but errors.
-func reader(t *testing.T, objects ...client.Object) client.Reader {
+func reader(t testing.TB, objects ...client.Object) client.Reader {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme, autoscalingv2.AddToScheme} {
@@ -71,11 +71,17 @@ func broken(t *testing.T) client.Reader {
 // handlers are those of a process whose leader is alive.
 func handlers(t *testing.T, cached, live client.Reader) Handlers {
 	t.Helper()
+	return handlersWith(t, reader(t, lease(0)), cached, live)
+}
+
+// handlersWith are those of a process whose leader is what it finds there.
+func handlersWith(t *testing.T, hold, cached, live client.Reader) Handlers {
+	t.Helper()
 	excluded := []string{"kube-system", own}
 	return Handlers{
 		Cached:    observe.Reader{Reader: cached, ExcludedNamespaces: excluded},
 		Live:      observe.Reader{Reader: live, ExcludedNamespaces: excluded},
-		Hold:      observe.Hold{Reader: reader(t, lease(0)), Namespace: own},
+		Hold:      observe.Hold{Reader: hold, Namespace: own},
 		GateReady: func() bool { return true },
 		Watchdog:  &watchdog.Watchdog{},
 		Log:       testr.New(t),
@@ -108,7 +114,7 @@ func namespace(mode inplace.Mode) *corev1.Namespace {
 }
 
 // parse reads an object from JSON as the API server would send it.
-func parse[T any](t *testing.T, raw string) *T {
+func parse[T any](t testing.TB, raw string) *T {
 	t.Helper()
 	parsed := new(T)
 	if err := json.Unmarshal([]byte(raw), parsed); err != nil {
@@ -117,7 +123,7 @@ func parse[T any](t *testing.T, raw string) *T {
 	return parsed
 }
 
-func deployment(t *testing.T, template string) *apps.Deployment {
+func deployment(t testing.TB, template string) *apps.Deployment {
 	t.Helper()
 	return parse[apps.Deployment](t, `{"apiVersion":"apps/v1","kind":"Deployment",
 		"metadata":{"namespace":"shop","name":"web","uid":"d","labels":{"app":"web"}},
@@ -125,7 +131,7 @@ func deployment(t *testing.T, template string) *apps.Deployment {
 }
 
 // revision is a ReplicaSet of that Deployment.
-func revision(t *testing.T, name, template, replicas string) *apps.ReplicaSet {
+func revision(t testing.TB, name, template, replicas string) *apps.ReplicaSet {
 	t.Helper()
 	rs := parse[apps.ReplicaSet](t, `{"apiVersion":"apps/v1","kind":"ReplicaSet",
 		"metadata":{"namespace":"shop","name":"`+name+`","uid":"`+name+`","labels":{"app":"web"}},
@@ -150,14 +156,14 @@ func pod(owner *apps.ReplicaSet) *corev1.Pod {
 	}
 }
 
-func daemonSet(t *testing.T, template string) *apps.DaemonSet {
+func daemonSet(t testing.TB, template string) *apps.DaemonSet {
 	t.Helper()
 	return parse[apps.DaemonSet](t, `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"namespace":"shop","name":"agent","uid":"ds"},
 		"spec":{"selector":{"matchLabels":{"app":"web"}},"updateStrategy":{"type":"RollingUpdate"},"template":`+template+`}}`)
 }
 
 // controllerRevision is one of that DaemonSet.
-func controllerRevision(t *testing.T, hash, template string) *apps.ControllerRevision {
+func controllerRevision(t testing.TB, hash, template string) *apps.ControllerRevision {
 	t.Helper()
 	revision := parse[apps.ControllerRevision](t, `{"apiVersion":"apps/v1","kind":"ControllerRevision","revision":1,
 		"metadata":{"namespace":"shop","name":"agent-`+hash+`","uid":"`+hash+`","labels":{"app":"web","controller-revision-hash":"`+hash+`"}},
@@ -178,13 +184,24 @@ func daemon(name, hash string) *corev1.Pod {
 	}
 }
 
+// updating is a Deployment and a DaemonSet in the middle of updates.
+func updating(t testing.TB) []client.Object {
+	t.Helper()
+	web1 := settling(revision(t, "web-1", v1Template, "3"))
+	return []client.Object{
+		namespace(inplace.ModeInPlaceOnly), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
+		deployment(t, v2Template), web1, settling(revision(t, "web-2", v2Template, "0")), pod(web1),
+		daemonSet(t, v2Template), controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template), daemon("agent-x", "1"),
+	}
+}
+
 func controlledBy(kind, name string, uid types.UID) []metav1.OwnerReference {
 	yes := true
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: &yes}}
 }
 
 // request is what the API server would send for that operation on the object, which was what `before` is.
-func request(t *testing.T, user string, operation admissionv1.Operation, object, before client.Object) admission.Request {
+func request(t testing.TB, user string, operation admissionv1.Operation, object, before client.Object) admission.Request {
 	t.Helper()
 	of := object
 	if of == nil {
@@ -199,7 +216,7 @@ func request(t *testing.T, user string, operation admissionv1.Operation, object,
 	}}
 }
 
-func raw(t *testing.T, object client.Object) runtime.RawExtension {
+func raw(t testing.TB, object client.Object) runtime.RawExtension {
 	t.Helper()
 	if object == nil {
 		return runtime.RawExtension{}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/watchdog"
@@ -133,13 +135,36 @@ func key(req admission.Request) types.NamespacedName {
 	return types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
 }
 
-// decode reads an object of a request.
-func decode[T any](raw runtime.RawExtension) (*T, error) {
+// decode reads an object of a request as API servers read one: names of fields are exact, and there once, so that a patch finds what was read here. Every
+// object has metadata; parts are what else it has to have, as the answer may patch it.
+func decode[T any](raw runtime.RawExtension, parts ...string) (*T, error) {
 	decoded := new(T)
-	if err := json.Unmarshal(raw.Raw, decoded); err != nil {
+	twice, err := kjson.UnmarshalStrict(raw.Raw, decoded, kjson.DisallowDuplicateFields)
+	switch {
+	case err != nil:
+	case len(twice) > 0:
+		err = twice[0]
+	default:
+		err = lacking(raw.Raw, append(parts, "metadata")...)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("decode %T of the request: %w", decoded, err)
 	}
 	return decoded, nil
+}
+
+// lacking says which of the parts is not there.
+func lacking(raw []byte, parts ...string) error {
+	var has map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &has); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if !bytes.HasPrefix(has[part], []byte("{")) {
+			return fmt.Errorf("its %s is no JSON object; API servers send none without", part)
+		}
+	}
+	return nil
 }
 
 // lineLength keeps a warning within what kubectl and the API server show in full (apiserver/pkg/endpoints/filters/warning.go).

@@ -112,7 +112,7 @@ func (h Handlers) holdDeletion(ctx context.Context, req admission.Request, stays
 }
 
 func decodePod(req admission.Request, raw runtime.RawExtension) (*corev1.Pod, error) {
-	pod, err := decode[corev1.Pod](raw)
+	pod, err := decode[corev1.Pod](raw, "spec")
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func (h Handlers) mutatePodStatus(_ context.Context, req admission.Request) (ans
 	if req.Operation != admissionv1.Update || req.SubResource != "status" {
 		return allow(), nil
 	}
-	sent, err := decode[corev1.Pod](req.Object)
+	sent, err := decode[corev1.Pod](req.Object, "status")
 	if err != nil {
 		return allow(), err
 	}

@@ -25,7 +25,7 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 	if !by(req, deploymentController, admissionv1.Create) {
 		return allow(), nil
 	}
-	rs, err := decode[apps.ReplicaSet](req.Object)
+	rs, err := decode[apps.ReplicaSet](req.Object, "spec")
 	if err != nil {
 		return allow(), err
 	}

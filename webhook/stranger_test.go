@@ -24,6 +24,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/internal/templates"
 	"github.com/stayput/stayput/port"
 )
 
@@ -240,6 +241,50 @@ func TestSelectorOfRequestIsNotUsed(t *testing.T) {
 			ask(t, served(handlers(t, reader(t, stored...), live.counting(t, stored...))), test.path, test.request)
 			expectAll(t, live.lists, "app=web")
 			expectAll(t, live.whole, space)
+		})
+	}
+}
+
+// A patch would not apply to what lacks a part that all objects have, or has it twice or by another name.
+func TestObjectsThatNoAPIServerSends(t *testing.T) {
+	stored := reader(t, updating(t)...)
+	whole := string(raw(t, deployment(t, v1Template)).Raw)
+	const spec = `"spec":{"template":` + v1Template + `}`
+	owned := `{"metadata":` + templates.Text(pod(revision(t, "web-1", v1Template, "3")).ObjectMeta) + `}`
+	for name, test := range map[string]struct {
+		path, user  string
+		operation   admissionv1.Operation
+		object, old string
+		lacks       string // what the warning or the denial names
+	}{
+		"null":                         {"/mutate-workload", "jane", admissionv1.Update, `null`, whole, "end of JSON"},
+		"no metadata":                  {"/mutate-workload", "jane", admissionv1.Update, `{` + spec + `}`, whole, "metadata"},
+		"none before":                  {"/mutate-workload", "jane", admissionv1.Update, whole, `{}`, "metadata"},
+		"metadata that are null":       {"/mutate-workload", "jane", admissionv1.Update, `{"metadata":null,` + spec + `}`, whole, "metadata"},
+		"metadata by another name":     {"/mutate-workload", "jane", admissionv1.Update, `{"Metadata":{"name":"web"}}`, whole, "metadata"},
+		"labels by another name":       {"/mutate-replicaset", deploymentController, admissionv1.Create, `{"metadata":{"Labels":{"stayput.dev/settling":"1"}},"spec":{}}`, `null`, ""},
+		"metadata twice":               {"/mutate-workload", "jane", admissionv1.Update, `{"metadata":{"annotations":{"a":"b"}},"metadata":{},` + spec + `}`, whole, "metadata"},
+		"a ReplicaSet without spec":    {"/mutate-replicaset", deploymentController, admissionv1.Create, `{"metadata":{}}`, `null`, "spec"},
+		"a pod without spec":           {"/mutate-pod", replicaSetController, admissionv1.Create, owned, `null`, "spec"},
+		"a report without status":      {"/mutate-pod-status", "system:node:one", admissionv1.Update, `{"metadata":{},"spec":{"nodeName":"one","readinessGates":[{"conditionType":"stayput.dev/serving"}]}}`, `{"metadata":{}}`, "status"},
+		"in a namespace in-place-only": {"/validate-in-place-only", "jane", admissionv1.Update, `{` + spec + `}`, whole, "metadata"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := request(t, test.user, test.operation, deployment(t, v2Template), nil)
+			req.Kind.Kind = Calls()[test.path].Kinds[0]
+			req.Object.Raw, req.OldObject.Raw = []byte(test.object), []byte(test.old)
+			if req.Kind.Kind == "Pod" && test.operation == admissionv1.Update {
+				req.SubResource, req.UserInfo.Groups = "status", []string{"system:nodes"}
+			}
+			answer := ask(t, served(handlers(t, stored, stored)), test.path, req)
+			said := strings.Join(answer.Warnings, "")
+			if answer.Result != nil {
+				said += answer.Result.Message
+			}
+			strict := test.path == "/validate-in-place-only"
+			if answer.Allowed == strict || len(answer.Patch) > 0 || !strings.Contains(said, test.lacks) || (said == "") != (test.lacks == "") {
+				t.Errorf("answered %+v with patch %s", answer, answer.Patch)
+			}
 		})
 	}
 }
