@@ -18,7 +18,7 @@ import (
 )
 
 // reported is a pod on node one whose containers are ready. Its gate, where it has that condition, is as it is said.
-func reported(t *testing.T, gate ...corev1.ConditionStatus) *corev1.Pod {
+func reported(t testing.TB, gate ...corev1.ConditionStatus) *corev1.Pod {
 	pod := pod(revision(t, "web-1", v1Template, "1"))
 	pod.Spec = corev1.PodSpec{NodeName: "one", ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}}
 	at := metav1.NewTime(time.Unix(1_800_000_000, 0).UTC())
@@ -40,7 +40,7 @@ func ready(pod *corev1.Pod) *corev1.Pod {
 }
 
 // report is the write of a pod's status by that user.
-func report(t *testing.T, user string, old, sent *corev1.Pod) admission.Request {
+func report(t testing.TB, user string, old, sent *corev1.Pod) admission.Request {
 	req := request(t, user, admissionv1.Update, sent, old)
 	req.SubResource, req.UserInfo.Groups = "status", []string{"system:nodes"}
 	return req
