@@ -17,8 +17,9 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## unit tests, the test cluster's own, and the end-to-end suite without what takes long or shares its rule with another
+test: ## unit tests, a little fuzzing, the test cluster's own, and the end-to-end suite without what takes long or shares its rule with another
 	$(MAKE) test-unit
+	$(MAKE) fuzz
 	$(MAKE) test-cluster SHORT=1
 	$(MAKE) e2e SHORT=1
 	$(MAKE) cluster-down
@@ -29,6 +30,18 @@ test-unit: ## the tests that need no cluster
 	go -C manifests/cel test ./...
 	go -C e2e/report test ./...
 	cd e2e/conformance && $(CLUSTER_ENV) go test ./verdict
+
+# Every fuzz target, as ./package:Target: go test takes one at a time. What it finds is in testdata/fuzz of the package, and from then on in its unit tests.
+FUZZED := ./webhook:FuzzRequests ./inplace/edit:FuzzRandom ./inplace/simulation:FuzzTemplates
+FUZZTIME ?= 20s
+
+# Go would spend a minute on making each interesting input smaller.
+.PHONY: fuzz
+fuzz: ## fuzz handlers and comparison for FUZZTIME each
+	@there=$$(git grep -h '^func Fuzz' -- '*_test.go' | wc -l); [ $$there = $(words $(FUZZED)) ] || { echo "there are $$there fuzz targets: FUZZED has to list them"; exit 1; }
+	@for target in $(FUZZED); do \
+	  (set -x; go test $${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 2); \
+	done
 
 # Every Go module of the repository; the go.mod of Kubernetes releases other than the default is tidied by hand.
 MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance e2e/report .ci/notice
