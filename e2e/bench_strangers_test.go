@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"testing"
 	"time"
@@ -45,20 +44,6 @@ func benchStrangers(t *testing.T) {
 	}
 	fmt.Printf("%d requests were begun by strangers\n", began)
 	present(t, fmt.Sprintf("edits beside %d connections that announce bodies", strangers), []column{alone.column("no stranger"), beside.column("strangers")})
-}
-
-// webhookAddresses are where each manager serves.
-func webhookAddresses(t *testing.T) []string {
-	t.Helper()
-	pods, err := clients.CoreV1().Pods(ownNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=stayput"})
-	if err != nil || len(pods.Items) == 0 {
-		t.Fatal("no manager", err)
-	}
-	var addresses []string
-	for _, pod := range pods.Items {
-		addresses = append(addresses, net.JoinHostPort(pod.Status.PodIP, "10250"))
-	}
-	return addresses
 }
 
 // editing is what became of edits: how long each took, in seconds, and what went wrong.

@@ -42,6 +42,7 @@ func disturbances(t *testing.T) {
 	t.Run("kubelet stopped", kubeletStopped)
 	t.Run("node lost", nodeLost)
 	t.Run("changes by flags", changesByFlags)
+	t.Run("only API servers are answered", onlyAPIServers)
 	t.Run("uninstalled", uninstalled)
 }
 

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func apiServer(dir layout.Dir) Component {
 	serving, servingKey := pair(pki.APIServer)
 	kubelet, kubeletKey := pair(pki.KubeletClient)
 	frontProxy, frontProxyKey := pair(pki.FrontProxyClient)
-	audit := dir.Data("kube-apiserver", "audit.yaml")
+	audit, admission, webhooks := dir.Data("kube-apiserver", "audit.yaml"), dir.Data("kube-apiserver", "admission.yaml"), dir.Data("kube-apiserver", "webhooks.kubeconfig")
 	return Component{
 		Name: "kube-apiserver",
 		Argv: append([]string{
@@ -58,6 +59,7 @@ func apiServer(dir layout.Dir) Component {
 			"--authorization-mode=Node,RBAC",
 			"--enable-admission-plugins=NodeRestriction",
 			"--enable-aggregator-routing", // calls webhooks at their pods' addresses
+			"--admission-control-config-file=" + admission,
 			"--kubelet-client-certificate=" + kubelet,
 			"--kubelet-client-key=" + kubeletKey,
 			"--kubelet-preferred-address-types=InternalIP",
@@ -75,7 +77,11 @@ func apiServer(dir layout.Dir) Component {
 			"--audit-log-maxsize=64", // MB
 			"--audit-log-maxbackup=1",
 		}, authorities(dir)...),
-		Files:   map[string]string{audit: auditPolicy},
+		Files: map[string]string{
+			audit:     auditPolicy,
+			admission: fmt.Sprintf(admissionConfiguration, webhooks),
+			webhooks:  fmt.Sprintf(webhookCertificate, frontProxy, frontProxyKey),
+		},
 		Listens: listens(plan.ControlPlaneIP + ":6443"),
 		After:   []string{"etcd"},
 		Ready:   answers(plan.APIServerURL + "/readyz"),
@@ -90,6 +96,30 @@ rules:
   - level: Metadata
     users: ["system:serviceaccount:stayput-system:stayput"]
 `
+
+// admissionConfiguration has webhooks called with what the kubeconfig says, and webhookCertificate is that: every one that asks for a certificate is
+// shown the front proxy's, as docs/security.md proposes.
+const (
+	admissionConfiguration = `apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+  - name: MutatingAdmissionWebhook
+    configuration: &webhooks
+      apiVersion: apiserver.config.k8s.io/v1
+      kind: WebhookAdmissionConfiguration
+      kubeConfigFile: %s
+  - name: ValidatingAdmissionWebhook
+    configuration: *webhooks
+`
+	webhookCertificate = `apiVersion: v1
+kind: Config
+users:
+  - name: stayput-webhook.stayput-system.svc
+    user:
+      client-certificate: %s
+      client-key: %s
+`
+)
 
 func controllerManager(dir layout.Dir) Component {
 	return controller(dir, "kube-controller-manager", "127.0.0.1:10257", append([]string{
