@@ -104,5 +104,7 @@ func (h Handlers) keepsRevision(ctx context.Context, reader observe.Reader, revi
 		return false, err
 	}
 	rollout.HeldSince = h.heldSince(daemonSet, daemonSet.Spec.Template, steps.TargetOf(rollout.Target()), rollout.Now)
-	return rollout.HoldsCleanup(revision), nil
+	keep, why := rollout.HoldsCleanup(revision)
+	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", revision.Namespace, "revision", revision.Name, "held", keep, "reason", why.Message)
+	return keep, nil
 }

@@ -263,7 +263,7 @@ func TestRevisionOfAPodThatIsHalfwayStays(t *testing.T) {
 		"the cache has no such DaemonSet":     {reader(t, namespace(inplace.ModeInPlace)), world(halfway, second), daemonSetController, 0, 404},
 		"a pod has come back":                 {world(arrived, second), world(daemon("agent-x", "1"), second), daemonSetController, 0, 404},
 		"no pod is of it":                     {world(arrived, second), world(arrived, second), daemonSetController, 0, 0},
-		"the update was given back":           {world(halfway, released), world(halfway, released), daemonSetController, 0, 0},
+		"the pod goes back":                   {world(halfway, released), world(halfway, released), daemonSetController, 0, 404},
 		"somebody else":                       {broken(t), broken(t), "jane", 0, 0},
 		"nobody leads":                        {world(halfway, second), world(halfway, second), daemonSetController, observe.HoldPatience + time.Second, 0},
 		"reading fails":                       {broken(t), world(halfway, second), daemonSetController, 0, 0},
@@ -274,6 +274,29 @@ func TestRevisionOfAPodThatIsHalfwayStays(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			h.Hold.Reader = reader(t, lease(test.age))
 			req := request(t, test.user, admissionv1.Delete, nil, first)
+			expectDenied(t, h.handle(t.Context(), req, h.validateRevision), test.code, metav1.StatusReasonNotFound)
+		})
+	}
+}
+
+// A pod is patched for a revision that its label names only then, and that the DaemonSet controller may take for an old one: its cache may be older than
+// the last edit, or younger than the plan.
+func TestRevisionThatPodsAreOnTheirWayToStays(t *testing.T) {
+	first, current, former := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template), controllerRevision(t, "3", envTemplate)
+	marked := former.DeepCopy()
+	marked.Labels[inplace.LabelSettling] = strconv.FormatInt(time.Now().Unix(), 10)
+	for name, test := range map[string]struct {
+		revision *apps.ControllerRevision
+		code     int32
+	}{
+		"of the DaemonSet's template":      {current, 404},
+		"of an update that has just ended": {marked, 404},
+		"of a former template":             {former, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world := reader(t, namespace(inplace.ModeInPlace), daemonSet(t, v2Template), first, current, former, daemon("agent-x", "1"))
+			req := request(t, daemonSetController, admissionv1.Delete, nil, test.revision)
+			h := handlers(t, world, world)
 			expectDenied(t, h.handle(t.Context(), req, h.validateRevision), test.code, metav1.StatusReasonNotFound)
 		})
 	}

@@ -162,14 +162,26 @@ func (r DaemonRollout) holdsReplacement(m *daemon) (bool, inplace.Reason) {
 	return false, *m.WhyReplaced()
 }
 
-// HoldsCleanup tells whether a DELETE of the ControllerRevision by the DaemonSet controller is held: while some pod is of it. That controller keeps
-// what labels of pods name in its cache (cleanupHistory in pkg/controller/daemon/update.go). The label of a pod that is half-way names none, and one that
-// has just come back may not be there yet; without its revision it would have to be replaced.
-func (r DaemonRollout) HoldsCleanup(revision *apps.ControllerRevision) bool {
+// HoldsCleanup tells whether a DELETE of the ControllerRevision by the DaemonSet controller is held, and why. That controller keeps the one that it
+// takes for the current one, and those that labels of pods name in its cache (cleanupHistory in pkg/controller/daemon/update.go). The label of a pod that
+// is half-way names none; others are of a revision, or about to be, that its cache does not show yet. Without their revision they would have to be replaced.
+func (r DaemonRollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.Reason) {
+	if !r.Mode.Manages() {
+		return false, *r.Mode.Reason()
+	}
 	v := r.view()
-	return v.judged.Held && r.holdLasts(v.target) && slices.ContainsFunc(v.members, func(m *daemon) bool {
-		return m.revision != nil && m.revision.UID == revision.UID
-	})
+	of := slices.IndexFunc(v.members, func(m *daemon) bool { return m.revision != nil && m.revision.UID == revision.UID })
+	switch {
+	case !r.holdLasts(v.target):
+		return false, inplace.Reason{Code: inplace.CodeUntended, Message: "nobody has tended the update lately"}
+	case v.target != nil && v.target.UID == revision.UID:
+		return true, inplace.Reason{Message: "the ControllerRevision has the template of the DaemonSet"}
+	case revisions.Begun(revision.Labels):
+		return true, inplace.Reason{Message: "pods may be on their way to the ControllerRevision"}
+	case of >= 0:
+		return true, inplace.Reason{Message: "pod " + v.members[of].Pod.Name + " is of the ControllerRevision"}
+	}
+	return false, inplace.Reason{Message: "no pod is of the ControllerRevision"}
 }
 
 func (r DaemonRollout) holdLasts(target *apps.ControllerRevision) bool {

@@ -102,7 +102,9 @@ func (h *daemonHook) holds(r daemonsets.DaemonRollout, pod *corev1.Pod) bool {
 // keeps is keepsRevision there.
 func (h *daemonHook) keeps(revision *apps.ControllerRevision) bool {
 	cached := h.daemonRollout(h.sets.objects["agent"], h.revs.list(), h.pods.list())
-	return h.since(cached).HoldsCleanup(revision) || h.since(h.daemons()).HoldsCleanup(revision)
+	byCache, _ := h.since(cached).HoldsCleanup(revision)
+	live, _ := h.since(h.daemons()).HoldsCleanup(revision)
+	return byCache || live
 }
 
 func (h *daemonHook) since(r daemonsets.DaemonRollout) daemonsets.DaemonRollout {
@@ -205,11 +207,15 @@ func (c *daemonSetController) constructHistory(d *apps.DaemonSet) (current *apps
 	return current, old, err
 }
 
-// snapshot makes the revision of the template, whose name is the template's.
+// snapshot makes the revision of the template, whose name is the template's: of what its types have of it, so that two that are written otherwise are one.
 func (c *daemonSetController) snapshot(d *apps.DaemonSet, revision int64) (*apps.ControllerRevision, error) {
 	raw := rawOf(d.Spec.Template)
+	decoded, err := json.Marshal(d.Spec.Template.Typed())
+	if err != nil {
+		return nil, err
+	}
 	hasher := fnv.New32a()
-	fmt.Fprint(hasher, raw)
+	_, _ = hasher.Write(decoded) // never fails
 	hash := fmt.Sprintf("%08x", hasher.Sum32())
 	if existing := c.revisions.objects["agent-"+hash]; existing != nil {
 		return existing, nil
