@@ -222,7 +222,7 @@ func (s *stage) occupy(node string, what corev1.ResourceName) (uncrowd func()) {
 	}
 }
 
-// share is more than half of what the node has of that.
+// share is more than half of what the node has of that: whole bytes of memory.
 func (s *stage) share(node string, what corev1.ResourceName) resource.Quantity {
 	s.Helper()
 	found, err := clients.CoreV1().Nodes().Get(s.Context(), node, metav1.GetOptions{})
@@ -230,7 +230,10 @@ func (s *stage) share(node string, what corev1.ResourceName) resource.Quantity {
 		s.Fatal(err)
 	}
 	all := found.Status.Allocatable[what]
-	return *resource.NewMilliQuantity(all.MilliValue()/1000*600, resource.DecimalSI)
+	if what == corev1.ResourceMemory {
+		return *resource.NewQuantity(all.Value()/10*6, resource.BinarySI)
+	}
+	return *resource.NewMilliQuantity(all.MilliValue()/10*6, resource.DecimalSI)
 }
 
 func (s *stage) onlyPod(name string) *corev1.Pod {
