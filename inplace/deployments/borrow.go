@@ -45,20 +45,23 @@ func (v *View) notedInVain() bool {
 }
 
 // loans finds out how many replicas of each ReplicaSet are borrowed: what is noted, unless the native controller has lowered the sum
-// since, or the user wants as many pods by now. Then those are pods like others; on the target first, where they are to be anyway.
+// since, or the user wants as many pods by now. Then those are pods like others; on the target first, where they are to be anyway. Pods that are marked
+// come first: the note outlasts the pod that was given back, until the controller has seen that.
 func (v *View) loans() {
 	left := max(0, v.Total()-v.desired())
-	take := func(s *replicas.Set) {
-		s.Loan = min(s.Noted(), left, s.Lendable())
-		left -= s.Loan
+	take := func(s *replicas.Set, most int) {
+		more := min(left, max(0, min(s.Noted(), s.Lendable(), most)-s.Loan))
+		s.Loan, left = s.Loan+more, left-more
 	}
-	for _, s := range v.Sets {
-		if s != v.Target {
-			take(s)
-		}
-	}
+	sets := slices.DeleteFunc(slices.Clone(v.Sets), func(s *replicas.Set) bool { return s == v.Target })
 	if v.Target != nil {
-		take(v.Target)
+		sets = append(sets, v.Target)
+	}
+	for _, s := range sets {
+		take(s, len(s.Borrowed()))
+	}
+	for _, s := range sets {
+		take(s, s.Noted())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/times"
 )
 
@@ -30,9 +31,14 @@ func (s *State) Ready() bool { return conditions.IsTrue(s.Pod, corev1.PodReady) 
 // Youth is how long a newborn pod is left to start.
 const Youth = 10 * time.Second
 
-// Starting tells whether the pod was born too recently to be taken for one that does not serve anyway; for how much longer. Its
+// Starting tells whether the pod was born, or its gate opened, too recently to be taken for one that does not serve anyway; for how much longer. Its
 // kubelet could report it Ready before it knows that the gate is closed, and then take it down beyond all budgets.
 func (s *State) Starting(now time.Time) (bool, time.Duration) {
-	grown, wait := times.Since(s.Pod.CreationTimestamp.Time, Youth, now)
-	return !grown && !s.Ready(), wait
+	if s.Ready() {
+		return false, 0
+	}
+	if grown, wait := times.Since(s.Pod.CreationTimestamp.Time, Youth, now); !grown {
+		return true, wait
+	}
+	return readiness.Reopening(s.Pod, now)
 }

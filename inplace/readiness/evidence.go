@@ -120,7 +120,7 @@ func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (boo
 	}
 	named := edit.SameImage(status.Image, before.Image)
 	switch {
-	case before.Unsure && named && m.Observed(pod):
+	case before.Unsure && named && m.Observed(pod) && !(before.Stopping && status.ContainerID == before.ContainerID):
 		return true, 0
 	case before.Unsure:
 		return times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)

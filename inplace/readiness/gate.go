@@ -38,7 +38,8 @@ const GateSeenAfter = 3 * time.Second
 
 // KeptOut tells whether the kubelet itself keeps the pod out of service because its gate is closed; if it is only a matter of time, of
 // how much. A pod that was not Ready anyway shows no sign of it: GeneratePodReadyCondition in pkg/kubelet/status/generate.go looks
-// at the containers first. Patched before the kubelet knows, it could be reported Ready with its old containers.
+// at the containers first. Patched before the kubelet knows, it could be reported Ready with its old containers. One whose gate was open a moment before
+// may show the sign of the time before that: see Reopening.
 func KeptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	gate, ready := conditions.Condition(pod, inplace.ConditionServing), conditions.Condition(pod, corev1.PodReady)
 	switch {
@@ -48,6 +49,17 @@ func KeptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 		return true, 0
 	}
 	return times.Since(gate.LastTransitionTime.Time, GateSeenAfter, now)
+}
+
+// Reopening tells whether the kubelet has yet to report what it makes of a gate that was opened again; for how much longer that is waited for. Until then
+// the pod is not Ready for the gate that was closed before.
+func Reopening(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+	gate, ready := MovedGate(pod), conditions.Condition(pod, corev1.PodReady)
+	if gate == nil || gate.Status != corev1.ConditionTrue || ready == nil || ready.Reason != ReasonGatesNotReady {
+		return false, 0
+	}
+	known, wait := times.Since(gate.LastTransitionTime.Time, GateSeenAfter, now)
+	return !known, wait
 }
 
 // ReasonGatesNotReady is ReadinessGatesNotReady there.

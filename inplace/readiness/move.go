@@ -43,6 +43,8 @@ type MovedContainer struct {
 	// Unsure: what ran before is not known, since the pod was patched before it had become what it should, or had not started.
 	// Then another ID proves nothing, and the old one nothing to the contrary.
 	Unsure bool `json:"unsure,omitempty"`
+	// Stopping: the kubelet had begun to act on the patch before that one, so the container that ran then is on its way out, whatever image it has.
+	Stopping bool `json:"stopping,omitempty"`
 	// Unready: it was not ready at the last patch of containers. Then that it is not is no sign of the patch having been seen.
 	Unready bool `json:"unready,omitempty"`
 	// Restart: it only restarts, so Image is another name of the one it had.
@@ -123,8 +125,11 @@ func (m Move) Next(pod *corev1.Pod, hash string, entries map[string]MovedContain
 	}
 	pending := m.Pending(pod, now)
 	for change := range does.Containers.Restarting() {
-		_, sent := pending[change.Container]
-		next.Containers[change.Container] = evidenceOf(change, ContainerStatus(pod, change.Container), sent, now)
+		status := ContainerStatus(pod, change.Container)
+		before, sent := pending[change.Container]
+		entry := evidenceOf(change, status, sent, now)
+		entry.Stopping = sent && (m.Observed(pod) || before.Stopping && before.ContainerID == status.ContainerID)
+		next.Containers[change.Container] = entry
 	}
 	for name, entry := range next.Containers {
 		entry.Unready, entry.Sidecar = !ContainerStatus(pod, name).Ready, edit.SidecarNamed(&pod.Spec, name)

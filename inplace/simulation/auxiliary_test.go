@@ -122,9 +122,8 @@ func TestAuxiliaryHalfway(t *testing.T) {
 		"undo": {func(s *scene) { s.edit("undoes", app{image: "v1", sidecar: "s1"}) },
 			[]string{"patch 2", "patch 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks"}},
 		"the application, too": {func(s *scene) { s.edit("edits", app{image: "v2", sidecar: "s2"}) },
-			// the newest is B now
-			[]string{"C marks", "close 2", "A 2 → 1", "move 2", "B 0 → 1", "open 2", "close 1", "C 1 → 0", "move 1", "B 1 → 2", "open 1",
-				"close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "C marks", "open 3"}},
+			[]string{"C marks", "close 2", "A 2 → 1", "move 2", "C 0 → 1", "open 2", "close 1", "B 1 → 0", "move 1", "C 1 → 2", "open 1",
+				"close 3", "A 1 → 0", "move 3", "C 2 → 3", "A marks", "B marks", "C marks", "open 3"}},
 		"somebody waits for it by now": {func(s *scene) { s.user("waits", unawaited("ghost")) },
 			[]string{"A 2 → 1", "move 2", "B 1 → 2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3"}},
 		"a list that does not parse": {func(s *scene) { s.user("lists", unawaited("side,")) },
@@ -140,8 +139,8 @@ func TestAuxiliaryHalfway(t *testing.T) {
 			s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
 		}, third},
 		"label": {func(s *scene) { s.edit("edits", app{image: "v1", sidecar: "s2", chart: "c2"}) }, // the same
-			[]string{"C marks", "A 2 → 1", "move 2", "B 0 → 1", "C 1 → 0", "move 1", "B 1 → 2",
-				"patch 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "C marks"}},
+			[]string{"C marks", "A 2 → 1", "move 2", "C 0 → 1", "B 1 → 0", "move 1", "C 1 → 2",
+				"patch 3", "A 1 → 0", "move 3", "C 2 → 3", "A marks", "B marks", "C marks"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, before := sideHalfway(t)

@@ -69,9 +69,9 @@ func TestStepsOfBorrowing(t *testing.T) {
 		"two replicas":   {2, nil, [][]string{begin(3), one("1", "2 → 1", "1 → 2"), one("2", "1 → 0", "2 → 3"), end(2, 3)}},
 		"three replicas": {3, nil, [][]string{begin(4), one("1", "3 → 2", "1 → 2"), one("2", "2 → 1", "2 → 3"), one("3", "1 → 0", "3 → 4"), end(3, 4)}},
 		"two at a time": {4, surge("0", "2"), [][]string{begin(5, 6),
-			// Pod 6 is available a moment after pod 5, and so is pod 4 after pod 3.
-			{"close 1", "A 4 → 3", "move 1", "close 2", "A 3 → 2", "B 2 → 3", "move 2", "B 3 → 4", "open 2", "open 1",
-				"close 3", "A 2 → 1", "move 3", "B 4 → 5", "close 4", "open 3", "A 1 → 0", "move 4", "B 5 → 6", "open 4"},
+			// Pod 6 is available a moment after pod 5, and so is pod 1 after pod 2.
+			{"close 1", "A 4 → 3", "close 2", "A 3 → 2", "move 1", "move 2", "B 2 → 4", "open 2", "open 1",
+				"close 3", "A 2 → 1", "move 3", "B 4 → 5", "close 4", "A 1 → 0", "open 3", "move 4", "B 5 → 6", "open 4"},
 			{"5 given back", "close 5", "B 6 → 5", "B marks", "6 given back", "close 6", "B 5 → 4", "A marks", "B marks"}}},
 		"no more than restart": {1, surge("0", "3"), [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
 	} {
@@ -187,7 +187,7 @@ func TestUndoWhileBorrowed(t *testing.T) {
 	s.edit("undoes", app{image: "v1"})
 	s.rest()
 	// The borrowed pod serves on while pods 2 and 1 go back, and goes from where it is.
-	s.expect("move 2", "open 2", "A 1 → 2", "close 1", "B 2 → 1", "move 1", "A 2 → 3", "open 1",
+	s.expect("move 2", "A 1 → 2", "open 2", "close 1", "B 2 → 1", "move 1", "A 2 → 3", "open 1",
 		"4 given back", "close 4", "B 1 → 0", "A marks", "B marks")
 	s.intact(before)
 }

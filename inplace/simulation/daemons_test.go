@@ -175,8 +175,7 @@ func (w *daemonWorld) disturbLoosely() {
 		w.stayput.running, w.stayput.queue, w.stayput.stale = !w.stayput.running, nil, true
 		w.logf("our process lives: %v", w.stayput.running)
 	case 4:
-		w.now = w.now.Add(time.Duration(w.rng.Intn(180)) * time.Second)
-		w.logf("time passes")
+		w.pass()
 	case 5:
 		w.mode = map[inplace.Mode]inplace.Mode{inplace.ModeInPlace: inplace.ModeNone, inplace.ModeNone: inplace.ModeInPlace}[w.mode]
 		w.stayput.stale = true

@@ -59,6 +59,38 @@ func TestUnopened(t *testing.T) {
 	}
 }
 
+// Until its kubelet has spoken again, a pod whose gate opened is not Ready for the gate that was closed before. Patched then, it could be Ready for a moment.
+func TestReopening(t *testing.T) {
+	seconds := func(n time.Duration) time.Time { return start.Add(n * time.Second) }
+	condition := func(kind corev1.PodConditionType, is corev1.ConditionStatus, reason string) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: is, Reason: reason, LastTransitionTime: metav1.NewTime(start)}
+	}
+	opened := condition(inplace.ConditionServing, corev1.ConditionTrue, readiness.ReasonReopened)
+	keptOut := condition(corev1.PodReady, corev1.ConditionFalse, readiness.ReasonGatesNotReady)
+	for name, c := range map[string]struct {
+		serving, ready corev1.PodCondition
+		now            time.Time
+		want           bool
+		wait           time.Duration
+	}{
+		"a moment ago":                 {opened, keptOut, seconds(1), true, 2 * time.Second},
+		"long ago":                     {opened, keptOut, seconds(3), false, 0},
+		"its kubelet has seen it":      {opened, condition(corev1.PodReady, corev1.ConditionTrue, ""), seconds(1), false, 0},
+		"its containers are not ready": {opened, condition(corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady"), seconds(1), false, 0},
+		"closed":                       {condition(inplace.ConditionServing, corev1.ConditionFalse, readiness.ReasonUpdating), keptOut, seconds(1), false, 0},
+		"open since its birth":         {condition(inplace.ConditionServing, corev1.ConditionTrue, readiness.ReasonBorn), keptOut, seconds(1), false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+			pod.Status.Conditions = []corev1.PodCondition{c.serving, c.ready}
+			if got, wait := readiness.Reopening(pod, c.now); got != c.want || wait != c.wait {
+				t.Errorf("reopening is %v for %s, want %v for %s", got, wait, c.want, c.wait)
+			}
+		})
+	}
+}
+
 func TestAwaitsGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		conditions []corev1.PodCondition

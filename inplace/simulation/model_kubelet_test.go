@@ -33,6 +33,8 @@ type kubelet struct {
 	// lags: it may go by those. A scene's does not.
 	lags bool
 	ids  int
+	// announced are pods as its last status had them, whose containers have yet to become that: SyncPod in pkg/kubelet/kubelet.go writes the status first.
+	announced map[string]*corev1.Pod
 	// sizes are the CPU and memory that containers have got, by pod and container.
 	sizes map[string]map[string]amounts.Amounts
 	// skew is how far its clock is ahead of ours.
@@ -62,7 +64,18 @@ type container struct {
 func newKubelet(w *world) *kubelet {
 	return &kubelet{world: w, pods: w.pods.informer(), state: map[string]map[string]*container{}, gates: map[string]bool{},
 		said: map[string]corev1.PodStatus{}, compared: map[string]time.Time{}, retracts: map[string]time.Time{},
-		sizes: map[string]map[string]amounts.Amounts{}}
+		sizes: map[string]map[string]amounts.Amounts{}, announced: map[string]*corev1.Pod{}}
+}
+
+// pass lets time pass, in which controllers stand still, as after a failure, but no kubelet knows less than what is stored for longer than it takes to see
+// a gate.
+func (w *world) pass() {
+	w.kubelet.pods.advance(len(w.pods.log))
+	for _, name := range slices.Sorted(maps.Keys(w.kubelet.pods.objects)) {
+		w.kubelet.run(name)
+	}
+	w.now = w.now.Add(time.Duration(w.rng.Intn(180)) * time.Second)
+	w.logf("time passes")
 }
 
 // clock is by what it dates what it reports.
@@ -78,6 +91,7 @@ func (k *kubelet) run(name string) {
 			remove(k.world, k.world.pods, name)
 		}
 		delete(k.state, name)
+		delete(k.announced, name)
 		return
 	}
 	if pod.Spec.NodeName == "" {
@@ -98,10 +112,21 @@ func (k *kubelet) run(name string) {
 			k.sizes[name][born.Name] = amounts.Of(born.Resources)
 		}
 	}
+	if announced := k.announced[name]; announced != nil {
+		delete(k.announced, name)
+		k.syncContainers(announced)
+	}
 	k.writeStatus(pod)
 	if k.rng.Intn(3) == 0 {
-		return // others get a turn between the status and what it announces
+		k.announced[name] = pod // others get a turn between the status and what it announces
+		return
 	}
+	k.syncContainers(pod)
+}
+
+// syncContainers has the containers become what that pod says, which may have been patched since.
+func (k *kubelet) syncContainers(pod *corev1.Pod) {
+	name := pod.Name
 	for _, want := range kept(pod.Spec) {
 		k.syncContainer(name, want)
 		if gets := amounts.Of(want.Resources); k.whyNot(name, gets) == "" {

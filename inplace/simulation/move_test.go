@@ -22,6 +22,8 @@ func TestArrived(t *testing.T) {
 	before := readiness.MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
 	unsure := before
 	unsure.Unsure = true
+	stopping := unsure
+	stopping.Stopping = true
 	again := before
 	again.Image, again.Restart = "docker.io/library/v1:latest", true
 	againUnsure := again
@@ -65,6 +67,9 @@ func TestArrived(t *testing.T) {
 		"unsure, named":                           {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, true, 0},
 		"unsure, named in full":                   {unsure, []func(*corev1.Pod){status("p/app", "docker.io/library/v2:latest", "", later)}, later, true, 0},
 		"unsure, named, kubelet without observed": {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later), observed(0)}, later, false, 38 * time.Second},
+		"stopping, named":                         {stopping, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, false, 38 * time.Second},
+		"stopping, new container":                 {stopping, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later)}, later, true, 0},
+		"stopping, after the grace period":        {stopping, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", start)}, start.Add(40 * time.Second), true, 0},
 		"unsure, another name":                    {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 38 * time.Second},
 		"a restart, the old container":            {again, nil, later, false, 0},
 		"a restart, another container":            {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 38 * time.Second},
@@ -230,6 +235,14 @@ func TestMarkKeepsWhatIsPending(t *testing.T) {
 	if !third.Containers["app"].Unsure {
 		t.Errorf("the third mark is %+v: app may still run v1, and then never restarts", third)
 	}
+	if third.Containers["app"].Stopping {
+		t.Errorf("the third mark is %+v: no kubelet has acted on the one before", third)
+	}
+	pod.Status.ObservedGeneration = 3
+	if seen := second.Next(pod, "a", second.Pending(pod, start), reimaged("app", "v1"), start); !seen.Containers["app"].Stopping {
+		t.Errorf("the third mark is %+v: the kubelet has acted on the one before, so app stops", seen)
+	}
+	pod.Status.ObservedGeneration = 0
 	label := third.Next(pod, "d", third.Pending(pod, start), edit.Change{}, start)
 	if label.Hash != "d" || label.Generation != third.Generation || len(label.Containers) != 2 {
 		t.Errorf("a change of labels alone made the mark %+v", label)

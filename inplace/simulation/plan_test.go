@@ -377,8 +377,8 @@ func TestStepsOfUndoHalfway(t *testing.T) {
 	s, before := halfway(t)
 	s.edit("undoes", app{image: "v1"})
 	s.rest()
-	// Pod 2 goes back before the new ReplicaSet could count it, and pod 1 when pod 2 serves again.
-	s.expect("move 2", "open 2", "A 1 → 2", "close 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks", "open 1")
+	// Pod 2 goes back before the new ReplicaSet could count it, and pod 1 when pod 2 serves again: its container was about to stop already.
+	s.expect("move 2", "A 1 → 2", "open 2", "close 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks", "open 1")
 	s.intact(before)
 }
 
