@@ -57,10 +57,10 @@ func (m Move) succeeded(c MovedContainer, last *corev1.Pod, status corev1.Contai
 }
 
 // stops: it has become unready since the patch. One with another ID may have failed before its kubelet knew of the patch, and come again as it
-// was.
+// was, or come from the patch before.
 func (c MovedContainer) stops(status corev1.ContainerStatus) bool {
 	same := status.ContainerID != "" && status.ContainerID == c.ContainerID
-	return !c.Unready && !status.Ready && (c.Unsure || same)
+	return !c.Unready && !status.Ready && (same || c.Unsure && edit.SameImage(status.Image, c.Image))
 }
 
 // Restarted tells whether every patched container is certainly another one than before.

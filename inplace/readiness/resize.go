@@ -127,7 +127,7 @@ func (m Move) Refused(pod *corev1.Pod) string {
 }
 
 // Overdue is why the resize has not been done within the deadline, 0 for none; empty if it has been, or may be yet. If it is only a matter of time, of how much.
-// A container that restarts for it has its grace period besides.
+// A container that restarts for it has its grace period besides. After each further patch the kubelet has yet to see that the CPU and memory are the same.
 func (m Move) Overdue(pod *corev1.Pod, deadline time.Duration, now time.Time) (string, time.Duration) {
 	if len(m.Resize) == 0 || deadline == 0 || m.Resized(pod) {
 		return "", 0
@@ -135,7 +135,7 @@ func (m Move) Overdue(pod *corev1.Pod, deadline time.Duration, now time.Time) (s
 	if m.Renews() {
 		deadline += GracePeriod(pod)
 	}
-	since, says := m.notedAt(), "its kubelet does not report them"
+	since, says := times.Latest(m.notedAt(), m.patchedAt()), "its kubelet does not report them"
 	if c := m.unresized(pod); c != nil {
 		since, says = times.Latest(since, c.LastTransitionTime.Time), SaysOfResize(pod)
 	}
@@ -152,6 +152,15 @@ func (m Move) unresized(pod *corev1.Pod) *corev1.PodCondition {
 		return c
 	}
 	return nil
+}
+
+// patchedAt is when containers were last patched to restart.
+func (m Move) patchedAt() time.Time {
+	var at time.Time
+	for _, moved := range m.Containers {
+		at = times.Latest(at, moved.At.Time)
+	}
+	return at
 }
 
 func (m Move) notedAt() time.Time {

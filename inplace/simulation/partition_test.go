@@ -56,7 +56,7 @@ func (w *world) keepsPods(r deployments.Rollout, plan steps.Plan) {
 	}
 	begins := map[string]bool{}
 	for _, step := range plan.Steps {
-		if gate, ok := step.(steps.SetGate); ok && !gate.Open && !readiness.Goes(gate.Pod) {
+		if gate, ok := step.(steps.SetGate); ok && !gate.Open && !readiness.Goes(gate.Pod) && len(readiness.MoveOf(gate.Pod).Resize) == 0 {
 			begins[gate.Pod.Name] = true
 		}
 		if patch, ok := step.(steps.PatchPod); ok && notesASize(patch) {

@@ -27,6 +27,7 @@ func TestResized(t *testing.T) {
 		reports    string
 		conditions []corev1.PodCondition
 		after      time.Duration
+		restarts   time.Duration // when it is patched once more, to restart
 		done       bool
 		why        string
 	}{
@@ -43,6 +44,7 @@ func TestResized(t *testing.T) {
 		"deferred for too long":            {observed: 2, reports: "100m", conditions: condition(corev1.PodResizePending, "Deferred", 2), after: never + time.Minute, why: "not within 10m0s: Deferred: m"},
 		"memory in use":                    {observed: 2, reports: "100m", conditions: condition(corev1.PodResizeInProgress, "Error", 2), after: never + time.Minute, why: "not within 10m0s: Error: m"},
 		"never seen":                       {observed: 1, reports: "100m", after: never, why: "not within 10m0s: its kubelet does not report them"},
+		"done, and a restart is not seen":  {observed: 1, reports: "200m", after: never, restarts: never - time.Second},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "app", Resources: of("200m")}}}}
 		pod.Status = corev1.PodStatus{ObservedGeneration: test.observed, Conditions: test.conditions, ContainerStatuses: []corev1.ContainerStatus{{Name: "app"}}}
@@ -50,6 +52,9 @@ func TestResized(t *testing.T) {
 			pod.Status.ContainerStatuses[0].Resources = new(of(test.reports))
 		}
 		move := readiness.Move{Resize: map[string]readiness.ResizedContainer{"app": {At: metav1.NewTime(at)}}}
+		if test.restarts > 0 {
+			move.Containers = map[string]readiness.MovedContainer{"app": {At: metav1.NewTime(at.Add(test.restarts))}}
+		}
 		overdue, _ := move.Overdue(pod, never, at.Add(test.after))
 		why := cmp.Or(move.Refused(pod), overdue)
 		if done := move.Resized(pod); done != test.done || why != test.why {

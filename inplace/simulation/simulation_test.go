@@ -143,6 +143,9 @@ func (s *stayput) plan() steps.Plan {
 	s.addsUp(plan)
 	s.stopsForNothing(plan)
 	s.keepsPods(r, plan)
+	s.rules.late = s.rules.late || slices.ContainsFunc(plan.Verdict.Reasons, func(reason inplace.Reason) bool {
+		return strings.Contains(reason.Message, "its kubelet does not report them")
+	})
 	if s.plannedOn = &r; !plan.Verdict.Held {
 		s.plannedOn = nil
 	}
@@ -211,6 +214,8 @@ type judge struct {
 	last map[string]bool
 	// released: gates open whatever pods run.
 	released bool
+	// late: a kubelet took longer to report a resize than the deadline lets it.
+	late bool
 	// listed are the containers of which it was ever said that nobody waits for them.
 	listed inplace.Auxiliary
 }
@@ -272,7 +277,7 @@ func (j *judge) original(pod *corev1.Pod) bool {
 // nativeScaled: the Deployment controller was let to. It may act on an old cache after an edit and its undo, where nothing is
 // left to update.
 func (j *judge) nativeScaled(w *world) {
-	if reasons := w.rollout().Verdict().Reasons; !j.loose && len(reasons) > 0 {
+	if reasons := w.rollout().Verdict().Reasons; !j.loose && !j.late && len(reasons) > 0 {
 		w.violated("native for no reason: %s", reasons)
 	}
 	j.loose, j.native = true, true
