@@ -25,7 +25,7 @@ func TestTenantWaitsForItself(t *testing.T) {
 		var began, looked time.Time
 		left := looks
 		set := options()
-		set.Reconciler = watched{reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		set.Reconciler = watched{reconcile.Func(func(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
 			if request.Namespace == "greedy" {
 				time.Sleep(time.Hour) // it computes, and no context ends it
 				return reconcile.Result{}, nil

@@ -380,8 +380,10 @@ func TestNamespaceIsKeptWithinItsShare(t *testing.T) {
 	if whole < fit || whole > mostKept/(60<<10) {
 		t.Errorf("%d are kept", whole)
 	}
-	if !isWhole("shop", 0) || !isWhole("shop", 0) {
-		t.Error("another version of what is kept needs more room")
+	for range 2 {
+		if !isWhole("shop", 0) {
+			t.Error("another version of what is kept needs more room")
+		}
 	}
 	if isWhole("shop", 2*fit) {
 		t.Error("there is room for another one")

@@ -99,17 +99,17 @@ type asked struct {
 
 // TestRealRequestsAreJudged: what FuzzRequests begins with leads to where webhooks deny and patch.
 func TestRealRequestsAreJudged(t *testing.T) {
-	for _, real := range realRequests(t) {
-		t.Run(real.path, func(t *testing.T) {
+	for _, sent := range realRequests(t) {
+		t.Run(sent.path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // begins when the marks were signed
-				if err := complete(real.path, &real.Request); err != nil {
+				if err := complete(sent.path, &sent.Request); err != nil {
 					t.Fatal(err)
 				}
-				answer := ask(t, servedWhileUpdating(t), real.path, real.Request)
-				if answer.Allowed != (real.code == 0) || !answer.Allowed && answer.Result.Code != real.code {
-					t.Errorf("answered %+v, want %d", answer, real.code)
+				answer := ask(t, servedWhileUpdating(t), sent.path, sent.Request)
+				if answer.Allowed != (sent.code == 0) || !answer.Allowed && answer.Result.Code != sent.code {
+					t.Errorf("answered %+v, want %d", answer, sent.code)
 				}
-				if patched := len(answer.Patch) > 0; patched != strings.HasPrefix(real.path, "/mutate-") {
+				if patched := len(answer.Patch) > 0; patched != strings.HasPrefix(sent.path, "/mutate-") {
 					t.Errorf("answered with patch %s", answer.Patch)
 				}
 			})
@@ -119,17 +119,17 @@ func TestRealRequestsAreJudged(t *testing.T) {
 
 // TestPartsAreMissing: of what real requests send, each part and each part of one, in turn.
 func TestPartsAreMissing(t *testing.T) {
-	for _, real := range realRequests(t) {
-		t.Run(real.path, func(t *testing.T) {
-			if err := complete(real.path, &real.Request); err != nil {
+	for _, sent := range realRequests(t) {
+		t.Run(sent.path, func(t *testing.T) {
+			if err := complete(sent.path, &sent.Request); err != nil {
 				t.Fatal(err)
 			}
-			for _, of := range []*[]byte{&real.Object.Raw, &real.OldObject.Raw} {
+			for _, of := range []*[]byte{&sent.Object.Raw, &sent.OldObject.Raw} {
 				whole := *of
 				object, _ := tree(t, whole).(map[string]any)
 				for _, less := range lesser(object, 2) {
 					*of = []byte(templates.Text(less))
-					synctest.Test(t, func(t *testing.T) { checkAnswer(t, real.path, real.Request) })
+					synctest.Test(t, func(t *testing.T) { checkAnswer(t, sent.path, sent.Request) })
 				}
 				*of = whole
 			}

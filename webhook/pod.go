@@ -31,8 +31,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	if err != nil { // so it is born, and needs its gate
 		h.Log.Error(err, "Whether a pod is one too many cannot be told", "namespace", pod.Namespace)
 	}
-	switch {
-	case needless:
+	if needless {
 		return deny(held, apierrors.NewConflict(corev1.Resource("pods"), req.Name, errHeldBirth)), nil
 	}
 	unmoved := births.Unmoved(pod)

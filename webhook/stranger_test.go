@@ -86,10 +86,9 @@ func (r *reads) counting(t *testing.T, objects ...client.Object) client.Reader {
 		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			switch asked := (&client.ListOptions{}).ApplyOptions(options); {
-			case asked.LabelSelector == nil:
+			if asked := (&client.ListOptions{}).ApplyOptions(options); asked.LabelSelector == nil {
 				r.whole = append(r.whole, asked.Namespace)
-			default:
+			} else {
 				r.lists = append(r.lists, asked.LabelSelector.String())
 			}
 			return c.List(ctx, into, options...)

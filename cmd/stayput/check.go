@@ -321,7 +321,7 @@ func (e examination) port(ctx context.Context) (string, error) {
 	}
 	body, err := e.apiServer.Post().Namespace(e.namespace).Resource("services").Name("https:"+hooks[0].Service.Name+":webhook").
 		SubResource("proxy").Suffix(hooks[0].path()).SetHeader("Content-Type", "application/json").Body(e.forged()).DoRaw(ctx)
-	if said := fmt.Errorf("%v: %s", err, body); wantsCertificate(said) || hungUp(said) {
+	if said := errors.Join(err, errors.New(string(body))); wantsCertificate(said) || hungUp(said) {
 		return "the API server reaches it", nil
 	}
 	if err != nil {

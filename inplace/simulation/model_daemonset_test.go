@@ -261,9 +261,9 @@ func (c *daemonSetController) rollingUpdate(d *apps.DaemonSet, hash string) {
 	var replaced, candidates []*corev1.Pod
 	there := c.onNodes()
 	for _, at := range c.rng.Perm(len(c.pull.nodes)) {
-		recent, old, clear := c.updatedOn(there[c.pull.nodes[at].Name], d, hash)
+		recent, old, known := c.updatedOn(there[c.pull.nodes[at].Name], d, hash)
 		switch {
-		case !clear, (recent == nil) == (old == nil):
+		case !known, (recent == nil) == (old == nil):
 			unavailable++
 		case recent != nil:
 			if !c.available(d, recent) {
@@ -283,7 +283,7 @@ func (c *daemonSetController) rollingUpdate(d *apps.DaemonSet, hash string) {
 }
 
 // updatedOn is findUpdatedPodsOnNode.
-func (c *daemonSetController) updatedOn(pods []*corev1.Pod, d *apps.DaemonSet, hash string) (recent, old *corev1.Pod, clear bool) {
+func (c *daemonSetController) updatedOn(pods []*corev1.Pod, d *apps.DaemonSet, hash string) (recent, old *corev1.Pod, known bool) {
 	generation := d.Annotations[appsv1.DeprecatedTemplateGeneration]
 	for _, pod := range pods {
 		updated := pod.Labels[inplace.LabelRevisionHash] == hash || generation != "" && pod.Labels[inplace.LabelTemplateGeneration] == generation
