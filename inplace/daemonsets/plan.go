@@ -87,7 +87,7 @@ func (v *daemonView) move(lacking member.Lacking) member.Turns {
 	}
 	for _, m := range v.idleFirst() {
 		switch replaced := m.WhyReplaced() != nil; {
-		case replaced && !m.Ready():
+		case replaced && !m.Available:
 			room.Take(&m.State) // it may be, at any moment
 		case !replaced && v.reachable(m.Pod):
 			v.moveOne(m, lacking, turns, &room, &budget)

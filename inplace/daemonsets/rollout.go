@@ -145,15 +145,15 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	return r.holdsReplacement(m) // only here do pods elsewhere matter: there may be thousands, and as many deletions to judge
 }
 
-// holdsReplacement is HoldsDeletion for a pod that must be replaced. It waits for those that need not be: see othersFirst. One that does not serve does
-// not, as nothing is lost with it, and it takes up the budget of those that it would wait for.
+// holdsReplacement is HoldsDeletion for a pod that must be replaced. It waits for those that need not be: see othersFirst. One that is not available
+// does not, since it takes up the budget of those that it would wait for: it may be Ready, and on its way to a revision that is gone.
 func (r DaemonRollout) holdsReplacement(m *daemon) (bool, inplace.Reason) {
 	v := r.view()
 	v.leaveRoom()
 	switch {
 	case v.judged.Held && !v.leaves(m.Pod):
 		return true, inplace.Reason{Message: "a partition keeps the pod"}
-	case !m.Ready():
+	case !m.Available:
 	case v.othersFirst():
 		return true, inplace.Reason{Message: "other pods of the DaemonSet are updated in place first"}
 	case v.gateMoved(m):

@@ -473,6 +473,23 @@ func TestDaemonsOfSeveralRevisions(t *testing.T) {
 	f.expect("mark 3 false false")
 }
 
+// A pod that is on its way to a revision which is gone must be replaced. It is Ready and not available, so it takes the budget of the pods for which its
+// deletion would wait: were that held, nothing would ever happen.
+func TestDaemonOfARevisionThatIsGoneMakesRoom(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v2"})
+	f.once()
+	f.Pods[0].Labels[inplace.LabelRevisionHash] = member.HashBetween
+	f.Pods[0].Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "gone", Generation: 1,
+		Containers: map[string]readiness.MovedContainer{"app": {Image: "v3", ContainerID: f.Pods[0].Status.ContainerStatuses[0].ContainerID}}}.String()}
+	if held, why := f.HoldsDeletion(f.Pods[0]); held || why.Code != inplace.CodeRevisionGone {
+		t.Errorf("deletion held: %t, %+v", held, why)
+	}
+	if held, _ := f.HoldsDeletion(f.Pods[1]); !held {
+		t.Error("the deletion of the other pod is not held")
+	}
+}
+
 func TestDaemonRelease(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2"})
