@@ -53,12 +53,12 @@ func (f *facts) addBlocks(manager, role *object) (err error) {
 	return err
 }
 
-// withdrawRules are those of the manager's rules that giving back needs: it watches nothing, makes nothing and tells nobody.
+// withdrawRules are those of the manager's rules that giving back needs: it watches nothing, makes nothing, and warns of nothing.
 func withdrawRules(rules *yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, rule := range rules.Content {
 		verbs := without(child(rule, "verbs"), "watch", "create")
-		resources := without(child(rule, "resources"), "events", "resourcequotas")
+		resources := without(child(rule, "resources"), "events", "resourcequotas", "horizontalpodautoscalers")
 		if len(verbs.Content) > 0 && len(resources.Content) > 0 {
 			kept = append(kept, mapping("apiGroups", child(rule, "apiGroups"), "resources", resources, "verbs", verbs))
 		}
