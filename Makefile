@@ -47,10 +47,7 @@ fuzz: ## fuzz handlers and comparison for FUZZTIME each
 MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance e2e/report .ci/notice
 
 .PHONY: verify
-verify: verify-quick verify-go verify-lint verify-chart verify-monitoring ## format, vet, lint, generated files, import rule, manifests, alerts
-
-.PHONY: verify-quick
-verify-quick: verify-workflows verify-notice verify-docs verify-generated verify-performance verify-manifests ## the part of verify that is done in a few minutes: whether what is generated is up to date
+verify: verify-workflows verify-go verify-lint verify-notice verify-docs verify-generated verify-performance verify-manifests verify-chart verify-monitoring ## format, vet, lint, generated files, import rule, manifests, alerts
 
 .PHONY: verify-go
 verify-go:
