@@ -237,9 +237,12 @@ func (v *View) noteInVain() {
 	}
 }
 
-// someoneRestarts, or is drained for it. That comes to its end before anything is given back.
+// someoneRestarts, or is drained for it. That comes to its end before anything is given back: a pod without a gate, which nothing but its containers takes
+// out of service, would be deleted in the place of the borrowed one.
 func (v *View) someoneRestarts(turns member.Turns) bool {
-	return slices.ContainsFunc(v.Members, func(m *replicas.Member) bool { return turns[&m.State] && !m.Goes })
+	return slices.ContainsFunc(v.Members, func(m *replicas.Member) bool {
+		return !m.Goes && (turns[&m.State] || !readiness.Gated(m.Pod) && !m.Arrived)
+	})
 }
 
 // lowerMissing gives back what cannot be created. What just has not been yet comes first.

@@ -167,14 +167,14 @@ func (v *View) startAvailable(p *pace, lacking member.Lacking, budget int) {
 
 // startOne drains a pod first that can be drained.
 func (v *View) startOne(m *replicas.Member, turns member.Turns) {
-	switch {
-	case !m.Announced(&v.Draft, v.Now):
-		return
-	case !m.Drains():
-		v.Step(m.Advance(v.Target.Rs, false, v.Now))
+	if !m.Announced(&v.Draft, v.Now) {
 		return
 	}
 	turns[&m.State] = true
+	if !m.Drains() {
+		v.Step(m.Advance(v.Target.Rs, false, v.Now))
+		return
+	}
 	v.Step(member.CloseGate(m.Pod, v.Now, m.Needs().OfContainers().String()))
 }
 
