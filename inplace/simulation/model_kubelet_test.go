@@ -307,6 +307,9 @@ func (k *kubelet) retract() {
 		k.logf("kubelet: %s is not ready after all", name)
 		k.rules.taken(k.world, pod)
 		k.writeStatus(k.pods.objects[name])
+		// Within what is left of readiness.Lasts our watch brings it.
+		k.world.stayput.pods.advance(len(k.world.pods.log))
+		k.world.stayput.stale = true
 	}
 }
 
