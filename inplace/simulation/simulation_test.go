@@ -143,8 +143,8 @@ func (s *stayput) plan() steps.Plan {
 	s.addsUp(plan)
 	s.stopsForNothing(plan)
 	s.keepsPods(r, plan)
-	s.rules.late = s.rules.late || slices.ContainsFunc(plan.Verdict.Reasons, func(reason inplace.Reason) bool {
-		return strings.Contains(reason.Message, "its kubelet does not report them")
+	s.rules.late = s.rules.late || s.rules.paused && slices.ContainsFunc(plan.Verdict.Reasons, func(reason inplace.Reason) bool {
+		return reason.Code == inplace.CodeNotResized
 	})
 	if s.plannedOn = &r; !plan.Verdict.Held {
 		s.plannedOn = nil
@@ -214,8 +214,8 @@ type judge struct {
 	last map[string]bool
 	// released: gates open whatever pods run.
 	released bool
-	// late: a kubelet took longer to report a resize than the deadline lets it.
-	late bool
+	// paused: a pause has been, in which a kubelet may take longer for a resize than the deadline lets it. late: one has.
+	paused, late bool
 	// listed are the containers of which it was ever said that nobody waits for them.
 	listed inplace.Auxiliary
 }
@@ -1060,6 +1060,7 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 
 // pause is some minutes in which users do nothing and all others what they always do.
 func (w *world) pause() {
+	w.rules.paused = true
 	for end := w.now.Add(time.Duration(20+w.rng.Intn(160)) * time.Second); w.now.Before(end) && w.failed == ""; w.now = w.now.Add(200 * time.Millisecond) {
 		w.tick(0)
 	}
