@@ -1058,10 +1058,10 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 	return w
 }
 
-// pause is some minutes in which users do nothing and all others what they always do.
+// pause is some minutes in which users do nothing and all others what they always do, each pod's kubelet about every two seconds.
 func (w *world) pause() {
 	w.rules.paused = true
-	for end := w.now.Add(time.Duration(20+w.rng.Intn(160)) * time.Second); w.now.Before(end) && w.failed == ""; w.now = w.now.Add(200 * time.Millisecond) {
+	for end := w.now.Add(time.Duration(20+w.rng.Intn(160)) * time.Second); w.now.Before(end) && w.failed == ""; w.now = w.now.Add(50 * time.Millisecond) {
 		w.tick(0)
 	}
 	w.logf("after a pause")
