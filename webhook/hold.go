@@ -42,7 +42,7 @@ func (h Handlers) lasts(workload metav1.Object, template apps.Template, target m
 	}
 	lasts := revisions.HoldLasts(labels, h.heldSince(workload, template, target, now), now)
 	if !lasts {
-		h.Log.V(1).Info("Nothing is held", "namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", "nobody has tended the update lately")
+		h.Log.V(1).Info("Nothing is held", "namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", revisions.Untended.Message)
 	}
 	return lasts
 }

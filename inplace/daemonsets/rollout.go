@@ -138,7 +138,7 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	case reason != nil:
 		return false, *reason
 	case !near.updated(m) && !r.holdLasts(near.target):
-		return false, inplace.Reason{Code: inplace.CodeUntended, Message: "nobody has tended the update lately"}
+		return false, revisions.Untended
 	case m.WhyReplaced() == nil:
 		return true, inplace.Reason{Message: "the pod is updated in place"}
 	}
@@ -173,7 +173,7 @@ func (r DaemonRollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, in
 	of := slices.IndexFunc(v.members, func(m *daemon) bool { return m.revision != nil && m.revision.UID == revision.UID })
 	switch {
 	case !r.holdLasts(v.target):
-		return false, inplace.Reason{Code: inplace.CodeUntended, Message: "nobody has tended the update lately"}
+		return false, revisions.Untended
 	case v.target != nil && v.target.UID == revision.UID:
 		return true, inplace.Reason{Message: "the ControllerRevision has the template of the DaemonSet"}
 	case revisions.Begun(revision.Labels):

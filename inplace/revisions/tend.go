@@ -26,6 +26,9 @@ const (
 	BeginsWithin = time.Minute
 )
 
+// Untended is why nothing is held where HoldLasts says so.
+var Untended = inplace.Reason{Code: inplace.CodeUntended, Message: "the leader has not signed the update lately"}
+
 // HoldLasts tells whether writes of an update may go on being held: the leader tends it, or can still be expected to begin. The labels are
 // those of its target, or of another revision that is marked. Held is since when the caller has held writes of this very update.
 func HoldLasts(labels map[string]string, held, now time.Time) bool {
