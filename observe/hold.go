@@ -32,15 +32,24 @@ type Hold struct {
 
 // Alive reads the leader's Lease. A hold that is not alive comes with the reason, as a clause.
 func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) {
-	key := types.NamespacedName{Namespace: h.Namespace, Name: inplace.Lease}
-	var lease coordinationv1.Lease
-	if err := h.Get(ctx, key, &lease); apierrors.IsNotFound(err) {
-		return false, fmt.Sprintf("there is no Lease %s", key), nil
+	lease, err := leaseIn(ctx, h.Reader, h.Namespace)
+	if apierrors.IsNotFound(err) {
+		return false, fmt.Sprintf("there is no Lease %s/%s", h.Namespace, inplace.Lease), nil
 	} else if err != nil {
-		return false, "", fmt.Errorf("read Lease %s: %w", key, err)
+		return false, "", err
 	}
-	alive, reason = renewed(lease.Spec, time.Now())
+	alive, reason = renewed(lease, time.Now())
 	return alive, reason, nil
+}
+
+// leaseIn reads the leader's Lease in Stayput's own namespace.
+func leaseIn(ctx context.Context, reader client.Reader, namespace string) (coordinationv1.LeaseSpec, error) {
+	key := types.NamespacedName{Namespace: namespace, Name: inplace.Lease}
+	var lease coordinationv1.Lease
+	if err := reader.Get(ctx, key, &lease); err != nil {
+		return coordinationv1.LeaseSpec{}, fmt.Errorf("read Lease %s: %w", key, err)
+	}
+	return lease.Spec, nil
 }
 
 // Recorded is what is on record of an update of the workload that was given back.

@@ -6,11 +6,8 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/stayput/stayput/inplace"
 )
 
 // Leadership tells whether this process still is the leader. A process that was stopped for a while may go on in the middle of a reconcile, while
@@ -27,12 +24,11 @@ type Leadership struct {
 // Ends reads the Lease, and returns when it ends unless it is renewed: until then no other process is elected. A process that does not lead gets the
 // reason, as a clause.
 func (l Leadership) Ends(ctx context.Context) (ends time.Time, reason string, err error) {
-	key := types.NamespacedName{Namespace: l.Namespace, Name: inplace.Lease}
-	var lease coordinationv1.Lease
-	if err := l.Get(ctx, key, &lease); err != nil {
-		return time.Time{}, "", fmt.Errorf("read Lease %s: %w", key, err)
+	lease, err := leaseIn(ctx, l.Reader, l.Namespace)
+	if err != nil {
+		return time.Time{}, "", err
 	}
-	ends, reason = l.term(lease.Spec, time.Now())
+	ends, reason = l.term(lease, time.Now())
 	return ends, reason, nil
 }
 
