@@ -97,8 +97,8 @@ rules:
     users: ["system:serviceaccount:stayput-system:stayput"]
 `
 
-// admissionConfiguration has webhooks called with what the kubeconfig says, and webhookCertificate is that: every one that asks for a certificate is
-// shown the front proxy's, as docs/security.md proposes.
+// admissionConfiguration has webhooks called with what the kubeconfig says, and webhookCertificate is that: Stayput's are shown the front proxy's
+// certificate, as docs/security.md proposes.
 const (
 	admissionConfiguration = `apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
