@@ -339,11 +339,8 @@ func simulateDaemons(t testing.TB, seed int64, tracing bool) *daemonWorld {
 // TestDaemonSimulation is TestSimulation for DaemonSets: the same models of kubelets, slices and ourselves, beside the DaemonSet controller and what our
 // webhooks answer it.
 func TestDaemonSimulation(t *testing.T) {
-	runSeeds(t, func(seed int64, tracing bool) (failed, story string) {
+	runSeeds(t, func(seed int64, tracing bool) outcome {
 		w := simulateDaemons(t, seed, tracing)
-		if tracing {
-			story = w.describe() + strings.Join(w.trace[max(0, len(w.trace)-traced):], "\n")
-		}
-		return w.failed, story
+		return outcome{w.failed, w.describe(), w.trace}
 	})
 }

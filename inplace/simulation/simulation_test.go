@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -1072,19 +1073,28 @@ const traced = 80
 
 // TestSimulation interleaves everybody who writes to a Deployment's objects at random, on caches with delays of their own, with
 // users and failures in between, and demands what must be true at every moment and in the end. STAYPUT_SEEDS=n runs n seeds,
-// STAYPUT_SEED=n that one, and both together n seeds from there on.
+// STAYPUT_SEED=n that one, and both together n seeds from there on. STAYPUT_TRACES=folder writes there what happened in each: a change of code
+// that is none of behaviour leaves these files as they were.
 func TestSimulation(t *testing.T) {
-	runSeeds(t, func(seed int64, tracing bool) (failed, story string) {
+	runSeeds(t, func(seed int64, tracing bool) outcome {
 		w := simulate(t, seed, tracing)
-		if tracing {
-			story = w.describe() + strings.Join(w.trace[max(0, len(w.trace)-traced):], "\n")
-		}
-		return w.failed, story
+		return outcome{w.failed, w.describe(), w.trace}
 	})
 }
 
+// outcome is how the simulation of a seed ended: why it failed, empty if it did not, what there is in the end, and what happened.
+type outcome struct {
+	failed, end string
+	trace       []string
+}
+
+// story is what is shown of one that failed.
+func (o outcome) story() string {
+	return o.end + strings.Join(o.trace[max(0, len(o.trace)-traced):], "\n")
+}
+
 // runSeeds runs those that are asked for, and tells what happened before the first failures.
-func runSeeds(t *testing.T, simulate func(seed int64, tracing bool) (failed, story string)) {
+func runSeeds(t *testing.T, simulate func(seed int64, tracing bool) outcome) {
 	first, seeds := int64(0), int64(150)
 	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEED"), 10, 64); err == nil {
 		first, seeds = n, 1
@@ -1092,19 +1102,30 @@ func runSeeds(t *testing.T, simulate func(seed int64, tracing bool) (failed, sto
 	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEEDS"), 10, 64); err == nil {
 		seeds = n
 	}
+	traces := os.Getenv("STAYPUT_TRACES")
 	failures := 0
 	for seed := first; seed < first+seeds; seed++ {
-		failed, _ := simulate(seed, false)
-		if failed == "" {
+		ended := simulate(seed, traces != "")
+		if traces != "" {
+			writeTrace(t, filepath.Join(traces, fmt.Sprintf("%s-%d", t.Name(), seed)), ended)
+		}
+		if ended.failed == "" {
 			continue
 		}
 		story := ""
 		if failures++; failures <= 3 {
-			_, story = simulate(seed, true)
+			story = simulate(seed, true).story()
 		}
-		t.Errorf("seed %d: %s\n%s", seed, failed, story)
+		t.Errorf("seed %d: %s\n%s", seed, ended.failed, story)
 	}
 	if failures > 0 {
 		t.Logf("%d of %d seeds failed", failures, seeds)
+	}
+}
+
+func writeTrace(t *testing.T, file string, ended outcome) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(strings.Join(append(ended.trace, ended.end, ended.failed), "\n")), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
