@@ -849,7 +849,7 @@ func (w *world) calm() {
 		w.collectGarbage()
 		if idle++; w.version != before {
 			idle = 0
-		} else if idle > 20 && len(w.stayput.queue) == 0 { // a process that has planned its writes makes them at once
+		} else if idle > 20 && (len(w.stayput.queue) == 0 || len(w.answers) > 0) { // a process that has planned its writes makes them at once
 			w.now = w.now.Add(6 * time.Second)
 		}
 		if round > 1000 {
