@@ -88,10 +88,10 @@ func TestReadsClaimsOncePerUpdate(t *testing.T) {
 			}
 			h.withClaims(test.names...)
 			read.of(h)
-			hand := h.rehearsing(nil)
+			hand := h.dryRunning(nil)
 			r := hand.reconciler(nil)
 			hand.reconcileTimes(r, 4)
-			if got := r.rehearsals.of(fixture.Web).Claim; got != test.want || strings.Join(read.asked, " ") != test.asked || !hand.begun() {
+			if got := r.dryRuns.of(fixture.Web).Claim; got != test.want || strings.Join(read.asked, " ") != test.asked || !hand.begun() {
 				t.Errorf("claim %q is for one node, asked for %v, begun %t", got, read.asked, hand.begun())
 			}
 		})
@@ -113,11 +113,11 @@ func TestClaimsThatCannotBeRead(t *testing.T) {
 			read.of(h)
 			r := h.reconciler(nil)
 			h.reconcile(r)
-			if answered := r.rehearsals.of(fixture.Web).Target != ""; answered == test.waits {
+			if answered := r.dryRuns.of(fixture.Web).UpdateRevision != ""; answered == test.waits {
 				t.Errorf("the first attempt is an answer: %t", answered)
 			}
 			h.reconcile(r)
-			if got := r.rehearsals.of(fixture.Web).Claim; test.waits && got != "a" {
+			if got := r.dryRuns.of(fixture.Web).Claim; test.waits && got != "a" {
 				t.Errorf("after the second attempt claim %q is for one node", got)
 			}
 		})

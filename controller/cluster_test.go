@@ -46,14 +46,14 @@ func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
 		leadership: c.leadership(),
-		gone:       live.RecordedAndGone,
+		gone:       live.FallbacksOfGone,
 		writer:     c.writer(),
 		Reporter:   report.New(kinds.Deployments, c.Recorder, c.metrics),
 	}
 }
 
 func (c *cluster) leadership() leadership {
-	return observe.Leadership{Reader: c, Namespace: fixture.Releases.Namespace, Identity: fixture.Leader}
+	return observe.Leadership{Reader: c, Namespace: fixture.Fallbacks.Namespace, Identity: fixture.Leader}
 }
 
 func (c *cluster) reconcile(r *Reconciler) reconcile.Result {
@@ -71,5 +71,5 @@ type deploymentReader interface {
 }
 
 func (c *cluster) writer() write.Writer {
-	return write.Writer{Client: c, Live: c, Memory: &write.Memory{}, Releases: fixture.Releases}
+	return write.Writer{Client: c, Live: c, Memory: &write.Memory{}, Fallbacks: fixture.Fallbacks}
 }

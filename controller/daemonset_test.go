@@ -7,8 +7,8 @@ import (
 
 	"github.com/stayput/stayput/controller/drain"
 	"github.com/stayput/stayput/controller/internal/fixture"
-	"github.com/stayput/stayput/controller/release"
 	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/controller/write"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,7 +98,7 @@ func TestReconcileDaemonSet(t *testing.T) {
 	r := c.daemonReconciler()
 	c.start(r)
 	c.reconcile(r)
-	if !revisions.Settling(c.controllerRevision("web-new")) || revisions.Settling(c.controllerRevision("web-old")) {
+	if !revisions.Updating(c.controllerRevision("web-new")) || revisions.Updating(c.controllerRevision("web-old")) {
 		t.Error("not just the target is marked")
 	}
 	fixture.WantTold(t, c.Recorder, "Normal "+report.EventStarted+" Moving running pods to ControllerRevision web-new")
@@ -122,7 +122,7 @@ func TestReconcileDaemonSet(t *testing.T) {
 	}
 }
 
-func TestReconcileReleasesADaemonSet(t *testing.T) {
+func TestReconcileFallsBackForADaemonSet(t *testing.T) {
 	c := newCluster(t).withDaemons()
 	c.Refuse = func(object client.Object, _ string) error {
 		if _, isPod := object.(*corev1.Pod); isPod {
@@ -137,18 +137,18 @@ func TestReconcileReleasesADaemonSet(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), fixture.Request); err != nil {
 		t.Fatal(err)
 	}
-	if revision := c.controllerRevision("web-new"); !revisions.Released(revision) || revisions.Settling(revision) {
+	if revision := c.controllerRevision("web-new"); !revisions.FellBack(revision) || revisions.Updating(revision) {
 		t.Errorf("labels of the target are %v, want it released", revision.Labels)
 	}
-	fixture.WantTold(t, c.Recorder, "Warning "+report.EventReleased+" Left to the DaemonSet controller: ")
+	fixture.WantTold(t, c.Recorder, "Warning "+report.EventFellBack+" Left to the DaemonSet controller: ")
 }
 
-func TestReleaseAllReleasesDaemonSets(t *testing.T) {
+func TestUninstallFallsBackForDaemonSets(t *testing.T) {
 	c := newCluster(t).withDaemons()
-	if err := release.All(t.Context(), c, observe.Reader{Reader: c}); err != nil {
+	if err := shutdown.Uninstall(t.Context(), c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if !revisions.Released(c.controllerRevision("web-new")) {
+	if !revisions.FellBack(c.controllerRevision("web-new")) {
 		t.Error("an update that may be held is not released")
 	}
 }
@@ -162,12 +162,12 @@ func TestRouterOfDaemonSets(t *testing.T) {
 	}
 	other := c.Snapshot().Seen.Pods[0]
 	marked := c.controllerRevision("web-new")
-	marked.Labels[inplace.LabelSettling] = "1"
+	marked.Labels[inplace.LabelUpdating] = "1"
 	for _, labelled := range []bool{true, false} {
 		if !labelled {
 			c.unlabel()
 		}
-		for what, test := range map[string]struct{ woken, want bool }{
+		for what, test := range map[string]struct{ nudged, want bool }{
 			"pod":                 {len(route.pod(t.Context(), pod)) == 1, labelled},
 			"pod of a Deployment": {len(route.pod(t.Context(), other)) == 1, false},
 			"node":                {len(route.node(t.Context(), &corev1.Node{})) == 1, labelled},
@@ -175,8 +175,8 @@ func TestRouterOfDaemonSets(t *testing.T) {
 			"marked revision":     {len(route.revision(t.Context(), marked)) == 1, true},
 			"namespace":           {len(route.namespace(t.Context(), c.namespace())) == 1, true},
 		} {
-			if test.woken != test.want {
-				t.Errorf("%s, namespace labelled %t: woken is %t", what, labelled, test.woken)
+			if test.nudged != test.want {
+				t.Errorf("%s, namespace labelled %t: woken is %t", what, labelled, test.nudged)
 			}
 		}
 	}

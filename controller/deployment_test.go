@@ -35,7 +35,7 @@ func TestReconcileMarksFirst(t *testing.T) {
 	c.start(r)
 	c.reconcile(r)
 	for _, name := range []string{"web-old", "web-new"} {
-		if !revisions.Settling(c.ReplicaSet(name)) {
+		if !revisions.Updating(c.ReplicaSet(name)) {
 			t.Errorf("%s is not marked", name)
 		}
 	}
@@ -138,7 +138,7 @@ func TestReconcileConflictIsQuiet(t *testing.T) {
 	fixture.WantTold(t, c.Recorder)
 }
 
-func TestReconcileReleasesWhatIsRefused(t *testing.T) {
+func TestReconcileFallsBackForWhatIsRefused(t *testing.T) {
 	c := newCluster(t)
 	c.Refuse = func(_ client.Object, patch string) error {
 		if strings.Contains(patch, "settling") {
@@ -149,14 +149,14 @@ func TestReconcileReleasesWhatIsRefused(t *testing.T) {
 	r := c.reconciler(nil)
 	c.start(r)
 	c.reconcile(r)
-	if c.ReplicaSet("web-new").Labels[inplace.LabelReleased] == "" {
+	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] == "" {
 		t.Error("the target is not marked as released")
 	}
 	fixture.WantTold(t, c.Recorder, "policy no-marks")
 }
 
 // Who refuses marks refuses the label of a release as well. No pod may be taken out of service for what turns out not to be ours to do.
-func TestReconcileRecordsAReleaseThatIsRefused(t *testing.T) {
+func TestReconcilePersistsAFallbackThatIsRefused(t *testing.T) {
 	c := newCluster(t)
 	c.Refuse = func(object client.Object, _ string) error {
 		if _, is := object.(*apps.ReplicaSet); is {
@@ -174,8 +174,8 @@ func TestReconcileRecordsAReleaseThatIsRefused(t *testing.T) {
 			}
 		}
 	}
-	if verdict := c.Snapshot().Seen.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
-		t.Errorf("the verdict is %+v", verdict)
+	if decision := c.Snapshot().Seen.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
+		t.Errorf("the verdict is %+v", decision)
 	}
 	fixture.WantTold(t, c.Recorder, "policy hands-off")
 }
@@ -190,13 +190,13 @@ func TestReconcileGivesBackWhatFailsForTooLong(t *testing.T) {
 	}
 	r := c.reconciler(nil)
 	c.start(r)
-	if _, err := r.Reconcile(t.Context(), fixture.Request); err == nil || !c.Snapshot().Seen.Verdict().Held {
+	if _, err := r.Reconcile(t.Context(), fixture.Request); err == nil || !c.Snapshot().Seen.Decision().Held {
 		t.Fatalf("given back at once (%v)", err)
 	}
 	r.failing.note(fixture.Web, time.Now().Add(-failingPatience))
 	_, _ = r.Reconcile(t.Context(), fixture.Request)
-	if verdict := c.Snapshot().Seen.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
-		t.Errorf("two minutes later the verdict is %+v", verdict)
+	if decision := c.Snapshot().Seen.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
+		t.Errorf("two minutes later the verdict is %+v", decision)
 	}
 	fixture.WantTold(t, c.Recorder, "failed calling webhook")
 }
@@ -225,7 +225,7 @@ func TestReconcileRetriesWhatFails(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "etcd is away") {
 		t.Errorf("error %v, want that of the API server", err)
 	}
-	if c.ReplicaSet("web-new").Labels[inplace.LabelReleased] != "" {
+	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] != "" {
 		t.Error("released although nothing was refused")
 	}
 }

@@ -72,7 +72,7 @@ func TestRouterOfEndpoints(t *testing.T) {
 	if err := c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "web-1"}, slice); err != nil {
 		t.Fatal(err)
 	}
-	woken := func(change func(*discoveryv1.EndpointSlice)) bool {
+	nudged := func(change func(*discoveryv1.EndpointSlice)) bool {
 		changed := slice.DeepCopy()
 		change(changed)
 		requests := route.endpoints(t.Context(), changed)
@@ -88,12 +88,12 @@ func TestRouterOfEndpoints(t *testing.T) {
 		"no pod":                   {func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].TargetRef = nil }, false},
 		"a pod that is gone":       {func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].TargetRef.Name = "gone" }, false},
 	} {
-		if got := woken(test.change); got != test.want {
+		if got := nudged(test.change); got != test.want {
 			t.Errorf("%s: woken is %t", what, got)
 		}
 	}
 	c.unlabel()
-	if woken(func(*discoveryv1.EndpointSlice) {}) {
+	if nudged(func(*discoveryv1.EndpointSlice) {}) {
 		t.Error("woken by a slice of a namespace without our label")
 	}
 }

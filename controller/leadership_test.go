@@ -19,7 +19,7 @@ import (
 func (c *cluster) lease(change func(*coordinationv1.LeaseSpec)) {
 	c.T.Helper()
 	lease := &coordinationv1.Lease{}
-	if err := c.Get(c.T.Context(), types.NamespacedName{Namespace: fixture.Releases.Namespace, Name: inplace.Lease}, lease); err != nil {
+	if err := c.Get(c.T.Context(), types.NamespacedName{Namespace: fixture.Fallbacks.Namespace, Name: inplace.Lease}, lease); err != nil {
 		c.T.Fatal(err)
 	}
 	change(&lease.Spec)

@@ -25,27 +25,27 @@ type namespaceReader interface {
 // plan asks for a plan, once more with the answer if it needs a rehearsal, and once more with what the quotas leave if pods are to be
 // created.
 func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
-	endpoints, err := r.drains.Endpoints(ctx, workload, rollout.Scene())
+	endpoints, err := r.drains.Endpoints(ctx, workload, rollout.Snapshot())
 	if err != nil {
 		return steps.Plan{}, err
 	}
-	asks := rollout.Asks()
-	*asks.Endpoints, *asks.Ahead = endpoints, r.seeAhead(workload, rollout.Scene())
-	beats := r.beats.of(workload)
-	if beats == nil {
-		beats = steps.Beats{}
+	needs := rollout.Needs()
+	*needs.Endpoints, *needs.Ahead = endpoints, r.seeAhead(workload, rollout.Snapshot())
+	batches := r.batches.of(workload)
+	if batches == nil {
+		batches = steps.Batches{}
 	}
-	*asks.Beats = beats
+	*needs.Batches = batches
 	plan, err := r.planWithQuotas(ctx, workload, rollout)
-	r.beats.note(workload, beats.Next(plan, time.Now()))
+	r.batches.note(workload, batches.Next(plan, time.Now()))
 	return plan, err
 }
 
 func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
-	pull := rollout.Asks().Pull
+	pull := rollout.Needs().Pull
 	pull.Refused = r.refusals.of(workload)
-	plan := r.rehearsed(ctx, workload, rollout)
-	if !slices.ContainsFunc(plan.Steps, write.CreatesPuller) {
+	plan := r.planWithDryRun(ctx, workload, rollout)
+	if !slices.ContainsFunc(plan.Steps, write.CreatesPrePullPod) {
 		return plan, nil
 	}
 	quotas, err := r.namespaces.Quotas(ctx, workload.Namespace)
@@ -57,7 +57,7 @@ func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.Namespac
 }
 
 // seeAhead notes which pods are seen to be Ready before their kubelets say so. A restart begins anew, which is the safe side.
-func (r *Reconciler) seeAhead(workload types.NamespacedName, seen kinds.Scene) readiness.Ahead {
+func (r *Reconciler) seeAhead(workload types.NamespacedName, seen kinds.Snapshot) readiness.Ahead {
 	ahead := r.aheads.of(workload).Next(seen.Pods, time.Now())
 	r.aheads.note(workload, ahead)
 	return ahead
@@ -65,9 +65,9 @@ func (r *Reconciler) seeAhead(workload types.NamespacedName, seen kinds.Scene) r
 
 // noteRefusal notes that nothing is pulled first for a target. While there are pullers, one more that is refused says only that
 // there are enough: a quota is full. A name that is taken stays so.
-func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout kinds.Rollout, done write.Outcome) (noted bool) {
-	created := slices.ContainsFunc(done.Writes, func(w write.Done) bool { return write.CreatesPuller(w.Step) })
-	enough := created || len(rollout.Asks().Pull.Pullers) > 0
+func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout kinds.Rollout, done write.Outcome) (notedSurge bool) {
+	created := slices.ContainsFunc(done.Writes, func(w write.Done) bool { return write.CreatesPrePullPod(w.Step) })
+	enough := created || len(rollout.Needs().Pull.PrePullPods) > 0
 	if done.Unpulled.Why == "" || enough && !done.Taken {
 		return false
 	}

@@ -39,22 +39,22 @@ type Reconciler struct {
 	// gone are the workloads on record that are no more, by the cache. None is on record that it did not have.
 	gone func(context.Context) ([]types.UID, error)
 	// refusals are the targets for which the API server takes no pullers.
-	refusals   notes[prepull.Refused]
-	rehearsals notes[asked]
-	// refusedOwn are revisions to which pods would go back, and of which no new pod is admitted.
-	refusedOwn notes[asked]
+	refusals notes[prepull.Refused]
+	dryRuns  notes[asked]
+	// refusedOld are revisions to which pods would go back, and of which no new pod is admitted.
+	refusedOld notes[asked]
 	aheads     notes[readiness.Ahead]
-	beats      notes[steps.Beats]
+	batches    notes[steps.Batches]
 	failing    failing
-	// rests are until when large workloads are left alone.
-	rests    notes[time.Time]
-	writer   write.Writer
-	Reporter *report.Reporter
+	// notBefore are until when large workloads are left alone.
+	notBefore notes[time.Time]
+	writer    write.Writer
+	Reporter  *report.Reporter
 }
 
 // Reconcile looks at one workload, unless it rests: then it does so in the end, whatever has happened meanwhile. No worker waits for that.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if left := time.Until(r.rests.of(request.NamespacedName)); left > 0 {
+	if left := time.Until(r.notBefore.of(request.NamespacedName)); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	rollout, err := r.cached(ctx, request.NamespacedName)
@@ -63,11 +63,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if rollout == nil {
 		r.forget(request.NamespacedName)
-		return reconcile.Result{}, r.forgetRecords(ctx)
+		return reconcile.Result{}, r.forgetFallbacks(ctx)
 	}
 	result, err := r.look(ctx, request.NamespacedName, rollout)
-	if rest := steps.Rest(len(rollout.Scene().Pods)); err == nil && rest > 0 {
-		r.rests.note(request.NamespacedName, time.Now().Add(rest))
+	if rest := steps.MinInterval(len(rollout.Snapshot().Pods)); err == nil && rest > 0 {
+		r.notBefore.note(request.NamespacedName, time.Now().Add(rest))
 	}
 	return result, err
 }
@@ -78,16 +78,16 @@ func (r *Reconciler) forget(workload types.NamespacedName) {
 	r.drains.Forget(workload)
 	r.refusals.forget(workload)
 	r.failing.forget(workload)
-	r.rehearsals.forget(workload)
-	r.refusedOwn.forget(workload)
+	r.dryRuns.forget(workload)
+	r.refusedOld.forget(workload)
 	r.aheads.forget(workload)
-	r.beats.forget(workload)
-	r.rests.forget(workload)
+	r.batches.forget(workload)
+	r.notBefore.forget(workload)
 	r.Reporter.Gone(workload)
 }
 
-// forgetRecords ends the records of workloads that are gone. A name does not tell which.
-func (r *Reconciler) forgetRecords(ctx context.Context) error {
+// forgetFallbacks ends the records of workloads that are gone. A name does not tell which.
+func (r *Reconciler) forgetFallbacks(ctx context.Context) error {
 	gone, err := r.gone(ctx)
 	if err != nil {
 		return err
@@ -98,9 +98,9 @@ func (r *Reconciler) forgetRecords(ctx context.Context) error {
 // look takes the steps that are due. An update that has failed too long is given back.
 func (r *Reconciler) look(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (reconcile.Result, error) {
 	result, err := r.advance(ctx, workload, rollout)
-	if err != nil && r.failing.tooLong(workload, time.Now()) && rollout.Verdict().Held {
+	if err != nil && r.failing.tooLong(workload, time.Now()) && rollout.Decision().Held {
 		why := fmt.Sprintf("it has failed for %s: %v", failingPatience, err)
-		return r.giveBack(ctx, workload, rollout, inplace.Reason{Code: inplace.CodeFailing, Message: why})
+		return r.fallBack(ctx, workload, rollout, inplace.Reason{Code: inplace.CodeFailing, Message: why})
 	}
 	return result, err
 }
@@ -122,7 +122,7 @@ func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName,
 
 // isStale tells whether the cache is behind what is known.
 func (r *Reconciler) isStale(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) bool {
-	late := r.writer.Memory.Lagging(workload, rollout.Scene().Objects())
+	late := r.writer.Memory.Lagging(workload, rollout.Snapshot().Objects())
 	if late == nil {
 		return false
 	}
@@ -140,20 +140,20 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 	if current == nil {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
-	r.writer.Memory.Remember(workload, current.Scene().Objects()...)
+	r.writer.Memory.Remember(workload, current.Snapshot().Objects()...)
 	return reconcile.Result{RequeueAfter: soon}, nil
 }
 
 // execute carries the plan out and reports what was done. If a step of an update is refused, the update is given back. Where
 // there is nothing to give back, a refusal is an error like others.
 func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan steps.Plan) (reconcile.Result, error) {
-	if !plan.Verdict.Held {
+	if !plan.Decision.Held {
 		return r.finish(ctx, workload, rollout, plan, r.writer.CarryOut(ctx, workload, plan.Steps))
 	}
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
 		return reconcile.Result{RequeueAfter: lookAgain}, err
 	}
-	steps, confirmed := r.drains.Confirm(ctx, workload, rollout.Scene(), plan.Steps)
+	steps, confirmed := r.drains.Confirm(ctx, workload, rollout.Snapshot(), plan.Steps)
 	term, end, err := r.term(ctx, plan)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -166,13 +166,13 @@ func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName,
 		return r.finish(ctx, workload, rollout, plan, done)
 	}
 	r.Reporter.Report(rollout, plan, done.Writes)
-	return r.giveBack(ctx, workload, rollout, refused.Reason())
+	return r.fallBack(ctx, workload, rollout, refused.Reason())
 }
 
-// giveBack gives the update back to the native controller.
-func (r *Reconciler) giveBack(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, why inplace.Reason) (reconcile.Result, error) {
-	release := rollout.Release(why)
-	return r.finish(ctx, workload, rollout, release, r.writer.CarryOut(ctx, workload, release.Steps))
+// fallBack gives the update back to the native controller.
+func (r *Reconciler) fallBack(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, why inplace.Reason) (reconcile.Result, error) {
+	fallback := rollout.FallBack(why)
+	return r.finish(ctx, workload, rollout, fallback, r.writer.CarryOut(ctx, workload, fallback.Steps))
 }
 
 // overtaken tells whether the workload was edited since it was read, or is no longer ours, if the plan takes pods out of service: the native
@@ -181,7 +181,7 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 	if !slices.ContainsFunc(plan.Steps, steps.Closes) {
 		return false, nil
 	}
-	planned := rollout.Scene().Workload
+	planned := rollout.Snapshot().Workload
 	current, err := r.writer.Current(ctx, planned)
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
@@ -191,7 +191,7 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 		return true, client.IgnoreNotFound(err)
 	}
 	repartitioned := inplace.PartitionOf(current.GetLabels()) != inplace.PartitionOf(planned.GetLabels()) // labels make no generation
-	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() || mode != rollout.Scene().Mode || repartitioned, nil
+	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() || mode != rollout.Snapshot().Mode || repartitioned, nil
 }
 
 // leadership tells until when this process may write as the leader; see observe.Leadership.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/stayput/stayput/controller/internal/fixture"
-	"github.com/stayput/stayput/controller/release"
+	"github.com/stayput/stayput/controller/shutdown"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,24 +23,24 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-func TestReleaseAll(t *testing.T) {
+func TestUninstallFallsBack(t *testing.T) {
 	c := newCluster(t)
 	r := c.reconciler(nil)
 	c.start(r)
 	c.reconcile(r)
-	born := c.Born(time.Now())
+	created := c.Created(time.Now())
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := release.All(ctx, c, observe.Reader{Reader: c}); err != nil {
+	if err := shutdown.Uninstall(ctx, c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if revisions.Settling(c.ReplicaSet("web-old")) || revisions.Settling(c.ReplicaSet("web-new")) {
+	if revisions.Updating(c.ReplicaSet("web-old")) || revisions.Updating(c.ReplicaSet("web-new")) {
 		t.Error("a ReplicaSet is still marked as settling")
 	}
-	if c.ReplicaSet("web-new").Labels[inplace.LabelReleased] == "" {
+	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] == "" {
 		t.Error("the target is not marked as released")
 	}
-	if !conditions.IsTrue(c.Pod(born), inplace.ConditionServing) {
+	if !conditions.IsTrue(c.Pod(created), inplace.ConditionServing) {
 		t.Error("a newborn pod's gate is not open")
 	}
 	for _, pod := range c.Snapshot().Seen.Pods {
@@ -50,7 +50,7 @@ func TestReleaseAll(t *testing.T) {
 	}
 }
 
-func TestReleaseAllWaitsForOthers(t *testing.T) {
+func TestUninstallFallsBackWaitsForOthers(t *testing.T) {
 	c := newCluster(t)
 	conflicts := 2
 	c.Refuse = func(object client.Object, _ string) error {
@@ -59,36 +59,36 @@ func TestReleaseAllWaitsForOthers(t *testing.T) {
 		}
 		return apierrors.NewConflict(schema.GroupResource{Resource: "replicasets"}, object.GetName(), nil)
 	}
-	if err := release.All(t.Context(), c, observe.Reader{Reader: c}); err != nil {
+	if err := shutdown.Uninstall(t.Context(), c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if c.ReplicaSet("web-new").Labels[inplace.LabelReleased] == "" {
+	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] == "" {
 		t.Error("the target was not released after the conflicts")
 	}
 }
 
-func TestLastWords(t *testing.T) {
+func TestProcessShutdown(t *testing.T) {
 	c := newCluster(t)
-	born := types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "born"}
+	created := types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "born"}
 	if err := c.Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: born.Namespace, Name: born.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: created.Namespace, Name: created.Name},
 		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := release.LastWords(t.Context(), c, observe.Reader{Reader: c}); err != nil {
+	if err := shutdown.OfProcess(t.Context(), c, observe.Reader{Reader: c}); err != nil {
 		t.Fatal(err)
 	}
-	if !conditions.IsTrue(c.Pod(born), inplace.ConditionServing) {
+	if !conditions.IsTrue(c.Pod(created), inplace.ConditionServing) {
 		t.Error("a gate that nobody had opened was left")
 	}
-	if c.ReplicaSet("web-new").Labels[inplace.LabelWoken] == "" {
+	if c.ReplicaSet("web-new").Labels[inplace.LabelRenewed] == "" {
 		t.Error("the native controller was not woken for the update under way")
 	}
 	r := c.reconciler(nil)
 	c.reconcile(r)
 	c.reconcile(r)
-	if c.ReplicaSet("web-new").Labels[inplace.LabelWoken] != "" {
+	if c.ReplicaSet("web-new").Labels[inplace.LabelRenewed] != "" {
 		t.Error("the next manager left the label")
 	}
 }

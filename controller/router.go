@@ -22,7 +22,7 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/serving"
@@ -111,8 +111,8 @@ func gathered(concerned handler.MapFunc) handler.EventHandler {
 // pod goes by way of the pod's revision, if that is what controls it. If the cache does not have that yet, its own arrival does what is due.
 func (r router) pod(ctx context.Context, object client.Object) []reconcile.Request {
 	pod, ok := object.(*corev1.Pod)
-	if ok && member.IsPuller(pod) {
-		return r.puller(ctx, pod)
+	if ok && podstate.IsPrePullPod(pod) {
+		return r.prePullPod(ctx, pod)
 	}
 	if !ok || !readiness.Closed(pod) && !r.labelled(ctx, pod.Namespace) {
 		return nil
@@ -128,8 +128,8 @@ func (r router) pod(ctx context.Context, object client.Object) []reconcile.Reque
 	return r.controllerOf(owned)
 }
 
-// puller goes to the workload the puller pulls for, by way of the revision if that is its controller.
-func (r router) puller(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
+// prePullPod goes to the workload the puller pulls for, by way of the revision if that is its controller.
+func (r router) prePullPod(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
 	revision, err := r.reader.RevisionOf(ctx, pod)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Finding the ControllerRevision of a puller", "pod", client.ObjectKeyFromObject(pod))
@@ -150,15 +150,15 @@ func (r router) endpoints(ctx context.Context, object client.Object) []reconcile
 	}
 	var requests []reconcile.Request
 	for _, endpoint := range slice.Endpoints {
-		if pod := r.target(ctx, slice.Namespace, endpoint); pod != nil && readiness.Closed(pod) {
+		if pod := r.targetPod(ctx, slice.Namespace, endpoint); pod != nil && readiness.Closed(pod) {
 			requests = append(requests, r.pod(ctx, pod)...)
 		}
 	}
 	return requests
 }
 
-// target is the pod behind an endpoint; nil if there is none in the cache.
-func (r router) target(ctx context.Context, namespace string, endpoint discoveryv1.Endpoint) *corev1.Pod {
+// targetPod is the pod behind an endpoint; nil if there is none in the cache.
+func (r router) targetPod(ctx context.Context, namespace string, endpoint discoveryv1.Endpoint) *corev1.Pod {
 	if endpoint.TargetRef == nil || endpoint.TargetRef.Kind != "Pod" {
 		return nil
 	}
@@ -210,5 +210,5 @@ func (r router) labelled(ctx context.Context, namespace string) bool {
 
 // isMarked tells whether a revision is part of an update of ours, or of one released.
 func isMarked(object client.Object) bool {
-	return revisions.Settling(object) || revisions.Released(object)
+	return revisions.Updating(object) || revisions.FellBack(object)
 }

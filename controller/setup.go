@@ -7,8 +7,8 @@ import (
 	"github.com/stayput/stayput/controller/drain"
 	"github.com/stayput/stayput/controller/fair"
 	"github.com/stayput/stayput/controller/gate"
-	"github.com/stayput/stayput/controller/release"
 	"github.com/stayput/stayput/controller/report"
+	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/controller/write"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -69,10 +69,10 @@ func Setup(m manager.Manager, cached observe.Reader, leading observe.Leadership,
 	if err := setupGates(m, cached, prober, dog); err != nil {
 		return nil, err
 	}
-	if err := m.Add(&release.Farewell{Cached: cached, Writer: newWriter(m, cached)}); err != nil {
+	if err := m.Add(&shutdown.OfLeader{Cached: cached, Writer: newWriter(m, cached)}); err != nil {
 		return nil, err
 	}
-	if err := setupStrays(m, cached, dog); err != nil {
+	if err := setupOrphans(m, cached, dog); err != nil {
 		return nil, err
 	}
 	seen := &drain.Listings{Cache: m.GetCache()}
@@ -99,12 +99,12 @@ func setupGates(m manager.Manager, cached observe.Reader, prober *gate.Prober, d
 		Complete(watched{&gate.Gates{Client: m.GetClient(), Cached: cached, Elected: m.Elected(), Prober: prober}, dog, "gate of pod"})
 }
 
-// setupStrays looks after pods that have lost their workload on the leader.
-func setupStrays(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) error {
+// setupOrphans looks after pods that have lost their workload on the leader.
+func setupOrphans(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) error {
 	return builder.ControllerManagedBy(m).Named("strays").
-		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(mayStray))).
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(mayBeOrphan))).
 		WithOptions(options()).
-		Complete(watched{&strays{cached: cached, live: live(m, cached), writer: newWriter(m, cached)}, dog, "pod"})
+		Complete(watched{&orphans{cached: cached, live: live(m, cached), writer: newWriter(m, cached)}, dog, "pod"})
 }
 
 // setupUpdates reconciles the workloads of one kind on the leader.
@@ -128,8 +128,8 @@ func live(m manager.Manager, cached observe.Reader) observe.Reader {
 }
 
 func newWriter(m manager.Manager, cached observe.Reader) write.Writer {
-	releases := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Releases}
-	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Memory: &write.Memory{}, Releases: releases}
+	fallbacks := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Fallbacks}
+	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Memory: &write.Memory{}, Fallbacks: fallbacks}
 }
 
 func newReconciler(
@@ -141,7 +141,7 @@ func newReconciler(
 		drains:     &drain.Drains{Cached: cached, Live: live(m, cached), Seen: seen},
 		namespaces: live(m, cached),
 		leadership: leading,
-		gone:       cached.RecordedAndGone,
+		gone:       cached.FallbacksOfGone,
 		writer:     newWriter(m, cached),
 		Reporter:   report.New(kind, m.GetEventRecorder(report.RecorderName), metrics),
 	}

@@ -31,7 +31,7 @@ func TestRouter(t *testing.T) {
 	rollout := c.Snapshot().Seen
 	source, pod := c.ReplicaSet("web-old"), rollout.Pods[0]
 	marked := c.ReplicaSet("web-old")
-	marked.Labels[inplace.LabelSettling] = "1"
+	marked.Labels[inplace.LabelUpdating] = "1"
 	shut := pod.DeepCopy()
 	for i := range shut.Status.Conditions {
 		shut.Status.Conditions[i].Status = corev1.ConditionFalse
@@ -97,7 +97,7 @@ func TestRelabelled(t *testing.T) {
 		{labels("in-place", "10m"), labels("in-place", "1s"), true},
 		{inPlace, labels("in-place", "1s"), true},
 		{labels("in-place", "2000ms"), labels("in-place", "2s"), false},
-		{map[string]string{inplace.LabelBorrow: "true"}, map[string]string{inplace.LabelBorrow: "false"}, true},
+		{map[string]string{inplace.LabelSurge: "true"}, map[string]string{inplace.LabelSurge: "false"}, true},
 		{map[string]string{"team": "a"}, map[string]string{"team": "b"}, false},
 	} {
 		update := event.UpdateEvent{ObjectOld: namespace(test.before), ObjectNew: namespace(test.after)}

@@ -80,19 +80,19 @@ func (s *stage) toSide(name, tag string) {
 
 // sideways: a pod is done, one has a new side and not yet its new identity, and one is untouched.
 func sideways(now workload) error {
-	var done, halfway, untouched int
+	var done, partial, untouched int
 	for _, pod := range now.pods {
 		switch is := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "side" && c.Image == appImage("v2") }); {
 		case now.updated(pod):
 			done++
 		case is:
-			halfway++
+			partial++
 		default:
 			untouched++
 		}
 	}
-	if done == 0 || halfway == 0 || untouched == 0 {
-		return fmt.Errorf("%d done, %d half-way, %d untouched", done, halfway, untouched)
+	if done == 0 || partial == 0 || untouched == 0 {
+		return fmt.Errorf("%d done, %d half-way, %d untouched", done, partial, untouched)
 	}
 	return nil
 }

@@ -80,14 +80,14 @@ func (s *side) editPod(ctx context.Context, pod *corev1.Pod, e podEdit, before i
 
 // arrivals is when each pod was updated and Ready, in seconds after a moment.
 func arrivals(events []event, from time.Time, edited podEdit, old map[types.UID]incarnation) []float64 {
-	arrived := map[types.UID]float64{}
+	applied := map[types.UID]float64{}
 	for _, e := range events {
 		pod, ok := e.object.(*corev1.Pod)
-		if _, known := arrived[e.object.GetUID()]; ok && !known && alive(pod) && done(edited, pod, old[pod.UID]) && ready(pod) {
-			arrived[pod.UID] = e.at.Sub(from).Seconds()
+		if _, known := applied[e.object.GetUID()]; ok && !known && alive(pod) && done(edited, pod, old[pod.UID]) && ready(pod) {
+			applied[pod.UID] = e.at.Sub(from).Seconds()
 		}
 	}
-	return slices.Sorted(maps.Values(arrived))
+	return slices.Sorted(maps.Values(applied))
 }
 
 // stepTimes is one pod's way through an update, in seconds. The floor closes no gate.

@@ -39,9 +39,9 @@ func benchServing(t *testing.T) {
 	ways := []*way{
 		{name: "6 native", replicas: 6, labels: unlabelled, rounds: 1},
 		{name: "6 native, preStop", replicas: 6, labels: unlabelled, knobs: []knob{preStop}, rounds: 1},
-		{name: "6 in place", replicas: 6, labels: borrowing, rounds: 2},
-		{name: "3 in place", replicas: 3, labels: borrowing, rounds: 2},
-		{name: "1 in place", replicas: 1, labels: borrowing, rounds: 2},
+		{name: "6 in place", replicas: 6, labels: surging, rounds: 2},
+		{name: "3 in place", replicas: 3, labels: surging, rounds: 2},
+		{name: "1 in place", replicas: 1, labels: surging, rounds: 2},
 	}
 	defer func() {
 		var all []column

@@ -283,8 +283,8 @@ func late(d *appsv1.Deployment) bool {
 	return condition != nil && condition.Reason == "ProgressDeadlineExceeded"
 }
 
-// unjudged is a stage for what breaks the promises on purpose, such as pods that somebody else patches.
-func unjudged(t *testing.T) *stage {
+// undecided is a stage for what breaks the promises on purpose, such as pods that somebody else patches.
+func undecided(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{T: t, namespace: createNamespace(t, unlabelled)}
 	t.Cleanup(func() { deleteNamespace(t, s.namespace) })

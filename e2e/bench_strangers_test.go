@@ -29,11 +29,11 @@ func benchStrangers(t *testing.T) {
 	s := newStage(t, inPlaceOnly)
 	s.create(web(2))
 	managers := webhookAddresses(t)
-	alone, beside := editing{}, editing{}
+	noSurge, beside := editing{}, editing{}
 	began := 0
 	for range int(strangersFor / strangersTurn) {
 		ctx, end := context.WithTimeout(t.Context(), strangersTurn)
-		alone.until(ctx, s)
+		noSurge.until(ctx, s)
 		end()
 		ctx, end = context.WithTimeout(t.Context(), strangersTurn)
 		done := make(chan int)
@@ -43,7 +43,7 @@ func benchStrangers(t *testing.T) {
 		end()
 	}
 	fmt.Printf("%d requests were begun by strangers\n", began)
-	present(t, fmt.Sprintf("edits beside %d connections that announce bodies", strangers), []column{alone.column("no stranger"), beside.column("strangers")})
+	present(t, fmt.Sprintf("edits beside %d connections that announce bodies", strangers), []column{noSurge.column("no stranger"), beside.column("strangers")})
 }
 
 // editing is what became of edits: how long each took, in seconds, and what went wrong.

@@ -102,9 +102,9 @@ func (r race) run(t *testing.T) {
 
 // sides are a namespace for each way.
 func (r race) sides(t *testing.T) []*side {
-	labels := asShipped(borrowing)
+	labels := asShipped(surging)
 	if r.drain > 0 {
-		labels = with(borrowing, drainLabel, r.drain.String())
+		labels = with(surging, drainLabel, r.drain.String())
 	}
 	var sides []*side
 	if r.native {
@@ -112,12 +112,12 @@ func (r race) sides(t *testing.T) []*side {
 	}
 	return append(sides,
 		&side{way: "in place", stage: newStage(t, labels), edit: (*side).editTemplate, drain: r.drain},
-		&side{way: r.bare.name, stage: unjudged(t), edit: r.bare.edit, drain: r.drain, bare: true})
+		&side{way: r.bare.name, stage: undecided(t), edit: r.bare.edit, drain: r.drain, bare: true})
 }
 
 // warmAll runs every image on every node for a moment and waits until all nodes say that they have them: nobody pulls afterwards.
 func warmAll(t *testing.T) {
-	s := unjudged(t)
+	s := undecided(t)
 	tags := make([]string, benchRounds+1)
 	var containers []corev1.Container
 	for i := range tags {

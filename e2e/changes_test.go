@@ -42,8 +42,8 @@ func templateChanges(t *testing.T) {
 // inMakeTest: the rows that running pods take, but for those with a workload of their own which other scenarios make; and one handful of those that
 // recreate pods. What the others say, the unit tests of inplace/edit demand as well.
 func inMakeTest(scenario changes.Scenario) bool {
-	alone := []string{"lower limit of memory", "CPU and `kubectl rollout restart` together"}
-	return strings.HasPrefix(scenario.Name, "in place ") || scenario.Name == "recreated 1" || slices.Contains(alone, scenario.Name)
+	noSurge := []string{"lower limit of memory", "CPU and `kubectl rollout restart` together"}
+	return strings.HasPrefix(scenario.Name, "in place ") || scenario.Name == "recreated 1" || slices.Contains(noSurge, scenario.Name)
 }
 
 // changesByFlags are the rows for which the managers need flags.
@@ -90,14 +90,14 @@ func onceEach(containers []string) restarts {
 // told demands the verdict word for word, at the keyboard and on the workload.
 func (s *stage) told(name string, c changes.Case, said string) {
 	s.Helper()
-	if warning := "Warning: stayput: " + c.Verdict; !slices.Contains(strings.Split(said, "\n"), warning) {
+	if warning := "Warning: stayput: " + c.Decision; !slices.Contains(strings.Split(said, "\n"), warning) {
 		s.Errorf("%s: there is no line %q in:\n%s", c.Name, warning, said)
 	}
 	if aside := "Warning: stayput: " + c.Aside; c.Aside != "" && !slices.Contains(strings.Split(said, "\n"), aside) {
 		s.Errorf("%s: there is no line %q in:\n%s", c.Name, aside, said)
 	}
-	if decision := s.workload(name).GetAnnotations()[decisionAnnotation]; decision != c.Verdict {
-		s.Errorf("%s: the decision on record is %q instead of %q", c.Name, decision, c.Verdict)
+	if decision := s.workload(name).GetAnnotations()[decisionAnnotation]; decision != c.Decision {
+		s.Errorf("%s: the decision on record is %q instead of %q", c.Name, decision, c.Decision)
 	}
 }
 

@@ -154,7 +154,7 @@ func halfwayThrough(t *testing.T, happens func()) {
 	t.Helper()
 	m := meet(t, web(4, slow), agent(lasting))
 	m.inPlace(func() {
-		m.halfway()
+		m.partial()
 		happens()
 	})
 	m.each(func(name string) { m.runs(name, "v2") })

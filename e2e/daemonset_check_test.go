@@ -85,8 +85,8 @@ func TestJudgeAcceptsADaemonSetUpdatedInPlace(t *testing.T) {
 	s.tell(watch.Modified, aDaemonSet("v2", 2, 1))
 	s.movesDaemon("p2")
 	s.tell(watch.Modified, aDaemonSet("v2", 2, 2))
-	if verdict := s.verdict(); verdict != "" {
-		t.Error(verdict)
+	if decision := s.decision(); decision != "" {
+		t.Error(decision)
 	}
 }
 
@@ -112,8 +112,8 @@ func TestJudgeFindsWhatIsWrongWithADaemonSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := daemonsBegun()
 			c.spoil(s)
-			if verdict := s.verdict(); !strings.Contains(verdict, c.found) {
-				t.Errorf("%q is not in the verdict %q", c.found, verdict)
+			if decision := s.decision(); !strings.Contains(decision, c.found) {
+				t.Errorf("%q is not in the verdict %q", c.found, decision)
 			}
 		})
 	}

@@ -386,7 +386,7 @@ func daemonsTell(t *testing.T) {
 }
 
 // daemonLost: a pod is lost half-way. The native controller replaces this one, on the newest revision; the others stay.
-func daemonLost(t *testing.T, lose func(*stage, *corev1.Pod)) {
+func daemonLost(t *testing.T, findUnreachable func(*stage, *corev1.Pod)) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(lasting))
 	before := s.pods(agents)
@@ -394,7 +394,7 @@ func daemonLost(t *testing.T, lose func(*stage, *corev1.Pod)) {
 	s.setImage(agents, "app=v2")
 	s.reaches(agents, threeway)
 	lost := s.untouched(agents)
-	lose(s, lost)
+	findUnreachable(s, lost)
 	s.gone(lost)
 	s.completes(agents)
 	s.runs(agents, "v2")
@@ -508,7 +508,7 @@ func daemonsDeleted(t *testing.T) {
 	s.begin("deletion", Rules{Created: none, Deleted: exactly(3), Outage: true})
 	s.kubectl("", "delete", agents, "--timeout=2m")
 	s.wait("everything to be gone", func(w world) error {
-		if left := len(w.pods) + len(w.pullers) + len(w.revisions); left > 0 {
+		if left := len(w.pods) + len(w.prePullPods) + len(w.revisions); left > 0 {
 			return fmt.Errorf("%d pods and ControllerRevisions are left", left)
 		}
 		return nil

@@ -18,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// halfway: the update is no longer Stayput's business, from one moment to the next. The native controller finishes it.
-func halfway(t *testing.T) {
+// partial: the update is no longer Stayput's business, from one moment to the next. The native controller finishes it.
+func partial(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
 		"label removed":                  func(t *testing.T) { handOver(t, func(s *stage) { s.label(updateLabel + "-") }) },
 		"opted out":                      func(t *testing.T) { handOver(t, optOut) },

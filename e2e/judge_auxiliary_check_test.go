@@ -47,9 +47,9 @@ func TestJudgeOfContainersThatNobodyWaitsFor(t *testing.T) {
 			}
 			s.tell(watch.Modified, beside(aPod("p1", "old", "v1", true), c.image, "v1"))
 			s.tell(watch.Modified, beside(aPod("p1", "new", "v2", true), c.image, c.runs))
-			verdict := s.verdict()
-			if c.found == "" && verdict != "" || !strings.Contains(verdict, c.found) {
-				t.Errorf("found %q, want %q", verdict, c.found)
+			decision := s.decision()
+			if c.found == "" && decision != "" || !strings.Contains(decision, c.found) {
+				t.Errorf("found %q, want %q", decision, c.found)
 			}
 		})
 	}

@@ -100,10 +100,10 @@ func (s *story) moves(pod string) {
 	s.tell(watch.Modified, aPod(pod, "new", "v2", true))
 }
 
-func (s *story) verdict() string { return s.verdictUnder(inPlace) }
+func (s *story) decision() string { return s.verdictUnder(inPlace) }
 
 func (s *story) verdictUnder(rules Rules) string {
-	_, violations := judged(s.events, []phase{
+	_, violations := decided(s.events, []phase{
 		{name: "creation", rules: Rules{Created: anyNumber, Deleted: anyNumber}},
 		{name: "edit", rules: rules, from: 5},
 	})
@@ -116,8 +116,8 @@ func TestJudgeAcceptsAnUpdateInPlace(t *testing.T) {
 	s.tell(watch.Modified, aDeployment("v2", 2, 1))
 	s.moves("p2")
 	s.tell(watch.Modified, aDeployment("v2", 2, 2))
-	if verdict := s.verdict(); verdict != "" {
-		t.Error(verdict)
+	if decision := s.decision(); decision != "" {
+		t.Error(decision)
 	}
 }
 
@@ -140,8 +140,8 @@ func TestJudgeGrantsWhatWasDrainedBefore(t *testing.T) {
 			s.tell(watch.Modified, scaled)
 			s.tell(watch.Modified, aPod("p1", "old", "v1", false))
 			s.tell(watch.Modified, aPod("p2", "old", "v1", false))
-			if verdict := s.verdictUnder(anyChurn); !strings.Contains(verdict, c.found) || (c.found == "") != (verdict == "") {
-				t.Error(verdict)
+			if decision := s.verdictUnder(anyChurn); !strings.Contains(decision, c.found) || (c.found == "") != (decision == "") {
+				t.Error(decision)
 			}
 		})
 	}
@@ -156,8 +156,8 @@ func TestJudgeGrantsWhatIsNotCountedYet(t *testing.T) {
 		unwanted.Spec.Replicas, unwanted.Status.Replicas = &wanted, int32(counted)
 		s.tell(watch.Modified, unwanted)
 		s.tell(watch.Modified, aDeployment("v1", 3, 2))
-		if verdict := s.verdictUnder(anyChurn); !strings.Contains(verdict, found) || (found == "") != (verdict == "") {
-			t.Errorf("%d counted: %q instead of %q", counted, verdict, found)
+		if decision := s.verdictUnder(anyChurn); !strings.Contains(decision, found) || (found == "") != (decision == "") {
+			t.Errorf("%d counted: %q instead of %q", counted, decision, found)
 		}
 	}
 }
@@ -174,8 +174,8 @@ func TestJudgeGrantsWhatHasServed(t *testing.T) {
 		}
 		s.tell(watch.Modified, again)
 		s.tell(watch.Modified, aDeployment("v2", 2, 2))
-		if verdict := s.verdict(); !strings.Contains(verdict, found) || (found == "") != (verdict == "") {
-			t.Errorf("%d restarts: %q instead of %q", restarts, verdict, found)
+		if decision := s.decision(); !strings.Contains(decision, found) || (found == "") != (decision == "") {
+			t.Errorf("%d restarts: %q instead of %q", restarts, decision, found)
 		}
 	}
 }
@@ -193,12 +193,12 @@ func TestJudgeCountsEachWorkload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := begun()
 			s.tell(watch.Added, aPod("p3", "new", "v2", true))
-			_, violations := judged(s.events, []phase{
+			_, violations := decided(s.events, []phase{
 				{name: "creation", rules: Rules{Created: anyNumber, Deleted: anyNumber}},
 				{name: "edit", rules: inPlace.of(c.edited), from: 5},
 			})
-			if verdict := strings.Join(violations, "\n"); verdict != c.found {
-				t.Errorf("%q instead of %q", verdict, c.found)
+			if decision := strings.Join(violations, "\n"); decision != c.found {
+				t.Errorf("%q instead of %q", decision, c.found)
 			}
 		})
 	}
@@ -225,8 +225,8 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := begun()
 			c.spoil(s)
-			if verdict := s.verdict(); !strings.Contains(verdict, c.found) {
-				t.Errorf("%q is not in the verdict %q", c.found, verdict)
+			if decision := s.decision(); !strings.Contains(decision, c.found) {
+				t.Errorf("%q is not in the verdict %q", c.found, decision)
 			}
 		})
 	}

@@ -78,7 +78,7 @@ func (p *phase) String() string {
 type judge struct {
 	world
 	phases     []phase
-	born       map[types.UID]*appsv1.ReplicaSet // as each was first seen
+	created    map[types.UID]*appsv1.ReplicaSet // as each was first seen
 	written    map[types.UID]*appsv1.ControllerRevision
 	counts     map[types.UID]map[int]bool // how many live pods each place has had
 	owners     map[types.UID]types.UID    // pod → place
@@ -89,12 +89,12 @@ type judge struct {
 	violations []string
 }
 
-// judged replays the events and returns the phases, filled in, and what was wrong.
-func judged(events []event, phases []phase) ([]phase, []string) {
+// decided replays the events and returns the phases, filled in, and what was wrong.
+func decided(events []event, phases []phase) ([]phase, []string) {
 	j := &judge{
 		world:   newWorld(),
 		phases:  phases,
-		born:    map[types.UID]*appsv1.ReplicaSet{},
+		created: map[types.UID]*appsv1.ReplicaSet{},
 		written: map[types.UID]*appsv1.ControllerRevision{},
 		counts:  map[types.UID]map[int]bool{},
 		owners:  map[types.UID]types.UID{},
@@ -119,7 +119,7 @@ func (j *judge) observe(e event) {
 	switch object := e.object.(type) {
 	case *corev1.Pod:
 		if pulls(object) {
-			j.puller(e, object)
+			j.prePullPod(e, object)
 			return
 		}
 		j.serves(object)
@@ -261,14 +261,14 @@ func (j *judge) note(place types.UID) {
 func (j *judge) untouched(e event, before, set *appsv1.ReplicaSet) {
 	j.note(set.UID)
 	if before == nil {
-		j.born[set.UID] = set
+		j.created[set.UID] = set
 		return
 	}
-	born := j.born[set.UID]
-	if !equality.Semantic.DeepEqual(born.Spec.Template, set.Spec.Template) {
+	created := j.created[set.UID]
+	if !equality.Semantic.DeepEqual(created.Spec.Template, set.Spec.Template) {
 		j.violation(e, "has another template than at birth")
 	}
-	if !equality.Semantic.DeepEqual(born.Spec.Selector, set.Spec.Selector) || born.Labels[hashLabel] != set.Labels[hashLabel] {
+	if !equality.Semantic.DeepEqual(created.Spec.Selector, set.Spec.Selector) || created.Labels[hashLabel] != set.Labels[hashLabel] {
 		j.violation(e, "has another selector or hash than at birth")
 	}
 	if revisionOf(before) != revisionOf(set) && revisionOf(set) <= j.highestRevision(set) {
@@ -351,7 +351,7 @@ func (j *judge) uncounted(e event, d *appsv1.Deployment, pod *corev1.Pod) bool {
 // outage: never fewer available pods than maxUnavailable allows, counted from those there have been.
 func (j *judge) outage(e event, d *appsv1.Deployment) {
 	if d != nil && d.DeletionTimestamp == nil {
-		j.missing(e, d, int(replicasOf(d)), mayMiss(d), availableOf(j.podsOf(d), d.Spec.MinReadySeconds, e.at))
+		j.missing(e, d, int(replicasOf(d)), maxUnavailable(d), availableOf(j.podsOf(d), d.Spec.MinReadySeconds, e.at))
 	}
 }
 

@@ -35,12 +35,12 @@ func lastEndpoint(t *testing.T) {
 // lastOfNodes: each pod of a DaemonSet is the last of its node, which matters only where a Service keeps traffic on its node.
 func lastOfNodes(t *testing.T) {
 	s := newDaemonStage(t, unending)
-	alone := daemonSetPrefix + "alone"
+	noSurge := daemonSetPrefix + "alone"
 	s.submitDaemonSet(agent())
 	s.submitDaemonSet(agent(daemonNamed("alone")))
 	s.completes(agents)
-	s.completes(alone)
-	s.drainsBut(agents, alone, corev1.ServiceInternalTrafficPolicyLocal, func() { s.kubectl("", "label", ref(agents), drainLabel+"=500ms") })
+	s.completes(noSurge)
+	s.drainsBut(agents, noSurge, corev1.ServiceInternalTrafficPolicyLocal, func() { s.kubectl("", "label", ref(agents), drainLabel+"=500ms") })
 }
 
 // daemonNamed gives the DaemonSet, its pods and its selector another name.
@@ -53,29 +53,29 @@ func daemonNamed(name string) daemonKnob {
 
 // drainsBut updates two workloads under the same endless drain, each behind a Service. A whole update of the one whose pods are the
 // last of theirs takes place while the first pod of the other waits: longer than it needs. Then labels say that it need not any more.
-func (s *stage) drainsBut(shared, alone string, traffic corev1.ServiceInternalTrafficPolicy, shorten func()) {
+func (s *stage) drainsBut(shared, noSurge string, traffic corev1.ServiceInternalTrafficPolicy, shorten func()) {
 	s.Helper()
 	s.followSlices()
 	s.service(shared, corev1.ServiceInternalTrafficPolicyCluster)
-	s.service(alone, traffic)
+	s.service(noSurge, traffic)
 	s.offered(shared)
-	s.offered(alone)
-	before, beforeAlone := s.pods(shared), s.pods(alone)
+	s.offered(noSurge)
+	before, beforeAlone := s.pods(shared), s.pods(noSurge)
 
 	s.begin("in place", inPlace)
 	s.setImage(shared, "app=v2")
 	s.wait("a pod of "+shared+" to be out of its Service", draining(shared))
-	s.setImage(alone, "app=v2")
-	s.completes(alone)
+	s.setImage(noSurge, "app=v2")
+	s.completes(noSurge)
 	s.wait("a pod of "+shared+" to wait still", draining(shared))
 	shorten()
 	s.completes(shared)
 
 	s.offered(shared)
 	s.patchedOnlyWhen(shared, outOfService)
-	s.patchedOnlyWhen(alone, takenOut)
+	s.patchedOnlyWhen(noSurge, takenOut)
 	s.kept(shared, before, once)
-	s.kept(alone, beforeAlone, once)
+	s.kept(noSurge, beforeAlone, once)
 }
 
 // followSlices lets the Recorder follow EndpointSlices as well. They are no part of catchUp: only offered waits for them.

@@ -48,7 +48,7 @@ var inPlaceChanges = map[string]inPlaceChange{
 	"annotation": {
 		has:       func(d *appsv1.Deployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, listAnnotation, note) },
 		container: "app",
-		edit:      func(s *stage, name string) string { return s.noted(name, `"1"`, toImage("v2")) },
+		edit:      func(s *stage, name string) string { return s.notedSurge(name, `"1"`, toImage("v2")) },
 		taken:     func(pod *corev1.Pod) bool { return pod.Annotations[note] == "1" }, undo: inPlace,
 	},
 	"resize": {
@@ -106,12 +106,12 @@ func (c inPlaceChange) begin(s *stage, name string) {
 	s.Helper()
 	s.begin("half-way", inPlace)
 	c.edit(s, name)
-	s.wait(name+" to be half-way", of(name, c.halfway))
+	s.wait(name+" to be half-way", of(name, c.partial))
 }
 
-// halfway: a pod has the change and serves, the kubelet of one that has it says that it does not yet, and one has not had its turn. With one pod at a
+// partial: a pod has the change and serves, the kubelet of one that has it says that it does not yet, and one has not had its turn. With one pod at a
 // time nobody begins with another for as long as its container takes to become ready. Its gate may be open by then or not: see README, Limits.
-func (c inPlaceChange) halfway(now workload) error {
+func (c inPlaceChange) partial(now workload) error {
 	var done, begun, untouched int
 	for _, pod := range now.pods {
 		switch taken := c.taken(pod); {
@@ -158,7 +158,7 @@ func (c inPlaceChange) undone(t *testing.T, kind kindOfWorkload) {
 	s.begin("undo", c.undo)
 	s.rollout("undo", kind.name)
 	s.completes(kind.name)
-	s.metWhen(kind.name, c.halfway)
+	s.metWhen(kind.name, c.partial)
 	c.nowhere(s, kind.name)
 	if c.undo == inPlace {
 		s.kept(kind.name, before, restarts{c.container: {0, 2}})
@@ -173,7 +173,7 @@ func (c inPlaceChange) paused(t *testing.T) {
 	before := s.pods("web")
 	c.begin(s, "web")
 	s.rollout("pause", "web")
-	s.metWhen("web", c.halfway)
+	s.metWhen("web", c.partial)
 	s.rests("web")
 	s.begin("paused", frozenBut("clock"))
 	s.tick("v2")
@@ -194,7 +194,7 @@ func (c inPlaceChange) scaled(t *testing.T) {
 	s.begin("scaled", Rules{Created: exactly(1), Deleted: none})
 	s.kubectl("", "scale", "deployment", "web", "--replicas=4")
 	s.completes("web")
-	s.metWhen("web", c.halfway)
+	s.metWhen("web", c.partial)
 	s.survived("web", before)
 	for uid, pod := range s.pods("web") {
 		if was := before[uid]; was != nil {
@@ -229,15 +229,15 @@ func gather(t *testing.T) gathering {
 	return c
 }
 
-// halfway makes all changes and waits until all are half-way at the same time, and no gate is closed that nobody might open.
-func (c gathering) halfway() {
+// partial makes all changes and waits until all are half-way at the same time, and no gate is closed that nobody might open.
+func (c gathering) partial() {
 	c.Helper()
 	c.begin("half-way", inPlace)
 	c.each(func(name string) { c.changes[name].edit(c.stage, name) })
 	c.wait("all to be half-way", func(w world) error {
 		var missing error
 		for _, name := range c.names {
-			if err := errors.Join(of(name, c.changes[name].halfway)(w), of(name, allOpen)(w)); err != nil {
+			if err := errors.Join(of(name, c.changes[name].partial)(w), of(name, allOpen)(w)); err != nil {
 				missing = errors.Join(missing, fmt.Errorf("%s: %w", name, err))
 			}
 		}
@@ -271,7 +271,7 @@ func changesWithoutLeader(t *testing.T) {
 	if leader == 0 {
 		t.Fatal("the leader is not on this machine")
 	}
-	c.halfway()
+	c.partial()
 	c.begin("killed", anyChurn)
 	kill(c.stage, leader)
 	c.end()
@@ -283,7 +283,7 @@ func changesWithoutManagers(t *testing.T) {
 	c := gather(t)
 	t.Cleanup(func() { restoreManagers(t) })
 	managing := c.managerProcesses()
-	c.halfway()
+	c.partial()
 	c.each(func(name string) { c.begin("native", recreated.of(name)) })
 	for _, process := range managing {
 		kill(c.stage, process)

@@ -73,7 +73,7 @@ func meetHalfway(t *testing.T) meeting {
 	t.Helper()
 	m := meet(t, web(3, outlasting), agent(templated(outlasting)))
 	m.phase("in place", inPlace, inPlace)
-	m.halfway()
+	m.partial()
 	return m
 }
 
@@ -98,10 +98,10 @@ func (m meeting) setImages(tag string) {
 	m.kubectl("", "set", "image", ref("web"), ref(agents), "app="+appImage(tag))
 }
 
-// halfway begins both updates to v2 and waits until both have one pod on its way between others that are done and untouched: then
+// partial begins both updates to v2 and waits until both have one pod on its way between others that are done and untouched: then
 // both budgets are used up, and for seconds nobody begins with another pod. A workload of three is in this state once, one of four twice, with a shorter
 // break between: they meet, also if one is a little faster.
-func (m meeting) halfway() {
+func (m meeting) partial() {
 	m.Helper()
 	m.setImages("v2")
 	m.wait("both to be "+threeway.name, func(w world) error {
@@ -174,7 +174,7 @@ func managerDeleted(t *testing.T) {
 	m := meet(t, web(4, slow), agent(lasting))
 	t.Cleanup(func() { mended(t) })
 	m.inPlace(func() {
-		m.halfway()
+		m.partial()
 		onCluster(t, "-n", ownNamespace, "delete", "pod", m.leader().Name, "--wait=false")
 	})
 }
@@ -231,7 +231,7 @@ func controllerManagerRestarted(t *testing.T) {
 	m := meet(t, web(4, slow), agent(lasting))
 	t.Cleanup(func() { component(t, "start", "kube-controller-manager") })
 	m.inPlace(func() {
-		m.halfway()
+		m.partial()
 		component(t, "stop", "kube-controller-manager")
 		component(t, "start", "kube-controller-manager")
 	})

@@ -19,7 +19,7 @@ func native(t *testing.T) {
 		"no label, no Stayput":             notAsked,
 		"opted out":                        optedOut,
 		"refused by a policy":              refusedByPolicy,
-		"native rollout already under way": underWay,
+		"native rollout already under way": updating,
 	}
 	for name, change := range map[string]func(*stage){
 		"environment":     func(s *stage) { s.setEnv("web", "COLOUR=green") },
@@ -56,7 +56,7 @@ func notAsked(t *testing.T) {
 	s.create(web(3))
 	s.recreated("web", func() { s.setImage("web", "app=v2") })
 	d := s.deployment("web")
-	if _, recorded := d.Annotations[decisionAnnotation]; recorded {
+	if _, persistedFallback := d.Annotations[decisionAnnotation]; persistedFallback {
 		t.Error("a Deployment in an unlabelled namespace carries a decision")
 	}
 	for _, pod := range s.pods("web") {
@@ -122,8 +122,8 @@ spec:
         kubernetes.io/metadata.name: %[1]s
 `
 
-// underWay: a native rollout has begun when the namespace gets its label. How it ends is open, that it ends well is not.
-func underWay(t *testing.T) {
+// updating: a native rollout has begun when the namespace gets its label. How it ends is open, that it ends well is not.
+func updating(t *testing.T) {
 	s := newStage(t, unlabelled)
 	s.create(web(3, slow))
 	s.begin("native, then labelled", Rules{Created: some, Deleted: some})

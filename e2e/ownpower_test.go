@@ -399,15 +399,15 @@ func privileged() *corev1.SecurityContext {
 
 // createPod creates a puller that was changed, as thief.
 func (e *estate) createPod(namespace string, change func(*corev1.Pod), options ...client.CreateOption) error {
-	puller := e.puller()
-	puller.Namespace = namespace
-	change(puller)
-	return e.thief.Create(e.Context(), puller, options...)
+	prePullPod := e.prePullPod()
+	prePullPod.Namespace = namespace
+	change(prePullPod)
+	return e.thief.Create(e.Context(), prePullPod, options...)
 }
 
-// puller is one of the Deployment, on a node that there is none of.
-func (e *estate) puller() *corev1.Pod {
-	yes, no, nobody := true, false, int64(65532)
+// prePullPod is one of the Deployment, on a node that there is none of.
+func (e *estate) prePullPod() *corev1.Pod {
+	yes, no, noUser := true, false, int64(65532)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: "web-pull-", Labels: map[string]string{pullerLabel: "x"},
@@ -415,7 +415,7 @@ func (e *estate) puller() *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			NodeName: "none", AutomountServiceAccountToken: &no, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pullerLabel}},
-			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &nobody,
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &noUser,
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{Name: "wait", Image: appImage("v1"), Args: []string{"wait"},
 				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,

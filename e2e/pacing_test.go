@@ -19,8 +19,8 @@ import (
 // pacing: nothing is waited for that cannot matter.
 func pacing(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
-		"nobody is sent":                func(t *testing.T) { nobodySent(t, "web", func(s *stage) { s.create(web(2)) }) },
-		"nobody is sent to the agents":  func(t *testing.T) { nobodySent(t, agents, func(s *stage) { s.install(agent()) }) },
+		"nobody is sent":                func(t *testing.T) { noClientSent(t, "web", func(s *stage) { s.create(web(2)) }) },
+		"nobody is sent to the agents":  func(t *testing.T) { noClientSent(t, agents, func(s *stage) { s.install(agent()) }) },
 		"a slice by hand":               sliceByHand,
 		"preStop counts":                preStopCounts,
 		"slow to stop":                  slowToStop,
@@ -56,8 +56,8 @@ const noticeable = 30 * time.Second
 
 var noticeably = with(labelled, drainLabel, noticeable.String())
 
-// nobodySent: pods that no Service selects restart one after the other before the drain of the first would be over.
-func nobodySent(t *testing.T, name string, create func(*stage)) {
+// noClientSent: pods that no Service selects restart one after the other before the drain of the first would be over.
+func noClientSent(t *testing.T, name string, create func(*stage)) {
 	s := newStage(t, noticeably)
 	create(s)
 	s.watchedFor(noticeable)
@@ -158,7 +158,7 @@ func (s *stage) patchedWithin(name string, limit time.Duration) {
 
 // volumeForOneNode: one replica with the commonest of volumes, and the default strategy. Natively a second pod may wait for the volume.
 func volumeForOneNode(t *testing.T) {
-	s := newStage(t, borrowing)
+	s := newStage(t, surging)
 	s.volume("data", corev1.ReadWriteOnce)
 	s.create(web(1, mounting("data")))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
@@ -200,7 +200,7 @@ func mounting(claim string) knob {
 
 // portOfTheNode: a pod on each of three nodes takes the same port there. Natively a fourth finds no node.
 func portOfTheNode(t *testing.T) {
-	s := newStage(t, borrowing)
+	s := newStage(t, surging)
 	s.create(web(3, takingPort(18079)))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 	s.runs("web", "v2")
@@ -217,7 +217,7 @@ func takingPort(port int32) knob {
 // noNodeForTheBorrowed: pods keep away from one another by a rule that only the scheduler knows. Long before the deadline they restart one at a
 // time.
 func noNodeForTheBorrowed(t *testing.T) {
-	s := newStage(t, borrowing)
+	s := newStage(t, surging)
 	s.create(web(3, apart, progressDeadline(3600)))
 	before := s.pods("web")
 	s.begin("nothing to borrow", Rules{Created: exactly(1), Deleted: exactly(1)})
@@ -235,7 +235,7 @@ func apart(d *appsv1.Deployment) {
 
 // noneMissedAndAlone: with an explicit 0 no pod is missed, whatever that costs, and people are told why nothing happens.
 func noneMissedAndAlone(t *testing.T) {
-	s := newStage(t, borrowing)
+	s := newStage(t, surging)
 	port := int32(18080) // another scenario's pods take the other
 	s.create(web(3, takingPort(port), rolling("0", "1"), progressDeadline(15)))
 	before := s.pods("web")

@@ -218,14 +218,14 @@ func partitionRefused(t *testing.T) {
 
 // partitionBorrows: what a stage has borrowed is given back when it is reached.
 func partitionBorrows(t *testing.T) {
-	s := newStage(t, borrowing)
+	s := newStage(t, surging)
 	s.create(web(3, rolling("0", "1")))
 	before := s.pods("web")
 	s.repartition("web", "1")
-	s.begin("stage", borrowed(1))
+	s.begin("stage", surge(1))
 	s.setImage("web", "app=v2")
 	s.keeps("web", 1, 3)
-	s.begin("the rest", borrowed(1))
+	s.begin("the rest", surge(1))
 	s.repartition("web", "")
 	s.completes("web")
 	s.kept("web", before, once)

@@ -26,7 +26,7 @@ func plugin(t *testing.T) {
 		"plan of a namespace on its own": plannedUnlabelled,
 		"plan of in-place-only":          plannedOnlyInPlace,
 		"plan by an editor":              plannedByEditor,
-		"status during an update":        followed,
+		"status during an update":        oldStopped,
 		"status of a native one":         followedNative,
 	}, "plan of in-place-only", "status of a native one"))
 }
@@ -109,15 +109,15 @@ func (s *stage) inJSON() {
 	said, _ := s.ask(manifests(s.T, image("v2")), "plan", "-o", "json", "-f", "-")
 	var told struct {
 		Objects []struct {
-			Name, Plan, JudgedBy string
-			Containers           []string
-			Pods, AtATime        int
+			Name, Plan, DecidedBy string
+			Containers            []string
+			Pods, AtATime         int
 		}
 	}
 	if err := json.Unmarshal([]byte(said), &told); err != nil {
 		s.Fatalf("%v: %s", err, said)
 	}
-	if len(told.Objects) != 2 || told.Objects[0].Plan != "InPlace" || told.Objects[0].JudgedBy != "Stayput" || told.Objects[1].Pods != 3 || told.Objects[1].Containers[0] != "app" {
+	if len(told.Objects) != 2 || told.Objects[0].Plan != "InPlace" || told.Objects[0].DecidedBy != "Stayput" || told.Objects[1].Pods != 3 || told.Objects[1].Containers[0] != "app" {
 		s.Errorf("-o json says %s", said)
 	}
 }
@@ -180,7 +180,7 @@ func plannedByEditor(t *testing.T) {
 	s.answers("", 0, []string{"Mode: in-place", "settled"}, "status", "ds/agent", as)
 }
 
-func followed(t *testing.T) {
+func oldStopped(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3, slow))
 	s.managed("web")

@@ -35,7 +35,7 @@ func TestPhaseOfAPod(t *testing.T) {
 		"the new container is not started": {creating, true, patched},
 		"the new container starts":         {aRunning(false, false, "new"), true, running},
 		"it is not Ready":                  {aRunning(true, false, "new"), true, running},
-		"it serves":                        {aRunning(true, true, "new"), true, arrived},
+		"it serves":                        {aRunning(true, true, "new"), true, applied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if phase := phaseOf(aRunning(true, true, "old"), c.is, c.updated); phase != c.phase {

@@ -11,7 +11,7 @@ const (
 	drained    podPhase = "drained"     // not Ready any more
 	patched    podPhase = "patched"     // and the old containers still run
 	running    podPhase = "running"     // the new containers, but the pod does not serve
-	arrived    podPhase = "arrived"
+	applied    podPhase = "arrived"
 )
 
 // phaseOf tells it of a pod all of whose containers restart, from what it was before the update.
@@ -28,7 +28,7 @@ func phaseOf(was, is *corev1.Pod, updated bool) podPhase {
 	case !gateOpen(is) || !ready(is):
 		return running
 	}
-	return arrived
+	return applied
 }
 
 // allRestarted says whether each container is another one than it was, and runs.

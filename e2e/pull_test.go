@@ -251,16 +251,16 @@ func pulledOnce(t *testing.T) {
 	}
 	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
 	pulledOn := map[string]int{}
-	for _, puller := range s.pullers() {
-		pulledOn[puller.Spec.NodeName]++
+	for _, prePullPod := range s.prePullPods() {
+		pulledOn[prePullPod.Spec.NodeName]++
 	}
 	if !maps.Equal(pulledOn, nodes) {
 		t.Errorf("pullers on nodes %v, pods are on %v", pulledOn, nodes)
 	}
 }
 
-// pullers are all there have been, as they were last.
-func (s *stage) pullers() map[types.UID]*corev1.Pod {
+// prePullPods are all there have been, as they were last.
+func (s *stage) prePullPods() map[types.UID]*corev1.Pod {
 	all := map[types.UID]*corev1.Pod{}
 	for _, e := range s.recorder.inOrder() {
 		if pod, ok := e.object.(*corev1.Pod); ok && pulls(pod) {
@@ -274,8 +274,8 @@ func pulledNever(t *testing.T) {
 	s := newStage(t, unpulled)
 	s.create(web(3))
 	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
-	if pullers := s.pullers(); len(pullers) > 0 {
-		t.Errorf("%d pullers where none was asked for", len(pullers))
+	if prePullPods := s.prePullPods(); len(prePullPods) > 0 {
+		t.Errorf("%d pullers where none was asked for", len(prePullPods))
 	}
 }
 
@@ -298,8 +298,8 @@ func pulledWithoutRoom(t *testing.T) {
 	s.create(web(3))
 	s.limitPods(3)
 	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
-	if pullers := s.pullers(); len(pullers) > 0 {
-		t.Errorf("%d pullers got past the quota", len(pullers))
+	if prePullPods := s.prePullPods(); len(prePullPods) > 0 {
+		t.Errorf("%d pullers got past the quota", len(prePullPods))
 	}
 	s.reported("Deployment", "RehearsalSkipped")
 	s.reported("Deployment", "PrePullSkipped")
@@ -338,13 +338,13 @@ func pullersAreModest(t *testing.T) {
 		spec.PriorityClassName = "system-cluster-critical"
 	}))
 	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
-	pullers := s.pullers()
-	if len(pullers) == 0 {
+	prePullPods := s.prePullPods()
+	if len(prePullPods) == 0 {
 		t.Fatal("there was no puller")
 	}
-	for _, puller := range pullers {
-		for _, wrong := range immodest(puller) {
-			t.Errorf("puller %s %s", puller.Name, wrong)
+	for _, prePullPod := range prePullPods {
+		for _, wrong := range immodest(prePullPod) {
+			t.Errorf("puller %s %s", prePullPod.Name, wrong)
 		}
 	}
 }
@@ -365,14 +365,14 @@ stringData:
 `
 
 // immodest lists what is wrong with a puller of pullersAreModest.
-func immodest(puller *corev1.Pod) []string {
+func immodest(prePullPod *corev1.Pod) []string {
 	var wrong []string
 	check := func(right bool, format string, arguments ...any) {
 		if !right {
 			wrong = append(wrong, fmt.Sprintf(format, arguments...))
 		}
 	}
-	spec := puller.Spec
+	spec := prePullPod.Spec
 	check(spec.ServiceAccountName == "web", "has service account %q", spec.ServiceAccountName)
 	check(slices.Contains(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "registry"}), "has pull secrets %v", spec.ImagePullSecrets)
 	check(slices.ContainsFunc(spec.Tolerations, func(of corev1.Toleration) bool { return of.Key == "e2e" }), "tolerates %v", spec.Tolerations)

@@ -19,7 +19,7 @@ func readyIsWhatItIs(t *testing.T) {
 	s := &stage{T: t, namespace: createNamespace(t, labelled)} // without a Recorder: the pod is nobody's
 	t.Cleanup(func() { deleteNamespace(t, s.namespace) })
 	s.usable()
-	s.kubectl(manifest(t, stray()), "create", "-f", "-")
+	s.kubectl(manifest(t, leftover()), "create", "-f", "-")
 	s.kubectl("", "set", "image", "pod/stray", "app="+appImage("v2"), "side="+appImage("v2")) // its generation is 2
 	for name, change := range map[string]func(*report){
 		"both containers are others":       func(*report) {},
@@ -75,8 +75,8 @@ const (
 	sideMoved = `"side":{"image":"v2","imageID":"sha256:old","containerID":"cri://old-side"}`
 )
 
-// stray is a pod that belongs to nobody and runs nowhere.
-func stray() *corev1.Pod {
+// leftover is a pod that belongs to nobody and runs nowhere.
+func leftover() *corev1.Pod {
 	spec := web(1, withSide).Spec.Template.Spec
 	spec.NodeName, spec.TerminationGracePeriodSeconds = "nowhere", new(int64)
 	spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: servingGate}}

@@ -193,7 +193,7 @@ func (w world) objects(kind string) []metav1.Object {
 	case "controllerrevisions":
 		objects = values(w.revisions)
 	case "pods":
-		objects = append(values(w.pods), values(w.pullers)...)
+		objects = append(values(w.pods), values(w.prePullPods)...)
 	}
 	return objects
 }

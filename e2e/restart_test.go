@@ -176,7 +176,7 @@ func restartOfSidecars(t *testing.T, of kindOfWorkload) {
 			s.expectIn(s.rollout("restart", of.name), "restarts app, "+sidecar)
 		})
 	}
-	s.inPlace(of.name, alone, func() { s.setImage(of.name, sidecar+"=v2") })
+	s.inPlace(of.name, noSurge, func() { s.setImage(of.name, sidecar+"=v2") })
 	s.runsIn(sidecar, of.name, "v2")
 }
 

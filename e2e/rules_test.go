@@ -55,8 +55,8 @@ func (s *stage) list(name, entries string) {
 	s.kubectl("", "annotate", ref(name), listAnnotation+"="+entries, "--overwrite")
 }
 
-// noted changes an annotation of the template, and more of its spec; null takes it off.
-func (s *stage) noted(name, value, spec string) string {
+// notedSurge changes an annotation of the template, and more of its spec; null takes it off.
+func (s *stage) notedSurge(name, value, spec string) string {
 	s.Helper()
 	return s.patchTemplate(name, fmt.Sprintf(`"metadata":{"annotations":{%q:%s}}`, note, value), spec)
 }
@@ -84,11 +84,11 @@ func (s *stage) bears(name, value string) {
 
 func noteByKey(s *stage, name string) {
 	s.list(name, note)
-	s.inPlace(name, nil, func() { s.expectIn(s.noted(name, `"1"`, ""), "Warning:", "in place: no restart") })
+	s.inPlace(name, nil, func() { s.expectIn(s.notedSurge(name, `"1"`, ""), "Warning:", "in place: no restart") })
 	s.bears(name, "1")
-	s.inPlace(name, once, func() { s.expectIn(s.noted(name, `"2"`, toImage("v2")), "in place: restarts app") })
+	s.inPlace(name, once, func() { s.expectIn(s.notedSurge(name, `"2"`, toImage("v2")), "in place: restarts app") })
 	s.bears(name, "2")
-	s.inPlace(name, nil, func() { s.noted(name, "null", "") })
+	s.inPlace(name, nil, func() { s.notedSurge(name, "null", "") })
 	s.bears(name, "")
 	s.inPlace(name, nil, func() { s.expectIn(s.rollout("undo", name), "in place: no restart") })
 	s.bears(name, "2")
@@ -107,7 +107,7 @@ func noteByPrefix(s *stage, name string) {
 
 func noteUnlisted(s *stage, name string) {
 	s.list(name, "example.com/other,example.org/*")
-	s.recreated(name, func() { s.expectIn(s.noted(name, `"1"`, ""), "Warning:", "recreate: annotation "+note+" added") })
+	s.recreated(name, func() { s.expectIn(s.notedSurge(name, `"1"`, ""), "Warning:", "recreate: annotation "+note+" added") })
 	s.inPlace(name, once, func() { s.setImage(name, "app=v2") })
 	s.bears(name, "1")
 }
@@ -125,7 +125,7 @@ func listsRefused(s *stage, name string) {
 func listTakenOff(s *stage, name string) {
 	s.list(name, note)
 	s.begin("in place", inPlace)
-	s.noted(name, `"1"`, toImage("v2"))
+	s.notedSurge(name, `"1"`, toImage("v2"))
 	s.reaches(name, threeway)
 	s.begin("native", recreated)
 	s.kubectl("", "annotate", ref(name), listAnnotation+"-")

@@ -28,8 +28,8 @@ var (
 	labelled    = map[string]string{updateLabel: "in-place"}
 	inPlaceOnly = map[string]string{updateLabel: "in-place-only"}
 	unlabelled  map[string]string
-	// borrowing lets Deployments that may miss no pod have extra ones for the time of an update.
-	borrowing = with(labelled, borrowLabel, "true")
+	// surging lets Deployments that may miss no pod have extra ones for the time of an update.
+	surging = with(labelled, borrowLabel, "true")
 	// unpulled lets images get past that no node can pull.
 	unpulled = with(labelled, parallelismLabel, "0")
 )
@@ -113,12 +113,12 @@ func (s *stage) usable() {
 	})
 }
 
-var unfit = regexp.MustCompile(`[^a-z0-9]+`)
+var infeasible = regexp.MustCompile(`[^a-z0-9]+`)
 
 // nameOf makes the last part of the test's name fit for a namespace.
 func nameOf(t *testing.T) string {
 	name := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
-	name = unfit.ReplaceAllString(strings.ToLower(name), "-")
+	name = infeasible.ReplaceAllString(strings.ToLower(name), "-")
 	return strings.Trim(name[:min(len(name), 40)], "-")
 }
 
@@ -137,7 +137,7 @@ func (s *stage) judge() {
 		s.Error(err)
 	}
 	events := s.recorder.inOrder()
-	phases, violations := judged(events, slices.Clone(s.recorder.phases))
+	phases, violations := decided(events, slices.Clone(s.recorder.phases))
 	for i, violation := range violations {
 		if i == 10 {
 			s.Errorf("and %d more", len(violations)-i)

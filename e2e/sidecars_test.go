@@ -14,12 +14,12 @@ import (
 // with them, `kept` demands.
 func sidecars(t *testing.T) {
 	scenarios := map[string]func(*testing.T){}
-	for kind, on := range map[string]stands{"Deployment": standsAsDeployment, "DaemonSet": standsAsDaemonSet} {
-		for name, scenario := range map[string]func(*testing.T, stands){
+	for kind, on := range map[string]progress{"Deployment": standsAsDeployment, "DaemonSet": standsAsDaemonSet} {
+		for name, scenario := range map[string]func(*testing.T, progress){
 			"image and undo":                    sidecarImage,
 			"together with the container":       sidecarTogether,
-			"undo of an image that is not":      func(t *testing.T, on stands) { sidecarBroken(t, on, "missing") },
-			"undo of a crashing image":          func(t *testing.T, on stands) { sidecarBroken(t, on, "crash") },
+			"undo of an image that is not":      func(t *testing.T, on progress) { sidecarBroken(t, on, "missing") },
+			"undo of a crashing image":          func(t *testing.T, on progress) { sidecarBroken(t, on, "crash") },
 			"both, and its image is not":        sidecarBrokenTogether,
 			"pulled first, and its image's not": sidecarPulledFirst,
 			"pods born before Stayput":          sidecarBornBefore,
@@ -40,8 +40,8 @@ func sidecars(t *testing.T) {
 // sidecar is the name of the one that these scenarios have.
 const sidecar = "mesh"
 
-// stands has a namespace with these labels, and a workload with a sidecar in it, rolled out; it returns the workload's name.
-type stands func(*testing.T, map[string]string, ...knob) (*stage, string)
+// progress has a namespace with these labels, and a workload with a sidecar in it, rolled out; it returns the workload's name.
+type progress func(*testing.T, map[string]string, ...knob) (*stage, string)
 
 func standsAsDeployment(t *testing.T, labels map[string]string, knobs ...knob) (*stage, string) {
 	t.Helper()
@@ -77,23 +77,23 @@ func sidecarOf(d *appsv1.Deployment) *corev1.Container {
 // slowSidecar lets it take seconds to become ready, so that half-way states last.
 var slowSidecar = readyAfter(sidecar, "6s")
 
-// alone is what a change of its image costs.
-var alone = restarts{sidecar: exactly(1)}
+// noSurge is what a change of its image costs.
+var noSurge = restarts{sidecar: exactly(1)}
 
-func sidecarImage(t *testing.T, on stands) {
+func sidecarImage(t *testing.T, on progress) {
 	s, name := on(t, labelled)
-	s.inPlace(name, alone, func() {
+	s.inPlace(name, noSurge, func() {
 		s.expectIn(s.setImage(name, sidecar+"=v2"), "Warning:", "in place: restarts "+sidecar)
 	})
 	s.runsIn(sidecar, name, "v2")
 	s.inPlace(name, once, func() { s.setImage(name, "app=v2") })
 	s.inPlace(name, once, func() { s.rollout("undo", name) })
-	s.inPlace(name, alone, func() { s.rollout("undo", name, "--to-revision=1") })
+	s.inPlace(name, noSurge, func() { s.rollout("undo", name, "--to-revision=1") })
 	s.runsIn(sidecar, name, "v1")
 	s.runs(name, "v1")
 }
 
-func sidecarTogether(t *testing.T, on stands) {
+func sidecarTogether(t *testing.T, on progress) {
 	s, name := on(t, labelled)
 	both := restarts{"app": exactly(1), sidecar: exactly(1)}
 	s.inPlace(name, both, func() { s.setImage(name, "app=v2", sidecar+"=v3") })
@@ -105,7 +105,7 @@ func sidecarTogether(t *testing.T, on stands) {
 }
 
 // sidecarBroken: a bad image takes as many pods as may be missed, and not one for good. Their other containers run on.
-func sidecarBroken(t *testing.T, on stands, tag string) {
+func sidecarBroken(t *testing.T, on progress, tag string) {
 	s, name := on(t, unpulled)
 	s.inPlace(name, restarts{sidecar: anyNumber}, func() {
 		s.setImage(name, sidecar+"="+tag)
@@ -124,7 +124,7 @@ func (s *stage) backsOff() {
 }
 
 // sidecarBrokenTogether: the container restarts beside a sidecar that does not, and goes back with it.
-func sidecarBrokenTogether(t *testing.T, on stands) {
+func sidecarBrokenTogether(t *testing.T, on progress) {
 	s, name := on(t, unpulled)
 	s.inPlace(name, restarts{"app": {0, 2}, sidecar: {0, 2}}, func() {
 		s.setImage(name, "app=v2", sidecar+"=missing")
@@ -137,7 +137,7 @@ func sidecarBrokenTogether(t *testing.T, on stands) {
 }
 
 // sidecarPulledFirst: where images are pulled before containers stop, one that is not there stops nothing.
-func sidecarPulledFirst(t *testing.T, on stands) {
+func sidecarPulledFirst(t *testing.T, on progress) {
 	if minor := serverMinor(t); minor < 35 {
 		t.Skipf("Kubernetes 1.%d has no image volumes (1.35 has): images are not pulled before containers stop", minor)
 	}
@@ -150,19 +150,19 @@ func sidecarPulledFirst(t *testing.T, on stands) {
 	s.begin("pushed", inPlace)
 	s.publish("v2", tag)
 	s.completes(name)
-	s.kept(name, before, alone)
+	s.kept(name, before, noSurge)
 }
 
 // sidecarBornBefore: pods without the readiness gate.
-func sidecarBornBefore(t *testing.T, on stands) {
+func sidecarBornBefore(t *testing.T, on progress) {
 	s, name := on(t, unlabelled)
 	s.label("stayput.dev/update=in-place")
 	s.managed(name)
-	s.inPlace(name, alone, func() { s.setImage(name, sidecar+"=v2") })
+	s.inPlace(name, noSurge, func() { s.setImage(name, sidecar+"=v2") })
 	s.runsIn(sidecar, name, "v2")
 }
 
-func sidecarBornBeforeUndone(t *testing.T, on stands) {
+func sidecarBornBeforeUndone(t *testing.T, on progress) {
 	s, name := on(t, unlabelled, slowSidecar)
 	s.label("stayput.dev/update=in-place")
 	s.managed(name)
@@ -177,7 +177,7 @@ func sidecarBornBeforeUndone(t *testing.T, on stands) {
 
 // sidecarStarting: a kubelet compares the image of a sidecar with a startup probe only once that has succeeded. So it is native; an image of
 // another container of the same pods is not.
-func sidecarStarting(t *testing.T, on stands) {
+func sidecarStarting(t *testing.T, on progress) {
 	s, name := on(t, labelled, func(d *appsv1.Deployment) {
 		probe := *sidecarOf(d).ReadinessProbe
 		sidecarOf(d).StartupProbe = &probe
@@ -190,12 +190,12 @@ func sidecarStarting(t *testing.T, on stands) {
 }
 
 // sidecarAdded: a pod's containers are those it was born with.
-func sidecarAdded(t *testing.T, on stands) {
+func sidecarAdded(t *testing.T, on progress) {
 	s, name := on(t, labelled)
 	s.recreated(name, func() {
 		s.kubectl("", "patch", ref(name), "--type=strategic", "-p", fmt.Sprintf(
 			`{"spec":{"template":{"spec":{"initContainers":[{"name":"more","image":%q,"restartPolicy":"Always","env":[{"name":"PORT","value":"8083"}]}]}}}}`,
 			appImage("v1")))
 	})
-	s.inPlace(name, alone, func() { s.setImage(name, sidecar+"=v2") })
+	s.inPlace(name, noSurge, func() { s.setImage(name, sidecar+"=v2") })
 }

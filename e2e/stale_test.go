@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -46,7 +46,7 @@ func (s *stage) opensNewborns() {
 			continue
 		}
 		tried++
-		if err := s.patchStatus(member.OpenGate(pod, false, time.Now())); !apierrors.IsConflict(err) {
+		if err := s.patchStatus(podstate.OpenGate(pod, false, time.Now())); !apierrors.IsConflict(err) {
 			s.Errorf("opening the gate of pod %s at version %s: %v instead of a conflict", pod.Name, pod.ResourceVersion, err)
 		}
 	}

@@ -42,7 +42,7 @@ func takenOver(t *testing.T, source string) {
 	m := meet(t, web(4, slow), agent(lasting))
 	installed := make(chan error, 1)
 	m.inPlace(func() {
-		m.halfway()
+		m.partial()
 		go func() { installed <- buildIn(source, "install", "BIN="+binaries) }()
 	})
 	mixed := 0

@@ -69,7 +69,7 @@ type world struct {
 	daemonSets  map[types.UID]*appsv1.DaemonSet
 	revisions   map[types.UID]*appsv1.ControllerRevision
 	pods        map[types.UID]*corev1.Pod
-	pullers     map[types.UID]*corev1.Pod
+	prePullPods map[types.UID]*corev1.Pod
 	slices      map[types.UID]*discoveryv1.EndpointSlice // only where the scenario follows them: offers
 }
 
@@ -80,7 +80,7 @@ func newWorld() world {
 		daemonSets:  map[types.UID]*appsv1.DaemonSet{},
 		revisions:   map[types.UID]*appsv1.ControllerRevision{},
 		pods:        map[types.UID]*corev1.Pod{},
-		pullers:     map[types.UID]*corev1.Pod{},
+		prePullPods: map[types.UID]*corev1.Pod{},
 		slices:      map[types.UID]*discoveryv1.EndpointSlice{},
 	}
 }
@@ -99,7 +99,7 @@ func (w world) apply(e event) {
 		keep(w.slices, object.UID, object, e.what)
 	case *corev1.Pod:
 		if pulls(object) {
-			keep(w.pullers, object.UID, object, e.what)
+			keep(w.prePullPods, object.UID, object, e.what)
 			return
 		}
 		keep(w.pods, object.UID, object, e.what)
@@ -372,9 +372,9 @@ func progressing(d *appsv1.Deployment) *appsv1.DeploymentCondition {
 	return nil
 }
 
-// mayMiss is how many pods of d may be unavailable at a time. As natively (deployment/util ResolveFenceposts), but that a
+// maxUnavailable is how many pods of d may be unavailable at a time. As natively (deployment/util ResolveFenceposts), but that a
 // percentage which rounds to 0 counts as 1: a pod updated in place is not there for a moment.
-func mayMiss(d *appsv1.Deployment) int {
+func maxUnavailable(d *appsv1.Deployment) int {
 	replicas := int(replicasOf(d))
 	rolling := d.Spec.Strategy.RollingUpdate
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || rolling == nil || rolling.MaxUnavailable == nil {

@@ -21,20 +21,20 @@
 //   - post: to enter by how much replicas are to change, and why; nothing is written before the books add up (ledger.Ledger).
 //   - slip: a native write that should have been held and was not, told by replicas that we did not write (deployments/slip.go).
 //   - beat: the moment in which what is due waits for others to go along (steps.Beats).
-//   - rehearsal: the creation of a pod of the target that is not stored, which tells what admission makes of one (steps.Rehearse, rehearsal.Rehearsal).
+//   - rehearsal: the creation of a pod of the target that is not stored, which tells what admission makes of one (steps.Rehearse, dryrun.Rehearsal).
 //
 // Of pods:
 //
 //   - gate: the readiness gate that pods are born with; closed, it keeps the pod out of service (ConditionServing).
-//   - turn: a pod has its turn when its gate is closed because it is to be patched next, or to go (member.Turns).
+//   - turn: a pod has its turn when its gate is closed because it is to be patched next, or to go (podstate.Turns).
 //   - drained: of a pod that has its turn, that its containers may stop (serving.Endpoint.Drained).
 //   - move: the patch by which a live pod becomes one of the target, images, labels and owner at once; and what is noted of it on the pod (readiness.Move).
 //   - arrived: that the containers have followed the last patch (readiness.Move.Arrived).
-//   - light: of a pod, that it moves without a restart (member.State.Light).
+//   - light: of a pod, that it moves without a restart (podstate.State.Light).
 //   - half-way: of a pod, that a write of its move has been made and the last has not, so that its spec is not what its identity says (member/halfway.go).
-//   - auxiliary: of a container, that nobody waits for it: where no others restart, its pod's gate stays open (AnnotationAuxiliary, member.State.Drains).
+//   - auxiliary: of a container, that nobody waits for it: where no others restart, its pod's gate stays open (AnnotationAuxiliary, podstate.State.Drains).
 //   - lost: of a pod that does not serve, that nobody hears of its node's kubelet, so that only another can take its place (deployments/lost.go).
-//   - stray: a pod in the middle of an update whose workload has gone without it (member.MayStray).
+//   - stray: a pod in the middle of an update whose workload has gone without it (podstate.MayStray).
 //   - housekeeping: what the DaemonSet controller deletes a pod for whatever its revision is (daemonsets.DaemonRollout.HoldsDeletion).
 //
 // Of pods that come and go:

@@ -11,42 +11,42 @@ import (
 //
 // docs/reference.md has the first paragraph of each.
 const (
-	// LabelSettling marks a ReplicaSet whose pods Stayput is moving: its controller's pod deletions are held. On a
+	// LabelUpdating marks a ReplicaSet whose pods Stayput is moving: its controller's pod deletions are held. On a
 	// ControllerRevision it marks the target of an update under way.
 	// Its value is the time the update started, in Unix seconds; with a suffix, deletions pass for the moment.
 	//
 	// See revisions.Scaling for the suffix.
-	LabelSettling = "stayput.dev/settling"
-	// LabelReleased marks a target revision whose update was given back to the native controller. Its value is the time
+	LabelUpdating = "stayput.dev/settling"
+	// LabelFallback marks a target revision whose update was given back to the native controller. Its value is the time
 	// of the last touch, in Unix seconds: writing it is what wakes that controller. With a hash behind it, it is about a target that
 	// was not there yet.
 	//
 	// See revisions.StandsFor for the hash.
-	LabelReleased = "stayput.dev/released"
-	// LabelWoken is written on a revision to wake the native controller: every minute of an update, which is also the sign that the leader
+	LabelFallback = "stayput.dev/released"
+	// LabelRenewed is written on a revision to wake the native controller: every minute of an update, which is also the sign that the leader
 	// tends it, when the last manager may be going, and, for that of DaemonSets, when gates no longer keep a deletion back.
 	// Its value is the time, in Unix seconds; it is taken off when nothing is under way.
 	//
 	// See revisions.HoldLasts for what the sign is good for.
-	LabelWoken = "stayput.dev/woken"
+	LabelRenewed = "stayput.dev/woken"
 	// LabelReplicas says, on a ReplicaSet whose pods are being moved, how many replicas Stayput gave it last. If it has others, somebody else
 	// scales.
 	//
 	// See deployments/slip.go for what follows.
 	LabelReplicas = "stayput.dev/replicas"
-	// LabelSlipped says, on a target, when somebody else was last found to have scaled in the middle of the update, in Unix seconds.
-	LabelSlipped = "stayput.dev/slipped"
-	// LabelOld says, on a revision, that pods had it when the update under way began: only there a partition keeps pods. Its value is that of
+	// LabelBypassed says, on a target, when somebody else was last found to have scaled in the middle of the update, in Unix seconds.
+	LabelBypassed = "stayput.dev/slipped"
+	// LabelCurrent says, on a revision, that pods had it when the update under way began: only there a partition keeps pods. Its value is that of
 	// `stayput.dev/settling`.
 	//
-	// See member.Room.
-	LabelOld = "stayput.dev/old"
-	// LabelPuller marks the pods that have nodes pull new images before containers stop. Its value is the workload's UID.
-	LabelPuller = "stayput.dev/puller"
-	// LabelBorrowed says, on a target, how many of its replicas are borrowed, "0" that the update goes on without.
+	// See podstate.Room.
+	LabelCurrent = "stayput.dev/old"
+	// LabelPrePull marks the pods that have nodes pull new images before containers stop. Its value is the workload's UID.
+	LabelPrePull = "stayput.dev/puller"
+	// LabelSurgeReplicas says, on a target, how many of its replicas are borrowed, "0" that the update goes on without.
 	//
 	// See deployments/borrow.go.
-	LabelBorrowed = "stayput.dev/borrowed"
+	LabelSurgeReplicas = "stayput.dev/borrowed"
 	// AnnotationDecision records on a workload what its last template edit does.
 	//
 	// Set by the mutating webhook.
@@ -61,17 +61,17 @@ const (
 	//
 	// See member/announce.go.
 	AnnotationRestarts = "stayput.dev/restarts"
-	// AnnotationBorrowed marks a pod that exists only while others are updated.
-	AnnotationBorrowed = LabelBorrowed
-	// AnnotationWoken wakes a pod's controller where a revision cannot be written; the value is that of LabelWoken.
-	AnnotationWoken = LabelWoken
+	// AnnotationSurgePod marks a pod that exists only while others are updated.
+	AnnotationSurgePod = LabelSurgeReplicas
+	// AnnotationNudged wakes a pod's controller where a revision cannot be written; the value is that of LabelWoken.
+	AnnotationNudged = LabelRenewed
 	// ConditionServing is the readiness gate of pods under a managed workload.
 	ConditionServing corev1.PodConditionType = "stayput.dev/serving"
 	// Lease names the leader's Lease in Stayput's own namespace.
 	Lease = "stayput"
-	// Releases names the ConfigMap there that has on record which updates were given back: see revisions.Records.
-	Releases = "stayput-releases"
+	// Fallbacks names the ConfigMap there that has on record which updates were given back: see revisions.Records.
+	Fallbacks = "stayput-releases"
 )
 
 // Marks are the labels of ours that revisions may have.
-var Marks = []string{LabelSettling, LabelReleased, LabelWoken, LabelBorrowed, LabelReplicas, LabelSlipped, LabelOld}
+var Marks = []string{LabelUpdating, LabelFallback, LabelRenewed, LabelSurgeReplicas, LabelReplicas, LabelBypassed, LabelCurrent}

@@ -20,8 +20,8 @@ const (
 	// LabelPrePullParallelism is how many nodes at a time pull new images before containers stop: up to 1000, by default 10; "0"
 	// pulls none first.
 	LabelPrePullParallelism = "stayput.dev/pre-pull-parallelism"
-	// LabelBorrow says whether a Deployment that may miss no pod gets extra ones during an update: "true", the default, or "false".
-	LabelBorrow = "stayput.dev/borrow"
+	// LabelSurge says whether a Deployment that may miss no pod gets extra ones during an update: "true", the default, or "false".
+	LabelSurge = "stayput.dev/borrow"
 	// LabelRestart says that containers restart inside their pods where an edit of annotations asks for a restart, as `kubectl rollout restart`
 	// does: `in-place`. Without it the pods are replaced, as natively.
 	//
@@ -66,8 +66,8 @@ type Settings struct {
 	Drain time.Duration
 	// PrePullParallelism: see LabelPrePullParallelism.
 	PrePullParallelism int
-	// Borrow: see LabelBorrow.
-	Borrow bool
+	// Surge: see LabelBorrow.
+	Surge bool
 	// Restart: see LabelRestart.
 	Restart bool
 	// InitContainers: updates that leave some out are native. See LabelInitContainers.
@@ -97,7 +97,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 	return Settings{
 		Drain:              setting(labels, LabelDrain, parseDrain, DefaultDrain),
 		PrePullParallelism: setting(labels, LabelPrePullParallelism, parseParallelism, DefaultPrePullParallelism),
-		Borrow:             setting(labels, LabelBorrow, parseBorrow, true),
+		Surge:              setting(labels, LabelSurge, parseSurge, true),
 		Restart:            setting(labels, LabelRestart, parseRestart, false),
 		Resize:             setting(labels, LabelResize, parseResize, ResizeDeclared),
 		InitContainers:     setting(labels, LabelInitContainers, parseInitContainers, false),
@@ -133,7 +133,7 @@ func parseParallelism(text string) (int, error) {
 	return nodes, err
 }
 
-func parseBorrow(text string) (bool, error) {
+func parseSurge(text string) (bool, error) {
 	switch text {
 	case "true":
 		return true, nil

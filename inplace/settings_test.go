@@ -6,7 +6,7 @@ import (
 )
 
 func TestSettingsOf(t *testing.T) {
-	defaults := Settings{Drain: 2 * time.Second, PrePullParallelism: 10, Borrow: true}
+	defaults := Settings{Drain: 2 * time.Second, PrePullParallelism: 10, Surge: true}
 	with := func(change func(*Settings)) Settings {
 		settings := defaults
 		change(&settings)
@@ -19,13 +19,13 @@ func TestSettingsOf(t *testing.T) {
 		"no labels":      {want: defaults},
 		"on a namespace": {namespace: map[string]string{LabelDrain: "500ms"}, want: with(func(s *Settings) { s.Drain = 500 * time.Millisecond })},
 		"on a workload": {
-			namespace: map[string]string{LabelDrain: "5s", LabelBorrow: "true", LabelPrePullParallelism: "3"},
-			workload:  map[string]string{LabelDrain: "0", LabelBorrow: "false", LabelPrePullParallelism: "0", LabelRestart: "in-place"},
+			namespace: map[string]string{LabelDrain: "5s", LabelSurge: "true", LabelPrePullParallelism: "3"},
+			workload:  map[string]string{LabelDrain: "0", LabelSurge: "false", LabelPrePullParallelism: "0", LabelRestart: "in-place"},
 			want:      Settings{Restart: true},
 		},
 		"what does not parse counts as absent": {
 			namespace: map[string]string{LabelDrain: "1m"},
-			workload:  map[string]string{LabelDrain: "soon", LabelBorrow: "yes", LabelPrePullParallelism: "-1", LabelRestart: "true"},
+			workload:  map[string]string{LabelDrain: "soon", LabelSurge: "yes", LabelPrePullParallelism: "-1", LabelRestart: "true"},
 			want:      with(func(s *Settings) { s.Drain = time.Minute }),
 		},
 		"out of bounds": {

@@ -18,9 +18,9 @@ var native = regexp.MustCompile(`system:serviceaccount:kube-system:[a-z0-9-]+`)
 // TestWebhooksAreCalledForWhatTheyJudge: the native controllers whose writes are held, and the kinds of objects, are those of the program's
 // tables. A name that differs would leave every update native, and nothing would say so.
 func TestWebhooksAreCalledForWhatTheyJudge(t *testing.T) {
-	judged := webhook.Calls()
+	decided := webhook.Calls()
 	for _, c := range calls(t) {
-		want := judged[path(c)]
+		want := decided[path(c)]
 		var users []string
 		for _, condition := range c.MatchConditions {
 			users = append(users, native.FindAllString(condition.Expression, -1)...)
@@ -35,9 +35,9 @@ func TestWebhooksAreCalledForWhatTheyJudge(t *testing.T) {
 		if got, want := kindsBehind(resources), pluralsOf(want.Kinds); !same(got, want) {
 			t.Errorf("%s is called for %q, and judges %q", c.Name, got, want)
 		}
-		delete(judged, path(c))
+		delete(decided, path(c))
 	}
-	for path := range judged {
+	for path := range decided {
 		t.Errorf("nobody calls %s", path)
 	}
 }

@@ -205,15 +205,15 @@ func TestDashboardIsPromQL(t *testing.T) {
 	if promtool == "" {
 		t.Skip("PROMTOOL is not set; make verify-monitoring does that")
 	}
-	recorded := rules{Groups: make([]struct {
+	persistedFallback := rules{Groups: make([]struct {
 		Name  string `json:"name"`
 		Rules []rule `json:"rules"`
 	}, 1)}
-	recorded.Groups[0].Name = "dashboard"
+	persistedFallback.Groups[0].Name = "dashboard"
 	for i, expression := range slices.Sorted(maps.Values(panels(t))) {
-		recorded.Groups[0].Rules = append(recorded.Groups[0].Rules, rule{Record: fmt.Sprintf("panel:%d", i), Expr: expression})
+		persistedFallback.Groups[0].Rules = append(persistedFallback.Groups[0].Rules, rule{Record: fmt.Sprintf("panel:%d", i), Expr: expression})
 	}
-	text, err := yaml.Marshal(recorded)
+	text, err := yaml.Marshal(persistedFallback)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-// TestAuxiliaryOfAStub: what a workload says of its containers is there at each plan, also where the cache has only a stub of it.
-func TestAuxiliaryOfAStub(t *testing.T) {
+// TestAuxiliaryOfAnOutline: what a workload says of its containers is there at each plan, also where the cache has only a stub of it.
+func TestAuxiliaryOfAnOutline(t *testing.T) {
 	objects := shopOf(t, 1, 100)
 	for _, object := range objects {
 		if deployment, is := object.(*apps.Deployment); is {
@@ -16,7 +16,7 @@ func TestAuxiliaryOfAStub(t *testing.T) {
 		}
 	}
 	cache := cacheOf(t, serve(t, objects...), keepOf(t), objects...)
-	if stub := (&apps.Deployment{}); cache.Get(t.Context(), key, stub) != nil || inplace.AuxiliaryOf(stub.Annotations).Has("shipper") {
+	if form := (&apps.Deployment{}); cache.Get(t.Context(), key, form) != nil || inplace.AuxiliaryOf(form.Annotations).Has("shipper") {
 		t.Error("the cache has more than a stub")
 	}
 	if rollout := rolloutOf(t, cache); !inplace.AuxiliaryOf(rollout.Deployment.Annotations).Has("shipper") {

@@ -27,15 +27,15 @@ var DaemonSets = Kind{
 		func(d *apps.DaemonSet) int {
 			return d.ObjectMeta.Size() + d.Spec.Size() + d.Spec.Template.Size() + d.Status.Size()
 		},
-		func(_ *apps.DaemonSet, stub metav1.ObjectMeta) *apps.DaemonSet {
-			return &apps.DaemonSet{ObjectMeta: stub}
+		func(_ *apps.DaemonSet, form metav1.ObjectMeta) *apps.DaemonSet {
+			return &apps.DaemonSet{ObjectMeta: form}
 		}),
 	Revision: controllerRevisions,
 	waking:   wakingDaemonSets,
 }
 
 // DaemonRollout reads the DaemonSet and what belongs to it, all nodes and its pullers; nil if there is no such DaemonSet.
-func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*daemonsets.DaemonRollout, error) {
+func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*daemonsets.Rollout, error) {
 	daemonSet, err := r.DaemonSet(ctx, key)
 	if daemonSet == nil || err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*d
 			return nil, err
 		}
 	}
-	rollout.Pull, err = r.pullersOf(ctx, daemonSet, uids(rollout.Revisions)...)
+	rollout.Pull, err = r.prePullPodsOf(ctx, daemonSet, uids(rollout.Revisions)...)
 	return rollout, err
 }
 
@@ -64,12 +64,12 @@ func (r Reader) DaemonSetOf(ctx context.Context, of client.Object) (*apps.Daemon
 }
 
 // DaemonRolloutOf reads what belongs to the given DaemonSet, which may be one that is not stored yet, without nodes.
-func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) (*daemonsets.DaemonRollout, error) {
+func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) (*daemonsets.Rollout, error) {
 	orders, err := r.ordersFor(ctx, daemonSet)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &daemonsets.DaemonRollout{DaemonSet: daemonSet, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: orders.rules}
+	rollout := &daemonsets.Rollout{DaemonSet: daemonSet, Mode: orders.mode, Settings: orders.settings, PersistedFallback: orders.persistedFallback, Rules: orders.rules}
 	of := selected{daemonSet, daemonSet.Spec.Selector}
 	revisions, load, err := owned[apps.ControllerRevision](ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
 	if err != nil {
@@ -87,7 +87,7 @@ func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) 
 
 // Deletion reads what the deletion of a DaemonSet's pod depends on; nil if its DaemonSet is gone. The DaemonSet, its revisions
 // and everything on the pod's node come from r, pods and nodes elsewhere from the cache. If r is a cache, all of it does.
-func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*daemonsets.DaemonRollout, error) {
+func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*daemonsets.Rollout, error) {
 	daemonSet, err := r.DaemonSetOf(ctx, pod)
 	if daemonSet == nil || err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*
 }
 
 // refresh puts what is on the node now, and the node itself, in the place of what the rollout has of it.
-func (r Reader) refresh(ctx context.Context, rollout *daemonsets.DaemonRollout, name string) error {
+func (r Reader) refresh(ctx context.Context, rollout *daemonsets.Rollout, name string) error {
 	of := selected{rollout.DaemonSet, rollout.DaemonSet.Spec.Selector}
 	pods, load, err := r.podsOf(ctx, of, []types.UID{rollout.DaemonSet.UID}, client.MatchingFields{fieldNode: name})
 	if err != nil {
@@ -127,7 +127,7 @@ func (r Reader) refresh(ctx context.Context, rollout *daemonsets.DaemonRollout, 
 }
 
 // daemons reads the pods of the rollout.
-func (r Reader) daemons(ctx context.Context, rollout *daemonsets.DaemonRollout) error {
+func (r Reader) daemons(ctx context.Context, rollout *daemonsets.Rollout) error {
 	of := selected{rollout.DaemonSet, rollout.DaemonSet.Spec.Selector}
 	pods, load, err := r.podsOf(ctx, of, []types.UID{rollout.DaemonSet.UID})
 	rollout.Pods, rollout.Unread = pods, cmp.Or(rollout.Unread, load.unread())
@@ -150,14 +150,14 @@ func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// IsSilent tells whether the kubelet of the pod's node does not report, where that matters: while containers are not ready, only that kubelet makes
-// the pod Ready. A node that is gone or cannot be read counts as silent, which costs a second or two if it is not: see member.OpenGate.
-func (r Reader) IsSilent(ctx context.Context, pod *corev1.Pod) bool {
+// IsUnreachable tells whether the kubelet of the pod's node does not report, where that matters: while containers are not ready, only that kubelet makes
+// the pod Ready. A node that is gone or cannot be read counts as silent, which costs a second or two if it is not: see podstate.OpenGate.
+func (r Reader) IsUnreachable(ctx context.Context, pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" || !conditions.IsTrue(pod, corev1.ContainersReady) {
 		return false
 	}
 	node, err := find[corev1.Node](ctx, r, types.NamespacedName{Name: pod.Spec.NodeName})
-	return err != nil || node == nil || nodes.Silent(node)
+	return err != nil || node == nil || nodes.Unreachable(node)
 }
 
 // shared has a cache hand out its own objects: package inplace changes nothing, and a workload may have thousands of pods.
@@ -181,7 +181,7 @@ func wakingDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Waking, e
 	var all []Waking
 	for i := range daemonSets.Items {
 		daemonSet := &daemonSets.Items[i]
-		all = append(all, &daemonsets.DaemonRollout{DaemonSet: daemonSet, Revisions: revisionsOf[daemonSet.UID],
+		all = append(all, &daemonsets.Rollout{DaemonSet: daemonSet, Revisions: revisionsOf[daemonSet.UID],
 			Pods: of.pods[daemonSet.UID], Mode: of.modeOf(daemonSet), Now: of.now})
 	}
 	return all, nil

@@ -20,22 +20,22 @@ var Deployments = Kind{
 		func(d *apps.Deployment) int {
 			return d.ObjectMeta.Size() + d.Spec.Size() + d.Spec.Template.Size() + d.Status.Size()
 		},
-		func(_ *apps.Deployment, stub metav1.ObjectMeta) *apps.Deployment {
-			return &apps.Deployment{ObjectMeta: stub}
+		func(_ *apps.Deployment, form metav1.ObjectMeta) *apps.Deployment {
+			return &apps.Deployment{ObjectMeta: form}
 		}),
 	Revision: typeOf("ReplicaSet", func() client.ObjectList { return &apps.ReplicaSetList{} },
 		func(rs *apps.ReplicaSet) int {
 			return rs.ObjectMeta.Size() + rs.Spec.Size() + rs.Spec.Template.Size() + rs.Status.Size()
 		},
-		stubOfReplicaSet),
+		outlineOfReplicaSet),
 	waking: wakingDeployments,
 }
 
-// stubOfReplicaSet keeps what counts replicas.
-func stubOfReplicaSet(rs *apps.ReplicaSet, meta metav1.ObjectMeta) *apps.ReplicaSet {
-	stub := &apps.ReplicaSet{ObjectMeta: meta, Status: rs.Status}
-	stub.Spec.Replicas, stub.Status.Conditions = rs.Spec.Replicas, nil
-	return stub
+// outlineOfReplicaSet keeps what counts replicas.
+func outlineOfReplicaSet(rs *apps.ReplicaSet, meta metav1.ObjectMeta) *apps.ReplicaSet {
+	form := &apps.ReplicaSet{ObjectMeta: meta, Status: rs.Status}
+	form.Spec.Replicas, form.Status.Conditions = rs.Spec.Replicas, nil
+	return form
 }
 
 // Rollout reads the Deployment and what belongs to it, its nodes and pullers too; nil if there is no such Deployment.
@@ -53,7 +53,7 @@ func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*deploym
 			return nil, err
 		}
 	}
-	rollout.Pull, err = r.pullersOf(ctx, deployment, deployment.UID)
+	rollout.Pull, err = r.prePullPodsOf(ctx, deployment, deployment.UID)
 	return rollout, err
 }
 
@@ -92,7 +92,7 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*de
 	if err != nil {
 		return nil, err
 	}
-	rollout := &deployments.Rollout{Deployment: deployment, Mode: orders.mode, Settings: orders.settings, Recorded: orders.recorded, Rules: orders.rules}
+	rollout := &deployments.Rollout{Deployment: deployment, Mode: orders.mode, Settings: orders.settings, PersistedFallback: orders.persistedFallback, Rules: orders.rules}
 	of := selected{deployment, deployment.Spec.Selector}
 	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
 	if err != nil {

@@ -60,7 +60,7 @@ func TestEndpointsComeInPages(t *testing.T) {
 		},
 	}).Build()
 	found, err := Reader{Reader: paged}.Endpoints(t.Context(), "shop", []*corev1.Pod{closed})
-	if err != nil || !found["w"].Listed || found["w"].LastOf == "" || found["w"].NobodySent {
+	if err != nil || !found["w"].Listed || found["w"].LastOf == "" || found["w"].NoClientSent {
 		t.Errorf("of the pod is known: %+v, %v", found["w"], err)
 	}
 	if largest != servicesAtATime {

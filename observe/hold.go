@@ -52,29 +52,29 @@ func leaseIn(ctx context.Context, reader client.Reader, namespace string) (coord
 	return lease.Spec, nil
 }
 
-// Recorded is what is on record of an update of the workload that was given back.
-func (h Hold) Recorded(ctx context.Context, workload types.UID) (revisions.Record, error) {
-	records, err := h.Records(ctx)
-	return records.Of(workload), err
+// PersistedFallback is what is on record of an update of the workload that was given back.
+func (h Hold) PersistedFallback(ctx context.Context, workload types.UID) (revisions.Fallback, error) {
+	fallbacks, err := h.Fallbacks(ctx)
+	return fallbacks.Of(workload), err
 }
 
-// Records are all that are on record; not to be changed.
-func (h Hold) Records(ctx context.Context) (revisions.Records, error) {
+// Fallbacks are all that are on record; not to be changed.
+func (h Hold) Fallbacks(ctx context.Context) (revisions.Fallbacks, error) {
 	if h.Reader == nil {
 		return nil, nil
 	}
-	key := types.NamespacedName{Namespace: h.Namespace, Name: inplace.Releases}
-	var releases corev1.ConfigMap
-	if err := h.Get(ctx, key, &releases, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+	key := types.NamespacedName{Namespace: h.Namespace, Name: inplace.Fallbacks}
+	var fallbacks corev1.ConfigMap
+	if err := h.Get(ctx, key, &fallbacks, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
-	return releases.Data, nil
+	return fallbacks.Data, nil
 }
 
-// RecordedAndGone are the workloads with a record that are no more.
-func (r Reader) RecordedAndGone(ctx context.Context) ([]types.UID, error) {
-	records, err := r.Hold.Records(ctx)
-	if len(records) == 0 || err != nil {
+// FallbacksOfGone are the workloads with a record that are no more.
+func (r Reader) FallbacksOfGone(ctx context.Context) ([]types.UID, error) {
+	fallbacks, err := r.Hold.Fallbacks(ctx)
+	if len(fallbacks) == 0 || err != nil {
 		return nil, err
 	}
 	there := sets.New[types.UID]()
@@ -94,7 +94,7 @@ func (r Reader) RecordedAndGone(ctx context.Context) ([]types.UID, error) {
 		}
 	}
 	var gone []types.UID
-	for workload := range records {
+	for workload := range fallbacks {
 		if !there.Has(types.UID(workload)) {
 			gone = append(gone, types.UID(workload))
 		}

@@ -46,7 +46,7 @@ type Type struct {
 
 	is           func(client.Object) bool
 	sizeOf       func(client.Object) int
-	stubOf       func(object client.Object, size int) client.Object
+	outlineOf    func(object client.Object, size int) client.Object
 	controllerOf func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error)
 }
 
@@ -58,7 +58,7 @@ func (t Type) Resource() schema.GroupVersionResource {
 
 // typeOf is the type of group apps and that name: how large its objects are, and what their stubs have besides metadata.
 func typeOf[T any, P object[T]](
-	name string, list func() client.ObjectList, size func(P) int, stub func(of P, stub metav1.ObjectMeta) P,
+	name string, list func() client.ObjectList, size func(P) int, form func(of P, form metav1.ObjectMeta) P,
 ) Type {
 	return Type{
 		Name:   name,
@@ -69,9 +69,9 @@ func typeOf[T any, P object[T]](
 			return is
 		},
 		sizeOf: func(object client.Object) int { return size(object.(P)) },
-		stubOf: func(object client.Object, size int) client.Object {
+		outlineOf: func(object client.Object, size int) client.Object {
 			of := object.(P)
-			return stub(of, stubMeta(of, size))
+			return form(of, outlineMeta(of, size))
 		},
 		controllerOf: func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error) {
 			found, err := findController[T, P](ctx, r, controlled, name)
@@ -86,8 +86,8 @@ func typeOf[T any, P object[T]](
 // controllerRevisions are several kinds' revisions.
 var controllerRevisions = typeOf("ControllerRevision", func() client.ObjectList { return &apps.ControllerRevisionList{} },
 	func(revision *apps.ControllerRevision) int { return revision.ObjectMeta.Size() + len(revision.Data) },
-	func(revision *apps.ControllerRevision, stub metav1.ObjectMeta) *apps.ControllerRevision {
-		return &apps.ControllerRevision{ObjectMeta: stub, Revision: revision.Revision}
+	func(revision *apps.ControllerRevision, form metav1.ObjectMeta) *apps.ControllerRevision {
+		return &apps.ControllerRevision{ObjectMeta: form, Revision: revision.Revision}
 	})
 
 // Types are those of workloads and of what holds their revisions.

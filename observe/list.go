@@ -137,8 +137,8 @@ func list[T any, P object[T]](
 		case r.indexed():
 			kept = append(kept, found)
 		default:
-			alone := *found // not a part of its page
-			kept = append(kept, take[T](P(&alone), &all))
+			noSurge := *found // not a part of its page
+			kept = append(kept, take[T](P(&noSurge), &all))
 			if all.revisions > 0 && all.unread() != "" {
 				return errEnough
 			}

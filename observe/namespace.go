@@ -22,7 +22,7 @@ type Namespace struct {
 }
 
 // Waking is the rollout of a workload whose native controller may have to be woken.
-type Waking interface{ Wake() []steps.Step }
+type Waking interface{ Nudge() []steps.Step }
 
 // namespaced is what rollouts of a namespace have in common.
 type namespaced struct {

@@ -23,7 +23,7 @@ func TestNamespace(t *testing.T) {
 	if len(read.Pods) != 7 || len(read.Rollouts) != 2 {
 		t.Fatalf("read %d pods and %d rollouts", len(read.Pods), len(read.Rollouts))
 	}
-	deployment, daemonSet := read.Rollouts[0].(*deployments.Rollout), read.Rollouts[1].(*daemonsets.DaemonRollout)
+	deployment, daemonSet := read.Rollouts[0].(*deployments.Rollout), read.Rollouts[1].(*daemonsets.Rollout)
 	expectNames(t, deployment.ReplicaSets, "web-1", "web-2")
 	expectNames(t, deployment.Pods, "web-1-a", "web-2-a")
 	expectNames(t, daemonSet.Revisions, "web-1", "web-2")

@@ -83,10 +83,10 @@ func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map
 
 // orders are how the update of a workload is to be made: by labels, by annotations, and by the record of one that was given back.
 type orders struct {
-	mode     inplace.Mode
-	settings inplace.Settings
-	rules    inplace.Rules
-	recorded string
+	mode              inplace.Mode
+	settings          inplace.Settings
+	rules             inplace.Rules
+	persistedFallback string
 }
 
 func (r Reader) ordersFor(ctx context.Context, workload client.Object) (orders, error) {
@@ -94,9 +94,9 @@ func (r Reader) ordersFor(ctx context.Context, workload client.Object) (orders, 
 	if err != nil {
 		return orders{}, err
 	}
-	record, err := r.Hold.Recorded(ctx, workload.GetUID())
+	fallback, err := r.Hold.PersistedFallback(ctx, workload.GetUID())
 	annotations := workload.GetAnnotations()
-	return orders{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings), record.Hash}, err
+	return orders{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings), fallback.Hash}, err
 }
 
 // WorkloadOf reads the workload whose pod it is, or whose puller; nil if there is none.

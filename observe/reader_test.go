@@ -160,7 +160,7 @@ func TestExcludedNamespace(t *testing.T) {
 }
 
 func TestHold(t *testing.T) {
-	holder, nobody := "stayput-1", ""
+	holder, none := "stayput-1", ""
 	renewed := func(ago time.Duration) *metav1.MicroTime {
 		at := metav1.NewMicroTime(time.Now().Add(-ago))
 		return &at
@@ -172,8 +172,8 @@ func TestHold(t *testing.T) {
 		"renewed just now":      {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(0)}, true},
 		"renewed within 15 s":   {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(10 * time.Second)}, true},
 		"renewed too long ago":  {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(16 * time.Second)}, false},
-		"stepped down just now": {coordinationv1.LeaseSpec{HolderIdentity: &nobody, RenewTime: renewed(0)}, true},
-		"stepped down long ago": {coordinationv1.LeaseSpec{HolderIdentity: &nobody, RenewTime: renewed(16 * time.Second)}, false},
+		"stepped down just now": {coordinationv1.LeaseSpec{HolderIdentity: &none, RenewTime: renewed(0)}, true},
+		"stepped down long ago": {coordinationv1.LeaseSpec{HolderIdentity: &none, RenewTime: renewed(16 * time.Second)}, false},
 		"never held":            {coordinationv1.LeaseSpec{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -35,8 +35,8 @@ const updateJSON = `{
 const updatedTemplateJSON = `{"metadata": {"labels": {"app": "web", "version": %[1]q}, "annotations": {"example.com/version": %[1]q}},
 	"spec": {"containers": [{"name": "app", "image": "app:%[1]s"}], "initContainers": [{"name": "mesh", "image": "mesh:%[1]s", "restartPolicy": "Always"}]}}`
 
-// underWay is an update whose first pod is out of service and may be patched, with everything in the pods that there can be.
-func underWay(t *testing.T, seed int64) *deployments.Rollout {
+// updating is an update whose first pod is out of service and may be patched, with everything in the pods that there can be.
+func updating(t *testing.T, seed int64) *deployments.Rollout {
 	t.Helper()
 	var read struct {
 		Deployment *apps.Deployment
@@ -62,9 +62,9 @@ func underWay(t *testing.T, seed int64) *deployments.Rollout {
 	shut := rollout.Pods[0]
 	shut.Status.Conditions[1].Status = corev1.ConditionFalse
 	shut.Status.Conditions[2].Status, shut.Status.Conditions[2].Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
-	rollout.Rehearsal.Target = read.New.UID
+	rollout.DryRun.UpdateRevision = read.New.UID
 	if seed%40 == 0 { // what admission adds to new pods is what the second has
-		rollout.Rehearsal.Pod = rollout.Pods[1].DeepCopy()
+		rollout.DryRun.Pod = rollout.Pods[1].DeepCopy()
 	}
 	return rollout
 }
@@ -115,7 +115,7 @@ func written(t *testing.T, all []steps.Step) []string {
 			body = s.Operations
 		case steps.SetGate:
 			body = s.Operations
-		case steps.CreatePuller:
+		case steps.CreatePrePullPod:
 			body = s.Pod
 		default:
 			body = step.Describe()
@@ -133,22 +133,22 @@ func written(t *testing.T, all []steps.Step) []string {
 func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range int64(200) {
-		rollout := underWay(t, seed*10)
+		rollout := updating(t, seed*10)
 		var opened []steps.Step
 		for _, pod := range rollout.Pods {
-			step, _ := member.Reopen(pod, false, rollout.Now)
+			step, _ := podstate.Reopen(pod, false, rollout.Now)
 			opened = append(opened, step)
 		}
 		plan := rollout.Plan()
-		whole := append(append(written(t, plan.Steps), plan.Message), written(t, append(opened, rollout.Release(inplace.Reason{}).Steps...))...)
+		whole := append(append(written(t, plan.Steps), plan.Message), written(t, append(opened, rollout.FallBack(inplace.Reason{}).Steps...))...)
 		opened = nil
 		for _, pod := range rollout.Pods {
 			trim(pod)
-			step, _ := member.Reopen(pod, false, rollout.Now)
+			step, _ := podstate.Reopen(pod, false, rollout.Now)
 			opened = append(opened, step)
 		}
 		plan = rollout.Plan()
-		trimmed := append(append(written(t, plan.Steps), plan.Message), written(t, append(opened, rollout.Release(inplace.Reason{}).Steps...))...)
+		trimmed := append(append(written(t, plan.Steps), plan.Message), written(t, append(opened, rollout.FallBack(inplace.Reason{}).Steps...))...)
 		if !slices.Equal(whole, trimmed) {
 			t.Fatalf("seed %d: a whole pod gets\n%s\na trimmed one\n%s", seed, strings.Join(whole, "\n"), strings.Join(trimmed, "\n"))
 		}
@@ -180,12 +180,12 @@ func TestTrimmedPodsRestartToResize(t *testing.T) {
 	}
 }
 
-// TestTrimmedPullersNameTheirImages: their volumes are what they pull.
-func TestTrimmedPullersNameTheirImages(t *testing.T) {
-	puller := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "config"},
+// TestTrimmedPrePullPodsNameTheirImages: their volumes are what they pull.
+func TestTrimmedPrePullPodsNameTheirImages(t *testing.T) {
+	prePullPod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "config"},
 		{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "app:2"}}}}}}
-	trim(puller)
-	if volumes := puller.Spec.Volumes; len(volumes) != 1 || volumes[0].Image.Reference != "app:2" {
+	trim(prePullPod)
+	if volumes := prePullPod.Spec.Volumes; len(volumes) != 1 || volumes[0].Image.Reference != "app:2" {
 		t.Errorf("volumes %v are kept", volumes)
 	}
 }

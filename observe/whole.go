@@ -36,11 +36,11 @@ func NewWhole(live client.Reader) *Whole {
 }
 
 // recall returns the object as it is remembered; nil if not, or not in the version of the stub.
-func (w *Whole) recall(stub client.Object) client.Object {
+func (w *Whole) recall(form client.Object) client.Object {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	known := w.known[stub.GetUID()]
-	if known == nil || known.GetResourceVersion() != stub.GetResourceVersion() {
+	known := w.known[form.GetUID()]
+	if known == nil || known.GetResourceVersion() != form.GetResourceVersion() {
 		return nil
 	}
 	return known
@@ -59,8 +59,8 @@ func (w *Whole) remember(object client.Object, size int) {
 
 // whole returns what a found object stands for, which is mostly itself; nil if that is gone.
 func whole[T any, P object[T]](ctx context.Context, r Reader, found P) (P, error) {
-	size, isStub := stubSize(found)
-	if !r.indexed() || !isStub {
+	size, isOutline := outlineSize(found)
+	if !r.indexed() || !isOutline {
 		return found, nil
 	}
 	if known, ok := r.Whole.recall(found).(P); ok {
@@ -92,13 +92,13 @@ type load struct {
 }
 
 // add counts an object of that size, which has to be read if it is a stub.
-func (l *load) add(object client.Object, size int, isStub bool) {
+func (l *load) add(object client.Object, size int, isOutline bool) {
 	l.crowded = cmp.Or(l.crowded, crowded(object))
 	_, isPod := object.(*corev1.Pod)
 	if !isPod {
 		l.revisions++
 	}
-	if !isPod || isStub || size > large {
+	if !isPod || isOutline || size > large {
 		l.text += size
 	}
 }
@@ -119,16 +119,16 @@ func (l load) unread() string {
 // take returns one object of a list of the API server as it is kept.
 func take[T any, P object[T]](found P, all *load) P {
 	if pod, is := client.Object(found).(*corev1.Pod); is && isCrowded(pod) {
-		stub := client.Object(stubOfPod(pod, sizeOf(pod)))
-		all.add(stub, sizeOf(pod), true)
-		outline, _ := stub.(P) // it is of the same type
+		form := client.Object(outlineOfPod(pod, sizeOf(pod)))
+		all.add(form, sizeOf(pod), true)
+		outline, _ := form.(P) // it is of the same type
 		return outline
 	}
 	trim(found)
 	size := sizeOf(found)
 	all.add(found, size, false)
-	if stub, ok := stubOf(found, size).(P); ok && size > large && all.unread() != "" {
-		return stub
+	if form, ok := outlineOf(found, size).(P); ok && size > large && all.unread() != "" {
+		return form
 	}
 	return found
 }
@@ -136,16 +136,16 @@ func take[T any, P object[T]](found P, all *load) P {
 // wholes puts in the place of the stubs what they stand for, if that is not too much.
 func wholes[T any, P object[T]](ctx context.Context, r Reader, found []P) ([]P, load, error) {
 	var all load
-	stubs := false
+	outlines := false
 	for _, each := range found {
-		size, isStub := stubSize(each)
-		if _, isPod := client.Object(each).(*corev1.Pod); !isStub && !isPod {
+		size, isOutline := outlineSize(each)
+		if _, isPod := client.Object(each).(*corev1.Pod); !isOutline && !isPod {
 			size = sizeOf(each)
 		}
-		all.add(each, size, isStub)
-		stubs = stubs || isStub
+		all.add(each, size, isOutline)
+		outlines = outlines || isOutline
 	}
-	if !stubs || all.unread() != "" {
+	if !outlines || all.unread() != "" {
 		return found, all, nil
 	}
 	var read []P

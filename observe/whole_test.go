@@ -96,9 +96,9 @@ func pageOfItems[T any](items []T, asked *client.ListOptions) ([]T, string) {
 }
 
 // keepOf knows the namespaces among the objects.
-func keepOf(t *testing.T, objects ...client.Object) *Keep {
+func keepOf(t *testing.T, objects ...client.Object) *CacheForm {
 	t.Helper()
-	keep, err := NewKeep(t.Context(), Reader{Reader: builder(t, objects...).Build()})
+	keep, err := NewCacheForm(t.Context(), Reader{Reader: builder(t, objects...).Build()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func keepOf(t *testing.T, objects ...client.Object) *Keep {
 }
 
 // kept is the object as it is in the cache.
-func kept(t *testing.T, keep *Keep, object client.Object) client.Object {
+func kept(t *testing.T, keep *CacheForm, object client.Object) client.Object {
 	t.Helper()
 	transform := keep.App
 	switch object.(type) {
@@ -123,7 +123,7 @@ func kept(t *testing.T, keep *Keep, object client.Object) client.Object {
 }
 
 // cacheOf is a cache of the server's objects.
-func cacheOf(t *testing.T, s *server, keep *Keep, objects ...client.Object) Reader {
+func cacheOf(t *testing.T, s *server, keep *CacheForm, objects ...client.Object) Reader {
 	t.Helper()
 	var all []client.Object
 	for _, object := range objects {
@@ -143,8 +143,8 @@ func rolloutOf(t *testing.T, r Reader) *deployments.Rollout {
 	return rollout
 }
 
-// TestStubsAreReadWhole has a namespace that got its label after its objects were cached, and large objects in a labelled one.
-func TestStubsAreReadWhole(t *testing.T) {
+// TestOutlinesAreReadWhole has a namespace that got its label after its objects were cached, and large objects in a labelled one.
+func TestOutlinesAreReadWhole(t *testing.T) {
 	for name, test := range map[string]struct {
 		size  int
 		known bool
@@ -181,22 +181,22 @@ func TestStubsAreReadWhole(t *testing.T) {
 	}
 }
 
-// TestPartitionOfAStub: what the workload itself says is read with it, wherever the cache has a stub of it.
-func TestPartitionOfAStub(t *testing.T) {
+// TestPartitionOfAnOutline: what the workload itself says is read with it, wherever the cache has a stub of it.
+func TestPartitionOfAnOutline(t *testing.T) {
 	objects := shopOf(t, 1, 100)
 	objects[1].SetLabels(map[string]string{inplace.LabelPartition: "30percent"})
-	for name, keep := range map[string]*Keep{"labelled": keepOf(t, objects...), "labelled later": keepOf(t)} {
+	for name, keep := range map[string]*CacheForm{"labelled": keepOf(t, objects...), "labelled later": keepOf(t)} {
 		if rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...)); rollout.Settings.Partition != "30percent" {
 			t.Errorf("%s: the partition is %q", name, rollout.Settings.Partition)
 		}
 	}
 }
 
-// TestRulesOfAStub: what the workload says of annotations is read with it.
-func TestRulesOfAStub(t *testing.T) {
+// TestRulesOfAnOutline: what the workload says of annotations is read with it.
+func TestRulesOfAnOutline(t *testing.T) {
 	objects := shopOf(t, 1, 100)
 	objects[1].SetAnnotations(map[string]string{inplace.AnnotationInPlaceAnnotations: "note"})
-	for name, keep := range map[string]*Keep{"labelled": keepOf(t, objects...), "labelled later": keepOf(t)} {
+	for name, keep := range map[string]*CacheForm{"labelled": keepOf(t, objects...), "labelled later": keepOf(t)} {
 		rollout := rolloutOf(t, cacheOf(t, serve(t, objects...), keep, objects...))
 		if !rollout.Rules.Allows("note") {
 			t.Errorf("%s: the rules are %+v", name, rollout.Rules)
@@ -204,7 +204,7 @@ func TestRulesOfAStub(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadWholeIsAsNewAsTheStub(t *testing.T) {
+func TestWhatIsReadWholeIsAsNewAsTheOutline(t *testing.T) {
 	objects := shopOf(t, 1, large)
 	s, keep := serve(t, objects...), keepOf(t, objects...)
 	cache := cacheOf(t, s, keep, objects...)
@@ -213,13 +213,13 @@ func TestWhatIsReadWholeIsAsNewAsTheStub(t *testing.T) {
 	if err := s.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web-0"}, set); err != nil {
 		t.Fatal(err)
 	}
-	set.Labels[inplace.LabelSettling] = "1"
+	set.Labels[inplace.LabelUpdating] = "1"
 	if err := s.Update(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	newer := cacheOf(t, s, keep, append(shopOf(t, 0, 0), set)...)
 	newer.Whole = cache.Whole
-	if rollout := rolloutOf(t, newer); !revisions.Settling(rollout.ReplicaSets[0]) {
+	if rollout := rolloutOf(t, newer); !revisions.Updating(rollout.ReplicaSets[0]) {
 		t.Error("an older version is remembered")
 	}
 	if err := s.Delete(t.Context(), set); err != nil {
@@ -246,8 +246,8 @@ func TestTooMuchIsNotRead(t *testing.T) {
 		if !all || size > mostRead+count*(1<<10) || s.largest > revisionsAtATime {
 			t.Errorf("%s: %d ReplicaSets of %d bytes were read, %d at a time", name, len(rollout.ReplicaSets), size, s.largest)
 		}
-		if verdict := rollout.Verdict(); verdict.Held || !slices.Contains(verdict.Reasons.Codes(), inplace.CodeTooLarge) {
-			t.Errorf("%s: %+v", name, verdict)
+		if decision := rollout.Decision(); decision.Held || !slices.Contains(decision.Reasons.Codes(), inplace.CodeTooLarge) {
+			t.Errorf("%s: %+v", name, decision)
 		}
 		if reader.indexed() && s.gets > 0 {
 			t.Errorf("%d large objects were read", s.gets)
@@ -262,9 +262,9 @@ func TestLargePodsAreReadWhole(t *testing.T) {
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "other"}, {ConditionType: inplace.ConditionServing}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: "other"}, {Type: inplace.ConditionServing, Status: corev1.ConditionFalse}}
 	s, keep := serve(t, objects...), keepOf(t, objects...)
-	stub := kept(t, keep, pod).(*corev1.Pod)
-	if len(stub.Spec.Containers) > 0 || !readiness.Closed(stub) || stub.Status.Conditions[1].Type != inplace.ConditionServing {
-		t.Errorf("its stub is %+v", stub)
+	form := kept(t, keep, pod).(*corev1.Pod)
+	if len(form.Spec.Containers) > 0 || !readiness.Closed(form) || form.Status.Conditions[1].Type != inplace.ConditionServing {
+		t.Errorf("its stub is %+v", form)
 	}
 	rollout := rolloutOf(t, cacheOf(t, s, keep, objects...))
 	if len(rollout.Pods) != 1 || len(rollout.Pods[0].Spec.Containers) != 1 {
@@ -282,9 +282,9 @@ func TestKeepFollowsNamespaces(t *testing.T) {
 		if _, err := keep.Namespace(namespace); err != nil {
 			t.Fatal(err)
 		}
-		_, isStub := stubSize(kept(t, keep, shopOf(t, 1, 0)[2]))
-		if isStub == test.keeps {
-			t.Errorf("with label %q a ReplicaSet is a stub: %t", test.label, isStub)
+		_, isOutline := outlineSize(kept(t, keep, shopOf(t, 1, 0)[2]))
+		if isOutline == test.keeps {
+			t.Errorf("with label %q a ReplicaSet is a stub: %t", test.label, isOutline)
 		}
 	}
 	keep.excluded = []string{"kube-system"}
@@ -294,11 +294,11 @@ func TestKeepFollowsNamespaces(t *testing.T) {
 	}
 }
 
-// TestNobodyCanMakeAStub: only what Keep cut is one, whatever it is called.
-func TestNobodyCanMakeAStub(t *testing.T) {
+// TestNoUserCanMakeAnOutline: only what Keep cut is one, whatever it is called.
+func TestNoUserCanMakeAnOutline(t *testing.T) {
 	objects := shopOf(t, 1, 0)
 	for _, object := range objects {
-		object.SetAnnotations(map[string]string{annotationStub: "9999999999"})
+		object.SetAnnotations(map[string]string{annotationOutline: "9999999999"})
 	}
 	s, keep := serve(t, objects...), keepOf(t, objects...)
 	for name, reader := range map[string]Reader{"live": {Reader: s}, "indexed": cacheOf(t, s, keep, objects...)} {
@@ -327,8 +327,8 @@ func TestAllTextOfRevisionsCounts(t *testing.T) {
 			if !strings.Contains(rollout.Unread, test.says) || (rollout.Unread == "") != (test.says == "") {
 				t.Errorf("%s, %s: unread is %q", name, kind, rollout.Unread)
 			}
-			if verdict := rollout.Verdict(); test.says != "" && (verdict.Held || !strings.Contains(verdict.Reasons.String(), test.says)) {
-				t.Errorf("%s, %s: %+v", name, kind, verdict)
+			if decision := rollout.Decision(); test.says != "" && (decision.Held || !strings.Contains(decision.Reasons.String(), test.says)) {
+				t.Errorf("%s, %s: %+v", name, kind, decision)
 			}
 		}
 	}
@@ -367,8 +367,8 @@ func TestNamespaceIsKeptWithinItsShare(t *testing.T) {
 	isWhole := func(namespace string, i int) bool {
 		set := &apps.ReplicaSet{ObjectMeta: meta(fmt.Sprint(i), types.UID(fmt.Sprint(namespace, i)))}
 		set.Namespace, set.Spec.Template = namespace, text
-		_, isStub := stubSize(kept(t, keep, set))
-		return !isStub
+		_, isOutline := outlineSize(kept(t, keep, set))
+		return !isOutline
 	}
 	const fit = mostKept / (61 << 10)
 	whole := 0

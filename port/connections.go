@@ -22,9 +22,9 @@ type connections struct {
 }
 
 type connection struct {
-	source  string
-	waits   time.Time // since when
-	judging bool      // its request has come and will be answered
+	source    string
+	waits     time.Time // since when
+	handlerOf bool      // its request has come and will be answered
 }
 
 func newConnections() *connections {
@@ -47,7 +47,7 @@ func (c *connections) enter(ctx context.Context, conn net.Conn) context.Context 
 	return context.WithValue(ctx, connectionKey{}, func() {
 		c.lock.Lock()
 		defer c.lock.Unlock()
-		entered.judging = true
+		entered.handlerOf = true
 	})
 }
 
@@ -55,13 +55,13 @@ func (c *connections) enter(ctx context.Context, conn net.Conn) context.Context 
 func (c *connections) note(conn net.Conn, state http.ConnState) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	noted := c.open[conn]
+	notedSurge := c.open[conn]
 	switch {
-	case noted == nil: // closed by us
+	case notedSurge == nil: // closed by us
 	case state == http.StateClosed:
 		c.forget(conn)
 	case state != http.StateNew:
-		noted.waits, noted.judging = time.Now(), false
+		notedSurge.waits, notedSurge.handlerOf = time.Now(), false
 	}
 }
 
@@ -69,7 +69,7 @@ func (c *connections) note(conn net.Conn, state http.ConnState) {
 func (c *connections) closeOne() {
 	var chosen net.Conn
 	for conn, candidate := range c.open {
-		if !candidate.judging && (chosen == nil || c.goesBefore(candidate, c.open[chosen])) {
+		if !candidate.handlerOf && (chosen == nil || c.goesBefore(candidate, c.open[chosen])) {
 			chosen = conn
 		}
 	}
@@ -109,7 +109,7 @@ func sourceOf(conn net.Conn) string {
 
 // isJudged has the connection of the request stay open.
 func isJudged(ctx context.Context) {
-	if judged, is := ctx.Value(connectionKey{}).(func()); is {
-		judged()
+	if decided, is := ctx.Value(connectionKey{}).(func()); is {
+		decided()
 	}
 }

@@ -20,40 +20,40 @@ const daemonSetController = "system:serviceaccount:kube-system:daemon-set-contro
 
 // daemonSetKind: they have their native controller create and delete pods.
 var daemonSetKind = kind{
-	Kind:      observe.DaemonSets,
-	podsBy:    daemonSetController,
-	judgeEdit: Handlers.judgeDaemonSet,
-	stays:     Handlers.daemonStays,
-	vain:      Handlers.sameDaemons,
-	throttle:  throttleFew,
+	Kind:       observe.DaemonSets,
+	podsBy:     daemonSetController,
+	decideEdit: Handlers.decideDaemonSet,
+	stays:      Handlers.holdsDaemonPod,
+	futile:     Handlers.sameDaemons,
+	throttle:   throttleFew,
 	further: func(h Handlers) map[string]route {
 		return map[string]route{
-			"/validate-revision": {judge: h.validateRevision, kinds: []string{"ControllerRevision"}, users: []string{daemonSetController}},
+			"/validate-revision": {handler: h.validateRevision, kinds: []string{"ControllerRevision"}, users: []string{daemonSetController}},
 		}
 	},
 }
 
-func (h Handlers) judgeDaemonSet(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
+func (h Handlers) decideDaemonSet(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
 	daemonSet, err := decode[apps.DaemonSet](req.Object)
 	if err != nil {
-		return judgement{}, err
+		return editDecision{}, err
 	}
 	stored, err := h.Live.DaemonSet(ctx, key(req))
 	if stored == nil || err != nil {
-		return judgement{}, err
+		return editDecision{}, err
 	}
 	daemonSet.Namespace, daemonSet.UID, daemonSet.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
 	rollout, err := h.Live.DaemonRolloutOf(ctx, daemonSet)
 	if err != nil || !rollout.Mode.Manages() {
-		return judgement{}, err
+		return editDecision{}, err
 	}
 	change := edit.Compare(before.Spec.Template, daemonSet.Spec.Template, rollout.Rules)
-	return judgementOf(steps.Judge(change, rollout.Mode, rollout.Settings.Partition, rollout.Verdict)), nil
+	return editDecisionOf(steps.DecideEdit(change, rollout.Mode, rollout.Settings.Partition, rollout.Decision)), nil
 }
 
-// daemonStays holds the pods of a DaemonSet that is updated in place. It reads live for the same reason, and to allow as well: what
+// holdsDaemonPod holds the pods of a DaemonSet that is updated in place. It reads live for the same reason, and to allow as well: what
 // is allowed by mistake is a pod lost. What is closed may be held by the cache. One that nobody controls any more has been left behind on purpose since the deletion was decided.
-func (h Handlers) daemonStays(ctx context.Context, pod *corev1.Pod) (bool, error) {
+func (h Handlers) holdsDaemonPod(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return true, nil
 	}
@@ -70,7 +70,7 @@ func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *c
 	if rollout == nil || err != nil {
 		return false, err
 	}
-	rollout.HeldSince = h.heldSince(rollout.DaemonSet, rollout.DaemonSet.Spec.Template, steps.TargetOf(rollout.Target()), rollout.Now)
+	rollout.HeldSince = h.heldSince(rollout.DaemonSet, rollout.DaemonSet.Spec.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Now)
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil
@@ -103,7 +103,7 @@ func (h Handlers) keepsRevision(ctx context.Context, reader observe.Reader, revi
 	if err != nil {
 		return false, err
 	}
-	rollout.HeldSince = h.heldSince(daemonSet, daemonSet.Spec.Template, steps.TargetOf(rollout.Target()), rollout.Now)
+	rollout.HeldSince = h.heldSince(daemonSet, daemonSet.Spec.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Now)
 	keep, why := rollout.HoldsCleanup(revision)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", revision.Namespace, "revision", revision.Name, "held", keep, "reason", why.Message)
 	return keep, nil

@@ -25,40 +25,40 @@ const (
 
 // deploymentKind: they have their own native controller scale, clean up and report, and that of ReplicaSets create and delete pods.
 var deploymentKind = kind{
-	Kind:      observe.Deployments,
-	podsBy:    replicaSetController,
-	judgeEdit: Handlers.judgeDeployment,
-	stays:     Handlers.settling,
-	vain:      Handlers.surplusPasses,
-	throttle:  throttle,
+	Kind:       observe.Deployments,
+	podsBy:     replicaSetController,
+	decideEdit: Handlers.decideDeployment,
+	stays:      Handlers.updating,
+	futile:     Handlers.surplusPasses,
+	throttle:   throttle,
 	further: func(h Handlers) map[string]route {
 		user := []string{deploymentController}
 		return map[string]route{
-			"/mutate-replicaset":   {judge: h.mutateReplicaSet, kinds: []string{"ReplicaSet"}, users: user},
-			"/validate-replicaset": {judge: h.validateReplicaSet, kinds: []string{"ReplicaSet", "Scale"}, users: user},
-			"/throttle-replicaset": {judge: h.throttleScaling, kinds: []string{"ReplicaSet"}, users: user},
-			"/validate-status":     {judge: h.validateStatus, kinds: []string{"Deployment"}, users: user},
+			"/mutate-replicaset":   {handler: h.mutateReplicaSet, kinds: []string{"ReplicaSet"}, users: user},
+			"/validate-replicaset": {handler: h.validateReplicaSet, kinds: []string{"ReplicaSet", "Scale"}, users: user},
+			"/throttle-replicaset": {handler: h.throttleScaling, kinds: []string{"ReplicaSet"}, users: user},
+			"/validate-status":     {handler: h.validateStatus, kinds: []string{"Deployment"}, users: user},
 		}
 	},
 }
 
-func (h Handlers) judgeDeployment(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
+func (h Handlers) decideDeployment(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
 	deployment, err := decode[apps.Deployment](req.Object)
 	if err != nil {
-		return judgement{}, err
+		return editDecision{}, err
 	}
 	stored, err := h.Live.Deployment(ctx, key(req))
 	if stored == nil || err != nil {
-		return judgement{}, err
+		return editDecision{}, err
 	}
 	deployment.Namespace, deployment.UID, deployment.Spec.Selector = stored.Namespace, stored.UID, stored.Spec.Selector
 	rollout, kept, err := h.undone(ctx, req, deployment, before)
 	if err != nil || !rollout.Mode.Manages() {
-		return judgement{}, err
+		return editDecision{}, err
 	}
-	judged := judgementOf(rollout.Judge(before.Spec.Template))
-	judged.kept, judged.Autoscaler = kept, h.aboutAutoscalers(ctx, stored, judged)
-	return judged, nil
+	decided := editDecisionOf(rollout.DecideEdit(before.Spec.Template))
+	decided.kept, decided.Autoscaler = kept, h.aboutAutoscalers(ctx, stored, decided)
+	return decided, nil
 }
 
 // scalersPatience bounds the wait for autoscalers, about which there is only something to say: a verdict never waits for longer.
@@ -66,13 +66,13 @@ const scalersPatience = time.Second
 
 // aboutAutoscalers reads the autoscalers of the namespace where the edit restarts containers in place. No cache has them: each changes its
 // status up to four times a minute, and edits of templates are rare.
-func (h Handlers) aboutAutoscalers(ctx context.Context, d *apps.Deployment, judged judgement) string {
-	if !judged.InPlace() {
+func (h Handlers) aboutAutoscalers(ctx context.Context, d *apps.Deployment, decided editDecision) string {
+	if !decided.InPlace() {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, scalersPatience)
 	defer cancel()
-	about, err := h.Live.AboutAutoscalers(ctx, d, judged.Change)
+	about, err := h.Live.AboutAutoscalers(ctx, d, decided.Change)
 	if err != nil {
 		h.Log.V(1).Info("No word about autoscalers", "namespace", d.Namespace, "deployment", d.Name, "reason", err.Error())
 	}
@@ -98,11 +98,11 @@ func (h Handlers) undone(
 	return rollout, kept, err
 }
 
-// settling holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come
+// updating holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come
 // again, so the mark is read live before denying too: whoever takes it off wakes the controller by that, and an answer from an older cache
 // would come after the wake-up. Not even a closed gate will do: on a node that is not heard of it stays closed.
-func (h Handlers) settling(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	if replicas.MayGo(pod) {
+func (h Handlers) updating(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if replicas.MayBeDeleted(pod) {
 		return false, nil
 	}
 	rs, err := h.marked(ctx, pod)
@@ -138,7 +138,7 @@ func (h Handlers) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
 
 // markHolds tells whether the mark on a ReplicaSet, as the API server has it, holds deletions.
 func (h Handlers) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
-	if !revisions.Settling(rs) {
+	if !revisions.Updating(rs) {
 		return false, nil
 	}
 	// A ReplicaSet that somebody made from another's manifest has the mark, and nobody to take it off.
@@ -147,12 +147,12 @@ func (h Handlers) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, err
 		return false, err
 	}
 	// One whose mark could not be taken off when its update was given back.
-	record, err := h.Hold.Recorded(ctx, deployment.UID)
-	return record == (revisions.Record{}), err
+	fallback, err := h.Hold.PersistedFallback(ctx, deployment.UID)
+	return fallback == (revisions.Fallback{}), err
 }
 
 // holds tells whether native writes are held while the Deployment's pods are moved.
 func (h Handlers) holds(rollout *deployments.Rollout) bool {
-	verdict := rollout.Verdict()
-	return verdict.Held && h.lasts(rollout.Deployment, rollout.Deployment.Spec.Template, verdict.Target)
+	decided := rollout.Decision()
+	return decided.Held && h.lasts(rollout.Deployment, rollout.Deployment.Spec.Template, decided.UpdateRevision)
 }

@@ -86,19 +86,19 @@ func handlersWith(t *testing.T, hold, cached, live client.Reader) Handlers {
 		Watchdog:  &watchdog.Watchdog{},
 		Log:       testr.New(t),
 
-		beginnings: newBeginnings(),
+		holdStarts: newHoldStarts(),
 		throttled:  throttledByUser(),
 		recounts:   recounts(),
 		retries:    newRetries(),
 	}
 }
 
-// onRecord are a Lease that is renewed, and the update of the workload as one that was given back.
-func onRecord(t *testing.T, workload types.UID, code string) client.Reader {
+// fallbackPersisted are a Lease that is renewed, and the update of the workload as one that was given back.
+func fallbackPersisted(t *testing.T, workload types.UID, code string) client.Reader {
 	t.Helper()
-	records := revisions.Records{}
-	records.Add(workload, revisions.Record{Hash: "hash", Code: code}, time.Now())
-	return reader(t, lease(0), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: inplace.Releases}, Data: records})
+	fallbacks := revisions.Fallbacks{}
+	fallbacks.Add(workload, revisions.Fallback{Hash: "hash", Code: code}, time.Now())
+	return reader(t, lease(0), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: inplace.Fallbacks}, Data: fallbacks})
 }
 
 func lease(age time.Duration) *coordinationv1.Lease {
@@ -140,9 +140,9 @@ func revision(t testing.TB, name, template, replicas string) *apps.ReplicaSet {
 	return rs
 }
 
-// settling marks a ReplicaSet.
-func settling(rs *apps.ReplicaSet) *apps.ReplicaSet {
-	rs.Labels[inplace.LabelSettling] = strconv.FormatInt(time.Now().Unix(), 10)
+// markUpdating marks a ReplicaSet.
+func markUpdating(rs *apps.ReplicaSet) *apps.ReplicaSet {
+	rs.Labels[inplace.LabelUpdating] = strconv.FormatInt(time.Now().Unix(), 10)
 	return rs
 }
 
@@ -187,10 +187,10 @@ func daemon(name, hash string) *corev1.Pod {
 // updating is a Deployment and a DaemonSet in the middle of updates.
 func updating(t testing.TB) []client.Object {
 	t.Helper()
-	web1 := settling(revision(t, "web-1", v1Template, "3"))
+	web1 := markUpdating(revision(t, "web-1", v1Template, "3"))
 	return []client.Object{
 		namespace(inplace.ModeInPlaceOnly), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
-		deployment(t, v2Template), web1, settling(revision(t, "web-2", v2Template, "0")), pod(web1),
+		deployment(t, v2Template), web1, markUpdating(revision(t, "web-2", v2Template, "0")), pod(web1),
 		daemonSet(t, v2Template), controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template), daemon("agent-x", "1"),
 	}
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/stayput/stayput/port"
 )
 
-// TestAnnouncedBodiesTakeNoRoom: a stranger announces bodies as large as may be, on ten connections, and sends next to nothing of them. Every edit is judged
+// TestAnnouncedBodiesTakeNoCapacity: a stranger announces bodies as large as may be, on ten connections, and sends next to nothing of them. Every edit is judged
 // all the same.
-func TestAnnouncedBodiesTakeNoRoom(t *testing.T) {
+func TestAnnouncedBodiesTakeNoCapacity(t *testing.T) {
 	h := handlers(t, reader(t, namespace(inplace.ModeInPlaceOnly)), running(t, inplace.ModeInPlaceOnly))
 	address := overTLS(t, h)
 	for range 10 {

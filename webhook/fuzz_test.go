@@ -97,8 +97,8 @@ type asked struct {
 	admission.Request
 }
 
-// TestRealRequestsAreJudged: what FuzzRequests begins with leads to where webhooks deny and patch.
-func TestRealRequestsAreJudged(t *testing.T) {
+// TestRealRequestsAreDecided: what FuzzRequests begins with leads to where webhooks deny and patch.
+func TestRealRequestsAreDecided(t *testing.T) {
 	for _, sent := range realRequests(t) {
 		t.Run(sent.path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // begins when the marks were signed
@@ -169,12 +169,12 @@ func realRequests(t testing.TB) []asked {
 	undone.Annotations = map[string]string{inplace.AnnotationRevision: "2"}
 	done := deployment(t, v2Template)
 	done.Status = appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
-	web2.Labels[inplace.LabelSettling] = "1"
+	web2.Labels[inplace.LabelUpdating] = "1"
 	cleaned := revision(t, "web-1", v1Template, "0")
-	cleaned.Labels[inplace.LabelSettling] = "946684800" // when the clock of synctest begins
-	born, agent := pod(web1), closed(daemon("agent-x", "1"))
-	born.Name, born.GenerateName, born.Spec.Containers = "", "web-1-", []corev1.Container{{Name: "app", Image: "web:v1"}}
-	born.Annotations = map[string]string{inplace.AnnotationMove: "{}"}
+	cleaned.Labels[inplace.LabelUpdating] = "946684800" // when the clock of synctest begins
+	created, agent := pod(web1), closed(daemon("agent-x", "1"))
+	created.Name, created.GenerateName, created.Spec.Containers = "", "web-1-", []corev1.Container{{Name: "app", Image: "web:v1"}}
+	created.Annotations = map[string]string{inplace.AnnotationMove: "{}"}
 	updates, kubelet := admissionv1.Update, "system:node:one"
 	return []asked{
 		{"/mutate-workload", 0, request(t, "jane", updates, deployment(t, envTemplate), v1)},
@@ -188,7 +188,7 @@ func realRequests(t testing.TB) []asked {
 		{"/validate-replicaset", 404, request(t, deploymentController, admissionv1.Delete, nil, cleaned)},
 		{"/throttle-replicaset", 0, request(t, deploymentController, updates, revision(t, "web-1", v1Template, "2"), web1)},
 		{"/validate-status", 409, request(t, deploymentController, updates, done, v2)},
-		{"/mutate-pod", 0, request(t, replicaSetController, admissionv1.Create, born, nil)},
+		{"/mutate-pod", 0, request(t, replicaSetController, admissionv1.Create, created, nil)},
 		{"/mutate-pod", 0, request(t, daemonSetController, admissionv1.Create, daemon("agent-y", "2"), nil)},
 		{"/mutate-pod-status", 0, request(t, kubelet, updates, reported(t), reported(t))},
 		{"/mutate-pod-status", 0, request(t, kubelet, updates, ready(reported(t, "False")), reported(t, "False"))},

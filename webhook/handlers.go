@@ -39,7 +39,7 @@ type Handlers struct {
 	lookups    *rate.Limiter
 	recounts   *rate.Limiter
 	retries    *retries
-	beginnings *beginnings
+	holdStarts *holdStarts
 	// throttled are whose answers are late, by native controller.
 	throttled map[string]*throttled
 }
@@ -47,27 +47,27 @@ type Handlers struct {
 // Register adds the webhooks to the server, which bounds how many requests there are and how long they may take, each at its path; see the package's
 // documentation for what calls them.
 func Register(server ctrlwebhook.Server, h Handlers) {
-	h.beginnings = newBeginnings()
+	h.holdStarts = newHoldStarts()
 	h.throttled = throttledByUser()
 	h.lookups = lookups()
 	h.recounts = recounts()
 	h.retries = newRetries()
 	for path, route := range h.routes() {
-		server.Register(path, h.webhook(path, h.judging(route)))
+		server.Register(path, h.webhook(path, h.handlerOf(route)))
 	}
 }
 
-// judging has the webhook judge what it is called for, and nothing else.
-func (h Handlers) judging(route route) judge {
-	judged := h.ours(route.judge, route.kinds...)
+// handlerOf has the webhook judge what it is called for, and nothing else.
+func (h Handlers) handlerOf(route route) handler {
+	decided := h.ours(route.handler, route.kinds...)
 	if route.strict {
-		return orDeny(judged)
+		return orDeny(decided)
 	}
-	return judged
+	return decided
 }
 
-// judge answers one kind of request. With an error, the request could not be judged: it is allowed unless the answer denies it.
-type judge func(context.Context, admission.Request) (answer, error)
+// handler answers one kind of request. With an error, the request could not be judged: it is allowed unless the answer denies it.
+type handler func(context.Context, admission.Request) (answer, error)
 
 // answer is a response and the word it is counted under.
 type answer struct {
@@ -76,25 +76,25 @@ type answer struct {
 }
 
 // webhook does not recover panics: controller-runtime would answer them with a denial, a broken connection is left to failurePolicy.
-func (h Handlers) webhook(path string, judge judge) *admission.Webhook {
+func (h Handlers) webhook(path string, handler handler) *admission.Webhook {
 	handle := func(ctx context.Context, req admission.Request) admission.Response {
 		defer h.Watchdog.Begin(watchdog.Work{Sort: "request to " + path, Namespace: req.Namespace, Name: req.Name}, limit)()
-		return h.handle(ctx, req, judge)
+		return h.handle(ctx, req, handler)
 	}
 	return (&admission.Webhook{Handler: admission.HandlerFunc(handle)}).WithRecoverPanic(false)
 }
 
-func (h Handlers) handle(ctx context.Context, req admission.Request, judge judge) admission.Response {
-	given, err := judge(ctx, req)
+func (h Handlers) handle(ctx context.Context, req admission.Request, handler handler) admission.Response {
+	given, err := handler(ctx, req)
 	if err != nil && given.made != failed {
-		given = unjudged(err)
+		given = undecided(err)
 	}
-	h.record(req, given, err)
+	h.fallback(req, given, err)
 	return given.Response
 }
 
-// record leaves no trace of a dry run.
-func (h Handlers) record(req admission.Request, given answer, err error) {
+// fallback leaves no trace of a dry run.
+func (h Handlers) fallback(req admission.Request, given answer, err error) {
 	if req.DryRun != nil && *req.DryRun {
 		return
 	}
@@ -110,7 +110,7 @@ func (h Handlers) record(req admission.Request, given answer, err error) {
 
 func allow() answer { return answer{Response: admission.Allowed("")} }
 
-func unjudged(err error) answer {
+func undecided(err error) answer {
 	warning := fmt.Sprintf("stayput: allowed without a verdict: %v", err)
 	return answer{Response: admission.Allowed("").WithWarnings(line(warning)), made: failed}
 }

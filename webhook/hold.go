@@ -34,58 +34,58 @@ func (h Handlers) either(ctx context.Context, ask func(context.Context, observe.
 
 // lasts tells whether the leader tends the update of a workload to that target, or can still be expected to begin. In the place of the target
 // there may be another of its revisions that is marked, or none while nobody has made it.
-func (h Handlers) lasts(workload metav1.Object, template apps.Template, target metav1.Object) bool {
+func (h Handlers) lasts(workload metav1.Object, template apps.Template, updateRevision metav1.Object) bool {
 	now := time.Now()
 	var labels map[string]string
-	if target != nil {
-		labels = target.GetLabels()
+	if updateRevision != nil {
+		labels = updateRevision.GetLabels()
 	}
-	lasts := revisions.HoldLasts(labels, h.heldSince(workload, template, target, now), now)
+	lasts := revisions.HoldLasts(labels, h.heldSince(workload, template, updateRevision, now), now)
 	if !lasts {
-		h.Log.V(1).Info("Nothing is held", "namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", revisions.Untended.Message)
+		h.Log.V(1).Info("Nothing is held", "namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", revisions.HoldExpired.Message)
 	}
 	return lasts
 }
 
 // heldSince is since when this replica has held writes of the update; now, where the leader has begun it and says by itself that it goes on.
-func (h Handlers) heldSince(workload metav1.Object, template apps.Template, target metav1.Object, now time.Time) time.Time {
-	if target != nil && revisions.Begun(target.GetLabels()) {
+func (h Handlers) heldSince(workload metav1.Object, template apps.Template, updateRevision metav1.Object, now time.Time) time.Time {
+	if updateRevision != nil && revisions.Started(updateRevision.GetLabels()) {
 		return now
 	}
-	return h.beginnings.of(beginningOf(workload, template, target), now)
+	return h.holdStarts.of(holdStartOf(workload, template, updateRevision), now)
 }
 
-// beginnings are since when this replica has held writes of updates. The leader writes on the target when it tends one: this is needed only
+// holdStarts are since when this replica has held writes of updates. The leader writes on the target when it tends one: this is needed only
 // until it first has.
-type beginnings struct {
+type holdStarts struct {
 	lock  sync.Mutex
-	since map[beginning]time.Time
+	since map[holdStart]time.Time
 }
 
-// beginning is the update of a workload to a target. By the number of its revision it differs from an earlier one to the same: native
+// holdStart is the update of a workload to a target. By the number of its revision it differs from an earlier one to the same: native
 // controllers give a target the next number each time. As long as there is no target, it differs by the template.
-type beginning struct {
-	workload, target types.UID
-	revision         string
+type holdStart struct {
+	workload, updateRevision types.UID
+	revision                 string
 }
 
-func beginningOf(workload metav1.Object, template apps.Template, target metav1.Object) beginning {
-	if target == nil {
-		return beginning{workload: workload.GetUID(), revision: template.Hash()}
+func holdStartOf(workload metav1.Object, template apps.Template, updateRevision metav1.Object) holdStart {
+	if updateRevision == nil {
+		return holdStart{workload: workload.GetUID(), revision: template.Hash()}
 	}
-	return beginning{workload.GetUID(), target.GetUID(), revisions.RevisionNumber(target)}
+	return holdStart{workload.GetUID(), updateRevision.GetUID(), revisions.RevisionNumber(updateRevision)}
 }
 
-func newBeginnings() *beginnings { return &beginnings{since: map[beginning]time.Time{}} }
+func newHoldStarts() *holdStarts { return &holdStarts{since: map[holdStart]time.Time{}} }
 
-// beginningsKept is how long one is remembered: longer than any hold lasts that nobody tends.
-const beginningsKept = 10 * time.Minute
+// holdStartsKept is how long one is remembered: longer than any hold lasts that nobody tends.
+const holdStartsKept = 10 * time.Minute
 
 // of is since when writes of the update have been held: now, if none have.
-func (b *beginnings) of(update beginning, now time.Time) time.Time {
+func (b *holdStarts) of(update holdStart, now time.Time) time.Time {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	maps.DeleteFunc(b.since, func(_ beginning, since time.Time) bool { return now.Sub(since) > beginningsKept })
+	maps.DeleteFunc(b.since, func(_ holdStart, since time.Time) bool { return now.Sub(since) > holdStartsKept })
 	if since, known := b.since[update]; known {
 		return since
 	}

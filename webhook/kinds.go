@@ -21,12 +21,12 @@ type kind struct {
 	observe.Kind
 	// podsBy is the user who creates and deletes its pods.
 	podsBy string
-	// judgeEdit tells what the edit of a template will do.
-	judgeEdit func(h Handlers, ctx context.Context, req admission.Request, before *workload) (judgement, error)
+	// decideEdit tells what the edit of a template will do.
+	decideEdit func(h Handlers, ctx context.Context, req admission.Request, before *workload) (editDecision, error)
 	// stays tells whether a pod that podsBy deletes is to stay.
 	stays func(h Handlers, ctx context.Context, pod *corev1.Pod) (bool, error)
-	// vain returns what tells whether podsBy asks for nothing when it deletes the pod: see throttle.go.
-	vain func(h Handlers, pod *corev1.Pod) func(context.Context) bool
+	// futile returns what tells whether podsBy asks for nothing when it deletes the pod: see throttle.go.
+	futile func(h Handlers, pod *corev1.Pod) func(context.Context) bool
 	// throttle is how long it then waits for the answer.
 	throttle time.Duration
 	// further are the webhooks that only this kind has, by path.
@@ -36,9 +36,9 @@ type kind struct {
 // route is a webhook: what it does, the kinds of objects it is called for, and the native controllers whose writes it judges; none if it
 // judges everybody's.
 type route struct {
-	judge judge
-	kinds []string
-	users []string
+	handler handler
+	kinds   []string
+	users   []string
 	// strict: what cannot be judged is not allowed.
 	strict bool
 }
@@ -53,13 +53,13 @@ func (h Handlers) routes() map[string]route {
 	}
 	pods := []string{"Pod"}
 	all := map[string]route{
-		"/mutate-workload":        {judge: h.mutateWorkload, kinds: workloads},
-		"/validate-workload":      {judge: h.validateWorkload, kinds: workloads},
-		"/validate-in-place-only": {judge: h.validateWorkload, kinds: workloads, strict: true},
-		"/mutate-pod":             {judge: h.mutatePod, kinds: pods, users: podsBy},
-		"/mutate-pod-status":      {judge: h.mutatePodStatus, kinds: pods},
-		"/validate-pod":           {judge: h.validatePod, kinds: pods, users: podsBy},
-		"/throttle-pod":           {judge: h.throttleDeletion, kinds: pods, users: podsBy},
+		"/mutate-workload":        {handler: h.mutateWorkload, kinds: workloads},
+		"/validate-workload":      {handler: h.validateWorkload, kinds: workloads},
+		"/validate-in-place-only": {handler: h.validateWorkload, kinds: workloads, strict: true},
+		"/mutate-pod":             {handler: h.mutatePod, kinds: pods, users: podsBy},
+		"/mutate-pod-status":      {handler: h.mutatePodStatus, kinds: pods},
+		"/validate-pod":           {handler: h.validatePod, kinds: pods, users: podsBy},
+		"/throttle-pod":           {handler: h.throttleDeletion, kinds: pods, users: podsBy},
 	}
 	maps.Copy(all, further)
 	return all

@@ -26,7 +26,7 @@ var errTooManyNamespaces = errors.New("too many questions about namespaces whose
 
 // ours has requests judged that API servers would send: of these kinds, in a labelled namespace. Any other is allowed without a word
 // and without a look at its objects.
-func (h Handlers) ours(judge judge, kinds ...string) judge {
+func (h Handlers) ours(handler handler, kinds ...string) handler {
 	return func(ctx context.Context, req admission.Request) (answer, error) {
 		if !slices.Contains(kinds, req.Kind.Kind) {
 			return allow(), nil
@@ -34,7 +34,7 @@ func (h Handlers) ours(judge judge, kinds ...string) judge {
 		if managed, err := h.manages(ctx, req.Namespace); err != nil || !managed {
 			return allow(), err
 		}
-		return judge(ctx, req)
+		return handler(ctx, req)
 	}
 }
 

@@ -9,15 +9,15 @@ import (
 type decision string
 
 const (
-	notOurs   decision = ""           // not counted
-	inPlace   decision = "in-place"   // an edit that is made in place
-	recreate  decision = "recreate"   // an edit that needs new pods
-	rejected  decision = "rejected"   // an edit that needs new pods, where the mode is in-place-only
-	held      decision = "held"       // a native write that is denied while an update in place is under way
-	bornEmpty decision = "born-empty" // a ReplicaSet that is created without replicas
-	gated     decision = "gated"      // a pod that is created with the readiness gate
-	corrected decision = "corrected"  // the status of a pod, stored with another Ready or gate than was sent
-	failed    decision = "error"      // a request that could not be judged
+	notOurs      decision = ""           // not counted
+	inPlace      decision = "in-place"   // an edit that is made in place
+	recreate     decision = "recreate"   // an edit that needs new pods
+	rejected     decision = "rejected"   // an edit that needs new pods, where the mode is in-place-only
+	held         decision = "held"       // a native write that is denied while an update in place is under way
+	createdEmpty decision = "born-empty" // a ReplicaSet that is created without replicas
+	gated        decision = "gated"      // a pod that is created with the readiness gate
+	corrected    decision = "corrected"  // the status of a pod, stored with another Ready or gate than was sent
+	failed       decision = "error"      // a request that could not be judged
 )
 
 var (
@@ -36,7 +36,7 @@ func count(kind string, made decision) {
 		return
 	}
 	decisions.WithLabelValues(kind, string(made)).Inc()
-	if made == held || made == bornEmpty {
+	if made == held || made == createdEmpty {
 		holds.WithLabelValues(kind).Inc()
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/stayput/stayput/inplace/births"
+	"github.com/stayput/stayput/inplace/creation"
 	"github.com/stayput/stayput/observe"
 )
 
-var errHeldBirth = errors.New("stayput updates the pods of this workload in place, and there are as many as there are to be")
+var errHeldCreation = errors.New("stayput updates the pods of this workload in place, and there are as many as there are to be")
 
 // mutatePod gives a pod of a managed workload the readiness gate at birth: gates cannot be added later. It also takes off
 // the marks that came with the template, whatever the mode is, since this pod has neither been moved nor borrowed. One that nobody needs is not born.
@@ -32,14 +32,14 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 		h.Log.Error(err, "Whether a pod is one too many cannot be told", "namespace", pod.Namespace)
 	}
 	if needless {
-		return deny(held, apierrors.NewConflict(corev1.Resource("pods"), req.Name, errHeldBirth)), nil
+		return deny(held, apierrors.NewConflict(corev1.Resource("pods"), req.Name, errHeldCreation)), nil
 	}
-	unmoved := births.Unmoved(pod)
+	unmoved := creation.WithoutMove(pod)
 	switch gates, err := h.gates(ctx, pod); {
 	case err != nil:
 		return allow(), err
 	case gates:
-		return patch(gated, append(unmoved, births.AddGate(pod)...)), nil
+		return patch(gated, append(unmoved, creation.AddGate(pod)...)), nil
 	case len(unmoved) > 0:
 		return patch(notOurs, unmoved), nil
 	}
@@ -75,8 +75,8 @@ func (h Handlers) managed(ctx context.Context, pod *corev1.Pod) (bool, error) {
 				return false, err
 			}
 			// A gate is to be opened by just those writes which may not be taken.
-			record, err := h.Hold.Recorded(ctx, workload.GetUID())
-			return !record.Unwritable(), err
+			fallback, err := h.Hold.PersistedFallback(ctx, workload.GetUID())
+			return !fallback.Unwritable(), err
 		}
 	}
 	return false, nil

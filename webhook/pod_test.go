@@ -15,19 +15,19 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 )
 
 func TestPodDeletionHeld(t *testing.T) {
-	marked, unmarked := settling(revision(t, "web-1", v1Template, "2")), revision(t, "web-1", v1Template, "2")
-	copied, reborn := settling(revision(t, "web-1", v1Template, "2")), settling(revision(t, "web-1", v1Template, "2"))
+	marked, unmarked := markUpdating(revision(t, "web-1", v1Template, "2")), revision(t, "web-1", v1Template, "2")
+	copied, recreated := markUpdating(revision(t, "web-1", v1Template, "2")), markUpdating(revision(t, "web-1", v1Template, "2"))
 	copied.OwnerReferences = nil
-	reborn.UID = "another"
+	recreated.UID = "another"
 	web := deployment(t, v2Template)
-	borrowed := map[string]string{inplace.AnnotationBorrowed: "true"}
-	going := map[string]string{inplace.AnnotationBorrowed: "true", corev1.PodDeletionCost: "-2147483648"}
+	surge := map[string]string{inplace.AnnotationSurgePod: "true"}
+	going := map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: "-2147483648"}
 	for name, test := range map[string]struct {
 		live        client.Reader
 		user        string
@@ -35,7 +35,7 @@ func TestPodDeletionHeld(t *testing.T) {
 		code        int32
 		annotations map[string]string
 	}{
-		"settling, and the pod is borrowed": {reader(t, web, marked), replicaSetController, 0, 404, borrowed},
+		"settling, and the pod is borrowed": {reader(t, web, marked), replicaSetController, 0, 404, surge},
 		"settling, and it is given back":    {broken(t), replicaSetController, 0, 0, going},
 		"settling":                          {reader(t, web, marked), replicaSetController, 0, 404, nil},
 		"not settling":                      {reader(t, web, unmarked), replicaSetController, 0, 0, nil},
@@ -43,7 +43,7 @@ func TestPodDeletionHeld(t *testing.T) {
 		"no living leader":                  {reader(t, web, marked), replicaSetController, observe.HoldPatience + time.Second, 0, nil},
 		"reading fails":                     {broken(t), replicaSetController, 0, 0, nil},
 		"the ReplicaSet is gone":            {reader(t, web), replicaSetController, 0, 0, nil},
-		"another ReplicaSet of the name":    {reader(t, web, reborn), replicaSetController, 0, 0, nil},
+		"another ReplicaSet of the name":    {reader(t, web, recreated), replicaSetController, 0, 0, nil},
 		"a copied mark":                     {reader(t, web, copied), replicaSetController, 0, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,27 +58,27 @@ func TestPodDeletionHeld(t *testing.T) {
 }
 
 // An update that is given back on record may have left marks that nobody can take off, and nobody might be able to open a gate.
-func TestPodsOfAnUpdateOnRecord(t *testing.T) {
-	marked, web := settling(revision(t, "web-1", v1Template, "2")), deployment(t, v2Template)
+func TestPodsOfAnUpdateThatFellBack(t *testing.T) {
+	marked, web := markUpdating(revision(t, "web-1", v1Template, "2")), deployment(t, v2Template)
 	objects := []client.Object{namespace(inplace.ModeInPlace), web, marked}
 	for name, test := range map[string]struct {
 		workload    types.UID
 		code        string
 		goes, gated bool
 	}{
-		"given back":             {web.UID, inplace.CodeUnderWay, true, true},
+		"given back":             {web.UID, inplace.CodeNativeRollout, true, true},
 		"our writes are refused": {web.UID, inplace.CodeRefused, true, false},
 		"another one":            {"another", inplace.CodeFailing, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, objects...), reader(t, objects...))
-			h.Hold.Reader = onRecord(t, test.workload, test.code)
+			h.Hold.Reader = fallbackPersisted(t, test.workload, test.code)
 			deletion := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Delete, nil, pod(marked)), h.validatePod)
 			if deletion.Allowed != test.goes {
 				t.Errorf("deletion allowed: %t", deletion.Allowed)
 			}
-			birth := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, pod(marked), nil), h.mutatePod)
-			if gated := len(birth.Patches) > 0; gated != test.gated {
+			creation := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, pod(marked), nil), h.mutatePod)
+			if gated := len(creation.Patches) > 0; gated != test.gated {
 				t.Errorf("born with a gate: %t", gated)
 			}
 		})
@@ -86,8 +86,8 @@ func TestPodsOfAnUpdateOnRecord(t *testing.T) {
 }
 
 // The ReplicaSet controller sees that a pod has left before it sees that there are to be fewer, or the other way round where pods come.
-func TestPodBirthHeld(t *testing.T) {
-	web, full, lacking := deployment(t, v2Template), settling(revision(t, "web-1", v1Template, "1")), settling(revision(t, "web-1", v1Template, "2"))
+func TestPodCreationHeld(t *testing.T) {
+	web, full, lacking := deployment(t, v2Template), markUpdating(revision(t, "web-1", v1Template, "1")), markUpdating(revision(t, "web-1", v1Template, "2"))
 	unmarked, there, another := revision(t, "web-1", v1Template, "1"), pod(full), pod(full)
 	another.Name = "web-y"
 	dying := pod(full)
@@ -118,17 +118,17 @@ func TestPodBirthHeld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			h.Hold.Reader = reader(t, lease(test.age))
-			born := pod(full)
-			born.Name, born.UID = "", ""
-			req := request(t, test.user, admissionv1.Create, born, nil)
+			created := pod(full)
+			created.Name, created.UID = "", ""
+			req := request(t, test.user, admissionv1.Create, created, nil)
 			expectDenied(t, h.handle(context.Background(), req, h.mutatePod), test.code, metav1.StatusReasonConflict)
 		})
 	}
 }
 
 // However many are born, the API server is not asked to count their siblings for each.
-func TestBirthsAreCountedNowAndThen(t *testing.T) {
-	web, lacking := deployment(t, v2Template), settling(revision(t, "web-1", v1Template, "2"))
+func TestCreationsAreCountedNowAndThen(t *testing.T) {
+	web, lacking := deployment(t, v2Template), markUpdating(revision(t, "web-1", v1Template, "2"))
 	whole, ok := reader(t, web, lacking, pod(lacking), namespace(inplace.ModeInPlace)).(client.WithWatch)
 	if !ok {
 		t.Fatal("the fake client cannot be intercepted")
@@ -143,9 +143,9 @@ func TestBirthsAreCountedNowAndThen(t *testing.T) {
 		}})
 	h := handlers(t, whole, live)
 	for range 50 {
-		born := pod(lacking)
-		born.Name, born.UID = "", ""
-		expectDenied(t, h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, born, nil), h.mutatePod), 0, "")
+		created := pod(lacking)
+		created.Name, created.UID = "", ""
+		expectDenied(t, h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, created, nil), h.mutatePod), 0, "")
 	}
 	if most := recounts().Burst() + 5; asked == 0 || asked > most {
 		t.Errorf("asked %d times for 50 births, want some, and %d at most", asked, most)
@@ -184,9 +184,9 @@ func TestPodGate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
 			h.GateReady = func() bool { return test.ready }
-			born := pod(rs)
-			born.Annotations = test.annotations
-			req := request(t, test.user, admissionv1.Create, born, nil)
+			created := pod(rs)
+			created.Annotations = test.annotations
+			req := request(t, test.user, admissionv1.Create, created, nil)
 			expectPatch(t, h.handle(context.Background(), req, h.mutatePod), test.patch)
 		})
 	}
@@ -197,8 +197,8 @@ func TestDaemonDeletionHeld(t *testing.T) {
 	pod, other, elsewhere := daemon("agent-x", "1"), daemon("agent-y", "1"), daemon("agent-z", "1")
 	elsewhere.Spec.NodeName = "two"
 	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
-	released := controllerRevision(t, "2", v2Template)
-	released.Labels[inplace.LabelReleased] = "1700000000"
+	fellBack := controllerRevision(t, "2", v2Template)
+	fellBack.Labels[inplace.LabelFallback] = "1700000000"
 	base := func(template string, others ...client.Object) client.Reader {
 		return reader(t, append(others, namespace(inplace.ModeInPlace), daemonSet(t, template), first, pod)...)
 	}
@@ -217,8 +217,8 @@ func TestDaemonDeletionHeld(t *testing.T) {
 		"no revision yet":            {base(v2Template, node), pod, daemonSetController, 0, 404},
 		"a pod elsewhere":            {base(v2Template, node, second, elsewhere), pod, daemonSetController, 0, 404},
 		"moved a moment ago":         {base(v2Template, node, second), daemon("agent-x", "2"), daemonSetController, 0, 404},
-		"moved, and released since":  {base(v2Template, node, released), daemon("agent-x", "2"), daemonSetController, 0, 404},
-		"released":                   {base(v2Template, node, released), pod, daemonSetController, 0, 0},
+		"moved, and released since":  {base(v2Template, node, fellBack), daemon("agent-x", "2"), daemonSetController, 0, 404},
+		"released":                   {base(v2Template, node, fellBack), pod, daemonSetController, 0, 0},
 		"not in place by now":        {base(envTemplate, node), pod, daemonSetController, 0, 0},
 		"node gone":                  {base(v2Template, second), pod, daemonSetController, 0, 0},
 		"one of several on the node": {base(v2Template, node, second, other), pod, daemonSetController, 0, 0},
@@ -242,33 +242,33 @@ func TestDaemonDeletionHeld(t *testing.T) {
 }
 
 // The label of a pod that is half-way names no revision, so the DaemonSet controller takes its own for one that no pod has.
-func TestRevisionOfAPodThatIsHalfwayStays(t *testing.T) {
+func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
-	halfway := daemon("agent-x", member.HashBetween)
-	halfway.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "1"}.String()}
-	arrived := daemon("agent-x", "2")
+	partial := daemon("agent-x", podstate.HashPartial)
+	partial.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "1"}.String()}
+	applied := daemon("agent-x", "2")
 	world := func(pod *corev1.Pod, objects ...client.Object) client.Reader {
 		return reader(t, append(objects, namespace(inplace.ModeInPlace), daemonSet(t, v2Template), first, pod)...)
 	}
-	released := controllerRevision(t, "2", v2Template)
-	released.Labels[inplace.LabelReleased] = strconv.FormatInt(time.Now().Unix(), 10)
+	fellBack := controllerRevision(t, "2", v2Template)
+	fellBack.Labels[inplace.LabelFallback] = strconv.FormatInt(time.Now().Unix(), 10)
 	for name, test := range map[string]struct {
 		cached, live client.Reader
 		user         string
 		age          time.Duration
 		code         int32
 	}{
-		"the cache suffices to hold":          {world(halfway, second), broken(t), daemonSetController, 0, 404},
-		"the cache is late":                   {world(arrived, second), world(halfway, second), daemonSetController, 0, 404},
-		"the cache has no such DaemonSet":     {reader(t, namespace(inplace.ModeInPlace)), world(halfway, second), daemonSetController, 0, 404},
-		"a pod has come back":                 {world(arrived, second), world(daemon("agent-x", "1"), second), daemonSetController, 0, 404},
-		"no pod is of it":                     {world(arrived, second), world(arrived, second), daemonSetController, 0, 0},
-		"the pod goes back":                   {world(halfway, released), world(halfway, released), daemonSetController, 0, 404},
+		"the cache suffices to hold":          {world(partial, second), broken(t), daemonSetController, 0, 404},
+		"the cache is late":                   {world(applied, second), world(partial, second), daemonSetController, 0, 404},
+		"the cache has no such DaemonSet":     {reader(t, namespace(inplace.ModeInPlace)), world(partial, second), daemonSetController, 0, 404},
+		"a pod has come back":                 {world(applied, second), world(daemon("agent-x", "1"), second), daemonSetController, 0, 404},
+		"no pod is of it":                     {world(applied, second), world(applied, second), daemonSetController, 0, 0},
+		"the pod goes back":                   {world(partial, fellBack), world(partial, fellBack), daemonSetController, 0, 404},
 		"somebody else":                       {broken(t), broken(t), "jane", 0, 0},
-		"nobody leads":                        {world(halfway, second), world(halfway, second), daemonSetController, observe.HoldPatience + time.Second, 0},
-		"reading fails":                       {broken(t), world(halfway, second), daemonSetController, 0, 0},
-		"the API server cannot be read":       {world(arrived, second), broken(t), daemonSetController, 0, 0},
-		"the namespace has no label any more": {reader(t, namespace(""), daemonSet(t, v2Template), first, second, halfway), reader(t, namespace(""), daemonSet(t, v2Template), first, second, halfway), daemonSetController, 0, 0},
+		"nobody leads":                        {world(partial, second), world(partial, second), daemonSetController, observe.HoldPatience + time.Second, 0},
+		"reading fails":                       {broken(t), world(partial, second), daemonSetController, 0, 0},
+		"the API server cannot be read":       {world(applied, second), broken(t), daemonSetController, 0, 0},
+		"the namespace has no label any more": {reader(t, namespace(""), daemonSet(t, v2Template), first, second, partial), reader(t, namespace(""), daemonSet(t, v2Template), first, second, partial), daemonSetController, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
@@ -284,7 +284,7 @@ func TestRevisionOfAPodThatIsHalfwayStays(t *testing.T) {
 func TestRevisionThatPodsAreOnTheirWayToStays(t *testing.T) {
 	first, current, former := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template), controllerRevision(t, "3", envTemplate)
 	marked := former.DeepCopy()
-	marked.Labels[inplace.LabelSettling] = strconv.FormatInt(time.Now().Unix(), 10)
+	marked.Labels[inplace.LabelUpdating] = strconv.FormatInt(time.Now().Unix(), 10)
 	for name, test := range map[string]struct {
 		revision *apps.ControllerRevision
 		code     int32
@@ -333,7 +333,7 @@ func closed(pod *corev1.Pod) *corev1.Pod {
 
 // A deletion that is refused on the cache is right only where something is sure to wake who wants it: of a DaemonSet, its gate or the next signature.
 func TestClosedGatesRestOnTheCache(t *testing.T) {
-	web, unmarked, marked := deployment(t, v2Template), revision(t, "web-1", v1Template, "2"), settling(revision(t, "web-1", v1Template, "2"))
+	web, unmarked, marked := deployment(t, v2Template), revision(t, "web-1", v1Template, "2"), markUpdating(revision(t, "web-1", v1Template, "2"))
 	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 	agents := func(template string) client.Reader {

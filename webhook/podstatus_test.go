@@ -49,8 +49,8 @@ func report(t testing.TB, user string, old, sent *corev1.Pod) admission.Request 
 func TestPodStatus(t *testing.T) {
 	const kubelet = "system:node:one"
 	us := readiness.UserIn(own)
-	newborn := reported(t)
-	newborn.Status = corev1.PodStatus{}
+	newPod := reported(t)
+	newPod.Status = corev1.PodStatus{}
 	for name, test := range map[string]struct {
 		user        string
 		sent        *corev1.Pod
@@ -58,7 +58,7 @@ func TestPodStatus(t *testing.T) {
 		gate, ready corev1.ConditionStatus
 	}{
 		"newborn, with its containers ready": {kubelet, reported(t), 2, "True", "True"},
-		"newborn, without any condition":     {kubelet, newborn, 1, "True", ""},
+		"newborn, without any condition":     {kubelet, newPod, 1, "True", ""},
 		"its gate is open":                   {kubelet, reported(t, "True"), 1, "True", "True"},
 		"its gate is closed":                 {kubelet, reported(t, "False"), 0, "False", "False"},
 		"its kubelet does not know":          {kubelet, ready(reported(t, "False")), 1, "False", "False"},
@@ -101,11 +101,11 @@ func TestPodStatusKeepsTimes(t *testing.T) {
 func TestPodStatusNotOurs(t *testing.T) {
 	another := report(t, "system:node:one", reported(t), reported(t))
 	another.SubResource = "resize"
-	birth := report(t, "system:node:one", nil, reported(t))
-	birth.Operation = admissionv1.Create
+	creation := report(t, "system:node:one", nil, reported(t))
+	creation.Operation = admissionv1.Create
 	broke := report(t, "system:node:one", reported(t), reported(t))
 	broke.OldObject.Raw = []byte(`{"status":[]}`)
-	for name, req := range map[string]admission.Request{"another subresource": another, "a birth": birth, "not a pod": broke} {
+	for name, req := range map[string]admission.Request{"another subresource": another, "a birth": creation, "not a pod": broke} {
 		h := handlers(t, broken(t), broken(t))
 		response := h.handle(context.Background(), req, h.mutatePodStatus)
 		expectPatch(t, response, "")

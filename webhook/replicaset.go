@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/births"
+	"github.com/stayput/stayput/inplace/creation"
 	"github.com/stayput/stayput/inplace/deployments"
 	"github.com/stayput/stayput/observe"
 )
@@ -30,14 +30,14 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 		return allow(), err
 	}
 	rs.Namespace = req.Namespace
-	operations := births.Unmarked(rs)
+	operations := creation.Unmarked(rs)
 	empty, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
 		return receives(ctx, reader, rs)
 	})
 	if err != nil || !empty {
 		return patch(notOurs, operations), err
 	}
-	return patch(bornEmpty, append(operations, births.BornEmpty(rs)...)), nil
+	return patch(createdEmpty, append(operations, creation.WithoutReplicas(rs)...)), nil
 }
 
 // receives tells whether the pods of the new ReplicaSet's Deployment can move to it. The question is put for the template the
@@ -50,7 +50,7 @@ func receives(ctx context.Context, reader observe.Reader, rs *apps.ReplicaSet) (
 	deployment := *rollout.Deployment
 	deployment.Spec.Template = rs.Spec.Template
 	rollout.Deployment = &deployment
-	return rollout.Verdict().Held || rollout.Deleting(), nil
+	return rollout.Decision().Held || rollout.Deleting(), nil
 }
 
 // scaled is what a ReplicaSet and its Scale have in common.

@@ -30,7 +30,7 @@ func moving(t *testing.T) []client.Object {
 	return append(editedTo(t, v2Template), revision(t, "web-2", v2Template, "0"))
 }
 
-func TestReplicaSetBornEmpty(t *testing.T) {
+func TestReplicaSetCreatedEmpty(t *testing.T) {
 	const empty = `[{"op":"add","path":"/spec/replicas","value":0}]`
 	stale := reader(t, namespace(inplace.ModeInPlace))
 	for name, test := range map[string]struct {
@@ -57,9 +57,9 @@ func TestReplicaSetBornEmpty(t *testing.T) {
 	}
 }
 
-func TestReplicaSetIsBornWithoutMarks(t *testing.T) {
+func TestReplicaSetIsCreatedWithoutMarks(t *testing.T) {
 	h := handlers(t, reader(t, editedTo(t, v2Template)...), broken(t))
-	req := request(t, deploymentController, admissionv1.Create, settling(revision(t, "web-2", v2Template, "1")), nil)
+	req := request(t, deploymentController, admissionv1.Create, markUpdating(revision(t, "web-2", v2Template, "1")), nil)
 	expectPatch(t, h.handle(context.Background(), req, h.mutateReplicaSet),
 		`[{"op":"remove","path":"/metadata/labels/stayput.dev~1settling"},{"op":"add","path":"/spec/replicas","value":0}]`)
 }
@@ -73,13 +73,13 @@ func TestCleanupHeld(t *testing.T) {
 		hold   client.Reader
 		held   bool
 	}{
-		"pods move to it":      {reader(t, moving(t)...), deploymentController, settling(revision(t, "web-1", v1Template, "0")), nil, true},
+		"pods move to it":      {reader(t, moving(t)...), deploymentController, markUpdating(revision(t, "web-1", v1Template, "0")), nil, true},
 		"an old one":           {broken(t), deploymentController, revision(t, "web-1", v1Template, "0"), nil, false},
-		"somebody else":        {broken(t), "jane", settling(revision(t, "web-1", v1Template, "0")), nil, false},
-		"no Deployment":        {reader(t, namespace(inplace.ModeInPlace)), deploymentController, settling(revision(t, "web-1", v1Template, "0")), nil, false},
-		"reading fails":        {broken(t), deploymentController, settling(revision(t, "web-1", v1Template, "0")), nil, false},
-		"the leader is silent": {broken(t), deploymentController, settling(revision(t, "web-1", v1Template, "0")), reader(t, lease(time.Minute)), false},
-		"given back on record": {reader(t, moving(t)...), deploymentController, settling(revision(t, "web-1", v1Template, "0")), onRecord(t, "d", inplace.CodeRefused), false},
+		"somebody else":        {broken(t), "jane", markUpdating(revision(t, "web-1", v1Template, "0")), nil, false},
+		"no Deployment":        {reader(t, namespace(inplace.ModeInPlace)), deploymentController, markUpdating(revision(t, "web-1", v1Template, "0")), nil, false},
+		"reading fails":        {broken(t), deploymentController, markUpdating(revision(t, "web-1", v1Template, "0")), nil, false},
+		"the leader is silent": {broken(t), deploymentController, markUpdating(revision(t, "web-1", v1Template, "0")), reader(t, lease(time.Minute)), false},
+		"given back on record": {reader(t, moving(t)...), deploymentController, markUpdating(revision(t, "web-1", v1Template, "0")), fallbackPersisted(t, "d", inplace.CodeRefused), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
@@ -105,8 +105,8 @@ func deleting(objects []client.Object) []client.Object {
 func TestReplicasHeld(t *testing.T) {
 	stale, optedOut := reader(t, namespace(inplace.ModeInPlace)), moving(t)
 	optedOut[1].SetLabels(map[string]string{inplace.LabelUpdate: string(inplace.ModeRecreate)})
-	native, released := deleting(editedTo(t, envTemplate)), deleting(moving(t))
-	released[3].GetLabels()[inplace.LabelReleased] = "1"
+	native, fellBack := deleting(editedTo(t, envTemplate)), deleting(moving(t))
+	fellBack[3].GetLabels()[inplace.LabelFallback] = "1"
 	for name, test := range map[string]struct {
 		cached, live client.Reader
 		user, to     string
@@ -124,7 +124,7 @@ func TestReplicasHeld(t *testing.T) {
 		"being deleted, in truth only": {stale, reader(t, deleting(moving(t))...), deploymentController, "2", true},
 		"being deleted by a person":    {broken(t), broken(t), "jane", "2", false},
 		"native, and being deleted":    {reader(t, native...), reader(t, native...), deploymentController, "2", false},
-		"released, and being deleted":  {reader(t, released...), reader(t, released...), deploymentController, "2", false},
+		"released, and being deleted":  {reader(t, fellBack...), reader(t, fellBack...), deploymentController, "2", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
@@ -158,17 +158,17 @@ func TestNothingHeldWithoutLeader(t *testing.T) {
 			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
 			scaling := request(t, deploymentController, admissionv1.Update, now, before)
 			expectDenied(t, h.handle(context.Background(), scaling, h.validateReplicaSet), 0, "")
-			birth := request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil)
-			expectPatch(t, h.handle(context.Background(), birth, h.mutateReplicaSet), "")
+			creation := request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil)
+			expectPatch(t, h.handle(context.Background(), creation, h.mutateReplicaSet), "")
 		})
 	}
 }
 
 // A leader that lives and never comes to the workload holds nothing for long.
-func TestNothingIsHeldThatNobodyTends(t *testing.T) {
+func TestNothingIsHeldThatIsNotRenewed(t *testing.T) {
 	signed := func(ago time.Duration) []client.Object {
 		objects := moving(t)
-		objects[3].GetLabels()[inplace.LabelSettling] = strconv.FormatInt(time.Now().Add(-ago).Unix(), 10)
+		objects[3].GetLabels()[inplace.LabelUpdating] = strconv.FormatInt(time.Now().Add(-ago).Unix(), 10)
 		return objects
 	}
 	for name, test := range map[string]struct {
@@ -185,7 +185,7 @@ func TestNothingIsHeldThatNobodyTends(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, test.objects...), reader(t, test.objects...))
-			h.beginnings.since[beginning{workload: "d", target: "web-2", revision: test.revision}] = time.Now().Add(-test.began)
+			h.holdStarts.since[holdStart{workload: "d", updateRevision: "web-2", revision: test.revision}] = time.Now().Add(-test.began)
 			before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
 			response := h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet)
 			expectHeld(t, response.Allowed, test.held)
@@ -194,7 +194,7 @@ func TestNothingIsHeldThatNobodyTends(t *testing.T) {
 }
 
 // An update whose target is not there yet is another than one of some minutes ago whose target was not there either.
-func TestEachUpdateWithoutATargetIsHeld(t *testing.T) {
+func TestEachUpdateWithoutAnUpdateRevisionIsHeld(t *testing.T) {
 	recreating := func(template string) Handlers {
 		d := deployment(t, template)
 		d.Spec.Replicas, d.Spec.Strategy.Type = new(int32(1)), appsv1.RecreateDeploymentStrategyType
@@ -209,14 +209,14 @@ func TestEachUpdateWithoutATargetIsHeld(t *testing.T) {
 	if !held(first) {
 		t.Fatal("the first update is not held")
 	}
-	for update := range first.beginnings.since {
-		first.beginnings.since[update] = time.Now().Add(-2 * time.Minute)
+	for update := range first.holdStarts.since {
+		first.holdStarts.since[update] = time.Now().Add(-2 * time.Minute)
 	}
 	if held(first) {
 		t.Error("nobody has tended the first update, and it is held for ever")
 	}
 	second := recreating(strings.Replace(v2Template, "v2", "v3", 1))
-	second.beginnings = first.beginnings
+	second.holdStarts = first.holdStarts
 	if !held(second) {
 		t.Error("the second update is not held")
 	}
@@ -225,14 +225,14 @@ func TestEachUpdateWithoutATargetIsHeld(t *testing.T) {
 // Nobody tends the update of what is being deleted: the leader has taken its marks off, and this replica may long have held it.
 func TestReplicasOfWhatIsBeingDeletedAreHeldToTheEnd(t *testing.T) {
 	h := handlers(t, reader(t, deleting(moving(t))...), broken(t))
-	h.beginnings.since[beginning{workload: "d", target: "web-2"}] = time.Now().Add(-2 * time.Minute)
+	h.holdStarts.since[holdStart{workload: "d", updateRevision: "web-2"}] = time.Now().Add(-2 * time.Minute)
 	before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
 	response := h.handle(context.Background(), request(t, deploymentController, admissionv1.Update, now, before), h.validateReplicaSet)
 	expectDenied(t, response, 409, metav1.StatusReasonConflict)
 }
 
 // A failure is said, so that it is seen before somebody wonders why pods were recreated.
-func TestUnjudgedIsAllowedWithWarning(t *testing.T) {
+func TestUndecidedIsAllowedWithWarning(t *testing.T) {
 	h := handlers(t, broken(t), broken(t))
 	req := request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil)
 	response := h.handle(context.Background(), req, h.mutateReplicaSet)

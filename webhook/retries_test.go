@@ -26,14 +26,14 @@ func triesAgain(t *testing.T, h Handlers) bool {
 }
 
 func TestFewRefusalsAreTriedAgain(t *testing.T) {
-	released := moving(t)
-	released[3].GetLabels()[inplace.LabelReleased] = "1"
+	fellBack := moving(t)
+	fellBack[3].GetLabels()[inplace.LabelFallback] = "1"
 	for name, test := range map[string]struct {
 		live  client.Reader
 		again bool
 	}{
 		"it is held in truth":                           {reader(t, moving(t)...), false},
-		"it was released, which the cache has not seen": {reader(t, released...), true},
+		"it was released, which the cache has not seen": {reader(t, fellBack...), true},
 		"nobody can say":                                {broken(t), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestWaitingDeploymentsAreTriedSeldom(t *testing.T) {
 			tries, signatures := 0, 0
 			for now := begin; now.Before(begin.Add(minutes * time.Minute)); now = now.Add(5 * time.Millisecond) {
 				for i := range queue {
-					signed := now.Sub(begin)%revisions.TendEvery == time.Duration(i)*time.Second
+					signed := now.Sub(begin)%revisions.RenewEvery == time.Duration(i)*time.Second
 					if signed {
 						signatures++
 					}

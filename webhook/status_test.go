@@ -20,13 +20,13 @@ func TestCompletionHeld(t *testing.T) {
 	done := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
 	before, old := done, done
 	before.ObservedGeneration, old.Replicas = 1, 4
-	target := func() *apps.ReplicaSet { return revision(t, "web-2", v2Template, "3") }
+	updateRevision := func() *apps.ReplicaSet { return revision(t, "web-2", v2Template, "3") }
 	web := deployment(t, v2Template)
-	live := func(target *apps.ReplicaSet) client.Reader {
-		return reader(t, namespace(inplace.ModeInPlace), web, revision(t, "web-1", v1Template, "0"), target)
+	live := func(updateRevision *apps.ReplicaSet) client.Reader {
+		return reader(t, namespace(inplace.ModeInPlace), web, revision(t, "web-1", v1Template, "0"), updateRevision)
 	}
-	borrowed := target()
-	borrowed.Labels[inplace.LabelBorrowed] = "1"
+	surge := updateRevision()
+	surge.Labels[inplace.LabelSurgeReplicas] = "1"
 	for name, test := range map[string]struct {
 		live   client.Reader
 		status appsv1.DeploymentStatus
@@ -34,15 +34,15 @@ func TestCompletionHeld(t *testing.T) {
 		age    time.Duration
 		code   int32
 	}{
-		"settling":                        {live(settling(target())), done, deploymentController, 0, 409},
-		"borrowed pods are still there":   {live(borrowed), done, deploymentController, 0, 409},
-		"all done":                        {live(target()), done, deploymentController, 0, 0},
+		"settling":                        {live(markUpdating(updateRevision())), done, deploymentController, 0, 409},
+		"borrowed pods are still there":   {live(surge), done, deploymentController, 0, 409},
+		"all done":                        {live(updateRevision()), done, deploymentController, 0, 0},
 		"of the generation before":        {broken(t), before, deploymentController, 0, 0},
 		"does not say done":               {broken(t), old, deploymentController, 0, 0},
 		"somebody else":                   {broken(t), done, "jane", 0, 0},
 		"no living leader":                {broken(t), done, deploymentController, observe.HoldPatience + time.Second, 0},
 		"reading fails":                   {broken(t), done, deploymentController, 0, 0},
-		"the namespace is no longer ours": {reader(t, namespace(""), web, settling(target())), done, deploymentController, 0, 0},
+		"the namespace is no longer ours": {reader(t, namespace(""), web, markUpdating(updateRevision())), done, deploymentController, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)

@@ -131,11 +131,11 @@ func series(t *testing.T) int {
 }
 
 // Where we are not called by API servers, nobody learns anything and nothing is read but a few namespaces.
-func TestUnlabelledNamespaceIsNotJudged(t *testing.T) {
+func TestUnlabelledNamespaceIsNotDecided(t *testing.T) {
 	for name, space := range map[string][]client.Object{"unlabelled": {namespace("")}, "no such namespace": nil} {
 		t.Run(name, func(t *testing.T) {
 			var live reads
-			objects := slices.Concat(space, []client.Object{deployment(t, v1Template), settling(revision(t, "web-1", v1Template, "3"))})
+			objects := slices.Concat(space, []client.Object{deployment(t, v1Template), markUpdating(revision(t, "web-1", v1Template, "3"))})
 			for _, path := range paths {
 				for _, req := range forged(t) {
 					response := ask(t, served(handlers(t, reader(t, objects...), live.counting(t, objects...))), path, req)
@@ -197,7 +197,7 @@ func TestFewNamespacesAreReadForStrangers(t *testing.T) {
 }
 
 // People label a namespace and edit at once, before our cache has heard of it.
-func TestJustLabelledNamespaceIsJudged(t *testing.T) {
+func TestJustLabelledNamespaceIsDecided(t *testing.T) {
 	h := handlers(t, reader(t, namespace("")), running(t, inplace.ModeInPlaceOnly))
 	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
 	if response := ask(t, served(h), "/validate-in-place-only", req); response.Allowed || response.Result.Reason != metav1.StatusReasonInvalid {
@@ -338,10 +338,10 @@ func TestManyLargeRequestsKeepNoSmallOneWaiting(t *testing.T) {
 
 func TestRequestThatHangsIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
+		fallback := make(chan struct{})
 		deaf := interceptor.NewClient(reader(t).(client.WithWatch), interceptor.Funcs{
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-				<-release
+				<-fallback
 				return errRead
 			},
 		})
@@ -357,7 +357,7 @@ func TestRequestThatHangsIsNoticed(t *testing.T) {
 		if err := h.Watchdog.Check(nil); err == nil || !strings.Contains(err.Error(), "/validate-workload") {
 			t.Errorf("a request that has not ended for a minute: %v", err)
 		}
-		close(release)
+		close(fallback)
 		waiting.Wait()
 		if err := h.Watchdog.Check(nil); err != nil {
 			t.Errorf("now it has ended: %v", err)
@@ -370,8 +370,8 @@ func TestPanicIsLeftToFailurePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := handlers(t, reader(t, namespace(inplace.ModeInPlace)), running(t, inplace.ModeInPlace))
 		h.GateReady = func() bool { panic("no answer") }
-		server, born := served(h), request(t, replicaSetController, admissionv1.Create, pod(revision(t, "web-1", v1Template, "3")), nil)
-		born.Options.Raw = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
+		server, created := served(h), request(t, replicaSetController, admissionv1.Create, pod(revision(t, "web-1", v1Template, "3")), nil)
+		created.Options.Raw = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 		for range 40 {
 			func() {
 				defer func() {
@@ -379,7 +379,7 @@ func TestPanicIsLeftToFailurePolicy(t *testing.T) {
 						t.Errorf("recovered %v, want the panic that drops the connection", recovered)
 					}
 				}()
-				post(t, server, "/mutate-pod", born)
+				post(t, server, "/mutate-pod", created)
 			}()
 		}
 		time.Sleep(time.Hour)

@@ -55,14 +55,14 @@ func throttledByUser() map[string]*throttled {
 }
 
 // wait returns when the request would no longer be in vain, or has waited long enough.
-func (t *throttled) wait(ctx context.Context, object types.NamespacedName, vain func(context.Context) bool) {
+func (t *throttled) wait(ctx context.Context, object types.NamespacedName, futile func(context.Context) bool) {
 	if !t.enter(object) {
 		return
 	}
 	defer t.leave(object)
 	ctx, cancel := context.WithTimeout(ctx, t.longest)
 	defer cancel()
-	for from := time.Now(); vain(ctx); from = time.Now() {
+	for from := time.Now(); futile(ctx); from = time.Now() {
 		select {
 		case <-ctx.Done():
 			return
@@ -102,10 +102,10 @@ func (h Handlers) throttleDeletion(ctx context.Context, req admission.Request) (
 		return allow(), nil
 	}
 	pod, err := decodePod(req, req.OldObject)
-	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || replicas.MayGo(pod) {
+	if err != nil || metav1.GetControllerOfNoCopy(pod) == nil || replicas.MayBeDeleted(pod) {
 		return allow(), err
 	}
-	h.throttled[kind.podsBy].wait(ctx, ownerOf(pod), kind.vain(h, pod))
+	h.throttled[kind.podsBy].wait(ctx, ownerOf(pod), kind.futile(h, pod))
 	return allow(), nil
 }
 

@@ -21,7 +21,7 @@ func TestThrottleWaits(t *testing.T) {
 	always := func(context.Context) bool { return true }
 	for name, test := range map[string]struct {
 		inside []types.NamespacedName
-		vain   func(context.Context) bool
+		futile func(context.Context) bool
 		takes  time.Duration
 	}{
 		"as long as it may":         {nil, always, throttle},
@@ -36,7 +36,7 @@ func TestThrottleWaits(t *testing.T) {
 					d.enter(object)
 				}
 				from := time.Now()
-				d.wait(t.Context(), one, test.vain)
+				d.wait(t.Context(), one, test.futile)
 				if took := time.Since(from); took != test.takes {
 					t.Errorf("the answer took %s, want %s", took, test.takes)
 				}
@@ -60,7 +60,7 @@ func TestWhatEndsThrottling(t *testing.T) {
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}}
 	web1 := types.NamespacedName{Namespace: space, Name: "web-1"}
 	for name, test := range map[string]struct {
-		vain   func(h Handlers) func(context.Context) bool
+		futile func(h Handlers) func(context.Context) bool
 		change client.Object
 	}{
 		"an edit":                {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, newer(deployment(t, v2Template))},
@@ -68,25 +68,25 @@ func TestWhatEndsThrottling(t *testing.T) {
 		"replicas for the pods": {func(h Handlers) func(context.Context) bool {
 			return h.surplusPasses(pod(revision(t, "web-1", v1Template, "3")))
 		},
-			settling(revision(t, "web-1", v1Template, "1"))},
+			markUpdating(revision(t, "web-1", v1Template, "1"))},
 		"a gate that closes": {func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) }, closed(daemon("agent-x", "1"))},
 		"another template":   {func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) }, newer(daemonSet(t, v2Template))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lowered := settling(revision(t, "web-1", v1Template, "0"))
+			lowered := markUpdating(revision(t, "web-1", v1Template, "0"))
 			lowered.Status.Replicas = 1
 			cached, ok := reader(t, append(objects, lowered)...).(client.Client)
 			if !ok {
 				t.Fatal("the fake client cannot write")
 			}
-			vain := test.vain(handlers(t, cached, broken(t)))
+			futile := test.futile(handlers(t, cached, broken(t)))
 			for range 2 {
-				if !vain(t.Context()) {
+				if !futile(t.Context()) {
 					t.Fatal("asking is not in vain although nothing has changed")
 				}
 			}
 			change(t, cached, test.change)
-			if vain(t.Context()) {
+			if futile(t.Context()) {
 				t.Error("asking is in vain all the same")
 			}
 		})
@@ -130,16 +130,16 @@ func TestOnlyWhatIsHeldIsThrottledAndNothingIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, node := settling(revision(t, "web-1", v1Template, "0")), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+				source, node := markUpdating(revision(t, "web-1", v1Template, "0")), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 				source.Status.Replicas = 1
 				cached := reader(t, namespace(inplace.ModeInPlace), deployment(t, test.deployment), source, revision(t, "web-2", test.deployment, "0"), pod(source),
 					daemonSet(t, test.daemons), controllerRevision(t, "1", v1Template), controllerRevision(t, "2", test.daemons), daemon("agent-x", "1"), node)
 				h, from := handlers(t, cached, broken(t)), time.Now()
-				judge, req := h.throttleScaling, request(t, test.user, test.operation, source, source)
+				handler, req := h.throttleScaling, request(t, test.user, test.operation, source, source)
 				if test.operation == admissionv1.Delete {
-					judge, req = h.throttleDeletion, request(t, test.user, test.operation, nil, deletedBy(test.user, source))
+					handler, req = h.throttleDeletion, request(t, test.user, test.operation, nil, deletedBy(test.user, source))
 				}
-				given, err := judge(t.Context(), req)
+				given, err := handler(t.Context(), req)
 				if err != nil || !given.Allowed {
 					t.Errorf("answered %+v, %v", given, err)
 				}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/births"
+	"github.com/stayput/stayput/inplace/creation"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -30,9 +30,9 @@ type workload struct {
 	} `json:"spec"`
 }
 
-// judgement is what a template edit of a managed workload will do.
-type judgement struct {
-	steps.Judgement
+// editDecision is what a template edit of a managed workload will do.
+type editDecision struct {
+	steps.EditDecision
 	// kept are annotations that stay as they were, although the edit has others: see Rollout.Undone.
 	kept []patches.EntryChange
 	// text is the line for the decision annotation and the warning; empty if the workload is not managed.
@@ -46,15 +46,15 @@ func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (an
 	if now == nil || err != nil {
 		return allow(), err
 	}
-	judged := judgement{text: before.Annotations[inplace.AnnotationDecision]}
+	decided := editDecision{text: before.Annotations[inplace.AnnotationDecision]}
 	warnings := []string(nil)
 	if edits(req, now, before) {
-		if judged, err = h.judgeEdit(ctx, req, before); err != nil {
+		if decided, err = h.decideEdit(ctx, req, before); err != nil {
 			return allow(), err
 		}
-		warnings = judged.warnings()
+		warnings = decided.warnings()
 	}
-	response := patch(notOurs, births.Decide(now, judged.text, judged.kept...))
+	response := patch(notOurs, creation.Decide(now, decided.text, decided.kept...))
 	response.Warnings = warnings
 	return response, nil
 }
@@ -65,22 +65,22 @@ func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (
 	if now == nil || err != nil || !edits(req, now, before) {
 		return allow(), err
 	}
-	judged, err := h.judgeEdit(ctx, req, before)
+	decided, err := h.decideEdit(ctx, req, before)
 	switch {
-	case err != nil || judged.text == "":
+	case err != nil || decided.text == "":
 		return allow(), err
-	case judged.Forbidden:
-		return deny(rejected, judged.invalid(req)), nil
+	case decided.Forbidden:
+		return deny(rejected, decided.invalid(req)), nil
 	}
 	response := allow()
-	response.made, response.Warnings = judged.decision(), judged.warnings()
+	response.made, response.Warnings = decided.decision(), decided.warnings()
 	return response, nil
 }
 
 // orDeny is for namespaces that are in-place-only: there, what cannot be judged is not allowed.
-func orDeny(judge judge) judge {
+func orDeny(handler handler) handler {
 	return func(ctx context.Context, req admission.Request) (answer, error) {
-		given, err := judge(ctx, req)
+		given, err := handler(ctx, req)
 		if err != nil {
 			unknown := fmt.Sprintf("stayput cannot tell whether pods would be recreated, %s: %v; try again, or set %s=%s",
 				steps.NotAllowed, err, inplace.LabelUpdate, inplace.ModeRecreate)
@@ -111,23 +111,23 @@ func edits(req admission.Request, now, before *workload) bool {
 	return req.Operation == admissionv1.Update && !apps.SameTemplate(before.Spec.Template, now.Spec.Template)
 }
 
-// judgeEdit reads live: template edits are rare, the answer is final, and people label a namespace and edit at once. What is
+// decideEdit reads live: template edits are rare, the answer is final, and people label a namespace and edit at once. What is
 // listed is what the stored workload selects and controls, whatever the request says.
 // It has no text if the workload is not managed.
-func (h Handlers) judgeEdit(ctx context.Context, req admission.Request, before *workload) (judgement, error) {
+func (h Handlers) decideEdit(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
 	for _, kind := range kinds {
 		if kind.Workload.Name == req.Kind.Kind {
-			return kind.judgeEdit(h, ctx, req, before)
+			return kind.decideEdit(h, ctx, req, before)
 		}
 	}
-	return judgement{}, nil
+	return editDecision{}, nil
 }
 
-func judgementOf(judged steps.Judgement) judgement {
-	return judgement{Judgement: judged, text: judged.String()}
+func editDecisionOf(decided steps.EditDecision) editDecision {
+	return editDecision{EditDecision: decided, text: decided.String()}
 }
 
-func (j judgement) decision() decision {
+func (j editDecision) decision() decision {
 	if j.InPlace() {
 		return inPlace
 	}
@@ -135,7 +135,7 @@ func (j judgement) decision() decision {
 }
 
 // warnings are the same from both webhooks: the API server shows equal ones once.
-func (j judgement) warnings() []string {
+func (j editDecision) warnings() []string {
 	if j.text == "" {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (j judgement) warnings() []string {
 }
 
 // invalid has the form of the API server's own validation errors, so that kubectl shows a line per field.
-func (j judgement) invalid(req admission.Request) *apierrors.StatusError {
+func (j editDecision) invalid(req admission.Request) *apierrors.StatusError {
 	var errs field.ErrorList
 	for _, reason := range j.Reasons {
 		errs = append(errs, field.Forbidden(fieldPath(reason), reason.Message+", "+steps.NotAllowed))

@@ -96,7 +96,7 @@ func TestDecisionRecorded(t *testing.T) {
 	recreated.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
 	onDelete := daemonSet(t, v2Template)
 	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
-	noted := func(object client.Object, list string) client.Object { // the list says what it says now, whatever was stored
+	notedSurge := func(object client.Object, list string) client.Object { // the list says what it says now, whatever was stored
 		object.SetAnnotations(map[string]string{inplace.AnnotationInPlaceAnnotations: list})
 		return object
 	}
@@ -119,11 +119,11 @@ func TestDecisionRecorded(t *testing.T) {
 			"stayput: recreate: /spec/tolerations changed: running pods keep the default toleration of node.kubernetes.io/not-ready"},
 		"the same of a DaemonSet, whose controller says so itself": {live, request(t, "jane", admissionv1.Update, daemonSet(t, impatient), daemonSet(t, v1Template)),
 			annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
-		"annotation that the workload lists": {live, request(t, "jane", admissionv1.Update, noted(deployment(t, note), "example.com/note"), v1),
+		"annotation that the workload lists": {live, request(t, "jane", admissionv1.Update, notedSurge(deployment(t, note), "example.com/note"), v1),
 			`[{"op":"add",` + path + `,"value":"in place: no restart"}]`, "stayput: in place: no restart"},
-		"annotation that a DaemonSet lists": {live, request(t, "jane", admissionv1.Update, noted(daemonSet(t, note), "example.com/*"), daemonSet(t, v1Template)),
+		"annotation that a DaemonSet lists": {live, request(t, "jane", admissionv1.Update, notedSurge(daemonSet(t, note), "example.com/*"), daemonSet(t, v1Template)),
 			`[{"op":"add",` + path + `,"value":"in place: no restart"}]`, "stayput: in place: no restart"},
-		"annotation beside a list that does not parse": {live, request(t, "jane", admissionv1.Update, noted(deployment(t, note), "example.com/note,"), v1),
+		"annotation beside a list that does not parse": {live, request(t, "jane", admissionv1.Update, notedSurge(deployment(t, note), "example.com/note,"), v1),
 			`[{"op":"add",` + path + `,"value":"recreate: annotation example.com/note added; annotation stayput.dev/in-place-annotations counts as not there: it has an empty entry"}]`,
 			"stayput: recreate: annotation example.com/note added; annotation stayput.dev/in-place-annotations counts as not there: it has an empty entry"},
 		"image":  {live, editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},

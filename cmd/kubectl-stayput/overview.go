@@ -125,13 +125,13 @@ func (s overview) printWorkloads(ctx context.Context, out io.Writer, namespace c
 	if err != nil {
 		return err
 	}
-	underWay, err := s.underWay(ctx, namespace.Name)
+	updating, err := s.updating(ctx, namespace.Name)
 	if err != nil {
 		return err
 	}
 	for _, each := range workloads {
 		update := "-"
-		if underWay[each.UID] {
+		if updating[each.UID] {
 			update = "in place"
 		}
 		mode := cmp.Or(string(inplace.ModeOf(namespace.Labels, each.Labels)), "recreate")
@@ -154,11 +154,11 @@ func (s overview) workloads(ctx context.Context, namespace string) ([]workload, 
 	return found, nil
 }
 
-// underWay are the workloads of which a revision is marked.
-func (s overview) underWay(ctx context.Context, namespace string) (map[types.UID]bool, error) {
+// updating are the workloads of which a revision is marked.
+func (s overview) updating(ctx context.Context, namespace string) (map[types.UID]bool, error) {
 	found := map[types.UID]bool{}
 	for _, kind := range observe.Kinds {
-		marked := metav1.ListOptions{LabelSelector: inplace.LabelSettling}
+		marked := metav1.ListOptions{LabelSelector: inplace.LabelUpdating}
 		revisions, err := s.metadata.Resource(kind.Revision.Resource()).Namespace(namespace).List(ctx, marked)
 		if err != nil {
 			return nil, err

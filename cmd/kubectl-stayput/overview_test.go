@@ -64,7 +64,7 @@ func lease(holder string, renewed time.Duration) *coordinationv1.Lease {
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at}}
 }
 
-func TestStatusTellsWhoLeads(t *testing.T) {
+func TestStatusTellsTheLeader(t *testing.T) {
 	for want, objects := range map[string][]runtime.Object{
 		"Nobody leads, so every update is native: there is no Lease stayput": nil,
 		"Leader: stayput-1": {lease("stayput-1", time.Second)},
@@ -86,7 +86,7 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web",
 			Annotations: map[string]string{inplace.AnnotationDecision: "in place: restarts app"}}},
 		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: owner,
-			Labels: map[string]string{inplace.LabelSettling: "1767262800"}}},
+			Labels: map[string]string{inplace.LabelUpdating: "1767262800"}}},
 		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: "agent",
 			Labels: map[string]string{inplace.LabelUpdate: "recreate"}}},
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "unmanaged"}},

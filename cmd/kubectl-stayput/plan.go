@@ -112,7 +112,7 @@ func place(object *unstructured.Unstructured, namespace string, enforced bool) e
 }
 
 func isWorkload(object *unstructured.Unstructured) bool {
-	_, known := forecasts[object.GetKind()]
+	_, known := previews[object.GetKind()]
 	return known && object.GroupVersionKind().GroupVersion() == appsv1.SchemeGroupVersion
 }
 
@@ -156,11 +156,11 @@ func (p *planner) plan(ctx context.Context, wanted *unstructured.Unstructured) r
 	case sameTemplate(stored, applied):
 		return planned.with(unchanged, "")
 	}
-	forecast, err := p.forecast(ctx, stored, applied)
+	preview, err := p.preview(ctx, stored, applied)
 	if err != nil {
 		return planned.with(failed, err.Error())
 	}
-	return planned.judged(forecast, p.warnings.answer())
+	return planned.decided(preview, p.warnings.answer())
 }
 
 // refusalOf is why an in-place-only namespace does not take the edit; none if that is not what the error says.
@@ -186,44 +186,44 @@ func sameTemplate(stored, applied *unstructured.Unstructured) bool {
 	return err == nil && apps.SameTemplate(was.Spec.Template, will.Spec.Template)
 }
 
-func (p *planner) forecast(ctx context.Context, stored, applied *unstructured.Unstructured) (steps.Forecast, error) {
-	return forecasts[applied.GetKind()](ctx, p.reader(p.warnings.answer() != ""), stored, applied)
+func (p *planner) preview(ctx context.Context, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
+	return previews[applied.GetKind()](ctx, p.reader(p.warnings.answer() != ""), stored, applied)
 }
 
-// forecasts are by kind of workload.
-var forecasts = map[string]func(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Forecast, error){
-	"Deployment": forecastDeployment,
-	"DaemonSet":  forecastDaemonSet,
+// previews are by kind of workload.
+var previews = map[string]func(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error){
+	"Deployment": previewDeployment,
+	"DaemonSet":  previewDaemonSet,
 }
 
-func forecastDeployment(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Forecast, error) {
+func previewDeployment(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
 	was, will, err := readBoth[apps.Deployment](stored, applied)
 	if err != nil {
-		return steps.Forecast{}, err
+		return steps.Preview{}, err
 	}
 	rollout, err := reader.WithoutPods().RolloutOf(ctx, will)
 	if err != nil {
-		return steps.Forecast{}, err
+		return steps.Preview{}, err
 	}
 	claims := readiness.ClaimsOf(will.Spec.Template.Decoded().Spec)
-	if rollout.Rehearsal.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims); err != nil {
-		return steps.Forecast{}, err
+	if rollout.DryRun.Claim, err = observe.ClaimForOneNode(ctx, reader, will.Namespace, claims); err != nil {
+		return steps.Preview{}, err
 	}
-	forecast := rollout.Forecast(was.Spec.Template)
-	if forecast.Autoscaler, err = reader.AboutAutoscalers(ctx, will, forecast.Change); apierrors.IsForbidden(err) {
+	preview := rollout.Preview(was.Spec.Template)
+	if preview.Autoscaler, err = reader.AboutAutoscalers(ctx, will, preview.Change); apierrors.IsForbidden(err) {
 		err = nil // roles of one's own making may lack that
 	}
-	return forecast, err
+	return preview, err
 }
 
-func forecastDaemonSet(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Forecast, error) {
+func previewDaemonSet(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error) {
 	was, will, err := readBoth[apps.DaemonSet](stored, applied)
 	if err != nil {
-		return steps.Forecast{}, err
+		return steps.Preview{}, err
 	}
 	rollout, err := reader.DaemonRolloutOf(ctx, will)
 	if err != nil {
-		return steps.Forecast{}, err
+		return steps.Preview{}, err
 	}
-	return rollout.Forecast(was.Spec.Template), nil
+	return rollout.Preview(was.Spec.Template), nil
 }

@@ -17,16 +17,16 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// verdict is what becomes of an object, as -o json has it.
-type verdict string
+// decision is what becomes of an object, as -o json has it.
+type decision string
 
 const (
-	inPlace   verdict = "InPlace"
-	recreate  verdict = "Recreate"
-	created   verdict = "Created"
-	unchanged verdict = "Unchanged" // no pod is concerned, whatever else changes
-	skipped   verdict = "Skipped"
-	failed    verdict = "Error"
+	inPlace   decision = "InPlace"
+	recreate  decision = "Recreate"
+	created   decision = "Created"
+	unchanged decision = "Unchanged" // no pod is concerned, whatever else changes
+	skipped   decision = "Skipped"
+	failed    decision = "Error"
 )
 
 // judge is whose judgement it is.
@@ -45,10 +45,10 @@ const (
 
 // row is what there is to say of one object.
 type row struct {
-	Kind      string  `json:"kind"`
-	Namespace string  `json:"namespace,omitempty"`
-	Name      string  `json:"name"`
-	Plan      verdict `json:"plan"`
+	Kind      string   `json:"kind"`
+	Namespace string   `json:"namespace,omitempty"`
+	Name      string   `json:"name"`
+	Plan      decision `json:"plan"`
 	// Message is for people.
 	Message string `json:"message,omitempty"`
 	// Of an object that is InPlace:
@@ -57,12 +57,12 @@ type row struct {
 	Pods       int      `json:"pods,omitempty"`
 	Kept       int      `json:"kept,omitempty"` // of the pods, by a partition
 	AtATime    int      `json:"atATime,omitempty"`
-	Borrowed   int      `json:"borrowed,omitempty"`
+	Surge      int      `json:"borrowed,omitempty"`
 	// Of one that is to Recreate:
 	Reasons []reason `json:"reasons,omitempty"`
 	Refused bool     `json:"refused,omitempty"`
-	// JudgedBy is empty where nothing had to be judged.
-	JudgedBy judge `json:"judgedBy,omitempty"`
+	// DecidedBy is empty where nothing had to be judged.
+	DecidedBy judge `json:"judgedBy,omitempty"`
 }
 
 type reason struct {
@@ -75,51 +75,51 @@ func rowOf(object *unstructured.Unstructured) row {
 	return row{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-func (r row) with(plan verdict, message string) row {
+func (r row) with(plan decision, message string) row {
 	r.Plan, r.Message = plan, message
 	return r
 }
 
-// judged by Stayput where it has answered, else by the forecast alone.
-func (r row) judged(forecast steps.Forecast, answer string) row {
-	r.JudgedBy = byPlugin
+// decided by Stayput where it has answered, else by the forecast alone.
+func (r row) decided(preview steps.Preview, answer string) row {
+	r.DecidedBy = byPlugin
 	if answer != "" {
-		r.JudgedBy = byStayput
+		r.DecidedBy = byStayput
 	}
-	forecast = settle(forecast, answer)
-	r = r.foretold(forecast, answer)
-	for _, about := range forecast.Asides() {
+	preview = wait(preview, answer)
+	r = r.previewed(preview, answer)
+	for _, about := range preview.Asides() {
 		r.Message += "; " + about
 	}
 	return r
 }
 
-func (r row) foretold(forecast steps.Forecast, answer string) row {
-	if !forecast.InPlace() {
-		return r.recreated(forecast.Reasons)
+func (r row) previewed(preview steps.Preview, answer string) row {
+	if !preview.InPlace() {
+		return r.recreated(preview.Reasons)
 	}
-	r = r.with(inPlace, strings.TrimPrefix(cmp.Or(answer, forecast.String()), edit.InPlacePrefix))
-	for container := range forecast.Change.Containers.Restarting() {
+	r = r.with(inPlace, strings.TrimPrefix(cmp.Or(answer, preview.String()), edit.InPlacePrefix))
+	for container := range preview.Change.Containers.Restarting() {
 		r.Containers = append(r.Containers, container.Container)
 	}
-	for _, container := range forecast.Change.Containers.Resizing() {
+	for _, container := range preview.Change.Containers.Resizing() {
 		r.Resized = append(r.Resized, container.Container)
 	}
 	if len(r.Containers) > 0 {
-		return r.restarting(forecast)
+		return r.restarting(preview)
 	}
 	return r
 }
 
-func (r row) restarting(forecast steps.Forecast) row {
-	r.Pods, r.Kept, r.AtATime, r.Borrowed = forecast.Pods, forecast.Kept, forecast.AtATime, forecast.Borrowed
+func (r row) restarting(preview steps.Preview) row {
+	r.Pods, r.Kept, r.AtATime, r.Surge = preview.Pods, preview.AtPartition, preview.AtATime, preview.SurgePods
 	pods := strconv.Itoa(r.Pods)
 	if r.Kept > 0 {
-		pods = fmt.Sprintf("%d of %d", forecast.Moving(), r.Pods)
+		pods = fmt.Sprintf("%d of %d", preview.Moving(), r.Pods)
 	}
 	r.Message += fmt.Sprintf(" in %s pods, %d at a time", pods, r.AtATime)
-	if r.Borrowed > 0 {
-		r.Message += fmt.Sprintf(", with %d borrowed", r.Borrowed)
+	if r.Surge > 0 {
+		r.Message += fmt.Sprintf(", with %d borrowed", r.Surge)
 	}
 	return r
 }
@@ -135,7 +135,7 @@ func (r row) recreated(reasons inplace.Reasons) row {
 // refused: the namespace or workload is in-place-only.
 func (r row) refused(reasons inplace.Reasons) row {
 	r = r.recreated(reasons)
-	r.Refused, r.JudgedBy, r.Message = true, byStayput, "refused, as pods would be recreated: "+r.Message
+	r.Refused, r.DecidedBy, r.Message = true, byStayput, "refused, as pods would be recreated: "+r.Message
 	return r
 }
 
@@ -157,11 +157,11 @@ func printRows(rows []row, output string, std streams) error {
 // unanswered: Stayput should have had a say.
 func unanswered(r row) bool {
 	native := slices.ContainsFunc(r.Reasons, func(why reason) bool { return why.Code == inplace.CodeMode })
-	return r.JudgedBy == byPlugin && !native
+	return r.DecidedBy == byPlugin && !native
 }
 
 func exitOf(rows []row) error {
-	is := func(plan verdict) bool {
+	is := func(plan decision) bool {
 		return slices.ContainsFunc(rows, func(r row) bool { return r.Plan == plan })
 	}
 	switch {
@@ -174,7 +174,7 @@ func exitOf(rows []row) error {
 }
 
 // words are verdicts in the table.
-var words = map[verdict]string{inPlace: "in place", recreate: "recreate", created: "created", unchanged: "unchanged", skipped: "skipped", failed: "error"}
+var words = map[decision]string{inPlace: "in place", recreate: "recreate", created: "created", unchanged: "unchanged", skipped: "skipped", failed: "error"}
 
 func printTable(rows []row, out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)

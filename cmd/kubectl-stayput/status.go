@@ -21,7 +21,7 @@ import (
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/controller/report"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 )
 
 // runStatus tells of one workload, or of all.
@@ -135,13 +135,13 @@ func (s status) print(ctx context.Context, out io.Writer) (done bool, err error)
 	if rollout == nil {
 		return false, fmt.Errorf("there is no %s %s", s.kind.Workload.Name, s.key)
 	}
-	events, err := s.events(ctx, rollout.Scene().Workload)
+	events, err := s.events(ctx, rollout.Snapshot().Workload)
 	if err != nil {
 		return false, err
 	}
-	done = rollout.Done() && !rollout.Scene().Marked()
+	done = rollout.Done() && !rollout.Snapshot().Marked()
 	printHead(out, s.kind, rollout, done)
-	if err := printStandings(out, rollout.Standings()); err != nil {
+	if err := printPods(out, rollout.PodProgress()); err != nil {
 		return false, err
 	}
 	printEvents(out, events)
@@ -168,7 +168,7 @@ func timeOf(e corev1.Event) time.Time {
 }
 
 func printHead(out io.Writer, kind kinds.Kind, rollout kinds.Rollout, done bool) {
-	scene := rollout.Scene()
+	scene := rollout.Snapshot()
 	fmt.Fprintf(out, "%s %s/%s\n", kind.Workload.Name, scene.Workload.GetNamespace(), scene.Workload.GetName())
 	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(scene.Mode), string(inplace.ModeRecreate)))
 	fmt.Fprintf(out, "Last edit:  %s\n", cmp.Or(scene.Workload.GetAnnotations()[inplace.AnnotationDecision], "-"))
@@ -177,13 +177,13 @@ func printHead(out io.Writer, kind kinds.Kind, rollout kinds.Rollout, done bool)
 
 // updateOf is one line about the whole. Marks go before our own judgement: whoever has put them knows Stayput's flags.
 func updateOf(rollout kinds.Rollout, done bool) string {
-	scene, verdict := rollout.Scene(), rollout.Verdict()
-	standings, are := rollout.Standings(), map[member.Progress]int{}
-	for _, each := range standings {
-		are[each.Progress]++
+	scene, decision := rollout.Snapshot(), rollout.Decision()
+	podProgress, are := rollout.PodProgress(), map[podstate.PodPhase]int{}
+	for _, each := range podProgress {
+		are[each.Phase]++
 	}
-	counts := fmt.Sprintf("%d of %d pods settled", are[member.Settled], len(standings))
-	if kept := are[member.Kept]; kept > 0 {
+	counts := fmt.Sprintf("%d of %d pods settled", are[podstate.Updated], len(podProgress))
+	if kept := are[podstate.AtPartition]; kept > 0 {
 		counts += fmt.Sprintf(", %d kept by the partition", kept)
 	}
 	switch {
@@ -193,17 +193,17 @@ func updateOf(rollout kinds.Rollout, done bool) string {
 		return "in place, " + counts
 	case done:
 		return "none, " + counts
-	case len(verdict.Reasons) > 0:
-		return "native: " + verdict.Reasons.String() + "; " + counts
+	case len(decision.Reasons) > 0:
+		return "native: " + decision.Reasons.String() + "; " + counts
 	}
 	return "not begun by Stayput, " + counts
 }
 
-func printStandings(out io.Writer, standings []member.Standing) error {
+func printPods(out io.Writer, podProgress []podstate.PodProgress) error {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "POD\tNODE\tREVISION\tSTATE\tWAITS FOR")
-	for _, each := range standings {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", each.Pod.Name, cmp.Or(each.Pod.Spec.NodeName, "-"), cmp.Or(each.Revision, "-"), each.Progress, cmp.Or(each.Awaits, "-"))
+	for _, each := range podProgress {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", each.Pod.Name, cmp.Or(each.Pod.Spec.NodeName, "-"), cmp.Or(each.Revision, "-"), each.Phase, cmp.Or(each.Awaits, "-"))
 	}
 	return table.Flush()
 }

@@ -49,8 +49,8 @@ func pod(name, owner, image string, gate corev1.ConditionStatus, ready bool) *co
 	}
 }
 
-// halfway is a Deployment in the middle of an update, or where somebody else has it, if there are no marks.
-func halfway(mode string, marks map[string]string) map[string]runtime.Object {
+// partial is a Deployment in the middle of an update, or where somebody else has it, if there are no marks.
+func partial(mode string, marks map[string]string) map[string]runtime.Object {
 	d := web()
 	d.Spec.Template.Spec.Containers[0].Image = "app:2"
 	d.Annotations = map[string]string{inplace.AnnotationDecision: "in place: restarts app"}
@@ -68,7 +68,7 @@ func halfway(mode string, marks map[string]string) map[string]runtime.Object {
 }
 
 func TestStatusOfAnUpdate(t *testing.T) {
-	s := serve(t, halfway("in-place", map[string]string{"app": "web", inplace.LabelSettling: "1767262800"}))
+	s := serve(t, partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"}))
 	said, code := s.run("status", "deploy/web", "-n", "shop")
 	want := `Deployment shop/web
 Mode:       in-place
@@ -91,7 +91,7 @@ Events (UTC):
 
 // TestStatusAtAPartition: one that has only been drained is kept, too.
 func TestStatusAtAPartition(t *testing.T) {
-	objects := halfway("in-place", map[string]string{"app": "web", inplace.LabelSettling: "1767262800"})
+	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
 	objects[webPath].(*appsv1.Deployment).Labels = map[string]string{inplace.LabelPartition: "2"}
 	said, code := serve(t, objects).run("status", "deploy/web", "-n", "shop")
 	for _, part := range []string{"Update: in place, 1 of 4 pods settled, 2 kept by the partition", "d node-d old kept the partition, to be lowered or taken off"} {
@@ -102,7 +102,7 @@ func TestStatusAtAPartition(t *testing.T) {
 }
 
 func TestStatusOfANativeOne(t *testing.T) {
-	s := serve(t, halfway("", map[string]string{"app": "web"}))
+	s := serve(t, partial("", map[string]string{"app": "web"}))
 	said, _ := s.run("status", "deployments.apps", "web", "-n", "shop")
 	for _, part := range []string{"Mode:       recreate", "the namespace has no label stayput.dev/update", "another pod in its place, by the Deployment controller"} {
 		if !strings.Contains(said.out, part) {

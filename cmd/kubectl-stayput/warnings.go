@@ -39,13 +39,13 @@ func (w *warnings) answer() string {
 	return w.answers[len(w.answers)-1]
 }
 
-// settle lets Stayput have the last word: it knows its flags, and which updates it has given back.
-func settle(forecast steps.Forecast, answer string) steps.Forecast {
+// wait lets Stayput have the last word: it knows its flags, and which updates it has given back.
+func wait(preview steps.Preview, answer string) steps.Preview {
 	switch {
 	case isInPlace(answer):
-		forecast.Reasons = nil
-	case isRecreate(answer) && forecast.InPlace():
-		forecast.Reasons = inplace.Reasons{{Message: strings.TrimPrefix(answer, edit.RecreatePrefix)}}
+		preview.Reasons = nil
+	case isRecreate(answer) && preview.InPlace():
+		preview.Reasons = inplace.Reasons{{Message: strings.TrimPrefix(answer, edit.RecreatePrefix)}}
 	}
-	return forecast
+	return preview
 }

@@ -278,7 +278,7 @@ func (e examination) answers(ctx context.Context, h hook) error {
 	if err != nil {
 		return err
 	}
-	return verdictIn(body)
+	return decisionIn(body)
 }
 
 // forgedUID is by which an answer is known.
@@ -299,7 +299,7 @@ func (e examination) forged() []byte {
 	return body
 }
 
-func verdictIn(body []byte) error {
+func decisionIn(body []byte) error {
 	var review reviewv1.AdmissionReview
 	if err := json.Unmarshal(body, &review); err != nil || review.Response == nil {
 		return fmt.Errorf("its answer is no AdmissionReview: %.200s", body)
@@ -328,7 +328,7 @@ func (e examination) port(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("the API server does not reach the managers' webhook port, so every update is native; let its firewall pass that port, "+
 			"or use hostNetwork and a port it passes: %w: %.200s", err, body)
 	}
-	return "the API server reaches it", verdictIn(body)
+	return "the API server reaches it", decisionIn(body)
 }
 
 // policies: each is there, and some binding has it do what it is for.

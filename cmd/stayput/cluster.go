@@ -63,7 +63,7 @@ func cached() []client.Object {
 // cacheOptions keeps the memory small and makes reading a kind that is not in cached an error, not a new watch. The first lists come as streams,
 // object by object (WatchListClient of client-go/features, on by default, from API servers of 1.34 and newer), so that they too are never in
 // memory as a whole.
-func cacheOptions(namespace string, keep *observe.Keep) cache.Options {
+func cacheOptions(namespace string, keep *observe.CacheForm) cache.Options {
 	byObject := map[client.Object]cache.ByObject{
 		&coordinationv1.Lease{}: {
 			Namespaces: map[string]cache.Config{namespace: {}},
@@ -71,7 +71,7 @@ func cacheOptions(namespace string, keep *observe.Keep) cache.Options {
 		},
 		&corev1.ConfigMap{}: {
 			Namespaces: map[string]cache.Config{namespace: {}},
-			Field:      fields.OneTermEqualSelector("metadata.name", inplace.Releases),
+			Field:      fields.OneTermEqualSelector("metadata.name", inplace.Fallbacks),
 		},
 		&corev1.Namespace{}:          {Transform: keep.Namespace},
 		&corev1.Pod{}:                {Transform: keep.Pod},

@@ -26,14 +26,14 @@ import (
 )
 
 // keeping has the labelled namespace shop.
-func keeping(t testing.TB) *observe.Keep {
+func keeping(t testing.TB) *observe.CacheForm {
 	t.Helper()
 	scheme, err := newScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}
-	keep, err := observe.NewKeep(t.Context(), observe.Reader{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(shop).Build()})
+	keep, err := observe.NewCacheForm(t.Context(), observe.Reader{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(shop).Build()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +118,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestStubsHoldNoMemory: what is cut off must not be held by what is left.
-func TestStubsHoldNoMemory(t *testing.T) {
+// TestOutlinesHoldNoMemory: what is cut off must not be held by what is left.
+func TestOutlinesHoldNoMemory(t *testing.T) {
 	raw := []byte(fmt.Sprintf(`{"metadata": {"name": "web", "namespace": "elsewhere", "labels": {"stayput.dev/settling": "1"}},
 		"spec": {"template": `+templateJSON+`}}`, filler))
 	transform := transformOf(t, &apps.ReplicaSet{})

@@ -19,7 +19,7 @@ import (
 
 	"github.com/stayput/stayput/certs"
 	"github.com/stayput/stayput/controller"
-	"github.com/stayput/stayput/controller/release"
+	"github.com/stayput/stayput/controller/shutdown"
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/observe"
 	"github.com/stayput/stayput/port"
@@ -55,16 +55,16 @@ func manage(ctx context.Context, o options) error {
 	if err := furnish(ctx, m, keep, o, leading, certificate); err != nil {
 		return err
 	}
-	return errors.Join(m.Start(ctx), lastWords(ctx, o, m))
+	return errors.Join(m.Start(ctx), shutdownProcess(ctx, o, m))
 }
 
-// lastWordsPatience bounds what is still done once the webhooks no longer answer.
-const lastWordsPatience = 8 * time.Second
+// shutdownPatience bounds what is still done once the webhooks no longer answer.
+const shutdownPatience = 8 * time.Second
 
-func lastWords(ctx context.Context, o options, m manager.Manager) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWordsPatience)
+func shutdownProcess(ctx context.Context, o options, m manager.Manager) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
 	defer cancel()
-	return release.LastWords(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
+	return shutdown.OfProcess(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
 }
 
 // webhookServer shows the certificate, and wants one where it is told whose.
@@ -94,7 +94,7 @@ const (
 	retryPeriod   = time.Second
 )
 
-func newManager(ctx context.Context, o options, server webhook.Server, identity string) (manager.Manager, *observe.Keep, error) {
+func newManager(ctx context.Context, o options, server webhook.Server, identity string) (manager.Manager, *observe.CacheForm, error) {
 	config, err := connection()
 	if err != nil {
 		return nil, nil, err
@@ -103,7 +103,7 @@ func newManager(ctx context.Context, o options, server webhook.Server, identity 
 	if err != nil {
 		return nil, nil, err
 	}
-	keep, err := observe.NewKeep(ctx, o.reader(direct))
+	keep, err := observe.NewCacheForm(ctx, o.reader(direct))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,7 +134,7 @@ func newManager(ctx context.Context, o options, server webhook.Server, identity 
 
 // furnish puts controllers, webhooks and checks into the manager. Caches are filled and gates opened on every replica.
 func furnish(
-	ctx context.Context, m manager.Manager, keep *observe.Keep, o options, leading observe.Leadership, certificate *certwatcher.CertWatcher,
+	ctx context.Context, m manager.Manager, keep *observe.CacheForm, o options, leading observe.Leadership, certificate *certwatcher.CertWatcher,
 ) error {
 	filled, err := watch(ctx, m.GetCache(), keep)
 	if err != nil {

@@ -30,7 +30,7 @@ type options struct {
 }
 
 var commands = map[string]func(context.Context, options) error{
-	"manager": manage, "withdraw": withdraw, "check": check, "wait": wait, "version": tellVersion,
+	"manager": manage, "withdraw": uninstall, "check": check, "wait": wait, "version": tellVersion,
 }
 
 // parse reads "[command] [flags]". It returns flag.ErrHelp after having printed the usage.

@@ -16,7 +16,7 @@ import (
 
 // watch starts an informer for everything cached. The returned check passes once each has its first list: a webhook asked
 // before that would not know what is going on.
-func watch(ctx context.Context, informers cache.Informers, keep *observe.Keep) (healthz.Checker, error) {
+func watch(ctx context.Context, informers cache.Informers, keep *observe.CacheForm) (healthz.Checker, error) {
 	var all []cache.Informer
 	for _, object := range cached() {
 		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))

@@ -35,7 +35,7 @@ type Drains struct {
 }
 
 // Endpoints returns what a plan has to know. Where no gate is closed, or nothing is waited for, that is nothing.
-func (d *Drains) Endpoints(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) (serving.Endpoints, error) {
+func (d *Drains) Endpoints(ctx context.Context, workload types.NamespacedName, seen kinds.Snapshot) (serving.Endpoints, error) {
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, readiness.Closed) {
 		d.Forget(workload)
 		return nil, nil
@@ -56,7 +56,7 @@ func (d *Drains) Endpoints(ctx context.Context, workload types.NamespacedName, s
 
 // Confirm asks once more, right before containers stop, and leaves out the steps for which that would be too early; if there are
 // such, it is not confirmed.
-func (d *Drains) Confirm(ctx context.Context, workload types.NamespacedName, seen kinds.Scene, todo []steps.Step) (kept []steps.Step, confirmed bool) {
+func (d *Drains) Confirm(ctx context.Context, workload types.NamespacedName, seen kinds.Snapshot, todo []steps.Step) (kept []steps.Step, confirmed bool) {
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(todo, restartsDrained) {
 		return todo, true
 	}
@@ -81,7 +81,7 @@ func restartsDrained(step steps.Step) bool {
 
 // ask reads the API server and remembers what is out. An error is no reason to end here: nothing is known then, and that may be so
 // for only as long as the wait may take altogether.
-func (d *Drains) ask(ctx context.Context, workload types.NamespacedName, seen kinds.Scene) serving.Endpoints {
+func (d *Drains) ask(ctx context.Context, workload types.NamespacedName, seen kinds.Snapshot) serving.Endpoints {
 	current, err := d.Live.Endpoints(ctx, workload.Namespace, seen.Pods)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart late", "workload", workload)
@@ -95,11 +95,11 @@ func (d *Drains) ask(ctx context.Context, workload types.NamespacedName, seen ki
 
 // doubt takes back that nobody is sent to a pod where that is not known of all the time of its drain: what there was can have gone a moment
 // ago.
-func (d *Drains) doubt(seen kinds.Scene, endpoints serving.Endpoints) {
+func (d *Drains) doubt(seen kinds.Snapshot, endpoints serving.Endpoints) {
 	now := time.Now()
 	for _, pod := range seen.Pods {
-		if endpoint := endpoints[pod.UID]; endpoint.NobodySent && !d.Seen.nobodySent(pod, seen.Settings.Drain, now) {
-			endpoint.NobodySent = false
+		if endpoint := endpoints[pod.UID]; endpoint.NoClientSent && !d.Seen.noClientSent(pod, seen.Settings.Drain, now) {
+			endpoint.NoClientSent = false
 			endpoints[pod.UID] = endpoint
 		}
 	}
@@ -139,7 +139,7 @@ func (d *Drains) compare(workload types.NamespacedName, endpoints serving.Endpoi
 		endpoints[uid] = endpoint
 	}
 	for _, endpoint := range endpoints {
-		known = known && (endpoint.Listed || endpoint.NobodySent || !endpoint.OutSince.IsZero())
+		known = known && (endpoint.Listed || endpoint.NoClientSent || !endpoint.OutSince.IsZero())
 	}
 	return known
 }

@@ -28,10 +28,10 @@ func (c *cluster) endpointsNow() serving.Endpoints {
 	return endpoints
 }
 
-func (c *cluster) scene() kinds.Scene {
+func (c *cluster) scene() kinds.Snapshot {
 	rollout := c.Snapshot().Seen
 	rollout.Settings.Drain = drain
-	return kinds.Deployment{Rollout: rollout}.Scene()
+	return kinds.Deployment{Rollout: rollout}.Snapshot()
 }
 
 // unreadable fails.
@@ -75,11 +75,11 @@ func TestDrainIsForgotten(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	c.Serving("web-old-0")
 	d := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}
-	for name, change := range map[string]func(*kinds.Scene){
-		"the gate is open":   func(s *kinds.Scene) { s.Pods = s.Pods[1:] },
-		"there is no drain":  func(s *kinds.Scene) { s.Settings.Drain = 0 },
-		"there are no pods":  func(s *kinds.Scene) { s.Pods = nil },
-		"the pod is another": func(s *kinds.Scene) { s.Pods[0].UID = "another" },
+	for name, change := range map[string]func(*kinds.Snapshot){
+		"the gate is open":   func(s *kinds.Snapshot) { s.Pods = s.Pods[1:] },
+		"there is no drain":  func(s *kinds.Snapshot) { s.Settings.Drain = 0 },
+		"there are no pods":  func(s *kinds.Snapshot) { s.Pods = nil },
+		"the pod is another": func(s *kinds.Snapshot) { s.Pods[0].UID = "another" },
 	} {
 		c.endpoint(d)
 		seen := c.scene()
@@ -152,7 +152,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-func TestConfirmAsksNobodyWithoutNeed(t *testing.T) {
+func TestConfirmAsksNothingWithoutNeed(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	d := &Drains{Live: unreadable{}}
 	seen := c.scene()

@@ -86,8 +86,8 @@ func (l *Listings) OnUpdate(before, after any) { l.see(before, after, time.Now()
 
 // OnDelete implements cache.ResourceEventHandler of client-go.
 func (l *Listings) OnDelete(object any) {
-	if missed, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-		object = missed.Obj
+	if unavailable, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = unavailable.Obj
 	}
 	l.see(object, nil, time.Now())
 }
@@ -192,8 +192,8 @@ func (l *listing) forget(now time.Time) {
 	}
 }
 
-// nobodySent tells whether nobody can have been sent to the pod for as long as the drain, as far as was seen.
-func (l *Listings) nobodySent(pod *corev1.Pod, drain time.Duration, now time.Time) bool {
+// noClientSent tells whether nobody can have been sent to the pod for as long as the drain, as far as was seen.
+func (l *Listings) noClientSent(pod *corev1.Pod, drain time.Duration, now time.Time) bool {
 	if l == nil {
 		return false
 	}

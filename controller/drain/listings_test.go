@@ -40,8 +40,8 @@ func listedIn(uids ...types.UID) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// TestNobodySent asks at a time, after changes seen at others; all in seconds since the watch began.
-func TestNobodySent(t *testing.T) {
+// TestNoClientSent asks at a time, after changes seen at others; all in seconds since the watch began.
+func TestNoClientSent(t *testing.T) {
 	type change struct {
 		at            float64
 		before, after any
@@ -81,25 +81,25 @@ func TestNobodySent(t *testing.T) {
 			seen := &Listings{}
 			seen.begin(began)
 			for _, change := range test.changes {
-				if missed, ok := change.before.(toolscache.DeletedFinalStateUnknown); ok {
-					change.before = missed.Obj
+				if unavailable, ok := change.before.(toolscache.DeletedFinalStateUnknown); ok {
+					change.before = unavailable.Obj
 				}
 				seen.see(change.before, change.after, at(change.at))
 			}
-			if got := seen.nobodySent(worker(), drain, at(test.at)); got != test.want {
+			if got := seen.noClientSent(worker(), drain, at(test.at)); got != test.want {
 				t.Errorf("nobody is sent: %t, not %t", got, test.want)
 			}
 			seen.sweep(at(test.at))
-			if got := seen.nobodySent(worker(), drain, at(test.at)); got != test.want {
+			if got := seen.noClientSent(worker(), drain, at(test.at)); got != test.want {
 				t.Errorf("nobody is sent: %t after a sweep, not %t", got, test.want)
 			}
 		})
 	}
 }
 
-func TestNobodyIsBelievedWithoutAWatch(t *testing.T) {
+func TestNoCacheIsBelievedWithoutAWatch(t *testing.T) {
 	for name, seen := range map[string]*Listings{"none": nil, "not begun": {}} {
-		if seen.nobodySent(worker(), drain, time.Now()) {
+		if seen.noClientSent(worker(), drain, time.Now()) {
 			t.Errorf("%s: nobody is sent, so it is believed", name)
 		}
 	}
@@ -119,14 +119,14 @@ func TestListingsForget(t *testing.T) {
 	}
 }
 
-// TestDrainWhereNobodyIsSent asks for pods that no Service selects and no slice lists.
-func TestDrainWhereNobodyIsSent(t *testing.T) {
+// TestDrainWhereNoClientIsSent asks for pods that no Service selects and no slice lists.
+func TestDrainWhereNoClientIsSent(t *testing.T) {
 	long := &Listings{}
 	long.begin(time.Now().Add(-time.Minute))
 	just := &Listings{}
 	just.begin(time.Now())
-	inTheCache := func(nobody bool) fixture.Stopped {
-		return fixture.Stopped{At: serving.Endpoints{"web-old-0": {NobodySent: nobody}}}
+	inTheCache := func(none bool) fixture.Stopped {
+		return fixture.Stopped{At: serving.Endpoints{"web-old-0": {NoClientSent: none}}}
 	}
 	for name, test := range map[string]struct {
 		cached             fixture.Stopped
@@ -146,7 +146,7 @@ func TestDrainWhereNobodyIsSent(t *testing.T) {
 				c.Serving("web-old-0")
 			}
 			d := &Drains{Cached: test.cached, Live: observe.Reader{Reader: c}, Seen: test.seen}
-			if e := c.endpoint(d); e.NobodySent != test.planned {
+			if e := c.endpoint(d); e.NoClientSent != test.planned {
 				t.Errorf("planned on %+v", e)
 			}
 			seen := c.scene()

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/observe"
 )
@@ -48,7 +48,7 @@ func (g *Gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 func (g *Gates) open(ctx context.Context, pod *corev1.Pod, now time.Time) error {
 	target := &corev1.Pod{}
 	target.Namespace, target.Name = pod.Namespace, pod.Name
-	err := g.Client.Status().Patch(ctx, target, write.Operations(member.OpenGate(pod, g.Cached.IsSilent(ctx, pod), now).Operations), write.FieldOwner)
+	err := g.Client.Status().Patch(ctx, target, write.Operations(podstate.OpenGate(pod, g.Cached.IsUnreachable(ctx, pod), now).Operations), write.FieldOwner)
 	if write.IsOutdated(err) {
 		return nil
 	}

@@ -33,7 +33,7 @@ func leading() <-chan struct{} {
 
 func following() <-chan struct{} { return make(chan struct{}) }
 
-func TestGatesOpenNewbornPods(t *testing.T) {
+func TestGatesOpenNewPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		elected <-chan struct{}
 		age     time.Duration
@@ -45,7 +45,7 @@ func TestGatesOpenNewbornPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			key := c.Born(time.Now().Add(-test.age))
+			key := c.Created(time.Now().Add(-test.age))
 			g := &Gates{Client: c, Cached: observe.Reader{Reader: c}, Elected: test.elected, Prober: &Prober{Client: c}}
 			result, err := g.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			if err != nil {
@@ -85,7 +85,7 @@ func TestGatesOnAnOutdatedPodAreQuiet(t *testing.T) {
 	c.Refuse = func(object client.Object, _ string) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, object.GetName(), nil)
 	}
-	pod := c.Pod(c.Born(time.Now()))
+	pod := c.Pod(c.Created(time.Now()))
 	g := &Gates{Client: c, Cached: observe.Reader{Reader: c}, Elected: leading(), Prober: &Prober{Client: c}}
 	if err := g.open(t.Context(), pod, time.Now()); err != nil {
 		t.Errorf("error %v, want none: the newer pod wakes us", err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/daemonsets"
-	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
@@ -31,29 +31,29 @@ var DaemonSets = Kind{
 }
 
 // DaemonSetsBy is the Source of DaemonSets that are read like that.
-func DaemonSetsBy(read func(context.Context, types.NamespacedName) (*daemonsets.DaemonRollout, error)) Source {
-	return reading(read, func(read *daemonsets.DaemonRollout) Rollout { return DaemonSet{read} })
+func DaemonSetsBy(read func(context.Context, types.NamespacedName) (*daemonsets.Rollout, error)) Source {
+	return reading(read, func(read *daemonsets.Rollout) Rollout { return DaemonSet{read} })
 }
 
 // DaemonSet is the rollout of a DaemonSet.
-type DaemonSet struct{ *daemonsets.DaemonRollout }
+type DaemonSet struct{ *daemonsets.Rollout }
 
-// Scene implements Rollout.
-func (d DaemonSet) Scene() Scene {
-	return Scene{Workload: d.DaemonRollout.DaemonSet, Revisions: objectsOf(d.Revisions), Pods: d.Pods, Pullers: d.Pull.Pullers,
+// Snapshot implements Rollout.
+func (d DaemonSet) Snapshot() Snapshot {
+	return Snapshot{Workload: d.Rollout.DaemonSet, Revisions: objectsOf(d.Revisions), Pods: d.Pods, PrePullPods: d.Pull.PrePullPods,
 		Mode: d.Mode, Settings: d.Settings, Now: d.Now}
 }
 
-// Asks implements Rollout. Nothing is put off, as neither replicas nor a status are ours to write.
-func (d DaemonSet) Asks() Asks {
-	return Asks{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Beats: &steps.Beats{}, Pull: &d.Pull, Rehearsal: &d.Rehearsal, Own: &rehearsal.Rehearsal{}}
+// Needs implements Rollout. Nothing is put off, as neither replicas nor a status are ours to write.
+func (d DaemonSet) Needs() Needs {
+	return Needs{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Batches: &steps.Batches{}, Pull: &d.Pull, DryRun: &d.DryRun, OldDryRun: &dryrun.Result{}}
 }
 
 // Done implements Rollout.
-func (d DaemonSet) Done() bool { return !d.Unfinished() && isRolledOut(d.DaemonRollout.DaemonSet) }
+func (d DaemonSet) Done() bool { return !d.Unfinished() && isRolledOut(d.Rollout.DaemonSet) }
 
 // Fresh implements Rollout.
-func (d DaemonSet) Fresh() bool { return !d.Begun() }
+func (d DaemonSet) Fresh() bool { return !d.Started() }
 
 // Overdue is false: DaemonSets have no deadline.
 func (d DaemonSet) Overdue() bool { return false }

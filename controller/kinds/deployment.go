@@ -40,25 +40,25 @@ func DeploymentsBy(read func(context.Context, types.NamespacedName) (*deployment
 // Deployment is the rollout of a Deployment.
 type Deployment struct{ *deployments.Rollout }
 
-// Scene implements Rollout.
-func (d Deployment) Scene() Scene {
-	return Scene{Workload: d.Rollout.Deployment, Revisions: objectsOf(d.ReplicaSets), Pods: d.Pods, Pullers: d.Pull.Pullers,
+// Snapshot implements Rollout.
+func (d Deployment) Snapshot() Snapshot {
+	return Snapshot{Workload: d.Rollout.Deployment, Revisions: objectsOf(d.ReplicaSets), Pods: d.Pods, PrePullPods: d.Pull.PrePullPods,
 		Mode: d.Mode, Settings: d.Settings, Now: d.Now}
 }
 
-// Asks implements Rollout.
-func (d Deployment) Asks() Asks {
-	return Asks{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Beats: &d.Beats, Pull: &d.Pull, Rehearsal: &d.Rehearsal, Own: &d.Own}
+// Needs implements Rollout.
+func (d Deployment) Needs() Needs {
+	return Needs{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Batches: &d.Batches, Pull: &d.Pull, DryRun: &d.DryRun, OldDryRun: &d.OldDryRun}
 }
 
 // Done implements Rollout.
 func (d Deployment) Done() bool {
-	return len(d.Sources()) == 0 && statuses.Complete(d.Rollout.Deployment, d.Rollout.Deployment.Status)
+	return len(d.OldReplicaSets()) == 0 && statuses.Complete(d.Rollout.Deployment, d.Rollout.Deployment.Status)
 }
 
 // Fresh implements Rollout.
 func (d Deployment) Fresh() bool {
-	target := d.Target()
+	target := d.UpdateRevision()
 	return target != nil && target.Status.Replicas == 0
 }
 

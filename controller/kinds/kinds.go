@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
@@ -56,61 +56,61 @@ func reading[T any](read func(context.Context, types.NamespacedName) (*T, error)
 
 // Rollout is a workload of whatever kind with everything an update of it depends on: see deployment.go and daemonset.go.
 type Rollout interface {
-	Verdict() steps.Verdict
+	Decision() steps.Decision
 	Plan() steps.Plan
-	Release(why inplace.Reason) steps.Plan
-	Wake() []steps.Step
-	Scene() Scene
-	// Asks is what Plan needs to know besides what was read, to be set before.
-	Asks() Asks
+	FallBack(why inplace.Reason) steps.Plan
+	Nudge() []steps.Step
+	Snapshot() Snapshot
+	// Needs is what Plan needs to know besides what was read, to be set before.
+	Needs() Needs
 	// Done tells whether every pod is where it belongs and available, by the native controller's own account.
 	Done() bool
 	// Overdue tells whether the native controller says that there has been no progress for too long.
 	Overdue() bool
 	// Fresh tells whether no pod has come to the target yet.
 	Fresh() bool
-	// Standings are how far each live pod is.
-	Standings() []member.Standing
+	// PodProgress are how far each live pod is.
+	PodProgress() []podstate.PodProgress
 }
 
-// Asks are the places of what a plan needs to know.
-type Asks struct {
+// Needs are the places of what a plan needs to know.
+type Needs struct {
 	// Endpoints are of pods whose gates are closed.
 	Endpoints *serving.Endpoints
 	// Ahead are pods whose kubelets do not know yet that they are Ready.
 	Ahead *readiness.Ahead
-	// Beats are since when something has been put off.
-	Beats *steps.Beats
+	// Batches are since when something has been put off.
+	Batches *steps.Batches
 	// Pull is what is known of images on nodes.
 	Pull *prepull.Pulling
-	// Rehearsal is what is known of new pods.
-	Rehearsal *rehearsal.Rehearsal
-	// Own is the same of a revision to which pods go back.
-	Own *rehearsal.Rehearsal
+	// DryRun is what is known of new pods.
+	DryRun *dryrun.Result
+	// OldDryRun is the same of a revision to which pods go back.
+	OldDryRun *dryrun.Result
 }
 
-// Scene is what there is to see of a rollout whatever its kind.
-type Scene struct {
-	Workload  client.Object
-	Revisions []client.Object
-	Pods      []*corev1.Pod
-	Pullers   []*corev1.Pod
-	Mode      inplace.Mode
-	Settings  inplace.Settings
-	Now       time.Time
+// Snapshot is what there is to see of a rollout whatever its kind.
+type Snapshot struct {
+	Workload    client.Object
+	Revisions   []client.Object
+	Pods        []*corev1.Pod
+	PrePullPods []*corev1.Pod
+	Mode        inplace.Mode
+	Settings    inplace.Settings
+	Now         time.Time
 }
 
 // Objects returns everything the rollout was read from that anybody here writes to.
-func (s Scene) Objects() []client.Object {
+func (s Snapshot) Objects() []client.Object {
 	objects := append([]client.Object{s.Workload}, s.Revisions...)
-	for _, pod := range slices.Concat(s.Pods, s.Pullers) {
+	for _, pod := range slices.Concat(s.Pods, s.PrePullPods) {
 		objects = append(objects, pod)
 	}
 	return objects
 }
 
 // Marked tells whether some revision is part of an update under way.
-func (s Scene) Marked() bool { return slices.ContainsFunc(s.Revisions, revisions.Settling) }
+func (s Snapshot) Marked() bool { return slices.ContainsFunc(s.Revisions, revisions.Updating) }
 
 // objectsOf are the objects of a list.
 func objectsOf[P client.Object](list []P) []client.Object {

@@ -24,7 +24,7 @@ func (n news) bypassed() {
 		known.told[EventBypassed] = true
 		n.tellBypass(n.plan.Bypassed)
 	case n.guard():
-		n.tellBypass(n.plan.Verdict.Reasons.String())
+		n.tellBypass(n.plan.Decision.Reasons.String())
 	}
 }
 
@@ -37,17 +37,17 @@ func (n news) tellBypass(why string) {
 // guard remembers whether the next rollout of the workload is to be held from its first write on, and since when it has been; zero if none
 // is under way. It tells whether that has just turned out not to have happened.
 func (n news) guard() (bypassed bool) {
-	verdict := n.plan.Verdict
+	decision := n.plan.Decision
 	since, guarded := n.guarded[n.key]
 	switch {
-	case verdict.Held && guarded && since.IsZero():
+	case decision.Held && guarded && since.IsZero():
 		n.guarded[n.key] = n.Now
-	case verdict.Held:
-	case n.Mode.Manages() && len(verdict.Reasons) == 0:
+	case decision.Held:
+	case n.Mode.Manages() && len(decision.Reasons) == 0:
 		n.guarded[n.key] = time.Time{}
 	default:
 		delete(n.guarded, n.key)
-		return guarded && firstCode(verdict.Reasons, "") == inplace.CodeUnderWay && (since.IsZero() || revisions.HoldLasts(nil, since, n.Now))
+		return guarded && firstCode(decision.Reasons, "") == inplace.CodeNativeRollout && (since.IsZero() || revisions.HoldLasts(nil, since, n.Now))
 	}
 	return false
 }

@@ -14,12 +14,12 @@ import (
 
 var (
 	atRest   = steps.Plan{Phase: steps.PhaseIdle}
-	underWay = native(inplace.CodeUnderWay)
+	updating = native(inplace.CodeNativeRollout)
 )
 
 // native is a plan that leaves the update to the native controller.
 func native(code string) steps.Plan {
-	return steps.Plan{Phase: steps.PhaseNative, Verdict: steps.Verdict{Reasons: inplace.Reasons{{Code: code, Message: "begun with new pods"}}}}
+	return steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{Reasons: inplace.Reasons{{Code: code, Message: "begun with new pods"}}}}
 }
 
 func (s *story) bypasses() float64 {
@@ -40,14 +40,14 @@ func TestReportOfARolloutPastTheWebhooks(t *testing.T) {
 		every time.Duration
 		want  float64
 	}{
-		"seen at rest before":                  {[]steps.Plan{atRest, underWay}, time.Hour, 1},
-		"held at first":                        {[]steps.Plan{atRest, held, held, underWay}, time.Second, 1},
-		"told once":                            {[]steps.Plan{atRest, underWay, underWay}, time.Second, 1},
-		"again with the next update":           {[]steps.Plan{atRest, underWay, atRest, underWay}, time.Second, 2},
-		"the hold has lapsed":                  {[]steps.Plan{atRest, held, underWay}, time.Hour, 0},
-		"never seen before":                    {[]steps.Plan{underWay}, time.Second, 0},
-		"held when first seen":                 {[]steps.Plan{held, underWay}, time.Second, 0},
-		"native for another reason, then ours": {[]steps.Plan{atRest, native(inplace.CodeStrategy), underWay}, time.Second, 0},
+		"seen at rest before":                  {[]steps.Plan{atRest, updating}, time.Hour, 1},
+		"held at first":                        {[]steps.Plan{atRest, held, held, updating}, time.Second, 1},
+		"told once":                            {[]steps.Plan{atRest, updating, updating}, time.Second, 1},
+		"again with the next update":           {[]steps.Plan{atRest, updating, atRest, updating}, time.Second, 2},
+		"the hold has lapsed":                  {[]steps.Plan{atRest, held, updating}, time.Hour, 0},
+		"never seen before":                    {[]steps.Plan{updating}, time.Second, 0},
+		"held when first seen":                 {[]steps.Plan{held, updating}, time.Second, 0},
+		"native for another reason, then ours": {[]steps.Plan{atRest, native(inplace.CodeStrategy), updating}, time.Second, 0},
 		"an edit that needs new pods":          {[]steps.Plan{atRest, native(inplace.CodeTemplateField)}, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,21 +66,21 @@ func TestReportOfARolloutOlderThanTheLabel(t *testing.T) {
 	s.Seen.Mode = inplace.ModeNone
 	s.sees(time.Second, native(inplace.CodeMode), atRest)
 	s.Seen.Mode = inplace.ModeInPlace
-	s.sees(time.Second, underWay)
+	s.sees(time.Second, updating)
 	if n := s.bypasses(); n != 0 {
 		t.Errorf("%v bypasses are counted, want none", n)
 	}
 }
 
-func TestReportOfASlip(t *testing.T) {
-	slipped := held
-	slipped.Bypassed = "somebody else has scaled"
+func TestReportOfABypass(t *testing.T) {
+	bypassed := held
+	bypassed.Bypassed = "somebody else has scaled"
 	s := newStory(t)
 	s.begin()
-	s.report(slipped)
+	s.report(bypassed)
 	fixture.WantTold(t, s.Recorder, "Warning "+EventBypassed+" A write of the Deployment controller was not held, so the API server may not reach "+
 		"Stayput's webhooks: somebody else has scaled")
-	s.report(slipped)
+	s.report(bypassed)
 	fixture.WantTold(t, s.Recorder)
 	if n := s.bypasses(); n != 1 {
 		t.Errorf("%v bypasses are counted, want 1", n)
@@ -88,12 +88,12 @@ func TestReportOfASlip(t *testing.T) {
 }
 
 // What happened while nobody led is not the webhooks' fault.
-func TestSlipBeforeALeaderIsNotTold(t *testing.T) {
+func TestBypassBeforeALeaderIsNotTold(t *testing.T) {
 	s := newStory(t)
-	s.apply(s.marks(inplace.LabelSettling, "web-old", "web-new"))
-	slipped := held
-	slipped.Bypassed = "somebody else has scaled"
-	s.sees(time.Second, slipped, slipped)
+	s.apply(s.marks(inplace.LabelUpdating, "web-old", "web-new"))
+	bypassed := held
+	bypassed.Bypassed = "somebody else has scaled"
+	s.sees(time.Second, bypassed, bypassed)
 	fixture.WantTold(t, s.Recorder)
 	if n := s.bypasses(); n != 0 {
 		t.Errorf("%v bypasses are counted, want none", n)

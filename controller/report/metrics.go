@@ -18,7 +18,7 @@ type Metrics struct {
 	unavailable prometheus.Histogram
 	inFlight    prometheus.Gauge
 	stalled     prometheus.Gauge
-	Pullers     prometheus.Counter
+	PrePullPods prometheus.Counter
 	pullsFailed prometheus.Counter
 	bypassed    *prometheus.CounterVec
 }
@@ -38,11 +38,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		unavailable: histogram("pod_unavailable_seconds", "Time a pod was not Ready during its update in place.", prometheus.ExponentialBuckets(0.25, 2, 12)),
 		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_in_flight", Help: "Deployments and DaemonSets being updated in place."}),
 		stalled:     prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_stalled", Help: "Deployments whose update in place has made no progress for progressDeadlineSeconds."}),
-		Pullers:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pullers_created_total", Help: "Pods created to have a node pull images before containers stop."}),
+		PrePullPods: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pullers_created_total", Help: "Pods created to have a node pull images before containers stop."}),
 		pullsFailed: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "image_pulls_failed_total", Help: "Images that could not be pulled, each once per update and message."}),
 		bypassed:    counter("webhook_bypassed_total", "Updates in which a native controller's write that a webhook should have held was not, by kind of workload.", "kind"),
 	}
-	registry.MustRegister(m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable, m.inFlight, m.stalled, m.Pullers, m.pullsFailed, m.bypassed)
+	registry.MustRegister(m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable, m.inFlight, m.stalled, m.PrePullPods, m.pullsFailed, m.bypassed)
 	m.begin()
 	return m
 }

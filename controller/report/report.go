@@ -36,16 +36,16 @@ const (
 	EventStalled = "InPlaceUpdateStalled"
 	// EventPartition tells, once for each value of the partition, that all pods which it lets move have, and how many those are.
 	EventPartition = "InPlaceUpdateAtPartition"
-	// EventReleased tells that an update begun in place was left to the native controller, and why.
-	EventReleased = "InPlaceUpdateReleased"
+	// EventFellBack tells that an update begun in place was left to the native controller, and why.
+	EventFellBack = "InPlaceUpdateReleased"
 	// EventRecreated tells why an edit is carried out natively, with new pods.
 	EventRecreated = "UpdateRecreatesPods"
 	// EventPullFailed tells of an image that cannot be pulled, for which nothing restarts.
 	EventPullFailed = "ImagePullFailed"
 	// EventNotPulled tells why containers stop before images are pulled.
 	EventNotPulled = "PrePullSkipped"
-	// EventNotRehearsed tells why it is not known what admission makes of new pods.
-	EventNotRehearsed = "RehearsalSkipped"
+	// EventNoDryRun tells why it is not known what admission makes of new pods.
+	EventNoDryRun = "RehearsalSkipped"
 	// EventBypassed tells that a native write that a webhook should have held was not: the API server may not reach them.
 	EventBypassed = "WebhookBypassed"
 	// EventMoved tells, on a pod, which images it was given.
@@ -80,13 +80,13 @@ type Reporter struct {
 
 // update is an update in place that is under way.
 type update struct {
-	target  types.UID
-	mode    inplace.Mode
-	started time.Time
-	stalled bool
-	still   bool                    // it stalls now
-	told    map[string]bool         // of what goes before the restarts
-	away    map[types.UID]time.Time // since when a pod has not been Ready
+	updateRevision types.UID
+	mode           inplace.Mode
+	started        time.Time
+	stalled        bool
+	still          bool                    // it stalls now
+	told           map[string]bool         // of what goes before the restarts
+	away           map[types.UID]time.Time // since when a pod has not been Ready
 }
 
 // New reports of one kind of workload.
@@ -105,8 +105,8 @@ func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Repo
 func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write.Done) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	seen := rollout.Scene()
-	n := news{Reporter: r, Scene: seen, key: client.ObjectKeyFromObject(seen.Workload), rollout: rollout, plan: plan, writes: writes}
+	seen := rollout.Snapshot()
+	n := news{Reporter: r, Snapshot: seen, key: client.ObjectKeyFromObject(seen.Workload), rollout: rollout, plan: plan, writes: writes}
 	n.begun()
 	n.moves()
 	n.preparations()
@@ -114,8 +114,8 @@ func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write
 	n.absences()
 	n.partition()
 	n.stalled()
-	n.standstill()
-	n.released()
+	n.atStandstill()
+	n.fellBack()
 	n.recreated()
 	n.completed()
 }
@@ -182,7 +182,7 @@ func (r *Reporter) event(regarding runtime.Object, kind, reason, note string) {
 // news is what one reconcile of one workload has to tell.
 type news struct {
 	*Reporter
-	kinds.Scene
+	kinds.Snapshot
 	key     types.NamespacedName
 	rollout kinds.Rollout
 	plan    steps.Plan
@@ -194,18 +194,18 @@ func (n news) current() *update { return n.Updates[n.key] }
 // begun notices an update whose target is marked: a new one if we just put the mark or the target has changed, else one that
 // another leader began.
 func (n news) begun() {
-	target := n.target()
-	if target == nil || !n.plan.Verdict.Held {
+	updateRevision := n.updateRevision()
+	if updateRevision == nil || !n.plan.Decision.Held {
 		return
 	}
-	now, settling := n.settling(target)
+	now, updating := n.updating(updateRevision)
 	known := n.current()
-	if !settling || known != nil && known.target == target.GetUID() {
+	if !updating || known != nil && known.updateRevision == updateRevision.GetUID() {
 		return
 	}
 	adopted := known == nil && !now
 	n.superseded(n.key)
-	n.Updates[n.key] = &update{target: target.GetUID(), mode: n.Mode, started: n.Now,
+	n.Updates[n.key] = &update{updateRevision: updateRevision.GetUID(), mode: n.Mode, started: n.Now,
 		told: map[string]bool{}, away: map[types.UID]time.Time{}}
 	n.metrics.inFlight.Inc()
 	delete(n.recreates, n.key)
@@ -214,20 +214,20 @@ func (n news) begun() {
 		return
 	}
 	n.metrics.started.WithLabelValues(string(n.Mode)).Inc()
-	n.event(n.Workload, corev1.EventTypeNormal, EventStarted, fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, target.GetName()))
+	n.event(n.Workload, corev1.EventTypeNormal, EventStarted, fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, updateRevision.GetName()))
 }
 
-// target is the revision all pods are to have; nil as long as nobody has made it.
-func (n news) target() metav1.Object { return n.plan.Verdict.Target }
+// updateRevision is the revision all pods are to have; nil as long as nobody has made it.
+func (n news) updateRevision() metav1.Object { return n.plan.Decision.UpdateRevision }
 
-// settling tells whether the revision is marked, and whether it is so just now.
-func (n news) settling(revision metav1.Object) (now, settling bool) {
+// updating tells whether the revision is marked, and whether it is so just now.
+func (n news) updating(revision metav1.Object) (now, updating bool) {
 	for _, w := range n.writes {
-		if w.After.GetUID() == revision.GetUID() && revisions.Settling(w.After) {
-			return !revisions.Settling(revision), true
+		if w.After.GetUID() == revision.GetUID() && revisions.Updating(w.After) {
+			return !revisions.Updating(revision), true
 		}
 	}
-	return false, revisions.Settling(revision)
+	return false, revisions.Updating(revision)
 }
 
 // adopt takes over an update as another leader has left it.
@@ -237,7 +237,7 @@ func (n news) adopt(known *update) {
 	}
 	known.stalled = n.rollout.Overdue()
 	known.told[EventNotPulled] = n.plan.NotPulled != ""
-	known.told[EventNotRehearsed] = n.plan.NotRehearsed != ""
+	known.told[EventNoDryRun] = n.plan.NoDryRun != ""
 	known.told[EventBypassed] = n.plan.Bypassed != ""
 	known.told[n.stage()] = n.plan.Phase == steps.PhasePartition
 }
@@ -278,17 +278,17 @@ func imageChanges(before, after *corev1.Pod) string {
 // nobody knows what policies say.
 func (n news) preparations() {
 	for _, w := range n.writes {
-		if write.CreatesPuller(w.Step) {
-			n.metrics.Pullers.Inc()
+		if write.CreatesPrePullPod(w.Step) {
+			n.metrics.PrePullPods.Inc()
 		}
 	}
 	known := n.current()
 	if known == nil {
 		return
 	}
-	if why := n.plan.NotRehearsed; why != "" && !known.told[EventNotRehearsed] {
-		known.told[EventNotRehearsed] = true
-		n.event(n.Workload, corev1.EventTypeNormal, EventNotRehearsed, "What admission makes of new pods is not known: "+why)
+	if why := n.plan.NoDryRun; why != "" && !known.told[EventNoDryRun] {
+		known.told[EventNoDryRun] = true
+		n.event(n.Workload, corev1.EventTypeNormal, EventNoDryRun, "What admission makes of new pods is not known: "+why)
 	}
 	if why := n.plan.NotPulled; why != "" && !known.told[EventNotPulled] {
 		known.told[EventNotPulled] = true
@@ -349,31 +349,31 @@ func (n news) stalled() {
 	n.event(n.Workload, corev1.EventTypeWarning, EventStalled, n.plan.Message)
 }
 
-// standstill notices when an update stalls and when it goes on.
-func (n news) standstill() {
+// atStandstill notices when an update stalls and when it goes on.
+func (n news) atStandstill() {
 	if known := n.current(); known != nil {
 		n.stalls(known, n.plan.Phase == steps.PhaseStalled)
 	}
 }
 
-// released tells that an update begun in place was given back.
-func (n news) released() {
+// fellBack tells that an update begun in place was given back.
+func (n news) fellBack() {
 	known := n.current()
-	if known == nil || !n.justReleased() {
+	if known == nil || !n.justFellBack() {
 		return
 	}
-	reasons := n.plan.Verdict.Reasons
+	reasons := n.plan.Decision.Reasons
 	note := cmp.Or(n.plan.Message, reasons.String())
-	n.event(n.Workload, corev1.EventTypeWarning, EventReleased, "Left to the "+n.kind.Workload.Name+" controller: "+note)
-	n.failed(n.key, firstCode(reasons, inplace.CodeReleased))
-	n.recreates[n.key] = known.target
+	n.event(n.Workload, corev1.EventTypeWarning, EventFellBack, "Left to the "+n.kind.Workload.Name+" controller: "+note)
+	n.failed(n.key, firstCode(reasons, inplace.CodeFellBack))
+	n.recreates[n.key] = known.updateRevision
 }
 
-// justReleased tells whether one of the writes put the mark of a released update.
-func (n news) justReleased() bool {
+// justFellBack tells whether one of the writes put the mark of a released update.
+func (n news) justFellBack() bool {
 	for _, w := range n.writes {
-		_, recorded := w.Step.(steps.RecordRelease)
-		if recorded || w.Before != nil && !revisions.Released(w.Before) && revisions.Released(w.After) {
+		_, persistedFallback := w.Step.(steps.PersistFallback)
+		if persistedFallback || w.Before != nil && !revisions.FellBack(w.Before) && revisions.FellBack(w.After) {
 			return true
 		}
 	}
@@ -385,26 +385,26 @@ const recreation = "Pods are recreated: "
 // recreated tells why an edit is left to the native controller, when its revision has no pods yet: later it is no news, unless just that
 // is the reason, or it was made in place so far.
 func (n news) recreated() {
-	target, reasons := n.target(), n.plan.Verdict.Reasons
-	if target == nil && n.justReleased() {
+	updateRevision, reasons := n.updateRevision(), n.plan.Decision.Reasons
+	if updateRevision == nil && n.justFellBack() {
 		n.event(n.Workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
 	}
-	if target == nil || n.plan.Verdict.Held || len(reasons) == 0 || n.recreates[n.key] == target.GetUID() {
+	if updateRevision == nil || n.plan.Decision.Held || len(reasons) == 0 || n.recreates[n.key] == updateRevision.GetUID() {
 		return
 	}
 	begun := n.current() != nil
 	n.failed(n.key, reasons[0].Code)
-	n.recreates[n.key] = target.GetUID()
-	isNews := begun || n.rollout.Fresh() || reasons[0].Code == inplace.CodeUnderWay
-	if isNews && n.Mode.Manages() && reasons[0].Code != inplace.CodeReleased {
+	n.recreates[n.key] = updateRevision.GetUID()
+	isNews := begun || n.rollout.Fresh() || reasons[0].Code == inplace.CodeNativeRollout
+	if isNews && n.Mode.Manages() && reasons[0].Code != inplace.CodeFellBack {
 		n.event(n.Workload, corev1.EventTypeNormal, EventRecreated, recreation+reasons.String())
 	}
 }
 
 // completed tells that the last pod is where it belongs, available, and nothing of ours is left.
 func (n news) completed() {
-	known, target := n.current(), n.target()
-	if known == nil || target == nil || target.GetUID() != known.target || n.Marked() || !n.rollout.Done() {
+	known, updateRevision := n.current(), n.updateRevision()
+	if known == nil || updateRevision == nil || updateRevision.GetUID() != known.updateRevision || n.Marked() || !n.rollout.Done() {
 		return
 	}
 	took := n.Now.Sub(known.started)

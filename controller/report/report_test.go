@@ -69,17 +69,17 @@ func (s *story) apply(writes []write.Done) {
 }
 
 func (s *story) report(plan steps.Plan, writes ...write.Done) {
-	if plan.Verdict.Target == nil {
-		plan.Verdict.Target = steps.TargetOf(s.Seen.Target())
+	if plan.Decision.UpdateRevision == nil {
+		plan.Decision.UpdateRevision = steps.RevisionOf(s.Seen.UpdateRevision())
 	}
 	s.reporter.Report(kinds.Deployment{Rollout: s.Seen}, plan, writes)
 	s.apply(writes)
 }
 
-var held = steps.Plan{Verdict: steps.Verdict{Held: true}}
+var held = steps.Plan{Decision: steps.Decision{Held: true}}
 
 func (s *story) begin() {
-	s.report(held, s.marks(inplace.LabelSettling, "web-old", "web-new")...)
+	s.report(held, s.marks(inplace.LabelUpdating, "web-old", "web-new")...)
 	fixture.WantTold(s.T, s.Recorder, EventStarted)
 }
 
@@ -89,7 +89,7 @@ func (s *story) complete() {
 	s.replicaSetOf("web-old").Status = appsv1.ReplicaSetStatus{}
 	s.Seen.Pods = nil
 	for _, replicaSet := range s.Seen.ReplicaSets {
-		delete(replicaSet.Labels, inplace.LabelSettling)
+		delete(replicaSet.Labels, inplace.LabelUpdating)
 	}
 	s.Seen.Deployment.Status.UpdatedReplicas = 3
 }
@@ -132,10 +132,10 @@ func TestReportDoesNotRepeatAfterScaling(t *testing.T) {
 	s := newStory(t)
 	s.begin()
 	for _, replicaSet := range s.Seen.ReplicaSets {
-		delete(replicaSet.Labels, inplace.LabelSettling)
+		delete(replicaSet.Labels, inplace.LabelUpdating)
 	}
 	s.report(held)
-	s.report(held, s.marks(inplace.LabelSettling, "web-old", "web-new")...)
+	s.report(held, s.marks(inplace.LabelUpdating, "web-old", "web-new")...)
 	fixture.WantTold(t, s.Recorder)
 }
 
@@ -150,13 +150,13 @@ func TestReportOfAnUndo(t *testing.T) {
 	}
 }
 
-func TestReportOfARelease(t *testing.T) {
+func TestReportOfAFallBack(t *testing.T) {
 	s := newStory(t)
 	s.begin()
-	plan := steps.Plan{Message: "policy says no", Verdict: steps.Verdict{Reasons: inplace.Reasons{{Code: "Refused", Message: "policy says no"}}}}
-	s.report(plan, s.marks(inplace.LabelReleased, "web-new")...)
-	fixture.WantTold(t, s.Recorder, "Warning "+EventReleased+" Left to the Deployment controller: policy says no")
-	s.report(plan, s.marks(inplace.LabelReleased, "web-new")...)
+	plan := steps.Plan{Message: "policy says no", Decision: steps.Decision{Reasons: inplace.Reasons{{Code: "Refused", Message: "policy says no"}}}}
+	s.report(plan, s.marks(inplace.LabelFallback, "web-new")...)
+	fixture.WantTold(t, s.Recorder, "Warning "+EventFellBack+" Left to the Deployment controller: policy says no")
+	s.report(plan, s.marks(inplace.LabelFallback, "web-new")...)
 	fixture.WantTold(t, s.Recorder)
 	if n := testutil.ToFloat64(s.metrics.failed.WithLabelValues("in-place", "Refused")); n != 1 {
 		t.Errorf("%v failed, want 1", n)
@@ -164,7 +164,7 @@ func TestReportOfARelease(t *testing.T) {
 }
 
 func TestReportOfRecreation(t *testing.T) {
-	native := steps.Plan{Phase: steps.PhaseNative, Verdict: steps.Verdict{Reasons: inplace.Reasons{{Code: "TemplateField", Message: "env changed"}}}}
+	native := steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{Reasons: inplace.Reasons{{Code: "TemplateField", Message: "env changed"}}}}
 	s := newStory(t)
 	s.report(native)
 	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: env changed")
@@ -178,8 +178,8 @@ func TestReportOfRecreation(t *testing.T) {
 
 	begun := newStory(t)
 	begun.replicaSetOf("web-new").Status.Replicas = 1
-	begun.report(steps.Plan{Phase: steps.PhaseNative, Verdict: steps.Verdict{
-		Reasons: inplace.Reasons{{Code: inplace.CodeUnderWay, Message: "begun with new pods"}},
+	begun.report(steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{
+		Reasons: inplace.Reasons{{Code: inplace.CodeNativeRollout, Message: "begun with new pods"}},
 	}})
 	fixture.WantTold(t, begun.Recorder, EventRecreated+" Pods are recreated: begun with new pods")
 }
@@ -189,18 +189,18 @@ func TestReportOfARuleThatChanges(t *testing.T) {
 	s := newStory(t)
 	s.begin()
 	s.replicaSetOf("web-new").Status.Replicas = 1
-	native := steps.Plan{Phase: steps.PhaseNative, Verdict: steps.Verdict{Reasons: inplace.Reasons{{Code: inplace.CodeAnnotation, Message: "annotation note added"}}}}
+	native := steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{Reasons: inplace.Reasons{{Code: inplace.CodeAnnotation, Message: "annotation note added"}}}}
 	s.report(native)
 	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: annotation note added")
 	s.report(native)
 	fixture.WantTold(t, s.Recorder)
 }
 
-func TestReportOfARecreationWithoutTarget(t *testing.T) {
+func TestReportOfARecreationWithoutUpdateRevision(t *testing.T) {
 	s := newStory(t)
 	s.Seen.ReplicaSets = slices.DeleteFunc(s.Seen.ReplicaSets, func(rs *apps.ReplicaSet) bool { return rs.Name == "web-new" })
-	rewritten := steps.Plan{Verdict: steps.Verdict{Reasons: inplace.Reasons{{Code: inplace.CodeRewrittenImage, Message: "another image"}}}}
-	s.report(rewritten, s.marks(inplace.LabelReleased, "web-old")...)
+	rewritten := steps.Plan{Decision: steps.Decision{Reasons: inplace.Reasons{{Code: inplace.CodeRewrittenImage, Message: "another image"}}}}
+	s.report(rewritten, s.marks(inplace.LabelFallback, "web-old")...)
 	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: another image")
 	s.report(rewritten)
 	fixture.WantTold(t, s.Recorder)

@@ -15,5 +15,5 @@ func newCluster(t *testing.T) *cluster {
 }
 
 func (c *cluster) writer() Writer {
-	return Writer{Client: c, Live: c, Memory: &Memory{}, Releases: fixture.Releases}
+	return Writer{Client: c, Live: c, Memory: &Memory{}, Fallbacks: fixture.Fallbacks}
 }

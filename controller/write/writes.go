@@ -52,8 +52,8 @@ type Writer struct {
 	// live reads the API server itself.
 	Live   client.Reader
 	Memory *Memory
-	// Releases is the ConfigMap where releases are recorded.
-	Releases types.NamespacedName
+	// Fallbacks is the ConfigMap where releases are recorded.
+	Fallbacks types.NamespacedName
 }
 
 // ErrTermOver is the cause by which the context of writes ends that only a leader may make, when it may lead no more.
@@ -117,9 +117,9 @@ func (w Writer) attempt(ctx context.Context, step steps.Step) (made attempt) {
 
 // fail notes what went wrong. A puller that is refused is no error: the update goes on without.
 func (o *Outcome) fail(step steps.Step, err error) {
-	creates, ok := step.(steps.CreatePuller)
+	creates, ok := step.(steps.CreatePrePullPod)
 	if refused := (Refusal{}); ok && errors.As(err, &refused) {
-		o.Unpulled = prepull.Refused{Target: creates.Target, Why: err.Error()}
+		o.Unpulled = prepull.Refused{UpdateRevision: creates.UpdateRevision, Why: err.Error()}
 		o.Taken = o.Taken || apierrors.IsAlreadyExists(refused.error)
 		return
 	}
@@ -139,15 +139,15 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 		return w.patch(ctx, s, w.podPatcher(s), s.Pod, &corev1.Pod{}, s.Operations)
 	case steps.SetGate:
 		return w.patch(ctx, s, w.status(), s.Pod, &corev1.Pod{}, s.Operations)
-	case steps.CreatePuller:
-		return w.createPuller(ctx, s)
-	case steps.DeletePuller:
-		return w.deletePuller(ctx, s)
-	case steps.RecordRelease:
-		changed, err := w.record(ctx, func(records revisions.Records) { records.Add(s.Workload.GetUID(), s.Record, time.Now()) })
+	case steps.CreatePrePullPod:
+		return w.createPrePullPod(ctx, s)
+	case steps.DeletePrePullPod:
+		return w.deletePrePullPod(ctx, s)
+	case steps.PersistFallback:
+		changed, err := w.updateFallbacks(ctx, func(fallbacks revisions.Fallbacks) { fallbacks.Add(s.Workload.GetUID(), s.Fallback, time.Now()) })
 		return Done{Step: s, After: changed}, err
-	case steps.ForgetRelease:
-		changed, err := w.record(ctx, func(records revisions.Records) { records.Remove(s.Workload.GetUID()) })
+	case steps.ForgetFallback:
+		changed, err := w.updateFallbacks(ctx, func(fallbacks revisions.Fallbacks) { fallbacks.Remove(s.Workload.GetUID()) })
 		return Done{Step: s, After: changed}, err
 	case steps.PatchStatus:
 		return w.patch(ctx, s, w.status(), s.Deployment, &apps.Deployment{}, s.Operations)
@@ -161,25 +161,25 @@ func (w Writer) Forget(ctx context.Context, workloads []types.UID) error {
 	if len(workloads) == 0 {
 		return nil
 	}
-	_, err := w.record(ctx, func(records revisions.Records) { records.Remove(workloads...) })
+	_, err := w.updateFallbacks(ctx, func(fallbacks revisions.Fallbacks) { fallbacks.Remove(workloads...) })
 	return err
 }
 
-// record changes the releases on record. Several workloads may be given back at the same time.
-func (w Writer) record(ctx context.Context, change func(revisions.Records)) (*corev1.ConfigMap, error) {
-	var releases *corev1.ConfigMap
+// updateFallbacks changes the releases on record. Several workloads may be given back at the same time.
+func (w Writer) updateFallbacks(ctx context.Context, change func(revisions.Fallbacks)) (*corev1.ConfigMap, error) {
+	var fallbacks *corev1.ConfigMap
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		releases = &corev1.ConfigMap{} // into a filled one, decoding would keep removed map keys
-		if err := w.Live.Get(ctx, w.Releases, releases); err != nil {
+		fallbacks = &corev1.ConfigMap{} // into a filled one, decoding would keep removed map keys
+		if err := w.Live.Get(ctx, w.Fallbacks, fallbacks); err != nil {
 			return err
 		}
-		if releases.Data == nil {
-			releases.Data = map[string]string{}
+		if fallbacks.Data == nil {
+			fallbacks.Data = map[string]string{}
 		}
-		change(releases.Data)
-		return w.Client.Update(ctx, releases, FieldOwner)
+		change(fallbacks.Data)
+		return w.Client.Update(ctx, fallbacks, FieldOwner)
 	})
-	return releases, err
+	return fallbacks, err
 }
 
 // create makes the object from the raw JSON, so that fields newer than our types are kept. Its name is derived from the
@@ -208,7 +208,7 @@ func (w Writer) taken(ctx context.Context, wanted client.Object, err error) erro
 		return errors.Join(err, client.IgnoreNotFound(getErr))
 	}
 	has, wants := metav1.GetControllerOf(current), metav1.GetControllerOf(wanted)
-	if has != nil && has.UID == wants.UID && current.GetLabels()[inplace.LabelPuller] == wanted.GetLabels()[inplace.LabelPuller] {
+	if has != nil && has.UID == wants.UID && current.GetLabels()[inplace.LabelPrePull] == wanted.GetLabels()[inplace.LabelPrePull] {
 		return err
 	}
 	return Refusal{err}

@@ -201,9 +201,9 @@ func (s *subresources) SubResource(name string) client.SubResourceClient {
 
 func TestResizesGoToTheirSubresource(t *testing.T) {
 	c := newCluster(t)
-	pods, noted := c.Snapshot().Seen.Pods, &subresources{Client: c}
+	pods, notedSurge := c.Snapshot().Seen.Pods, &subresources{Client: c}
 	w := c.writer()
-	w.Client = noted
+	w.Client = notedSurge
 	resize := fixture.Label(pods[0])
 	resize.Resizes = true
 	for _, step := range []steps.PatchPod{resize, fixture.Label(pods[1])} {
@@ -211,7 +211,7 @@ func TestResizesGoToTheirSubresource(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(noted.patched, []string{"resize"}) {
-		t.Errorf("patched were %q", noted.patched)
+	if !slices.Equal(notedSurge.patched, []string{"resize"}) {
+		t.Errorf("patched were %q", notedSurge.patched)
 	}
 }

@@ -26,13 +26,13 @@ func rows() []row {
 
 // Outcome is how the verdict begins.
 func (r row) Outcome() string {
-	outcome, _, _ := strings.Cut(r.Verdict, ": ")
+	outcome, _, _ := strings.Cut(r.Decision, ": ")
 	return outcome
 }
 
 // Told is the rest of the verdict, and what is said besides. Names of users' things may have characters that mean something in a table.
 func (r row) Told() string {
-	_, told, _ := strings.Cut(r.Verdict, ": ")
+	_, told, _ := strings.Cut(r.Decision, ": ")
 	if r.Aside != "" {
 		told += "; " + r.Aside
 	}

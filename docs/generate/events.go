@@ -22,7 +22,7 @@ func events(folder string, into *[]event) error {
 	if err != nil {
 		return err
 	}
-	types := recorded(files)
+	types := persistedFallback(files)
 	for _, reason := range reasons {
 		kind, used := types[reason.Name]
 		if !used {
@@ -33,8 +33,8 @@ func events(folder string, into *[]event) error {
 	return nil
 }
 
-// recorded maps the constants of events to their types.
-func recorded(files []*ast.File) map[string]string {
+// persistedFallback maps the constants of events to their types.
+func persistedFallback(files []*ast.File) map[string]string {
 	types := map[string]string{}
 	for _, file := range files {
 		ast.Inspect(file, func(node ast.Node) bool {

@@ -20,8 +20,8 @@ type Case struct {
 	Labels, Annotations map[string]string
 	// Flags are those of the managers.
 	Flags []string
-	// Verdict is what kubectl says of it, and the annotation stayput.dev/decision.
-	Verdict string
+	// Decision is what kubectl says of it, and the annotation stayput.dev/decision.
+	Decision string
 	// Aside is what kubectl says besides; empty if nothing.
 	Aside string
 	// Restarts are the containers that restart in running pods. Where the pods are replaced there are none to tell of.
@@ -32,10 +32,10 @@ type Case struct {
 const inPlace = "in place"
 
 // InPlace tells whether the pods live through it.
-func (c Case) InPlace() bool { return strings.HasPrefix(c.Verdict, inPlace+": ") }
+func (c Case) InPlace() bool { return strings.HasPrefix(c.Decision, inPlace+": ") }
 
-// alone tells whether the case needs a workload or managers that others do not.
-func (c Case) alone() bool {
+// noSurge tells whether the case needs a workload or managers that others do not.
+func (c Case) noSurge() bool {
 	return c.Before != nil || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.Flags) > 0
 }
 
@@ -63,7 +63,7 @@ const longestScenario = 6
 func Scenarios() []Scenario {
 	var all []Scenario
 	for _, c := range Table {
-		if c.alone() {
+		if c.noSurge() {
 			all = append(all, Scenario{c.Name, []Case{c}})
 		}
 	}
@@ -73,7 +73,7 @@ func Scenarios() []Scenario {
 
 // together are the scenarios of the cases that share a workload.
 func together(name string, which func(Case) bool) []Scenario {
-	shared := slices.DeleteFunc(slices.Clone(Table), func(c Case) bool { return c.alone() || !which(c) })
+	shared := slices.DeleteFunc(slices.Clone(Table), func(c Case) bool { return c.noSurge() || !which(c) })
 	var all []Scenario
 	for chunk := range slices.Chunk(shared, longestScenario) {
 		all = append(all, Scenario{fmt.Sprintf("%s %d", name, len(all)+1), chunk})

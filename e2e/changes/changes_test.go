@@ -26,8 +26,8 @@ func TestVerdicts(t *testing.T) {
 			before := parsed(t, template)
 			c.Edit(&template)
 			change := edit.Compare(before, parsed(t, template), rulesOf(c))
-			if said := change.String(); said != c.Verdict {
-				t.Errorf("%s, %s:\n got %s\nwant %s", scenario.Name, c.Name, said, c.Verdict)
+			if said := change.String(); said != c.Decision {
+				t.Errorf("%s, %s:\n got %s\nwant %s", scenario.Name, c.Name, said, c.Decision)
 			}
 			if change.NotAgain != c.Aside {
 				t.Errorf("%s, %s: besides %q is said instead of %q", scenario.Name, c.Name, change.NotAgain, c.Aside)
@@ -80,8 +80,8 @@ func TestTable(t *testing.T) {
 		if seen[c.Name] != 1 {
 			t.Errorf("%s is in %d scenarios", c.Name, seen[c.Name])
 		}
-		if recreates := strings.HasPrefix(c.Verdict, "recreate: "); recreates == c.InPlace() || recreates && len(c.Restarts) > 0 {
-			t.Errorf("%s: neither in place nor recreated: %s", c.Name, c.Verdict)
+		if recreates := strings.HasPrefix(c.Decision, "recreate: "); recreates == c.InPlace() || recreates && len(c.Restarts) > 0 {
+			t.Errorf("%s: neither in place nor recreated: %s", c.Name, c.Decision)
 		}
 	}
 }

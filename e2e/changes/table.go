@@ -8,194 +8,194 @@ import (
 
 // Table is what docs/changes.md has a row for, in its order.
 var Table = []Case{
-	{Name: "image of a container", Edit: image(App, "v2"), Verdict: "in place: restarts app", Restarts: []string{App}},
-	{Name: "images of two containers", Edit: all(image(App, "v3"), image(Side, "v2")), Verdict: "in place: restarts app, side", Restarts: []string{App, Side}},
-	{Name: "image and label", Edit: all(image(App, "v4"), label("helm.sh/chart", "web-2.0.0")), Verdict: "in place: restarts app", Restarts: []string{App}},
-	{Name: "label changed", Edit: label("helm.sh/chart", "web-2.0.1"), Verdict: "in place: no restart"},
-	{Name: "label added", Edit: label("example.com/added", ""), Verdict: "in place: no restart"},
-	{Name: "label removed", Edit: func(t *corev1.PodTemplateSpec) { delete(t.Labels, "tier") }, Verdict: "in place: no restart"},
+	{Name: "image of a container", Edit: image(App, "v2"), Decision: "in place: restarts app", Restarts: []string{App}},
+	{Name: "images of two containers", Edit: all(image(App, "v3"), image(Side, "v2")), Decision: "in place: restarts app, side", Restarts: []string{App, Side}},
+	{Name: "image and label", Edit: all(image(App, "v4"), label("helm.sh/chart", "web-2.0.0")), Decision: "in place: restarts app", Restarts: []string{App}},
+	{Name: "label changed", Edit: label("helm.sh/chart", "web-2.0.1"), Decision: "in place: no restart"},
+	{Name: "label added", Edit: label("example.com/added", ""), Decision: "in place: no restart"},
+	{Name: "label removed", Edit: func(t *corev1.PodTemplateSpec) { delete(t.Labels, "tier") }, Decision: "in place: no restart"},
 	{
 		Name: "toleration added", Edit: func(t *corev1.PodTemplateSpec) {
 			t.Spec.Tolerations = append(t.Spec.Tolerations, corev1.Toleration{Key: "example.com/gpu", Operator: corev1.TolerationOpExists})
 		},
-		Verdict: "in place: no restart",
+		Decision: "in place: no restart",
 	},
 	{
 		Name: "label that a variable reads through the downward API", Before: env(App, reads("metadata.labels['tier']")), Edit: label("tier", "back"),
-		Verdict: "recreate: label tier is read by container app through the downward API",
+		Decision: "recreate: label tier is read by container app through the downward API",
 	},
 	{
 		Name: "label by which pods are spread (`matchLabelKeys`)", Before: spreadBy("tier"), Edit: label("tier", "back"),
-		Verdict: "recreate: label tier decides where the pod is placed",
+		Decision: "recreate: label tier decides where the pod is placed",
 	},
 	{
 		Name: "annotation named in `--in-place-annotations`", Flags: []string{"--in-place-annotations=example.com/note"}, Edit: annotation("example.com/note", "1"),
-		Verdict: "in place: no restart",
+		Decision: "in place: no restart",
 	},
 	{
 		Name:        "annotation that the workload's `stayput.dev/in-place-annotations` names",
 		Annotations: map[string]string{"stayput.dev/in-place-annotations": "example.com/*"}, Edit: annotation("example.com/note", "1"),
-		Verdict: "in place: no restart",
+		Decision: "in place: no restart",
 	},
-	{Name: "another annotation", Edit: annotation("example.com/team", "green"), Verdict: "recreate: annotation example.com/team changed"},
+	{Name: "another annotation", Edit: annotation("example.com/team", "green"), Decision: "recreate: annotation example.com/team changed"},
 	{
 		Name: "`kubectl rollout restart`", Edit: annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"),
-		Verdict: "recreate: annotation kubectl.kubernetes.io/restartedAt added (label stayput.dev/restart=in-place has containers restart in their pods)",
+		Decision: "recreate: annotation kubectl.kubernetes.io/restartedAt added (label stayput.dev/restart=in-place has containers restart in their pods)",
 	},
 	{
 		Name: "`kubectl rollout restart`, with the label `stayput.dev/restart=in-place`", Labels: map[string]string{"stayput.dev/restart": "in-place"},
-		Edit:    annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"),
-		Verdict: "in place: restarts app, side", Restarts: []string{App, Side},
+		Edit:     annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"),
+		Decision: "in place: restarts app, side", Restarts: []string{App, Side},
 	},
 	{
 		Name:   "annotation that `stayput.dev/restart-annotations` names, with that label",
 		Labels: map[string]string{"stayput.dev/restart": "in-place"}, Annotations: map[string]string{"stayput.dev/restart-annotations": "checksum/*"},
-		Edit: annotation("checksum/config", "1"), Verdict: "in place: restarts app, side", Restarts: []string{App, Side},
+		Edit: annotation("checksum/config", "1"), Decision: "in place: restarts app, side", Restarts: []string{App, Side},
 	},
 	{
 		Name: "image of an init container", Before: prepared, Edit: func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },
-		Verdict: "recreate: image of init container prepare changed, which would never run in a live pod",
+		Decision: "recreate: image of init container prepare changed, which would never run in a live pod",
 	},
 	{
 		Name: "image of a container beside an init container", Before: prepared, Edit: image(App, "v2"),
-		Verdict: "in place: restarts app", Restarts: []string{App}, Aside: "init container prepare does not run again",
+		Decision: "in place: restarts app", Restarts: []string{App}, Aside: "init container prepare does not run again",
 	},
 	{
 		Name: "image of a container beside an init container, with the label `stayput.dev/init-containers=native`", Before: prepared,
 		Labels: map[string]string{"stayput.dev/init-containers": "native"}, Edit: image(App, "v2"),
-		Verdict: `recreate: init container prepare would not run again, and label stayput.dev/init-containers is "native"`,
+		Decision: `recreate: init container prepare would not run again, and label stayput.dev/init-containers is "native"`,
 	},
 	{
 		Name: "image of a sidecar", Before: withSidecar, Edit: func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },
-		Verdict: "in place: restarts mesh", Restarts: []string{"mesh"},
+		Decision: "in place: restarts mesh", Restarts: []string{"mesh"},
 	},
 	{
 		Name: "image of a container that has a startup probe but no readiness probe", Before: onlyStarting, Edit: image(App, "v2"),
-		Verdict: "recreate: container app has a startup probe but no readiness probe",
+		Decision: "recreate: container app has a startup probe but no readiness probe",
 	},
-	{Name: "variable added", Edit: env(App, corev1.EnvVar{Name: "SIZE", Value: "1"}), Verdict: "recreate: /spec/containers/0/env added"},
+	{Name: "variable added", Edit: env(App, corev1.EnvVar{Name: "SIZE", Value: "1"}), Decision: "recreate: /spec/containers/0/env added"},
 	{
 		Name: "variable changed", Edit: of(Side, func(c *corev1.Container) { c.Env[1].Value = "green" }),
-		Verdict: "recreate: /spec/containers/1/env/1/value changed",
+		Decision: "recreate: /spec/containers/1/env/1/value changed",
 	},
 	{
 		Name: "order of variables", Edit: of(Side, func(c *corev1.Container) { c.Env[0], c.Env[1] = c.Env[1], c.Env[0] }),
-		Verdict: "recreate: /spec/containers/1/env reordered",
+		Decision: "recreate: /spec/containers/1/env reordered",
 	},
 	{
 		Name: "image and variable", Edit: all(image(Side, "v3"), env(Side, corev1.EnvVar{Name: "SIZE", Value: "1"})),
-		Verdict: "recreate: /spec/containers/1/env changed",
+		Decision: "recreate: /spec/containers/1/env changed",
 	},
 	{
 		Name: "CPU where `resizePolicy` says `NotRequired`", Before: resizePolicy(corev1.NotRequired), Edit: requests(App, corev1.ResourceCPU, "6m"),
-		Verdict: "in place: resizes app, no restart",
+		Decision: "in place: resizes app, no restart",
 	},
 	{
 		Name: "CPU and memory", Labels: resized,
-		Edit:    all(requests(App, corev1.ResourceCPU, "6m"), requests(Side, corev1.ResourceMemory, "24Mi")),
-		Verdict: "in place: resizes app, side, no restart",
+		Edit:     all(requests(App, corev1.ResourceCPU, "6m"), requests(Side, corev1.ResourceMemory, "24Mi")),
+		Decision: "in place: resizes app, side, no restart",
 	},
 	{
 		Name: "CPU where `resizePolicy` says `RestartContainer`", Before: resizePolicy(corev1.RestartContainer), Edit: requests(App, corev1.ResourceCPU, "6m"),
-		Verdict: "in place: resizes app, restarts app", Restarts: []string{App},
+		Decision: "in place: resizes app, restarts app", Restarts: []string{App},
 	},
 	{
 		Name: "CPU where `resizePolicy` says `RestartContainer`, and image", Before: resizePolicy(corev1.RestartContainer), Edit: all(requests(App, corev1.ResourceCPU, "6m"), image(App, "v2")),
-		Verdict: "recreate: the resizePolicy of container app asks for a restart when its cpu changes, and it restarts for something else, which would be twice",
+		Decision: "recreate: the resizePolicy of container app asks for a restart when its cpu changes, and it restarts for something else, which would be twice",
 	},
 	{
 		Name: "CPU of a container that reads its memory through the downward API", Labels: resized, Before: env(App, readsAmount("requests.memory")),
-		Edit:    requests(App, corev1.ResourceCPU, "6m"),
-		Verdict: "in place: resizes app, no restart",
+		Edit:     requests(App, corev1.ResourceCPU, "6m"),
+		Decision: "in place: resizes app, no restart",
 	},
 	{
 		Name: "memory of a container that reads it through the downward API", Labels: resized, Before: env(App, readsAmount("requests.memory")),
-		Edit:    requests(App, corev1.ResourceMemory, "24Mi"),
-		Verdict: "recreate: requests.memory of container app is read by variable AMOUNT through the downward API",
+		Edit:     requests(App, corev1.ResourceMemory, "24Mi"),
+		Decision: "recreate: requests.memory of container app is read by variable AMOUNT through the downward API",
 	},
 	{
 		Name: "less CPU and memory", Labels: resized,
-		Edit:    all(requests(App, corev1.ResourceCPU, "4m"), requests(Side, corev1.ResourceMemory, "12Mi")),
-		Verdict: "in place: resizes app, side, no restart",
+		Edit:     all(requests(App, corev1.ResourceCPU, "4m"), requests(Side, corev1.ResourceMemory, "12Mi")),
+		Decision: "in place: resizes app, side, no restart",
 	},
 	{
 		Name: "lower limit of memory", Labels: resized, Before: limited, Edit: limit("64Mi"),
-		Verdict: "in place: resizes app, no restart",
+		Decision: "in place: resizes app, no restart",
 	},
 	{
 		Name: "CPU and image", Labels: resized, Edit: all(requests(App, corev1.ResourceCPU, "6m"), image(App, "v2")),
-		Verdict: "in place: resizes app, restarts app", Restarts: []string{App},
+		Decision: "in place: resizes app, restarts app", Restarts: []string{App},
 	},
 	{
 		Name: "CPU and `kubectl rollout restart` together", Labels: map[string]string{"stayput.dev/resize": "true", "stayput.dev/restart": "in-place"},
-		Edit:    all(requests(App, corev1.ResourceCPU, "6m"), annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z")),
-		Verdict: "in place: resizes app, restarts app, side", Restarts: []string{App, Side},
+		Edit:     all(requests(App, corev1.ResourceCPU, "6m"), annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z")),
+		Decision: "in place: resizes app, restarts app, side", Restarts: []string{App, Side},
 	},
 	{
 		Name: "CPU of which nothing says whether it needs a restart", Edit: requests(App, corev1.ResourceCPU, "6m"),
-		Verdict: "recreate: cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says whether it needs a restart",
+		Decision: "recreate: cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says whether it needs a restart",
 	},
 	{
 		Name: "CPU although `resizePolicy` says `NotRequired`", Before: resizePolicy(corev1.NotRequired), Labels: map[string]string{"stayput.dev/resize": "false"},
-		Edit:    requests(App, corev1.ResourceCPU, "6m"),
-		Verdict: `recreate: cpu of container app changed, and label stayput.dev/resize is "false"`,
+		Edit:     requests(App, corev1.ResourceCPU, "6m"),
+		Decision: `recreate: cpu of container app changed, and label stayput.dev/resize is "false"`,
 	},
 	{
 		Name: "limit added", Labels: resized, Edit: limit("64Mi"),
-		Verdict: "recreate: container app gains or loses a request or limit of memory, which none can lose again while it runs",
+		Decision: "recreate: container app gains or loses a request or limit of memory, which none can lose again while it runs",
 	},
 	{
 		Name: "limit removed", Labels: resized, Before: limited, Edit: of(App, func(c *corev1.Container) { c.Resources.Limits = nil }),
-		Verdict: "recreate: container app gains or loses a request or limit of memory, which none can lose again while it runs",
+		Decision: "recreate: container app gains or loses a request or limit of memory, which none can lose again while it runs",
 	},
 	{
 		Name: "request removed", Labels: resized, Edit: of(App, func(c *corev1.Container) { delete(c.Resources.Requests, corev1.ResourceCPU) }),
-		Verdict: "recreate: container app gains or loses a request or limit of cpu, which none can lose again while it runs",
+		Decision: "recreate: container app gains or loses a request or limit of cpu, which none can lose again while it runs",
 	},
 	{
 		Name: "CPU by which the QoS class changes", Labels: resized, Before: almostGuaranteed, Edit: requests(App, corev1.ResourceCPU, "100m"),
-		Verdict: "recreate: the QoS class changes from Burstable to Guaranteed",
+		Decision: "recreate: the QoS class changes from Burstable to Guaranteed",
 	},
 	{
 		Name: "CPU of a sidecar", Labels: resized, Before: withSidecar, Edit: func(t *corev1.PodTemplateSpec) {
 			t.Spec.InitContainers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("6m")
 		},
-		Verdict: "recreate: /spec/initContainers/0/resources/requests/cpu changed",
+		Decision: "recreate: /spec/initContainers/0/resources/requests/cpu changed",
 	},
 	{
 		Name: "probe", Edit: of(App, func(c *corev1.Container) { c.ReadinessProbe.PeriodSeconds = 2 }),
-		Verdict: "recreate: /spec/containers/0/readinessProbe/periodSeconds changed",
+		Decision: "recreate: /spec/containers/0/readinessProbe/periodSeconds changed",
 	},
 	{
 		Name: "port", Edit: of(App, func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 8080}} }),
-		Verdict: "recreate: /spec/containers/0/ports added",
+		Decision: "recreate: /spec/containers/0/ports added",
 	},
 	{
 		Name: "pull policy", Edit: of(Side, func(c *corev1.Container) { c.ImagePullPolicy = corev1.PullAlways }),
-		Verdict: "recreate: /spec/containers/1/imagePullPolicy changed",
+		Decision: "recreate: /spec/containers/1/imagePullPolicy changed",
 	},
 	{
 		Name: "security context", Edit: of(App, func(c *corev1.Container) {
 			c.SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true)}
 		}),
-		Verdict: "recreate: /spec/containers/0/securityContext added",
+		Decision: "recreate: /spec/containers/0/securityContext added",
 	},
-	{Name: "volume", Edit: mounted, Verdict: "recreate: /spec/containers/0/volumeMounts added; /spec/volumes added"},
+	{Name: "volume", Edit: mounted, Decision: "recreate: /spec/containers/0/volumeMounts added; /spec/volumes added"},
 	{
 		Name: "node selector", Edit: func(t *corev1.PodTemplateSpec) {
 			t.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "linux"}
 		},
-		Verdict: "recreate: /spec/nodeSelector added",
+		Decision: "recreate: /spec/nodeSelector added",
 	},
 	{
 		Name: "time to end", Edit: func(t *corev1.PodTemplateSpec) { *t.Spec.TerminationGracePeriodSeconds++ },
-		Verdict: "recreate: /spec/terminationGracePeriodSeconds changed",
+		Decision: "recreate: /spec/terminationGracePeriodSeconds changed",
 	},
 	{
 		Name: "container added", Edit: func(t *corev1.PodTemplateSpec) {
 			t.Spec.Containers = append(t.Spec.Containers, listening("more", 8082))
 		},
-		Verdict: "recreate: container more added",
+		Decision: "recreate: container more added",
 	},
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Announced is the size of the bodies that Strangers announce: just below the most that an API server sends to a webhook.
-const Announced = 7<<20 - 1
+// VolumesFresh is the size of the bodies that Strangers announce: just below the most that an API server sends to a webhook.
+const VolumesFresh = 7<<20 - 1
 
 // slowly is how often a stranger sends a few bytes of its body.
 const slowly = time.Second
@@ -43,7 +43,7 @@ func annoy(ctx context.Context, address string) {
 		return
 	}
 	defer func() { _ = connection.Close() }() // the server may have
-	fmt.Fprintf(connection, "POST /validate-workload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", Announced)
+	fmt.Fprintf(connection, "POST /validate-workload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", VolumesFresh)
 	for wait(ctx, slowly) {
 		if _, err := connection.Write([]byte(`{"kind":"Admi`)); err != nil {
 			return

@@ -43,8 +43,8 @@ func TemplateHash(template corev1.PodTemplateSpec, collisions *int32) string {
 // Hash tells the template from others, whatever revision it may get.
 func (t Template) Hash() string { return TemplateHash(t.Typed(), nil) }
 
-// OnRecord tells whether the hash on record, empty for none, is that of the template.
-func (t Template) OnRecord(hash string) bool { return hash != "" && hash == t.Hash() }
+// IsPersisted tells whether the hash on record, empty for none, is that of the template.
+func (t Template) IsPersisted(hash string) bool { return hash != "" && hash == t.Hash() }
 
 // Template is a pod template exactly as the API server sent it. Decoding it into the types of one k8s.io/api release would
 // silently drop the fields of newer clusters. It never changes once decoded, so it may be shared.

@@ -13,7 +13,7 @@ import (
 
 // housekeeping is why podsShouldBeOnNode of that controller deletes the pod; nil if it does not. A taint NoSchedule is no reason:
 // who runs already stays.
-func (v *daemonView) housekeeping(pod *corev1.Pod) *inplace.Reason {
+func (v *planner) housekeeping(pod *corev1.Pod) *inplace.Reason {
 	name := pod.Spec.NodeName
 	node, known := v.nodesByName[name]
 	switch {
@@ -36,7 +36,7 @@ func housekeeping(format string, about string) *inplace.Reason {
 }
 
 // onNode counts the live pods where the pod is, itself included.
-func (v *daemonView) onNode(pod *corev1.Pod) int {
+func (v *planner) onNode(pod *corev1.Pod) int {
 	there := v.placed[pod.Spec.NodeName]
 	if slices.Contains(there, pod.UID) {
 		return len(there)
@@ -45,16 +45,16 @@ func (v *daemonView) onNode(pod *corev1.Pod) int {
 }
 
 // reachable: the kubelet there would act on a patch. Otherwise the pod would stay for long what its label says it is not.
-func (v *daemonView) reachable(pod *corev1.Pod) bool {
+func (v *planner) reachable(pod *corev1.Pod) bool {
 	node, known := v.nodesByName[pod.Spec.NodeName]
 	if !known {
 		return v.Nodes == nil
 	}
-	return !nodes.Silent(node)
+	return !nodes.Unreachable(node)
 }
 
 // desired is desiredNumberScheduled.
-func (v *daemonView) desired() int {
+func (v *planner) desired() int {
 	desired := 0
 	for _, node := range v.Nodes {
 		if v.places.shouldRun(node) {
@@ -66,7 +66,7 @@ func (v *daemonView) desired() int {
 
 // unavailable counts the nodes without a pod that serves, as rollingUpdate in pkg/controller/daemon/update.go does: those that
 // should run one, and those where one is, even if it is terminating.
-func (v *daemonView) unavailable() int {
+func (v *planner) unavailable() int {
 	serving := map[string]int{}
 	for _, node := range v.Nodes {
 		if v.places.shouldRun(node) {

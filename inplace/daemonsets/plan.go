@@ -11,8 +11,8 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
@@ -23,83 +23,85 @@ import (
 //
 // There is no step for the status: a denied DELETE is no error to the DaemonSet controller, which goes on to count pods by their
 // hash label and writes the status itself (syncDaemonSet in pkg/controller/daemon/daemon_controller.go).
-func (r DaemonRollout) Plan() steps.Plan {
+func (r Rollout) Plan() steps.Plan {
 	if r.untouched() {
 		return steps.NativePlan(r.Mode)
 	}
-	v := r.view()
-	if !v.judged.Held {
+	v := r.planner()
+	if !v.decided.Held {
 		v.leave()
 		return v.finish(nil)
 	}
-	v.leaveRoom()
-	v.unresized = member.NotResized(&v.Draft, v.states(), true, member.ResizeDeadline(nil), v.Now)
-	if v.unresized != nil && !v.room.Protects() {
-		return r.Release(*v.unresized)
+	v.applyPartition()
+	v.unresized = podstate.NotResized(&v.PlanBuilder, v.states(), true, podstate.ResizeDeadline(nil), v.Now)
+	if v.unresized != nil && !v.partition.HoldsPods() {
+		return r.FallBack(*v.unresized)
 	}
-	if reason := cmp.Or(v.slipsAgain(), v.notAsRehearsed()); reason != nil {
-		return r.Release(*reason)
+	if reason := cmp.Or(v.bypassedAgain(), v.againstDryRun()); reason != nil {
+		return r.FallBack(*reason)
 	}
-	if v.unrehearsed() {
-		return v.finish(v.rehearse())
+	if v.needsDryRun() {
+		return v.finish(v.dryRun())
 	}
 	return v.finish(v.update())
 }
 
 // update is the whole story of an update in place. It returns whose turn it is.
-func (v *daemonView) update() member.Turns {
-	v.ForgetRecord(v.DaemonSet, v.Recorded, false)
+func (v *planner) update() podstate.Turns {
+	v.ForgetFallback(v.DaemonSet, v.PersistedFallback, false)
 	turns := v.proceed()
 	v.gates(turns)
 	return turns
 }
 
-// leaveRoom finds out what the partition leaves, and which pods it keeps.
-func (v *daemonView) leaveRoom() {
-	v.room = member.RoomOf(v.Settings.Partition, max(v.desired(), len(v.members)), v.states())
+// applyPartition finds out what the partition leaves, and which pods it keeps.
+func (v *planner) applyPartition() {
+	v.partition = podstate.PartitionBudgetOf(v.Settings.Partition, max(v.desired(), len(v.members)), v.states())
 }
 
 // proceed does what is next. The update is marked first: who finds it later knows that there is somebody to wake.
-func (v *daemonView) proceed() member.Turns {
+func (v *planner) proceed() podstate.Turns {
 	switch {
-	case v.target == nil:
+	case v.updateRevision == nil:
 		v.Phase(steps.PhaseWaiting, "the DaemonSet controller has not recorded the new revision")
 		return nil
-	case !UnderWay(v.target):
+	case !Updating(v.updateRevision):
 		v.mark()
 		return nil
 	}
-	v.sign()
-	if !v.steady() {
+	v.renew()
+	if !v.quiet() {
 		return nil
 	}
 	return v.move(v.prePull().Advance(false))
 }
 
-func (v *daemonView) gates(turns member.Turns) { member.OpenGates(&v.Draft, v.states(), turns, v.Now) }
+func (v *planner) gates(turns podstate.Turns) {
+	podstate.OpenGates(&v.PlanBuilder, v.states(), turns, v.Now)
+}
 
 // move takes each pod one step further. Pods that do not serve anyway go first and cost nothing, as natively, so an undo always
 // gets through. It returns whose turn it is, of the pods that lack nothing.
-func (v *daemonView) move(lacking member.Lacking) member.Turns {
-	budget, turns, room := v.DaemonSet.MaxUnavailable(v.desired())-v.unavailable(), member.Turns{}, v.room
+func (v *planner) move(blocked podstate.Blocked) podstate.Turns {
+	budget, turns, partition := v.DaemonSet.MaxUnavailable(v.desired())-v.unavailable(), podstate.Turns{}, v.partition
 	for m := range v.pending() {
-		turns[&m.State] = lacking.MayStart(&m.State) && m.Restarts() && !m.AwaitsRoom() && readiness.Closed(m.Pod) && room.Take(&m.State)
+		turns[&m.State] = blocked.MayStart(&m.State) && m.Restarts() && !m.AwaitsCapacity() && readiness.Closed(m.Pod) && partition.Take(&m.State)
 	}
 	for _, m := range v.idleFirst() {
 		switch replaced := m.WhyReplaced() != nil; {
 		case replaced && !m.Available:
-			room.Take(&m.State) // it may be, at any moment
+			partition.Take(&m.State) // it may be, at any moment
 		case !replaced && v.reachable(m.Pod):
-			v.moveOne(m, lacking, turns, &room, &budget)
+			v.moveOne(m, blocked, turns, &partition, &budget)
 		}
 	}
-	v.rest()
+	v.checkPartition()
 	return turns
 }
 
 // idleFirst are the pods in the order in which they take what a partition leaves.
-func (v *daemonView) idleFirst() []*daemon {
-	var idle, serving []*daemon
+func (v *planner) idleFirst() []*daemonPod {
+	var idle, serving []*daemonPod
 	for m := range v.pending() {
 		if m.Available {
 			serving = append(serving, m)
@@ -110,42 +112,42 @@ func (v *daemonView) idleFirst() []*daemon {
 	return append(idle, serving...)
 }
 
-// leaves tells whether the partition leaves room for another pod in the place of that one.
-func (v *daemonView) leaves(pod *corev1.Pod) bool {
-	room := v.room
+// partitionLeaves tells whether the partition leaves room for another pod in the place of that one.
+func (v *planner) partitionLeaves(pod *corev1.Pod) bool {
+	partition := v.partition
 	for _, m := range v.idleFirst() {
-		if takes := room.Take(&m.State); m.Pod.UID == pod.UID {
+		if takes := partition.Take(&m.State); m.Pod.UID == pod.UID {
 			return takes
 		}
 	}
 	return true
 }
 
-// rest says so if the update waits for the partition alone, or for one that is none.
-func (v *daemonView) rest() {
-	stage, flaw, unresized := v.room.Waits(v.states()), v.room.Flaw(v.states()), v.room.Unresized(v.unresized)
+// checkPartition says so if the update waits for the partition alone, or for one that is none.
+func (v *planner) checkPartition() {
+	stage, flaw, unresized := v.partition.Waits(v.states()), v.partition.Flaw(v.states()), v.partition.Unresized(v.unresized)
 	switch {
 	case flaw != "":
 		v.Phase(steps.PhaseStalled, flaw)
 	case stage != "":
 		v.Phase(steps.PhasePartition, stage)
 	case unresized != "":
-		v.Phase(steps.PhaseMoving, unresized) // the native controller may be about to replace it
+		v.Phase(steps.PhaseUpdating, unresized) // the native controller may be about to replace it
 	}
 }
 
-func (v *daemonView) moveOne(m *daemon, lacking member.Lacking, turns member.Turns, room *member.Room, budget *int) {
-	drain := turns.Drainage(&m.State, v.Endpoints, v.Settings.Drain, v.Now)
+func (v *planner) moveOne(m *daemonPod, blocked podstate.Blocked, turns podstate.Turns, partition *podstate.PartitionBudget, budget *int) {
+	drain := turns.DrainState(&m.State, v.Endpoints, v.Settings.Drain, v.Now)
 	v.Again(drain.Left)
 	starting, grownIn := m.Starting(v.Now)
 	switch {
 	case m.Resizing && !m.Resizes():
-	case m.MidResize(), m.TakesTurns() && drain.Over, m.Light() && room.Take(&m.State):
-		v.Step(m.advance(v.target, turns[&m.State], v.Now))
-	case !m.mayBegin(lacking, turns):
+	case m.MidResize(), m.TakesTurns() && drain.Over, m.NoRestart() && partition.Take(&m.State):
+		v.Step(m.advance(v.updateRevision, turns[&m.State], v.Now))
+	case !m.mayBegin(blocked, turns):
 	case starting && !turns[&m.State]:
 		v.Again(grownIn)
-	case m.Available && *budget <= 0, !turns[&m.State] && !room.Take(&m.State):
+	case m.Available && *budget <= 0, !turns[&m.State] && !partition.Take(&m.State):
 	case !m.Available:
 		v.start(m, turns)
 	default:
@@ -155,138 +157,140 @@ func (v *daemonView) moveOne(m *daemon, lacking member.Lacking, turns member.Tur
 }
 
 // mayBegin tells whether nothing but partition and budget keeps the pod from what is next.
-func (m *daemon) mayBegin(lacking member.Lacking, turns member.Turns) bool {
-	return (m.ResizesAlive() || m.Restarts() && !turns[&m.State]) && lacking.MayStart(&m.State)
+func (m *daemonPod) mayBegin(blocked podstate.Blocked, turns podstate.Turns) bool {
+	return (m.ResizesAlive() || m.Restarts() && !turns[&m.State]) && blocked.MayStart(&m.State)
 }
 
 // start drains a pod first that can be drained.
-func (v *daemonView) start(m *daemon, turns member.Turns) {
+func (v *planner) start(m *daemonPod, turns podstate.Turns) {
 	switch {
-	case !m.Resizes() && !m.Announced(&v.Draft, v.Now):
+	case !m.Resizes() && !m.VolumesFresh(&v.PlanBuilder, v.Now):
 		return
 	case m.ResizesAlive() || !m.Drains():
-		v.Step(m.advance(v.target, false, v.Now))
+		v.Step(m.advance(v.updateRevision, false, v.Now))
 		return
 	}
 	turns[&m.State] = true
-	v.Step(member.CloseGate(m.Pod, v.Now, m.Needs().OfContainers().String()))
+	v.Step(podstate.CloseGate(m.Pod, v.Now, m.Needs().OfContainers().String()))
 }
 
 // advance makes the pod's next write on its way to the target; drained: it had a turn. With it comes the identity, at once, so that at every
 // moment the hash says what its spec is.
-func (m *daemon) advance(target *apps.ControllerRevision, drained bool, now time.Time) steps.PatchPod {
-	w, hash := m.NextWrite(), target.Labels[inplace.LabelRevisionHash]
+func (m *daemonPod) advance(updateRevision *apps.ControllerRevision, drained bool, now time.Time) steps.PatchPod {
+	w, hash := m.NextWrite(), updateRevision.Labels[inplace.LabelRevisionHash]
 	if w.Resizes {
-		return m.Resize(w, w.Describe(m.revision.Name, target.Name))
+		return m.Resize(w, w.Describe(m.revision.Name, updateRevision.Name))
 	}
 	if w.Notes() { // it stays one of its revision
 		hash = m.revision.Labels[inplace.LabelRevisionHash]
 	}
 	mark, identity := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now), hash
-	if w.Ends == member.EndsHalfway {
-		mark.Resize, identity = m.Move.Noting(m.Containers, now), member.HashBetween
+	if w.Ends == podstate.EndsPartial {
+		mark.Resize, identity = m.Move.Noting(m.Containers, now), podstate.HashPartial
 	}
-	return m.Patch(w, drained, mark, m.identify(identity), w.Describe(m.revision.Name, target.Name))
+	return m.Patch(w, drained, mark, m.identify(identity), w.Describe(m.revision.Name, updateRevision.Name))
 }
 
 // identify gives the pod that hash. The label pod-template-generation goes: the native controller takes it for the hash's equal, and it would
 // be stale.
-func (m *daemon) identify(hash string) []jsonpatch.Operation {
+func (m *daemonPod) identify(hash string) []jsonpatch.Operation {
 	return patches.SetEntries("labels", m.Pod.Labels, [2]string{inplace.LabelRevisionHash, hash}, [2]string{inplace.LabelTemplateGeneration, ""})
 }
 
 // mark marks the target as that of an update under way.
-func (v *daemonView) mark() {
-	v.Phase(steps.PhaseMoving, "mark the new revision")
+func (v *planner) mark() {
+	v.Phase(steps.PhaseUpdating, "mark the new revision")
 	began := cmp.Or(v.began(), times.Seconds(v.Now))
 	for _, each := range v.Revisions {
-		v.set(each, func(m *marks) { m.released = v.released(each, m.released) })
+		v.set(each, func(m *marks) { m.fallback = v.renewFallback(each, m.fallback) })
 	}
-	v.noteOld(began)
-	signed := maps.Clone(v.target.Labels)
-	signed[labelUnderWay] = began
-	v.set(v.target, func(m *marks) { m.underWay, m.woken = began, v.Tend(signed, v.Now) })
+	v.markCurrent(began)
+	signed := maps.Clone(v.updateRevision.Labels)
+	signed[labelUpdating] = began
+	v.set(v.updateRevision, func(m *marks) { m.updating, m.renewed = began, v.NextRenewal(signed, v.Now) })
 	v.patchRevisions()
 }
 
 // began is the mark of the update that is under way; empty if none is. An edit in the middle of one, or its undo, makes no other of it.
-func (v *daemonView) began() string {
+func (v *planner) began() string {
 	for _, each := range v.Revisions {
-		if UnderWay(each) {
-			return each.Labels[labelUnderWay]
+		if Updating(each) {
+			return each.Labels[labelUpdating]
 		}
 	}
 	return ""
 }
 
-// noteOld notes which revisions pods have besides the target, unless that is known since the update began. It takes writes of its own, and so waits
+// markCurrent notes which revisions pods have besides the target, unless that is known since the update began. It takes writes of its own, and so waits
 // for a partition. By then a pod may be half-way, which has the target's already.
-func (v *daemonView) noteOld(began string) {
-	if v.Settings.Partition == "" || v.notedOld(began) {
+func (v *planner) markCurrent(began string) {
+	if v.Settings.Partition == "" || v.currentMarked(began) {
 		return
 	}
 	for _, each := range v.Revisions {
-		v.set(each, func(m *marks) { m.old = "" })
+		v.set(each, func(m *marks) { m.current = "" })
 	}
 	for m := range v.pending() {
-		if m.revision != nil && m.revision.ControllerRevision != v.target {
-			v.set(m.revision.ControllerRevision, func(m *marks) { m.old = began })
+		if m.revision != nil && m.revision.ControllerRevision != v.updateRevision {
+			v.set(m.revision.ControllerRevision, func(m *marks) { m.current = began })
 		}
 	}
 }
 
-func (v *daemonView) notedOld(began string) bool {
-	return slices.ContainsFunc(v.Revisions, func(each *apps.ControllerRevision) bool { return revisions.Old(each.Labels[inplace.LabelOld], began) })
+func (v *planner) currentMarked(began string) bool {
+	return slices.ContainsFunc(v.Revisions, func(each *apps.ControllerRevision) bool {
+		return revisions.IsCurrent(each.Labels[inplace.LabelCurrent], began)
+	})
 }
 
-// old tells whether pods had the revision when the update began; any, if that is not noted.
-func (v *daemonView) old(one *apps.ControllerRevision) bool {
+// isCurrent tells whether pods had the revision when the update began; any, if that is not noted.
+func (v *planner) isCurrent(one *apps.ControllerRevision) bool {
 	began := v.began()
-	return revisions.Old(one.Labels[inplace.LabelOld], began) || !v.notedOld(began)
+	return revisions.IsCurrent(one.Labels[inplace.LabelCurrent], began) || !v.currentMarked(began)
 }
 
 // unmark ends what other updates, or this one, have left.
-func (v *daemonView) unmark() {
+func (v *planner) unmark() {
 	for _, each := range v.Revisions {
 		v.set(each, func(m *marks) {
-			m.underWay, m.old = "", ""
-			m.released = v.released(each, m.released)
+			m.updating, m.current = "", ""
+			m.fallback = v.renewFallback(each, m.fallback)
 		})
 	}
 }
 
-// sign signs the target of an update under way: see revisions.HoldLasts.
-func (v *daemonView) sign() {
+// renew signs the target of an update under way: see revisions.HoldLasts.
+func (v *planner) renew() {
 	for _, each := range v.Revisions {
-		if each != v.target {
-			v.set(each, func(m *marks) { m.underWay = "" }) // only now: since when the update is under way must not be lost
+		if each != v.updateRevision {
+			v.set(each, func(m *marks) { m.updating = "" }) // only now: since when the update is under way must not be lost
 		}
 	}
-	v.noteOld(v.target.Labels[labelUnderWay])
-	v.set(v.target, func(m *marks) { m.woken = v.Tend(v.target.Labels, v.Now) })
+	v.markCurrent(v.updateRevision.Labels[labelUpdating])
+	v.set(v.updateRevision, func(m *marks) { m.renewed = v.NextRenewal(v.updateRevision.Labels, v.Now) })
 	v.patchRevisions()
 }
 
-// released is touched as long as there is something left to do for the native controller, and taken off when that is over.
-func (v *daemonView) released(each *apps.ControllerRevision, value string) string {
+// renewFallback is touched as long as there is something left to do for the native controller, and taken off when that is over.
+func (v *planner) renewFallback(each *apps.ControllerRevision, value string) string {
 	if value == "" {
 		return ""
 	}
-	return v.Touched(value, each == v.target && v.unfinished(), revisions.TouchDaemonEvery, v.Now)
+	return v.NextNudge(value, each == v.updateRevision && v.unfinished(), revisions.NudgeDaemonSetEvery, v.Now)
 }
 
-func (v *daemonView) set(each *apps.ControllerRevision, change func(*marks)) {
+func (v *planner) set(each *apps.ControllerRevision, change func(*marks)) {
 	m := v.marks[each]
 	change(&m)
 	v.marks[each] = m
 }
 
 // patchRevisions writes what became of the marks.
-func (v *daemonView) patchRevisions() {
+func (v *planner) patchRevisions() {
 	for _, each := range v.Revisions {
 		operations := patches.SetEntries("labels", each.Labels,
-			[2]string{labelUnderWay, v.marks[each].underWay}, [2]string{inplace.LabelReleased, v.marks[each].released},
-			[2]string{inplace.LabelWoken, v.marks[each].woken}, [2]string{inplace.LabelOld, v.marks[each].old})
+			[2]string{labelUpdating, v.marks[each].updating}, [2]string{inplace.LabelFallback, v.marks[each].fallback},
+			[2]string{inplace.LabelRenewed, v.marks[each].renewed}, [2]string{inplace.LabelCurrent, v.marks[each].current})
 		if len(operations) > 0 {
 			v.Step(steps.PatchRevision{Revision: each, Operations: patches.Guarded(each, operations...), Why: "marks"})
 		}

@@ -10,23 +10,23 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 const (
-	// labelUnderWay is the mark of an update's target: nothing settles in a DaemonSet.
-	labelUnderWay = inplace.LabelSettling
+	// labelUpdating is the mark of an update's target: nothing settles in a DaemonSet.
+	labelUpdating = inplace.LabelUpdating
 )
 
-// DaemonRollout is one DaemonSet with everything an update of it depends on. As for a deployments.Rollout, no object may be older than what
+// Rollout is one DaemonSet with everything an update of it depends on. As for a deployments.Rollout, no object may be older than what
 // the caller wrote itself.
-type DaemonRollout struct {
+type Rollout struct {
 	DaemonSet *apps.DaemonSet
 	// Revisions are those the DaemonSet controls.
 	Revisions []*apps.ControllerRevision
@@ -35,24 +35,24 @@ type DaemonRollout struct {
 	// Nodes are all of the cluster; nil if the caller knows none, so that pods are taken to be where they should.
 	Nodes []*corev1.Node
 	Pull  prepull.Pulling
-	// Rehearsal: as for a deployments.Rollout.
-	Rehearsal rehearsal.Rehearsal
-	Mode      inplace.Mode
-	Settings  inplace.Settings
-	Rules     inplace.Rules
-	Now       time.Time
+	// DryRun: as for a deployments.Rollout.
+	DryRun   dryrun.Result
+	Mode     inplace.Mode
+	Settings inplace.Settings
+	Rules    inplace.Rules
+	Now      time.Time
 	// HeldSince is since when the caller has held deletions of this update; zero if it has not.
 	HeldSince time.Time
-	// Recorded, Unread, Endpoints and Ahead: as for a deployments.Rollout.
-	Recorded  string
-	Unread    string
-	Endpoints serving.Endpoints
-	Ahead     readiness.Ahead
+	// PersistedFallback, Unread, Endpoints and Ahead: as for a deployments.Rollout.
+	PersistedFallback string
+	Unread            string
+	Endpoints         serving.Endpoints
+	Ahead             readiness.Ahead
 }
 
-// Target returns the owned ControllerRevision with the DaemonSet's template, the newest if there are several, as natively:
+// UpdateRevision returns the owned ControllerRevision with the DaemonSet's template, the newest if there are several, as natively:
 // constructHistory and dedupCurHistories in pkg/controller/daemon/update.go. Nil as long as that controller has made none.
-func (r DaemonRollout) Target() *apps.ControllerRevision {
+func (r Rollout) UpdateRevision() *apps.ControllerRevision {
 	newestFirst := slices.SortedFunc(slices.Values(r.Revisions), func(a, b *apps.ControllerRevision) int {
 		if a.Revision != b.Revision {
 			return int(b.Revision - a.Revision)
@@ -67,25 +67,25 @@ func (r DaemonRollout) Target() *apps.ControllerRevision {
 	return nil
 }
 
-// Verdict tells whether Stayput makes the update, or as much of it as comes first.
-func (r DaemonRollout) Verdict() steps.Verdict {
+// Decision tells whether Stayput makes the update, or as much of it as comes first.
+func (r Rollout) Decision() steps.Decision {
 	if r.untouched() {
-		return steps.NativeVerdict(r.Mode)
+		return steps.NativeDecision(r.Mode)
 	}
-	return r.view().judged
+	return r.planner().decided
 }
 
 // Unfinished tells whether some pod that stays where it is has not the target's identity yet.
-func (r DaemonRollout) Unfinished() bool { return r.view().unfinished() }
+func (r Rollout) Unfinished() bool { return r.planner().unfinished() }
 
-// Begun tells whether some pod has the target's identity already.
-func (r DaemonRollout) Begun() bool {
-	v := r.view()
+// Started tells whether some pod has the target's identity already.
+func (r Rollout) Started() bool {
+	v := r.planner()
 	return slices.ContainsFunc(v.members, v.updated)
 }
 
 // workloadReason is what stands against an update in place whatever the templates are; nil if nothing does.
-func (r DaemonRollout) workloadReason(target *apps.ControllerRevision) *inplace.Reason {
+func (r Rollout) workloadReason(updateRevision *apps.ControllerRevision) *inplace.Reason {
 	strategy := r.DaemonSet.Spec.UpdateStrategy
 	switch {
 	case !r.Mode.Manages():
@@ -98,19 +98,21 @@ func (r DaemonRollout) workloadReason(target *apps.ControllerRevision) *inplace.
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/type", Message: "strategy OnDelete leaves it to people when a pod is updated"}
 	case r.DaemonSet.Surges():
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/rollingUpdate/maxSurge", Message: "maxSurge asks for a new pod before the old one goes"}
-	case target != nil && revisions.Released(target), r.onRecord():
-		return &inplace.Reason{Code: inplace.CodeReleased, Message: "the update was given back to the DaemonSet controller"}
+	case updateRevision != nil && revisions.FellBack(updateRevision), r.fallbackPersisted():
+		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update was given back to the DaemonSet controller"}
 	}
 	return nil
 }
 
-func (r DaemonRollout) onRecord() bool { return r.DaemonSet.Spec.Template.OnRecord(r.Recorded) }
+func (r Rollout) fallbackPersisted() bool {
+	return r.DaemonSet.Spec.Template.IsPersisted(r.PersistedFallback)
+}
 
-// TargetHash is by what a record knows the update again: see revisions.Record.
-func (r DaemonRollout) TargetHash() string { return r.DaemonSet.Spec.Template.Hash() }
+// TemplateHash is by what a record knows the update again: see revisions.Record.
+func (r Rollout) TemplateHash() string { return r.DaemonSet.Spec.Template.Hash() }
 
-// UnderWay tells whether the revision is marked as the target of an update that has begun.
-func UnderWay(revision *apps.ControllerRevision) bool { return revisions.Settling(revision) }
+// Updating tells whether the revision is marked as the target of an update that has begun.
+func Updating(revision *apps.ControllerRevision) bool { return revisions.Updating(revision) }
 
 // HoldsDeletion tells whether a DELETE of the pod by the DaemonSet controller is held, and why or why not. The pod must be
 // as it is now, the others on its node and the node too; of pods elsewhere an older state will do.
@@ -122,23 +124,23 @@ func UnderWay(revision *apps.ControllerRevision) bool { return revisions.Settlin
 // To a DaemonSet that is being deleted it does nothing (syncDaemonSet in pkg/controller/daemon/daemon_controller.go): what it deletes all the same
 // it has decided before it knew, and with --cascade=orphan nobody would replace the pod. So that is held, and nobody has to tend it: nothing that
 // anybody wants is kept back, and whoever else deletes, such as the garbage collector, is not asked.
-func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
+func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	if !r.Mode.Manages() {
 		return false, *r.Mode.Reason()
 	}
-	near := r.on(pod.Spec.NodeName).view()
-	m := near.daemon(pod)
-	switch reason := r.workloadReason(near.target); {
+	near := r.on(pod.Spec.NodeName).planner()
+	m := near.daemonPod(pod)
+	switch reason := r.workloadReason(near.updateRevision); {
 	case m.housekeeping != nil:
 		return false, *m.housekeeping
 	case reason != nil && reason.Code == inplace.CodeDeleting:
 		return true, *reason
-	case reason != nil && reason.Code == inplace.CodeReleased && near.updated(m):
-		return true, inplace.Reason{Code: inplace.CodeReleased, Message: "the pod is one of the target already"}
+	case reason != nil && reason.Code == inplace.CodeFellBack && near.updated(m):
+		return true, inplace.Reason{Code: inplace.CodeFellBack, Message: "the pod is one of the target already"}
 	case reason != nil:
 		return false, *reason
-	case !near.updated(m) && !r.holdLasts(near.target):
-		return false, revisions.Untended
+	case !near.updated(m) && !r.holdLasts(near.updateRevision):
+		return false, revisions.HoldExpired
 	case m.WhyReplaced() == nil:
 		return true, inplace.Reason{Message: "the pod is updated in place"}
 	}
@@ -147,11 +149,11 @@ func (r DaemonRollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 
 // holdsReplacement is HoldsDeletion for a pod that must be replaced. It waits for those that need not be: see othersFirst. One that is not available
 // does not, since it takes up the budget of those that it would wait for: it may be Ready, and on its way to a revision that is gone.
-func (r DaemonRollout) holdsReplacement(m *daemon) (bool, inplace.Reason) {
-	v := r.view()
-	v.leaveRoom()
+func (r Rollout) holdsReplacement(m *daemonPod) (bool, inplace.Reason) {
+	v := r.planner()
+	v.applyPartition()
 	switch {
-	case v.judged.Held && !v.leaves(m.Pod):
+	case v.decided.Held && !v.partitionLeaves(m.Pod):
 		return true, inplace.Reason{Message: "a partition keeps the pod"}
 	case !m.Available:
 	case v.othersFirst():
@@ -165,18 +167,18 @@ func (r DaemonRollout) holdsReplacement(m *daemon) (bool, inplace.Reason) {
 // HoldsCleanup tells whether a DELETE of the ControllerRevision by the DaemonSet controller is held, and why. That controller keeps the one that it
 // takes for the current one, and those that labels of pods name in its cache (cleanupHistory in pkg/controller/daemon/update.go). The label of a pod that
 // is half-way names none; others are of a revision, or about to be, that its cache does not show yet. Without their revision they would have to be replaced.
-func (r DaemonRollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.Reason) {
+func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.Reason) {
 	if !r.Mode.Manages() {
 		return false, *r.Mode.Reason()
 	}
-	v := r.view()
-	of := slices.IndexFunc(v.members, func(m *daemon) bool { return m.revision != nil && m.revision.UID == revision.UID })
+	v := r.planner()
+	of := slices.IndexFunc(v.members, func(m *daemonPod) bool { return m.revision != nil && m.revision.UID == revision.UID })
 	switch {
-	case !r.holdLasts(v.target):
-		return false, revisions.Untended
-	case v.target != nil && v.target.UID == revision.UID:
+	case !r.holdLasts(v.updateRevision):
+		return false, revisions.HoldExpired
+	case v.updateRevision != nil && v.updateRevision.UID == revision.UID:
 		return true, inplace.Reason{Message: "the ControllerRevision has the template of the DaemonSet"}
-	case revisions.Begun(revision.Labels):
+	case revisions.Started(revision.Labels):
 		return true, inplace.Reason{Message: "pods may be on their way to the ControllerRevision"}
 	case of >= 0:
 		return true, inplace.Reason{Message: "pod " + v.members[of].Pod.Name + " is of the ControllerRevision"}
@@ -184,26 +186,26 @@ func (r DaemonRollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, in
 	return false, inplace.Reason{Message: "no pod is of the ControllerRevision"}
 }
 
-func (r DaemonRollout) holdLasts(target *apps.ControllerRevision) bool {
+func (r Rollout) holdLasts(updateRevision *apps.ControllerRevision) bool {
 	held := r.HeldSince
 	if held.IsZero() {
 		held = r.Now
 	}
 	var labels map[string]string
-	if target != nil {
-		labels = target.Labels
+	if updateRevision != nil {
+		labels = updateRevision.Labels
 	}
 	return revisions.HoldLasts(labels, held, r.Now)
 }
 
 // on is the rollout with the pods of one node only.
-func (r DaemonRollout) on(node string) DaemonRollout {
+func (r Rollout) on(node string) Rollout {
 	r.Pods = slices.DeleteFunc(slices.Clone(r.Pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != node })
 	return r
 }
 
 // ClosedGates names the pods whose gates are closed.
-func (r DaemonRollout) ClosedGates() []string {
+func (r Rollout) ClosedGates() []string {
 	var names []string
 	for _, pod := range r.Pods {
 		if readiness.Closed(pod) {
@@ -216,8 +218,8 @@ func (r DaemonRollout) ClosedGates() []string {
 
 // gateMoved: another pod may count as available although its gate is or was closed. The kubelet's report of that wakes the native
 // controller, and so does every touch of a released target.
-func (v *daemonView) gateMoved(but *daemon) bool {
-	return slices.ContainsFunc(v.members, func(m *daemon) bool {
-		return m.Pod.UID != but.Pod.UID && member.GateUnseen(m.Pod, v.Now)
+func (v *planner) gateMoved(but *daemonPod) bool {
+	return slices.ContainsFunc(v.members, func(m *daemonPod) bool {
+		return m.Pod.UID != but.Pod.UID && podstate.GateUnseen(m.Pod, v.Now)
 	})
 }

@@ -3,10 +3,10 @@ package daemonsets
 import (
 	"slices"
 
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-func (r DaemonRollout) untouched() bool {
-	return member.Leaves(r.Mode, r.Pull.Pullers, r.Recorded, r.Pods) && !slices.ContainsFunc(r.Revisions, revisions.Marked)
+func (r Rollout) untouched() bool {
+	return podstate.Untouched(r.Mode, r.Pull.PrePullPods, r.PersistedFallback, r.Pods) && !slices.ContainsFunc(r.Revisions, revisions.Marked)
 }

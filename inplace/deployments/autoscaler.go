@@ -30,9 +30,9 @@ func AboutAutoscaler(scaler *autoscalingv2.HorizontalPodAutoscaler, d *apps.Depl
 		"behavior.scaleUp.stabilizationWindowSeconds beyond the update's length keeps it from scaling up for that", scaler.Name, why)
 }
 
-func scales(target autoscalingv2.CrossVersionObjectReference, d *apps.Deployment) bool {
-	group := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind()
-	return group == schema.GroupKind{Group: "apps", Kind: "Deployment"} && target.Name == d.Name
+func scales(newRS autoscalingv2.CrossVersionObjectReference, d *apps.Deployment) bool {
+	group := schema.FromAPIVersionAndKind(newRS.APIVersion, newRS.Kind).GroupKind()
+	return group == schema.GroupKind{Group: "apps", Kind: "Deployment"} && newRS.Name == d.Name
 }
 
 // countsStarts tells whether the autoscaler takes what containers use to start for load, and by which of its words.

@@ -68,7 +68,7 @@ func TestWhichAutoscalersCountStarts(t *testing.T) {
 func TestAutoscalerOfAnotherIsNotSpokenOf(t *testing.T) {
 	web := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	change := edit.Change{Containers: edit.ContainerChanges{{Container: "app", Restart: true}}}
-	for target, speaks := range map[autoscalingv2.CrossVersionObjectReference]bool{
+	for newRS, speaks := range map[autoscalingv2.CrossVersionObjectReference]bool{
 		{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}:                 true,
 		{APIVersion: "apps/v1beta1", Kind: "Deployment", Name: "web"}:            true,
 		{APIVersion: "apps/v1", Kind: "Deployment", Name: "api"}:                 false,
@@ -78,10 +78,10 @@ func TestAutoscalerOfAnotherIsNotSpokenOf(t *testing.T) {
 		{APIVersion: "", Kind: "Deployment", Name: "web"}:                        false,
 	} {
 		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "by-cpu"},
-			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: target, Metrics: []autoscalingv2.MetricSpec{byResource(corev1.ResourceCPU)}}}
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: newRS, Metrics: []autoscalingv2.MetricSpec{byResource(corev1.ResourceCPU)}}}
 		about := AboutAutoscaler(scaler, web, change)
 		if strings.HasPrefix(about, "HorizontalPodAutoscaler by-cpu scales by cpu: ") != speaks {
-			t.Errorf("of %+v is said %q", target, about)
+			t.Errorf("of %+v is said %q", newRS, about)
 		}
 	}
 }

@@ -6,9 +6,9 @@ import (
 )
 
 // recreates: the native controller creates the target only after it has scaled everything down, which is held.
-func (v *View) recreates() bool { return !v.Deployment.Rolls() && !v.paused() }
+func (v *Planner) recreates() bool { return !v.Deployment.Rolls() && !v.paused() }
 
-func (v *View) create() {
+func (v *Planner) create() {
 	step, reason := native.NewReplicaSet(v.Deployment, v.ReplicaSets)
 	if reason != nil { // Verdict asked before
 		panic(reason.Message)

@@ -3,7 +3,7 @@ package deployments
 import (
 	"cmp"
 
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -11,36 +11,36 @@ import (
 // missing until its kubelet says that it is done.
 
 // finishResizes has every resize that was begun written, and forgets those that were taken back.
-func (v *View) finishResizes() {
-	deadline := cmp.Or(member.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), member.ResizeDeadline(nil)) // an undo gets through in any case
+func (v *Planner) finishResizes() {
+	deadline := cmp.Or(podstate.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), podstate.ResizeDeadline(nil)) // an undo gets through in any case
 	for _, m := range v.Members {
 		back, wait := m.IsBack(deadline, v.Now)
 		v.Again(wait)
-		if opens, _ := m.MayReopen(v.Now); m.OfTarget && readiness.Closed(m.Pod) && opens {
+		if opens, _ := m.MayReopen(v.Now); m.Updated && readiness.Closed(m.Pod) && opens {
 			continue // that comes first
 		}
 		if m.MidResize() || back {
-			v.Step(m.Advance(v.Target.Rs, false, v.Now))
+			v.Step(m.Advance(v.NewRS.Rs, false, v.Now))
 		}
 	}
 }
 
 // startResizes begins others: as many as may be missed, and of those that do not serve, for which it may be what they lack, as many as may be unproven.
-func (v *View) startResizes(p *pace, lacking member.Lacking, budget *int) {
+func (v *Planner) startResizes(p *pace, blocked podstate.Blocked, budget *int) {
 	unproven := v.unproven(p.turns)
 	for _, m := range v.Members {
-		if !m.Resizable(lacking) {
+		if !m.Resizable(blocked) {
 			continue
 		}
 		starting, grown := m.Starting(v.Now)
-		counted := !m.Arrived || p.turns[&m.State] // on its way to something else
-		idle := !m.Ready() && unproven < v.mayMiss()+int(v.Deployment.MaxSurge())
+		counted := !m.Applied || p.turns[&m.State] // on its way to something else
+		idle := !m.Ready() && unproven < v.maxUnavailable()+int(v.Deployment.MaxSurge())
 		serves := m.Available && *budget > -v.spare()
 		switch {
 		case !counted && starting:
 			v.Again(grown)
 			continue
-		case !counted && !idle && !serves, !p.turns[&m.State] && !p.room.Take(&m.State):
+		case !counted && !idle && !serves, !p.turns[&m.State] && !p.partition.Take(&m.State):
 			continue
 		case counted:
 		case idle:
@@ -48,6 +48,6 @@ func (v *View) startResizes(p *pace, lacking member.Lacking, budget *int) {
 		default:
 			*budget--
 		}
-		v.Step(m.Advance(v.Target.Rs, false, v.Now))
+		v.Step(m.Advance(v.NewRS.Rs, false, v.Now))
 	}
 }

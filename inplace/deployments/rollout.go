@@ -12,11 +12,11 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/prepull"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/serving"
@@ -38,16 +38,16 @@ type Rollout struct {
 	// Nodes are those the pods are on, as far as they are known.
 	Nodes []*corev1.Node
 	Pull  prepull.Pulling
-	// Rehearsal is asked for by a Plan that needs one and has none.
-	Rehearsal rehearsal.Rehearsal
-	// Own is a rehearsal of a revision to which pods that are half-way go back. With Unknown and no Target nobody can be asked.
-	Own      rehearsal.Rehearsal
-	Mode     inplace.Mode
-	Settings inplace.Settings
-	Rules    inplace.Rules
-	Now      time.Time
-	// Recorded is the hash of the template whose update was given back on record, empty if none was: see steps.RecordRelease.
-	Recorded string
+	// DryRun is asked for by a Plan that needs one and has none.
+	DryRun dryrun.Result
+	// OldDryRun is a rehearsal of a revision to which pods that are half-way go back. With Unknown and no Target nobody can be asked.
+	OldDryRun dryrun.Result
+	Mode      inplace.Mode
+	Settings  inplace.Settings
+	Rules     inplace.Rules
+	Now       time.Time
+	// PersistedFallback is the hash of the template whose update was given back on record, empty if none was: see steps.RecordRelease.
+	PersistedFallback string
 	// Unread is why some ReplicaSets or pods are there only in outline; empty if none are.
 	Unread string
 	// Endpoints are those of the pods whose gates are closed, with the time since when they have been seen to be out. Nobody needs
@@ -55,13 +55,13 @@ type Rollout struct {
 	Endpoints serving.Endpoints
 	// Ahead: as Endpoints, only for the one who takes the steps.
 	Ahead readiness.Ahead
-	// Beats: as Ahead. Without any, nil, nothing is put off.
-	Beats steps.Beats
+	// Batches: as Ahead. Without any, nil, nothing is put off.
+	Batches steps.Batches
 }
 
-// Target returns the oldest owned ReplicaSet with the Deployment's template, the one the Deployment controller will choose:
+// UpdateRevision returns the oldest owned ReplicaSet with the Deployment's template, the one the Deployment controller will choose:
 // FindNewReplicaSet in pkg/controller/deployment/util/deployment_util.go. Nil if there is none.
-func (r Rollout) Target() *apps.ReplicaSet {
+func (r Rollout) UpdateRevision() *apps.ReplicaSet {
 	for _, rs := range r.OldestFirst() {
 		if apps.SameTemplate(rs.Spec.Template, r.Deployment.Spec.Template) {
 			return rs
@@ -80,36 +80,36 @@ func (r Rollout) OldestFirst() []*apps.ReplicaSet {
 	})
 }
 
-// Sources returns the owned ReplicaSets, the target aside, that have or want pods; oldest first.
-func (r Rollout) Sources() []*apps.ReplicaSet { return r.sources(r.Target()) }
+// OldReplicaSets returns the owned ReplicaSets, the target aside, that have or want pods; oldest first.
+func (r Rollout) OldReplicaSets() []*apps.ReplicaSet { return r.oldReplicaSets(r.UpdateRevision()) }
 
-func (r Rollout) sources(target *apps.ReplicaSet) []*apps.ReplicaSet {
-	var sources []*apps.ReplicaSet
+func (r Rollout) oldReplicaSets(newRS *apps.ReplicaSet) []*apps.ReplicaSet {
+	var oldReplicaSets []*apps.ReplicaSet
 	for _, rs := range r.OldestFirst() {
-		if rs != target && (apps.InUse(rs) || r.hasLivePod(rs)) {
-			sources = append(sources, rs)
+		if rs != newRS && (apps.InUse(rs) || r.hasLivePod(rs)) {
+			oldReplicaSets = append(oldReplicaSets, rs)
 		}
 	}
-	return sources
+	return oldReplicaSets
 }
 
 func (r Rollout) hasLivePod(rs *apps.ReplicaSet) bool {
 	return slices.ContainsFunc(r.Pods, func(pod *corev1.Pod) bool { return readiness.Live(pod) && metav1.IsControlledBy(pod, rs) })
 }
 
-// Verdict needs no Pods: webhooks ask it of every native write.
-func (r Rollout) Verdict() steps.Verdict {
+// Decision needs no Pods: webhooks ask it of every native write.
+func (r Rollout) Decision() steps.Decision {
 	if r.untouched() {
-		return steps.NativeVerdict(r.Mode)
+		return steps.NativeDecision(r.Mode)
 	}
-	target := r.Target()
-	sources := r.sources(target)
-	marked := func(rs *apps.ReplicaSet) bool { return revisions.Settling(rs) || replicas.Borrowed(rs) }
-	if len(sources) == 0 && !slices.ContainsFunc(r.ReplicaSets, marked) {
-		return steps.Verdict{Target: steps.TargetOf(target)}
+	newRS := r.UpdateRevision()
+	oldReplicaSets := r.oldReplicaSets(newRS)
+	marked := func(rs *apps.ReplicaSet) bool { return revisions.Updating(rs) || replicas.Surging(rs) }
+	if len(oldReplicaSets) == 0 && !slices.ContainsFunc(r.ReplicaSets, marked) {
+		return steps.Decision{UpdateRevision: steps.RevisionOf(newRS)}
 	}
-	reasons := r.nativeReasons(target, sources)
-	return steps.Verdict{Held: len(reasons) == 0, Target: steps.TargetOf(target), Reasons: reasons}
+	reasons := r.nativeReasons(newRS, oldReplicaSets)
+	return steps.Decision{Held: len(reasons) == 0, UpdateRevision: steps.RevisionOf(newRS), Reasons: reasons}
 }
 
 // Deleting tells whether the Deployment is being deleted in the middle of an update in place: with --cascade=orphan, say, so that its pods stay.
@@ -122,20 +122,20 @@ func (r Rollout) Deleting() bool {
 	}
 	before := *r.Deployment
 	before.DeletionTimestamp, r.Deployment = nil, &before
-	return r.Verdict().Held
+	return r.Decision().Held
 }
 
-func (r Rollout) nativeReasons(target *apps.ReplicaSet, sources []*apps.ReplicaSet) inplace.Reasons {
-	if reason := r.workloadReason(target); reason != nil {
+func (r Rollout) nativeReasons(newRS *apps.ReplicaSet, oldReplicaSets []*apps.ReplicaSet) inplace.Reasons {
+	if reason := r.workloadReason(newRS); reason != nil {
 		return inplace.Reasons{*reason}
 	}
 	to := r.Deployment.Spec.Template
-	if target != nil {
-		to = target.Spec.Template
+	if newRS != nil {
+		to = newRS.Spec.Template
 	}
 	var reasons inplace.Reasons
-	for _, source := range sources {
-		change := edit.Compare(source.Spec.Template, to, r.Rules)
+	for _, oldReplicaSet := range oldReplicaSets {
+		change := edit.Compare(oldReplicaSet.Spec.Template, to, r.Rules)
 		if reasons = reasons.And(change.Reasons...).And(change.Displaced...); reasons.Full() {
 			break
 		}
@@ -144,7 +144,7 @@ func (r Rollout) nativeReasons(target *apps.ReplicaSet, sources []*apps.ReplicaS
 }
 
 // workloadReason is what stands against an update in place whatever the templates are; nil if nothing does.
-func (r Rollout) workloadReason(target *apps.ReplicaSet) *inplace.Reason {
+func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 	d := r.Deployment
 	recreate := d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
 	switch {
@@ -154,14 +154,14 @@ func (r Rollout) workloadReason(target *apps.ReplicaSet) *inplace.Reason {
 		return &inplace.Reason{Code: inplace.CodeDeleting, Message: "the Deployment is being deleted"}
 	case r.Unread != "":
 		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Unread}
-	case target != nil && revisions.Released(target), slices.ContainsFunc(r.ReplicaSets, r.standIns()), r.onRecord():
-		return &inplace.Reason{Code: inplace.CodeReleased, Message: "the update was given back to the Deployment controller"}
+	case newRS != nil && revisions.FellBack(newRS), slices.ContainsFunc(r.ReplicaSets, r.standIns()), r.fallbackPersisted():
+		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update was given back to the Deployment controller"}
 	case recreate && apps.Desired(d) > recreateMaxReplicas:
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/strategy/type", Message: "strategy Recreate promises that two versions never run at once"}
-	case recreate && target == nil:
+	case recreate && newRS == nil:
 		_, reason := native.NewReplicaSet(d, r.ReplicaSets)
 		return reason
-	case apps.ExplicitZero(d) && !r.Settings.Borrow:
+	case apps.ExplicitZero(d) && !r.Settings.Surge:
 		return &inplace.Reason{Code: inplace.CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable", Message: "maxUnavailable 0 means that no pod may be missed"}
 	}
 	return nil
@@ -169,15 +169,17 @@ func (r Rollout) workloadReason(target *apps.ReplicaSet) *inplace.Reason {
 
 // standIns tells of ReplicaSets whether they say, in the target's stead, that this very update was given back.
 func (r Rollout) standIns() func(*apps.ReplicaSet) bool {
-	wanted := sync.OnceValue(r.TargetHash)
+	wanted := sync.OnceValue(r.TemplateHash)
 	return func(rs *apps.ReplicaSet) bool {
-		_, hash, stands := strings.Cut(rs.Labels[inplace.LabelReleased], revisions.StandsFor)
-		return stands && hash == wanted()
+		_, hash, progress := strings.Cut(rs.Labels[inplace.LabelFallback], revisions.StandsFor)
+		return progress && hash == wanted()
 	}
 }
 
-// onRecord tells whether the record says that this very update was given back.
-func (r Rollout) onRecord() bool { return r.Deployment.Spec.Template.OnRecord(r.Recorded) }
+// fallbackPersisted tells whether the record says that this very update was given back.
+func (r Rollout) fallbackPersisted() bool {
+	return r.Deployment.Spec.Template.IsPersisted(r.PersistedFallback)
+}
 
-// TargetHash is by what marks and records know the update again while there is no target: see revisions.StandsFor and revisions.Record.
-func (r Rollout) TargetHash() string { return r.Deployment.Spec.Template.Hash() }
+// TemplateHash is by what marks and records know the update again while there is no target: see revisions.StandsFor and revisions.Record.
+func (r Rollout) TemplateHash() string { return r.Deployment.Spec.Template.Hash() }

@@ -6,8 +6,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/statuses"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
@@ -15,12 +15,12 @@ import (
 
 // patchStatus writes the status while the native controller is denied before it does: by its own formula, so that both
 // always write the same. That all is done is left to it.
-func (v *View) patchStatus(turns member.Turns) {
-	if v.Target == nil && !v.paused() {
+func (v *Planner) patchStatus(turns podstate.Turns) {
+	if v.NewRS == nil && !v.paused() {
 		return // it creates the target and writes the status next
 	}
 	formula := v.formula()
-	formula.Obeyed = v.obeyed(turns)
+	formula.OnTimeUntil = v.onTimeUntil(turns)
 	status := formula.NativeStatus()
 	if statuses.Announces(v.Deployment, status) {
 		return
@@ -30,7 +30,7 @@ func (v *View) patchStatus(turns member.Turns) {
 	switch left := v.statusCanWait(status); {
 	case len(operations) == 0:
 	case left > 0:
-		v.PutOff(steps.PutOffStatus, left)
+		v.Defer(steps.DeferStatus, left)
 	default:
 		v.Step(steps.PatchStatus{Deployment: v.Deployment, Status: status, Operations: patches.Guarded(v.Deployment, operations...)})
 	}
@@ -38,27 +38,27 @@ func (v *View) patchStatus(turns member.Turns) {
 
 // statusCanWait is how long the status can wait to be told together with what comes next. Counts can, for a moment that nobody notices. What
 // people and tools act on is told at once, but not while pods change their ReplicaSet: the sums are of two moments then.
-func (v *View) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
+func (v *Planner) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 	switch {
 	case statuses.SameForActing(v.Deployment.Status, status):
-		return v.CanWait(steps.PutOffStatus, steps.StatusBeat, v.Now)
+		return v.CanWait(steps.DeferStatus, steps.StatusBatchWindow, v.Now)
 	case !v.Still() && status.ObservedGeneration == v.Deployment.Status.ObservedGeneration:
-		return v.CanWait(steps.PutOffStatus, steps.Beat, v.Now)
+		return v.CanWait(steps.DeferStatus, steps.BatchWindow, v.Now)
 	}
 	return 0
 }
 
-// obeyed is until when pods were drained or stopped within the time that they have for it.
-func (v *View) obeyed(turns member.Turns) time.Time {
+// onTimeUntil is until when pods were drained or stopped within the time that they have for it.
+func (v *Planner) onTimeUntil(turns podstate.Turns) time.Time {
 	var until time.Time
 	for s := range v.states() {
-		until = times.Latest(until, turns.Obeyed(s, v.Endpoints, v.Settings.Drain, v.Now))
+		until = times.Latest(until, turns.OnTimeUntil(s, v.Endpoints, v.Settings.Drain, v.Now))
 	}
 	return until
 }
 
 // stopBy is by when the containers of all pods must have stopped that have yet to.
-func (v *View) stopBy() time.Time {
+func (v *Planner) stopBy() time.Time {
 	var by time.Time
 	for s := range v.states() {
 		by = times.Latest(by, s.Move.StopsBy(s.Pod, v.Now))
@@ -66,22 +66,22 @@ func (v *View) stopBy() time.Time {
 	return by
 }
 
-// rest finds out whether the update waits for the partition alone, or for one that is none.
-func (v *View) rest(p pace) {
-	if !v.paused() && len(p.turns) == 0 && v.Loan() == 0 && v.excess() == 0 && v.AllSettling(v.Target) && v.Still() {
-		v.stage = v.room.Waits(v.states())
+// checkPartition finds out whether the update waits for the partition alone, or for one that is none.
+func (v *Planner) checkPartition(p pace) {
+	if !v.paused() && len(p.turns) == 0 && v.Surge() == 0 && v.excess() == 0 && v.AllUpdating(v.NewRS) && v.Still() {
+		v.stage = v.partition.Waits(v.states())
 	}
-	v.Waiting = cmp.Or(v.room.Flaw(v.states()), v.Waiting, v.room.Unresized(v.unresized))
+	v.Waiting = cmp.Or(v.partition.Flaw(v.states()), v.Waiting, v.partition.Unresized(v.unresized))
 }
 
 // formula is the native one, as long as nobody says otherwise.
-func (v *View) formula() statuses.Formula {
+func (v *Planner) formula() statuses.Formula {
 	f := statuses.Formula{Deployment: v.Deployment, Waiting: v.Waiting, Stage: v.stage, Now: v.Now}
 	for _, s := range v.Sets {
 		f.Sets = append(f.Sets, s.Rs)
 	}
-	if v.Target != nil {
-		f.Target = v.Target.Rs
+	if v.NewRS != nil {
+		f.New = v.NewRS.Rs
 	}
 	return f
 }

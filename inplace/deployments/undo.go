@@ -12,15 +12,15 @@ import (
 // edit is the undo to one of its ReplicaSets; none if it is not. An undo replaces all annotations by those that the revision had (native.Undone), and
 // how updates are made is no part of a revision. Before has the Deployment's annotations before the edit.
 func (r Rollout) Undone(before map[string]string) []patches.EntryChange {
-	target := r.Target()
-	if target == nil || !maps.Equal(r.Deployment.Annotations, native.Undone(before, target.Annotations)) {
+	newRS := r.UpdateRevision()
+	if newRS == nil || !maps.Equal(r.Deployment.Annotations, native.Undone(before, newRS.Annotations)) {
 		return nil
 	}
 	var changed []patches.EntryChange
 	for _, key := range inplace.SettingAnnotations {
 		was, had := before[key]
 		if now, has := r.Deployment.Annotations[key]; had != has || was != now {
-			changed = append(changed, patches.EntryChange{Key: key, Value: was, Goes: !had})
+			changed = append(changed, patches.EntryChange{Key: key, Value: was, Removing: !had})
 		}
 	}
 	return changed

@@ -3,7 +3,7 @@ package deployments
 import (
 	"slices"
 
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -11,5 +11,5 @@ import (
 // and made them as large and as many as the API server takes.
 
 func (r Rollout) untouched() bool {
-	return member.Leaves(r.Mode, r.Pull.Pullers, r.Recorded, r.Pods) && !slices.ContainsFunc(r.ReplicaSets, revisions.Marked)
+	return podstate.Untouched(r.Mode, r.Pull.PrePullPods, r.PersistedFallback, r.Pods) && !slices.ContainsFunc(r.ReplicaSets, revisions.Marked)
 }

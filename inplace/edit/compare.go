@@ -72,7 +72,7 @@ func revert(old, patched map[string]any, field string, allowed func(string) bool
 			continue
 		}
 		value, _ := difference.to.(string)
-		reverted = append(reverted, patches.EntryChange{Key: key, Value: value, Goes: difference.to == nil})
+		reverted = append(reverted, patches.EntryChange{Key: key, Value: value, Removing: difference.to == nil})
 		delete(to, key)
 		if difference.from != nil {
 			to[key] = difference.from

@@ -7,8 +7,8 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-// TestFindingsAreNobodysToChange: who changes what he got changes nothing for others.
-func TestFindingsAreNobodysToChange(t *testing.T) {
+// TestFindingsAreNotToBeChanged: who changes what he got changes nothing for others.
+func TestFindingsAreNotToBeChanged(t *testing.T) {
 	template := edited(t)
 	template.Typed().Spec.Containers[0].Image = "mine"
 	template.Typed().Spec.Containers[0].Image = "mine"

@@ -40,7 +40,7 @@ func (c Change) annotationOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	for _, change := range c.Annotations {
 		at := patches.Pointer("metadata", "annotations", change.Key)
 		operations = append(operations, jsonpatch.NewOperation("add", at, change.Value))
-		if change.Goes {
+		if change.Removing {
 			operations = append(operations, jsonpatch.NewOperation("remove", at, nil))
 		}
 	}

@@ -190,8 +190,8 @@ func TestBecoming(t *testing.T) {
 	}
 }
 
-// TestRestartedHalfway: what is left of a change when the containers have restarted for it.
-func TestRestartedHalfway(t *testing.T) {
+// TestRestartedMidUpdate: what is left of a change when the containers have restarted for it.
+func TestRestartedMidUpdate(t *testing.T) {
 	image := ContainerChange{Container: "app", Image: ImageChange{From: "app:1", To: "app:2"}}
 	renamed := ContainerChange{Container: "mesh", Image: ImageChange{From: "mesh:1", To: "mesh:2"}, Restart: true}
 	change := ContainerChanges{image, {Container: "side", Restart: true}, renamed}.WithoutRestart()

@@ -16,13 +16,13 @@ type Cause string
 
 // The causes.
 const (
-	CauseScaled    Cause = "scaled"     // the user wants more, or less
-	CauseBorrowed  Cause = "borrowed"   // more, for as long as the update needs them
-	CauseGivenBack Cause = "given back" // of those borrowed
-	CauseMoved     Cause = "moved"      // pods leave for another ReplicaSet
-	CauseCounted   Cause = "counted"    // pods are there beyond the replicas: they have come, or stay after all
-	CausePassedOn  Cause = "passed on"  // what cannot be created here is to be created elsewhere
-	CauseReplaced  Cause = "replaced"   // pods that nobody hears of are to have others in their place
+	CauseScaled       Cause = "scaled"     // the user wants more, or less
+	CauseSurge        Cause = "borrowed"   // more, for as long as the update needs them
+	CauseSurgeRemoved Cause = "given back" // of those borrowed
+	CauseMoved        Cause = "moved"      // pods leave for another ReplicaSet
+	CauseCounted      Cause = "counted"    // pods are there beyond the replicas: they have come, or stay after all
+	CausePassedOn     Cause = "passed on"  // what cannot be created here is to be created elsewhere
+	CauseReplaced     Cause = "replaced"   // pods that nobody hears of are to have others in their place
 )
 
 // Account is one ReplicaSet as it was observed.
@@ -32,8 +32,8 @@ type Account struct {
 	Replicas, Pods int
 	// Leaving are the pods that move elsewhere now, Ending those given back for which it may have been lowered already.
 	Leaving, Ending int
-	// Borrowed replicas, and Lost pods.
-	Borrowed, Lost int
+	// Surge replicas, and Lost pods.
+	Surge, ToReplace int
 }
 
 // uncounted is how many pods are there beyond the replicas.
@@ -52,10 +52,10 @@ func (a Account) limits(why Cause) limits {
 	switch why {
 	case CauseScaled:
 		return limits{down: -a.Replicas, up: unlimited}
-	case CauseBorrowed:
+	case CauseSurge:
 		return limits{up: unlimited}
-	case CauseGivenBack:
-		return limits{down: a.covered(a.Borrowed)}
+	case CauseSurgeRemoved:
+		return limits{down: a.covered(a.Surge)}
 	case CauseMoved:
 		return limits{down: max(-a.Leaving, a.covered(a.Leaving+a.Ending))}
 	case CauseCounted:
@@ -63,7 +63,7 @@ func (a Account) limits(why Cause) limits {
 	case CausePassedOn:
 		return limits{down: min(0, a.Pods-a.Replicas)}
 	case CauseReplaced:
-		return limits{down: a.covered(a.Lost)}
+		return limits{down: a.covered(a.ToReplace)}
 	}
 	return limits{}
 }
@@ -71,17 +71,17 @@ func (a Account) limits(why Cause) limits {
 // Books are all accounts of one workload.
 type Books struct {
 	// Wanted is what the user wants, Lendable how much more may be borrowed.
-	Wanted, Lendable int
+	Wanted, MaxSurge int
 	Accounts         []Account
 }
 
 // limits of a cause in all accounts together: scaling stops where the user wants it to.
 func (b Books) limits(why Cause) limits {
-	switch lacking := b.Wanted + b.borrowed() - b.replicas(); why {
+	switch lacking := b.Wanted + b.surge() - b.replicas(); why {
 	case CauseScaled:
 		return limits{down: min(0, lacking), up: max(0, lacking)}
-	case CauseBorrowed:
-		return limits{up: max(0, b.Lendable-b.borrowed())}
+	case CauseSurge:
+		return limits{up: max(0, b.MaxSurge-b.surge())}
 	default:
 		return limits{down: -unlimited, up: unlimited}
 	}
@@ -97,7 +97,7 @@ func (b Books) sum(of func(Account) int) int {
 
 func (b Books) replicas() int { return b.sum(func(a Account) int { return a.Replicas }) }
 
-func (b Books) borrowed() int { return b.sum(func(a Account) int { return a.Borrowed }) }
+func (b Books) surge() int { return b.sum(func(a Account) int { return a.Surge }) }
 
 // Entry is by how much an account changes, and why.
 type Entry struct {
@@ -137,7 +137,7 @@ func (l Ledger) Close(books Books) (Balance, error) {
 	}
 	wrong = slices.Concat(wrong, l.unknown(books), l.beyond("all", books.limits), l.overfull(books, balance))
 	if len(wrong) > 0 {
-		return nil, fmt.Errorf("%s (%s; %d are wanted, %d borrowed, and there are %d)", strings.Join(wrong, ", "), l, books.Wanted, books.borrowed(), books.replicas())
+		return nil, fmt.Errorf("%s (%s; %d are wanted, %d borrowed, and there are %d)", strings.Join(wrong, ", "), l, books.Wanted, books.surge(), books.replicas())
 	}
 	return balance, nil
 }
@@ -204,10 +204,10 @@ func (l Ledger) beyond(where string, of func(Cause) limits) []string {
 
 // overfull: pods would be created beyond those that are wanted and borrowed. Those that are just moving count, and so do those too many by now.
 func (l Ledger) overfull(books Books, balance Balance) []string {
-	lent, back := l.turnover(func(why Cause) bool { return why == CauseBorrowed || why == CauseGivenBack })
+	surged, back := l.turnover(func(why Cause) bool { return why == CauseSurge || why == CauseSurgeRemoved })
 	now := books.sum(func(a Account) int { return max(a.Replicas, a.Pods) })
 	then := books.sum(func(a Account) int { return max(a.Replicas+balance[a.Name], a.Pods) })
-	if most := max(now, books.Wanted+books.borrowed()+lent+back); then > most {
+	if most := max(now, books.Wanted+books.surge()+surged+back); then > most {
 		return []string{fmt.Sprintf("there would be %d pods instead of %d at most", then, most)}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 // Three pods that the user wants, all of them of a.
 func still(a Account) Books {
 	a.Name = "a"
-	return Books{Wanted: 3, Lendable: 1, Accounts: []Account{a, {Name: "b"}}}
+	return Books{Wanted: 3, MaxSurge: 1, Accounts: []Account{a, {Name: "b"}}}
 }
 
 func TestLedgerThatAddsUp(t *testing.T) {
@@ -29,11 +29,11 @@ func TestLedgerThatAddsUp(t *testing.T) {
 		"the user wants more":            {still(Account{Replicas: 1, Pods: 1}), Ledger{{"b", 2, CauseScaled}}, Balance{"b": 2}},
 		"the user wants less, step by step": {Books{Wanted: 1, Accounts: []Account{{Name: "a", Replicas: 2, Pods: 2}, {Name: "b", Replicas: 2, Pods: 2}}},
 			Ledger{{"a", -2, CauseScaled}}, Balance{"a": -2}},
-		"the user wants less while one is borrowed": {still(Account{Replicas: 5, Pods: 5, Borrowed: 1}), Ledger{{"a", -1, CauseScaled}}, Balance{"a": -1}},
-		"borrow":                   {still(Account{Replicas: 3, Pods: 3}), Ledger{{"b", 1, CauseBorrowed}}, Balance{"b": 1}},
-		"give back":                {still(Account{Replicas: 4, Pods: 4, Borrowed: 1}), Ledger{{"a", -1, CauseGivenBack}}, Balance{"a": -1}},
-		"give back what never was": {still(Account{Replicas: 4, Pods: 3, Borrowed: 1}), Ledger{{"a", -1, CauseGivenBack}}, Balance{"a": -1}},
-		"replace":                  {still(Account{Replicas: 3, Pods: 3, Lost: 1}), Ledger{{"a", -1, CauseReplaced}}, Balance{"a": -1}},
+		"the user wants less while one is borrowed": {still(Account{Replicas: 5, Pods: 5, Surge: 1}), Ledger{{"a", -1, CauseScaled}}, Balance{"a": -1}},
+		"borrow":                   {still(Account{Replicas: 3, Pods: 3}), Ledger{{"b", 1, CauseSurge}}, Balance{"b": 1}},
+		"give back":                {still(Account{Replicas: 4, Pods: 4, Surge: 1}), Ledger{{"a", -1, CauseSurgeRemoved}}, Balance{"a": -1}},
+		"give back what never was": {still(Account{Replicas: 4, Pods: 3, Surge: 1}), Ledger{{"a", -1, CauseSurgeRemoved}}, Balance{"a": -1}},
+		"replace":                  {still(Account{Replicas: 3, Pods: 3, ToReplace: 1}), Ledger{{"a", -1, CauseReplaced}}, Balance{"a": -1}},
 		"pass on":                  {still(Account{Replicas: 3, Pods: 1}), Ledger{{"a", -2, CausePassedOn}}, Balance{"a": -2}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,19 +59,19 @@ func TestLedgerThatDoesNot(t *testing.T) {
 		"the user does not want that many":      {still(Account{Replicas: 2, Pods: 2}), Ledger{{"a", 1, CauseScaled}, {"b", 1, CauseScaled}}, "all +2 scaled instead of +1 at most"},
 		"nor that few":                          {still(Account{Replicas: 4, Pods: 4}), Ledger{{"a", -2, CauseScaled}}, "all -2 scaled instead of -1 at most"},
 		"from one to another":                   {still(Account{Replicas: 3, Pods: 3}), Ledger{{"a", -1, CauseScaled}, {"b", 1, CauseScaled}}, "all -1 scaled instead of 0 at most, all +1 scaled"},
-		"borrowed ones are for the update":      {still(Account{Replicas: 4, Pods: 4, Borrowed: 1}), Ledger{{"a", -1, CauseScaled}}, "all -1 scaled instead of 0 at most"},
+		"borrowed ones are for the update":      {still(Account{Replicas: 4, Pods: 4, Surge: 1}), Ledger{{"a", -1, CauseScaled}}, "all -1 scaled instead of 0 at most"},
 		"created while others are on their way": {Books{Wanted: 3, Accounts: []Account{{Name: "a", Replicas: 2, Pods: 3}, {Name: "b"}}}, Ledger{{"b", 1, CauseScaled}}, "there would be 4 pods instead of 3 at most"},
-		"more than may be borrowed":             {still(Account{Replicas: 3, Pods: 3}), Ledger{{"b", 2, CauseBorrowed}}, "all +2 borrowed instead of +1 at most"},
-		"borrowed before":                       {still(Account{Replicas: 4, Pods: 4, Borrowed: 1}), Ledger{{"b", 1, CauseBorrowed}}, "all +1 borrowed instead of +0 at most"},
-		"borrowed while others are too many":    {still(Account{Replicas: 5, Pods: 5}), Ledger{{"b", 1, CauseBorrowed}}, "there would be 6 pods instead of 5 at most"},
-		"given back and not borrowed":           {still(Account{Replicas: 3, Pods: 3}), Ledger{{"a", -1, CauseGivenBack}}, "a -1 given back instead of 0 at most"},
-		"given back twice":                      {still(Account{Replicas: 3, Pods: 4, Borrowed: 1}), Ledger{{"a", -1, CauseGivenBack}}, "a -1 given back instead of 0 at most"},
-		"given back by another":                 {still(Account{Replicas: 4, Pods: 4, Borrowed: 1}), Ledger{{"b", -1, CauseGivenBack}}, "b would have -1 replicas"},
+		"more than may be borrowed":             {still(Account{Replicas: 3, Pods: 3}), Ledger{{"b", 2, CauseSurge}}, "all +2 borrowed instead of +1 at most"},
+		"borrowed before":                       {still(Account{Replicas: 4, Pods: 4, Surge: 1}), Ledger{{"b", 1, CauseSurge}}, "all +1 borrowed instead of +0 at most"},
+		"borrowed while others are too many":    {still(Account{Replicas: 5, Pods: 5}), Ledger{{"b", 1, CauseSurge}}, "there would be 6 pods instead of 5 at most"},
+		"given back and not borrowed":           {still(Account{Replicas: 3, Pods: 3}), Ledger{{"a", -1, CauseSurgeRemoved}}, "a -1 given back instead of 0 at most"},
+		"given back twice":                      {still(Account{Replicas: 3, Pods: 4, Surge: 1}), Ledger{{"a", -1, CauseSurgeRemoved}}, "a -1 given back instead of 0 at most"},
+		"given back by another":                 {still(Account{Replicas: 4, Pods: 4, Surge: 1}), Ledger{{"b", -1, CauseSurgeRemoved}}, "b would have -1 replicas"},
 		"replaced and not lost":                 {still(Account{Replicas: 3, Pods: 3}), Ledger{{"a", -1, CauseReplaced}}, "a -1 replaced instead of 0 at most"},
-		"replaced twice":                        {still(Account{Replicas: 2, Pods: 3, Lost: 1}), Ledger{{"a", -1, CauseReplaced}}, "a -1 replaced instead of 0 at most"},
+		"replaced twice":                        {still(Account{Replicas: 2, Pods: 3, ToReplace: 1}), Ledger{{"a", -1, CauseReplaced}}, "a -1 replaced instead of 0 at most"},
 		"passed on although it is there":        {still(Account{Replicas: 3, Pods: 3}), Ledger{{"a", -1, CausePassedOn}}, "a -1 passed on instead of 0 at most"},
 		"passed on at once":                     {still(Account{Replicas: 3, Pods: 2}), Ledger{{"a", -1, CausePassedOn}, {"b", 1, CausePassedOn}}, "b +1 passed on instead of +0 at most"},
-		"less than none":                        {still(Account{Replicas: 1, Pods: 1, Leaving: 1, Lost: 1}), Ledger{{"a", -1, CauseMoved}, {"a", -1, CauseReplaced}}, "a would have -1 replicas"},
+		"less than none":                        {still(Account{Replicas: 1, Pods: 1, Leaving: 1, ToReplace: 1}), Ledger{{"a", -1, CauseMoved}, {"a", -1, CauseReplaced}}, "a would have -1 replicas"},
 		"nobody's":                              {still(Account{Replicas: 2, Pods: 2}), Ledger{{"c", 1, CauseScaled}}, "there is no c"},
 		"for no cause":                          {still(Account{Replicas: 2, Pods: 2}), Ledger{{"a", 1, ""}}, "a +1  instead of +0 at most"},
 	} {
@@ -88,8 +88,8 @@ func TestLedgerTellsAllThatItKnows(t *testing.T) {
 	ledger := Ledger{}
 	ledger.Post("a", -1, CauseMoved)
 	ledger.Post("a", 0, CauseScaled)
-	ledger.Post("b", 2, CauseBorrowed)
-	_, err := ledger.Close(still(Account{Replicas: 4, Pods: 4, Leaving: 1, Borrowed: 1}))
+	ledger.Post("b", 2, CauseSurge)
+	_, err := ledger.Close(still(Account{Replicas: 4, Pods: 4, Leaving: 1, Surge: 1}))
 	want := "all +2 borrowed instead of +0 at most (a -1 moved, b +2 borrowed; 3 are wanted, 1 borrowed, and there are 4)"
 	if err == nil || err.Error() != want {
 		t.Errorf("it says %v, want %s", err, want)

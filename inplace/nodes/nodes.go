@@ -20,8 +20,8 @@ func NodeReadiness(node *corev1.Node) corev1.ConditionStatus {
 	return ready.Status
 }
 
-// KnownSilent tells whether the node's kubelet does not report; of a node that is not known it cannot be told.
-func KnownSilent(node *corev1.Node) bool { return node != nil && Silent(node) }
+// KnownUnreachable tells whether the node's kubelet does not report; of a node that is not known it cannot be told.
+func KnownUnreachable(node *corev1.Node) bool { return node != nil && Unreachable(node) }
 
 // OlderThan counts what does not parse as older than anything.
 func OlderThan(least *versions.Version, number string) bool {
@@ -50,9 +50,9 @@ func CannotRestart(node *corev1.Node, pod *corev1.Pod, changes edit.ContainerCha
 // NodeReady tells whether the node says that it is Ready.
 func NodeReady(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionTrue }
 
-// Silent tells whether nobody hears of the node's kubelet, so that nobody would act on what its pods become. One that says it is not
+// Unreachable tells whether nobody hears of the node's kubelet, so that nobody would act on what its pods become. One that says it is not
 // Ready does, and what is wrong may be just what an update mends.
-func Silent(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionUnknown }
+func Unreachable(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionUnknown }
 
 // ByName are the nodes by their names.
 func ByName(nodes []*corev1.Node) map[string]*corev1.Node {

@@ -56,8 +56,8 @@ func orNone[T map[string]string | []metav1.OwnerReference](field T) any {
 type EntryChange struct {
 	Key string
 	// Value it gets, unless it goes.
-	Value string
-	Goes  bool
+	Value    string
+	Removing bool
 }
 
 // Changed are the entries of a map after those changes.
@@ -65,7 +65,7 @@ func Changed(have map[string]string, changes []EntryChange) map[string]string {
 	next := map[string]string{}
 	maps.Copy(next, have)
 	for _, change := range changes {
-		if next[change.Key] = change.Value; change.Goes {
+		if next[change.Key] = change.Value; change.Removing {
 			delete(next, change.Key)
 		}
 	}
@@ -76,7 +76,7 @@ func Changed(have map[string]string, changes []EntryChange) map[string]string {
 func SetEntries(field string, have map[string]string, want ...[2]string) []jsonpatch.Operation {
 	var entries []EntryChange
 	for _, one := range want {
-		entries = append(entries, EntryChange{Key: one[0], Value: one[1], Goes: one[1] == ""})
+		entries = append(entries, EntryChange{Key: one[0], Value: one[1], Removing: one[1] == ""})
 	}
 	return EntryOperations(field, have, entries)
 }
@@ -87,9 +87,9 @@ func EntryOperations(field string, have map[string]string, want []EntryChange) [
 	for _, entry := range want {
 		current, has := have[entry.Key]
 		switch {
-		case entry.Goes && has:
+		case entry.Removing && has:
 			operations = append(operations, jsonpatch.NewOperation("remove", Pointer("metadata", field, entry.Key), nil))
-		case !entry.Goes && (!has || current != entry.Value):
+		case !entry.Removing && (!has || current != entry.Value):
 			operations = append(operations, jsonpatch.NewOperation("add", Pointer("metadata", field, entry.Key), entry.Value))
 		}
 	}

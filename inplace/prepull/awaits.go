@@ -9,14 +9,14 @@ import (
 
 // Awaits is what the node of the pod still pulls, one clause for people; empty if no puller is at work there.
 func (p Pulling) Awaits(pod *corev1.Pod) string {
-	at := slices.IndexFunc(p.Pullers, func(puller *corev1.Pod) bool {
-		return puller.DeletionTimestamp == nil && puller.Spec.NodeName == pod.Spec.NodeName
+	at := slices.IndexFunc(p.PrePullPods, func(prePullPod *corev1.Pod) bool {
+		return prePullPod.DeletionTimestamp == nil && prePullPod.Spec.NodeName == pod.Spec.NodeName
 	})
 	if at < 0 {
 		return ""
 	}
-	state, message := p.Waiter.tells(p.Pullers[at])
-	if state != pullerWorks && state != pullerFailed {
+	state, message := p.Waiter.tells(p.PrePullPods[at])
+	if state != podWorks && state != podFailed {
 		return ""
 	}
 	return strings.TrimSuffix("its node to pull images: "+message, ": ")

@@ -35,14 +35,14 @@ func cannotMount(node *corev1.Node) string {
 	return ""
 }
 
-// room is how many more pullers the quotas admit if the reserve is left, and the words for it. Quotas that count other things
+// quotaRoom is how many more pullers the quotas admit if the reserve is left, and the words for it. Quotas that count other things
 // than pods speak for themselves when they refuse.
-func (p *PrePull) room() (int, string) {
+func (p *PrePull) quotaRoom() (int, string) {
 	room, why := math.MaxInt, ""
 	for _, quota := range p.Quotas {
 		for _, counted := range []corev1.ResourceName{corev1.ResourcePods, "count/pods"} {
 			hard, limited := quota.Status.Hard[counted]
-			if !limited || !countsPullers(quota) {
+			if !limited || !countsPods(quota) {
 				continue
 			}
 			used := quota.Status.Used[counted]
@@ -54,8 +54,8 @@ func (p *PrePull) room() (int, string) {
 	return room, why
 }
 
-// countsPullers tells whether the quota's scopes take in a pod that has requests, no deadline and no priority of its own.
-func countsPullers(quota corev1.ResourceQuota) bool {
+// countsPods tells whether the quota's scopes take in a pod that has requests, no deadline and no priority of its own.
+func countsPods(quota corev1.ResourceQuota) bool {
 	scopes := quota.Spec.Scopes
 	if quota.Spec.ScopeSelector != nil {
 		for _, expression := range quota.Spec.ScopeSelector.MatchExpressions {

@@ -80,15 +80,15 @@ func (c MovedContainer) replaced(status corev1.ContainerStatus) bool {
 	return another && !c.Restart && (status.ImageID != "" && status.ImageID != c.ImageID || status.Image == c.Image)
 }
 
-// Arrived tells whether every patched container runs its new image; if not, when to look again although nothing changes
+// Applied tells whether every patched container runs its new image; if not, when to look again although nothing changes
 // (0: the pod will).
-func (m Move) Arrived(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
+func (m Move) Applied(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if pod.Status.ObservedGeneration > 0 && !m.Observed(pod) {
 		return false, 0
 	}
 	all, wait := true, time.Duration(0)
 	for name := range m.Containers {
-		one, later := m.containerArrived(pod, name, now)
+		one, later := m.containerApplied(pod, name, now)
 		all, wait = all && one, times.Sooner(wait, later)
 	}
 	return all, wait
@@ -103,20 +103,20 @@ func (m Move) Stopped(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	all, wait := true, time.Duration(0)
 	for name, before := range m.Containers {
 		status := ContainerStatus(pod, name)
-		arrived, later := m.containerArrived(pod, name, now)
+		applied, later := m.containerApplied(pod, name, now)
 		gone := m.Observed(pod) && status.Name != "" && before.gone(status)
-		all, wait = all && (arrived || gone), times.Sooner(wait, later)
+		all, wait = all && (applied || gone), times.Sooner(wait, later)
 	}
 	return all, wait
 }
 
-func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (bool, time.Duration) {
+func (m Move) containerApplied(pod *corev1.Pod, name string, now time.Time) (bool, time.Duration) {
 	before, status := m.Containers[name], ContainerStatus(pod, name)
 	if status.State.Running == nil {
 		return false, 0
 	}
 	if before.Restart {
-		return m.restartArrived(pod, before, status, now)
+		return m.restartApplied(pod, before, status, now)
 	}
 	named := edit.SameImage(status.Image, before.Image)
 	switch {
@@ -134,9 +134,9 @@ func (m Move) containerArrived(pod *corev1.Pod, name string, now time.Time) (boo
 	return times.Since(status.State.Running.StartedAt.Time, stableRetag, now)
 }
 
-// restartArrived asks for another container, and that the gate has opened since the patch: somebody has seen that one come (Followed). If nobody
+// restartApplied asks for another container, and that the gate has opened since the patch: somebody has seen that one come (Followed). If nobody
 // has, it must have been killed by now.
-func (m Move) restartArrived(pod *corev1.Pod, before MovedContainer, status corev1.ContainerStatus, now time.Time) (bool, time.Duration) {
+func (m Move) restartApplied(pod *corev1.Pod, before MovedContainer, status corev1.ContainerStatus, now time.Time) (bool, time.Duration) {
 	gate := conditions.Condition(pod, inplace.ConditionServing)
 	switch {
 	case !before.Unsure && (status.ContainerID == "" || status.ContainerID == before.ContainerID):
@@ -162,7 +162,7 @@ func (m Move) Pending(pod *corev1.Pod, now time.Time) map[string]MovedContainer 
 	behind := pod.Status.ObservedGeneration > 0 && !m.Observed(pod)
 	pending := map[string]MovedContainer{}
 	for name, before := range m.Containers {
-		if arrived, _ := m.containerArrived(pod, name, now); !arrived || behind {
+		if applied, _ := m.containerApplied(pod, name, now); !applied || behind {
 			pending[name] = before
 		}
 	}

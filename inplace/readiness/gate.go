@@ -68,7 +68,7 @@ const ReasonGatesNotReady = "ReadinessGatesNotReady"
 // MovedGate returns the condition of a gate that the leader has moved; nil if it is as it was at birth.
 func MovedGate(pod *corev1.Pod) *corev1.PodCondition {
 	gate := conditions.Condition(pod, inplace.ConditionServing)
-	if !Gated(pod) || gate == nil || gate.Reason == ReasonBorn {
+	if !Gated(pod) || gate == nil || gate.Reason == ReasonCreated {
 		return nil
 	}
 	return gate
@@ -76,7 +76,7 @@ func MovedGate(pod *corev1.Pod) *corev1.PodCondition {
 
 // The reasons of ConditionServing.
 const (
-	ReasonBorn     = "Serving"         // opened for the first time
+	ReasonCreated  = "Serving"         // opened for the first time
 	ReasonReopened = "ServingAgain"    // opened after an update
 	ReasonUpdating = "UpdatingInPlace" // closed
 	// ReasonNodeUnknown is that of a gate that was opened while the kubelet of the pod's node was silent, in the word of that node's Ready. The pod is

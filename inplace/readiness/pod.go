@@ -34,18 +34,18 @@ func AvailableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, t
 	return times.Since(ready.LastTransitionTime.Time, time.Duration(minReadySeconds)*time.Second, now)
 }
 
-// Touched tells whether we have, or may have, left something to do on the pod.
-func Touched(pod *corev1.Pod) bool {
-	return Closed(pod) || Unopened(pod) || pod.Annotations[inplace.AnnotationMove] != "" || pod.Annotations[inplace.AnnotationBorrowed] != ""
+// HasMarks tells whether we have, or may have, left something to do on the pod.
+func HasMarks(pod *corev1.Pod) bool {
+	return Closed(pod) || Unopened(pod) || pod.Annotations[inplace.AnnotationMove] != "" || pod.Annotations[inplace.AnnotationSurgePod] != ""
 }
 
 const (
-	// FirstToGo is the lowest pod-deletion-cost: of pods equally ready their controller deletes that one first (ActivePodsWithRanks
+	// LowestDeletionCost is the lowest pod-deletion-cost: of pods equally ready their controller deletes that one first (ActivePodsWithRanks
 	// in pkg/controller/controller_utils.go; GetDeletionCostFromPodAnnotations in pkg/apis/core/helper says what parses).
-	FirstToGo = "-2147483648"
+	LowestDeletionCost = "-2147483648"
 )
 
-// Goes tells whether the pod was borrowed and is given back.
-func Goes(pod *corev1.Pod) bool {
-	return pod.Annotations[inplace.AnnotationBorrowed] != "" && pod.Annotations[corev1.PodDeletionCost] == FirstToGo
+// Removing tells whether the pod was borrowed and is given back.
+func Removing(pod *corev1.Pod) bool {
+	return pod.Annotations[inplace.AnnotationSurgePod] != "" && pod.Annotations[corev1.PodDeletionCost] == LowestDeletionCost
 }

@@ -71,7 +71,7 @@ func openedByReport(last, pod *corev1.Pod) *corev1.PodCondition {
 	reason := ReasonReopened
 	switch {
 	case Unopened(pod):
-		reason = ReasonBorn
+		reason = ReasonCreated
 	case !Closed(pod) || !restartReported(last, pod):
 		return nil
 	}
@@ -79,7 +79,7 @@ func openedByReport(last, pod *corev1.Pod) *corev1.PodCondition {
 		LastTransitionTime: reportedAt(pod), ObservedGeneration: pod.Generation}
 }
 
-// restartReported is the part of member.State.MayReopen that needs no clock, for when nobody lives: the gate was closed before our patch, which was the last,
+// restartReported is the part of podstate.State.MayReopen that needs no clock, for when nobody lives: the gate was closed before our patch, which was the last,
 // and not since for the next; nothing about it is unsure; and the pod is not given back.
 func restartReported(last, pod *corev1.Pod) bool {
 	gate, move := conditions.Condition(pod, inplace.ConditionServing), MoveOf(pod)
@@ -88,7 +88,7 @@ func restartReported(last, pod *corev1.Pod) bool {
 		unsure = unsure || before.Unsure
 	}
 	closedBefore := gate.ObservedGeneration > 0 && gate.ObservedGeneration < pod.Generation
-	return closedBefore && move.Generation == pod.Generation && !unsure && pod.Annotations[inplace.AnnotationBorrowed] == "" &&
+	return closedBefore && move.Generation == pod.Generation && !unsure && pod.Annotations[inplace.AnnotationSurgePod] == "" &&
 		move.Observed(pod) && move.Followed(last, pod)
 }
 

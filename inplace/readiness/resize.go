@@ -16,14 +16,14 @@ import (
 
 // Resizes tells whether that container's CPU and memory are on their way.
 func (m Move) Resizes(container string) bool {
-	_, noted := m.Resize[container]
-	return noted
+	_, notedSurge := m.Resize[container]
+	return notedSurge
 }
 
 // Notes tells whether the mark has all that those changes bring, so that they may be written.
 func (m Move) Notes(changes edit.ContainerChanges) bool {
 	for _, change := range changes.Resizing() {
-		if noted, is := m.Resize[change.Container]; !is || noted.To != change.Resources.To {
+		if notedSurge, is := m.Resize[change.Container]; !is || notedSurge.To != change.Resources.To {
 			return false
 		}
 	}
@@ -32,18 +32,18 @@ func (m Move) Notes(changes edit.ContainerChanges) bool {
 
 // Noting is Resize when those changes are to be written next. What the container had under the pod's identity stays what it was.
 func (m Move) Noting(changes edit.ContainerChanges, now time.Time) map[string]ResizedContainer {
-	noted := maps.Clone(m.Resize)
+	notedSurge := maps.Clone(m.Resize)
 	for _, change := range changes.Resizing() {
 		resized := ResizedContainer{Back: change.Resources.From, To: change.Resources.To, At: metav1.NewTime(now.Truncate(time.Second)), Restarts: change.Resources.Restarts}
 		if before, was := m.Resize[change.Container]; was {
 			resized.Back = before.Back
 		}
-		if noted == nil {
-			noted = map[string]ResizedContainer{}
+		if notedSurge == nil {
+			notedSurge = map[string]ResizedContainer{}
 		}
-		noted[change.Container] = resized
+		notedSurge[change.Container] = resized
 	}
-	return noted
+	return notedSurge
 }
 
 // Resized tells whether the pod's containers have the CPU and memory that its spec gives those on their way: its kubelet has seen the spec, has
@@ -89,13 +89,13 @@ func SaysOfResize(pod *corev1.Pod) string {
 // RestartsToResize tells whether a container may be about to restart for its CPU and memory, written by now or not: what runs may be what its kubelet stops
 // next.
 func (m Move) RestartsToResize(pod *corev1.Pod) bool {
-	return m.Renews() && !m.AwaitsRoom(pod) && !(m.Resized(pod) && m.given(pod))
+	return m.Renews() && !m.AwaitsCapacity(pod) && !(m.Resized(pod) && m.given(pod))
 }
 
 // Renews tells whether a container restarts for the CPU and memory that are on their way.
 func (m Move) Renews() bool {
-	for _, noted := range m.Resize {
-		if noted.Restarts {
+	for _, notedSurge := range m.Resize {
+		if notedSurge.Restarts {
 			return true
 		}
 	}
@@ -105,15 +105,15 @@ func (m Move) Renews() bool {
 // given tells whether the spec has what is on its way.
 func (m Move) given(pod *corev1.Pod) bool {
 	for _, container := range pod.Spec.Containers {
-		if noted, is := m.Resize[container.Name]; is && noted.To != amounts.Of(container.Resources) {
+		if notedSurge, is := m.Resize[container.Name]; is && notedSurge.To != amounts.Of(container.Resources) {
 			return false
 		}
 	}
 	return true
 }
 
-// AwaitsRoom tells whether its kubelet knows of the resize and has not begun: the pod is still all that it was.
-func (m Move) AwaitsRoom(pod *corev1.Pod) bool {
+// AwaitsCapacity tells whether its kubelet knows of the resize and has not begun: the pod is still all that it was.
+func (m Move) AwaitsCapacity(pod *corev1.Pod) bool {
 	c := m.unresized(pod)
 	return c != nil && c.Type == corev1.PodResizePending
 }
@@ -165,8 +165,8 @@ func (m Move) patchedAt() time.Time {
 
 func (m Move) notedAt() time.Time {
 	var at time.Time
-	for _, noted := range m.Resize {
-		at = times.Latest(at, noted.At.Time)
+	for _, notedSurge := range m.Resize {
+		at = times.Latest(at, notedSurge.At.Time)
 	}
 	return at
 }

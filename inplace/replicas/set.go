@@ -8,14 +8,14 @@ import (
 
 // Set is an owned ReplicaSet with its live pods, and what shall become of it.
 type Set struct {
-	Rs   *apps.ReplicaSet
-	Pods []*Member
-	Wish Wish
-	// Loan is how many of its replicas are borrowed.
-	Loan int
+	Rs     *apps.ReplicaSet
+	Pods   []*Pod
+	Wanted Wanted
+	// Surge is how many of its replicas are borrowed.
+	Surge int
 }
 
-func (s *Set) count(which func(*Member) bool) int {
+func (s *Set) count(which func(*Pod) bool) int {
 	count := 0
 	for _, m := range s.Pods {
 		if which(m) {
@@ -41,32 +41,32 @@ func (s *Set) InUse() bool { return apps.InUse(s.Rs) || len(s.Pods) > 0 }
 
 // Available counts its pods that are.
 func (s *Set) Available() int {
-	return s.count(func(m *Member) bool { return m.Available })
+	return s.count(func(m *Pod) bool { return m.Available })
 }
 
 // Unready counts its pods that do not serve.
 func (s *Set) Unready() int {
-	return s.count(func(m *Member) bool { return !m.Ready() })
+	return s.count(func(m *Pod) bool { return !m.Ready() })
 }
 
 // Safe is how many available pods its controller would leave.
 func (s *Set) Safe() int { return min(s.Available(), s.Size()) }
 
-// Lost counts its pods that are: see Member.
-func (s *Set) Lost() int {
-	return s.count(func(m *Member) bool { return m.Lost })
+// ToReplace counts its pods that are: see Member.
+func (s *Set) ToReplace() int {
+	return s.count(func(m *Pod) bool { return m.ToReplace })
 }
 
 // Failing tells whether its controller cannot create or delete pods.
 func (s *Set) Failing() bool { return conditions.FailureOf(s.Rs) != nil }
 
-// Light are the pods that could move without a restart: only labels change, or their containers are the target's already. Those that
+// NoRestart are the pods that could move without a restart: only labels change, or their containers are the target's already. Those that
 // do not serve come first: replicas lowered for one of them must not be taken for another's.
-func (s *Set) Light() []*Member {
-	var idle, serving []*Member
+func (s *Set) NoRestart() []*Pod {
+	var idle, serving []*Pod
 	for _, m := range s.Pods {
 		switch {
-		case m.Borrowed || !m.Light():
+		case m.Surge || !m.NoRestart():
 		case m.Ready():
 			serving = append(serving, m)
 		default:

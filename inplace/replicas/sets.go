@@ -40,13 +40,13 @@ func (all Sets) Still() bool {
 
 // Overfull tells whether a mark keeps pods that are too many from being deleted.
 func (all Sets) Overfull() bool {
-	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Settling(s.Rs) && s.Surplus() > 0 })
+	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Updating(s.Rs) && s.Surplus() > 0 })
 }
 
 // Unmark takes the mark off all of them.
 func (all Sets) Unmark() {
 	for _, s := range all {
-		s.Wish.Settling = ""
+		s.Wanted.Updating = ""
 	}
 }
 
@@ -56,32 +56,32 @@ func (all Sets) Unmark() {
 func (all Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
 	for _, s := range all {
 		for _, m := range s.Pods {
-			if probed := readiness.StartupProbed(m.Pod); !m.Silent && (probed || m.Ready()) {
+			if probed := readiness.StartupProbed(m.Pod); !m.Unreachable && (probed || m.Ready()) {
 				proved, left := readiness.ProvedStarted(m.Pod, now)
-				unproved, wait = unproved || !proved || !m.Arrived, max(wait, left)
+				unproved, wait = unproved || !proved || !m.Applied, max(wait, left)
 			}
 		}
 	}
 	return unproved, wait
 }
 
-// Settling tells whether some ReplicaSet is marked.
-func (all Sets) Settling() bool {
-	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Settling(s.Rs) })
+// AnyUpdating tells whether some ReplicaSet is marked.
+func (all Sets) AnyUpdating() bool {
+	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Updating(s.Rs) })
 }
 
-// Loan is how many replicas are borrowed in all.
-func (all Sets) Loan() int {
-	loan := 0
+// Surge is how many replicas are borrowed in all.
+func (all Sets) Surge() int {
+	surge := 0
 	for _, s := range all {
-		loan += s.Loan
+		surge += s.Surge
 	}
-	return loan
+	return surge
 }
 
-// AllSettling tells whether all that take part are marked.
-func (all Sets) AllSettling(target *Set) bool {
-	return !slices.ContainsFunc(all, func(s *Set) bool { return (s.InUse() || s == target) && !revisions.Settling(s.Rs) })
+// AllUpdating tells whether all that take part are marked.
+func (all Sets) AllUpdating(newRS *Set) bool {
+	return !slices.ContainsFunc(all, func(s *Set) bool { return (s.InUse() || s == newRS) && !revisions.Updating(s.Rs) })
 }
 
 // OnlyActive tells whether that one will have replicas, and no other.

@@ -16,27 +16,27 @@ import (
 // How often a released target is touched. The Deployment controller drops a key after 15 failures, about 164 s, and would look again
 // only after hours; the DaemonSet controller does not even try twice.
 const (
-	TouchEvery       = time.Minute
-	TouchDaemonEvery = 10 * time.Second
+	NudgeEvery          = time.Minute
+	NudgeDaemonSetEvery = 10 * time.Second
 )
 
-// WhyWake is what a step says that does nothing but wake.
-const WhyWake = "wake the native controller"
+// WhyNudge is what a step says that does nothing but wake.
+const WhyNudge = "wake the native controller"
 
-// Woken always writes another value: the same one again is no event, and so wakes nobody. Two managers may say their last words in one second,
+// Nudge always writes another value: the same one again is no event, and so wakes nobody. Two managers may say their last words in one second,
 // and between the two a webhook of the second has refused what the first had woken.
-func Woken(labels map[string]string, now time.Time) []jsonpatch.Operation {
+func Nudge(labels map[string]string, now time.Time) []jsonpatch.Operation {
 	at := times.Seconds(now)
-	if labels[inplace.LabelWoken] == at {
+	if labels[inplace.LabelRenewed] == at {
 		at = times.Seconds(now.Add(time.Second))
 	}
-	return patches.SetEntries("labels", labels, [2]string{inplace.LabelWoken, at})
+	return patches.SetEntries("labels", labels, [2]string{inplace.LabelRenewed, at})
 }
 
-// Settling tells whether a revision is marked as part of an update under way. The pods of such a ReplicaSet are being moved, so
+// Updating tells whether a revision is marked as part of an update under way. The pods of such a ReplicaSet are being moved, so
 // that its controller's deletions are held.
-func Settling[R metav1.Object](revision R) bool {
-	value := revision.GetLabels()[inplace.LabelSettling]
+func Updating[R metav1.Object](revision R) bool {
+	value := revision.GetLabels()[inplace.LabelUpdating]
 	return value != "" && !strings.HasSuffix(value, Scaling)
 }
 
@@ -44,16 +44,16 @@ func Settling[R metav1.Object](revision R) bool {
 // may be deleted, and it still shows that the update is ours.
 const Scaling = ".scaling"
 
-// Old tells whether pods had the revision when the update that is under way began, by its mark and by what shall become of that. A mark of another
+// IsCurrent tells whether pods had the revision when the update that is under way began, by its mark and by what shall become of that. A mark of another
 // update is left over.
-func Old(mark, settling string) bool {
-	return mark != "" && mark == strings.TrimSuffix(settling, Scaling)
+func IsCurrent(mark, updating string) bool {
+	return mark != "" && mark == strings.TrimSuffix(updating, Scaling)
 }
 
-// Released tells whether the update to that revision was given back to the native controller; a ReplicaSet may also stand in for one that
+// FellBack tells whether the update to that revision was given back to the native controller; a ReplicaSet may also stand in for one that
 // does not exist yet.
-func Released[R metav1.Object](revision R) bool {
-	return revision.GetLabels()[inplace.LabelReleased] != ""
+func FellBack[R metav1.Object](revision R) bool {
+	return revision.GetLabels()[inplace.LabelFallback] != ""
 }
 
 // StandsFor is what comes in LabelReleased before the hash of a target that did not exist when its update was given back.

@@ -41,8 +41,8 @@ type Endpoint struct {
 	LastOf string
 	// OutSince is since when the caller has seen that no EndpointSlice offers the pod; zero if it has not.
 	OutSince time.Time
-	// NobodySent: nothing sends clients to the pod, whether it is ready or not. See SentTo.
-	NobodySent bool
+	// NoClientSent: nothing sends clients to the pod, whether it is ready or not. See SentTo.
+	NoClientSent bool
 }
 
 // EndpointsOf finds the pods whose gates are closed in the EndpointSlices of their namespace. What is ready there is
@@ -53,7 +53,7 @@ func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, service
 	for _, pod := range pods {
 		if readiness.Closed(pod) {
 			endpoint := endpointOf(pod, offers)
-			endpoint.NobodySent = !SentTo(pod, slices, services)
+			endpoint.NoClientSent = !SentTo(pod, slices, services)
 			endpoints[pod.UID] = endpoint
 		}
 	}
@@ -274,7 +274,7 @@ func (o *offer) others(pod *corev1.Pod, own int) int {
 // until the kubelet has reported Ready=False, so the gap begins only then, and were a Ready pod patched, it would be counted as
 // updated and available while its old container runs.
 func (e Endpoint) Drained(pod *corev1.Pod, drain, servesOn time.Duration, now time.Time) (bool, time.Duration) {
-	if out, wait := readiness.KeptOut(pod, now); !out || drain == 0 || e.LastOf != "" || e.NobodySent {
+	if out, wait := readiness.KeptOut(pod, now); !out || drain == 0 || e.LastOf != "" || e.NoClientSent {
 		return out, wait
 	}
 	overdue, patience := times.Since(conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time, DrainPatience+drain, now)

@@ -85,7 +85,7 @@ func TestNextTurnWaitsForReadyToLast(t *testing.T) {
 		f.once()
 		back := f.Pods[0]
 		back.Spec.Containers[0].Image = "v2"
-		back.Labels[inplace.LabelRevisionHash] = f.Target().Labels[inplace.LabelRevisionHash]
+		back.Labels[inplace.LabelRevisionHash] = f.UpdateRevision().Labels[inplace.LabelRevisionHash]
 		conditionIs(inplace.ConditionServing, corev1.ConditionTrue)(back)
 		aheadSince(f.Now)(back)
 		f.Ahead = readiness.Ahead{back.UID: f.Now.Add(-seen)}
@@ -140,11 +140,11 @@ func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(2, app{image: "v2"})
-			replicaSetOf(r, "a", app{image: "v1"}, 0).Labels[inplace.LabelSettling] = begun
-			target := replicaSetOf(r, "b", app{image: "v2"}, 2)
-			target.Labels[inplace.LabelSettling] = begun
-			podOf(r, "p", target)
-			last := podOf(r, "q", target)
+			replicaSetOf(r, "a", app{image: "v1"}, 0).Labels[inplace.LabelUpdating] = begun
+			newRS := replicaSetOf(r, "b", app{image: "v2"}, 2)
+			newRS.Labels[inplace.LabelUpdating] = begun
+			podOf(r, "p", newRS)
+			last := podOf(r, "q", newRS)
 			last.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b", Generation: 1, Containers: map[string]readiness.MovedContainer{
 				"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "old"}}}.String()}
 			c.change(r, last)

@@ -13,7 +13,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -23,26 +23,26 @@ func TestDrains(t *testing.T) {
 	side := reimaged("side", "s2").Containers
 	both := slices.Concat(reimaged("app", "v2").Containers, side)
 	for name, c := range map[string]struct {
-		needs    edit.ContainerChanges
-		list     string
-		change   func(*corev1.Pod)
-		ofTarget bool
-		drains   bool
-		writes   member.Outcome
+		needs   edit.ContainerChanges
+		list    string
+		change  func(*corev1.Pod)
+		updated bool
+		drains  bool
+		writes  podstate.Outcome
 	}{
-		"nothing restarts":                       {nil, "side", nil, false, false, member.EndsMoved},
-		"nobody waits for it":                    {side, "side", nil, false, false, member.EndsHalfway},
-		"nobody waits for that and another":      {side, "metrics,side", nil, false, false, member.EndsHalfway},
-		"somebody waits for it":                  {side, "metrics", nil, false, true, member.EndsMoved},
-		"a list that does not parse":             {side, "*", nil, false, true, member.EndsMoved},
-		"somebody waits for another":             {both, "side", nil, false, true, member.EndsMoved},
-		"nobody waits for any":                   {both, "side,app", nil, false, false, member.EndsHalfway},
-		"the gate is closed already":             {side, "side", drained, false, true, member.EndsMoved},
-		"it is closed, and nothing restarts":     {nil, "side", drained, false, false, member.EndsMoved},
-		"there is no gate":                       {side, "metrics", ungated, false, false, member.EndsHalfway},
-		"back":                                   {side, "side", nil, true, false, member.EndsBack},
-		"back, and somebody waits for it by now": {side, "metrics", nil, true, false, member.EndsBack},
-		"back, and the gate is closed":           {side, "side", drained, true, false, member.EndsBack},
+		"nothing restarts":                       {nil, "side", nil, false, false, podstate.EndsMoved},
+		"nobody waits for it":                    {side, "side", nil, false, false, podstate.EndsPartial},
+		"nobody waits for that and another":      {side, "metrics,side", nil, false, false, podstate.EndsPartial},
+		"somebody waits for it":                  {side, "metrics", nil, false, true, podstate.EndsMoved},
+		"a list that does not parse":             {side, "*", nil, false, true, podstate.EndsMoved},
+		"somebody waits for another":             {both, "side", nil, false, true, podstate.EndsMoved},
+		"nobody waits for any":                   {both, "side,app", nil, false, false, podstate.EndsPartial},
+		"the gate is closed already":             {side, "side", drained, false, true, podstate.EndsMoved},
+		"it is closed, and nothing restarts":     {nil, "side", drained, false, false, podstate.EndsMoved},
+		"there is no gate":                       {side, "metrics", ungated, false, false, podstate.EndsPartial},
+		"back":                                   {side, "side", nil, true, false, podstate.EndsBack},
+		"back, and somebody waits for it by now": {side, "metrics", nil, true, false, podstate.EndsBack},
+		"back, and the gate is closed":           {side, "side", drained, true, false, podstate.EndsBack},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1", sidecar: "s1"})
@@ -50,8 +50,8 @@ func TestDrains(t *testing.T) {
 			if c.change != nil {
 				c.change(pod)
 			}
-			s := &member.State{Pod: pod, Containers: c.needs, Auxiliary: inplace.AuxiliaryOf(map[string]string{inplace.AnnotationAuxiliary: c.list}),
-				Origin: member.Origin{OfTarget: c.ofTarget}}
+			s := &podstate.State{Pod: pod, Containers: c.needs, Auxiliary: inplace.AuxiliaryOf(map[string]string{inplace.AnnotationAuxiliary: c.list}),
+				Origin: podstate.Origin{Updated: c.updated}}
 			if s.Drains() != c.drains || s.NextWrite().Ends != c.writes {
 				t.Errorf("it drains: %t, and the next write ends %d", s.Drains(), s.NextWrite().Ends)
 			}
@@ -64,19 +64,19 @@ func unawaited(names string) func(*apps.Deployment) {
 	return func(d *apps.Deployment) { d.Annotations[inplace.AnnotationAuxiliary] = names }
 }
 
-// newSideScene is a Deployment of pods with a second container that nobody waits for.
-func newSideScene(t *testing.T, replicas int32) (*scene, []*corev1.Pod) {
-	s := newScene(t, replicas, func(d *apps.Deployment) {
+// newSideObserved is a Deployment of pods with a second container that nobody waits for.
+func newSideObserved(t *testing.T, replicas int32) (*scene, []*corev1.Pod) {
+	s := newObserved(t, replicas, func(d *apps.Deployment) {
 		d.Spec.Template = app{image: "v1", sidecar: "s1"}.template()
 		unawaited("side")(d)
 	}, false)
 	s.world.rules.listed = inplace.Auxiliary{"side"}
-	s.now = s.now.Add(member.Youth)
+	s.now = s.now.Add(podstate.NewPodGrace)
 	return s, sorted(s.pods.objects)
 }
 
 func TestStepsOfAnAuxiliaryContainer(t *testing.T) {
-	s, before := newSideScene(t, 2)
+	s, before := newSideObserved(t, 2)
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
 	s.rest()
 	s.expect("A marks", "B marks",
@@ -97,7 +97,7 @@ func TestStepsOfAnAuxiliaryContainer(t *testing.T) {
 }
 
 func TestStepsOfAnAuxiliaryContainerAndTheApplication(t *testing.T) {
-	s, before := newSideScene(t, 1)
+	s, before := newSideObserved(t, 1)
 	s.edit("sets both images", app{image: "v2", sidecar: "s2"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
@@ -105,15 +105,15 @@ func TestStepsOfAnAuxiliaryContainerAndTheApplication(t *testing.T) {
 }
 
 // Half-way means here: pod 1 done, pod 2 restarts its second container, pod 3 untouched.
-func sideHalfway(t *testing.T) (*scene, []*corev1.Pod) {
-	s, before := newSideScene(t, 3)
+func sidePartial(t *testing.T) (*scene, []*corev1.Pod) {
+	s, before := newSideObserved(t, 3)
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
 	s.until(s.moved(3))
 	s.expect("A marks", "B marks", "patch 1", "A 3 → 2", "move 1", "B 0 → 1", "patch 2")
 	return s, before
 }
 
-func TestAuxiliaryHalfway(t *testing.T) {
+func TestAuxiliaryMidUpdate(t *testing.T) {
 	third := []string{"patch 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks"}
 	for name, c := range map[string]struct {
 		does func(*scene)
@@ -143,7 +143,7 @@ func TestAuxiliaryHalfway(t *testing.T) {
 				"patch 3", "A 1 → 0", "move 3", "C 2 → 3", "A marks", "B marks", "C marks"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, before := sideHalfway(t)
+			s, before := sidePartial(t)
 			c.does(s)
 			s.rest()
 			s.expect(c.want...)
@@ -154,7 +154,7 @@ func TestAuxiliaryHalfway(t *testing.T) {
 
 // A gate that was closed before its container was listed opens again as ever.
 func TestListedWhileAGateIsClosed(t *testing.T) {
-	s, before := newSideScene(t, 2)
+	s, before := newSideObserved(t, 2)
 	s.user("waits", unawaited("ghost"))
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
 	s.until(func() bool { return slices.Contains(s.steps, "close 1") })
@@ -165,10 +165,10 @@ func TestListedWhileAGateIsClosed(t *testing.T) {
 	s.intact(before)
 }
 
-func TestAuxiliaryScaledHalfway(t *testing.T) {
+func TestAuxiliaryScaledMidUpdate(t *testing.T) {
 	for name, replicas := range map[string]int32{"up": 5, "down": 2} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := sideHalfway(t)
+			s, _ := sidePartial(t)
 			s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = &replicas })
 			s.rest()
 			s.intact(nil)
@@ -181,7 +181,7 @@ func TestAuxiliaryScaledHalfway(t *testing.T) {
 
 // Without the namespace's label the pod goes back, as the policies let it, and the native controllers go on.
 func TestLabelTakenOffWhileAnAuxiliaryRestarts(t *testing.T) {
-	s, _ := sideHalfway(t)
+	s, _ := sidePartial(t)
 	s.mode = inplace.ModeNone
 	s.plan()
 	if !slices.Contains(s.steps, "patch 2") {
@@ -193,9 +193,9 @@ func TestLabelTakenOffWhileAnAuxiliaryRestarts(t *testing.T) {
 
 // Nothing is borrowed less: a pod counts as missing while its containers restart, whoever waits for them.
 func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
-	s, before := newSideScene(t, 2)
+	s, before := newSideObserved(t, 2)
 	s.user("sets maxUnavailable 0", func(d *apps.Deployment) { d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(0)) })
-	s.settings.Borrow = true
+	s.settings.Surge = true
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
 	s.rest()
 	s.expect("A marks", "B marks", "B 0 → 1, marks", "3 borrowed",
@@ -204,31 +204,31 @@ func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
 	s.intact(before)
 }
 
-// nobodyAwaits has nobody wait for those containers of the DaemonSet.
-func nobodyAwaits(names string) func(*fleet) {
+// auxiliaryNames has nobody wait for those containers of the DaemonSet.
+func auxiliaryNames(names string) func(*fleet) {
 	return func(f *fleet) { f.DaemonSet.Annotations = map[string]string{inplace.AnnotationAuxiliary: names} }
 }
 
 func TestDaemonStepsOfAnAuxiliaryContainer(t *testing.T) {
-	f := newFleet(t, 2, nobodyAwaits("app"))
+	f := newFleet(t, 2, auxiliaryNames("app"))
 	f.edit(app{image: "v2"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "p2 is updating-in-place app=v2", "p2 is 2 app=v2", "mark 2 false false")
 	f.updated("2", "v2")
 }
 
-func TestDaemonAuxiliaryHalfway(t *testing.T) {
+func TestDaemonAuxiliaryMidUpdate(t *testing.T) {
 	for name, c := range map[string]struct {
 		does func(*fleet)
 		want []string
 	}{
 		"undo": {func(f *fleet) { f.edit(app{image: "v1"}) },
 			[]string{"mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 is 1 app=v1", "mark 1 false false"}},
-		"somebody waits for it by now": {func(f *fleet) { nobodyAwaits("ghost")(f); f.edit(app{image: "v3"}) },
+		"somebody waits for it by now": {func(f *fleet) { auxiliaryNames("ghost")(f); f.edit(app{image: "v3"}) },
 			[]string{"mark 3 true false", "mark 2 false false", "close p1", "p1 is 3 app=v3", "open p1", "close p2", "p2 is 3 app=v3", "open p2", "mark 3 false false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFleet(t, 2, nobodyAwaits("app"))
+			f := newFleet(t, 2, auxiliaryNames("app"))
 			f.edit(app{image: "bad"})
 			f.rest()
 			f.expect("mark 2 true false", "p1 is updating-in-place app=bad")
@@ -241,7 +241,7 @@ func TestDaemonAuxiliaryHalfway(t *testing.T) {
 
 // Images are pulled first all the same.
 func TestAuxiliaryWaitsForItsImage(t *testing.T) {
-	s, before := newSideScene(t, 2)
+	s, before := newSideObserved(t, 2)
 	s.pulls(2)
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
 	s.rest()
@@ -271,8 +271,8 @@ func TestStoredConditionsWhileAnAuxiliaryRestarts(t *testing.T) {
 }
 
 // A pod whose node died right behind the first write is given up like one that had yet to be patched.
-func TestNodeLostRightBehindAnAuxiliary(t *testing.T) {
-	s, _ := newSideScene(t, 4)
+func TestNodeUnreachableRightBehindAnAuxiliary(t *testing.T) {
+	s, _ := newSideObserved(t, 4)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
@@ -302,9 +302,9 @@ func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 	}{"the undone one runs still": {"v2", false}, "they are": {"v1", true}} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
-			target, source := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
-			target.Labels[inplace.LabelSettling], source.Labels[inplace.LabelSettling] = begun, begun
-			pod := podOf(r, "p", target)
+			newRS, source := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
+			newRS.Labels[inplace.LabelUpdating], source.Labels[inplace.LabelUpdating] = begun, begun
+			pod := podOf(r, "p", newRS)
 			pod.Generation, pod.Status.ObservedGeneration = 3, 3
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "a", Generation: 3, Containers: map[string]readiness.MovedContainer{
 				"app": {Image: "v1", ImageID: "sha256:v2", ContainerID: "p/v2", At: metav1.NewTime(start)}}}.String()}

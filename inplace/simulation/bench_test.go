@@ -38,19 +38,19 @@ func furnished(image string) apps.Template {
 func BenchmarkPlan(b *testing.B) {
 	for _, pods := range []int{100, 1000, 3000} {
 		b.Run(fmt.Sprint("Deployment/", pods), func(b *testing.B) {
-			r := deploymentHalfway(pods)
+			r := deploymentPartial(pods)
 			b.ReportAllocs()
 			for b.Loop() {
-				if plan := r.Plan(); !plan.Verdict.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
+				if plan := r.Plan(); !plan.Decision.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
 					b.Fatalf("%+v", plan.Progress)
 				}
 			}
 		})
 		b.Run(fmt.Sprint("DaemonSet/", pods), func(b *testing.B) {
-			r := daemonSetHalfway(b, pods)
+			r := daemonSetPartial(b, pods)
 			b.ReportAllocs()
 			for b.Loop() {
-				if plan := r.Plan(); !plan.Verdict.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
+				if plan := r.Plan(); !plan.Decision.Held || plan.Progress.Moved == 0 || plan.Progress.Moving == 0 {
 					b.Fatalf("%+v", plan.Progress)
 				}
 			}
@@ -58,29 +58,29 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkVerdict judges in the middle of an update, with as many old revisions as a workload keeps by default: Deployments without pods, as webhooks
+// BenchmarkDecision judges in the middle of an update, with as many old revisions as a workload keeps by default: Deployments without pods, as webhooks
 // do for every native write.
-func BenchmarkVerdict(b *testing.B) {
+func BenchmarkDecision(b *testing.B) {
 	b.Run("Deployment", func(b *testing.B) {
-		r := deploymentHalfway(100)
+		r := deploymentPartial(100)
 		r.Pods = nil
 		replicaSetOf(&r, "h9", app{image: "v1"}, 0).Spec.Template = furnished("h9")
 		b.ReportAllocs()
 		for b.Loop() {
-			if !r.Verdict().Held {
+			if !r.Decision().Held {
 				b.Fatal("not held")
 			}
 		}
 	})
 	b.Run("DaemonSet", func(b *testing.B) {
-		f := fleetHalfway(b, 100)
+		f := fleetPartial(b, 100)
 		for i := range 10 {
-			f.record(furnished(fmt.Sprint("h", i)))
+			f.fallback(furnished(fmt.Sprint("h", i)))
 		}
-		f.record(furnished("v2"))
+		f.fallback(furnished("v2"))
 		b.ReportAllocs()
 		for b.Loop() {
-			if !f.Verdict().Held {
+			if !f.Decision().Held {
 				b.Fatal("not held")
 			}
 		}
@@ -92,32 +92,32 @@ func stageOf(pod, pods int) (done, isDrained bool) {
 	return pod < pods/3, pod >= pods/3 && pod < pods/3+pods/10
 }
 
-func deploymentHalfway(pods int) deployments.Rollout {
+func deploymentPartial(pods int) deployments.Rollout {
 	r := fixture(int32(pods), app{image: "v2"})
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.Parse("10%"))
 	r.Deployment.Spec.Template = furnished("v2")
-	r.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism, Borrow: true}
+	r.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism, Surge: true}
 	for i := range 9 { // the history
 		old := replicaSetOf(r, fmt.Sprint("h", i), app{image: "v1"}, 0)
 		old.Spec.Template = furnished(fmt.Sprint("h", i))
 	}
 	source := replicaSetOf(r, "a", app{image: "v1"}, int32(pods-pods/3))
-	target := replicaSetOf(r, "b", app{image: "v2"}, int32(pods/3))
-	source.Spec.Template, target.Spec.Template = furnished("v1"), furnished("v2")
-	source.Labels[inplace.LabelSettling], target.Labels[inplace.LabelSettling] = begun, begun
-	r.Rehearsal = admitted(target)
+	newRS := replicaSetOf(r, "b", app{image: "v2"}, int32(pods/3))
+	source.Spec.Template, newRS.Spec.Template = furnished("v1"), furnished("v2")
+	source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+	r.DryRun = admitted(newRS)
 	r.Endpoints = serving.Endpoints{}
 	for i := range pods {
-		addHalfwayTo(r, i, pods, source, target)
+		addPartialTo(r, i, pods, source, newRS)
 	}
 	return *r
 }
 
-func addHalfwayTo(r *deployments.Rollout, i, pods int, source, target *apps.ReplicaSet) {
+func addPartialTo(r *deployments.Rollout, i, pods int, source, newRS *apps.ReplicaSet) {
 	done, isDrained := stageOf(i, pods)
 	owner := source
 	if done {
-		owner = target
+		owner = newRS
 	}
 	pod := podOf(r, fmt.Sprintf("p%04d", i), owner)
 	pod.Spec.NodeName = fmt.Sprint("n", i/30)
@@ -146,26 +146,26 @@ func imagesOnNode(names ...string) []corev1.ContainerImage {
 	return images
 }
 
-func daemonSetHalfway(tb testing.TB, nodes int) daemonsets.DaemonRollout {
-	return fleetHalfway(tb, nodes).DaemonRollout
+func daemonSetPartial(tb testing.TB, nodes int) daemonsets.Rollout {
+	return fleetPartial(tb, nodes).Rollout
 }
 
-func fleetHalfway(tb testing.TB, nodes int) *fleet {
+func fleetPartial(tb testing.TB, nodes int) *fleet {
 	f := newFleet(tb, 0)
 	f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.Parse("10%"))}
 	f.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism}
 	f.Revisions = nil
-	f.record(furnished("v1"))
-	f.record(furnished("v2"))
-	f.Revisions[1].Labels[inplace.LabelSettling] = begun
+	f.fallback(furnished("v1"))
+	f.fallback(furnished("v2"))
+	f.Revisions[1].Labels[inplace.LabelUpdating] = begun
 	f.Endpoints, f.Now = serving.Endpoints{}, start.Add(time.Second)
 	for i := range nodes {
-		f.addHalfway(i, nodes)
+		f.addPartial(i, nodes)
 	}
 	return f
 }
 
-func (f *fleet) addHalfway(i, nodes int) {
+func (f *fleet) addPartial(i, nodes int) {
 	done, isDrained := stageOf(i, nodes)
 	pod := f.addPod(fmt.Sprintf("p%04d", i), fmt.Sprint("n", i))
 	hash := "1"

@@ -89,7 +89,7 @@ func (w *daemonWorld) tick(chaos int) {
 		if pods := w.kubelet.pods.list(); len(pods) > 0 {
 			w.kubelet.run(pods[w.rng.Intn(len(pods))].Name)
 		}
-		w.runPullers()
+		w.runPrePullPods()
 	case n < 60:
 		w.hook.deliver(w.rng.Intn(3), 1+w.rng.Intn(4))
 	case n < 76:
@@ -247,7 +247,7 @@ func (w *daemonWorld) runOthers() {
 	for _, pod := range w.kubelet.pods.list() {
 		w.kubelet.run(pod.Name)
 	}
-	w.runPullers()
+	w.runPrePullPods()
 }
 
 // finish takes all obstacles away and demands the right end.
@@ -267,33 +267,33 @@ func (w *daemonWorld) finish() {
 
 func (w *daemonWorld) checkEnd() {
 	r := w.daemons()
-	target := r.Target()
+	newRS := r.UpdateRevision()
 	switch {
 	case w.failed != "":
 		return
-	case target == nil:
+	case newRS == nil:
 		w.violated("no ControllerRevision has the DaemonSet's template")
 		return
 	case len(r.Pods) != len(w.pull.nodes):
 		w.violated("%d pods on %d nodes", len(r.Pods), len(w.pull.nodes))
 	}
 	for _, pod := range r.Pods {
-		w.checkArrived(pod, target, r.DaemonSet.Spec.Template)
+		w.checkApplied(pod, newRS, r.DaemonSet.Spec.Template)
 	}
 	for _, each := range r.Revisions {
-		if each.Labels[inplace.LabelSettling] != "" || each.Labels[inplace.LabelReleased] != "" {
+		if each.Labels[inplace.LabelUpdating] != "" || each.Labels[inplace.LabelFallback] != "" {
 			w.violated("%s is still marked: %v", each.Name, each.Labels)
 		}
 	}
-	if len(w.pull.pullers) > 0 {
-		w.violated("%d pullers are left", len(w.pull.pullers))
+	if len(w.pull.prePullPods) > 0 {
+		w.violated("%d pullers are left", len(w.pull.prePullPods))
 	}
 }
 
-func (w *daemonWorld) checkArrived(pod *corev1.Pod, target *apps.ControllerRevision, template apps.Template) {
+func (w *daemonWorld) checkApplied(pod *corev1.Pod, newRS *apps.ControllerRevision, template apps.Template) {
 	switch {
-	case pod.Labels[inplace.LabelRevisionHash] != target.Labels[inplace.LabelRevisionHash] || pod.DeletionTimestamp != nil:
-		w.violated("%s is not one of %s: %v", pod.Name, target.Name, pod.Labels)
+	case pod.Labels[inplace.LabelRevisionHash] != newRS.Labels[inplace.LabelRevisionHash] || pod.DeletionTimestamp != nil:
+		w.violated("%s is not one of %s: %v", pod.Name, newRS.Name, pod.Labels)
 	case !w.isAs(pod, template) || !w.runsItsSpec(pod):
 		w.violated("%s has %s, or does not run it", pod.Name, images(pod))
 	case sizes(pod) != sizes(&corev1.Pod{Spec: template.Typed().Spec}) || !w.kubelet.sized(pod):
@@ -307,7 +307,7 @@ func (w *daemonWorld) checkArrived(pod *corev1.Pod, target *apps.ControllerRevis
 
 func (w *daemonWorld) describe() string {
 	plan := w.daemons().Plan()
-	text := fmt.Sprintf("held %v %s, %s: %s\n", plan.Verdict.Held, plan.Verdict.Reasons, plan.Phase, plan.Message)
+	text := fmt.Sprintf("held %v %s, %s: %s\n", plan.Decision.Held, plan.Decision.Reasons, plan.Phase, plan.Message)
 	for _, each := range sorted(w.revisions.objects) {
 		text += fmt.Sprintf("  %s: revision %d, %v\n", each.Name, each.Revision, each.Labels)
 	}
@@ -326,7 +326,7 @@ func simulateDaemons(t testing.TB, seed int64, tracing bool) *daemonWorld {
 	w.rules.loose = w.rng.Intn(2) == 0
 	w.renews = w.rules.loose && seed%8 == 1
 	w.logf("loose %v, at most %s unavailable, history %d, gates %v", w.rules.loose, w.daemonSet().Spec.UpdateStrategy.RollingUpdate.MaxUnavailable,
-		*w.daemonSet().Spec.RevisionHistoryLimit, w.gatesBorn)
+		*w.daemonSet().Spec.RevisionHistoryLimit, w.gatesCreated)
 	for range 200 + w.rng.Intn(800) {
 		if w.failed == "" {
 			w.tick(2)

@@ -20,9 +20,9 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/daemonsets"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/inplace/times"
@@ -31,7 +31,7 @@ import (
 // fleet is a DaemonSet with a pod on each of its nodes, and a kubelet on each that acts at once. Its revisions are called 1, 2 …,
 // its nodes n1, n2 … and the pods there p1, p2 …
 type fleet struct {
-	daemonsets.DaemonRollout
+	daemonsets.Rollout
 	t     testing.TB
 	steps []string
 	// sick is the pod whose container never gets ready.
@@ -47,7 +47,7 @@ type fleet struct {
 
 func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, DaemonRollout: daemonsets.DaemonRollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}, runs: map[string]string{}}
+	f := &fleet{t: t, Rollout: daemonsets.Rollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}, runs: map[string]string{}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	f.edit(app{image: "v1"})
@@ -63,15 +63,15 @@ func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 
 // edit gives the DaemonSet a template, for which the native controller makes a revision unless there is one.
 func (f *fleet) edit(a app) {
-	f.record(a.template())
+	f.fallback(a.template())
 }
 
-func (f *fleet) record(template apps.Template) {
+func (f *fleet) fallback(template apps.Template) {
 	f.DaemonSet.Spec.Template = template
 	defer func() {
-		f.Rehearsal = rehearsal.Rehearsal{Target: f.Target().UID, Pod: &corev1.Pod{Spec: template.Typed().Spec}}
+		f.DryRun = dryrun.Result{UpdateRevision: f.UpdateRevision().UID, Pod: &corev1.Pod{Spec: template.Typed().Spec}}
 	}()
-	if f.Target() != nil {
+	if f.UpdateRevision() != nil {
 		return
 	}
 	raw, err := json.Marshal(f.DaemonSet.Spec.Template)
@@ -153,7 +153,7 @@ func (f *fleet) carryOut(step steps.Step) {
 	case steps.PatchRevision:
 		f.patch(s.Revision, s.Operations[1:])
 		labels := s.Revision.Labels
-		f.steps = append(f.steps, fmt.Sprintf("mark %s %t %t", s.Revision.UID, labels[inplace.LabelSettling] != "", labels[inplace.LabelReleased] != ""))
+		f.steps = append(f.steps, fmt.Sprintf("mark %s %t %t", s.Revision.UID, labels[inplace.LabelUpdating] != "", labels[inplace.LabelFallback] != ""))
 	case steps.SetGate:
 		f.patch(s.Pod, s.Operations[1:])
 		f.steps = append(f.steps, map[bool]string{true: "open ", false: "close "}[s.Open]+s.Pod.Name)
@@ -173,18 +173,18 @@ func (f *fleet) carryOut(step steps.Step) {
 			return
 		}
 		f.steps = append(f.steps, fmt.Sprintf("%s is %s %s", s.Pod.Name, s.Pod.Labels[inplace.LabelRevisionHash], images(s.Pod)))
-	case steps.CreatePuller:
+	case steps.CreatePrePullPod:
 		f.steps = append(f.steps, "pull "+s.Pod.Spec.NodeName)
 		if err := f.pull.create(s); err != nil {
 			f.t.Fatal(err)
 		}
-	case steps.DeletePuller:
+	case steps.DeletePrePullPod:
 		f.steps = append(f.steps, "drop "+s.Pod.Spec.NodeName)
 		f.pull.delete(s)
-	case steps.RecordRelease:
-		f.Recorded = s.Record.Hash
-	case steps.ForgetRelease:
-		f.Recorded = ""
+	case steps.PersistFallback:
+		f.PersistedFallback = s.Fallback.Hash
+	case steps.ForgetFallback:
+		f.PersistedFallback = ""
 	default:
 		f.t.Fatalf("unexpected step %s", step.Describe())
 	}
@@ -355,7 +355,7 @@ func TestDaemonStepsWithoutGate(t *testing.T) {
 	f.updated("2", "v2")
 }
 
-func TestDaemonUndoHalfwayWithoutGate(t *testing.T) {
+func TestDaemonUndoMidUpdateWithoutGate(t *testing.T) {
 	f := newFleet(t, 2, func(f *fleet) { ungated(f.Pods[0]); ungated(f.Pods[1]) })
 	f.edit(app{image: "bad"})
 	f.rest()
@@ -433,7 +433,7 @@ func (f *fleet) updatedAll(revision, image string) {
 	}
 }
 
-func TestDaemonOnALostNodeFollowsLater(t *testing.T) {
+func TestDaemonOnAnUnreachableNodeFollowsLater(t *testing.T) {
 	f := newFleet(t, 2, maxUnavailable("2"))
 	f.away("n2")
 	unready(f.Pods[1])
@@ -465,7 +465,7 @@ func TestDaemonsOfSeveralRevisions(t *testing.T) {
 	f.expect("mark 3 true false", "close p1", "p1 is 3 app=v2", "open p1", "mark 3 false true")
 	held(0, true) // decided before it moved
 	held(1, false)
-	f.Now = f.Now.Add(revisions.TouchDaemonEvery)
+	f.Now = f.Now.Add(revisions.NudgeDaemonSetEvery)
 	f.once()
 	f.expect("mark 3 false true")
 	f.Pods = f.Pods[:1]
@@ -475,11 +475,11 @@ func TestDaemonsOfSeveralRevisions(t *testing.T) {
 
 // A pod that is on its way to a revision which is gone must be replaced. It is Ready and not available, so it takes the budget of the pods for which its
 // deletion would wait: were that held, nothing would ever happen.
-func TestDaemonOfARevisionThatIsGoneMakesRoom(t *testing.T) {
+func TestDaemonOfARevisionThatIsGoneMakesCapacity(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2"})
 	f.once()
-	f.Pods[0].Labels[inplace.LabelRevisionHash] = member.HashBetween
+	f.Pods[0].Labels[inplace.LabelRevisionHash] = podstate.HashPartial
 	f.Pods[0].Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "gone", Generation: 1,
 		Containers: map[string]readiness.MovedContainer{"app": {Image: "v3", ContainerID: f.Pods[0].Status.ContainerStatuses[0].ContainerID}}}.String()}
 	if held, why := f.HoldsDeletion(f.Pods[0]); held || why.Code != inplace.CodeRevisionGone {
@@ -490,17 +490,17 @@ func TestDaemonOfARevisionThatIsGoneMakesRoom(t *testing.T) {
 	}
 }
 
-func TestDaemonRelease(t *testing.T) {
+func TestDaemonFallBack(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2"})
 	f.once()
 	f.once()
-	for _, step := range f.Release(inplace.Reason{Code: inplace.CodeRefused, Message: "policy"}).Steps {
+	for _, step := range f.FallBack(inplace.Reason{Code: inplace.CodeRefused, Message: "policy"}).Steps {
 		f.carryOut(step)
 	}
 	f.expect("mark 2 true false", "close p1", "open p1", "mark 2 false true")
-	if verdict := f.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
-		t.Errorf("verdict is %+v after a release", verdict)
+	if decision := f.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
+		t.Errorf("verdict is %+v after a release", decision)
 	}
 	if held, _ := f.HoldsDeletion(f.Pods[0]); held {
 		t.Error("a deletion is held after a release")
@@ -530,16 +530,16 @@ func TestDaemonsNative(t *testing.T) {
 		"opted out":                {func(f *fleet) { f.Mode = inplace.ModeRecreate }, inplace.CodeMode},
 		"deleting":                 {func(f *fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: start} }, inplace.CodeDeleting},
 		"too large":                {func(f *fleet) { f.Unread = "too large" }, inplace.CodeTooLarge},
-		"released":                 {func(f *fleet) { f.Target().Labels[inplace.LabelReleased] = times.Seconds(start) }, inplace.CodeReleased},
+		"released":                 {func(f *fleet) { f.UpdateRevision().Labels[inplace.LabelFallback] = times.Seconds(start) }, inplace.CodeFellBack},
 		"the old revision is gone": {func(f *fleet) { f.Revisions = f.Revisions[1:] }, inplace.CodeRevisionGone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2)
 			f.edit(app{image: "v2"})
 			test.change(f)
-			verdict := f.Verdict()
-			if verdict.Held || len(verdict.Reasons) == 0 || verdict.Reasons[0].Code != test.code {
-				t.Errorf("verdict is %+v, want it native for %s", verdict, test.code)
+			decision := f.Decision()
+			if decision.Held || len(decision.Reasons) == 0 || decision.Reasons[0].Code != test.code {
+				t.Errorf("verdict is %+v, want it native for %s", decision, test.code)
 			}
 			if held, why := f.HoldsDeletion(f.Pods[0]); held != (test.code == inplace.CodeDeleting) || why.Code != test.code {
 				t.Errorf("deletion held: %t, %+v, want it allowed for %s", held, why, test.code)
@@ -552,7 +552,7 @@ func TestDaemonsNative(t *testing.T) {
 }
 
 // A deletion is held for as long as the gate of another pod may still take that down. Nothing need happen when that is over.
-func TestDaemonsAreWokenAfterAGate(t *testing.T) {
+func TestDaemonsAreNudgedAfterAGate(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v1", env: "a"})
 	gate := conditions.Condition(f.Pods[1], inplace.ConditionServing)
@@ -567,7 +567,7 @@ func TestDaemonsAreWokenAfterAGate(t *testing.T) {
 	if held, why := f.HoldsDeletion(f.Pods[0]); held {
 		t.Errorf("the deletion is still held: %s", why.Message)
 	}
-	if f.once(); f.Target().Labels[inplace.LabelWoken] == "" {
+	if f.once(); f.UpdateRevision().Labels[inplace.LabelRenewed] == "" {
 		t.Error("the native controller is not woken")
 	}
 	if plan := f.Plan(); len(plan.Steps) > 0 {
@@ -575,10 +575,10 @@ func TestDaemonsAreWokenAfterAGate(t *testing.T) {
 	}
 }
 
-func TestDaemonRewrittenImageIsReleased(t *testing.T) {
+func TestDaemonRewrittenImageFallsBack(t *testing.T) {
 	f := newFleet(t, 1, func(f *fleet) { f.Pods[0].Spec.Containers[0].Image = "mirror/v1" })
 	f.edit(app{image: "v2"})
-	f.Rehearsal = rehearsal.Rehearsal{Target: "2", Unknown: "nobody knows"}
+	f.DryRun = dryrun.Result{UpdateRevision: "2", Unknown: "nobody knows"}
 	f.once()
 	f.expect("mark 2 false true")
 }
@@ -592,7 +592,7 @@ func TestHoldsDeletion(t *testing.T) {
 		"untouched":          {func(*fleet, *corev1.Pod) {}, ""},
 		"moved a moment ago": {func(_ *fleet, pod *corev1.Pod) { pod.Labels[inplace.LabelRevisionHash] = "2" }, ""},
 		"restarts without gate": {func(_ *fleet, pod *corev1.Pod) {
-			pod.Labels[inplace.LabelRevisionHash] = member.HashBetween
+			pod.Labels[inplace.LabelRevisionHash] = podstate.HashPartial
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "2"}.String()}
 		}, ""},
 		"undone before the stale deletion": {func(f *fleet, _ *corev1.Pod) { f.edit(app{image: "v1"}) }, ""},
@@ -692,7 +692,7 @@ func TestRevisionTemplate(t *testing.T) {
 }
 
 // A pod that is born in the middle of an update has its gate from a webhook. One without shows that nobody asked.
-func TestBirthPastTheWebhooks(t *testing.T) {
+func TestCreationPastTheWebhooks(t *testing.T) {
 	for name, c := range map[string]struct {
 		ungated bool
 		age     time.Duration
@@ -705,7 +705,7 @@ func TestBirthPastTheWebhooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 3)
 			f.edit(app{image: "v2"})
-			f.Target().Labels[inplace.LabelSettling] = times.Seconds(f.Now.Add(-10 * time.Minute))
+			f.UpdateRevision().Labels[inplace.LabelUpdating] = times.Seconds(f.Now.Add(-10 * time.Minute))
 			other := f.Pods[2]
 			other.CreationTimestamp = metav1.NewTime(f.Now.Add(-c.age))
 			if c.ungated {
@@ -719,34 +719,34 @@ func TestBirthPastTheWebhooks(t *testing.T) {
 }
 
 // Where such births go on, the DaemonSet controller takes pods down beside us. The one who may be told to stop is us.
-func TestBirthsPastTheWebhooksGoOn(t *testing.T) {
+func TestCreationsPastTheWebhooksGoOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		ages                []time.Duration
 		closes, held, waits bool
 	}{
 		"none":                             {nil, true, true, false},
 		"one, just now":                    {[]time.Duration{2 * time.Second}, false, true, true},
-		"one, and quiet since":             {[]time.Duration{member.SlipPatience + time.Second}, true, true, false},
+		"one, and quiet since":             {[]time.Duration{podstate.QuietAfterBypass + time.Second}, true, true, false},
 		"two at once":                      {[]time.Duration{time.Second, 4 * time.Second}, false, true, true},
 		"two at once, and quiet since":     {[]time.Duration{time.Minute, time.Minute + time.Second}, true, true, false},
-		"they go on":                       {[]time.Duration{time.Second, time.Second + 2*member.SlipPatience}, false, false, false},
+		"they go on":                       {[]time.Duration{time.Second, time.Second + 2*podstate.QuietAfterBypass}, false, false, false},
 		"they went on":                     {[]time.Duration{time.Minute, 2 * time.Minute}, false, false, false},
-		"the one before is long forgotten": {[]time.Duration{time.Minute, 2 * member.SlipMemory}, true, true, false},
+		"the one before is long forgotten": {[]time.Duration{time.Minute, 2 * podstate.BypassMemory}, true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 4)
 			f.edit(app{image: "v2"})
-			f.Target().Labels[inplace.LabelSettling] = times.Seconds(f.Now.Add(-time.Hour))
+			f.UpdateRevision().Labels[inplace.LabelUpdating] = times.Seconds(f.Now.Add(-time.Hour))
 			for i, age := range c.ages {
-				born := f.Pods[len(f.Pods)-1-i]
-				born.CreationTimestamp, born.Spec.ReadinessGates = metav1.NewTime(f.Now.Add(-age)), nil
+				created := f.Pods[len(f.Pods)-1-i]
+				created.CreationTimestamp, created.Spec.ReadinessGates = metav1.NewTime(f.Now.Add(-age)), nil
 			}
 			plan := f.Plan()
-			if closes := slices.ContainsFunc(plan.Steps, steps.Closes); closes != c.closes || plan.Verdict.Held != c.held || (plan.Phase == steps.PhaseWaiting) != c.waits {
-				t.Errorf("a gate closes: %v, held %v %s, phase %s: %s", closes, plan.Verdict.Held, plan.Verdict.Reasons, plan.Phase, plan.Message)
+			if closes := slices.ContainsFunc(plan.Steps, steps.Closes); closes != c.closes || plan.Decision.Held != c.held || (plan.Phase == steps.PhaseWaiting) != c.waits {
+				t.Errorf("a gate closes: %v, held %v %s, phase %s: %s", closes, plan.Decision.Held, plan.Decision.Reasons, plan.Phase, plan.Message)
 			}
-			if !c.held && plan.Verdict.Reasons[0].Code != inplace.CodeBypassed {
-				t.Errorf("it ends with %v for %s", plan.Steps, plan.Verdict.Reasons)
+			if !c.held && plan.Decision.Reasons[0].Code != inplace.CodeBypassed {
+				t.Errorf("it ends with %v for %s", plan.Steps, plan.Decision.Reasons)
 			}
 		})
 	}
@@ -783,7 +783,7 @@ func TestDaemonStepsOfResources(t *testing.T) {
 	f.updated("2", "v1")
 }
 
-func TestDaemonUndoOfResourcesHalfway(t *testing.T) {
+func TestDaemonUndoOfResourcesMidUpdate(t *testing.T) {
 	f := newSizedFleet(t, 2)
 	f.edit(app{image: "v1", cpu: "200m"})
 	for range 3 {

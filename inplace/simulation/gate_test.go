@@ -9,7 +9,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
@@ -28,7 +28,7 @@ func TestOpenGate(t *testing.T) {
 			if conditions.Condition(pod, inplace.ConditionServing) != nil {
 				others--
 			}
-			step := member.OpenGate(pod, false, start)
+			step := podstate.OpenGate(pod, false, start)
 			if err := apply(pod, step.Operations); err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestReopening(t *testing.T) {
 		"its kubelet has seen it":      {opened, condition(corev1.PodReady, corev1.ConditionTrue, ""), seconds(1), false, 0},
 		"its containers are not ready": {opened, condition(corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady"), seconds(1), false, 0},
 		"closed":                       {condition(inplace.ConditionServing, corev1.ConditionFalse, readiness.ReasonUpdating), keptOut, seconds(1), false, 0},
-		"open since its birth":         {condition(inplace.ConditionServing, corev1.ConditionTrue, readiness.ReasonBorn), keptOut, seconds(1), false, 0},
+		"open since its birth":         {condition(inplace.ConditionServing, corev1.ConditionTrue, readiness.ReasonCreated), keptOut, seconds(1), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
@@ -158,7 +158,7 @@ func TestUnsettledGate(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"born just now":               {moved(corev1.ConditionTrue, readiness.ReasonBorn, 0, corev1.ConditionTrue), false},
+		"born just now":               {moved(corev1.ConditionTrue, readiness.ReasonCreated, 0, corev1.ConditionTrue), false},
 		"closed, still Ready":         {moved(corev1.ConditionFalse, readiness.ReasonUpdating, time.Minute, corev1.ConditionTrue), true},
 		"closed, no longer Ready":     {moved(corev1.ConditionFalse, readiness.ReasonUpdating, time.Minute, corev1.ConditionFalse), false},
 		"opened again just now":       {moved(corev1.ConditionTrue, readiness.ReasonReopened, time.Second, corev1.ConditionTrue), true},
@@ -169,7 +169,7 @@ func TestUnsettledGate(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
-			if got := member.GateUnseen(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change), start); got != c.want {
+			if got := podstate.GateUnseen(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change), start); got != c.want {
 				t.Errorf("gateUnseen is %v", got)
 			}
 		})

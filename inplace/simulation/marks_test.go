@@ -11,8 +11,8 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/amounts"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -23,15 +23,15 @@ func TestMarksAreNoOrders(t *testing.T) {
 	both := readiness.Move{Hash: "a", Back: map[string]string{"app": "v9"}, Resize: size.Resize}
 	for name, mark := range map[string]readiness.Move{"an image": image, "memory": size, "both": both} {
 		for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate, inplace.ModeInPlace} {
-			for _, settling := range []string{"", "1"} {
+			for _, marked := range []string{"", "1"} {
 				r, pod := markedRollout(mark, mode)
-				if settling != "" {
-					r.ReplicaSets[0].Labels[inplace.LabelSettling] = settling
+				if marked != "" {
+					r.ReplicaSets[0].Labels[inplace.LabelUpdating] = marked
 				}
 				follow(t, r, pod)
 				container := pod.Spec.Containers[0]
-				if container.Image != "v1" || container.Resources.Limits.Memory().String() != "64Mi" || readiness.MoveOf(pod).IsHalfway() {
-					t.Errorf("%s, mode %q, settling %q: the pod has %s, %v and the mark %s", name, mode, settling, container.Image, container.Resources, readiness.MoveOf(pod))
+				if container.Image != "v1" || container.Resources.Limits.Memory().String() != "64Mi" || readiness.MoveOf(pod).PartiallyPatched() {
+					t.Errorf("%s, mode %q, settling %q: the pod has %s, %v and the mark %s", name, mode, marked, container.Image, container.Resources, readiness.MoveOf(pod))
 				}
 			}
 		}
@@ -42,25 +42,25 @@ func TestMarksAreNoOrders(t *testing.T) {
 func TestWayBackIsAdmissions(t *testing.T) {
 	mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "mirror/v1"}}, Back: map[string]string{"app": "v1"}}
 	for name, c := range map[string]struct {
-		answer rehearsal.Rehearsal
+		answer dryrun.Result
 		mode   inplace.Mode
 		marked bool
 		want   string
 	}{
-		"as new ones":                 {rehearsal.Rehearsal{Pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "mirror/v1"}}}}}, inplace.ModeInPlace, false, "mirror/v1"},
-		"not what a policy refuses":   {rehearsal.Rehearsal{Pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "mirror/v1"}}}}}, inplace.ModeNone, false, "mirror/v1"},
-		"not where none are admitted": {rehearsal.Rehearsal{Refused: "not signed"}, inplace.ModeInPlace, true, "mirror/v1"},
-		"not without an answer":       {rehearsal.Rehearsal{}, inplace.ModeInPlace, true, "mirror/v1"},
+		"as new ones":                 {dryrun.Result{Pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "mirror/v1"}}}}}, inplace.ModeInPlace, false, "mirror/v1"},
+		"not what a policy refuses":   {dryrun.Result{Pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "mirror/v1"}}}}}, inplace.ModeNone, false, "mirror/v1"},
+		"not where none are admitted": {dryrun.Result{Refused: "not signed"}, inplace.ModeInPlace, true, "mirror/v1"},
+		"not without an answer":       {dryrun.Result{}, inplace.ModeInPlace, true, "mirror/v1"},
 	} {
 		r, pod := markedRollout(mark, c.mode)
-		pod.Spec.Containers[0].Image, r.Rehearsal = "mirror/v1", rehearsal.Rehearsal{}
+		pod.Spec.Containers[0].Image, r.DryRun = "mirror/v1", dryrun.Result{}
 		plan := r.Plan()
-		if plan.Rehearse == nil || !plan.Rehearse.Back || plan.Rehearse.Target != r.ReplicaSets[0].UID || slices.ContainsFunc(plan.Steps, patchesPods) {
-			t.Fatalf("%s: it asks %+v before %v", name, plan.Rehearse, plan.Steps)
+		if plan.DryRun == nil || !plan.DryRun.Back || plan.DryRun.UpdateRevision != r.ReplicaSets[0].UID || slices.ContainsFunc(plan.Steps, patchesPods) {
+			t.Fatalf("%s: it asks %+v before %v", name, plan.DryRun, plan.Steps)
 		}
-		r.Own = c.answer
-		if c.answer != (rehearsal.Rehearsal{}) {
-			r.Own.Target = plan.Rehearse.Target
+		r.OldDryRun = c.answer
+		if c.answer != (dryrun.Result{}) {
+			r.OldDryRun.UpdateRevision = plan.DryRun.UpdateRevision
 		}
 		for _, step := range r.Plan().Steps {
 			if patch, is := step.(steps.PatchPod); is {
@@ -69,7 +69,7 @@ func TestWayBackIsAdmissions(t *testing.T) {
 				}
 			}
 		}
-		if got := pod.Spec.Containers[0].Image; got != c.want || readiness.MoveOf(pod).IsHalfway() != c.marked {
+		if got := pod.Spec.Containers[0].Image; got != c.want || readiness.MoveOf(pod).PartiallyPatched() != c.marked {
 			t.Errorf("%s: the pod has %s and the mark %s", name, got, readiness.MoveOf(pod))
 		}
 	}
@@ -89,10 +89,10 @@ func markedRollout(mark readiness.Move, mode inplace.Mode) (deployments.Rollout,
 func follow(t *testing.T, r deployments.Rollout, pod *corev1.Pod) {
 	t.Helper()
 	for range 5 {
-		r.Rehearsal = admitted(r.Target())
+		r.DryRun = admitted(r.UpdateRevision())
 		plan := r.Plan()
-		if plan.Rehearse != nil {
-			r.Own = admitted(r.Target())
+		if plan.DryRun != nil {
+			r.OldDryRun = admitted(r.UpdateRevision())
 			plan = r.Plan()
 		}
 		for _, step := range plan.Steps {

@@ -17,8 +17,8 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/daemonsets"
+	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
@@ -27,18 +27,18 @@ import (
 func (w *world) daemonSet() *apps.DaemonSet { return w.daemonSets.objects["agent"] }
 
 // daemonRollout is what one reader knows of the DaemonSet.
-func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision, pods []*corev1.Pod) daemonsets.DaemonRollout {
-	r := daemonsets.DaemonRollout{DaemonSet: d, Revisions: all, Pods: pods, Mode: w.mode, Settings: w.settings, Rules: allInPlace, Recorded: w.recorded, Now: w.now}
+func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision, pods []*corev1.Pod) daemonsets.Rollout {
+	r := daemonsets.Rollout{DaemonSet: d, Revisions: all, Pods: pods, Mode: w.mode, Settings: w.settings, Rules: allInPlace, PersistedFallback: w.persistedFallback, Now: w.now}
 	r.Settings.Partition = inplace.PartitionOf(d.Labels)
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
-	if target := r.Target(); target != nil {
-		r.Rehearsal = rehearsal.Rehearsal{Target: target.UID, Pod: &corev1.Pod{Spec: w.admitted(d.Spec.Template)}}
+	if newRS := r.UpdateRevision(); newRS != nil {
+		r.DryRun = dryrun.Result{UpdateRevision: newRS.UID, Pod: &corev1.Pod{Spec: w.admitted(d.Spec.Template)}}
 	}
 	return r
 }
 
 // daemons is what is, without any delay.
-func (w *world) daemons() daemonsets.DaemonRollout {
+func (w *world) daemons() daemonsets.Rollout {
 	return w.daemonRollout(w.daemonSet(), sorted(w.revisions.objects), sorted(w.pods.objects))
 }
 
@@ -48,7 +48,7 @@ func (s *stayput) daemonPlan() steps.Plan {
 	s.ahead = s.ahead.Next(r.Pods, s.now)
 	r.Ahead, r.Endpoints = s.ahead, s.endpoints()
 	plan := r.Plan()
-	if s.plannedOn = r; !plan.Verdict.Held {
+	if s.plannedOn = r; !plan.Decision.Held {
 		s.plannedOn = nil
 	}
 	current := s.daemonSet()
@@ -94,7 +94,7 @@ func (h *daemonHook) stays(pod *corev1.Pod) bool {
 	return h.holds(live, pod)
 }
 
-func (h *daemonHook) holds(r daemonsets.DaemonRollout, pod *corev1.Pod) bool {
+func (h *daemonHook) holds(r daemonsets.Rollout, pod *corev1.Pod) bool {
 	held, _ := h.since(r).HoldsDeletion(pod)
 	return held
 }
@@ -107,10 +107,10 @@ func (h *daemonHook) keeps(revision *apps.ControllerRevision) bool {
 	return byCache || live
 }
 
-func (h *daemonHook) since(r daemonsets.DaemonRollout) daemonsets.DaemonRollout {
+func (h *daemonHook) since(r daemonsets.Rollout) daemonsets.Rollout {
 	r.HeldSince = h.now
-	if target := r.Target(); target != nil && !revisions.Begun(target.Labels) {
-		r.HeldSince = h.beginning(target)
+	if newRS := r.UpdateRevision(); newRS != nil && !revisions.Started(newRS.Labels) {
+		r.HeldSince = h.holdStart(newRS)
 	}
 	return r
 }
@@ -138,12 +138,12 @@ func newDaemonSetController(w *world, hook *daemonHook) *daemonSetController {
 func (c *daemonSetController) deliver(watch, n int) {
 	switch watch {
 	case 0:
-		c.wake(len(c.sets.advance(n)))
+		c.nudge(len(c.sets.advance(n)))
 	case 1:
-		c.wake(len(c.revs.advance(n)))
+		c.nudge(len(c.revs.advance(n)))
 	case 2:
 		for _, event := range c.pods.advance(n) {
-			c.wake(1)
+			c.nudge(1)
 			delete(c.creations, event.name)
 			if event.new == nil || event.new.DeletionTimestamp != nil {
 				delete(c.deletions, event.name)
@@ -152,7 +152,7 @@ func (c *daemonSetController) deliver(watch, n int) {
 	}
 }
 
-func (c *daemonSetController) wake(events int) {
+func (c *daemonSetController) nudge(events int) {
 	if events > 0 {
 		c.dirty, c.due = true, c.now
 	}

@@ -77,7 +77,7 @@ func (d *drains) known(endpoints serving.Endpoints) bool {
 	for uid, e := range endpoints {
 		e.OutSince = d.out[uid]
 		endpoints[uid] = e
-		known = known && (e.Listed || e.NobodySent || !e.OutSince.IsZero())
+		known = known && (e.Listed || e.NoClientSent || !e.OutSince.IsZero())
 	}
 	return known
 }
@@ -155,7 +155,7 @@ func (j *judge) stopping(w *world, pod *corev1.Pod) {
 // reported Ready with it, taken for updated, and then restart while it serves.
 func (j *judge) reopened(w *world, pod *corev1.Pod) {
 	for _, want := range kept(pod.Spec) {
-		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.dying.IsZero() && c.image != want.Image && !j.released {
+		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.dying.IsZero() && c.image != want.Image && !j.fellBack {
 			w.violated("the gate of %s opens while it still runs %s", pod.Name, c.image)
 		}
 	}

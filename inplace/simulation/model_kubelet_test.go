@@ -108,8 +108,8 @@ func (k *kubelet) run(name string) {
 	}
 	if k.state[name] == nil {
 		k.state[name], k.sizes[name] = map[string]*container{}, map[string]amounts.Amounts{}
-		for _, born := range pod.Spec.Containers {
-			k.sizes[name][born.Name] = amounts.Of(born.Resources)
+		for _, created := range pod.Spec.Containers {
+			k.sizes[name][created.Name] = amounts.Of(created.Resources)
 		}
 	}
 	if announced := k.announced[name]; announced != nil {

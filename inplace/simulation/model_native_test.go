@@ -43,19 +43,19 @@ func newDeploymentController(w *world) *deploymentController {
 func (c *deploymentController) deliver(watch, n int) {
 	switch watch {
 	case 0:
-		c.wake(len(c.deployments.advance(n)))
+		c.nudge(len(c.deployments.advance(n)))
 	case 1:
-		c.wake(len(c.sets.advance(n)))
+		c.nudge(len(c.sets.advance(n)))
 	case 2:
 		for _, event := range c.pods.advance(n) {
 			if event.new == nil {
-				c.wake(1) // deletePod: Recreate waits for it
+				c.nudge(1) // deletePod: Recreate waits for it
 			}
 		}
 	}
 }
 
-func (c *deploymentController) wake(events int) {
+func (c *deploymentController) nudge(events int) {
 	if events > 0 {
 		c.dirty, c.due = true, c.now
 	}
@@ -103,32 +103,32 @@ func older(a, b *apps.ReplicaSet) bool {
 }
 
 // split is getAllReplicaSetsAndSyncRevision.
-func (c *deploymentController) split(d *apps.Deployment, sets []*apps.ReplicaSet, create bool) (target *apps.ReplicaSet, old []*apps.ReplicaSet, err error) {
+func (c *deploymentController) split(d *apps.Deployment, sets []*apps.ReplicaSet, create bool) (newRS *apps.ReplicaSet, old []*apps.ReplicaSet, err error) {
 	latest := int64(0)
 	for _, rs := range sets {
-		if target == nil && sameTemplate(rs.Spec.Template, d.Spec.Template) {
-			target = rs
+		if newRS == nil && sameTemplate(rs.Spec.Template, d.Spec.Template) {
+			newRS = rs
 			continue
 		}
 		old = append(old, rs)
 		revision, _ := strconv.ParseInt(rs.Annotations[inplace.AnnotationRevision], 10, 64)
 		latest = max(latest, revision)
 	}
-	if target == nil && create {
+	if newRS == nil && create {
 		return nil, old, c.create(d, old, latest+1)
 	}
-	if target == nil {
+	if newRS == nil {
 		return nil, old, nil
 	}
-	annotations := maps.Clone(target.Annotations)
+	annotations := maps.Clone(newRS.Annotations)
 	maps.Copy(annotations, copied(d.Annotations))
-	if revision, _ := strconv.ParseInt(target.Annotations[inplace.AnnotationRevision], 10, 64); revision <= latest {
+	if revision, _ := strconv.ParseInt(newRS.Annotations[inplace.AnnotationRevision], 10, 64); revision <= latest {
 		annotations[inplace.AnnotationRevision] = strconv.FormatInt(latest+1, 10)
 	}
-	if !maps.Equal(annotations, target.Annotations) {
-		target, err = c.updateReplicaSet(target, func(rs *apps.ReplicaSet) { rs.Annotations = annotations })
+	if !maps.Equal(annotations, newRS.Annotations) {
+		newRS, err = c.updateReplicaSet(newRS, func(rs *apps.ReplicaSet) { rs.Annotations = annotations })
 	}
-	return target, old, err
+	return newRS, old, err
 }
 
 // copied are those annotations that pass from a Deployment to its ReplicaSets, and with an undo back.
@@ -187,15 +187,15 @@ func setReplicasAnnotations(d *apps.Deployment, rs *apps.ReplicaSet) {
 }
 
 // newReplicas is NewRSNewReplicas.
-func newReplicas(d *apps.Deployment, all []*apps.ReplicaSet, target *apps.ReplicaSet) int32 {
+func newReplicas(d *apps.Deployment, all []*apps.ReplicaSet, newRS *apps.ReplicaSet) int32 {
 	if !d.Rolls() {
 		return apps.Desired(d)
 	}
 	room := apps.Desired(d) + d.MaxSurge() - sumReplicas(all)
 	if room <= 0 {
-		return apps.Replicas(target)
+		return apps.Replicas(newRS)
 	}
-	return apps.Replicas(target) + min(room, apps.Desired(d)-apps.Replicas(target))
+	return apps.Replicas(newRS) + min(room, apps.Desired(d)-apps.Replicas(newRS))
 }
 
 func sumReplicas(sets []*apps.ReplicaSet) int32 {
@@ -221,9 +221,9 @@ func (c *deploymentController) scaleTo(d *apps.Deployment, rs *apps.ReplicaSet, 
 
 // syncScale is sync: while paused, and after scaling.
 func (c *deploymentController) syncScale(d *apps.Deployment, sets []*apps.ReplicaSet) error {
-	target, old, err := c.split(d, sets, false)
+	newRS, old, err := c.split(d, sets, false)
 	if err == nil {
-		err = c.scale(d, target, old)
+		err = c.scale(d, newRS, old)
 	}
 	if err == nil && d.Spec.Paused {
 		err = c.cleanup(d, old)
@@ -231,13 +231,13 @@ func (c *deploymentController) syncScale(d *apps.Deployment, sets []*apps.Replic
 	if err != nil {
 		return err
 	}
-	return c.syncStatus(d, sets, target)
+	return c.syncStatus(d, sets, newRS)
 }
 
-func (c *deploymentController) scale(d *apps.Deployment, target *apps.ReplicaSet, old []*apps.ReplicaSet) error {
+func (c *deploymentController) scale(d *apps.Deployment, newRS *apps.ReplicaSet, old []*apps.ReplicaSet) error {
 	all := old
-	if target != nil {
-		all = append(slices.Clone(old), target)
+	if newRS != nil {
+		all = append(slices.Clone(old), newRS)
 	}
 	active := slices.DeleteFunc(slices.Clone(all), func(rs *apps.ReplicaSet) bool { return apps.Replicas(rs) == 0 })
 	switch {
@@ -287,17 +287,17 @@ func (c *deploymentController) scale(d *apps.Deployment, target *apps.ReplicaSet
 
 // rolling is rolloutRolling.
 func (c *deploymentController) rolling(d *apps.Deployment, sets []*apps.ReplicaSet) error {
-	target, old, err := c.split(d, sets, true)
-	if err != nil || target == nil {
+	newRS, old, err := c.split(d, sets, true)
+	if err != nil || newRS == nil {
 		return err
 	}
-	size := apps.Replicas(target)
+	size := apps.Replicas(newRS)
 	if size != apps.Desired(d) {
-		size = newReplicas(d, sets, target)
+		size = newReplicas(d, sets, newRS)
 	}
-	scaled, err := c.scaleTo(d, target, min(size, apps.Desired(d)), false)
+	scaled, err := c.scaleTo(d, newRS, min(size, apps.Desired(d)), false)
 	if err == nil && !scaled {
-		scaled = c.scaleDownOld(d, sets, old, target)
+		scaled = c.scaleDownOld(d, sets, old, newRS)
 	}
 	if err != nil {
 		return err
@@ -307,13 +307,13 @@ func (c *deploymentController) rolling(d *apps.Deployment, sets []*apps.ReplicaS
 			return err
 		}
 	}
-	return c.syncStatus(d, sets, target)
+	return c.syncStatus(d, sets, newRS)
 }
 
 // scaleDownOld is reconcileOldReplicaSets, with what it calls. Like there, errors of single writes are swallowed.
-func (c *deploymentController) scaleDownOld(d *apps.Deployment, sets, old []*apps.ReplicaSet, target *apps.ReplicaSet) bool {
+func (c *deploymentController) scaleDownOld(d *apps.Deployment, sets, old []*apps.ReplicaSet, newRS *apps.ReplicaSet) bool {
 	minimum := apps.Desired(d) - d.MaxUnavailable()
-	unavailable := apps.Replicas(target) - target.Status.AvailableReplicas
+	unavailable := apps.Replicas(newRS) - newRS.Status.AvailableReplicas
 	allowed := sumReplicas(sets) - minimum - unavailable
 	if sumReplicas(old) == 0 || allowed <= 0 {
 		return false
@@ -345,7 +345,7 @@ func (c *deploymentController) scaleDownOld(d *apps.Deployment, sets, old []*app
 
 // recreate is rolloutRecreate.
 func (c *deploymentController) recreate(d *apps.Deployment, sets []*apps.ReplicaSet) error {
-	target, old, err := c.split(d, sets, false)
+	newRS, old, err := c.split(d, sets, false)
 	if err != nil {
 		return err
 	}
@@ -357,16 +357,16 @@ func (c *deploymentController) recreate(d *apps.Deployment, sets []*apps.Replica
 		running = running || apps.Replicas(rs) > 0 || rs.Status.Replicas > 0
 	}
 	for _, pod := range c.pods.list() {
-		running = running || target == nil || !metav1.IsControlledBy(pod, target)
+		running = running || newRS == nil || !metav1.IsControlledBy(pod, newRS)
 	}
 	if running {
-		return c.syncStatus(d, sets, target)
+		return c.syncStatus(d, sets, newRS)
 	}
-	if target == nil {
+	if newRS == nil {
 		_, _, err = c.split(d, sets, true)
 		return err
 	}
-	if _, err := c.scaleTo(d, target, apps.Desired(d), false); err != nil {
+	if _, err := c.scaleTo(d, newRS, apps.Desired(d), false); err != nil {
 		return err
 	}
 	if statusComplete(d, d.Status) {
@@ -374,7 +374,7 @@ func (c *deploymentController) recreate(d *apps.Deployment, sets []*apps.Replica
 			return err
 		}
 	}
-	return c.syncStatus(d, sets, target)
+	return c.syncStatus(d, sets, newRS)
 }
 
 func (c *deploymentController) cleanup(d *apps.Deployment, old []*apps.ReplicaSet) error {
@@ -419,11 +419,11 @@ func statusComplete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
 
 // syncStatus is syncRolloutStatus; the counts are those of statuses/formula.go, whose tables prove them. Of stages it knows nothing: their reason
 // is one like any other.
-func (c *deploymentController) syncStatus(d *apps.Deployment, sets []*apps.ReplicaSet, target *apps.ReplicaSet) error {
+func (c *deploymentController) syncStatus(d *apps.Deployment, sets []*apps.ReplicaSet, newRS *apps.ReplicaSet) error {
 	const other = "SomebodyElses"
 	unaware := d.DeepCopy()
 	unaware.Status = withReason(d.Status, statuses.ReasonPartition, other)
-	native := statuses.Formula{Deployment: unaware, Sets: sets, Target: target, Now: c.now}
+	native := statuses.Formula{Deployment: unaware, Sets: sets, New: newRS, Now: c.now}
 	status := withReason(native.NativeStatus(), other, statuses.ReasonPartition)
 	if statusComplete(d, status) && !d.Spec.Paused {
 		statuses.SetCondition(&status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonComplete, "", c.now))

@@ -36,8 +36,8 @@ func (w *world) refuses(step steps.Step) bool {
 		if s.Resizes {
 			return s.Pod.Labels[inplace.LabelTemplateHash] == "" || !hasAgain(s)
 		}
-		return slices.ContainsFunc(s.Operations[1:], func(o jsonpatch.Operation) bool { return !givesBack(s.Pod, o) })
-	case steps.CreateReplicaSet, steps.CreatePuller, steps.PatchStatus:
+		return slices.ContainsFunc(s.Operations[1:], func(o jsonpatch.Operation) bool { return !removesSurge(s.Pod, o) })
+	case steps.CreateReplicaSet, steps.CreatePrePullPod, steps.PatchStatus:
 		return true
 	}
 	return false
@@ -51,15 +51,15 @@ func hasAgain(resize steps.PatchPod) bool {
 	}
 	for i, container := range pod.Spec.Containers {
 		is, was := amounts.Of(container.Resources), amounts.Of(resize.Pod.Spec.Containers[i].Resources)
-		if noted, marked := readiness.MoveOf(pod).Resize[container.Name]; is != was && (!marked || noted.Back != is) {
+		if notedSurge, marked := readiness.MoveOf(pod).Resize[container.Name]; is != was && (!marked || notedSurge.Back != is) {
 			return false
 		}
 	}
 	return true
 }
 
-// givesBack tells whether the policy lets the operation be: our marks go from a pod, and it gets an image that its mark says it had.
-func givesBack(pod *corev1.Pod, o jsonpatch.Operation) bool {
+// removesSurge tells whether the policy lets the operation be: our marks go from a pod, and it gets an image that its mark says it had.
+func removesSurge(pod *corev1.Pod, o jsonpatch.Operation) bool {
 	for list, containers := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
 		for i, container := range containers {
 			if o.Path == fmt.Sprintf("/spec/%s/%d/image", list, i) {
@@ -71,7 +71,7 @@ func givesBack(pod *corev1.Pod, o jsonpatch.Operation) bool {
 	mark, is := strings.CutPrefix(o.Path, "/metadata/annotations/")
 	mark = strings.ReplaceAll(mark, "~1", "/")
 	return is && (mark == corev1.PodDeletionCost || o.Operation == "remove" &&
-		slices.Contains([]string{inplace.AnnotationMove, inplace.AnnotationBorrowed, inplace.AnnotationRestarts}, mark))
+		slices.Contains([]string{inplace.AnnotationMove, inplace.AnnotationSurgePod, inplace.AnnotationRestarts}, mark))
 }
 
 // stored are the conditions that the API server stores of a write of pods/status: by the rule, where it has one and the namespace its label.

@@ -27,9 +27,9 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/replicas"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/statuses"
@@ -140,27 +140,27 @@ type world struct {
 	// unserved: there is no Service.
 	unserved bool
 	// meshed: the pods have a sidecar; alone: and no other init container.
-	meshed, alone bool
+	meshed, noSurge bool
 	// claim is one of the pods' that only one node can mount; empty if there is none.
 	claim string
 	// quota is how many pods there may be, room how many find a node.
 	quota, room int
-	// verdict is that of the live objects at some version, remembered.
-	verdict     steps.Verdict
-	verdictAt   int64
-	verdictMode inplace.Mode
+	// decision is that of the live objects at some version, remembered.
+	decision     steps.Decision
+	decisionAt   int64
+	decisionMode inplace.Mode
 
 	// unreachable: the API server does not reach our webhooks.
 	unreachable bool
 	// answers are what our writes to a resource are answered.
 	answers map[string]error
-	// recorded is what the Lease says of the Deployment.
-	recorded   string
-	unwritable bool
+	// persistedFallback is what the Lease says of the Deployment.
+	persistedFallback string
+	unwritable        bool
 	// heldSince is when a write of an update was first held, by its target, or by its template as long as there is none.
 	heldSince map[string]time.Time
 
-	gatesBorn bool
+	gatesCreated bool
 	// says: the API server says what is Ready, as from Kubernetes 1.36 on.
 	says bool
 	// mirror: admission has all images come from there.
@@ -220,39 +220,39 @@ func (w *world) deployment() *apps.Deployment { return w.deployments.objects["we
 // rollout is what is, without any delay.
 func (w *world) rollout() deployments.Rollout {
 	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
-		Recorded: w.recorded, Rules: allInPlace.For(w.deployment().Annotations), Now: w.now}
+		PersistedFallback: w.persistedFallback, Rules: allInPlace.For(w.deployment().Annotations), Now: w.now}
 	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
-	r.Rehearsal = w.rehearsal(r.Target())
+	r.DryRun = w.dryRun(r.UpdateRevision())
 	return r
 }
 
 // held is the verdict of the webhooks, after live reads.
 func (w *world) held() bool {
-	if w.verdictAt != w.version || w.verdictMode != w.mode {
-		w.verdict, w.verdictAt, w.verdictMode = w.rollout().Verdict(), w.version, w.mode
+	if w.decisionAt != w.version || w.decisionMode != w.mode {
+		w.decision, w.decisionAt, w.decisionMode = w.rollout().Decision(), w.version, w.mode
 	}
-	target, _ := w.verdict.Target.(*apps.ReplicaSet)
-	return w.holdAlive() && w.verdict.Held && w.lasts(target)
+	newRS, _ := w.decision.UpdateRevision.(*apps.ReplicaSet)
+	return w.holdAlive() && w.decision.Held && w.lasts(newRS)
 }
 
 // holdAlive: the webhooks are asked, and a leader stands behind them.
 func (w *world) holdAlive() bool { return !w.unreachable && w.now.Before(w.stayput.lease) }
 
 // lasts: the leader tends the update.
-func (w *world) lasts(target *apps.ReplicaSet) bool {
-	if target == nil {
-		return revisions.HoldLasts(nil, w.firstHeld(w.rollout().TargetHash()), w.now)
+func (w *world) lasts(newRS *apps.ReplicaSet) bool {
+	if newRS == nil {
+		return revisions.HoldLasts(nil, w.firstHeld(w.rollout().TemplateHash()), w.now)
 	}
-	if revisions.Begun(target.Labels) {
-		return revisions.HoldLasts(target.Labels, w.now, w.now)
+	if revisions.Started(newRS.Labels) {
+		return revisions.HoldLasts(newRS.Labels, w.now, w.now)
 	}
-	return revisions.HoldLasts(target.Labels, w.beginning(target), w.now)
+	return revisions.HoldLasts(newRS.Labels, w.holdStart(newRS), w.now)
 }
 
-// beginning is since when writes of the update to the target have been held.
-func (w *world) beginning(target metav1.Object) time.Time {
-	return w.firstHeld(target.GetName() + " " + revisions.RevisionNumber(target))
+// holdStart is since when writes of the update to the target have been held.
+func (w *world) holdStart(newRS metav1.Object) time.Time {
+	return w.firstHeld(newRS.GetName() + " " + revisions.RevisionNumber(newRS))
 }
 
 // firstHeld is since when writes of that update have been.
@@ -268,7 +268,7 @@ func (w *world) heldFor(rs *apps.ReplicaSet) bool {
 	r := w.rollout()
 	r.Deployment = r.Deployment.DeepCopy()
 	r.Deployment.Spec.Template = rs.Spec.Template
-	return w.holdAlive() && r.Verdict().Held
+	return w.holdAlive() && r.Decision().Held
 }
 
 // updateReplicaSet is an UPDATE by the Deployment controller, which passes our webhook.
@@ -348,7 +348,7 @@ func (w *world) createPod(rs *apps.ReplicaSet) error {
 
 // addGate is what our webhook does to a newborn pod.
 func (w *world) addGate(pod *corev1.Pod) {
-	if w.gatesBorn && w.mode.Manages() && !w.stayput.gone && !w.unreachable && !w.unwritable && w.answers["pods/status"] == nil {
+	if w.gatesCreated && w.mode.Manages() && !w.stayput.gone && !w.unreachable && !w.unwritable && w.answers["pods/status"] == nil {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 	}
 }
@@ -378,38 +378,38 @@ func withDefaultTolerations(tolerations []corev1.Toleration) []corev1.Toleration
 	return tolerations
 }
 
-// rehearsal is answered at once.
-func (w *world) rehearsal(target *apps.ReplicaSet) rehearsal.Rehearsal {
-	if target == nil {
-		return rehearsal.Rehearsal{}
+// dryRun is answered at once.
+func (w *world) dryRun(newRS *apps.ReplicaSet) dryrun.Result {
+	if newRS == nil {
+		return dryrun.Result{}
 	}
-	return rehearsal.Rehearsal{Target: target.UID, Pod: &corev1.Pod{Spec: w.admitted(target.Spec.Template)}, Claim: w.claim}
+	return dryrun.Result{UpdateRevision: newRS.UID, Pod: &corev1.Pod{Spec: w.admitted(newRS.Spec.Template)}, Claim: w.claim}
 }
 
 // planned is the plan that knows what was asked for it.
 func (w *world) planned(r *deployments.Rollout) steps.Plan {
 	plan := r.Plan()
-	if r.Own = w.own(plan.Rehearse); r.Own.Target != "" {
+	if r.OldDryRun = w.own(plan.DryRun); r.OldDryRun.UpdateRevision != "" {
 		plan = r.Plan()
 	}
 	return plan
 }
 
 // own is the answer about a revision to which pods go back, if that is what was asked.
-func (w *world) own(asked *steps.Rehearse) rehearsal.Rehearsal {
+func (w *world) own(asked *steps.DryRun) dryrun.Result {
 	if asked == nil || !asked.Back {
-		return rehearsal.Rehearsal{}
+		return dryrun.Result{}
 	}
-	at := slices.IndexFunc(sorted(w.sets.objects), func(rs *apps.ReplicaSet) bool { return rs.UID == asked.Target })
+	at := slices.IndexFunc(sorted(w.sets.objects), func(rs *apps.ReplicaSet) bool { return rs.UID == asked.UpdateRevision })
 	if at < 0 {
-		return rehearsal.Rehearsal{}
+		return dryrun.Result{}
 	}
-	return w.rehearsal(sorted(w.sets.objects)[at])
+	return w.dryRun(sorted(w.sets.objects)[at])
 }
 
-// lends: an update may borrow, and does where it can.
-func (w *world) lends() bool {
-	return w.rollout().Borrows() && (w.claim == "" || apps.ExplicitZero(w.deployment()))
+// surges: an update may borrow, and does where it can.
+func (w *world) surges() bool {
+	return w.rollout().MaySurge() && (w.claim == "" || apps.ExplicitZero(w.deployment()))
 }
 
 const plenty = 100
@@ -450,7 +450,7 @@ func (w *world) deletePod(name string) error {
 		return errNotFound
 	}
 	owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
-	if owner != nil && !replicas.MayGo(pod) && w.markHolds(owner) {
+	if owner != nil && !replicas.MayBeDeleted(pod) && w.markHolds(owner) {
 		w.logf("denied: delete %s", name)
 		return errNotFound
 	}
@@ -460,7 +460,7 @@ func (w *world) deletePod(name string) error {
 
 // markHolds: the webhooks hold deletions for the mark.
 func (w *world) markHolds(rs *apps.ReplicaSet) bool {
-	return revisions.Settling(rs) && w.holdAlive() && w.mode.Manages() && w.lasts(rs) && w.recorded == ""
+	return revisions.Updating(rs) && w.holdAlive() && w.mode.Manages() && w.lasts(rs) && w.persistedFallback == ""
 }
 
 func (w *world) terminate(name string) error {
@@ -480,13 +480,13 @@ func (w *world) carryOut(step steps.Step) error {
 		return err
 	}
 	switch s := step.(type) {
-	case steps.RecordRelease:
+	case steps.PersistFallback:
 		w.version++
-		w.recorded, w.unwritable = s.Record.Hash, s.Record.Unwritable()
+		w.persistedFallback, w.unwritable = s.Fallback.Hash, s.Fallback.Unwritable()
 		return nil
-	case steps.ForgetRelease:
+	case steps.ForgetFallback:
 		w.version++
-		w.recorded, w.unwritable = "", false
+		w.persistedFallback, w.unwritable = "", false
 		return nil
 	case steps.CreateReplicaSet:
 		rs := &apps.ReplicaSet{}
@@ -510,10 +510,10 @@ func (w *world) carryOut(step steps.Step) error {
 			w.rules.statusWritten(w, next)
 		}
 		return patch(w, w.deployments, s.Deployment.Name, s.Operations, func(_, _ *apps.Deployment) bool { return false })
-	case steps.CreatePuller:
+	case steps.CreatePrePullPod:
 		w.version++
 		return w.pull.create(s)
-	case steps.DeletePuller:
+	case steps.DeletePrePullPod:
 		w.version++
 		w.pull.delete(s)
 		return nil
@@ -647,9 +647,9 @@ func (g guard) holds(object metav1.Object) bool {
 }
 
 // apply applies a JSON patch to an object, whatever its guard.
-func apply(target any, operations []jsonpatch.Operation) error {
+func apply(newRS any, operations []jsonpatch.Operation) error {
 	var tree any = map[string]any{}
-	if err := recode(target, &tree); err != nil {
+	if err := recode(newRS, &tree); err != nil {
 		return err
 	}
 	_, operations = guardOf(operations)
@@ -668,7 +668,7 @@ func apply(target any, operations []jsonpatch.Operation) error {
 	if err != nil {
 		return err
 	}
-	switch into := target.(type) {
+	switch into := newRS.(type) {
 	case *corev1.Pod:
 		*into = corev1.Pod{}
 	case *apps.ReplicaSet:
@@ -678,7 +678,7 @@ func apply(target any, operations []jsonpatch.Operation) error {
 	case *apps.ControllerRevision:
 		*into = apps.ControllerRevision{}
 	}
-	return json.Unmarshal(raw, target)
+	return json.Unmarshal(raw, newRS)
 }
 
 func recode(from, into any) error {
@@ -740,13 +740,13 @@ func atIndex(node []any, key string, path []string, operation string, value any)
 // container.
 type app struct {
 	image, sidecar, mesh, chart, note, tolerates, env, restarted, cpu string
-	alone                                                             bool
+	noSurge                                                           bool
 	// renews: its container restarts for other CPU.
 	renews bool
 }
 
-// noted is the annotation that a note is in.
-const noted = "example.com/note"
+// notedSurge is the annotation that a note is in.
+const notedSurge = "example.com/note"
 
 func (a app) template() apps.Template {
 	labels := map[string]string{"app": "web"}
@@ -754,7 +754,7 @@ func (a app) template() apps.Template {
 		labels["chart"] = a.chart
 	}
 	typed := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
-	annotations := map[string]string{noted: a.note, inplace.AnnotationRestartedAt: a.restarted}
+	annotations := map[string]string{notedSurge: a.note, inplace.AnnotationRestartedAt: a.restarted}
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
 	if len(annotations) > 0 {
 		typed.Annotations = annotations
@@ -775,7 +775,7 @@ func (a app) template() apps.Template {
 	if a.mesh != "" {
 		typed.Spec.InitContainers = []corev1.Container{{Name: "setup", Image: "setup"},
 			{Name: "mesh", Image: a.mesh, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
-		if a.alone {
+		if a.noSurge {
 			typed.Spec.InitContainers = typed.Spec.InitContainers[1:]
 		}
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-func TestArrived(t *testing.T) {
+func TestApplied(t *testing.T) {
 	at := metav1.NewTime(start)
 	before := readiness.MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
 	unsure := before
@@ -50,7 +50,7 @@ func TestArrived(t *testing.T) {
 		container readiness.MovedContainer
 		changes   []func(*corev1.Pod)
 		now       time.Time
-		arrived   bool
+		applied   bool
 		wait      time.Duration
 	}{
 		"not observed":                            {before, []func(*corev1.Pod){observed(1)}, later, false, 0},
@@ -86,8 +86,8 @@ func TestArrived(t *testing.T) {
 			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), append([]func(*corev1.Pod){observed(2)}, c.changes...)...)
 			move := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": c.container}}
 			for _, kind := range []string{"container", "sidecar"} {
-				if arrived, wait := move.Arrived(pod, c.now); arrived != c.arrived || wait != c.wait {
-					t.Errorf("%s: arrived is %v, wait %s", kind, arrived, wait)
+				if applied, wait := move.Applied(pod, c.now); applied != c.applied || wait != c.wait {
+					t.Errorf("%s: arrived is %v, wait %s", kind, applied, wait)
 				}
 				asSidecar(pod)
 			}
@@ -141,7 +141,7 @@ func TestMayReopen(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
-			m := &member.State{Pod: podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), append([]func(*corev1.Pod){drained}, c.changes...)...)}
+			m := &podstate.State{Pod: podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), append([]func(*corev1.Pod){drained}, c.changes...)...)}
 			if c.mark {
 				m.Move = readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1",
 					ContainerID: "p/app", At: metav1.NewTime(start), Unready: m.Pod.Annotations["unready"] != ""}}}
@@ -206,7 +206,7 @@ func TestMayReopenAfterASecondEdit(t *testing.T) {
 				moved.Unready = c.statuses != nil
 				c.moved[name] = moved
 			}
-			s := &member.State{Pod: pod, Move: readiness.Move{Generation: 2, Containers: c.moved}}
+			s := &podstate.State{Pod: pod, Move: readiness.Move{Generation: 2, Containers: c.moved}}
 			if open, _ := s.MayReopen(start); open != c.want {
 				t.Errorf("may reopen is %v", open)
 			}

@@ -50,13 +50,13 @@ func (w *world) partition(value string) {
 // as it says are left that nothing has begun with.
 func (w *world) keepsPods(r deployments.Rollout, plan steps.Plan) {
 	kept := r.Settings.Partition.Keeps(int(apps.Desired(r.Deployment)))
-	target, _ := plan.Verdict.Target.(*apps.ReplicaSet)
-	if kept == 0 || target == nil || !plan.Verdict.Held {
+	newRS, _ := plan.Decision.UpdateRevision.(*apps.ReplicaSet)
+	if kept == 0 || newRS == nil || !plan.Decision.Held {
 		return
 	}
 	begins := map[string]bool{}
 	for _, step := range plan.Steps {
-		if gate, ok := step.(steps.SetGate); ok && !gate.Open && !readiness.Goes(gate.Pod) && len(readiness.MoveOf(gate.Pod).Resize) == 0 {
+		if gate, ok := step.(steps.SetGate); ok && !gate.Open && !readiness.Removing(gate.Pod) && len(readiness.MoveOf(gate.Pod).Resize) == 0 {
 			begins[gate.Pod.Name] = true
 		}
 		if patch, ok := step.(steps.PatchPod); ok && notesASize(patch) {
@@ -66,7 +66,7 @@ func (w *world) keepsPods(r deployments.Rollout, plan steps.Plan) {
 	left, beginsOld := 0, false
 	for _, pod := range r.Pods {
 		at := slices.IndexFunc(r.ReplicaSets, func(rs *apps.ReplicaSet) bool { return metav1.IsControlledBy(pod, rs) })
-		if at < 0 || r.ReplicaSets[at] == target || r.ReplicaSets[at].Labels[inplace.LabelOld] == "" || !readiness.Live(pod) {
+		if at < 0 || r.ReplicaSets[at] == newRS || r.ReplicaSets[at].Labels[inplace.LabelCurrent] == "" || !readiness.Live(pod) {
 			continue
 		}
 		beginsOld = beginsOld || begins[pod.Name]
@@ -126,7 +126,7 @@ func (s *scene) has(want map[string]int) {
 }
 
 func TestStepsOfAPartition(t *testing.T) {
-	s := newScene(t, 3, partitioned("50percent"), false)
+	s := newObserved(t, 3, partitioned("50percent"), false)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
@@ -148,7 +148,7 @@ func TestStepsOfAPartition(t *testing.T) {
 
 func TestPartitionThatKeepsAll(t *testing.T) {
 	for value, phase := range map[string]steps.Phase{"100percent": steps.PhasePartition, "3": steps.PhasePartition, "x": steps.PhaseStalled} {
-		s := newScene(t, 3, partitioned(value), false)
+		s := newObserved(t, 3, partitioned(value), false)
 		s.edit("sets the image", app{image: "v2"})
 		s.rest()
 		s.expect("A marks", "B marks")
@@ -159,7 +159,7 @@ func TestPartitionThatKeepsAll(t *testing.T) {
 }
 
 func TestStepsOfLabelsAtAPartition(t *testing.T) {
-	s := newScene(t, 3, partitioned("2"), false)
+	s := newObserved(t, 3, partitioned("2"), false)
 	s.edit("sets a label", app{image: "v1", chart: "c2"})
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 1})
@@ -172,7 +172,7 @@ func TestStepsOfLabelsAtAPartition(t *testing.T) {
 // An undo takes all back, and an edit takes along what has moved: only who has not moved since the update began is kept.
 func TestUndoAndEditAtAPartition(t *testing.T) {
 	for value, want := range map[string]map[string]int{"v1": {"A": 5}, "v3": {"A": 2, "C": 3}} {
-		s := newScene(t, 5, partitioned("2"), false)
+		s := newObserved(t, 5, partitioned("2"), false)
 		before := sorted(s.pods.objects)
 		s.edit("sets the image", app{image: "v2"})
 		s.rest()
@@ -188,7 +188,7 @@ func TestUndoAndEditAtAPartition(t *testing.T) {
 
 // An undo to a revision that was staged once goes all the way, as its stage is over.
 func TestUndoToARevisionThatWasStaged(t *testing.T) {
-	s := newScene(t, 5, partitioned("2"), false)
+	s := newObserved(t, 5, partitioned("2"), false)
 	before := sorted(s.pods.objects)
 	first := before[0].OwnerReferences[0].Name
 	s.edit("sets the image", app{image: "v2"})
@@ -197,7 +197,7 @@ func TestUndoToARevisionThatWasStaged(t *testing.T) {
 	s.partition("")
 	s.rest()
 	s.has(map[string]int{"B": 5})
-	for _, want := range []string{first, s.rollout().Target().Name} {
+	for _, want := range []string{first, s.rollout().UpdateRevision().Name} {
 		s.undoTo(s.sets.objects[want])
 		s.rest()
 		s.has(map[string]int{s.shortSet(want): 5})
@@ -217,8 +217,8 @@ func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
 	for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
 		podOf(r, name, sets[name[:1]])
 	}
-	sets["a"].Labels[inplace.LabelSettling], sets["a"].Labels[inplace.LabelOld] = begun, begun
-	sets["c"].Labels[inplace.LabelSettling] = begun
+	sets["a"].Labels[inplace.LabelUpdating], sets["a"].Labels[inplace.LabelCurrent] = begun, begun
+	sets["c"].Labels[inplace.LabelUpdating] = begun
 	for _, step := range r.Plan().Steps {
 		if patch, ok := step.(steps.PatchReplicaSet); ok {
 			if err := apply(patch.ReplicaSet, patch.Operations); err != nil {
@@ -227,14 +227,14 @@ func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
 		}
 	}
 	for name, old := range map[string]string{"a": begun, "b": begun, "c": "", "d": ""} {
-		if got := sets[name].Labels[inplace.LabelOld]; got != old || sets[name].Labels[inplace.LabelSettling] != begun {
+		if got := sets[name].Labels[inplace.LabelCurrent]; got != old || sets[name].Labels[inplace.LabelUpdating] != begun {
 			t.Errorf("%s is marked %v", name, sets[name].Labels)
 		}
 	}
 }
 
 func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
-	s := newScene(t, 3, partitioned("1"), false)
+	s := newObserved(t, 3, partitioned("1"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.until(s.moved(1))
 	s.partition("100percent")
@@ -251,7 +251,7 @@ func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
 }
 
 func TestScalingAtAPartition(t *testing.T) {
-	s := newScene(t, 4, partitioned("50percent"), false)
+	s := newObserved(t, 4, partitioned("50percent"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 2})
@@ -267,7 +267,7 @@ func TestScalingAtAPartition(t *testing.T) {
 }
 
 func TestPausedAtAPartition(t *testing.T) {
-	s := newScene(t, 3, partitioned("1"), false)
+	s := newObserved(t, 3, partitioned("1"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
@@ -281,18 +281,18 @@ func TestPausedAtAPartition(t *testing.T) {
 }
 
 // Borrowed pods are given back when the stage is reached, and borrowed anew for the next.
-func TestBorrowingUpToAPartition(t *testing.T) {
-	s := newScene(t, 3, func(d *apps.Deployment) {
+func TestSurgeUpToAPartition(t *testing.T) {
+	s := newObserved(t, 3, func(d *apps.Deployment) {
 		partitioned("1")(d)
 		none, two := intstr.FromInt32(0), intstr.FromInt32(2)
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &none, MaxSurge: &two}
 	}, false)
-	s.settings.Borrow = true
+	s.settings.Surge = true
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.has(map[string]int{"A": 1, "B": 2})
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
-	if loans := strings.Count(strings.Join(s.steps, "\n"), "borrow"); loans == 0 {
+	if countSurge := strings.Count(strings.Join(s.steps, "\n"), "borrow"); countSurge == 0 {
 		t.Errorf("nothing was borrowed: %q", s.steps)
 	}
 	s.partition("")
@@ -302,7 +302,7 @@ func TestBorrowingUpToAPartition(t *testing.T) {
 
 // The deadline does not pass at a stage, and counts anew from when the update goes on.
 func TestDeadlineAtAPartition(t *testing.T) {
-	s := newScene(t, 3, partitioned("1"), false)
+	s := newObserved(t, 3, partitioned("1"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.pass(30 * time.Minute)
@@ -321,7 +321,7 @@ func TestDeadlineAtAPartition(t *testing.T) {
 
 // A value that is none keeps all, and the deadline passes.
 func TestDeadlineOfAFlawedPartition(t *testing.T) {
-	s := newScene(t, 3, partitioned("half"), false)
+	s := newObserved(t, 3, partitioned("half"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.pass(12 * time.Minute)
@@ -383,7 +383,7 @@ func TestDaemonsAtAPartition(t *testing.T) {
 }
 
 // A partition that comes while a pod is half-way to the target keeps nobody there: an undo takes all back.
-func TestDaemonPartitionThatComesHalfway(t *testing.T) {
+func TestDaemonPartitionThatComesMidUpdate(t *testing.T) {
 	f := newFleet(t, 3, func(f *fleet) {
 		for _, pod := range f.Pods {
 			ungated(pod)
@@ -395,7 +395,7 @@ func TestDaemonPartitionThatComesHalfway(t *testing.T) {
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v2")
 	f.keeps("2").rest()
 	f.expect("mark 1 false false", "p1 is 2 app=v2")
-	if f.Revisions[1].Labels[inplace.LabelOld] != "" || f.Revisions[0].Labels[inplace.LabelOld] == "" {
+	if f.Revisions[1].Labels[inplace.LabelCurrent] != "" || f.Revisions[0].Labels[inplace.LabelCurrent] == "" {
 		t.Errorf("noted as old: %v, %v", f.Revisions[0].Labels, f.Revisions[1].Labels)
 	}
 	f.edit(app{image: "v1"})

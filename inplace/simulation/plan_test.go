@@ -17,8 +17,8 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
-	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/statuses"
@@ -36,11 +36,11 @@ type scene struct {
 	stalled string
 }
 
-// newScene is a Deployment of that many pods, natively rolled out and at rest. Its ReplicaSets are called A, B … in the order in
+// newObserved is a Deployment of that many pods, natively rolled out and at rest. Its ReplicaSets are called A, B … in the order in
 // which they come, its pods 1, 2 …
-func newScene(t *testing.T, replicas int32, change func(*apps.Deployment), ungated bool) *scene {
+func newObserved(t *testing.T, replicas int32, change func(*apps.Deployment), ungated bool) *scene {
 	w := newWorld(t, 1, true)
-	w.rules.loose, w.gatesBorn, w.settings, w.unserved, w.claim = true, !ungated, inplace.Settings{}, false, ""
+	w.rules.loose, w.gatesCreated, w.settings, w.unserved, w.claim = true, !ungated, inplace.Settings{}, false, ""
 	d := newDeployment(replicas, app{image: "v1"})
 	if change != nil {
 		change(d)
@@ -78,7 +78,7 @@ func (s *scene) round() {
 		s.deploymentController.deliver(watch, 1000)
 		s.replicaSetController.deliver(watch, 1000)
 	}
-	s.deploymentController.wake(1)
+	s.deploymentController.nudge(1)
 	s.deploymentController.run()
 	for _, name := range slices.Sorted(maps.Keys(s.sets.objects)) {
 		if err := s.replicaSetController.sync(name, s.replicaSetController.of(name)); err != nil {
@@ -91,14 +91,14 @@ func (s *scene) round() {
 	}
 	s.endpointsController.pods.advance(1000)
 	s.endpointsController.run()
-	s.runPullers()
+	s.runPrePullPods()
 	s.plan()
 }
 
 // pass lets time pass in which nothing happens, but that our controller looks when it asked to.
 func (s *scene) pass(d time.Duration) {
 	for end := s.now.Add(d); s.now.Before(end); s.plan() {
-		s.now = s.now.Add(revisions.TendEvery / 2)
+		s.now = s.now.Add(revisions.RenewEvery / 2)
 		s.stayput.lease = s.now.Add(leaseDuration)
 	}
 }
@@ -156,9 +156,9 @@ func (s *scene) note(step steps.Step) {
 		if why != "" { // how time passes is for TestTending to see
 			s.steps = append(s.steps, s.shortSet(step.ReplicaSet.Name)+" "+why)
 		}
-	case steps.CreatePuller:
+	case steps.CreatePrePullPod:
 		s.steps = append(s.steps, "pull "+step.Pod.Spec.NodeName)
-	case steps.DeletePuller:
+	case steps.DeletePrePullPod:
 		s.steps = append(s.steps, "drop "+step.Pod.Spec.NodeName)
 	case steps.CreateReplicaSet:
 		s.steps = append(s.steps, "create")
@@ -229,7 +229,7 @@ func (s *scene) intact(before []*corev1.Pod) {
 }
 
 func TestStepsOfAnImage(t *testing.T) {
-	s := newScene(t, 3, nil, false)
+	s := newObserved(t, 3, nil, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
@@ -245,7 +245,7 @@ func TestStepsOfAnImage(t *testing.T) {
 }
 
 func TestStepsOfALabel(t *testing.T) {
-	s := newScene(t, 2, nil, false)
+	s := newObserved(t, 2, nil, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets a label", app{image: "v1", chart: "c2"})
 	s.rest()
@@ -275,8 +275,8 @@ func (s *scene) goesDown(node string) {
 	}
 }
 
-func TestStepsWithALostNode(t *testing.T) {
-	s := newScene(t, 4, nil, false)
+func TestStepsWithAnUnreachableNode(t *testing.T) {
+	s := newObserved(t, 4, nil, false)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.goesDown("n2")
@@ -295,8 +295,8 @@ func TestStepsWithALostNode(t *testing.T) {
 	s.intact(slices.DeleteFunc(before, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "n2" }))
 }
 
-func TestNodeLostHalfway(t *testing.T) {
-	s := newScene(t, 4, nil, false)
+func TestNodeUnreachableMidUpdate(t *testing.T) {
+	s := newObserved(t, 4, nil, false)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
@@ -311,7 +311,7 @@ func TestNodeLostHalfway(t *testing.T) {
 	s.intact(slices.DeleteFunc(before, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "n4" }))
 }
 
-func TestLostPodsThatAreNotGivenUp(t *testing.T) {
+func TestUnreachablePodsThatAreNotGivenUp(t *testing.T) {
 	recreate := func(d *apps.Deployment) {
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
@@ -324,7 +324,7 @@ func TestLostPodsThatAreNotGivenUp(t *testing.T) {
 		"Recreate": {1, recreate, []string{"n1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, test.replicas, test.change, false)
+			s := newObserved(t, test.replicas, test.change, false)
 			s.pulls(4)
 			before := sorted(s.pods.objects)
 			for _, node := range test.down {
@@ -342,7 +342,7 @@ func TestLostPodsThatAreNotGivenUp(t *testing.T) {
 }
 
 func TestStepsWithoutGates(t *testing.T) {
-	s := newScene(t, 2, nil, true)
+	s := newObserved(t, 2, nil, true)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
@@ -353,7 +353,7 @@ func TestStepsWithoutGates(t *testing.T) {
 }
 
 func TestStepsOfRecreate(t *testing.T) {
-	s := newScene(t, 1, func(d *apps.Deployment) {
+	s := newObserved(t, 1, func(d *apps.Deployment) {
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}, false)
 	before := sorted(s.pods.objects)
@@ -364,8 +364,8 @@ func TestStepsOfRecreate(t *testing.T) {
 }
 
 // Half-way means: pod 1 done, pod 2 on its way, pod 3 untouched.
-func halfway(t *testing.T) (*scene, []*corev1.Pod) {
-	s := newScene(t, 3, nil, false)
+func partial(t *testing.T) (*scene, []*corev1.Pod) {
+	s := newObserved(t, 3, nil, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
 	s.until(s.moved(2))
@@ -373,8 +373,8 @@ func halfway(t *testing.T) (*scene, []*corev1.Pod) {
 	return s, before
 }
 
-func TestStepsOfUndoHalfway(t *testing.T) {
-	s, before := halfway(t)
+func TestStepsOfUndoMidUpdate(t *testing.T) {
+	s, before := partial(t)
 	s.edit("undoes", app{image: "v1"})
 	s.rest()
 	// Pod 2 goes back before the new ReplicaSet could count it, and pod 1 when pod 2 serves again: its container was about to stop already.
@@ -382,8 +382,8 @@ func TestStepsOfUndoHalfway(t *testing.T) {
 	s.intact(before)
 }
 
-func TestStepsOfPauseHalfway(t *testing.T) {
-	s, before := halfway(t)
+func TestStepsOfPauseMidUpdate(t *testing.T) {
+	s, before := partial(t)
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
 	s.rest()
 	s.expect("B 1 → 2", "open 2")
@@ -397,7 +397,7 @@ func TestStepsOfPauseHalfway(t *testing.T) {
 }
 
 func TestStepsOfPauseBeforeAPodWasPatched(t *testing.T) {
-	s := newScene(t, 3, nil, false)
+	s := newObserved(t, 3, nil, false)
 	s.edit("sets the image", app{image: "v2"})
 	s.until(func() bool { return slices.Contains(s.steps, "A 3 → 2") })
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
@@ -406,8 +406,8 @@ func TestStepsOfPauseBeforeAPodWasPatched(t *testing.T) {
 	s.expect("open 1", "A 2 → 3")
 }
 
-func TestStepsOfScalingHalfway(t *testing.T) {
-	s, before := halfway(t)
+func TestStepsOfScalingMidUpdate(t *testing.T) {
+	s, before := partial(t)
 	s.user("scales up", func(d *apps.Deployment) { d.Spec.Replicas = new(int32(6)) })
 	s.until(func() bool { return len(s.pods.objects) == 6 })
 	s.rest()
@@ -421,7 +421,7 @@ func TestStepsOfScalingHalfway(t *testing.T) {
 }
 
 func TestStepsOfABadImageAndItsUndo(t *testing.T) {
-	s := newScene(t, 3, func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(60)) }, false)
+	s := newObserved(t, 3, func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(60)) }, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets an image that does not exist", app{image: "bad"})
 	s.rest()
@@ -441,7 +441,7 @@ func TestStepsOfABadImageAndItsUndo(t *testing.T) {
 }
 
 func TestStepsOfTwoContainers(t *testing.T) {
-	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
+	s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets the sidecar's image", app{image: "v1", sidecar: "s2"})
 	s.rest()
@@ -455,7 +455,7 @@ func TestStepsOfTwoContainers(t *testing.T) {
 
 // TestStepsOfASidecar: it restarts behind a gate like any container, alone or together with others, and back.
 func TestStepsOfASidecar(t *testing.T) {
-	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
 	before := sorted(s.pods.objects)
 	at := func() (app, mesh string) {
 		containers := s.kubelet.state[before[0].Name]
@@ -483,7 +483,7 @@ func TestStepsOfASidecar(t *testing.T) {
 
 // TestStepsOfASidecarWithoutGates: half-way its mark has the way back, and an undo takes it.
 func TestStepsOfASidecarWithoutGates(t *testing.T) {
-	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, true)
+	s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, true)
 	before := sorted(s.pods.objects)
 	s.edit("sets the sidecar's image", app{image: "v1", mesh: "m2"})
 	s.until(s.moved(1))
@@ -501,7 +501,7 @@ func TestStepsOfASidecarWithoutGates(t *testing.T) {
 
 // TestStepsOfABadSidecarAndItsUndo: the pod that waits for an image that is not goes back at once, the others were never touched.
 func TestStepsOfABadSidecarAndItsUndo(t *testing.T) {
-	s := newScene(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	s := newObserved(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets an image that is not", app{image: "v1", mesh: "m-bad"})
 	s.rest()
@@ -513,7 +513,7 @@ func TestStepsOfABadSidecarAndItsUndo(t *testing.T) {
 }
 
 func TestMinReadySecondsPass(t *testing.T) {
-	s := newScene(t, 2, func(d *apps.Deployment) { d.Spec.MinReadySeconds = 5 }, false)
+	s := newObserved(t, 2, func(d *apps.Deployment) { d.Spec.MinReadySeconds = 5 }, false)
 	s.now = s.now.Add(10 * time.Second)
 	s.rest()
 	before := sorted(s.pods.objects)
@@ -530,18 +530,18 @@ func TestMinReadySecondsPass(t *testing.T) {
 	s.intact(before)
 }
 
-func TestReleaseGivesBack(t *testing.T) {
-	s, _ := halfway(t)
-	s.world.rules.released = true
-	release := s.rollout().Release(inplace.Reason{Code: inplace.CodeRefused, Message: "a policy says no"})
-	for _, step := range release.Steps {
+func TestFallBack(t *testing.T) {
+	s, _ := partial(t)
+	s.world.rules.fellBack = true
+	fallback := s.rollout().FallBack(inplace.Reason{Code: inplace.CodeRefused, Message: "a policy says no"})
+	for _, step := range fallback.Steps {
 		s.note(step)
 		if err := s.carryOut(step); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.expect("B marks") // pod 2 has just moved: neither the kubelet nor the ReplicaSet controller knows
-	if s.rollout().Verdict().Held {
+	if s.rollout().Decision().Held {
 		t.Error("still held")
 	}
 	s.rest()
@@ -551,11 +551,11 @@ func TestReleaseGivesBack(t *testing.T) {
 	}
 }
 
-func TestReleasedTargetIsTouchedUntilItIsAlone(t *testing.T) {
+func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
 	r := fixture(3, app{image: "v2"})
 	source := replicaSetOf(r, "a", app{image: "v1"}, 3)
-	target := replicaSetOf(r, "b", app{image: "v2"}, 0)
-	target.Labels[inplace.LabelReleased] = fmt.Sprint(start.Unix() - 20)
+	newRS := replicaSetOf(r, "b", app{image: "v2"}, 0)
+	newRS.Labels[inplace.LabelFallback] = fmt.Sprint(start.Unix() - 20)
 	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != 40*time.Second || plan.Phase != steps.PhaseNative {
 		t.Errorf("after 20 s the plan is %+v", plan)
 	}
@@ -567,7 +567,7 @@ func TestReleasedTargetIsTouchedUntilItIsAlone(t *testing.T) {
 	if plan := r.Plan(); len(plan.Steps) != 1 || firstDone(plan.Steps[0]) != "add" {
 		t.Errorf("while the target lacks replicas the plan is %+v", plan)
 	}
-	target.Spec.Replicas = new(int32(3))
+	newRS.Spec.Replicas = new(int32(3))
 	plan := r.Plan()
 	if len(plan.Steps) != 1 || firstDone(plan.Steps[0]) != "remove" {
 		t.Errorf("once the target is alone the plan is %+v", plan)
@@ -580,14 +580,14 @@ func firstDone(step steps.Step) string {
 	return operations[0].Operation
 }
 
-func TestReleaseWithoutATarget(t *testing.T) {
+func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
 	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	source := replicaSetOf(r, "a", app{image: "v1"}, 1)
 	podOf(r, "p", source)
 	label := func(plan steps.Plan) string {
-		planned := slices.DeleteFunc(plan.Steps, func(step steps.Step) bool { _, records := step.(steps.RecordRelease); return records })
-		if plan.Verdict.Held || len(planned) > 1 {
+		planned := slices.DeleteFunc(plan.Steps, func(step steps.Step) bool { _, fallbacks := step.(steps.PersistFallback); return fallbacks })
+		if plan.Decision.Held || len(planned) > 1 {
 			t.Fatalf("the plan is %+v", plan)
 		}
 		for _, step := range planned {
@@ -595,22 +595,22 @@ func TestReleaseWithoutATarget(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return source.Labels[inplace.LabelReleased]
+		return source.Labels[inplace.LabelFallback]
 	}
-	first := label(r.Release(inplace.Reason{Code: inplace.CodeRefused, Message: "refused"}))
-	if verdict := r.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeReleased {
-		t.Fatalf("what has no target yet is not given back: %+v", verdict)
+	first := label(r.FallBack(inplace.Reason{Code: inplace.CodeRefused, Message: "refused"}))
+	if decision := r.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
+		t.Fatalf("what has no target yet is not given back: %+v", decision)
 	}
 	if again := label(r.Plan()); again != first {
 		t.Errorf("touched at once: %s, then %s", first, again)
 	}
-	r.Now = r.Now.Add(revisions.TouchEvery)
-	if later := label(r.Plan()); later == first || !strings.HasSuffix(later, revisions.StandsFor+r.TargetHash()) {
+	r.Now = r.Now.Add(revisions.NudgeEvery)
+	if later := label(r.Plan()); later == first || !strings.HasSuffix(later, revisions.StandsFor+r.TemplateHash()) {
 		t.Errorf("a minute later the label is %q", later)
 	}
-	target := replicaSetOf(r, "b", app{image: "v2"}, 1)
-	if verdict := r.Verdict(); verdict.Held || verdict.Target != target {
-		t.Errorf("held once the target is there: %+v", verdict)
+	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
+	if decision := r.Decision(); decision.Held || decision.UpdateRevision != newRS {
+		t.Errorf("held once the target is there: %+v", decision)
 	}
 	source.Spec.Replicas, source.Status.Replicas = new(int32), 0
 	r.Pods = nil
@@ -619,35 +619,35 @@ func TestReleaseWithoutATarget(t *testing.T) {
 	}
 }
 
-func TestReleaseLeavesNoLabelWhereNothingIsLeftToDo(t *testing.T) {
+func TestFallBackLeavesNoLabelWhereNothingIsLeftToDo(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
-	target := replicaSetOf(r, "b", app{image: "v2"}, 1)
-	pod := podOf(r, "p", target, drained)
-	plan := r.Release(inplace.Reason{Code: inplace.CodeUninstalled, Message: "uninstalled"})
+	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
+	pod := podOf(r, "p", newRS, drained)
+	plan := r.FallBack(inplace.Reason{Code: inplace.CodeUninstalled, Message: "uninstalled"})
 	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != (steps.SetGate{Pod: pod, Open: true, Why: "its containers run what they should"}).Describe() {
 		t.Errorf("the plan is %+v", plan)
 	}
 }
 
-func TestLabelTakenOffHalfway(t *testing.T) {
-	s, _ := halfway(t)
+func TestLabelTakenOffMidUpdate(t *testing.T) {
+	s, _ := partial(t)
 	s.mode = inplace.ModeNone
 	s.plan()
-	if s.sets.objects[s.rollout().Target().Name].Labels[inplace.LabelReleased] == "" {
+	if s.sets.objects[s.rollout().UpdateRevision().Name].Labels[inplace.LabelFallback] == "" {
 		t.Error("nobody wakes the native controller")
 	}
 	s.rest()
 	s.intact(nil)
 }
 
-// TestTooLargeHalfway has the ReplicaSets of an update under way in outline: without templates, since others have become too large.
-func TestTooLargeHalfway(t *testing.T) {
+// TestTooLargeMidUpdate has the ReplicaSets of an update under way in outline: without templates, since others have become too large.
+func TestTooLargeMidUpdate(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
-	source, target := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
+	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
 	shut := podOf(r, "p1", source, drained)
-	podOf(r, "p2", target)
+	podOf(r, "p2", newRS)
 	for _, rs := range r.ReplicaSets {
-		rs.Labels[inplace.LabelSettling], rs.Spec.Template = "1", apps.Template{}
+		rs.Labels[inplace.LabelUpdating], rs.Spec.Template = "1", apps.Template{}
 	}
 	r.Unread = "too large"
 	plan := r.Plan()
@@ -662,14 +662,14 @@ func TestTooLargeHalfway(t *testing.T) {
 			t.Errorf("%s", step.Describe())
 		}
 	}
-	if plan.Verdict.Held || len(patched) != 3 || !patched[shut.Name] || !patched[source.Name] || !patched[target.Name] {
+	if plan.Decision.Held || len(patched) != 3 || !patched[shut.Name] || !patched[source.Name] || !patched[newRS.Name] {
 		t.Errorf("the plan is %+v, want the gate open and the marks off", plan)
 	}
 }
 
-// TestLabelTakenOffWhileAPodIsHalfway: the policies let such a pod go back, and nothing else.
-func TestLabelTakenOffWhileAPodIsHalfway(t *testing.T) {
-	s := newScene(t, 3, nil, true)
+// TestLabelTakenOffWhileAPodIsPartiallyPatched: the policies let such a pod go back, and nothing else.
+func TestLabelTakenOffWhileAPodIsPartiallyPatched(t *testing.T) {
+	s := newObserved(t, 3, nil, true)
 	s.edit("sets the image", app{image: "v2"})
 	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
 	s.mode, s.steps = inplace.ModeNone, nil
@@ -695,9 +695,9 @@ func closes(plan steps.Plan) []string {
 func TestTurns(t *testing.T) {
 	percent := func(value string) *intstr.IntOrString { return new(intstr.Parse(value)) }
 	terminating := func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: start} }
-	newborn := func(pod *corev1.Pod) {
+	newPod := func(pod *corev1.Pod) {
 		unready(pod)
-		pod.CreationTimestamp = metav1.NewTime(start.Add(-member.Youth + time.Second))
+		pod.CreationTimestamp = metav1.NewTime(start.Add(-podstate.NewPodGrace + time.Second))
 	}
 	neverRan := func(pod *corev1.Pod) {
 		unready(pod)
@@ -713,7 +713,7 @@ func TestTurns(t *testing.T) {
 		"a percentage that rounds to none":          {"10%", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
 		"one that does not serve, for free":         {"1", []func(*corev1.Pod){nil, nil, unready, nil}, nil, []string{"old2"}},
 		"two that do not serve, with the surge":     {"1", []func(*corev1.Pod){nil, unready, unready, nil}, nil, []string{"old1", "old2"}},
-		"not one that was just born":                {"1", []func(*corev1.Pod){nil, nil, newborn, nil}, nil, nil},
+		"not one that was just born":                {"1", []func(*corev1.Pod){nil, nil, newPod, nil}, nil, nil},
 		"no more of them than native would replace": {"1", []func(*corev1.Pod){unready, unready, unready, unready}, nil, []string{"old0", "old1"}},
 		"all that never came to run":                {"1", []func(*corev1.Pod){neverRan, neverRan, neverRan, nil}, nil, []string{"old0", "old1", "old2"}},
 		"none while a new one is not ready":         {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){unready}, nil},
@@ -727,15 +727,15 @@ func TestTurns(t *testing.T) {
 			r := fixture(4, app{image: "v2"})
 			r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = percent(c.maxUnavailable)
 			r.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = percent("1")
-			source, target := replicaSetOf(r, "a", app{image: "v1"}, int32(len(c.old))), replicaSetOf(r, "b", app{image: "v2"}, int32(len(c.new)))
+			source, newRS := replicaSetOf(r, "a", app{image: "v1"}, int32(len(c.old))), replicaSetOf(r, "b", app{image: "v2"}, int32(len(c.new)))
 			for i, change := range c.old {
 				podOf(r, fmt.Sprintf("old%d", i), source, nonNil(change))
 			}
 			for i, change := range c.new {
-				podOf(r, fmt.Sprintf("new%d", i), target, nonNil(change))
+				podOf(r, fmt.Sprintf("new%d", i), newRS, nonNil(change))
 			}
 			for _, rs := range r.ReplicaSets {
-				rs.Labels[inplace.LabelSettling] = begun
+				rs.Labels[inplace.LabelUpdating] = begun
 			}
 			if got := closes(r.Plan()); !slices.Equal(got, c.want) {
 				t.Errorf("it is the turn of %v, not %v", got, c.want)
@@ -755,10 +755,10 @@ func resized(plan steps.Plan) []string {
 	return sizes
 }
 
-func TestSettlingWaits(t *testing.T) {
+func TestMovingWaits(t *testing.T) {
 	stillReady := conditionIs(corev1.PodReady, corev1.ConditionTrue)
 	cases := map[string]struct {
-		change func(r *deployments.Rollout, source, target *apps.ReplicaSet)
+		change func(r *deployments.Rollout, source, newRS *apps.ReplicaSet)
 		sizes  []string
 		moves  int
 	}{
@@ -780,35 +780,35 @@ func TestSettlingWaits(t *testing.T) {
 			podOf(r, "p", source, drained)
 			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
 		}, nil, 1},
-		"not for the moved pod to be seen": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
-			podOf(r, "p", target, drained)
+		"not for the moved pod to be seen": {func(r *deployments.Rollout, source, newRS *apps.ReplicaSet) {
+			podOf(r, "p", newRS, drained)
 			source.Spec.Replicas = new(int32)
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
-		"not when it is seen to have left": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
-			podOf(r, "p", target, drained)
+		"not when it is seen to have left": {func(r *deployments.Rollout, source, newRS *apps.ReplicaSet) {
+			podOf(r, "p", newRS, drained)
 			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
-		"not when it is": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
-			podOf(r, "p", target, drained)
-			source.Spec.Replicas, source.Status.Replicas, target.Status.Replicas = new(int32), 0, 1
+		"not when it is": {func(r *deployments.Rollout, source, newRS *apps.ReplicaSet) {
+			podOf(r, "p", newRS, drained)
+			source.Spec.Replicas, source.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
-		"for the raised replicas to be observed": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
-			podOf(r, "p", target, drained)
-			source.Spec.Replicas, source.Status.Replicas, target.Status.Replicas = new(int32), 0, 1
-			target.Spec.Replicas, target.Generation = new(int32(1)), 2
+		"for the raised replicas to be observed": {func(r *deployments.Rollout, source, newRS *apps.ReplicaSet) {
+			podOf(r, "p", newRS, drained)
+			source.Spec.Replicas, source.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
+			newRS.Spec.Replicas, newRS.Generation = new(int32(1)), 2
 		}, nil, 0},
-		"not when all is seen": {func(r *deployments.Rollout, source, target *apps.ReplicaSet) {
-			podOf(r, "p", target, drained)
-			source.Spec.Replicas, source.Status.Replicas, target.Status.Replicas = new(int32), 0, 1
-			target.Spec.Replicas = new(int32(1))
+		"not when all is seen": {func(r *deployments.Rollout, source, newRS *apps.ReplicaSet) {
+			podOf(r, "p", newRS, drained)
+			source.Spec.Replicas, source.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
+			newRS.Spec.Replicas = new(int32(1))
 		}, []string{"ReplicaSet web-a: marks", "ReplicaSet web-b: marks"}, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v2"})
-			source, target := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
-			source.Labels[inplace.LabelSettling], target.Labels[inplace.LabelSettling] = begun, begun
-			c.change(r, source, target)
+			source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
+			source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+			c.change(r, source, newRS)
 			plan := r.Plan()
 			moves := 0
 			for _, step := range plan.Steps {
@@ -830,8 +830,8 @@ func nonNil(change func(*corev1.Pod)) func(*corev1.Pod) {
 	return change
 }
 
-func TestNativeRolloutUnderWayGoesOn(t *testing.T) {
-	s := newScene(t, 4, nil, false)
+func TestNativeRolloutInProgressGoesOn(t *testing.T) {
+	s := newObserved(t, 4, nil, false)
 	s.mode = inplace.ModeNone
 	s.edit("sets the image", app{image: "v2"})
 	s.until(func() bool { return len(s.pods.objects) > 4 })
@@ -848,8 +848,8 @@ func TestNativeRolloutUnderWayGoesOn(t *testing.T) {
 // Natively too many pods are a sign of a rollout with new ones. In an update of ours they are that of a Deployment scaled down.
 func TestTooManyPods(t *testing.T) {
 	for name, c := range map[string]struct {
-		settling string
-		phase    steps.Phase
+		marked string
+		phase  steps.Phase
 	}{
 		"a native rollout":            {"", steps.PhaseNative},
 		"scaled down half-way":        {"1", steps.PhaseScaling},
@@ -857,13 +857,13 @@ func TestTooManyPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(2, app{image: "v2"})
-			source, target := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 1)
-			for _, rs := range []*apps.ReplicaSet{source, target} {
-				rs.Labels[inplace.LabelSettling] = c.settling
+			source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 1)
+			for _, rs := range []*apps.ReplicaSet{source, newRS} {
+				rs.Labels[inplace.LabelUpdating] = c.marked
 			}
 			podOf(r, "p", source)
 			podOf(r, "q", source)
-			podOf(r, "r", target)
+			podOf(r, "r", newRS)
 			if plan := r.Plan(); plan.Phase != c.phase {
 				t.Errorf("%s (%s) instead of %s", plan.Phase, plan.Message, c.phase)
 			}
@@ -873,11 +873,11 @@ func TestTooManyPods(t *testing.T) {
 
 func TestQuotaDoesNotBlockTheEnd(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
-	source, target := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
-	podOf(r, "p", target)
+	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
+	podOf(r, "p", newRS)
 	source.Status.Replicas = 0
 	source.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
-	source.Labels[inplace.LabelSettling], target.Labels[inplace.LabelSettling] = begun, begun
+	source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
 	planned := r.Plan().Steps
 	if !slices.ContainsFunc(planned, func(s steps.Step) bool { return strings.HasPrefix(s.Describe(), "ReplicaSet web-a: replicas 1 → 0") }) {
 		t.Errorf("the source keeps the replicas it cannot create: %v", planned)
@@ -895,14 +895,14 @@ func TestScalingDownWhileAGateCloses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(5, app{image: "v2"})
-			source, target := replicaSetOf(r, "a", app{image: "v1"}, 3), replicaSetOf(r, "b", app{image: "v2"}, 3)
-			source.Labels[inplace.LabelSettling], target.Labels[inplace.LabelSettling] = begun+revisions.Scaling, begun+revisions.Scaling
+			source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 3), replicaSetOf(r, "b", app{image: "v2"}, 3)
+			source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun+revisions.Scaling, begun+revisions.Scaling
 			podOf(r, "closing", source, conditionIs(inplace.ConditionServing, corev1.ConditionFalse), conditionIs(corev1.PodReady, c.ready))
 			podOf(r, "q", source)
 			podOf(r, "r", source)
-			podOf(r, "s", target)
-			podOf(r, "born", target, conditionIs(corev1.PodReady, corev1.ConditionFalse))
-			podOf(r, "newborn", target, conditionIs(corev1.PodReady, corev1.ConditionFalse))
+			podOf(r, "s", newRS)
+			podOf(r, "born", newRS, conditionIs(corev1.PodReady, corev1.ConditionFalse))
+			podOf(r, "newborn", newRS, conditionIs(corev1.PodReady, corev1.ConditionFalse))
 			if sizes := resized(r.Plan()); len(sizes) != 1 || !strings.Contains(sizes[0], c.lower) {
 				t.Errorf("ReplicaSets %q", sizes)
 			}

@@ -30,7 +30,7 @@ func behindGate(changes ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-func justBorn(pod *corev1.Pod) {
+func justCreated(pod *corev1.Pod) {
 	pod.Annotations, pod.Generation, pod.Status.Conditions = nil, 1, nil
 	conditionIs(corev1.ContainersReady, corev1.ConditionFalse)(pod)
 	conditionIs(corev1.PodReady, corev1.ConditionFalse)(pod)
@@ -67,8 +67,8 @@ func TestStoredConditions(t *testing.T) {
 		"we open":  {readiness.OwnWriter, []func(*corev1.Pod){conditionIs(inplace.ConditionServing, isTrue)}, isTrue, isTrue},
 		"we open, and the containers are not ready":       {readiness.OwnWriter, []func(*corev1.Pod){conditionIs(inplace.ConditionServing, isTrue), unready}, isTrue, isFalse},
 		"the next update has closed it":                   {readiness.KubeletWriter, []func(*corev1.Pod){func(p *corev1.Pod) { conditions.Condition(p, inplace.ConditionServing).ObservedGeneration = 2 }}, isFalse, isFalse},
-		"it is given back":                                {readiness.KubeletWriter, []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[inplace.AnnotationBorrowed] = "true" }}, isFalse, isFalse},
-		"the first report of a newborn pod":               {readiness.KubeletWriter, []func(*corev1.Pod){justBorn}, isTrue, isFalse},
+		"it is given back":                                {readiness.KubeletWriter, []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[inplace.AnnotationSurgePod] = "true" }}, isFalse, isFalse},
+		"the first report of a newborn pod":               {readiness.KubeletWriter, []func(*corev1.Pod){justCreated}, isTrue, isFalse},
 		"a pod without our gate":                          {readiness.KubeletWriter, []func(*corev1.Pod){ungated}, "", isFalse},
 		"no probes":                                       {readiness.KubeletWriter, []func(*corev1.Pod){probed(nil, nil, 0)}, isTrue, isTrue},
 		"a readiness probe":                               {readiness.KubeletWriter, []func(*corev1.Pod){probed(nil, every10s, 0)}, isTrue, isTrue},

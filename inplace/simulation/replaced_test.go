@@ -33,9 +33,9 @@ func (f *fleet) replaced(name string) {
 		if pod.Name == name {
 			node := pod.Spec.NodeName
 			f.Pods = append(f.Pods[:i:i], f.Pods[i+1:]...)
-			born := f.addPod(name, node)
-			born.Labels[inplace.LabelRevisionHash] = f.Target().Labels[inplace.LabelRevisionHash]
-			born.Spec.Containers = f.DaemonSet.Spec.Template.Typed().Spec.Containers
+			created := f.addPod(name, node)
+			created.Labels[inplace.LabelRevisionHash] = f.UpdateRevision().Labels[inplace.LabelRevisionHash]
+			created.Spec.Containers = f.DaemonSet.Spec.Template.Typed().Spec.Containers
 			delete(f.runs, name+"/app")
 			return
 		}
@@ -101,7 +101,7 @@ func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
 		f.letsGo(map[string]bool{"p1": true})
 		f.replaced("p1")
 		f.rest()
-		if plan := f.Plan(); plan.Message != "waiting at partition 2: 1 of 3 pods updated" || !plan.Verdict.Held {
+		if plan := f.Plan(); plan.Message != "waiting at partition 2: 1 of 3 pods updated" || !plan.Decision.Held {
 			t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 		}
 	})
@@ -115,7 +115,7 @@ func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
 		f.edit(app{image: "v3"})
 		f.rest()
 		f.letsGo(map[string]bool{"p1": true})
-		if plan := f.Plan(); !plan.Verdict.Held {
+		if plan := f.Plan(); !plan.Decision.Held {
 			t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 		}
 	})

@@ -46,7 +46,7 @@ func TestReplacementIsTheOnlyPodCreated(t *testing.T) {
 
 // closedInAnUpdateOfFour goes on until a pod is out of service, and its kubelet has said so.
 func (w *world) closedInAnUpdateOfFour() *corev1.Pod {
-	w.gatesBorn, w.unserved, w.claim, w.settings = true, true, "", inplace.Settings{}
+	w.gatesCreated, w.unserved, w.claim, w.settings = true, true, "", inplace.Settings{}
 	w.calm()
 	w.rules.loose = true
 	w.user("strategy", func(d *apps.Deployment) {

@@ -28,7 +28,7 @@ func (s *scene) cpus() string {
 }
 
 func newSizedAt(t *testing.T, replicas int32, partition string) *scene {
-	return newScene(t, replicas, func(d *apps.Deployment) {
+	return newObserved(t, replicas, func(d *apps.Deployment) {
 		partitioned(partition)(d)
 		d.Spec.Template = app{image: "v1", cpu: "100m"}.template()
 	}, false)
@@ -59,7 +59,7 @@ func TestStepsOfResourcesAtAPartition(t *testing.T) {
 
 // Where several may be missed at a time, no more begin than the partition lets, whether they serve or not.
 func TestResourcesOfManyAtAPartition(t *testing.T) {
-	s := newScene(t, 5, func(d *apps.Deployment) {
+	s := newObserved(t, 5, func(d *apps.Deployment) {
 		partitioned("3")(d)
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(5)), MaxSurge: new(intstr.FromInt32(0))}
 		d.Spec.Template = app{image: "v1", cpu: "100m"}.template()
@@ -74,7 +74,7 @@ func TestResourcesOfManyAtAPartition(t *testing.T) {
 }
 
 // Who was begun with goes on, or back, however the partition is raised, and nobody else begins.
-func TestRaisedPartitionHalfwayToASize(t *testing.T) {
+func TestRaisedPartitionMidUpdateToASize(t *testing.T) {
 	for cpu, want := range map[string]string{"200m": "100m 100m 200m", "100m": "100m 100m 100m", "300m": "100m 100m 300m"} {
 		s := newSizedAt(t, 3, "1")
 		s.kubelet.short = true
@@ -172,7 +172,7 @@ func TestStageThatDoesNotFit(t *testing.T) {
 				!strings.Contains(progressing.Message, test.want) || !strings.Contains(progressing.Message, "partition 1") {
 				t.Errorf("the status says %+v", progressing)
 			}
-			if plan := s.rollout().Plan(); plan.Phase != steps.PhaseStalled || !plan.Verdict.Held || !strings.Contains(plan.Message, test.want) {
+			if plan := s.rollout().Plan(); plan.Phase != steps.PhaseStalled || !plan.Decision.Held || !strings.Contains(plan.Message, test.want) {
 				t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 			}
 			s.edits(app{image: "v1", cpu: "100m"})
@@ -238,7 +238,7 @@ func TestDaemonsThatDoNotFitAtAPartition(t *testing.T) {
 	f.small("150m", "n1", "n2", "n3")
 	f.edit(app{image: "v1", cpu: "200m"})
 	f.rest()
-	if plan := f.Plan(); !plan.Verdict.Held || !strings.Contains(plan.Message, "does not get its CPU and memory") {
+	if plan := f.Plan(); !plan.Decision.Held || !strings.Contains(plan.Message, "does not get its CPU and memory") {
 		t.Fatalf("the plan is %s %q", plan.Phase, plan.Message)
 	}
 	f.letsGo(map[string]bool{"p1": true, "p2": true})
@@ -254,7 +254,7 @@ func TestDaemonsThatDoNotFitAtAPartition(t *testing.T) {
 }
 
 // Who is kept is so as well while somebody else is to come in its place.
-func TestKeptPodIsGoneBesideAStageThatDoesNotFit(t *testing.T) {
+func TestPodAtThePartitionIsGoneBesideAStageThatDoesNotFit(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
 	s.kubelet.short = true
 	s.edits(app{image: "v1", cpu: "200m"})
@@ -265,20 +265,20 @@ func TestKeptPodIsGoneBesideAStageThatDoesNotFit(t *testing.T) {
 			remove(s.world, s.pods, pod.Name)
 		}
 	}
-	if plan := s.rollout().Plan(); !plan.Verdict.Held {
+	if plan := s.rollout().Plan(); !plan.Decision.Held {
 		t.Errorf("the update is given back: %s %q", plan.Phase, plan.Message)
 	}
 	s.pass(time.Minute)
 	s.rest()
-	if plan := s.rollout().Plan(); s.made != 4 || !plan.Verdict.Held {
+	if plan := s.rollout().Plan(); s.made != 4 || !plan.Decision.Held {
 		t.Errorf("%d pods were created: %s %q", s.made, plan.Phase, plan.Message)
 	}
 }
 
 // A pod that was to restart for its size serves while there is no room, whatever else of it is to restart.
-func TestGateOpensWhileThereIsNoRoom(t *testing.T) {
+func TestGateOpensWhileThereIsNoCapacity(t *testing.T) {
 	before, after := app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}, app{image: "v1", sidecar: "s2", cpu: "200m", renews: true}
-	s := newScene(t, 3, func(d *apps.Deployment) {
+	s := newObserved(t, 3, func(d *apps.Deployment) {
 		partitioned("1")(d)
 		d.Spec.Template = before.template()
 	}, false)
@@ -293,7 +293,7 @@ func TestGateOpensWhileThereIsNoRoom(t *testing.T) {
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
 }
 
-func TestDaemonGateOpensWhileThereIsNoRoom(t *testing.T) {
+func TestDaemonGateOpensWhileThereIsNoCapacity(t *testing.T) {
 	f := newFleetOf(t, 2, app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}).keeps("1")
 	f.short = true
 	f.edit(app{image: "v1", sidecar: "s2", cpu: "200m", renews: true})

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace/apps"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
 func newSized(t *testing.T, replicas int32) *scene {
-	return newScene(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, false)
+	return newObserved(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, false)
 }
 
 func (s *scene) edits(a app) {
@@ -44,7 +44,7 @@ func TestStepsOfResourcesAndAnImage(t *testing.T) {
 	s.checkEnd()
 }
 
-func TestUndoOfResourcesHalfway(t *testing.T) {
+func TestUndoOfResourcesMidUpdate(t *testing.T) {
 	s := newSized(t, 2)
 	s.kubelet.short = true
 	s.edits(app{image: "v1", cpu: "200m"})
@@ -112,7 +112,7 @@ func TestDeferredForTooLong(t *testing.T) {
 	s.expect()
 	s.pass(150 * time.Second)
 	s.rest()
-	if s.made != 4 || !revisions.Released(s.rollout().Target()) && s.rollout().Verdict().Held {
+	if s.made != 4 || !revisions.FellBack(s.rollout().UpdateRevision()) && s.rollout().Decision().Held {
 		t.Errorf("%d pods were created: %q", s.made, s.steps)
 	}
 }
@@ -143,7 +143,7 @@ func TestStepsOfResourcesThatRestart(t *testing.T) {
 }
 
 func newRenewing(t *testing.T, replicas int32) *scene {
-	return newScene(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m", renews: true}.template() }, false)
+	return newObserved(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m", renews: true}.template() }, false)
 }
 
 // Undone half-way, while it waits and when all is done, it goes back with a restart.
@@ -197,7 +197,7 @@ func TestResourcesThatRestartByAnother(t *testing.T) {
 	s := newRenewing(t, 2)
 	s.edits(app{image: "v1", cpu: "200m", renews: true})
 	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
-	if _, may := member.Reopen(s.rollout().Pods[0], false, s.now); may {
+	if _, may := podstate.Reopen(s.rollout().Pods[0], false, s.now); may {
 		t.Error("its gate may open")
 	}
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
@@ -212,7 +212,7 @@ func TestResourcesThatRestartByAnother(t *testing.T) {
 
 // An undo gets through where there is no room to go back: the image comes when the deadline has passed.
 func TestUndoOfResourcesAndAnImageWithoutRoom(t *testing.T) {
-	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "200m"}.template() }, true)
+	s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "200m"}.template() }, true)
 	s.edits(app{image: "bad", cpu: "100m"})
 	s.rest()
 	s.kubelet.short = true
@@ -227,7 +227,7 @@ func TestUndoOfResourcesAndAnImageWithoutRoom(t *testing.T) {
 
 // Another image comes with one restart of its own container, if that is not the one that is resized.
 func TestResourcesThatRestartAndAnotherImage(t *testing.T) {
-	s := newScene(t, 1, func(d *apps.Deployment) {
+	s := newObserved(t, 1, func(d *apps.Deployment) {
 		d.Spec.Template = app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}.template()
 	}, false)
 	made := s.kubelet.ids
@@ -295,7 +295,7 @@ func TestResizeByAnother(t *testing.T) {
 }
 
 // A pod that somebody else has resized is left alone, unless templates change what it has.
-func TestResizedBySomebodyElse(t *testing.T) {
+func TestResizedByAnother(t *testing.T) {
 	s := newSized(t, 1)
 	pod := s.rollout().Pods[0]
 	s.foreign = true
@@ -347,7 +347,7 @@ func TestResourcesOfAPodOutOfService(t *testing.T) {
 // Who asks for a restart along with a size gets both: a pod that was resized has not been restarted yet.
 func TestResourcesAndARestart(t *testing.T) {
 	for _, ungated := range []bool{false, true} {
-		s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, ungated)
+		s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, ungated)
 		made := s.kubelet.ids
 		s.edits(app{image: "v1", cpu: "200m", restarted: "1"})
 		s.killed()
@@ -360,7 +360,7 @@ func TestResourcesAndARestart(t *testing.T) {
 
 // A pod that was restarted before its move, and gets another size and restart meanwhile, restarts again.
 func TestFurtherRestartWithResources(t *testing.T) {
-	s := newScene(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, true)
+	s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, true)
 	made := s.kubelet.ids
 	s.edits(app{image: "v1", cpu: "100m", restarted: "1"})
 	s.until(s.moved(1))
@@ -400,7 +400,7 @@ func TestDaemonResourcesThatRestartLeft(t *testing.T) {
 }
 
 // A pod that a partition keeps is not left to the native controller because it would not fit.
-func TestKeptPodThatDoesNotFit(t *testing.T) {
+func TestPodAtThePartitionThatDoesNotFit(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
 	s.edits(app{image: "v1", cpu: "200m"})
 	s.rest()

@@ -23,7 +23,7 @@ const another = "docker.io/library/v1:latest"
 
 // aRestart is a scene whose API server says what is Ready.
 func aRestart(t *testing.T, replicas int32, ungated bool) *scene {
-	s := newScene(t, replicas, nil, ungated)
+	s := newObserved(t, replicas, nil, ungated)
 	s.says, s.kubelet.lags = true, false
 	return s
 }
@@ -72,8 +72,8 @@ func TestStepsOfARestart(t *testing.T) {
 	}
 }
 
-// TestRestartUndoneHalfway: who has restarted does so again, who has not is left alone.
-func TestRestartUndoneHalfway(t *testing.T) {
+// TestRestartUndoneMidUpdate: who has restarted does so again, who has not is left alone.
+func TestRestartUndoneMidUpdate(t *testing.T) {
 	s := aRestart(t, 4, false)
 	before := sorted(s.pods.objects)
 	s.edit("restarts", app{image: "v1", restarted: "1"})
@@ -117,7 +117,7 @@ func TestRestartBesideAnImageThatNeverRuns(t *testing.T) {
 		"undone, with a new app": {image: "v2", sidecar: "s1", restarted: "2"},
 	} {
 		for _, says := range []bool{true, false} {
-			s := newScene(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
+			s := newObserved(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
 			s.says = says
 			before := sorted(s.pods.objects)
 			s.edit("restarts, with an image that is not", broken)
@@ -139,8 +139,8 @@ func TestRestartBesideAnImageThatNeverRuns(t *testing.T) {
 	}
 }
 
-// TestAnnouncementThatHasLapsed: what a pod was told of its volumes long before its turn is told again.
-func TestAnnouncementThatHasLapsed(t *testing.T) {
+// TestAnnouncementThatHasExpired: what a pod was told of its volumes long before its turn is told again.
+func TestAnnouncementThatHasExpired(t *testing.T) {
 	for name, test := range map[string]struct {
 		ago  time.Duration
 		want string
@@ -151,12 +151,12 @@ func TestAnnouncementThatHasLapsed(t *testing.T) {
 	} {
 		r := fixture(1, app{image: "v1", restarted: "1"})
 		a := replicaSetOf(r, "a", app{image: "v1"}, 1)
-		target := replicaSetOf(r, "b", app{image: "v1", restarted: "1"}, 0)
-		for _, rs := range []*apps.ReplicaSet{a, target} {
-			rs.Labels[inplace.LabelSettling] = times.Seconds(start)
+		newRS := replicaSetOf(r, "b", app{image: "v1", restarted: "1"}, 0)
+		for _, rs := range []*apps.ReplicaSet{a, newRS} {
+			rs.Labels[inplace.LabelUpdating] = times.Seconds(start)
 		}
 		podOf(r, "p", a, func(pod *corev1.Pod) {
-			pod.Annotations = map[string]string{inplace.AnnotationRestarts: times.Seconds(start.Add(-test.ago)) + "-" + target.Labels[inplace.LabelTemplateHash]}
+			pod.Annotations = map[string]string{inplace.AnnotationRestarts: times.Seconds(start.Add(-test.ago)) + "-" + newRS.Labels[inplace.LabelTemplateHash]}
 		})
 		got := ""
 		for _, step := range r.Plan().Steps {
@@ -175,7 +175,7 @@ func TestAnnouncementThatHasLapsed(t *testing.T) {
 // TestRestartOfSidecars restarts them with the containers, each once. Reports that come between the two tell of neither.
 func TestRestartOfSidecars(t *testing.T) {
 	s := aRestart(t, 1, false)
-	s.edit("adds a sidecar", app{image: "v1", mesh: "m1", alone: true})
+	s.edit("adds a sidecar", app{image: "v1", mesh: "m1", noSurge: true})
 	s.rest()
 	pod, made := sorted(s.pods.objects)[0], s.kubelet.ids
 	killed := func() {
@@ -183,14 +183,14 @@ func TestRestartOfSidecars(t *testing.T) {
 		s.now = s.now.Add(readiness.GracePeriod(pod) + readiness.KillMargin)
 		s.rest()
 	}
-	s.edit("restarts", app{image: "v1", mesh: "m1", alone: true, restarted: "1"})
+	s.edit("restarts", app{image: "v1", mesh: "m1", noSurge: true, restarted: "1"})
 	killed()
 	s.intact([]*corev1.Pod{pod})
 	now := s.pods.objects[pod.Name]
 	if got, want := images(now), "app="+another+",mesh=docker.io/library/m1:latest"; got != want || s.kubelet.ids != made+2 {
 		t.Errorf("the pod has %s, want %s; %d containers were started, want 2", got, want, s.kubelet.ids-made)
 	}
-	s.edit("undoes", app{image: "v1", mesh: "m1", alone: true})
+	s.edit("undoes", app{image: "v1", mesh: "m1", noSurge: true})
 	killed()
 	s.intact([]*corev1.Pod{pod})
 	if got := images(s.pods.objects[pod.Name]); got != "app=v1,mesh=m1" {
@@ -258,7 +258,7 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 
 // TestDaemonStepsOfARestartOfASidecar: one report tells that both have restarted.
 func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
-	meshed := func(restarted string) app { return app{image: "v1", mesh: "m1", alone: true, restarted: restarted} }
+	meshed := func(restarted string) app { return app{image: "v1", mesh: "m1", noSurge: true, restarted: restarted} }
 	f := newFleet(t, 1)
 	f.says = true
 	f.edit(meshed(""))
@@ -324,7 +324,7 @@ func unreadyContainer(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Ready =
 // TestPodsThatCannotRestart: what nobody can tell another name for is left to the native controller, when it is old enough to be asked.
 func TestPodsThatCannotRestart(t *testing.T) {
 	full := "r.io/app:1"
-	born := func(ago time.Duration) func(*corev1.Pod) {
+	created := func(ago time.Duration) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.CreationTimestamp.Time = start.Add(-ago)
 			unready(pod)
@@ -343,10 +343,10 @@ func TestPodsThatCannotRestart(t *testing.T) {
 	}{
 		"it tells which image":     {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0])}, ""},
 		"one of another name":      {[]func(*corev1.Pod){runs("r.io/imported" + sample.Digests[0])}, `container app of pod p runs image "r.io/imported` + sample.Digests[0] + `", for which there is no other name, by which it would restart`},
-		"it has not started":       {[]func(*corev1.Pod){runs(""), born(time.Second)}, ""},
-		"it pulls its image":       {[]func(*corev1.Pod){runs(""), born(119 * time.Second)}, ""},
-		"it does so for too long":  {[]func(*corev1.Pod){runs(""), born(2 * time.Minute)}, yetToRun},
-		"it waited for a node":     {[]func(*corev1.Pod){runs(""), born(time.Hour), begun(time.Minute)}, ""},
+		"it has not started":       {[]func(*corev1.Pod){runs(""), created(time.Second)}, ""},
+		"it pulls its image":       {[]func(*corev1.Pod){runs(""), created(119 * time.Second)}, ""},
+		"it does so for too long":  {[]func(*corev1.Pod){runs(""), created(2 * time.Minute)}, yetToRun},
+		"it waited for a node":     {[]func(*corev1.Pod){runs(""), created(time.Hour), begun(time.Minute)}, ""},
 		"it has an init container": {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withInit}, "pod p: init container vault would not run again"},
 		"it has a sidecar":         {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withSidecar}, ""},
 	} {
@@ -354,10 +354,10 @@ func TestPodsThatCannotRestart(t *testing.T) {
 		podOf(r, "p", replicaSetOf(r, "a", app{image: full}, 1), test.changes...)
 		replicaSetOf(r, "b", app{image: full, restarted: "1"}, 0)
 		for _, pod := range r.Pods {
-			r.Rehearsal.Pod.Spec.InitContainers = pod.Spec.InitContainers // given to new ones as well
+			r.DryRun.Pod.Spec.InitContainers = pod.Spec.InitContainers // given to new ones as well
 		}
 		plan := r.Plan()
-		if got := plan.Verdict.Reasons.String(); got != test.want {
+		if got := plan.Decision.Reasons.String(); got != test.want {
 			t.Errorf("%s: native because of %q, want %q", name, got, test.want)
 		}
 		for _, step := range plan.Steps {
@@ -383,7 +383,7 @@ func TestRestartByTheSettings(t *testing.T) {
 	podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
 	for _, on := range []bool{true, false} {
 		r.Rules = inplace.Rules{}.Restarting(inplace.Settings{Restart: on}, nil)
-		if held := r.Verdict().Held; held != on {
+		if held := r.Decision().Held; held != on {
 			t.Errorf("with the label %t: held %t", on, held)
 		}
 	}

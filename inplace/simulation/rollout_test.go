@@ -15,10 +15,10 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/dryrun"
 	"github.com/stayput/stayput/inplace/edit"
 	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/readiness"
-	"github.com/stayput/stayput/inplace/rehearsal"
 	"github.com/stayput/stayput/inplace/times"
 )
 
@@ -41,16 +41,16 @@ func replicaSetOf(r *deployments.Rollout, hash string, a app, size int32) *apps.
 	rs.Spec.Replicas, rs.Spec.Template = &size, a.template()
 	rs.Status.Replicas, rs.Status.ObservedGeneration = size, 1
 	r.ReplicaSets = append(r.ReplicaSets, rs)
-	r.Rehearsal = admitted(r.Target())
+	r.DryRun = admitted(r.UpdateRevision())
 	return rs
 }
 
 // admitted is a rehearsal in which admission leaves pods as they are.
-func admitted(target *apps.ReplicaSet) rehearsal.Rehearsal {
-	if target == nil {
-		return rehearsal.Rehearsal{}
+func admitted(newRS *apps.ReplicaSet) dryrun.Result {
+	if newRS == nil {
+		return dryrun.Result{}
 	}
-	return rehearsal.Rehearsal{Target: target.UID, Pod: &corev1.Pod{Spec: target.Spec.Template.Typed().Spec}}
+	return dryrun.Result{UpdateRevision: newRS.UID, Pod: &corev1.Pod{Spec: newRS.Spec.Template.Typed().Spec}}
 }
 
 // podOf adds a gated pod that serves.
@@ -112,25 +112,25 @@ func ungated(pod *corev1.Pod) {
 	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == inplace.ConditionServing })
 }
 
-func TestTargetIsTheOldestWithTheTemplate(t *testing.T) {
+func TestUpdateRevisionIsTheOldestWithTheTemplate(t *testing.T) {
 	r := fixture(3, app{image: "v2"})
 	replicaSetOf(r, "a", app{image: "v1"}, 3)
 	replicaSetOf(r, "c", app{image: "v2"}, 0)
 	replicaSetOf(r, "b", app{image: "v2"}, 0)
-	if target := r.Target(); target.Name != "web-c" {
-		t.Errorf("target is %s, not the older twin web-c", target.Name)
+	if newRS := r.UpdateRevision(); newRS.Name != "web-c" {
+		t.Errorf("target is %s, not the older twin web-c", newRS.Name)
 	}
 	r.ReplicaSets[2].CreationTimestamp = r.ReplicaSets[1].CreationTimestamp
-	if target := r.Target(); target.Name != "web-b" {
-		t.Errorf("target is %s, not web-b, the first by name of two of the same age", target.Name)
+	if newRS := r.UpdateRevision(); newRS.Name != "web-b" {
+		t.Errorf("target is %s, not web-b, the first by name of two of the same age", newRS.Name)
 	}
 	r.Deployment.Spec.Template = app{image: "v3"}.template()
-	if target := r.Target(); target != nil {
-		t.Errorf("target is %s although no template is equal", target.Name)
+	if newRS := r.UpdateRevision(); newRS != nil {
+		t.Errorf("target is %s although no template is equal", newRS.Name)
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestDecision(t *testing.T) {
 	maxUnavailable := func(value string) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) {
 			r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.Parse(value))
@@ -153,7 +153,7 @@ func TestVerdict(t *testing.T) {
 		"a source without replicas, whose pods are still there": {func(r *deployments.Rollout) { r.ReplicaSets[0].Spec.Replicas = new(int32) }, true, ""},
 		"only a mark is left": {func(r *deployments.Rollout) {
 			r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status.Replicas = new(int32), 0
-			r.ReplicaSets[0].Labels[inplace.LabelSettling] = begun
+			r.ReplicaSets[0].Labels[inplace.LabelUpdating] = begun
 		}, true, ""},
 		"only sources without pods": {func(r *deployments.Rollout) {
 			r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status.Replicas = new(int32), 0
@@ -163,13 +163,13 @@ func TestVerdict(t *testing.T) {
 		"in place only":            {func(r *deployments.Rollout) { r.Mode = inplace.ModeInPlaceOnly }, true, ""},
 		"deleting":                 {func(r *deployments.Rollout) { r.Deployment.DeletionTimestamp = &metav1.Time{} }, false, inplace.CodeDeleting},
 		"too large":                {func(r *deployments.Rollout) { r.Unread = "too large" }, false, inplace.CodeTooLarge},
-		"released":                 {func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelReleased] = "1" }, false, inplace.CodeReleased},
-		"another one was released": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelReleased] = "1" }, true, ""},
+		"released":                 {func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelFallback] = "1" }, false, inplace.CodeFellBack},
+		"another one was released": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1" }, true, ""},
 		"released before the target was there": {func(r *deployments.Rollout) {
 			r.ReplicaSets = r.ReplicaSets[:1]
-			r.ReplicaSets[0].Labels[inplace.LabelReleased] = "1." + r.TargetHash()
-		}, false, inplace.CodeReleased},
-		"another edit was released before that": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelReleased] = "1.abc" }, true, ""},
+			r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1." + r.TemplateHash()
+		}, false, inplace.CodeFellBack},
+		"another edit was released before that": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1.abc" }, true, ""},
 		"Recreate, one replica":                 {recreate(1), true, ""},
 		"Recreate, three replicas":              {recreate(3), false, inplace.CodeStrategy},
 		"maxUnavailable 0":                      {maxUnavailable("0"), false, inplace.CodeMaxUnavailable},
@@ -188,12 +188,12 @@ func TestVerdict(t *testing.T) {
 			replicaSetOf(r, "a", app{image: "v1"}, 3)
 			replicaSetOf(r, "b", app{image: "v2"}, 0)
 			c.change(r)
-			verdict := r.Verdict()
-			if verdict.Held != c.held {
-				t.Errorf("held is %v: %s", verdict.Held, verdict.Reasons)
+			decision := r.Decision()
+			if decision.Held != c.held {
+				t.Errorf("held is %v: %s", decision.Held, decision.Reasons)
 			}
-			if c.code == "" && len(verdict.Reasons) > 0 || c.code != "" && !slices.Equal(verdict.Reasons.Codes(), []string{c.code}) {
-				t.Errorf("reasons are %v, not %q", verdict.Reasons, c.code)
+			if c.code == "" && len(decision.Reasons) > 0 || c.code != "" && !slices.Equal(decision.Reasons.Codes(), []string{c.code}) {
+				t.Errorf("reasons are %v, not %q", decision.Reasons, c.code)
 			}
 		})
 	}
@@ -204,12 +204,12 @@ func TestCreateWithRecreateNeedsANewName(t *testing.T) {
 	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	replicaSetOf(r, "a", app{image: "v1"}, 1)
 	step, reason := native.NewReplicaSet(r.Deployment, r.ReplicaSets)
-	if reason != nil || !r.Verdict().Held {
+	if reason != nil || !r.Decision().Held {
 		t.Fatalf("not created: %+v", reason)
 	}
 	r.ReplicaSets[0].Name = step.Name
-	if verdict := r.Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeCannotCreate {
-		t.Errorf("held although %s exists with another template: %+v", step.Name, verdict)
+	if decision := r.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeCannotCreate {
+		t.Errorf("held although %s exists with another template: %+v", step.Name, decision)
 	}
 }
 

@@ -16,7 +16,7 @@ func listing(entries string) func(*apps.Deployment) {
 }
 
 func TestStepsOfAListedAnnotation(t *testing.T) {
-	s := newScene(t, 2, listing("example.com/*"), false)
+	s := newObserved(t, 2, listing("example.com/*"), false)
 	before := sorted(s.pods.objects)
 	s.edit("adds a note", app{image: "v1", note: "n1"})
 	s.rest()
@@ -27,15 +27,15 @@ func TestStepsOfAListedAnnotation(t *testing.T) {
 	s.intact(before)
 }
 
-// TestListChangedHalfway: what the workload says now decides about the pods that have not moved.
-func TestListChangedHalfway(t *testing.T) {
-	s := newScene(t, 3, listing(noted), false)
+// TestListChangedMidUpdate: what the workload says now decides about the pods that have not moved.
+func TestListChangedMidUpdate(t *testing.T) {
+	s := newObserved(t, 3, listing(notedSurge), false)
 	before := sorted(s.pods.objects)
 	s.edit("adds a note and sets the image", app{image: "v2", note: "n1"})
 	s.until(s.moved(1))
 	s.user("takes the annotation off the list", listing("example.com/other"))
-	if verdict := s.rollout().Verdict(); verdict.Held || verdict.Reasons[0].Code != inplace.CodeAnnotation {
-		t.Errorf("verdict is %+v, want it native for the annotation", verdict)
+	if decision := s.rollout().Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeAnnotation {
+		t.Errorf("verdict is %+v, want it native for the annotation", decision)
 	}
 	s.rest()
 	s.checkEnd()
@@ -44,7 +44,7 @@ func TestListChangedHalfway(t *testing.T) {
 			t.Errorf("pod %d is there: %t; want the first alone, which had moved", i+1, there)
 		}
 	}
-	s.user("puts it back", listing(noted))
+	s.user("puts it back", listing(notedSurge))
 	s.edit("undoes", app{image: "v1"})
 	now := sorted(s.pods.objects)
 	s.rest()
@@ -52,17 +52,17 @@ func TestListChangedHalfway(t *testing.T) {
 }
 
 func TestDaemonStepsOfAListedAnnotation(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.Rules.Annotations = []string{noted} })
+	f := newFleet(t, 2, func(f *fleet) { f.Rules.Annotations = []string{notedSurge} })
 	f.edit(app{image: "v1", note: "n1"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
-	if f.Pods[0].Annotations[noted] != "n1" {
+	if f.Pods[0].Annotations[notedSurge] != "n1" {
 		t.Errorf("annotations are %v", f.Pods[0].Annotations)
 	}
 }
 
-func TestDaemonListChangedHalfway(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.Rules.Annotations = []string{noted} })
+func TestDaemonListChangedMidUpdate(t *testing.T) {
+	f := newFleet(t, 2, func(f *fleet) { f.Rules.Annotations = []string{notedSurge} })
 	f.edit(app{image: "v2", note: "n1"})
 	for len(f.steps) < 4 {
 		f.once()
@@ -70,8 +70,8 @@ func TestDaemonListChangedHalfway(t *testing.T) {
 	f.expect("mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
 	f.Rules = inplace.Rules{}
 	f.rest()
-	if f.Pods[1].Labels[inplace.LabelRevisionHash] != "1" || f.Target().Labels[inplace.LabelSettling] != "" {
-		t.Errorf("p2 is %s, and the target's labels are %v", f.Pods[1].Labels[inplace.LabelRevisionHash], f.Target().Labels)
+	if f.Pods[1].Labels[inplace.LabelRevisionHash] != "1" || f.UpdateRevision().Labels[inplace.LabelUpdating] != "" {
+		t.Errorf("p2 is %s, and the target's labels are %v", f.Pods[1].Labels[inplace.LabelRevisionHash], f.UpdateRevision().Labels)
 	}
 	for i, want := range []bool{true, false} { // what has just moved may be deleted by a cache that does not know
 		if held, why := f.HoldsDeletion(f.Pods[i]); held != want {

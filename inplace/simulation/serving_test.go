@@ -14,7 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
-	"github.com/stayput/stayput/inplace/member"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/serving"
 )
 
@@ -114,7 +114,7 @@ func TestEndpointsOf(t *testing.T) {
 			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), drained)
 			pod.Spec.NodeName = "n1"
 			got := serving.EndpointsOf(r.Pods, c.shown, c.services)[pod.UID]
-			if got.NobodySent = false; got != c.want { // that has a test of its own
+			if got.NoClientSent = false; got != c.want { // that has a test of its own
 				t.Errorf("it is %+v, not %+v", got, c.want)
 			}
 		})
@@ -161,7 +161,7 @@ func TestSentTo(t *testing.T) {
 			if got := serving.SentTo(pod, c.shown, c.services); got != c.want {
 				t.Errorf("clients are sent to it: %t, not %t", got, c.want)
 			}
-			if got := serving.EndpointsOf(r.Pods, c.shown, c.services)[pod.UID].NobodySent; got == c.want {
+			if got := serving.EndpointsOf(r.Pods, c.shown, c.services)[pod.UID].NoClientSent; got == c.want {
 				t.Errorf("the endpoint says that nobody is sent: %t", got)
 			}
 		})
@@ -175,7 +175,7 @@ func TestEndpointsOfPodsWithAnOpenGate(t *testing.T) {
 	podOf(r, "without", rs, ungated)
 	podOf(r, "closed", rs, drained, conditionIs(corev1.PodReady, corev1.ConditionTrue))
 	got := serving.EndpointsOf(r.Pods, []discoveryv1.EndpointSlice{slice("a", endpoint("open", true))}, nil)
-	if want := (serving.Endpoints{"closed": {Listed: true, NobodySent: true}}); fmt.Sprint(got) != fmt.Sprint(want) {
+	if want := (serving.Endpoints{"closed": {Listed: true, NoClientSent: true}}); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("endpoints are %v, not %v: a pod that is Ready may be offered at any moment", got, want)
 	}
 }
@@ -206,8 +206,8 @@ func TestDrained(t *testing.T) {
 		"out long enough":               {serving.Endpoint{OutSince: ago(2 * time.Second)}, 2 * time.Second, 3 * time.Second, nil, true, 0},
 		"out late":                      {serving.Endpoint{OutSince: ago(time.Second)}, 2 * time.Second, 31500 * time.Millisecond, nil, false, 500 * time.Millisecond},
 		"last":                          {serving.Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, nil, true, 0},
-		"nobody is sent":                {serving.Endpoint{NobodySent: true}, 2 * time.Second, 0, nil, true, 0},
-		"nobody is sent, and Ready":     {serving.Endpoint{NobodySent: true}, 2 * time.Second, 0, ready, false, 0},
+		"nobody is sent":                {serving.Endpoint{NoClientSent: true}, 2 * time.Second, 0, nil, true, 0},
+		"nobody is sent, and Ready":     {serving.Endpoint{NoClientSent: true}, 2 * time.Second, 0, ready, false, 0},
 		"last and Ready":                {serving.Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, ready, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestDrained(t *testing.T) {
 
 // draining is a Deployment with a drain whose pods have served for long.
 func draining(t *testing.T, replicas int32) *scene {
-	s := newScene(t, replicas, nil, false)
+	s := newObserved(t, replicas, nil, false)
 	s.settings.Drain = 2 * time.Second
 	return s
 }
@@ -265,7 +265,7 @@ func TestStepsOfTheLastEndpoint(t *testing.T) {
 	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 }
 
-func TestStepsWhereNobodyIsSent(t *testing.T) {
+func TestStepsWhereNoClientIsSent(t *testing.T) {
 	s := draining(t, 2)
 	s.unserved = true
 	delete(s.slices.objects, "web-1")
@@ -307,24 +307,24 @@ func TestPreStopCounts(t *testing.T) {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "proxy", Image: "p1"})
 			pod.Spec.Containers[0].Lifecycle, pod.Spec.Containers[1].Lifecycle = c.app, c.proxy
 			pod.Spec.TerminationGracePeriodSeconds = new(c.grace)
-			s := member.State{Pod: pod, Containers: reimaged("app", "v2").Containers}
+			s := podstate.State{Pod: pod, Containers: reimaged("app", "v2").Containers}
 			if c.both {
 				s.Containers = append(s.Containers, reimaged("proxy", "p2").Containers...)
 			}
-			his, endpoints := member.Turns{&s: true}, serving.Endpoints{pod.UID: {OutSince: start}}
-			if found := his.Drainage(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
+			his, endpoints := podstate.Turns{&s: true}, serving.Endpoints{pod.UID: {OutSince: start}}
+			if found := his.DrainState(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
 				t.Errorf("drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
 			}
 			if !c.both {
 				side := pod.Spec.Containers[0]
 				side.Name, side.RestartPolicy = "mesh", new(corev1.ContainerRestartPolicyAlways)
 				pod.Spec.InitContainers, s.Containers = []corev1.Container{side}, reimaged("mesh", "m2").Containers
-				if found := his.Drainage(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
+				if found := his.DrainState(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
 					t.Errorf("a sidecar: drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
 				}
 			}
-			s.Goes = true
-			if his.Drainage(&s, endpoints, drain, start).Over {
+			s.Removing = true
+			if his.DrainState(&s, endpoints, drain, start).Over {
 				t.Error("a pod that is given back is deleted before its drain is over")
 			}
 		})
@@ -368,8 +368,8 @@ func TestStepsOfALabelDoNotDrain(t *testing.T) {
 
 func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
-	source, target := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
-	source.Labels[inplace.LabelSettling], target.Labels[inplace.LabelSettling] = begun, begun
+	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
+	source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
 	r.Settings.Drain = 2 * time.Second
 	pod := podOf(r, "p", source, drained)
 	podOf(r, "q", source)

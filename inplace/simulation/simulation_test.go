@@ -46,7 +46,7 @@ type stayput struct {
 	revisions   *informer[*apps.ControllerRevision]
 	drains      drains
 	ahead       readiness.Ahead
-	beats       steps.Beats
+	batches     steps.Batches
 	queue       []steps.Step
 	queuedIn    inplace.Mode
 	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
@@ -57,7 +57,7 @@ type stayput struct {
 	due    time.Time
 	// plannedOn is what the steps in the queue were planned on, failing since when some of them have failed each time.
 	plannedOn interface {
-		Release(why inplace.Reason) steps.Plan
+		FallBack(why inplace.Reason) steps.Plan
 	}
 	failing time.Time
 	failed  bool
@@ -69,7 +69,7 @@ type stayput struct {
 func newStayput(w *world) *stayput {
 	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), slices: w.slices.informer(),
 		daemonSets: w.daemonSets.informer(), revisions: w.revisions.informer(),
-		drains: drains{out: map[types.UID]time.Time{}}, beats: steps.Beats{}, stale: true, running: true, scaled: map[string]bool{}}
+		drains: drains{out: map[types.UID]time.Time{}}, batches: steps.Batches{}, stale: true, running: true, scaled: map[string]bool{}}
 }
 
 const leaseDuration = 15 * time.Second
@@ -120,7 +120,7 @@ func (s *stayput) run() {
 	s.stale, s.due = false, time.Time{}
 	s.queuedIn, s.failed = s.mode, false
 	plan := s.plan()
-	s.beats = s.beats.Next(plan, s.now)
+	s.batches = s.batches.Next(plan, s.now)
 	s.queue = s.confirmed(plan.Steps)
 	if plan.After > 0 {
 		s.due = s.now.Add(plan.After)
@@ -133,21 +133,21 @@ func (s *stayput) plan() steps.Plan {
 		return s.daemonPlan()
 	}
 	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
-		Recorded: s.recorded, Now: s.now}
+		PersistedFallback: s.persistedFallback, Now: s.now}
 	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	r.Rules = allInPlace.For(r.Deployment.Annotations)
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
 	s.ahead = s.ahead.Next(r.Pods, s.now)
-	r.Ahead, r.Beats = s.ahead, s.beats
-	r.Rehearsal = s.rehearsal(r.Target())
+	r.Ahead, r.Batches = s.ahead, s.batches
+	r.DryRun = s.dryRun(r.UpdateRevision())
 	plan := s.planned(&r)
 	s.addsUp(plan)
 	s.stopsForNothing(plan)
 	s.keepsPods(r, plan)
-	s.rules.late = s.rules.late || s.rules.paused && slices.ContainsFunc(plan.Verdict.Reasons, func(reason inplace.Reason) bool {
+	s.rules.late = s.rules.late || s.rules.paused && slices.ContainsFunc(plan.Decision.Reasons, func(reason inplace.Reason) bool {
 		return reason.Code == inplace.CodeNotResized
 	})
-	if s.plannedOn = &r; !plan.Verdict.Held {
+	if s.plannedOn = &r; !plan.Decision.Held {
 		s.plannedOn = nil
 	}
 	return plan
@@ -172,9 +172,9 @@ func (s *stayput) stumble(err error) {
 		return
 	}
 	if s.plannedOn != nil {
-		s.queue = append(s.queue, s.plannedOn.Release(why).Steps...)
+		s.queue = append(s.queue, s.plannedOn.FallBack(why).Steps...)
 		s.plannedOn = nil
-		s.rules.released = true
+		s.rules.fellBack = true
 	}
 }
 
@@ -213,8 +213,8 @@ type judge struct {
 	// gone is since when pods are really out of the slice; last are those that were found to be the last when they were patched.
 	gone map[string]time.Time
 	last map[string]bool
-	// released: gates open whatever pods run.
-	released bool
+	// fellBack: gates open whatever pods run.
+	fellBack bool
 	// paused: a pause has been, in which a kubelet may take longer for a resize than the deadline lets it. late: one has.
 	paused, late bool
 	// listed are the containers of which it was ever said that nobody waits for them.
@@ -229,11 +229,11 @@ func (j *judge) statusWritten(w *world, d *apps.Deployment) {
 	}
 	r := w.rollout()
 	for _, pod := range r.Pods {
-		borrowed := pod.Annotations[inplace.AnnotationBorrowed] != ""
-		if readiness.Live(pod) && !borrowed && !w.kubelet.sized(pod) {
+		surgePods := pod.Annotations[inplace.AnnotationSurgePod] != ""
+		if readiness.Live(pod) && !surgePods && !w.kubelet.sized(pod) {
 			w.violated("success was reported before %s was resized", pod.Name)
 		}
-		if readiness.Live(pod) && !borrowed && (!metav1.IsControlledBy(pod, r.Target()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod) || len(w.dated(pod)) > 0) {
+		if readiness.Live(pod) && !surgePods && (!metav1.IsControlledBy(pod, r.UpdateRevision()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod) || len(w.dated(pod)) > 0) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
 	}
@@ -254,7 +254,7 @@ func (j *judge) outdated(w *world, s steps.PatchReplicaSet, err error) {
 
 func (j *judge) podCreated(w *world, rs *apps.ReplicaSet) {
 	allowed := apps.Desired(w.deployment())
-	if w.lends() {
+	if w.surges() {
 		allowed += w.deployment().MaxSurge()
 	}
 	if !j.loose && !j.deleted && w.held() && w.living() >= int(allowed) {
@@ -263,10 +263,10 @@ func (j *judge) podCreated(w *world, rs *apps.ReplicaSet) {
 }
 
 func (j *judge) podDeleted(w *world, pod *corev1.Pod) {
-	if !j.loose && !j.deleted && w.held() && !replicas.MayGo(pod) && (j.original(pod) || conditions.IsTrue(pod, corev1.PodReady)) {
+	if !j.loose && !j.deleted && w.held() && !replicas.MayBeDeleted(pod) && (j.original(pod) || conditions.IsTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
-	if replicas.MayGo(pod) && readiness.Gated(pod) && conditions.IsTrue(pod, corev1.PodReady) && !j.native {
+	if replicas.MayBeDeleted(pod) && readiness.Gated(pod) && conditions.IsTrue(pod, corev1.PodReady) && !j.native {
 		w.violated("%s was given back while it served", pod.Name)
 	}
 }
@@ -278,7 +278,7 @@ func (j *judge) original(pod *corev1.Pod) bool {
 // nativeScaled: the Deployment controller was let to. It may act on an old cache after an edit and its undo, where nothing is
 // left to update.
 func (j *judge) nativeScaled(w *world) {
-	if reasons := w.rollout().Verdict().Reasons; !j.loose && !j.late && len(reasons) > 0 {
+	if reasons := w.rollout().Decision().Reasons; !j.loose && !j.late && len(reasons) > 0 {
 		w.violated("native for no reason: %s", reasons)
 	}
 	j.loose, j.native = true, true
@@ -368,7 +368,7 @@ func (w *world) mayBeOut() int {
 	if d := w.daemonSet(); d != nil {
 		return max(1, d.MaxUnavailable(len(w.pull.nodes)))
 	}
-	if w.lends() {
+	if w.surges() {
 		return max(1, int(w.deployment().MaxSurge()))
 	}
 	return max(1, int(w.deployment().MaxUnavailable()))
@@ -411,7 +411,7 @@ func (w *world) dated(pod *corev1.Pod) []string {
 // to serve after they were lowered away.
 func (w *world) check() {
 	w.checkRisk()
-	w.checkBorrowing()
+	w.checkSurge()
 	for _, pod := range w.pods.objects {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 		if !readiness.Live(pod) || owner == nil {
@@ -437,11 +437,11 @@ func (w *world) awaited(images string) string {
 	}), ",")
 }
 
-// checkBorrowing: where no pod may be missed, none ever is, unless one failed by itself or none could be borrowed.
-func (w *world) checkBorrowing() {
+// checkSurge: where no pod may be missed, none ever is, unless one failed by itself or none could be borrowed.
+func (w *world) checkSurge() {
 	available, none := 0, false
 	for _, rs := range w.sets.objects {
-		none = none || rs.Labels[inplace.LabelBorrowed] == deployments.Unobtainable
+		none = none || rs.Labels[inplace.LabelSurgeReplicas] == deployments.NoSurge
 	}
 	for _, pod := range w.pods.objects {
 		if is, _ := readiness.AvailableAt(pod, w.deployment().Spec.MinReadySeconds, w.now); is && readiness.Live(pod) && !readiness.Closed(pod) {
@@ -452,7 +452,7 @@ func (w *world) checkBorrowing() {
 		w.violated("nothing was borrowed although no pod may be missed at all")
 	}
 	want := int(apps.Desired(w.deployment()))
-	if w.rules.originals != nil && w.lends() && !w.rules.loose && !w.rules.disturbed && !w.rules.missed && available < want {
+	if w.rules.originals != nil && w.surges() && !w.rules.loose && !w.rules.disturbed && !w.rules.missed && available < want {
 		w.violated("%d pods are available instead of %d", available, want)
 	}
 }
@@ -520,7 +520,7 @@ func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
 		deployments: newStore[*apps.Deployment](), sets: newStore[*apps.ReplicaSet](), pods: newStore[*corev1.Pod](), slices: newStore[*discoveryv1.EndpointSlice](),
 		daemonSets: newStore[*apps.DaemonSet](), revisions: newStore[*apps.ControllerRevision]()}
 	w.rules.out, w.rules.gone, w.rules.last = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
-	w.gatesBorn = w.rng.Intn(4) > 0
+	w.gatesCreated = w.rng.Intn(4) > 0
 	w.settings.Drain = []time.Duration{0, 500 * time.Millisecond, 2 * time.Second}[w.rng.Intn(3)]
 	return w
 }
@@ -528,12 +528,12 @@ func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
 // newWorld is a cluster with a Deployment that has been rolled out natively.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := emptyWorld(t, seed, tracing)
-	w.settings.Borrow = w.rng.Intn(3) > 0
+	w.settings.Surge = w.rng.Intn(3) > 0
 	for i := range w.lags {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
 	w.sized = seed%5 == 2
-	w.meshed, w.alone = seed%5 > 2, seed%5 == 4
+	w.meshed, w.noSurge = seed%5 > 2, seed%5 == 4
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
@@ -547,7 +547,7 @@ func (w *world) randomDeployment() *apps.Deployment {
 		d.Spec.Template = w.randomApp().template()
 	}
 	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]), intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
-	if w.settings.Borrow && w.rng.Intn(2) == 0 {
+	if w.settings.Surge && w.rng.Intn(2) == 0 {
 		unavailable, surge = intstr.Parse([]string{"0", "10%"}[w.rng.Intn(2)]), intstr.Parse([]string{"25%", "1", "2"}[w.rng.Intn(3)])
 		d.Spec.ProgressDeadlineSeconds = new([]int32{600, 5}[w.rng.Intn(2)])
 	}
@@ -566,7 +566,7 @@ func (w *world) randomApp() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
 	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "1", "2", "2", "-bad"), chart: pick("", "c1", "c2")}
 	if w.meshed {
-		a.alone = w.alone
+		a.noSurge = w.noSurge
 		a.mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
 	}
 	if w.sized {
@@ -589,7 +589,7 @@ func (w *world) randomEdit() app {
 }
 
 // restarts tells whether a restart of the app is for this world: with an init container it is native.
-func (w *world) restarts(a app) bool { return w.rules.loose || a.mesh == "" || a.alone }
+func (w *world) restarts(a app) bool { return w.rules.loose || a.mesh == "" || a.noSurge }
 
 // lag is how the watches of one process differ: that of Deployments, ReplicaSets or pods is slower than the others.
 type lag struct{ slow, by int }
@@ -623,7 +623,7 @@ func (w *world) tick(chaos int) {
 		if pods := w.kubelet.pods.list(); len(pods) > 0 {
 			w.kubelet.run(pods[w.rng.Intn(len(pods))].Name)
 		}
-		w.runPullers()
+		w.runPrePullPods()
 	case n < 78:
 		w.stayput.deliver(w.watch(0), 1+w.rng.Intn(4))
 	case n < 97:
@@ -721,7 +721,7 @@ func (w *world) disturbLoosely() {
 		})
 	case n == 9:
 		w.user("changes the list of annotations", func(d *apps.Deployment) {
-			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", noted, "example.com/other", "a,"}[w.rng.Intn(4)]
+			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", notedSurge, "example.com/other", "a,"}[w.rng.Intn(4)]
 		})
 	case n == 6:
 		w.unreachable = !w.unreachable
@@ -802,7 +802,7 @@ func (w *world) undoTo(rs *apps.ReplicaSet) {
 // appOf is the app that a template was made from.
 func appOf(template apps.Template) app {
 	typed := template.Typed()
-	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], note: typed.Annotations[noted], restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
+	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], note: typed.Annotations[notedSurge], restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
 	if len(typed.Spec.Containers) > 1 {
 		a.sidecar = typed.Spec.Containers[1].Image
 	}
@@ -810,7 +810,7 @@ func appOf(template apps.Template) app {
 		a.tolerates += toleration.Key + " "
 	}
 	if n := len(typed.Spec.InitContainers); n > 0 {
-		a.mesh, a.alone = typed.Spec.InitContainers[n-1].Image, n == 1
+		a.mesh, a.noSurge = typed.Spec.InitContainers[n-1].Image, n == 1
 	}
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
@@ -869,7 +869,7 @@ func (w *world) runOthers() {
 	for _, pod := range w.kubelet.pods.list() {
 		w.kubelet.run(pod.Name)
 	}
-	w.runPullers()
+	w.runPrePullPods()
 }
 
 // finish takes all obstacles away and demands the right end.
@@ -881,7 +881,7 @@ func (w *world) finish() {
 		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) || w.rng.Intn(3) == 0 {
 			a := app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1", cpu: map[bool]string{true: "200m"}[w.sized], renews: w.renews}
 			if w.meshed {
-				a.mesh, a.alone = "m1", w.alone
+				a.mesh, a.noSurge = "m1", w.noSurge
 			}
 			d.Spec.Template = a.template()
 		}
@@ -933,7 +933,7 @@ func (w *world) complete() bool { return statusComplete(w.deployment(), w.deploy
 func (w *world) describe() string {
 	r := w.rollout()
 	plan := r.Plan()
-	text := fmt.Sprintf("desired %d, held %v %s, %s: %s\n", apps.Desired(r.Deployment), plan.Verdict.Held, plan.Verdict.Reasons, plan.Phase, plan.Message)
+	text := fmt.Sprintf("desired %d, held %v %s, %s: %s\n", apps.Desired(r.Deployment), plan.Decision.Held, plan.Decision.Reasons, plan.Phase, plan.Message)
 	for _, rs := range r.ReplicaSets {
 		text += fmt.Sprintf("  %s %s: replicas %d, status %d ready %d, generation %d observed %d, %v %v\n", rs.Name, templateImages(rs.Spec.Template),
 			apps.Replicas(rs), rs.Status.Replicas, rs.Status.ReadyReplicas, rs.Generation, rs.Status.ObservedGeneration, rs.Labels, rs.Annotations)
@@ -948,7 +948,7 @@ func (w *world) describe() string {
 // resync is what happens to Deployments and ReplicaSets twice a day at the latest. A deletion that was held just before we died is not
 // tried again before, unless the ReplicaSet or one of its pods changes, nor a write of which the Deployment controller had tired.
 func (w *world) resync() {
-	w.deploymentController.wake(1)
+	w.deploymentController.nudge(1)
 	for _, state := range w.replicaSetController.state {
 		state.dirty = true
 	}
@@ -975,17 +975,17 @@ func (w *world) checkEnd() {
 		return
 	}
 	r := w.rollout()
-	target := r.Target()
-	if target == nil {
+	newRS := r.UpdateRevision()
+	if newRS == nil {
 		w.violated("no ReplicaSet has the Deployment's template")
 		return
 	}
 	for _, rs := range r.ReplicaSets {
-		marked := revisions.Settling(rs) || rs.Labels[inplace.LabelReleased] != "" || rs.Labels[inplace.LabelBorrowed] != "" || rs.Labels[inplace.LabelReplicas] != ""
+		marked := revisions.Updating(rs) || rs.Labels[inplace.LabelFallback] != "" || rs.Labels[inplace.LabelSurgeReplicas] != "" || rs.Labels[inplace.LabelReplicas] != ""
 		if !w.stayput.gone && marked && w.answers["replicasets"] == nil {
 			w.violated("%s is still marked: %v", rs.Name, rs.Labels)
 		}
-		if want := map[bool]int32{true: apps.Desired(r.Deployment), false: 0}[rs == target]; apps.Replicas(rs) != want {
+		if want := map[bool]int32{true: apps.Desired(r.Deployment), false: 0}[rs == newRS]; apps.Replicas(rs) != want {
 			w.violated("%s has %d replicas instead of %d", rs.Name, apps.Replicas(rs), want)
 		}
 	}
@@ -996,26 +996,26 @@ func (w *world) checkEnd() {
 	}
 	for _, pod := range r.Pods {
 		switch {
-		case !w.stayput.gone && (pod.Annotations[inplace.AnnotationBorrowed] != "" || pod.Annotations[corev1.PodDeletionCost] != ""):
+		case !w.stayput.gone && (pod.Annotations[inplace.AnnotationSurgePod] != "" || pod.Annotations[corev1.PodDeletionCost] != ""):
 			w.violated("%s is still marked: %v", pod.Name, pod.Annotations)
-		case !metav1.IsControlledBy(pod, target) || pod.DeletionTimestamp != nil:
-			w.violated("%s is not one of %s", pod.Name, target.Name)
-		case !w.isAs(pod, target.Spec.Template) || !w.runsItsSpec(pod):
+		case !metav1.IsControlledBy(pod, newRS) || pod.DeletionTimestamp != nil:
+			w.violated("%s is not one of %s", pod.Name, newRS.Name)
+		case !w.isAs(pod, newRS.Spec.Template) || !w.runsItsSpec(pod):
 			w.violated("%s has %s, or does not run it", pod.Name, images(pod))
-		case sizes(pod) != sizes(&corev1.Pod{Spec: target.Spec.Template.Typed().Spec}) || !w.kubelet.sized(pod):
+		case sizes(pod) != sizes(&corev1.Pod{Spec: newRS.Spec.Template.Typed().Spec}) || !w.kubelet.sized(pod):
 			w.violated("%s has %s, or was not given it: %v", pod.Name, sizes(pod), w.kubelet.sizes[pod.Name])
 		case !w.stayput.gone && len(readiness.MoveOf(pod).Resize) > 0:
 			w.violated("%s is marked as half-way for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
-		case !tolerateTheSame(pod.Spec.Tolerations, w.admitted(target.Spec.Template).Tolerations):
+		case !tolerateTheSame(pod.Spec.Tolerations, w.admitted(newRS.Spec.Template).Tolerations):
 			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)
-		case pod.Annotations[noted] != target.Spec.Template.Annotations()[noted]:
+		case pod.Annotations[notedSurge] != newRS.Spec.Template.Annotations()[notedSurge]:
 			w.violated("%s has annotations %v", pod.Name, pod.Annotations)
 		case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
 			w.violated("%s is not ready", pod.Name)
 		}
 	}
-	if len(w.pull.pullers) > 0 && !w.stayput.gone {
-		w.violated("%d pullers are left", len(w.pull.pullers))
+	if len(w.pull.prePullPods) > 0 && !w.stayput.gone {
+		w.violated("%d pullers are left", len(w.pull.prePullPods))
 	}
 	if len(r.Pods) != int(apps.Desired(r.Deployment)) {
 		w.violated("%d pods instead of %d", len(r.Pods), apps.Desired(r.Deployment))
@@ -1046,7 +1046,7 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 	w.renews = w.rules.loose && seed%10 == 2
 	w.rules.originals = sorted(w.pods.objects)
 	w.logf("loose %v, strategy %+v, minReadySeconds %d, gates %v", w.rules.loose, w.deployment().Spec.Strategy,
-		w.deployment().Spec.MinReadySeconds, w.gatesBorn)
+		w.deployment().Spec.MinReadySeconds, w.gatesCreated)
 	for range 100 + w.rng.Intn(500) {
 		if w.failed == "" {
 			w.tick(3)

@@ -23,7 +23,7 @@ func updating() *deployments.Rollout {
 	r := fixture(4, app{image: "v2"})
 	for i, hash := range []string{"a", "b"} {
 		rs := replicaSetOf(r, hash, app{image: []string{"v1", "v2"}[i]}, 2)
-		rs.Labels[inplace.LabelSettling] = begun
+		rs.Labels[inplace.LabelUpdating] = begun
 		rs.Status.ReadyReplicas, rs.Status.AvailableReplicas = 2, 2
 		for _, name := range []string{"1", "2"} {
 			podOf(r, hash+name, rs)
@@ -59,9 +59,9 @@ func TestStatusIsWrittenOnlyWhenItChanges(t *testing.T) {
 func TestStatusCounts(t *testing.T) {
 	r := updating()
 	r.Deployment.Generation = 7
-	target := r.ReplicaSets[1]
-	target.Status.Replicas, target.Status.ReadyReplicas, target.Status.AvailableReplicas = 3, 1, 0
-	target.Status.TerminatingReplicas, r.ReplicaSets[0].Status.TerminatingReplicas = new(int32(1)), new(int32(2))
+	newRS := r.ReplicaSets[1]
+	newRS.Status.Replicas, newRS.Status.ReadyReplicas, newRS.Status.AvailableReplicas = 3, 1, 0
+	newRS.Status.TerminatingReplicas, r.ReplicaSets[0].Status.TerminatingReplicas = new(int32(1)), new(int32(2))
 	status, _ := statusOf(r)
 	if status == nil {
 		t.Fatal("no status")
@@ -74,7 +74,7 @@ func TestStatusCounts(t *testing.T) {
 	}
 }
 
-func TestTerminatingIsLeftOutWhereNobodyKnowsIt(t *testing.T) {
+func TestTerminatingIsLeftOutWhereItIsUnknown(t *testing.T) {
 	r := updating()
 	r.ReplicaSets[0].Status.TerminatingReplicas = new(int32(2))
 	if terminating := (statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets}).Terminating(); terminating != nil {
@@ -148,9 +148,9 @@ func TestStatusConditions(t *testing.T) {
 
 func TestCompletionIsNeverWritten(t *testing.T) {
 	r := updating()
-	source, target := r.ReplicaSets[0], r.ReplicaSets[1]
+	source, newRS := r.ReplicaSets[0], r.ReplicaSets[1]
 	source.Spec.Replicas, source.Status = new(int32), appsv1.ReplicaSetStatus{ObservedGeneration: 1}
-	target.Spec.Replicas, target.Status.Replicas, target.Status.AvailableReplicas = new(int32(4)), 4, 4
+	newRS.Spec.Replicas, newRS.Status.Replicas, newRS.Status.AvailableReplicas = new(int32(4)), 4, 4
 	if status, _ := statusOf(r); status != nil {
 		t.Errorf("the status is %+v", status)
 	}

@@ -57,6 +57,6 @@ func FuzzTemplates(f *testing.F) {
 		change.PodOperations(pod)
 		rollout := deployments.Rollout{Deployment: &apps.Deployment{Spec: apps.DeploymentSpec{Template: b}}, Mode: inplace.ModeInPlace}
 		native.NewReplicaSet(rollout.Deployment, rollout.ReplicaSets)
-		_ = fmt.Sprint(rollout.TargetHash(), change)
+		_ = fmt.Sprint(rollout.TemplateHash(), change)
 	})
 }

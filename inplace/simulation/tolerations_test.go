@@ -7,11 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/rehearsal"
+	"github.com/stayput/stayput/inplace/dryrun"
 )
 
 func TestStepsOfATolerationAndItsUndo(t *testing.T) {
-	s := newScene(t, 2, nil, false)
+	s := newObserved(t, 2, nil, false)
 	before := sorted(s.pods.objects)
 	s.edit("adds a toleration", app{image: "v1", tolerates: "a"})
 	s.rest()
@@ -23,8 +23,8 @@ func TestStepsOfATolerationAndItsUndo(t *testing.T) {
 		}
 	}
 	s.edit("undoes", app{image: "v1"})
-	if verdict := s.rollout().Verdict(); verdict.Held || verdict.Reasons[0].Path != "/spec/tolerations" {
-		t.Errorf("verdict on the undo is %+v, want it native", verdict)
+	if decision := s.rollout().Decision(); decision.Held || decision.Reasons[0].Path != "/spec/tolerations" {
+		t.Errorf("verdict on the undo is %+v, want it native", decision)
 	}
 	s.rest()
 	s.checkEnd()
@@ -38,7 +38,7 @@ func TestStepsOfATolerationAndItsUndo(t *testing.T) {
 func TestStepsOfATolerationAndAnImage(t *testing.T) {
 	for name, ungated := range map[string]bool{"gated": false, "without gates": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, 2, nil, ungated)
+			s := newObserved(t, 2, nil, ungated)
 			before := sorted(s.pods.objects)
 			s.edit("adds a toleration and sets the image", app{image: "v2", tolerates: "a b"})
 			s.rest()
@@ -47,16 +47,16 @@ func TestStepsOfATolerationAndAnImage(t *testing.T) {
 	}
 }
 
-// TestUndoOfATolerationHalfway: who has it already is replaced, who has not stays.
-func TestUndoOfATolerationHalfway(t *testing.T) {
+// TestUndoOfATolerationMidUpdate: who has it already is replaced, who has not stays.
+func TestUndoOfATolerationMidUpdate(t *testing.T) {
 	for name, ungated := range map[string]bool{"gated": false, "without gates": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, 3, nil, ungated)
+			s := newObserved(t, 3, nil, ungated)
 			before := sorted(s.pods.objects)
 			s.edit("adds a toleration and sets the image", app{image: "v2", tolerates: "a"})
 			s.until(func() bool {
-				target := s.rollout().Target()
-				return target != nil && target.Status.Replicas == 1
+				newRS := s.rollout().UpdateRevision()
+				return newRS != nil && newRS.Status.Replicas == 1
 			})
 			s.edit("undoes", app{image: "v1"})
 			s.rest()
@@ -79,8 +79,8 @@ func TestTolerationsInThePlaceOfDefaults(t *testing.T) {
 	r, pod := toV2()
 	own := app{image: "v2", tolerates: corev1.TaintNodeNotReady}
 	r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = own.template(), own.template()
-	if verdict := r.Verdict(); verdict.Held || verdict.Reasons[0].Path != "/spec/tolerations" {
-		t.Errorf("verdict is %+v, want it native", verdict)
+	if decision := r.Decision(); decision.Held || decision.Reasons[0].Path != "/spec/tolerations" {
+		t.Errorf("verdict is %+v, want it native", decision)
 	}
 	for name, test := range map[string]struct {
 		has, admitted string
@@ -98,16 +98,16 @@ func TestTolerationsInThePlaceOfDefaults(t *testing.T) {
 		own := app{image: "v2", tolerates: "a"}
 		r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = own.template(), own.template()
 		pod.Spec.Tolerations = tolerations(test.has)
-		r.Rehearsal.Pod.Spec.Tolerations = tolerations(test.admitted)
+		r.DryRun.Pod.Spec.Tolerations = tolerations(test.admitted)
 		plan := r.Plan()
-		if held := plan.Verdict.Held; held != (test.code == "") || !held && plan.Verdict.Reasons[0].Code != test.code {
-			t.Errorf("%s: held %t, %s", name, held, plan.Verdict.Reasons)
+		if held := plan.Decision.Held; held != (test.code == "") || !held && plan.Decision.Reasons[0].Code != test.code {
+			t.Errorf("%s: held %t, %s", name, held, plan.Decision.Reasons)
 		}
-		r.Rehearsal.Pod.Spec.Tolerations, pod.Spec.Tolerations = nil, tolerations("y")
+		r.DryRun.Pod.Spec.Tolerations, pod.Spec.Tolerations = nil, tolerations("y")
 		image := app{image: "v2"}
 		r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = image.template(), image.template()
-		if plan := r.Plan(); !plan.Verdict.Held {
-			t.Errorf("an image alone: %s", plan.Verdict.Reasons)
+		if plan := r.Plan(); !plan.Decision.Held {
+			t.Errorf("an image alone: %s", plan.Decision.Reasons)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestDaemonsToMoreNodes(t *testing.T) {
 	}
 }
 
-func TestDaemonUndoOfATolerationHalfway(t *testing.T) {
+func TestDaemonUndoOfATolerationMidUpdate(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2", tolerates: "a"})
 	for len(f.steps) < 4 {
@@ -147,7 +147,7 @@ func TestDaemonUndoOfATolerationHalfway(t *testing.T) {
 	f.edit(app{image: "v1"})
 	f.rest()
 	for _, revision := range f.Revisions {
-		if revision.Labels[inplace.LabelSettling] != "" {
+		if revision.Labels[inplace.LabelUpdating] != "" {
 			t.Errorf("%s is still marked: %v", revision.Name, revision.Labels)
 		}
 	}
@@ -163,17 +163,17 @@ func TestDaemonUndoOfATolerationHalfway(t *testing.T) {
 func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
 	f := newFleet(t, 1)
 	f.edit(app{image: "v2"})
-	f.Rehearsal = rehearsal.Rehearsal{}
-	f.Pods[0].Spec.Tolerations = rehearsedPod(t, f).Spec.Tolerations
+	f.DryRun = dryrun.Result{}
+	f.Pods[0].Spec.Tolerations = dryRunPod(t, f).Spec.Tolerations
 	var template corev1.PodTemplateSpec
 	template.Labels = map[string]string{"app": "web"}
 	template.Spec = app{image: "v1"}.template().Typed().Spec
 	template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists},
 		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(30))}}
-	f.record(asTemplate(template))
-	f.Rehearsal = rehearsal.Rehearsal{}
-	made := rehearsedPod(t, f)
-	f.Rehearsal = rehearsal.Rehearsal{Target: f.Target().UID, Pod: made}
+	f.fallback(asTemplate(template))
+	f.DryRun = dryrun.Result{}
+	made := dryRunPod(t, f)
+	f.DryRun = dryrun.Result{UpdateRevision: f.UpdateRevision().UID, Pod: made}
 	f.rest()
 	f.expect("mark 3 true false", "p1 is 3 app=v1", "mark 3 false false")
 	if got := f.Pods[0].Spec.Tolerations; len(got) != 7 || !tolerateTheSame(got, made.Spec.Tolerations) {
@@ -181,14 +181,14 @@ func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
 	}
 }
 
-// rehearsedPod is the one that the next plan asks for.
-func rehearsedPod(t *testing.T, f *fleet) *corev1.Pod {
+// dryRunPod is the one that the next plan asks for.
+func dryRunPod(t *testing.T, f *fleet) *corev1.Pod {
 	t.Helper()
 	plan, pod := f.Plan(), &corev1.Pod{}
-	if plan.Rehearse == nil {
+	if plan.DryRun == nil {
 		t.Fatalf("nothing is asked: %+v", plan)
 	}
-	if err := json.Unmarshal(plan.Rehearse.Pod, pod); err != nil {
+	if err := json.Unmarshal(plan.DryRun.Pod, pod); err != nil {
 		t.Fatal(err)
 	}
 	return pod

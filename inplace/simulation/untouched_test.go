@@ -32,8 +32,8 @@ func TestNothingIsReadOfAStranger(t *testing.T) {
 		for _, template := range []*apps.Template{&r.Deployment.Spec.Template, &old.Spec.Template, &same.Spec.Template} {
 			*template = unreadable()
 		}
-		if verdict := r.Verdict(); verdict.Held || verdict.Target != nil || verdict.Reasons.Codes()[0] != inplace.CodeMode {
-			t.Errorf("%q: the verdict is %+v", mode, verdict)
+		if decision := r.Decision(); decision.Held || decision.UpdateRevision != nil || decision.Reasons.Codes()[0] != inplace.CodeMode {
+			t.Errorf("%q: the verdict is %+v", mode, decision)
 		}
 		if plan := r.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
 			t.Errorf("%q: the plan is %+v", mode, plan)
@@ -44,8 +44,8 @@ func TestNothingIsReadOfAStranger(t *testing.T) {
 		for _, revision := range f.Revisions {
 			revision.Data = []byte(`{"spec": {"template": {"spec": 1}}}`)
 		}
-		if verdict := f.Verdict(); verdict.Held || verdict.Target != nil || verdict.Reasons.Codes()[0] != inplace.CodeMode {
-			t.Errorf("%q: the verdict on the DaemonSet is %+v", mode, verdict)
+		if decision := f.Decision(); decision.Held || decision.UpdateRevision != nil || decision.Reasons.Codes()[0] != inplace.CodeMode {
+			t.Errorf("%q: the verdict on the DaemonSet is %+v", mode, decision)
 		}
 		if plan := f.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
 			t.Errorf("%q: the plan for the DaemonSet is %+v", mode, plan)
@@ -62,13 +62,13 @@ func TestWhatIsOursIsTakenOffAStranger(t *testing.T) {
 		return func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[key] = "1" }
 	}
 	for name, leave := range map[string]func(*deployments.Rollout){
-		"settling": label(inplace.LabelSettling), "released": label(inplace.LabelReleased), "woken": label(inplace.LabelWoken), "borrowed": label(inplace.LabelBorrowed),
+		"settling": label(inplace.LabelUpdating), "released": label(inplace.LabelFallback), "woken": label(inplace.LabelRenewed), "borrowed": label(inplace.LabelSurgeReplicas),
 		"a closed gate": podIs(0, drained),
 		"an unopened gate": podIs(0, func(pod *corev1.Pod) {
 			pod.Status.Conditions = pod.Status.Conditions[1:]
 		}),
 		"a puller": func(r *deployments.Rollout) {
-			r.Pull.Pullers = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "puller"}}}
+			r.Pull.PrePullPods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "puller"}}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/edit"
-	"github.com/stayput/stayput/inplace/member"
 	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/podstate"
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
@@ -21,11 +21,11 @@ func TestWrites(t *testing.T) {
 	restart := reimaged("app", "v2").Containers
 	label := []patches.EntryChange{{Key: "version", Value: "2"}}
 	for name, c := range map[string]struct {
-		needs    edit.Change
-		ungated  bool
-		byLabel  bool
-		ofTarget bool
-		want     string
+		needs   edit.Change
+		ungated bool
+		byLabel bool
+		updated bool
+		want    string
 	}{
 		"nothing but the identity":          {edit.Change{}, true, false, false, "moved: no change"},
 		"labels":                            {edit.Change{Labels: label}, true, false, false, "moved: no restart, labels"},
@@ -39,10 +39,10 @@ func TestWrites(t *testing.T) {
 			if !c.ungated {
 				pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 			}
-			s := &member.State{Pod: pod, Containers: c.needs.Containers, Origin: member.Origin{Change: &c.needs, ByLabel: c.byLabel, OfTarget: c.ofTarget}}
+			s := &podstate.State{Pod: pod, Containers: c.needs.Containers, Origin: podstate.Origin{Change: &c.needs, ByLabel: c.byLabel, Updated: c.updated}}
 			w := s.NextWrite()
 			got := writeText(w)
-			if w.Ends == member.EndsHalfway {
+			if w.Ends == podstate.EndsPartial {
 				got += "; " + writeText(after(s, w).NextWrite())
 			}
 			if got != c.want {
@@ -52,7 +52,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-func writeText(w member.Write) string {
+func writeText(w podstate.Write) string {
 	text := fmt.Sprintf("%s: %s", [...]string{"moved", "half-way", "back"}[w.Ends], strings.TrimPrefix(w.Does.String(), "in place: "))
 	if len(w.Does.Labels) > 0 {
 		text += ", labels"
@@ -61,26 +61,26 @@ func writeText(w member.Write) string {
 }
 
 // after is the pod when the write has been made.
-func after(s *member.State, w member.Write) *member.State {
+func after(s *podstate.State, w podstate.Write) *podstate.State {
 	left := s.Needs()
 	left.Containers = slices.DeleteFunc(slices.Clone(left.Containers), func(c edit.ContainerChange) bool { return slices.Contains(w.Does.Containers, c) })
 	left.Labels = slices.DeleteFunc(slices.Clone(left.Labels), func(l patches.EntryChange) bool { return slices.Contains(w.Does.Labels, l) })
 	origin := s.Origin
 	origin.Change = &left
-	return &member.State{Pod: s.Pod, Containers: left.Containers, Origin: origin}
+	return &podstate.State{Pod: s.Pod, Containers: left.Containers, Origin: origin}
 }
 
-// TestHalfwayFollowsFromThePod: once the first write has been made, what is left is what came second before.
-func TestHalfwayFollowsFromThePod(t *testing.T) {
+// TestPartiallyPatchedFollowsFromThePod: once the first write has been made, what is left is what came second before.
+func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 	for name, undone := range map[string]bool{"on the way": false, "undone": true} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v2", chart: "2"})
 			from, to := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2", chart: "2"}, 0)
 			pod := podOf(r, "p", from, ungated)
-			look := func() *replicas.Member { return r.View().Members[0] }
+			look := func() *replicas.Pod { return r.Planner().Members[0] }
 			before := look()
 			first := before.NextWrite()
-			if before.IsHalfway() || first.Ends != member.EndsHalfway {
+			if before.PartiallyPatched() || first.Ends != podstate.EndsPartial {
 				t.Fatalf("%+v is to be written", first)
 			}
 			if err := apply(pod, before.Advance(to, false, start).Operations); err != nil {
@@ -89,14 +89,14 @@ func TestHalfwayFollowsFromThePod(t *testing.T) {
 			pod.Generation++
 			if undone {
 				r.Deployment.Spec.Template = app{image: "v1"}.template()
-				r.Rehearsal = admitted(from)
+				r.DryRun = admitted(from)
 			}
 			second := look()
 			want := after(&before.State, first).NextWrite()
 			if undone {
-				want = member.Write{Does: edit.Change{Containers: second.Back}, Ends: member.EndsBack}
+				want = podstate.Write{Does: edit.Change{Containers: second.Back}, Ends: podstate.EndsBack}
 			}
-			if got := second.NextWrite(); !second.IsHalfway() || writeText(member.Write{Does: edit.Change{Containers: second.Back}}) != "moved: restarts app" || writeText(got) != writeText(want) {
+			if got := second.NextWrite(); !second.PartiallyPatched() || writeText(podstate.Write{Does: edit.Change{Containers: second.Back}}) != "moved: restarts app" || writeText(got) != writeText(want) {
 				t.Errorf("%s is left of %s, and back %+v", writeText(got), writeText(want), second.Back)
 			}
 		})

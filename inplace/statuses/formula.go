@@ -34,16 +34,16 @@ const (
 type Formula struct {
 	Deployment *apps.Deployment
 	// Sets are all that it owns, Target the one whose template is its own; nil while nobody has created it.
-	Sets   []*apps.ReplicaSet
-	Target *apps.ReplicaSet
+	Sets []*apps.ReplicaSet
+	New  *apps.ReplicaSet
 	// Waiting is for what nothing restarts, one clause; empty if for nothing.
 	Waiting string
 	// Stage is by what a partition keeps the rest from going on, one clause; empty if it does not. It is as when the user pauses.
 	Stage string
-	// Obeyed is until when pods were drained or stopped in the time that they were given for it, Now while they are; zero if they were not. No progress
+	// OnTimeUntil is until when pods were drained or stopped in the time that they were given for it, Now while they are; zero if they were not. No progress
 	// is due before.
-	Obeyed time.Time
-	Now    time.Time
+	OnTimeUntil time.Time
+	Now         time.Time
 }
 
 // NativeStatus is syncDeploymentStatus (pkg/controller/deployment/sync.go) while paused, syncRolloutStatus (progress.go)
@@ -72,8 +72,8 @@ func (f Formula) counts() appsv1.DeploymentStatus {
 		status.ReadyReplicas += s.Status.ReadyReplicas
 		status.AvailableReplicas += s.Status.AvailableReplicas
 	}
-	if f.Target != nil {
-		status.UpdatedReplicas = f.Target.Status.Replicas
+	if f.New != nil {
+		status.UpdatedReplicas = f.New.Status.Replicas
 	}
 	status.UnavailableReplicas = max(0, f.sum()-status.AvailableReplicas)
 	available := NewCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, ReasonMinimumMissing,
@@ -122,12 +122,12 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 		}
 		RemoveCondition(status, appsv1.DeploymentProgressing)
 		SetCondition(status, updated)
-	case f.Target != nil && current != nil && current.Reason == ReasonComplete:
+	case f.New != nil && current != nil && current.Reason == ReasonComplete:
 		// Natively the condition stops speaking of the last update when the new ReplicaSet is created (getNewReplicaSet in sync.go) or
 		// gets its first pod. Our status can go before the former, and the latter may be long in coming; a condition that is complete
 		// never times out.
 		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonFound,
-			fmt.Sprintf("Found new replica set %q", f.Target.Name), f.Now))
+			fmt.Sprintf("Found new replica set %q", f.New.Name), f.Now))
 	case f.timedOut(current):
 		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionFalse, ReasonTimedOut, f.timeoutMessage(), f.Now))
 	case f.renews(current):
@@ -162,8 +162,8 @@ func (f Formula) Outlasts(stops time.Time) bool {
 
 // lastProgress is the moment from which the deadline runs; conditions have no fractions of seconds.
 func (f Formula) lastProgress(progressing *appsv1.DeploymentCondition) time.Time {
-	if obeyed := f.Obeyed.Truncate(time.Second); obeyed.After(progressing.LastUpdateTime.Time) {
-		return obeyed
+	if onTimeUntil := f.OnTimeUntil.Truncate(time.Second); onTimeUntil.After(progressing.LastUpdateTime.Time) {
+		return onTimeUntil
 	}
 	return progressing.LastUpdateTime.Time
 }
@@ -205,10 +205,10 @@ func (f Formula) timeoutMessage() string {
 }
 
 func (f Formula) subject() string {
-	if f.Target == nil {
+	if f.New == nil {
 		return fmt.Sprintf("Deployment %q", f.Deployment.Name)
 	}
-	return fmt.Sprintf("ReplicaSet %q", f.Target.Name)
+	return fmt.Sprintf("ReplicaSet %q", f.New.Name)
 }
 
 // Complete is DeploymentComplete: with that status the Deployment controller takes the rollout for done.
@@ -256,7 +256,7 @@ func (f Formula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
 		return 0
 	}
 	deadline := f.deadline()
-	if progressing.Reason == ReasonPartition || f.Obeyed.Equal(f.Now) || f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) {
+	if progressing.Reason == ReasonPartition || f.OnTimeUntil.Equal(f.Now) || f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) {
 		deadline /= 2
 	}
 	_, wait := times.Since(progressing.LastUpdateTime.Time, deadline, f.Now)
@@ -266,8 +266,8 @@ func (f Formula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
 // ReplicaFailure is getReplicaFailures in progress.go: that of the target rather than that of another; nil if there is none.
 func (f Formula) ReplicaFailure() *appsv1.DeploymentCondition {
 	sets := f.Sets
-	if f.Target != nil {
-		sets = append([]*apps.ReplicaSet{f.Target}, f.Sets...)
+	if f.New != nil {
+		sets = append([]*apps.ReplicaSet{f.New}, f.Sets...)
 	}
 	for _, s := range sets {
 		if c := conditions.FailureOf(s); c != nil {

@@ -20,8 +20,8 @@ const (
 	PhaseNative   Phase = "Native"   // the native controller updates
 	PhaseWaiting  Phase = "Waiting"  // for what the native controllers do first
 	PhaseScaling  Phase = "Scaling"  // pods are added or removed
-	PhaseSettling Phase = "Settling" // pods change their ReplicaSet
-	PhaseMoving   Phase = "Moving"   // pods are drained or restart
+	PhaseMoving   Phase = "Settling" // pods change their ReplicaSet
+	PhaseUpdating Phase = "Moving"   // pods are drained or restart
 	PhasePaused   Phase = "Paused"   // by the user
 	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed, or the partition is none
 	// PhasePartition: all that the partition lets move has moved.
@@ -30,20 +30,20 @@ const (
 
 // Plan is what to do now.
 type Plan struct {
-	Verdict Verdict
+	Decision Decision
 	// Steps do not depend on one another: all may be carried out now, in the lots of Together, whatever becomes of the others.
 	Steps []Step
 	Phase Phase
 	// Message is one clause about the phase.
 	Message string
-	// Rehearse is what has to be known first: the plan is made again with the answer. Nil if nothing is asked.
-	Rehearse *Rehearse
-	// NotRehearsed is why nobody knows what admission makes of new pods; empty if that is known, or not asked.
-	NotRehearsed string
+	// DryRun is what has to be known first: the plan is made again with the answer. Nil if nothing is asked.
+	DryRun *DryRun
+	// NoDryRun is why nobody knows what admission makes of new pods; empty if that is known, or not asked.
+	NoDryRun string
 	// After: look again then, even if nothing changes; 0 if that is not needed.
 	After time.Duration
-	// PutOff is what was due and waits for others to go along: see Beats.
-	PutOff   []PutOff
+	// Deferred is what was due and waits for others to go along: see Beats.
+	Deferred []Deferral
 	Progress Progress
 	// NotPulled is why images are not pulled before containers stop, on one node at least; empty where they are.
 	NotPulled string
@@ -55,7 +55,7 @@ type Plan struct {
 
 // NativePlan for one on which nothing of ours is left.
 func NativePlan(m inplace.Mode) Plan {
-	return Plan{Verdict: NativeVerdict(m), Phase: PhaseNative, Message: m.Reason().Message}
+	return Plan{Decision: NativeDecision(m), Phase: PhaseNative, Message: m.Reason().Message}
 }
 
 // Progress counts pods.
@@ -71,10 +71,10 @@ func (p Progress) String() string {
 	return fmt.Sprintf("%d of %d pods updated, %d under way", p.Moved, p.Replicas, p.Moving)
 }
 
-// Rehearse asks for a rehearsal.
-type Rehearse struct {
-	// Target is the UID of the revision.
-	Target types.UID
+// DryRun asks for a rehearsal.
+type DryRun struct {
+	// UpdateRevision is the UID of the revision.
+	UpdateRevision types.UID
 	// Pod is one of that revision, raw so that fields newer than our types are kept.
 	Pod json.RawMessage
 	// Claims name the PersistentVolumeClaims that all its pods share: which of them is readiness.ForOneNode has to be known, too.
@@ -83,22 +83,22 @@ type Rehearse struct {
 	Back bool
 }
 
-// Verdict is whether Stayput makes the update.
-type Verdict struct {
+// Decision is whether Stayput makes the update.
+type Decision struct {
 	// Held: Stayput is the only scaler and the native controllers' writes are held.
 	Held bool
-	// Target is the revision, a ReplicaSet or a ControllerRevision, whose pods all pods are to become; nil while nobody has created it.
-	Target metav1.Object
+	// UpdateRevision is the revision, a ReplicaSet or a ControllerRevision, whose pods all pods are to become; nil while nobody has created it.
+	UpdateRevision metav1.Object
 	// Reasons why the update is native. None, if not Held: there is nothing to update. A DaemonSet's may be Held with reasons:
 	// some of its pods come in place, and the others natively after them.
 	Reasons inplace.Reasons
 }
 
-// NativeVerdict of a workload that the mode does not manage.
-func NativeVerdict(m inplace.Mode) Verdict { return Verdict{Reasons: inplace.Reasons{*m.Reason()}} }
+// NativeDecision of a workload that the mode does not manage.
+func NativeDecision(m inplace.Mode) Decision { return Decision{Reasons: inplace.Reasons{*m.Reason()}} }
 
-// TargetOf is the revision as the Target of a Verdict: an interface with a nil pointer in it would not be nil.
-func TargetOf[T any, P interface {
+// RevisionOf is the revision as the Target of a Verdict: an interface with a nil pointer in it would not be nil.
+func RevisionOf[T any, P interface {
 	*T
 	metav1.Object
 }](revision P) metav1.Object {

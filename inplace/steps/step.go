@@ -73,29 +73,29 @@ func Closes(step Step) bool {
 	return is && !gate.Open
 }
 
-// CreatePuller has a node pull images before containers there stop.
-type CreatePuller struct {
+// CreatePrePullPod has a node pull images before containers there stop.
+type CreatePrePullPod struct {
 	Pod *corev1.Pod
-	// Target is the UID of the revision that needs them.
-	Target types.UID
+	// UpdateRevision is the UID of the revision that needs them.
+	UpdateRevision types.UID
 }
 
-// DeletePuller deletes a puller as it was read.
-type DeletePuller struct {
+// DeletePrePullPod deletes a puller as it was read.
+type DeletePrePullPod struct {
 	Pod *corev1.Pod
 	Why string
 }
 
-// RecordRelease notes that the update of a workload to the template with that hash was given back. The API server may not take the label that
+// PersistFallback notes that the update of a workload to the template with that hash was given back. The API server may not take the label that
 // says so as well, and wakes the native controller. So it goes where no policy for workloads applies, and where the webhooks look: to a ConfigMap in
 // Stayput's own namespace.
-type RecordRelease struct {
+type PersistFallback struct {
 	Workload metav1.Object
-	Record   revisions.Record
+	Fallback revisions.Fallback
 }
 
-// ForgetRelease ends the record: nothing is left to do for the native controller, or the template is another.
-type ForgetRelease struct{ Workload metav1.Object }
+// ForgetFallback ends the record: nothing is left to do for the native controller, or the template is another.
+type ForgetFallback struct{ Workload metav1.Object }
 
 // PatchStatus writes the Deployment's status as the native controller would, in subresource status.
 type PatchStatus struct {
@@ -127,14 +127,14 @@ func (s SetGate) Describe() string {
 }
 
 // Describe implements Step.
-func (s CreatePuller) Describe() string {
+func (s CreatePrePullPod) Describe() string {
 	return fmt.Sprintf("Node %s: pull %s", s.Pod.Spec.NodeName, strings.Join(References(s.Pod), ", "))
 }
 
 // References are the images that the puller is there for.
-func References(puller *corev1.Pod) []string {
+func References(prePullPod *corev1.Pod) []string {
 	var references []string
-	for _, volume := range puller.Spec.Volumes {
+	for _, volume := range prePullPod.Spec.Volumes {
 		if volume.Image != nil {
 			references = append(references, volume.Image.Reference)
 		}
@@ -143,13 +143,13 @@ func References(puller *corev1.Pod) []string {
 }
 
 // Describe implements Step.
-func (s DeletePuller) Describe() string { return "Pod " + s.Pod.Name + ": delete, " + s.Why }
+func (s DeletePrePullPod) Describe() string { return "Pod " + s.Pod.Name + ": delete, " + s.Why }
 
 // Describe implements Step.
-func (s RecordRelease) Describe() string { return s.Workload.GetName() + ": record its release" }
+func (s PersistFallback) Describe() string { return s.Workload.GetName() + ": record its release" }
 
 // Describe implements Step.
-func (s ForgetRelease) Describe() string { return s.Workload.GetName() + ": forget its release" }
+func (s ForgetFallback) Describe() string { return s.Workload.GetName() + ": forget its release" }
 
 // Describe implements Step.
 func (s PatchStatus) Describe() string {

@@ -18,8 +18,8 @@ const (
 	AppLabel = "app"
 )
 
-// Note is the annotation that may change in place, as Rules says. Others may not.
-const Note = "example.com/note"
+// SurgeNote is the annotation that may change in place, as Rules says. Others may not.
+const SurgeNote = "example.com/note"
 
 // restartKeys are annotations whose change restarts the containers, as Rules says.
 var restartKeys = []string{inplace.AnnotationRestartedAt, "checksum/config"}
@@ -29,7 +29,7 @@ var light = []part{
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) {
 		entry(r, &t.Labels, pick(r, "version", "tier", "helm.sh/chart"))
 	},
-	func(r *rand.Rand, t *corev1.PodTemplateSpec) { entry(r, &t.Annotations, Note) },
+	func(r *rand.Rand, t *corev1.PodTemplateSpec) { entry(r, &t.Annotations, SurgeNote) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { entry(r, &t.Annotations, pick(r, restartKeys...)) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { ordinary(r, t).Image = pick(r, images...) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { anyContainer(r, t).Image = pick(r, images...) },
@@ -148,7 +148,7 @@ var variables = []corev1.EnvVar{
 	{Name: "A", Value: "1"},
 	{Name: "A", Value: "2"},
 	{Name: "LABEL", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['version']"}}},
-	{Name: "NOTE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + Note + "']"}}},
+	{Name: "NOTE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + SurgeNote + "']"}}},
 	{Name: "CPU", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
 }
 

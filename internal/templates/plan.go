@@ -21,7 +21,7 @@ import (
 )
 
 // Rules are those by which edits are judged here: of a workload whose containers restart, and are resized, in their pods.
-var Rules = inplace.Rules{Annotations: []string{Note}, Restart: []string{"checksum/*"}, RestartInPlace: true, Resize: inplace.ResizeAll}
+var Rules = inplace.Rules{Annotations: []string{SurgeNote}, Restart: []string{"checksum/*"}, RestartInPlace: true, Resize: inplace.ResizeAll}
 
 // Plan is how pods of one template become those of another.
 type Plan struct {
@@ -69,11 +69,11 @@ func (p Plan) Possible() bool { return p.InPlace() && p.Left() && len(p.Displace
 func (p Plan) Writes(pod *corev1.Pod) []Write {
 	needs := p.Change
 	needs.Containers = p.Containers.Becoming(pod, edit.Living(&p.to.Spec), running(pod), p.Resizes)
-	noted, note := marked(pod, needs.Containers)
+	notedSurge, note := marked(pod, needs.Containers)
 	all := []Write{
 		{Operations: note},
 		{"resize", needs.Containers.ResizeOperations(pod)},
-		{Operations: needs.PodOperations(noted)},
+		{Operations: needs.PodOperations(notedSurge)},
 	}
 	return slices.DeleteFunc(all, func(w Write) bool { return len(w.Operations) == 0 })
 }
@@ -84,9 +84,9 @@ func marked(pod *corev1.Pod, needs edit.ContainerChanges) (*corev1.Pod, []jsonpa
 		return pod, nil
 	}
 	mark := readiness.Move{Resize: readiness.Move{}.Noting(needs, time.Now())}.String()
-	noted := pod.DeepCopy()
-	metav1.SetMetaDataAnnotation(&noted.ObjectMeta, inplace.AnnotationMove, mark)
-	return noted, patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, mark})
+	notedSurge := pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&notedSurge.ObjectMeta, inplace.AnnotationMove, mark)
+	return notedSurge, patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, mark})
 }
 
 // running tells the IDs of the images that the pod's containers run.

@@ -290,9 +290,9 @@ func TestOwnPullersAreRestricted(t *testing.T) {
 func newPuller() *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{inplace.LabelPuller: "x"}, Annotations: map[string]string{},
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{inplace.LabelPrePull: "x"}, Annotations: map[string]string{},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", Controller: new(true)}}},
-		Spec: corev1.PodSpec{NodeName: "n1", AutomountServiceAccountToken: new(false), ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.LabelPuller}},
+		Spec: corev1.PodSpec{NodeName: "n1", AutomountServiceAccountToken: new(false), ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.LabelPrePull}},
 			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{Name: "wait", Image: "stayput", Args: []string{"wait"}, SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}}},

@@ -320,7 +320,7 @@ func (g generator) mark(pod *corev1.Pod) {
 	}
 	pod.Annotations = map[string]string{inplace.AnnotationMove: mostly(g, move.String(), "", "{", strings.Repeat(" ", 40<<10)+move.String())}
 	if g.Intn(12) == 0 {
-		pod.Annotations[inplace.AnnotationBorrowed] = pick(g, "true", "")
+		pod.Annotations[inplace.AnnotationSurgePod] = pick(g, "true", "")
 	}
 }
 

@@ -93,7 +93,7 @@ func TestLabelsAreRejected(t *testing.T) {
 		{"stayput-workloads", inplace.LabelUpdate, "recreate", "inplace"},
 		{"stayput-settings", inplace.LabelDrain, "500ms", "11m"},
 		{"stayput-settings", inplace.LabelPrePullParallelism, "0", "1001"},
-		{"stayput-settings", inplace.LabelBorrow, "false", "no"},
+		{"stayput-settings", inplace.LabelSurge, "false", "no"},
 		{"stayput-settings", inplace.LabelRestart, inplace.RestartInPlace, "true"},
 		{"stayput-settings", inplace.LabelInitContainers, inplace.InitContainersNative, "true"},
 	} {

@@ -199,8 +199,8 @@ func TestManagerOptions(t *testing.T) {
 		if want := append([]string{"manager"}, flags...); !slices.Equal(manager.Args, want) {
 			t.Errorf("args are %q, want %q", manager.Args, want)
 		}
-		withdraw := r["Job stayput-withdraw"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0]
-		if args := withdraw.(map[string]any)["args"].([]any); len(args) != len(flags)+1 || args[0] != "withdraw" || args[1] != flags[0] {
+		uninstall := r["Job stayput-withdraw"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0]
+		if args := uninstall.(map[string]any)["args"].([]any); len(args) != len(flags)+1 || args[0] != "withdraw" || args[1] != flags[0] {
 			t.Errorf("the hook decides by other rules than the manager: %v", args)
 		}
 		for what, right := range map[string]bool{

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/controller/shutdown"
+)
+
+// fallBackTimeout bounds how long others may keep changing what is being released.
+const fallBackTimeout = 2 * time.Minute
+
+// fallBackAll gives every update back to the native controllers. No manager may run meanwhile: it would take them up again.
+func fallBackAll(ctx context.Context, c client.Client, o options) error {
+	ctx, cancel := context.WithTimeout(ctx, fallBackTimeout)
+	defer cancel()
+	return shutdown.Uninstall(ctx, c, o.reader(c))
+}
+
+// directClient reads and writes at the API server itself, without a cache.
+func directClient() (client.Client, error) {
+	config, err := connection()
+	if err != nil {
+		return nil, err
+	}
+	return clientOver(config)
+}
+
+func clientOver(config *rest.Config) (client.Client, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
+}

@@ -1,0 +1,45 @@
+package controller
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/revisions"
+)
+
+// What is on record of a workload goes with it, whenever that was seen.
+func TestFallbacksGoWithTheirWorkloads(t *testing.T) {
+	c := newCluster(t)
+	fallbacks := c.fallbacks()
+	fallbacks.Data = map[string]string{}
+	for _, workload := range []types.UID{"web", "deleted", "deleted while nobody led"} {
+		revisions.Fallbacks(fallbacks.Data).Add(workload, revisions.Fallback{Hash: "hash", Code: inplace.CodeFailing}, time.Now())
+	}
+	if err := c.Update(t.Context(), fallbacks); err != nil {
+		t.Fatal(err)
+	}
+	gone := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "deleted"}}
+	if _, err := c.reconciler(nil).Reconcile(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	if left := slices.Collect(maps.Keys(c.fallbacks().Data)); !slices.Equal(left, []string{"web"}) {
+		t.Errorf("on record are %q", left)
+	}
+}
+
+func (c *cluster) fallbacks() *corev1.ConfigMap {
+	c.T.Helper()
+	fallbacks := &corev1.ConfigMap{}
+	if err := c.Get(c.T.Context(), fixture.Fallbacks, fallbacks); err != nil {
+		c.T.Fatal(err)
+	}
+	return fallbacks
+}

@@ -1,0 +1,95 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// looks counts how often a Deployment is read.
+type looks struct {
+	fixture.Frozen
+	count int
+}
+
+func (l *looks) Rollout(ctx context.Context, key types.NamespacedName) (*deployments.Rollout, error) {
+	l.count++
+	return l.Frozen.Rollout(ctx, key)
+}
+
+// withPods gives the cluster that many pods, as the cache has them.
+func (c *cluster) withPods(count int) *looks {
+	c.T.Helper()
+	seen := &looks{Frozen: c.Snapshot()}
+	one := seen.Seen.Pods[0]
+	for i := len(seen.Seen.Pods); i < count; i++ {
+		pod := one.DeepCopy()
+		pod.Name, pod.UID = fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("pod-%d", i))
+		seen.Seen.Pods = append(seen.Seen.Pods, pod)
+	}
+	seen.Seen.Deployment.Spec.Replicas = ptr.To(int32(count))
+	for _, rs := range seen.Seen.ReplicaSets {
+		if rs.Name == "web-old" {
+			rs.Spec.Replicas, rs.Status.Replicas = ptr.To(int32(count)), int32(count)
+		}
+	}
+	return seen
+}
+
+// Each event of each pod would have all of them planned for.
+func TestLargeWorkloadsAreLeftAloneAfterALook(t *testing.T) {
+	for pods, want := range map[int]int{99: 3, 400: 1} {
+		t.Run(fmt.Sprint(pods), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				seen := c.withPods(pods)
+				r := c.reconciler(seen)
+				for range 3 { // as many events
+					c.reconcile(r)
+				}
+				if seen.count != want {
+					t.Errorf("%d events had %d looks at %d pods, want %d", 3, seen.count, pods, want)
+				}
+				if want > 1 {
+					return
+				}
+				again := c.reconcile(r).RequeueAfter
+				if again <= 0 || again > steps.MinInterval(pods) {
+					t.Fatalf("the next look comes after %s, want it within %s", again, steps.MinInterval(pods))
+				}
+				time.Sleep(again)
+				if c.reconcile(r); seen.count != want+1 {
+					t.Errorf("%d looks when the rest is over, want %d", seen.count, want+1)
+				}
+			})
+		})
+	}
+}
+
+// What fails is tried again when the queue says so: a rest would have it forget how often that was.
+func TestNoIntervalIsKeptAfterAFailure(t *testing.T) {
+	c := newCluster(t)
+	seen := c.withPods(400)
+	r := c.reconciler(seen)
+	r.live = func(context.Context, types.NamespacedName) (kinds.Rollout, error) {
+		return nil, fixture.ErrText("down")
+	}
+	for range 2 {
+		if _, err := r.Reconcile(t.Context(), fixture.Request); err == nil {
+			t.Error("it could not be read, and nobody heard of it")
+		}
+	}
+	if seen.count != 2 {
+		t.Errorf("%d looks, want one at each try", seen.count)
+	}
+}

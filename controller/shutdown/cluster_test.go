@@ -1,0 +1,20 @@
+package shutdown
+
+import (
+	"testing"
+
+	"github.com/stayput/stayput/controller/internal/fixture"
+	"github.com/stayput/stayput/controller/write"
+)
+
+// cluster is an API server with an update under way.
+type cluster struct{ *fixture.Cluster }
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	return &cluster{fixture.New(t)}
+}
+
+func (c *cluster) writer() write.Writer {
+	return write.Writer{Client: c, Live: c, Memory: &write.Memory{}, Fallbacks: fixture.Fallbacks}
+}

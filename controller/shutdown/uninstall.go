@@ -1,0 +1,193 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stayput/stayput/controller/write"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/observe"
+)
+
+// retryEvery is the time between two passes of All, while others write to the same objects.
+const retryEvery = 200 * time.Millisecond
+
+// Uninstall gives every update back to the native controller, opens every readiness gate and deletes every puller, so that nothing
+// depends on Stayput any more. It is for uninstalling, after the webhook configurations are gone, so that no new pod is given a gate.
+// Everything is read from the API server, and again for as long as others write in between; the context bounds that. What
+// the API server refuses does not keep it from the rest, and is returned.
+func Uninstall(ctx context.Context, c client.Client, live observe.Reader) error {
+	r := runner{writer: write.Writer{Client: c, Live: live, Memory: &write.Memory{}}, reader: live, patient: time.Now().Add(leaderPatience)}
+	return wait.PollUntilContextCancel(ctx, retryEvery, true, func(ctx context.Context) (bool, error) {
+		updates, updatesErr := r.fallBackUpdates(ctx)
+		gates, gatesErr := r.openGates(ctx)
+		prePullPods, prePullErr := r.deletePrePullPods(ctx)
+		return updates && gates && prePullPods, errors.Join(updatesErr, gatesErr, prePullErr)
+	})
+}
+
+type runner struct {
+	writer write.Writer
+	reader observe.Reader
+	// patient: until then a pod that was just patched stays out of service, lest its old containers be taken for the new ones.
+	patient time.Time
+}
+
+// fallBackUpdates releases the updates under way; done unless some object changed under it.
+func (r runner) fallBackUpdates(ctx context.Context) (done bool, err error) {
+	done = true
+	for _, kind := range kinds.All {
+		fellBack, fallBackErr := r.fallBackKind(ctx, kind)
+		done, err = done && fellBack, errors.Join(err, fallBackErr)
+	}
+	return done, err
+}
+
+func (r runner) fallBackKind(ctx context.Context, kind kinds.Kind) (done bool, err error) {
+	workloads, err := r.updating(ctx, kind)
+	if err != nil {
+		return false, err
+	}
+	done = true
+	var failed []error
+	for workload := range workloads {
+		outdated, err := r.fallBack(ctx, workload, kind.Source(r.reader))
+		if err != nil {
+			failed = append(failed, fmt.Errorf("releasing %s %s: %w", kind.Workload.Name, workload, err))
+		}
+		done = done && !outdated
+	}
+	return done, errors.Join(failed...)
+}
+
+// updating returns the workloads that may have to be released: those with a marked revision, and the unfinished ones of
+// labelled namespaces, of which something may be held although nothing is marked yet.
+func (r runner) updating(ctx context.Context, kind kinds.Kind) (map[types.NamespacedName]bool, error) {
+	workloads, err := r.marked(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	labelled, err := r.labelled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range labelled {
+		if err := r.each(ctx, kind.Workload.List(), func(workload client.Object) {
+			if !kind.Finished(workload) {
+				workloads[client.ObjectKeyFromObject(workload)] = true
+			}
+		}, client.InNamespace(namespace)); err != nil {
+			return nil, err
+		}
+	}
+	return workloads, nil
+}
+
+// marked returns the workloads with a marked revision.
+func (r runner) marked(ctx context.Context, kind kinds.Kind) (map[types.NamespacedName]bool, error) {
+	workloads := map[types.NamespacedName]bool{}
+	err := r.each(ctx, kind.Revision.List(), func(revision client.Object) {
+		if name := kind.NameOf(revision); name != "" {
+			workloads[types.NamespacedName{Namespace: revision.GetNamespace(), Name: name}] = true
+		}
+	}, client.HasLabels{inplace.LabelUpdating})
+	return workloads, err
+}
+
+// labelled returns the namespaces with our label.
+func (r runner) labelled(ctx context.Context) ([]string, error) {
+	var names []string
+	err := r.each(ctx, &corev1.NamespaceList{}, func(namespace client.Object) {
+		names = append(names, namespace.GetName())
+	}, client.HasLabels{inplace.LabelUpdate})
+	return names, err
+}
+
+// each reads a list and visits its items.
+func (r runner) each(ctx context.Context, list client.ObjectList, visit func(client.Object), options ...client.ListOption) error {
+	if err := r.reader.List(ctx, list, options...); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		object, ok := item.(client.Object)
+		if !ok {
+			return fmt.Errorf("%T has no metadata", item)
+		}
+		visit(object)
+		return nil
+	})
+}
+
+// fallBack releases one workload, if Stayput holds it or has left a mark on it.
+func (r runner) fallBack(ctx context.Context, workload types.NamespacedName, read kinds.Source) (outdated bool, err error) {
+	rollout, err := read(ctx, workload)
+	if err != nil || rollout == nil {
+		return false, err
+	}
+	if !rollout.Decision().Held && !rollout.Snapshot().Marked() {
+		return false, nil
+	}
+	plan := rollout.FallBack(inplace.Reason{Code: inplace.CodeUninstalled, Message: "Stayput is being uninstalled"})
+	done := r.writer.CarryOut(ctx, workload, plan.Steps)
+	return done.Outdated, done.Err
+}
+
+// openGates opens every gate that is not open, in whatever namespace; done unless some pod changed under it.
+func (r runner) openGates(ctx context.Context) (done bool, err error) {
+	list := &corev1.PodList{}
+	if err := r.reader.List(ctx, list); err != nil {
+		return false, err
+	}
+	done = true
+	var failed []error
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if pod.DeletionTimestamp != nil || !readiness.Gated(pod) || conditions.IsTrue(pod, inplace.ConditionServing) {
+			continue
+		}
+		step, may := podstate.Reopen(pod, r.reader.IsUnreachable(ctx, pod), time.Now())
+		if !may && time.Now().Before(r.patient) {
+			done = false
+			continue
+		}
+		_, err := r.writer.Carry(ctx, step)
+		switch {
+		case write.IsOutdated(err):
+			done = false
+		case err != nil:
+			failed = append(failed, fmt.Errorf("opening the gate of pod %s: %w", client.ObjectKeyFromObject(pod), err))
+		}
+	}
+	return done, errors.Join(failed...)
+}
+
+// deletePrePullPods deletes those of every workload; done unless some changed under it.
+func (r runner) deletePrePullPods(ctx context.Context) (done bool, err error) {
+	list := &corev1.PodList{}
+	if err := r.reader.List(ctx, list, client.HasLabels{inplace.LabelPrePull}); err != nil {
+		return false, err
+	}
+	var todo []steps.Step
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			todo = append(todo, steps.DeletePrePullPod{Pod: &list.Items[i], Why: "Stayput is being uninstalled"})
+		}
+	}
+	all := r.writer.CarryOut(ctx, types.NamespacedName{}, todo)
+	return !all.Outdated, all.Err
+}

@@ -1,0 +1,245 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// dryRuns: policies that look at pods only when they are created have their way all the same.
+func dryRuns(t *testing.T) {
+	toV3 := func(s *stage) { s.setImage("web", "app=v3") }
+	label := func(s *stage) { s.patch("web", `{"spec":{"template":{"metadata":{"labels":{"forbidden":"yes"}}}}}`) }
+	together(t, lengthy(map[string]func(*testing.T){
+		"refused image":              func(t *testing.T) { refusedAtBirth(t, toV3) },
+		"refused label":              func(t *testing.T) { refusedAtBirth(t, label) },
+		"refused image, DaemonSet":   daemonsRefusedAtBirth,
+		"rewritten images":           func(t *testing.T) { rewrittenAtBirth(t, newStage, "web") },
+		"rewritten image, DaemonSet": func(t *testing.T) { rewrittenAtBirth(t, newDaemonStage, agents) },
+		"rewritten before the label": rewrittenBefore,
+		"injected sidecar":           injectedAtBirth,
+	}, "refused label", "rewritten image, DaemonSet", "rewritten before the label"))
+}
+
+// refusedAtBirth: the running pods are not touched, the native controller is refused in turn, and an undo gets through.
+func refusedAtBirth(t *testing.T, edit func(*stage)) {
+	s := newStage(t, labelled)
+	s.create(web(3))
+	s.decree(fmt.Sprintf(noV3, s.namespace))
+	s.refusesV3()
+	before := s.pods("web")
+	s.begin("refused", frozenBut("nobody"))
+	edit(s)
+	s.reported("ReplicaSet", "FailedCreate")
+	s.reported("Deployment", "UpdateRecreatesPods")
+	s.begin("undone", frozenBut("nobody"))
+	s.rollout("undo", "web")
+	s.completes("web")
+	s.kept("web", before, nil)
+	s.neverClosed()
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+}
+
+// daemonsRefusedAtBirth: natively a pod goes before the next one is refused. The others are not touched.
+func daemonsRefusedAtBirth(t *testing.T) {
+	s := newStage(t, labelled)
+	s.install(agent())
+	s.decree(fmt.Sprintf(noV3, s.namespace))
+	s.refusesV3()
+	s.begin("refused", Rules{Created: exactly(1), Deleted: exactly(1)})
+	s.setImage(agents, "app=v3")
+	s.reported("DaemonSet", "FailedCreate")
+	s.reported("DaemonSet", "UpdateRecreatesPods")
+	s.rollout("undo", agents)
+	s.completes(agents)
+	s.neverClosed()
+	s.runs(agents, "v1")
+	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
+}
+
+// rewrittenAtBirth: running pods get the image that new ones would.
+func rewrittenAtBirth(t *testing.T, newStage func(*testing.T, map[string]string) *stage, name string) {
+	mutates(t)
+	s := newStage(t, labelled)
+	s.decree(fmt.Sprintf(throughMirror, s.namespace))
+	s.admits(mirror + "app:v1")
+	if name == agents {
+		s.install(agent(templated(withSide)))
+	} else {
+		s.create(web(2, withSide))
+	}
+	s.inPlace(name, once, func() { s.setImage(name, "app=v2") })
+	s.inPlace(name, once, func() { s.rollout("undo", name) })
+	s.inPlace(name, nil, func() { s.bumpChart(name) })
+	s.inPlace(name, once, func() { s.setImage(name, "app=v3") })
+	for _, pod := range s.pods(name) {
+		if images := imagesOf(pod.Spec); images["app"] != mirror+"app:v3" || images["side"] != mirror+"app:v1" {
+			s.Errorf("pod %s has images %v", pod.Name, images)
+		}
+	}
+}
+
+// rewrittenBefore: so do pods that are older than the namespace's label.
+func rewrittenBefore(t *testing.T) {
+	mutates(t)
+	s := newStage(t, unlabelled)
+	s.decree(fmt.Sprintf(throughMirror, s.namespace))
+	s.admits(mirror + "app:v1")
+	s.create(web(2))
+	s.label(updateLabel + "=in-place")
+	s.managed("web")
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	for _, pod := range s.pods("web") {
+		if image := imagesOf(pod.Spec)["app"]; image != mirror+"app:v2" {
+			s.Errorf("pod %s has image %s", pod.Name, image)
+		}
+	}
+}
+
+// injectedAtBirth: a sidecar that new pods would have just so stays; one that they would have otherwise asks for new pods.
+func injectedAtBirth(t *testing.T) {
+	mutates(t)
+	s := newStage(t, labelled)
+	sidecar := func(tag string) {
+		s.decree(fmt.Sprintf(withSidecar, s.namespace, appImage(tag)))
+		s.admits(appImage("v1") + " " + appImage(tag))
+	}
+	sidecar("v1")
+	s.create(web(2))
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+	sidecar("v2")
+	s.recreated("web", func() { s.setImage("web", "app=v3") })
+	s.reported("Deployment", "UpdateRecreatesPods")
+	s.inPlace("web", once, func() { s.setImage("web", "app=v4") })
+}
+
+// decree puts a policy in force, until the scenario is over.
+func (s *stage) decree(policy string) {
+	s.Helper()
+	s.kubectl(policy, "apply", "-f", "-")
+	s.Cleanup(func() {
+		if _, _, err := kubectl(context.Background(), policy, "delete", "--ignore-not-found", "-f", "-"); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+// refusesV3 waits until no pod is created with that image.
+func (s *stage) refusesV3() {
+	s.Helper()
+	s.eventually("the policy to be in force", func(ctx context.Context) error {
+		if output, err := s.admitted(ctx, "v3"); err == nil {
+			return errors.New("a pod is admitted with " + output)
+		}
+		return nil
+	})
+}
+
+// admitted are the images that a new pod with that one would have.
+func (s *stage) admitted(ctx context.Context, tag string) (string, error) {
+	output, _, err := kubectl(ctx, "", "-n", s.namespace, "run", "probe", "--image="+appImage(tag), "--dry-run=server",
+		"-o", "jsonpath={.spec.containers[*].image}")
+	return output, err
+}
+
+// admits waits until a new pod of v1 would have these images.
+func (s *stage) admits(images string) {
+	s.Helper()
+	s.eventually("the policy to be in force", func(ctx context.Context) error {
+		output, err := s.admitted(ctx, "v1")
+		if err == nil && output != images {
+			return errors.New("a new pod would have " + output)
+		}
+		return err
+	})
+}
+
+// neverClosed demands that no pod was taken out of service so far.
+func (s *stage) neverClosed() {
+	s.Helper()
+	opened := map[string]bool{}
+	for _, e := range s.recorder.inOrder() {
+		pod, is := e.object.(*corev1.Pod)
+		if !is || e.what == watch.Deleted || !gated(pod) {
+			continue
+		}
+		if !gateOpen(pod) && opened[pod.Name] {
+			s.Errorf("the gate of pod %s was closed", pod.Name)
+			return
+		}
+		opened[pod.Name] = opened[pod.Name] || gateOpen(pod)
+	}
+}
+
+const noV3 = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: %[1]s
+spec:
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  validations:
+    - expression: "!object.spec.containers.exists(c, c.image.endsWith('app:v3')) && !object.metadata.?labels.?forbidden.hasValue()"
+      message: not signed
+` + deniesHere
+
+const throughMirror = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata:
+  name: %[1]s
+spec:
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration:
+        expression: >-
+          Object{spec: Object.spec{containers: object.spec.containers.map(c, Object.spec.containers{
+          name: c.name, image: c.image.replace("127.0.0.1:5000/", "localhost:5000/")})}}
+` + mutatesHere
+
+const withSidecar = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata:
+  name: %[1]s
+spec:
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  matchConditions:
+    - name: no-puller
+      expression: '!object.metadata.?labels[?"stayput.dev/puller"].hasValue()'
+  mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration:
+        expression: >-
+          Object{spec: Object.spec{containers: [Object.spec.containers{
+          name: "mesh", image: %[2]q, env: [Object.spec.containers.env{name: "PORT", value: "8083"}]}]}}
+` + mutatesHere
+
+const mutatesHere = `
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata:
+  name: %[1]s
+spec:
+  policyName: %[1]s
+  matchResources:
+    namespaceSelector:
+      matchLabels:
+        kubernetes.io/metadata.name: %[1]s
+`

@@ -1,0 +1,293 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// borrow: where no pod may be missed, extra ones are there for the time of the update. That no pod is missed, and that no more than
+// maxSurge are lent, the judge says (Rules.Whole).
+func borrow(t *testing.T) {
+	scenarios := map[string]func(*testing.T){
+		"broken new version":    borrowBroken,
+		"borrow false":          borrowNot,
+		"scaled up half-way":    borrowScaledUp,
+		"scaled down half-way":  borrowScaledDown,
+		"undo half-way":         borrowUndone,
+		"pause half-way":        borrowPaused,
+		"opted out half-way":    borrowOptedOut,
+		"quota, a percentage":   borrowRefused,
+		"quota, an explicit 0":  borrowAwaited,
+		"nothing is left after": borrowTwice,
+		"nodes full half-way":   borrowCrowded,
+	}
+	for name, surges := range map[string]struct {
+		deployment *appsv1.Deployment
+		pods       int
+	}{
+		"1 replica":                     {web(1), 1},
+		"2 replicas":                    {web(2), 1},
+		"3 replicas":                    {web(3), 1},
+		"maxUnavailable 0, maxSurge 2":  {web(4, rolling("0", "2")), 2},
+		"maxUnavailable 0, minReady 3s": {web(2, rolling("0", "1"), minReadySeconds(3)), 1},
+	} {
+		scenarios[name] = func(t *testing.T) {
+			s := newStage(t, surging)
+			s.create(surges.deployment)
+			s.inPlaceUnder(surge(surges.pods), "web", once, func() { s.setImage("web", "app=v2") })
+			s.runs("web", "v2")
+		}
+	}
+	together(t, lengthy(scenarios, "borrow false", "scaled up half-way", "scaled down half-way", "undo half-way", "pause half-way",
+		"opted out half-way", "quota, an explicit 0", "nothing is left after", "nodes full half-way",
+		"2 replicas", "3 replicas", "maxUnavailable 0, maxSurge 2", "maxUnavailable 0, minReady 3s"))
+}
+
+// surged: the borrowed pod serves. From then on the others have their turn.
+var surged = moment{"served by a borrowed pod too", func(t tally) bool { return t.done > 0 && t.untouched+t.moving > 0 }}
+
+// borrowBroken: a new version that does not run costs nothing but the borrowed pod.
+func borrowBroken(t *testing.T) {
+	s := newStage(t, surging)
+	s.create(web(3))
+	before := s.pods("web")
+	s.begin("broken", surge(1))
+	s.setImage("web", "app=crash")
+	s.fails("web", "CrashLoopBackOff")
+	s.survived("web", before)
+	s.rollout("undo", "web")
+	s.completes("web")
+	s.kept("web", before, nil)
+	s.runs("web", "v1")
+}
+
+// borrowNot: what cannot run twice restarts one at a time.
+func borrowNot(t *testing.T) {
+	s := newStage(t, surging)
+	s.create(web(2, workloadLabel(borrowLabel, "false")))
+	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
+}
+
+// borrowTwice: there and back again, as the pods that come back to life have been lent to before.
+func borrowTwice(t *testing.T) {
+	s := newStage(t, surging)
+	s.create(web(2))
+	s.inPlaceUnder(surge(1), "web", once, func() { s.setImage("web", "app=v2") })
+	s.inPlaceUnder(surge(1), "web", once, func() { s.rollout("undo", "web") })
+	s.history("web", "2", "3")
+	s.runs("web", "v1")
+}
+
+// borrowScaledUp: whether the borrowed pod is kept as one of those asked for is open. Of 3 replicas none may be missed either.
+func borrowScaledUp(t *testing.T) {
+	s := newStage(t, surging)
+	s.create(web(1, slow))
+	before := s.pods("web")
+	s.begin("scaling", Rules{Created: Count{2, 3}, Deleted: Count{0, 1}, Whole: true})
+	s.setImage("web", "app=v2")
+	s.reaches("web", surged)
+	s.kubectl("", "scale", "deployment", "web", "--replicas=3")
+	s.completes("web")
+	s.runs("web", "v2")
+	s.survived("web", before)
+}
+
+// borrowScaledDown: what is left are pods of before.
+func borrowScaledDown(t *testing.T) {
+	s := newStage(t, surging)
+	s.create(web(3, slow))
+	before := s.pods("web")
+	s.begin("scaling", Rules{Created: exactly(1), Deleted: exactly(2), Whole: true})
+	s.setImage("web", "app=v2")
+	s.reaches("web", surged)
+	s.kubectl("", "scale", "deployment", "web", "--replicas=2")
+	s.completes("web")
+	s.runs("web", "v2")
+	for uid, pod := range s.pods("web") {
+		if before[uid] == nil {
+			t.Errorf("pod %s was borrowed and is still there", pod.Name)
+		}
+	}
+}
+
+// borrowUndone: as no pod may be missed on the way back either, a pod may be lent once more.
+func borrowUndone(t *testing.T) {
+	s := newStage(t, surging)
+	s.create(web(3, slow))
+	s.inPlaceUnder(Rules{Created: Count{1, 2}, Deleted: Count{1, 2}, Whole: true}, "web", restarts{"app": {0, 2}}, func() {
+		s.setImage("web", "app=v2")
+		s.reaches("web", returning)
+		s.rollout("undo", "web")
+	})
+	s.met("web", returning)
+	s.runs("web", "v1")
+}
+
+// returning: besides the borrowed pod one of those there were is done.
+var returning = moment{"done with more than the borrowed pod", func(t tally) bool { return t.done > 1 && t.untouched > 0 }}
+
+// borrowPaused: while it is paused the pod stays lent.
+func borrowPaused(t *testing.T) {
+	s := newStage(t, surging)
+	s.create(web(3, slow))
+	s.create(web(1, named("clock"), workloadLabel(borrowLabel, "false")))
+	before := s.pods("web")
+	s.begin("half-way", Rules{Created: exactly(1), Deleted: none, Whole: true})
+	s.setImage("web", "app=v2")
+	s.reaches("web", surged)
+	s.rollout("pause", "web")
+	s.rests("web")
+	s.begin("paused", frozenBut("clock"))
+	s.tick("v2")
+	s.begin("resumed", Rules{Created: none, Deleted: exactly(1), Whole: true})
+	s.rollout("resume", "web")
+	s.completes("web")
+	s.kept("web", before, once)
+}
+
+// borrowOptedOut: the borrowed pod is an ordinary surge pod, with which the native controller carries on.
+func borrowOptedOut(t *testing.T) {
+	s := newStage(t, surging)
+	s.create(web(3, slow))
+	s.begin("in place", Rules{Created: exactly(1), Deleted: none, Whole: true})
+	s.setImage("web", "app=v2")
+	s.reaches("web", surged)
+	s.begin("native", Rules{Created: anyNumber, Deleted: some, Whole: true})
+	optOut(s)
+	s.completes("web")
+	s.runs("web", "v2")
+}
+
+// borrowRefused: the percentage allows to go on without a borrowed pod, but not before the deadline, and not without a word.
+func borrowRefused(t *testing.T) {
+	s := newStage(t, surging)
+	s.create(web(2, progressDeadline(15)))
+	s.limitPods(2)
+	from := time.Now()
+	s.inPlace("web", once, func() {
+		s.setImage("web", "app=v2")
+		s.reported("Deployment", "InPlaceUpdateStalled")
+	})
+	if waited := s.firstMissed(from); waited < 10*time.Second {
+		t.Errorf("a pod was missed %.1fs after the edit, the deadline is 15s", waited.Seconds())
+	}
+}
+
+// borrowAwaited: an explicit 0 is meant, so the update waits for as long as there is no room.
+func borrowAwaited(t *testing.T) {
+	s := newStage(t, surging)
+	s.create(web(2, rolling("0", "1"), progressDeadline(15)))
+	before := s.pods("web")
+	s.limitPods(2)
+	s.begin("no room", Rules{Created: none, Deleted: none, Whole: true})
+	s.setImage("web", "app=v2")
+	s.stalls("web")
+	s.kept("web", before, nil)
+	s.begin("room", surge(1))
+	s.limitPods(5)
+	s.completes("web")
+	s.kept("web", before, once)
+}
+
+// borrowCrowded: a pod that waits for the place of a borrowed one is given back instead, as its ReplicaSet's controller deletes it
+// first.
+func borrowCrowded(t *testing.T) {
+	s := newStage(t, surging)
+	s.seats(6)
+	s.create(web(4, rolling("0", "2"), slow, seated))
+	before := s.pods("web")
+	// Outage: one is deleted here while up to two restart.
+	s.begin("crowded", Rules{Created: exactly(3), Deleted: exactly(3), Outage: true})
+	s.setImage("web", "app=v2")
+	s.reaches("web", surged)
+	s.rollout("pause", "web")
+	s.rests("web")
+	s.seats(5)
+	gone := s.untouched("web")
+	s.kubectl("", "delete", "pod", gone.Name)
+	s.wait("a pod to find no node", of("web", unplaced))
+	s.rollout("resume", "web")
+	s.completes("web")
+	s.runs("web", "v2")
+	delete(before, gone.UID)
+	s.survived("web", before)
+}
+
+func unplaced(now workload) error {
+	if slices.ContainsFunc(now.pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" }) {
+		return nil
+	}
+	return errors.New("every pod has one")
+}
+
+const seat = "example.com/seat"
+
+// seats says how many pods that want one find a seat, all of them on one node.
+func (s *stage) seats(n int) {
+	s.Helper()
+	seats := fmt.Sprintf(`{"%s":"%d"}`, seat, n)
+	s.kubectl("", "patch", "node", s.realNodes()[0], "--subresource=status", "--type=merge",
+		"-p", fmt.Sprintf(`{"status":{"capacity":%s,"allocatable":%s}}`, seats, seats))
+}
+
+func seated(d *appsv1.Deployment) {
+	one := corev1.ResourceList{seat: resource.MustParse("1")}
+	d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: one, Requests: one}
+}
+
+// limitPods puts a quota on the namespace's pods and waits until it is in force.
+func (s *stage) limitPods(pods int64) {
+	s.Helper()
+	s.kubectl(fmt.Sprintf(podQuota, pods), "apply", "-f", "-")
+	hard := resource.NewQuantity(pods, resource.DecimalSI)
+	s.eventually("the quota", func(ctx context.Context) error {
+		quota, err := clients.CoreV1().ResourceQuotas(s.namespace).Get(ctx, "pods", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if counted := quota.Status.Hard[corev1.ResourcePods]; counted.Cmp(*hard) != 0 {
+			return errors.New("its status does not say so yet")
+		}
+		return nil
+	})
+}
+
+const podQuota = `
+apiVersion: v1
+kind: ResourceQuota
+metadata:
+  name: pods
+spec:
+  hard:
+    pods: %d
+`
+
+// firstMissed is how long after a moment a pod was not Ready that had been before.
+func (s *stage) firstMissed(moment time.Time) time.Duration {
+	s.Helper()
+	been := map[types.UID]bool{}
+	for _, e := range s.recorder.inOrder() {
+		pod, ok := e.object.(*corev1.Pod)
+		if !ok || pulls(pod) {
+			continue
+		}
+		if been[pod.UID] && !ready(pod) && e.at.After(moment) {
+			return e.at.Sub(moment)
+		}
+		been[pod.UID] = been[pod.UID] || ready(pod)
+	}
+	s.Fatal("no pod was ever missed")
+	return 0
+}

@@ -1,0 +1,58 @@
+package daemonsets
+
+import (
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// bypassed are the first and the last pod that was born in the middle of the update and has no gate: the API server did not ask the webhooks
+// about its birth, nor then about the deletion of the one before it. That deletion itself shows nothing, since every user may delete a pod.
+// Nil if there are none.
+func (v *planner) bypassed() (first, last *daemonPod) {
+	if v.updateRevision == nil || !Updating(v.updateRevision) {
+		return nil, nil
+	}
+	begun := revisions.StartedAt(v.updateRevision.Labels[labelUpdating])
+	for _, m := range v.members {
+		created := m.Pod.CreationTimestamp
+		if forgotten, _ := times.Since(created.Time, podstate.BypassMemory, v.Now); forgotten || readiness.Gated(m.Pod) || !created.After(begun) {
+			continue
+		}
+		if first == nil || created.Before(&first.Pod.CreationTimestamp) {
+			first = m
+		}
+		if last == nil || last.Pod.CreationTimestamp.Before(&created) {
+			last = m
+		}
+	}
+	return first, last
+}
+
+// bypassedAgain is why the update is given back, if it was not once; nil if it may have been.
+func (v *planner) bypassedAgain() *inplace.Reason {
+	first, last := v.bypassed()
+	if first == nil || last.Pod.CreationTimestamp.Sub(first.Pod.CreationTimestamp.Time) <= podstate.QuietAfterBypass {
+		return nil
+	}
+	return &inplace.Reason{Code: inplace.CodeBypassed,
+		Message: "the DaemonSet controller replaces pods although it should be held: the API server does not reach Stayput's webhooks"}
+}
+
+// quiet tells whether Stayput alone replaces pods, as far as can be told by now, and says what there is to say.
+func (v *planner) quiet() bool {
+	_, last := v.bypassed()
+	if last == nil {
+		return true
+	}
+	v.Result.Bypassed = "pod " + last.Pod.Name + " was born without its readiness gate"
+	quiet, wait := times.Since(last.Pod.CreationTimestamp.Time, podstate.QuietAfterBypass, v.Now)
+	if !quiet {
+		v.Again(wait)
+		v.Phase(steps.PhaseWaiting, v.Result.Bypassed)
+	}
+	return quiet
+}

@@ -1,0 +1,74 @@
+package daemonsets
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+func (v *planner) needsDryRun() bool {
+	return v.updateRevision != nil && v.newPods.UpdateRevision == "" && v.unfinished()
+}
+
+// dryRun asks for a pod on the node of one that is to be updated.
+func (v *planner) dryRun() podstate.Turns {
+	turns := podstate.Turns{}
+	for _, m := range v.members {
+		turns[&m.State] = m.Restarts() && readiness.Closed(m.Pod)
+	}
+	v.gates(turns)
+	if Updating(v.updateRevision) {
+		v.renew()
+	}
+	v.Phase(steps.PhaseWaiting, dryrun.Asking)
+	for m := range v.pending() {
+		if m.Needs().InPlace() {
+			template := podTemplate(v.DaemonSet, v.updateRevision, m.Pod.Spec.NodeName)
+			v.Result.DryRun = &steps.DryRun{UpdateRevision: v.updateRevision.UID, Pod: dryrun.NewPod(template, v.DaemonSet, "DaemonSet")}
+			break
+		}
+	}
+	return turns
+}
+
+// podTemplate is CreatePodTemplate and ReplaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util/daemonset_util.go.
+func podTemplate(d *apps.DaemonSet, updateRevision *apps.ControllerRevision, node string) map[string]any {
+	tree, typed := d.Spec.Template.Tree(), d.Spec.Template.Typed()
+	apps.Made(tree, "metadata", "labels")[inplace.LabelRevisionHash] = updateRevision.Labels[inplace.LabelRevisionHash]
+	spec := apps.Made(tree, "spec")
+	var tolerations []any
+	own, templates := daemonTolerations(typed.Spec.HostNetwork), typed.Spec.Tolerations
+	replaced := replacedBy(own)
+	all, _ := spec["tolerations"].([]any)
+	for i, toleration := range all {
+		if i >= len(templates) || !replaced(templates[i]) { // of a template with a flaw nothing is known
+			tolerations = append(tolerations, toleration)
+		}
+	}
+	for _, toleration := range own {
+		tolerations = append(tolerations, toleration)
+	}
+	spec["tolerations"] = tolerations
+	apps.Made(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")["nodeSelectorTerms"] = []corev1.NodeSelectorTerm{
+		{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}
+	return tree
+}
+
+func (v *planner) againstDryRun() *inplace.Reason {
+	reason := v.newPods.Against()
+	for m := range v.pending() {
+		if reason == nil && m.Needs().InPlace() {
+			reason = cmp.Or(v.newPods.AgainstPod(m.Pod, m.Needs(), m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
+		}
+	}
+	return reason
+}

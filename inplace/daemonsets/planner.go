@@ -1,0 +1,233 @@
+package daemonsets
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// planner is what one Plan derives from a DaemonRollout, and the plan as it grows: what deployments.View is for a Deployment.
+type planner struct {
+	Rollout
+	steps.PlanBuilder
+	decided        steps.Decision
+	newPods        dryrun.NewPods
+	updateRevision *apps.ControllerRevision // nil as long as the native controller has not made it
+	members        []*daemonPod             // by name: an order that no event changes
+	nodesByName    map[string]*corev1.Node
+	placed         map[string][]types.UID // the live pods, by node
+	places         places
+	// partition is what the partition leaves, unresized why pods do not get their CPU and memory where they are; nil if they may.
+	partition podstate.PartitionBudget
+	unresized *inplace.Reason
+	marks     map[*apps.ControllerRevision]marks
+	// What was worked out of templates once: by hash, the revisions; and what the DaemonSet wants.
+	revisions map[string]*revision
+	wanted    []corev1.Container
+	// auxiliary are the containers that nobody waits for.
+	auxiliary inplace.Auxiliary
+}
+
+// daemonPod is a live pod of a DaemonSet.
+type daemonPod struct {
+	podstate.State
+	// revision it was made or last patched from; nil if that is gone.
+	revision *revision
+	// housekeeping is why the native controller deletes the pod whatever its revision is; nil if it does not.
+	housekeeping *inplace.Reason
+}
+
+// revision is a ControllerRevision and what its template means.
+type revision struct {
+	*apps.ControllerRevision
+	template   apps.Template
+	containers []corev1.Container
+	// change from its template to the DaemonSet's.
+	change edit.Change
+}
+
+// marks are those we write on a ControllerRevision.
+type marks struct{ updating, fallback, renewed, current string }
+
+func (r Rollout) planner() *planner {
+	v := &planner{
+		Rollout: r, updateRevision: r.UpdateRevision(), wanted: edit.Living(&r.DaemonSet.Spec.Template.Decoded().Spec),
+		places: placesOf(r.DaemonSet), nodesByName: nodes.ByName(r.Nodes), placed: map[string][]types.UID{},
+		marks: map[*apps.ControllerRevision]marks{}, revisions: map[string]*revision{},
+		auxiliary: inplace.AuxiliaryOf(r.DaemonSet.Annotations),
+	}
+	updateRevision := types.UID("")
+	if v.updateRevision != nil {
+		updateRevision = v.updateRevision.UID
+	}
+	v.newPods = r.DryRun.Of(updateRevision, r.DaemonSet.Spec.Template, v.wanted)
+	for _, pod := range r.Pods {
+		if readiness.Live(pod) {
+			v.placed[pod.Spec.NodeName] = append(v.placed[pod.Spec.NodeName], pod.UID)
+		}
+	}
+	for _, each := range r.Revisions {
+		v.marks[each] = marks{updating: each.Labels[labelUpdating], fallback: each.Labels[inplace.LabelFallback], current: each.Labels[inplace.LabelCurrent]}
+	}
+	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
+		if readiness.Live(pod) {
+			v.members = append(v.members, v.daemonPod(pod))
+		}
+	}
+	v.decided = v.judge()
+	return v
+}
+
+func (v *planner) daemonPod(pod *corev1.Pod) *daemonPod {
+	m := &daemonPod{revision: v.revisionOf(pod), housekeeping: v.housekeeping(pod)}
+	m.State = podstate.StateOf(&v.PlanBuilder, pod, v.origin(pod, m.revision), v.newPods, v.Ahead, v.DaemonSet.Spec.MinReadySeconds, v.Now)
+	m.Auxiliary = v.auxiliary
+	m.Unreachable = nodes.KnownUnreachable(v.nodesByName[pod.Spec.NodeName])
+	m.Infeasible = m.WhyInfeasible(v.nodesByName[pod.Spec.NodeName])
+	return m
+}
+
+func (v *planner) origin(pod *corev1.Pod, revision *revision) podstate.Origin {
+	from := podstate.Origin{Updated: v.isUpdated(pod), ByLabel: true}
+	if v.updateRevision != nil {
+		from.UpdateHash = v.updateRevision.Labels[inplace.LabelRevisionHash]
+	}
+	if revision == nil {
+		from.Change = &edit.Change{Reasons: inplace.Reasons{{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}}
+	} else {
+		from.TemplateContainers, from.NewPods.Containers = revision.containers, revision.containers
+		from.Change, from.Current = &revision.change, v.isCurrent(revision.ControllerRevision)
+	}
+	return from
+}
+
+// revisionOf finds the pod's revision by its hash label, or by its mark while that stands for the hash.
+func (v *planner) revisionOf(pod *corev1.Pod) *revision {
+	hash := pod.Labels[inplace.LabelRevisionHash]
+	if podstate.HasPartialHash(pod) {
+		hash = readiness.MoveOf(pod).Hash
+	}
+	found, known := v.revisions[hash]
+	if !known {
+		found = v.readRevision(hash)
+		v.revisions[hash] = found
+	}
+	return found
+}
+
+func (v *planner) readRevision(hash string) *revision {
+	for _, each := range v.Revisions {
+		if hash == "" || each.Labels[inplace.LabelRevisionHash] != hash {
+			continue
+		}
+		template, err := each.Template()
+		if err != nil {
+			return nil // nothing is known of it, as if it were gone
+		}
+		return &revision{ControllerRevision: each, template: template, containers: edit.Living(&template.Decoded().Spec),
+			change: v.changeFrom(template)}
+	}
+	return nil
+}
+
+// changeFrom is what pods of that template need to become those of the DaemonSet's. A toleration that the native controller replaces by its own
+// comes to no pod.
+func (v *planner) changeFrom(template apps.Template) edit.Change {
+	change := edit.Compare(template, v.DaemonSet.Spec.Template, v.Rules)
+	own := daemonTolerations(v.DaemonSet.Spec.Template.Decoded().Spec.HostNetwork)
+	change.Tolerations = slices.DeleteFunc(slices.Clone(change.Tolerations), replacedBy(own))
+	return change
+}
+
+// judge holds an update as long as some pod can take it. If some cannot, they come after those: while both controllers take
+// pods down, neither knows how many the other does.
+func (v *planner) judge() steps.Decision {
+	decision := steps.Decision{UpdateRevision: steps.RevisionOf(v.updateRevision)}
+	if !v.unfinished() {
+		return decision
+	}
+	if reason := v.workloadReason(v.updateRevision); reason != nil {
+		decision.Reasons = inplace.Reasons{*reason}
+		return decision
+	}
+	inPlace, told := false, map[*revision]bool{}
+	for m := range v.pending() {
+		if m.Needs().InPlace() {
+			inPlace = true
+		} else if !told[m.revision] {
+			told[m.revision] = true
+			decision.Reasons = decision.Reasons.And(m.Needs().Reasons...)
+		}
+	}
+	decision.Held = inPlace && len(decision.Reasons) == 0 || v.someInPlace()
+	return decision
+}
+
+// pending are the pods that stay where they are and have not the target's identity.
+func (v *planner) pending() iter.Seq[*daemonPod] {
+	return func(yield func(*daemonPod) bool) {
+		for _, m := range v.members {
+			if m.housekeeping == nil && !v.updated(m) && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+func (v *planner) updated(m *daemonPod) bool { return v.isUpdated(m.Pod) }
+
+// isUpdated tells whether the pod has the target's identity.
+func (v *planner) isUpdated(pod *corev1.Pod) bool {
+	return v.updateRevision != nil && pod.Labels[inplace.LabelRevisionHash] == v.updateRevision.Labels[inplace.LabelRevisionHash]
+}
+
+func (v *planner) unfinished() bool {
+	for range v.pending() {
+		return true
+	}
+	return false
+}
+
+// someInPlace: some pod's revision can be updated in place, where somebody would act on that.
+func (v *planner) someInPlace() bool {
+	for m := range v.pending() {
+		if m.Needs().InPlace() && v.reachable(m.Pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// othersFirst: some pod comes in place before any is replaced. Nobody waits for those that a partition keeps, nor one that does not fit for another
+// that must be replaced: that could be for ever.
+func (v *planner) othersFirst() bool {
+	for m := range v.pending() {
+		if m.WhyReplaced() == nil && !m.AtPartition && v.reachable(m.Pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// states are the pods as far as the kind of their workload does not matter.
+func (v *planner) states() iter.Seq[*podstate.State] {
+	return func(yield func(*podstate.State) bool) {
+		for _, m := range v.members {
+			if !yield(&m.State) {
+				return
+			}
+		}
+	}
+}

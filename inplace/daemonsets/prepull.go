@@ -1,0 +1,26 @@
+package daemonsets
+
+import (
+	"slices"
+
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/prepull"
+)
+
+// prePull of a DaemonSet. Pods that go natively, or on nodes that are down, need nothing.
+func (v *planner) prePull() *prepull.PrePull {
+	p := &prepull.PrePull{PlanBuilder: &v.PlanBuilder, Pulling: v.Pull, AtATime: v.Settings.PrePullParallelism, Nodes: v.nodesByName, Now: v.Now,
+		Pods: slices.Collect(v.states()), Reserve: 1}
+	p.Pulls = v.partition.PrePulls(p.AtATime, v.states())
+	if v.updateRevision != nil {
+		p.Workload = prepull.OwnedByDaemonSet(v.DaemonSet, v.updateRevision)
+		p.Next = prepull.AllToRestart(func(yield func(*podstate.State) bool) {
+			for m := range v.pending() {
+				if m.Needs().InPlace() && v.reachable(m.Pod) && !yield(&m.State) {
+					return
+				}
+			}
+		})
+	}
+	return p
+}

@@ -1,0 +1,25 @@
+package daemonsets
+
+import (
+	"slices"
+
+	"github.com/stayput/stayput/inplace/podstate"
+)
+
+// PodProgress are what there is to tell people of each live pod, by name.
+func (r Rollout) PodProgress() []podstate.PodProgress {
+	v, replaces := r.planner(), ""
+	if !v.decided.Held && !slices.ContainsFunc(r.Revisions, Updating) {
+		replaces = "DaemonSet controller"
+	}
+	v.applyPartition()
+	var all []podstate.PodProgress
+	for _, m := range v.members {
+		revision := ""
+		if m.revision != nil {
+			revision = m.revision.Name
+		}
+		all = append(all, m.Progress(revision, replaces, v.Pull.Awaits(m.Pod)))
+	}
+	return all
+}

@@ -1,0 +1,70 @@
+package deployments
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// needsDryRun: pods are to change, and nobody knows what admission makes of new ones. While paused nothing begins, but pods go back.
+func (v *Planner) needsDryRun() bool {
+	return v.NewRS != nil && v.newPods.UpdateRevision == "" && v.unfinished() && (!v.paused() || v.AnyUpdating() || v.anyPartiallyPatched())
+}
+
+func (v *Planner) anyPartiallyPatched() bool {
+	return slices.ContainsFunc(v.Members, func(m *replicas.Pod) bool { return m.PartiallyPatched() })
+}
+
+// dryRun asks. Until there is an answer all stays as it is, and whose turn it is keeps it.
+func (v *Planner) dryRun() podstate.Turns {
+	v.Result.DryRun = newPodOf(v.NewRS.Rs)
+	v.Result.DryRun.Claims = readiness.ClaimsOf(v.NewRS.Rs.Spec.Template.Typed().Spec)
+	p := pace{turns: podstate.Turns{}, partition: v.partition}
+	v.keepTurns(&p, nil)
+	v.gates(p.turns)
+	v.checkPartition(p)
+	v.patchSets(nil) // signatures
+	v.patchStatus(nil)
+	v.Phase(steps.PhaseWaiting, dryrun.Asking)
+	return p.turns
+}
+
+func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
+	return &steps.DryRun{UpdateRevision: rs.UID, Pod: dryrun.NewPod(rs.Spec.Template.Tree(), rs, "ReplicaSet")}
+}
+
+// newPodsOf is what is known of new pods of a ReplicaSet with those containers.
+func (v *Planner) newPodsOf(owner *replicas.Set, own []corev1.Container) dryrun.NewPods {
+	if owner == v.NewRS && v.newPods.UpdateRevision != "" {
+		return v.newPods
+	}
+	known := v.OldDryRun
+	if known.UpdateRevision == "" && known.Unknown != "" {
+		known.UpdateRevision = owner.Rs.UID
+	}
+	return known.Of(owner.Rs.UID, owner.Rs.Spec.Template, own)
+}
+
+// againstDryRun is why the pods cannot become in place what new ones would be, where they are; nil if they can.
+func (v *Planner) againstDryRun() *inplace.Reason {
+	reason := v.newPods.Against()
+	for _, m := range v.Members {
+		if reason == nil && !m.Surge && m.Owner != v.NewRS {
+			reason = cmp.Or(v.newPods.AgainstPod(m.Pod, m.Needs(), m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
+		}
+		if reason == nil && !m.Surge && !m.Needs().InPlace() {
+			reason = &m.Needs().Reasons[0]
+		}
+	}
+	return reason
+}

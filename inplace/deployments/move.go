@@ -1,0 +1,204 @@
+package deployments
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/ledger"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// mark marks the target and all sources before anything else changes; all with the time at which the first one was.
+func (v *Planner) mark() {
+	started := v.seconds()
+	for _, s := range v.Sets {
+		if s.Wanted.Updating != "" {
+			started = strings.TrimSuffix(s.Wanted.Updating, revisions.Scaling)
+		}
+	}
+	for _, s := range v.Sets {
+		if (s.InUse() || s == v.NewRS) && !revisions.Updating(s.Rs) {
+			s.Wanted.Updating = started
+		}
+	}
+	v.MarkCurrent(v.NewRS, started)
+}
+
+// letDelete lets the controllers of all ReplicaSets delete pods.
+func (v *Planner) letDelete() {
+	for _, s := range v.Sets {
+		if revisions.Updating(s.Rs) {
+			s.Wanted.Updating += revisions.Scaling
+		}
+	}
+}
+
+// movePods moves the pods whose turn it is and has everyone count them where they are. Once all is still it scales, or ends.
+func (v *Planner) movePods(p pace) {
+	moving := false
+	for _, s := range v.Sets {
+		moving = moving || len(p.leaving[s]) > 0
+		v.moveFrom(s, p)
+	}
+	switch quiet, wait := v.quiet(); {
+	case moving || !v.Still():
+		v.Phase(steps.PhaseMoving, "pods change their ReplicaSet")
+	case !quiet:
+		v.awaitQuiet(wait)
+	case v.excess() > 0:
+		v.Phase(steps.PhaseScaling, "stop holding deletions, so that pods can be removed")
+		v.letDelete()
+	case v.excess() < 0:
+		v.Phase(steps.PhaseScaling, "add pods")
+		v.grow(-v.excess())
+	case len(v.withPodsToReplace()) > 0:
+		v.Phase(steps.PhaseScaling, "stop holding deletions, so that pods on nodes that do not answer can be replaced")
+		v.letDelete()
+	default:
+		v.exchange(p.turns)
+	}
+}
+
+// exchange borrows what the update has use for, and gives back what it has none for. With neither left to do the update ends, or waits.
+func (v *Planner) exchange(turns podstate.Turns) {
+	_, wait := v.noRoomForSurge()
+	v.Again(wait)
+	more, due := v.surgeToAdd(), v.surgeToRemove(turns)
+	switch {
+	case more > 0:
+		v.addSurge(more)
+	case len(due) > 0:
+		v.removeSurge(due, turns)
+	case v.NewRS != nil && !v.unfinished():
+		v.end()
+	default:
+		v.passOnUncreated()
+	}
+}
+
+// end ends the update once startup probes have had their turn, and what went back has restarted: before, a kubelet may call a pod available that is not, and without our marks the
+// Deployment controller would take its rollout for done. One that does not start keeps the update for as long as there may be progress,
+// and one that takes long to stop until it has: the Deployment controller knows nothing of that.
+func (v *Planner) end() {
+	if unproved, wait := v.Unproved(v.Now); unproved && !statuses.Overdue(v.Deployment) {
+		v.Again(wait)
+		return
+	}
+	if stops := v.stopBy(); v.formula().Outlasts(stops) {
+		v.Again(stops.Sub(v.Now))
+		return
+	}
+	v.Unmark()
+	v.clearSurgeNotes()
+}
+
+// moveFrom takes the next step for one ReplicaSet: replicas are lowered before pods leave, and raised when pods have come. Nobody waits until its
+// controller has seen it. Deletions are held all the while, and so is what it would create on older caches (replicas.Full).
+func (v *Planner) moveFrom(s *replicas.Set, p pace) {
+	stay, left := s.Staying(len(p.leaving[s])), v.CanWait(steps.DeferMove, steps.BatchWindow, v.Now)
+	switch {
+	case s.Size() > stay && len(p.leaving[s]) > 0 && p.anySoon && left > 0:
+		v.Defer(steps.DeferMove, left)
+	case s.Size() > stay && len(p.leaving[s]) > 0:
+		v.Post(s, -s.Missing(), ledger.CausePassedOn)
+		v.Post(s, stay-s.Size()+s.Missing(), ledger.CauseMoved)
+	case s.Size() < stay:
+		v.Post(s, stay-s.Size(), ledger.CauseCounted)
+	default:
+		for _, m := range p.leaving[s] {
+			v.Step(m.Advance(v.NewRS.Rs, p.turns[&m.State], v.Now))
+		}
+	}
+}
+
+// passOnUncreated has the target create the pods that a source cannot: natively, too, it is the old ReplicaSet that gives up
+// what a quota keeps from it.
+func (v *Planner) passOnUncreated() {
+	if v.NewRS == nil || v.paused() {
+		return
+	}
+	for _, s := range v.Sets {
+		missing := s.Size() - len(s.Pods)
+		if s != v.NewRS && missing > 0 && s.Failing() && (!v.IsCurrent(s) || missing <= v.BeyondPartition(v.NewRS, v.partitioned)) {
+			v.Post(s, -missing, ledger.CausePassedOn)
+		}
+	}
+}
+
+// patchSets writes what became of the ReplicaSets, each with one patch.
+func (v *Planner) patchSets(balance ledger.Balance) {
+	for _, s := range v.Sets {
+		operations, why := v.changed(s, balance)
+		if len(operations) > 0 {
+			v.Step(steps.PatchReplicaSet{ReplicaSet: s.Rs, Operations: patches.GuardedButStatus(s.Rs, operations...), Why: strings.Join(why, ", ")})
+		}
+	}
+}
+
+func (v *Planner) changed(s *replicas.Set, balance ledger.Balance) (operations []jsonpatch.Operation, why []string) {
+	becomes := s.Becomes(balance)
+	resized := becomes != s.Size()
+	if resized {
+		operations = append(operations, jsonpatch.NewOperation("add", "/spec/replicas", int32(becomes)))
+		why = append(why, fmt.Sprintf("replicas %d → %d", s.Size(), becomes))
+	}
+	labels := s.Marks()
+	if len(labels) > 0 {
+		why = append(why, "marks")
+	}
+	if renewal := v.renewal(s); len(renewal) > 0 {
+		labels = append(labels, renewal...)
+		why = append(why, "tended")
+	}
+	if s.Bypassed() {
+		why = append(why, "somebody else's replicas")
+	}
+	operations = append(operations, labels...)
+	if len(why) > 0 {
+		operations = append(operations, s.Giving(becomes)...)
+	}
+	annotations := v.replicasAnnotations(s, balance)
+	if len(annotations) > 0 && (resized || s.Size() > 0 && (v.decided.Held || len(labels) > 0)) {
+		operations = append(operations, annotations...)
+		why = append(why, "replicas annotations")
+	}
+	return operations, why
+}
+
+// replicasAnnotations is SetReplicasAnnotations: where they differ from what the Deployment wants, the native controller sees a
+// scaling event, and does not even create a new ReplicaSet. One that it must see, once it is let to: that its only active
+// ReplicaSet was lowered for a move which never came. Did the annotation say what the Deployment wants, and were the Deployment
+// then scaled to just those replicas, it would take itself for scaling for ever (scale in pkg/controller/deployment/sync.go
+// returns before it sets the annotation).
+func (v *Planner) replicasAnnotations(s *replicas.Set, balance ledger.Balance) []jsonpatch.Operation {
+	wants := apps.Desired(v.Deployment)
+	before := int(wants)
+	if !v.decided.Held && v.OnlyActive(s, balance) {
+		before = s.Becomes(balance)
+	}
+	return patches.SetEntries("annotations", s.Rs.Annotations,
+		[2]string{inplace.AnnotationDesired, strconv.Itoa(before)},
+		[2]string{inplace.AnnotationMax, strconv.Itoa(int(wants + v.Deployment.MaxSurge()))})
+}
+
+// renewal signs a ReplicaSet that is marked, or will be with a mark that is old already: it joins late.
+func (v *Planner) renewal(s *replicas.Set) []jsonpatch.Operation {
+	nudged, labels := "", s.Rs.Labels
+	if labels[inplace.LabelUpdating] == "" {
+		labels = map[string]string{inplace.LabelUpdating: s.Wanted.Updating}
+	}
+	if s.Wanted.Updating != "" {
+		nudged = v.NextRenewal(labels, v.Now)
+	}
+	return patches.SetEntries("labels", s.Rs.Labels, [2]string{inplace.LabelRenewed, nudged})
+}

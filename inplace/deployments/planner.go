@@ -1,0 +1,115 @@
+package deployments
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/ledger"
+	"github.com/stayput/stayput/inplace/nodes"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// Planner is what one Plan derives from a Rollout, and the plan as it grows.
+type Planner struct {
+	Rollout
+	steps.PlanBuilder
+	decided steps.Decision
+	newPods dryrun.NewPods
+	ledger  ledger.Ledger
+	NewRS   *replicas.Set // nil as long as nobody has created it
+	replicas.Sets
+	Members     []*replicas.Pod // by name: an order that no event changes
+	nodesByName map[string]*corev1.Node
+	// whyNoSurge is why a pod of the target can hardly run beside another; empty if nothing is known against it.
+	whyNoSurge string
+	// auxiliary are the containers that nobody waits for.
+	auxiliary inplace.Auxiliary
+	// partitioned is how many pods the partition keeps, room what it leaves, and stage what it says where nothing else is waited for.
+	partitioned int
+	partition   podstate.PartitionBudget
+	stage       string
+	// unresized is why pods do not get their CPU and memory where they are; nil if they may.
+	unresized *inplace.Reason
+	// origins of pods, worked out once for all of a ReplicaSet's.
+	origins map[*replicas.Set]podstate.Origin
+}
+
+// Planner looks at everything once, in the order in which one thing follows from another.
+func (r Rollout) Planner() *Planner {
+	v := &Planner{Rollout: r, PlanBuilder: steps.PlanBuilder{Batches: r.Batches}, decided: r.Decision(), nodesByName: nodes.ByName(r.Nodes),
+		auxiliary: inplace.AuxiliaryOf(r.Deployment.Annotations), origins: map[*replicas.Set]podstate.Origin{}}
+	newRS, _ := v.decided.UpdateRevision.(*apps.ReplicaSet)
+	for _, rs := range r.OldestFirst() {
+		s := &replicas.Set{Rs: rs}
+		s.Wanted = replicas.Wanted{Updating: rs.Labels[inplace.LabelUpdating], Fallback: rs.Labels[inplace.LabelFallback],
+			Surge: rs.Labels[inplace.LabelSurgeReplicas], Bypassed: rs.Labels[inplace.LabelBypassed], Current: rs.Labels[inplace.LabelCurrent]}
+		if rs == newRS {
+			v.NewRS = s
+		}
+		v.Sets = append(v.Sets, s)
+	}
+	if newRS != nil {
+		v.newPods = r.DryRun.Of(newRS.UID, newRS.Spec.Template, edit.Living(&newRS.Spec.Template.Decoded().Spec))
+		v.whyNoSurge = readiness.WhyNoSurge(newRS.Spec.Template.Decoded().Spec, v.newPods.Claim)
+	}
+	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
+		if owner := v.Of(pod); owner != nil && readiness.Live(pod) {
+			m := v.member(pod, owner)
+			owner.Pods = append(owner.Pods, m)
+			v.Members = append(v.Members, m)
+		}
+	}
+	v.countSurge()
+	v.partitioned = v.Settings.Partition.Keeps(v.desired())
+	v.partition = podstate.PartitionBudgetOf(v.Settings.Partition, v.desired(), v.states())
+	v.findUnreachable()
+	return v
+}
+
+// changeFrom is what pods with that ReplicaSet's template need to become the target's; nil as long as there is no target.
+func (v *Planner) changeFrom(rs *apps.ReplicaSet) *edit.Change {
+	if v.NewRS == nil || v.NewRS.Rs == rs {
+		return nil
+	}
+	change := edit.Compare(rs.Spec.Template, v.NewRS.Rs.Spec.Template, v.Rules)
+	return &change
+}
+
+func (v *Planner) desired() int { return int(apps.Desired(v.Deployment)) }
+
+func (v *Planner) paused() bool { return v.Deployment.Spec.Paused }
+
+// unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long.
+func (v *Planner) unfinished() bool {
+	return v.oldInUse() ||
+		slices.ContainsFunc(v.Members, func(m *replicas.Pod) bool { return m.Needs().Left() || m.PartiallyPatched() }) ||
+		v.Surge() > 0
+}
+
+func (v *Planner) oldInUse() bool {
+	return slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return s != v.NewRS && s.InUse() })
+}
+
+// states are the pods as far as the kind of their workload does not matter.
+func (v *Planner) states() iter.Seq[*podstate.State] { return replicas.StatesOf(v.Members) }
+
+func (v *Planner) drainState(m *replicas.Pod, turns podstate.Turns) podstate.DrainState {
+	return turns.DrainState(&m.State, v.Endpoints, v.Settings.Drain, v.Now)
+}
+
+func (v *Planner) gates(turns podstate.Turns) {
+	podstate.OpenGates(&v.PlanBuilder, v.states(), turns, v.Now)
+}
+
+func (v *Planner) seconds() string { return times.Seconds(v.Now) }

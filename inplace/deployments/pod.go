@@ -1,0 +1,30 @@
+package deployments
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/replicas"
+)
+
+func (v *Planner) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Pod {
+	m := &replicas.Pod{State: podstate.StateOf(&v.PlanBuilder, pod, v.origin(owner), v.newPods, v.Ahead, v.Deployment.Spec.MinReadySeconds, v.Now), Owner: owner}
+	m.Auxiliary, m.Infeasible = v.auxiliary, m.WhyInfeasible(v.nodesByName[pod.Spec.NodeName])
+	return m
+}
+
+func (v *Planner) origin(owner *replicas.Set) podstate.Origin {
+	from, known := v.origins[owner]
+	if !known {
+		from = podstate.Origin{TemplateContainers: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs), Updated: owner == v.NewRS, Current: v.IsCurrent(owner),
+			ByMark: !v.Mode.Manages()}
+		from.NewPods = v.newPodsOf(owner, from.TemplateContainers)
+		if v.NewRS != nil {
+			from.UpdateHash = v.NewRS.Rs.Labels[inplace.LabelTemplateHash]
+		}
+		v.origins[owner] = from
+	}
+	return from
+}

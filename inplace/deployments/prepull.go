@@ -1,0 +1,19 @@
+package deployments
+
+import (
+	"slices"
+
+	"github.com/stayput/stayput/inplace/prepull"
+)
+
+// prePull of a Deployment. Its own controller is the Deployment, which takes only ReplicaSets for its own.
+func (v *Planner) prePull() *prepull.PrePull {
+	p := &prepull.PrePull{PlanBuilder: &v.PlanBuilder, Pulling: v.Pull, AtATime: v.Settings.PrePullParallelism, Nodes: v.nodesByName, Now: v.Now,
+		Pods: slices.Collect(v.states()), Reserve: 1 + int(v.Deployment.MaxSurge())}
+	p.Pulls = v.partition.PrePulls(p.AtATime, v.states())
+	if v.NewRS != nil {
+		p.Workload = prepull.OwnedByDeployment(v.Deployment, v.NewRS.Rs)
+		p.Next = prepull.AllToRestart(v.states())
+	}
+	return p
+}

@@ -1,0 +1,38 @@
+package deployments
+
+import (
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// DecideEdit says what the edit of the template that was before does to pods.
+func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
+	decided := steps.DecideEdit(edit.Compare(before, r.Deployment.Spec.Template, r.Rules), r.Mode, r.Settings.Partition, r.Decision)
+	deadline := r.Deployment.Spec.ProgressDeadlineSeconds
+	if decided.Change.Restarts() && deadline != nil && *deadline != math.MaxInt32 {
+		grace := readiness.GracePeriod(&corev1.Pod{Spec: r.Deployment.Spec.Template.Decoded().Spec})
+		decided.Deadline = steps.AboutDeadline(r.Settings.Drain, grace, time.Duration(*deadline)*time.Second)
+	}
+	return decided
+}
+
+// Preview is what becomes of the pods if the Deployment, which is not stored yet, takes the place of the one with the template before. Pods
+// are not needed.
+func (r Rollout) Preview(before apps.Template) steps.Preview {
+	v, template := r.Planner(), r.Deployment.Spec.Template
+	v.whyNoSurge = readiness.WhyNoSurge(template.Decoded().Spec, r.DryRun.Claim) // there need not be a target yet
+	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: v.desired(), AtPartition: v.partitioned}
+	preview.AtATime = min(v.maxUnavailable(), preview.Moving())
+	if v.surging() {
+		preview.SurgePods = min(int(r.Deployment.MaxSurge()), preview.Moving())
+		preview.AtATime = preview.SurgePods
+	}
+	return preview
+}

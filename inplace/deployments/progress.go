@@ -1,0 +1,22 @@
+package deployments
+
+import (
+	"github.com/stayput/stayput/inplace/podstate"
+)
+
+// PodProgress are what there is to tell people of each live pod, by name.
+func (r Rollout) PodProgress() []podstate.PodProgress {
+	v, replaces := r.Planner(), ""
+	if !v.decided.Held && !v.AnyUpdating() {
+		replaces = "Deployment controller"
+	}
+	var all []podstate.PodProgress
+	for _, m := range v.Members {
+		before := v.Pull.Awaits(m.Pod)
+		if v.paused() {
+			before = "the rollout to be resumed"
+		}
+		all = append(all, m.Progress(m.Owner.Rs.Name, replaces, before))
+	}
+	return all
+}

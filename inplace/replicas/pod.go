@@ -1,0 +1,121 @@
+package replicas
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/edit"
+	"github.com/stayput/stayput/inplace/patches"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// Pod is a live pod of a Deployment.
+type Pod struct {
+	podstate.State
+	Owner *Set
+	// ToReplace: nobody would act on a patch of the pod, and it does not serve. Only another pod can take its place.
+	ToReplace bool
+}
+
+// StatesOf are the pods as far as the kind of their workload does not matter.
+func StatesOf(members []*Pod) iter.Seq[*podstate.State] {
+	return func(yield func(*podstate.State) bool) {
+		for _, m := range members {
+			if !yield(&m.State) {
+				return
+			}
+		}
+	}
+}
+
+// AnyToRestart tells whether some pod is still to restart, those borrowed or kept aside.
+func AnyToRestart(members []*Pod) bool {
+	return slices.ContainsFunc(members, func(m *Pod) bool { return m.ToRestart() })
+}
+
+// AnyAvailableSoon tells whether a pod will be available within a beat.
+func AnyAvailableSoon(members []*Pod) bool {
+	return slices.ContainsFunc(members, func(m *Pod) bool { return 0 < m.AvailableIn && m.AvailableIn <= steps.BatchWindow })
+}
+
+// WaitsForKubelet tells whether it is not Ready and only its kubelet can do something about it. A target's, or one half-way, that was patched in the seconds
+// before nobody heard of its node waits like one that has yet to be.
+func (m *Pod) WaitsForKubelet(isUpdated bool) bool {
+	waits := !isUpdated && (m.ToRestart() || m.ToResize()) || (isUpdated || m.PartiallyPatched()) && !m.Applied && !m.Move.Observed(m.Pod)
+	return waits && !m.Ready()
+}
+
+// Startable tells whether nothing but the budget keeps the pod from its turn.
+func (m *Pod) Startable(turns podstate.Turns, blocked podstate.Blocked) bool {
+	return blocked.MayStart(&m.State) && m.ToRestart() && m.TakesTurns() && !turns[&m.State] && !m.ToReplace
+}
+
+// Resizable tells whether nothing but the budget keeps the pod from being given CPU and memory.
+func (m *Pod) Resizable(blocked podstate.Blocked) bool {
+	return blocked.MayStart(&m.State) && m.ResizesAlive() && m.ToResize() && !m.MidResize() && !m.ToReplace
+}
+
+// Advance makes the pod's next write on its way to the target; drained: it had a turn.
+func (m *Pod) Advance(newRS *apps.ReplicaSet, drained bool, now time.Time) steps.PatchPod {
+	w, hash := m.NextWrite(), newRS.Labels[inplace.LabelTemplateHash]
+	switch w.Ends {
+	case podstate.EndsPartial:
+		if w.Resizes {
+			return m.Resize(w, w.Describe(m.Owner.Rs.Name, newRS.Name))
+		}
+		if w.Notes() && len(m.Move.Back) > 0 { // it stays one whose containers were restarted for another
+			hash = m.Move.Hash
+		}
+		mark := m.Move.Next(m.Pod, hash, m.Move.Containers, w.Does, now)
+		mark.Back, mark.Resize = m.Move.Remaining(w.Does.Containers, m.TemplateContainers), m.Move.Noting(m.Containers, now)
+		return m.Patch(w, drained, mark, nil, w.Describe(m.Owner.Rs.Name, newRS.Name))
+	case podstate.EndsBack:
+		return m.GoBack(now)
+	case podstate.EndsMoved:
+	}
+	mark := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now)
+	return m.Patch(w, drained, mark, m.identify(newRS), w.Describe(m.Owner.Rs.Name, newRS.Name))
+}
+
+// GoBack makes the pod again what its identity says: its CPU and memory first, which have a write of their own. With the last write it is no longer
+// half-way, whether anything had to change or not.
+func (m *Pod) GoBack(now time.Time) steps.PatchPod {
+	rs, w := m.Owner.Rs, podstate.Write{Does: edit.Change{Containers: m.Back}, Ends: podstate.EndsBack}
+	if m.Back.Resizes() {
+		w.Does.Containers = m.Back.Resizing()
+		return m.Resize(w, w.Describe(rs.Name, rs.Name))
+	}
+	if m.ByMark {
+		return m.Unmark(w, w.Describe(rs.Name, rs.Name))
+	}
+	mark := m.Move.Next(m.Pod, rs.Labels[inplace.LabelTemplateHash], m.Move.Containers, w.Does, now)
+	return m.Patch(w, false, mark, nil, w.Describe(rs.Name, rs.Name))
+}
+
+// identify makes the pod one of the ReplicaSet: label and owner at once, so that they agree at every moment.
+func (m *Pod) identify(rs *apps.ReplicaSet) []jsonpatch.Operation {
+	label := patches.SetEntries("labels", m.Pod.Labels, [2]string{inplace.LabelTemplateHash, rs.Labels[inplace.LabelTemplateHash]})
+	return append(label, reown(m.Pod, rs)...)
+}
+
+// reown makes the ReplicaSet the pod's controller, in the place of the one it has.
+func reown(pod *corev1.Pod, rs *apps.ReplicaSet) []jsonpatch.Operation {
+	for i, owner := range pod.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			at := fmt.Sprintf("/metadata/ownerReferences/%d", i)
+			return []jsonpatch.Operation{
+				jsonpatch.NewOperation("replace", at+"/name", rs.Name),
+				jsonpatch.NewOperation("replace", at+"/uid", rs.UID),
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// twoOfFour is a Deployment of 4 of which 2 may be missed: p and q are on the target, r and s on the source. Its status says so.
+func twoOfFour(p, q, r, s func(*corev1.Pod)) *deployments.Rollout {
+	rollout := fixture(4, app{image: "v2"})
+	two := intstr.FromInt32(2)
+	rollout.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = &two
+	source, newRS := replicaSetOf(rollout, "a", app{image: "v1"}, 2), replicaSetOf(rollout, "b", app{image: "v2"}, 2)
+	for i, change := range []func(*corev1.Pod){p, q, r, s} {
+		rs := []*apps.ReplicaSet{newRS, newRS, source, source}[i]
+		rs.Labels[inplace.LabelUpdating] = begun
+		pod := podOf(rollout, string("pqrs"[i]), rs, nonNil(change))
+		if conditions.IsTrue(pod, corev1.PodReady) {
+			rs.Status.ReadyReplicas++
+			rs.Status.AvailableReplicas++
+		}
+	}
+	rollout.Deployment.Status = statuses.Formula{Deployment: rollout.Deployment, Sets: rollout.ReplicaSets, New: newRS, Now: start}.NativeStatus()
+	statuses.RemoveCondition(&rollout.Deployment.Status, appsv1.DeploymentProgressing)
+	statuses.SetCondition(&rollout.Deployment.Status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, "", start))
+	rollout.Batches = steps.Batches{}
+	return rollout
+}
+
+// TestBatches: what is due waits for what comes within a beat, and no longer.
+func TestBatches(t *testing.T) {
+	seen := func(ago time.Duration) func(*deployments.Rollout) {
+		return func(r *deployments.Rollout) { r.Ahead = readiness.Ahead{"q": start.Add(-ago)} }
+	}
+	waited := func(what steps.Deferral, ago time.Duration) func(*deployments.Rollout) {
+		return func(r *deployments.Rollout) { r.Batches = steps.Batches{what: start.Add(-ago)} }
+	}
+
+	goingOut := func(pod *corev1.Pod) {
+		drained(pod)
+		conditions.Condition(pod, corev1.PodReady).Status = corev1.ConditionTrue
+	}
+	lately := func(pod *corev1.Pod) {
+		drained(pod)
+		conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime.Time = start
+	}
+	out := func(since time.Duration) func(*deployments.Rollout) {
+		return func(r *deployments.Rollout) {
+			r.Settings.Drain = 2 * time.Second
+			r.Endpoints = serving.Endpoints{"r": {NoClientSent: true}, "s": {OutSince: start.Add(-since)}}
+		}
+	}
+	cases := map[string]struct {
+		rollout *deployments.Rollout
+		change  []func(*deployments.Rollout)
+		steps   string
+		putOff  string
+	}{
+		"nobody comes back":              {twoOfFour(nil, unready, nil, nil), nil, "close r", ""},
+		"one comes back in a moment":     {twoOfFour(nil, aheadSince(start), nil, nil), []func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow)}, "", "start"},
+		"one comes back later":           {twoOfFour(nil, aheadSince(start), nil, nil), nil, "close r", ""}, // nobody has seen when it came
+		"the moment is over":             {twoOfFour(nil, aheadSince(start), nil, nil), []func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), waited(steps.DeferStart, steps.BatchWindow)}, "close r", ""},
+		"the caller puts nothing off":    {twoOfFour(nil, aheadSince(start), nil, nil), []func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), func(r *deployments.Rollout) { r.Batches = nil }}, "close r", ""},
+		"both are drained":               {twoOfFour(nil, nil, drained, drained), nil, "2 → 0", ""},
+		"the other is not known to be":   {twoOfFour(nil, nil, drained, goingOut), nil, "", "move"},
+		"the other is nearly drained":    {twoOfFour(nil, nil, lately, lately), []func(*deployments.Rollout){out(2*time.Second - steps.BatchWindow)}, "", "move"},
+		"the other has just begun to be": {twoOfFour(nil, nil, lately, lately), []func(*deployments.Rollout){out(time.Second)}, "2 → 1", ""},
+		"it has waited for the other":    {twoOfFour(nil, nil, drained, goingOut), []func(*deployments.Rollout){waited(steps.DeferMove, steps.BatchWindow)}, "2 → 1", ""},
+		"one became ready":               {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(1)}, "2 → 0", "status"},
+		"one became ready long ago":      {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(1), waited(steps.DeferStatus, steps.StatusBatchWindow)}, "status, 2 → 0", ""},
+		"the edit was not noted yet":     {twoOfFour(nil, unready, drained, drained), []func(*deployments.Rollout){editedAnew}, "status, 2 → 0", ""},
+		"too few are available":          {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2)}, "status, 2 → 0", ""},
+		"too few, while one moves":       {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2), uncounted}, "2 → 0", "status"},
+		"too few, and one moves on":      {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2), uncounted, waited(steps.DeferStatus, steps.BatchWindow)}, "status, 2 → 0", ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+
+			for _, change := range c.change {
+				change(c.rollout)
+			}
+			plan := c.rollout.Plan()
+			if planned := brief(plan.Steps); planned != c.steps {
+				t.Errorf("steps are %q, not %q", planned, c.steps)
+			}
+			if putOff := strings.Join(stringsOf(plan.Deferred), ", "); putOff != c.putOff {
+				t.Errorf("put off is %q, not %q", putOff, c.putOff)
+			}
+			if c.putOff != "" && (plan.After == 0 || plan.After > steps.StatusBatchWindow) {
+				t.Errorf("what was put off is looked at again after %s", plan.After)
+			}
+		})
+	}
+}
+
+// countReady has the target's controller count as many more pods as ready.
+func countReady(more int32) func(*deployments.Rollout) {
+	return func(r *deployments.Rollout) {
+		for _, rs := range r.ReplicaSets {
+			rs.Status.ReadyReplicas = max(0, rs.Status.ReadyReplicas+more)
+			rs.Status.AvailableReplicas = max(0, rs.Status.AvailableReplicas+more)
+		}
+	}
+}
+
+func editedAnew(r *deployments.Rollout) { r.Deployment.Generation++ }
+
+func uncounted(r *deployments.Rollout) { r.ReplicaSets[1].Status.Replicas-- }
+
+func stringsOf(all []steps.Deferral) []string {
+	var texts []string
+	for _, each := range all {
+		texts = append(texts, string(each))
+	}
+	return texts
+}
+
+func brief(planned []steps.Step) string {
+	var texts []string
+	for _, step := range planned {
+		switch step := step.(type) {
+		case steps.SetGate:
+			texts = append(texts, map[bool]string{true: "open ", false: "close "}[step.Open]+step.Pod.Name)
+		case steps.PatchReplicaSet:
+			texts = append(texts, strings.TrimPrefix(step.Why, "replicas "))
+		case steps.PatchPod:
+			texts = append(texts, "move "+step.Pod.Name)
+		case steps.PatchStatus:
+			texts = append(texts, "status")
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func TestBatchesAreCountedFromTheFirst(t *testing.T) {
+	batches := steps.Batches{steps.DeferMove: start, steps.DeferStatus: start}.Next(steps.Plan{Deferred: []steps.Deferral{steps.DeferStart, steps.DeferMove}}, start.Add(steps.BatchWindow))
+	if len(batches) != 2 || batches[steps.DeferMove] != start || batches[steps.DeferStart] != start.Add(steps.BatchWindow) {
+		t.Errorf("since when something is put off: %v", batches)
+	}
+}
+
+func TestTogether(t *testing.T) {
+	open, closes, status, move := steps.SetGate{Open: true}, steps.SetGate{}, steps.PatchStatus{}, steps.PatchPod{}
+	d := steps.PlanBuilder{}
+	for _, step := range []steps.Step{closes, move, open, closes, steps.PatchReplicaSet{}, status, open} {
+		d.Step(step)
+	}
+	d.Arrange()
+	var sizes []int
+	for _, lot := range steps.Together(d.Result.Steps) {
+		sizes = append(sizes, len(lot))
+	}
+	if !slices.Equal(sizes, []int{2, 1, 2, 2}) {
+		t.Errorf("lots of %v steps, not gates that open, the status, the rest, and gates that close", sizes)
+	}
+	if steps.Together(nil) != nil {
+		t.Error("no steps are some lots")
+	}
+}
+
+func TestSurplusPasses(t *testing.T) {
+	for name, c := range map[string]struct {
+		marked       bool
+		size         int32
+		passes, full bool
+	}{
+		"lowered, and pods are to leave":   {true, 1, true, true},
+		"as many as there are to be":       {true, 2, false, true},
+		"one is missing":                   {true, 3, false, false},
+		"no update: lowered":               {false, 1, false, false},
+		"no update: as many as are wanted": {false, 2, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rs := twoOfFour(nil, nil, nil, nil).ReplicaSets[0]
+			rs.Spec.Replicas = &c.size
+			if !c.marked {
+				delete(rs.Labels, inplace.LabelUpdating)
+			}
+			if passes := replicas.SurplusPasses(rs, 2); passes != c.passes {
+				t.Errorf("the surplus passes: %t, want %t", passes, c.passes)
+			}
+			if full := replicas.Full(rs, 2); full != c.full {
+				t.Errorf("full: %t, want %t", full, c.full)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package simulation
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/statuses"
+)
+
+// impatient has a deadline that is shorter than its containers' grace period.
+func impatient(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(20)) }
+
+// overdueAfter has everybody act for that long, and tells when the deadline was said to have passed; 0 if it was not.
+func (s *scene) overdueAfter(most time.Duration) time.Duration {
+	for start := s.now; s.now.Sub(start) < most; s.now = s.now.Add(500 * time.Millisecond) {
+		s.round()
+		if statuses.Overdue(s.deployment()) {
+			return s.now.Sub(start)
+		}
+	}
+	s.check()
+	if s.failed != "" {
+		s.t.Fatal(s.failed)
+	}
+	return 0
+}
+
+// Natively the next pod starts while one still stops. So the time that a container takes to stop is no lack of progress, by images and by resizes.
+func TestSlowStopIsNoLackOfProgress(t *testing.T) {
+	for name, edit := range map[string]struct{ from, to app }{
+		"image":  {app{image: "v1"}, app{image: "v2"}},
+		"resize": {app{image: "v1", cpu: "100m", renews: true}, app{image: "v1", cpu: "200m", renews: true}},
+	} {
+		s := newObserved(t, 2, func(d *apps.Deployment) { impatient(d); d.Spec.Template = edit.from.template() }, false)
+		s.kubelet.stops = 28 * time.Second
+		before := sorted(s.pods.objects)
+		s.edit("edits", edit.to)
+		if after := s.overdueAfter(2 * time.Minute); after != 0 {
+			t.Fatalf("%s: the deadline passed after %s: %q", name, after, s.steps)
+		}
+		s.has(map[string]int{"B": 2})
+		s.intact(before)
+	}
+}
+
+// What starts in the place of the one that stopped has half the deadline at least, and no more than natively.
+func TestDeadlineAfterASlowStop(t *testing.T) {
+	s := newObserved(t, 1, impatient, false)
+	s.kubelet.stops = 28 * time.Second
+	s.edit("sets an image that does not exist", app{image: "bad"})
+	if after := s.overdueAfter(2 * time.Minute); after < 38*time.Second || after > 52*time.Second {
+		t.Errorf("the deadline passed after %s: %q", after, s.steps)
+	}
+}
+
+// One that does not end is no progress when its grace period and what a kubelet needs are over.
+func TestDeadlineOfAContainerThatDoesNotStop(t *testing.T) {
+	s := newObserved(t, 1, impatient, false)
+	s.kubelet.stops = time.Hour
+	s.edit("sets the image", app{image: "v2"})
+	if after := s.overdueAfter(3 * time.Minute); after < 50*time.Second || after > 64*time.Second {
+		t.Errorf("the deadline passed after %s: %q", after, s.steps)
+	}
+}
+
+// A mark can be anybody's: one from the future keeps nothing open.
+func TestMarkFromTheFutureHoldsNoDeadline(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v2"}, 1))
+	running := pod.Status.ContainerStatuses[0].ContainerID
+	for at, want := range map[time.Duration]time.Time{-time.Second: start.Add(39 * time.Second), time.Hour: {}} {
+		move := readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {ContainerID: running, At: metav1.NewTime(start.Add(at))}}}
+		if by := move.StopsBy(pod, start); !by.Equal(want) {
+			t.Errorf("marked %s from now it stops by %s", at, by)
+		}
+		if until := move.OnTimeUntil(pod, start); until.IsZero() != want.IsZero() {
+			t.Errorf("marked %s from now it obeys until %s", at, until)
+		}
+	}
+}
+
+func TestLongDrainIsNoLackOfProgress(t *testing.T) {
+	s := newObserved(t, 2, impatient, false)
+	s.settings.Drain = time.Minute
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	if after := s.overdueAfter(4 * time.Minute); after != 0 {
+		t.Fatalf("the deadline passed after %s: %q", after, s.steps)
+	}
+	s.has(map[string]int{"B": 2})
+	s.intact(before)
+}
+
+// The native controller takes its deadline from the condition alone, and may look at any moment: the time in it is never older than half the deadline
+// while pods stop, and nobody writes it more often than that.
+func TestDeadlineIsRenewed(t *testing.T) {
+	for name, c := range map[string]struct {
+		onTimeUntil, last time.Duration
+		renewed           bool
+		again             time.Duration
+	}{
+		"nothing is waited for":       {-time.Hour, -11 * time.Second, false, 10 * time.Second},
+		"pods stop":                   {0, -9 * time.Second, false, 2 * time.Second},
+		"pods stop, half is over":     {0, -10 * time.Second, true, 11 * time.Second},
+		"they stopped a moment ago":   {-3 * time.Second, -9 * time.Second, false, 2 * time.Second},
+		"they stopped, half is over":  {-3 * time.Second, -11 * time.Second, true, 18 * time.Second},
+		"they stopped before that":    {-12 * time.Second, -11 * time.Second, false, 10 * time.Second},
+		"nobody looked for very long": {0, -time.Hour, true, 11 * time.Second},
+	} {
+		d := newDeployment(1, app{image: "v2"})
+		impatient(d)
+		d.Status.Conditions = []appsv1.DeploymentCondition{statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, "", start.Add(c.last))}
+		f := statuses.Formula{Deployment: d, OnTimeUntil: start.Add(c.onTimeUntil), Now: start}
+		status := f.NativeStatus()
+		got, want := conditions.DeploymentCondition(status, appsv1.DeploymentProgressing), d.Status.Conditions[0]
+		if c.renewed {
+			want.LastUpdateTime = metav1.NewTime(f.OnTimeUntil)
+		}
+		if *got != want || f.UntilDeadline(status) != c.again {
+			t.Errorf("%s: the condition is %+v, to be looked at again after %s", name, got, f.UntilDeadline(status))
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package simulation
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+func TestOrphan(t *testing.T) {
+	// patchedAt has the kubelet run a container of which nobody knows whether it is the new one.
+	patchedAt := func(at time.Time) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			drained(pod)
+			move := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", Unsure: true, At: metav1.NewTime(at)}}}
+			pod.Annotations = map[string]string{inplace.AnnotationMove: move.String()}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: "v1", Ready: true,
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		}
+	}
+	patience := corev1.DefaultTerminationGracePeriodSeconds*time.Second + readiness.KillMargin
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		may    bool
+		wait   time.Duration
+	}{
+		"was to be patched": {drained, true, 0},
+		"was to be given back": {func(pod *corev1.Pod) {
+			drained(pod)
+			pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
+		}, true, 0},
+		"was patched just now": {patchedAt(start), false, patience},
+		"was patched long ago": {patchedAt(start.Add(-patience)), true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change)
+			step, may, wait := podstate.Orphan(pod, false, start)
+			if gate, opens := step.(steps.SetGate); !opens || !gate.Open || may != c.may || wait != c.wait {
+				t.Errorf("%s: %t, or in %s", step.Describe(), may, wait)
+			}
+		})
+	}
+}
+
+func TestMayBeOrphan(t *testing.T) {
+	labelled := func(pod *corev1.Pod) { pod.Labels = map[string]string{inplace.LabelPrePull: "uid"} }
+	ownedBy := func(kind string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			labelled(pod)
+			pod.OwnerReferences[0].Kind = kind
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"serves":                        {func(*corev1.Pod) {}, false},
+		"is kept out":                   {drained, true},
+		"is kept out, but goes":         {func(pod *corev1.Pod) { drained(pod); pod.DeletionTimestamp = &metav1.Time{} }, false},
+		"is kept out, but has failed":   {func(pod *corev1.Pod) { drained(pod); pod.Status.Phase = corev1.PodFailed }, false},
+		"pulls for a Deployment":        {ownedBy("Deployment"), true},
+		"pulls for a DaemonSet":         {ownedBy("ControllerRevision"), true},
+		"pulled in vain":                {func(pod *corev1.Pod) { ownedBy("Deployment")(pod); pod.Status.Phase = corev1.PodFailed }, true},
+		"pulls for nobody any more":     {func(pod *corev1.Pod) { labelled(pod); pod.OwnerReferences = nil }, true},
+		"has a label from its template": {labelled, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v1"})
+			if got := podstate.MayBeOrphan(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change)); got != c.want {
+				t.Errorf("may stray is %t", got)
+			}
+		})
+	}
+}

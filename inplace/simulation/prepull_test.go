@@ -1,0 +1,376 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/internal/sample"
+	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// pullFixture is a Deployment of 4 with pods p1 … p4 on nodes n1 … n4 that is edited from app:1 to app:2. Two nodes pull at a time,
+// and all pods may be missed.
+func pullFixture(changes ...func(*deployments.Rollout)) *deployments.Rollout {
+	r := fixture(4, app{image: "app:2", sidecar: "side:1"})
+	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(4))
+	r.Settings.PrePullParallelism, r.Pull.Waiter = 2, waiterForTests
+	source, newRS := replicaSetOf(r, "a", app{image: "app:1", sidecar: "side:1"}, 4), replicaSetOf(r, "b", app{image: "app:2", sidecar: "side:1"}, 0)
+	source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+	for i := range 4 {
+		r.Nodes = append(r.Nodes, mountingNode(fmt.Sprint("n", i+1)))
+		podOf(r, fmt.Sprint("p", i+1), source, func(pod *corev1.Pod) { pod.Spec.NodeName = fmt.Sprint("n", i+1) })
+	}
+	for _, change := range changes {
+		change(r)
+	}
+	return r
+}
+
+// updateRevisionIs has the Deployment edited to another image than app:2.
+func updateRevisionIs(image string) func(*deployments.Rollout) {
+	return func(r *deployments.Rollout) {
+		template, newRS := app{image: image, sidecar: "side:1"}.template(), r.UpdateRevision()
+		r.Deployment.Spec.Template, newRS.Spec.Template = template, template
+		r.DryRun = admitted(newRS)
+	}
+}
+
+// prePullPodOn adds a puller of the target with its container in that state.
+func prePullPodOn(node string, state corev1.ContainerState, changes ...func(*corev1.Pod)) func(*deployments.Rollout) {
+	return func(r *deployments.Rollout) {
+		at := slices.IndexFunc(r.Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
+		prePullPod := prepull.NewPod(prepull.OwnedByDeployment(r.Deployment, r.UpdateRevision()), r.Pods[at], []prepull.VolumeImage{{Reference: "app:2", Policy: corev1.PullIfNotPresent}}, r.Pull.Waiter)
+		prePullPod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: prepull.WaitContainer, State: state}}
+		for _, change := range changes {
+			change(prePullPod)
+		}
+		r.Pull.PrePullPods = append(r.Pull.PrePullPods, prePullPod)
+	}
+}
+
+func waitingFor(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+func isRunning() corev1.ContainerState { return runningSince(start) }
+
+func nodeIs(at int, change func(*corev1.Node)) func(*deployments.Rollout) {
+	return func(r *deployments.Rollout) { change(r.Nodes[at]) }
+}
+
+func podIs(at int, changes ...func(*corev1.Pod)) func(*deployments.Rollout) {
+	return func(r *deployments.Rollout) {
+		for _, change := range changes {
+			change(r.Pods[at])
+		}
+	}
+}
+
+func lists(images ...string) func(*corev1.Node) {
+	return func(node *corev1.Node) {
+		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{Names: images})
+	}
+}
+
+func policyIs(policy corev1.PullPolicy) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.Containers[0].ImagePullPolicy = policy }
+}
+
+func quotaOf(hard, used string, scopes ...corev1.ResourceQuotaScope) func(*deployments.Rollout) {
+	return func(r *deployments.Rollout) {
+		quota := corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{Scopes: scopes}}
+		quota.Status.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(hard)}
+		quota.Status.Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(used)}
+		r.Pull.Quotas = append(r.Pull.Quotas, quota)
+	}
+}
+
+// told is what a plan does about pods and pullers, in order.
+func told(plan steps.Plan) string {
+	var all []string
+	for _, step := range plan.Steps {
+		switch s := step.(type) {
+		case steps.SetGate:
+			all = append(all, map[bool]string{true: "open ", false: "close "}[s.Open]+s.Pod.Name)
+		case steps.PatchPod:
+			all = append(all, "patch "+s.Pod.Name)
+		case steps.CreatePrePullPod:
+			all = append(all, "pull "+s.Pod.Spec.NodeName)
+		case steps.DeletePrePullPod:
+			all = append(all, "drop "+s.Pod.Spec.NodeName)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestPull(t *testing.T) {
+	notFound := waitingFor("ErrImagePull", `failed to pull "docker.io/library/app:2": not found`)
+	noSandboxFor := func(age time.Duration) func(*corev1.Pod) {
+		return func(prePullPod *corev1.Pod) {
+			prePullPod.CreationTimestamp = metav1.NewTime(start.Add(-age))
+			prePullPod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse}}
+		}
+	}
+	terminatingFor := func(age time.Duration) func(*corev1.Pod) {
+		return func(prePullPod *corev1.Pod) { prePullPod.DeletionTimestamp = &metav1.Time{Time: start.Add(-age)} }
+	}
+	creating := waitingFor("ContainerCreating", "")
+	oldKubelet := nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.35.4" })
+	stuck := func(pod *corev1.Pod) {
+		unready(pod)
+		pod.Status.ContainerStatuses[0].State = waitingFor("ImagePullBackOff", "")
+	}
+	for name, test := range map[string]struct {
+		changes []func(*deployments.Rollout)
+		want    string
+		skipped string // part of why nothing is pulled somewhere
+		waits   string // part of the plan's message
+	}{
+		"two nodes at a time":          {nil, "pull n1, pull n2", "", "waiting for image app:2 on node n1"},
+		"nothing is pulled first":      {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Settings.PrePullParallelism = 0 }}, "close p1, close p2, close p3, close p4", "", ""},
+		"those that are unready first": {[]func(*deployments.Rollout){podIs(3, unready)}, "pull n4, pull n1", "", ""},
+		"one that serves no more goes ahead of the budget": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), prePullPodOn("n2", isRunning()), podIs(3, unready),
+			func(r *deployments.Rollout) {
+				r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
+			}}, "pull n4", "", "node n4"},
+		"nor does the quota keep it":    {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), prePullPodOn("n2", isRunning()), podIs(3, unready), quotaOf("10", "8")}, "close p4, close p1, close p2", "ResourceQuota q", ""},
+		"but not of those that pull":    {[]func(*deployments.Rollout){prePullPodOn("n1", creating), prePullPodOn("n2", creating), podIs(3, unready)}, "", "", "node n4"},
+		"two are being pulled":          {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("ContainerCreating", "")), prePullPodOn("n2", corev1.ContainerState{})}, "", "", "node n1"},
+		"the first have it":             {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), prePullPodOn("n2", corev1.ContainerState{})}, "close p1", "", "node n2"},
+		"the next while the first move": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), podIs(0, drained)}, "pull n2, pull n3", "", ""},
+		"the node lists it":             {[]func(*deployments.Rollout){nodeIs(1, lists("docker.io/library/app@sha256:1", "docker.io/library/app:2"))}, "pull n1, pull n3, close p2", "", ""},
+		"the node lists it by digest":   {[]func(*deployments.Rollout){updateRevisionIs("app:2" + sample.Digests[0]), nodeIs(1, lists("docker.io/library/app"+sample.Digests[0]))}, "pull n1, pull n3, close p2", "", ""},
+		"the node lists another digest": {[]func(*deployments.Rollout){updateRevisionIs("app:2" + sample.Digests[0]), nodeIs(1, lists("docker.io/library/app"+sample.Digests[1], "docker.io/library/app:2"))}, "pull n1, pull n2", "", ""},
+		"the registry is always asked":  {[]func(*deployments.Rollout){nodeIs(0, lists("app:2")), podIs(0, policyIs(corev1.PullAlways))}, "pull n1, pull n2", "", ""},
+		"another pod there runs it": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
+			newRS := r.ReplicaSets[1]
+			r.Deployment.Spec.Replicas, newRS.Spec.Replicas, newRS.Status.Replicas = new(int32(5)), new(int32(1)), 1
+			podOf(r, "q", newRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n3" })
+		}}, "pull n1, pull n2, close p3", "", ""},
+		"one pod that serves for two on a node": {[]func(*deployments.Rollout){podIs(1, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })}, "pull n1, pull n3", "", ""},
+
+		"an old kubelet":         {[]func(*deployments.Rollout){nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.34.9" })}, "pull n2, pull n3, close p1", `node n1: kubelet "v1.34.9"`, ""},
+		"an old runtime":         {[]func(*deployments.Rollout){nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.ContainerRuntimeVersion = "containerd://2.0.9" })}, "pull n2, pull n3, close p1", "containerd://2.0.9", ""},
+		"CRI-O":                  {[]func(*deployments.Rollout){nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.ContainerRuntimeVersion = "cri-o://1.31.0" })}, "pull n1, pull n2", "", ""},
+		"a simulated node":       {[]func(*deployments.Rollout){nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "fake"} })}, "pull n2, pull n3, close p1", "node n1", ""},
+		"Windows":                {[]func(*deployments.Rollout){nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.OperatingSystem = "windows" })}, "pull n2, pull n3, close p1", "Windows", ""},
+		"a node that is gone":    {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Nodes = r.Nodes[1:] }}, "pull n2, pull n3, close p1", "", ""},
+		"our image is not known": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Pull.Waiter = prepull.Waiter{} }}, "close p1, close p2, close p3, close p4", "own image", ""},
+		"refused":                {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Pull.Refused = prepull.Refused{UpdateRevision: "b", Why: "policy"} }}, "close p1, close p2, close p3, close p4", "policy", ""},
+		"refused for another":    {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Pull.Refused = prepull.Refused{UpdateRevision: "c", Why: "policy"} }}, "pull n1, pull n2", "", ""},
+		"the node does not take it": {[]func(*deployments.Rollout){prePullPodOn("n1", corev1.ContainerState{}, func(p *corev1.Pod) {
+			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfpods", Message: "full"}
+		})}, "pull n2, pull n3, close p1", "node n1: OutOfpods: full", ""},
+		"no sandbox yet":                    {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Second))}, "pull n2", "", "node n1"},
+		"no sandbox":                        {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Minute))}, "pull n2, close p1", "node n1: the kubelet cannot start", ""},
+		"no sandbox, of an older kubelet":   {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Hour)), oldKubelet}, "pull n2", "", "node n1"},
+		"its sandbox is gone":               {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), noSandboxFor(time.Hour))}, "pull n2, close p1", "", ""},
+		"a quota with room for one":         {[]func(*deployments.Rollout){quotaOf("10", "7")}, "pull n1", "", ""}, // 1 of surge and 1 to spare
+		"a quota without room":              {[]func(*deployments.Rollout){quotaOf("10", "8")}, "close p1, close p2, close p3, close p4", "ResourceQuota q", ""},
+		"one that pullers have filled":      {[]func(*deployments.Rollout){quotaOf("10", "8"), prePullPodOn("n1", corev1.ContainerState{})}, "", "", "node n1"},
+		"a quota for others":                {[]func(*deployments.Rollout){quotaOf("10", "8", corev1.ResourceQuotaScopeBestEffort)}, "pull n1, pull n2", "", ""},
+		"the tightest of several quotas":    {[]func(*deployments.Rollout){quotaOf("10", "0"), quotaOf("10", "7", corev1.ResourceQuotaScopeNotTerminating)}, "pull n1", "", ""},
+		"a bad image":                       {[]func(*deployments.Rollout){prePullPodOn("n1", notFound), prePullPodOn("n2", isRunning())}, "close p2", "", `on node n1: failed to pull "docker.io/library/app:2": not found`},
+		"two bad ones are enough":           {[]func(*deployments.Rollout){prePullPodOn("n1", notFound), prePullPodOn("n2", notFound)}, "", "", "not found"},
+		"our own image cannot be pulled":    {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("ErrImagePull", `"stayput/stayput:v1": denied`))}, "pull n2, close p1", "", ""},
+		"the puller cannot run":             {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("CreateContainerError", "x"))}, "pull n2, close p1", "", ""},
+		"a pod that cannot start anyway":    {[]func(*deployments.Rollout){podIs(0, stuck)}, "pull n2, pull n3, close p1", "", ""},
+		"a pod that crashes waits":          {[]func(*deployments.Rollout){podIs(0, unready)}, "pull n1, pull n2", "", ""},
+		"a pod that is on no node yet":      {[]func(*deployments.Rollout){podIs(0, unready, func(pod *corev1.Pod) { pod.Spec.NodeName = "" })}, "pull n2, pull n3, close p1", "", ""},
+		"a pod on a node that is down":      {[]func(*deployments.Rollout){podIs(0, unready), nodeIs(0, func(n *corev1.Node) { n.Status.Conditions = nil })}, "pull n2, pull n3", "", ""},
+		"drained for another image":         {[]func(*deployments.Rollout){podIs(0, drained)}, "open p1, pull n1, pull n2", "", ""},
+		"without gate":                      {[]func(*deployments.Rollout){prePullPodOn("n2", isRunning()), podIs(0, ungated), podIs(1, ungated)}, "pull n1, patch p2", "", ""},
+		"a puller of another target":        {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), func(p *corev1.Pod) { p.Name = "old" })}, "drop n1, pull n1, pull n2", "", ""},
+		"one that is terminating":           {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), terminatingFor(time.Second))}, "pull n2, pull n3", "", ""},
+		"one that somebody does not let go": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), terminatingFor(time.Minute))}, "pull n2, pull n3, close p1", "node n1: pod", ""},
+		"one that lacks an image":           {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), func(p *corev1.Pod) { p.Spec.Volumes[0].Image.Reference = "other" })}, "drop n1, pull n2", "", ""},
+		"paused":                            {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }}, "", "", ""},
+		"the update is released":            {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelFallback] = "1" }}, "drop n1", "", ""},
+		"nothing is pulled first any more":  {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), func(r *deployments.Rollout) { r.Settings.PrePullParallelism = 0 }}, "drop n1, close p1, close p2, close p3, close p4", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := pullFixture(test.changes...).Plan()
+			if got := told(plan); got != test.want {
+				t.Errorf("it does %q, want %q", got, test.want)
+			}
+			if !strings.Contains(plan.NotPulled, test.skipped) || (plan.NotPulled == "") != (test.skipped == "") {
+				t.Errorf("nothing is pulled because %q, want %q", plan.NotPulled, test.skipped)
+			}
+			if !strings.Contains(plan.Message, test.waits) {
+				t.Errorf("it says %q, want %q", plan.Message, test.waits)
+			}
+		})
+	}
+}
+
+// TestPullOfASidecar: its image is pulled like any, by its own pull policy, and not where a pod of the workload runs it.
+func TestPullOfASidecar(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*deployments.Rollout)
+		want   string
+	}{
+		"nobody has it":     {func(*deployments.Rollout) {}, "pull n1, pull n2"},
+		"the node lists it": {nodeIs(1, lists("mesh:2")), "pull n1, pull n3, close p2"},
+		"the registry is always asked": {func(r *deployments.Rollout) {
+			nodeIs(0, lists("mesh:2"))(r)
+			r.Pods[0].Spec.InitContainers[1].ImagePullPolicy = corev1.PullAlways
+		}, "pull n1, pull n2"},
+		"another pod there runs it": {func(r *deployments.Rollout) {
+			newRS := r.ReplicaSets[1]
+			r.Deployment.Spec.Replicas, newRS.Spec.Replicas, newRS.Status.Replicas = new(int32(5)), new(int32(1)), 1
+			podOf(r, "q", newRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n3" })
+		}, "pull n1, pull n2, close p3"},
+		"the sidecar cannot start anyway": {podIs(0, func(pod *corev1.Pod) {
+			unready(pod)
+			pod.Status.InitContainerStatuses[0].State = waitingFor("ImagePullBackOff", "")
+		}), "pull n2, pull n3, close p1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := pullFixture(toMesh2, test.change).Plan()
+			if got := told(plan); got != test.want {
+				t.Errorf("it does %q, want %q", got, test.want)
+			}
+			for _, step := range plan.Steps {
+				if pull, ok := step.(steps.CreatePrePullPod); ok && !slices.Equal(steps.References(pull.Pod), []string{"mesh:2"}) {
+					t.Errorf("the puller has %q", steps.References(pull.Pod))
+				}
+			}
+		})
+	}
+}
+
+// toMesh2 has the fixture's Deployment edited from mesh:1 to mesh:2 instead.
+func toMesh2(r *deployments.Rollout) {
+	before, after := app{image: "app:1", mesh: "mesh:1"}.template(), app{image: "app:1", mesh: "mesh:2"}.template()
+	source, newRS := r.ReplicaSets[0], r.ReplicaSets[1]
+	r.Deployment.Spec.Template, source.Spec.Template, newRS.Spec.Template = after, before, after
+	r.DryRun = admitted(newRS)
+	pods := r.Pods
+	r.Pods = nil
+	for _, pod := range pods {
+		podOf(r, pod.Name, source, func(made *corev1.Pod) { made.Spec.NodeName = pod.Spec.NodeName })
+	}
+}
+
+func TestPullFailuresStayTheSame(t *testing.T) {
+	for reason, message := range map[string]string{
+		"ErrImagePull":     "app:2: not found",
+		"ImagePullBackOff": `Back-off pulling image "app:2": ErrImagePull: app:2: not found`,
+	} {
+		plan := pullFixture(prePullPodOn("n1", waitingFor(reason, message)), prePullPodOn("n2", waitingFor(reason, message))).Plan()
+		if want := []string{"Image app:2 cannot be pulled: app:2: not found"}; !slices.Equal(plan.PullFailures, want) {
+			t.Errorf("%s: failures are %q, want %q", reason, plan.PullFailures, want)
+		}
+	}
+	plan := pullFixture(prePullPodOn("n1", waitingFor("ImagePullBackOff", `Back-off pulling image "app:2"`))).Plan()
+	if want := []string{"Image app:2 cannot be pulled: ImagePullBackOff"}; !slices.Equal(plan.PullFailures, want) {
+		t.Errorf("failures are %q, want %q", plan.PullFailures, want)
+	}
+}
+
+// pulls has a scene pull first, with each pod on a node of its own.
+func (s *scene) pulls(parallel int) {
+	s.pull.parallel = parallel
+	pods := sorted(s.pods.objects)
+	for _, pod := range pods {
+		if _, err := alter(s.world, s.pods, pod.Name, "", func(pod *corev1.Pod) { s.pull.place(pod, len(pods)) }); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.rest()
+	s.steps = nil
+}
+
+func TestStepsOfPullingFirst(t *testing.T) {
+	s := newObserved(t, 3, nil, false)
+	s.pulls(2)
+	before := sorted(s.pods.objects)
+	s.edit("sets the image", app{image: "v2"})
+	s.rest()
+	s.expect("pull n1", "pull n2", "A marks", "B marks", "close 1",
+		"pull n3", "A 3 → 2", "move 1", "B 0 → 1", "open 1",
+		"drop n1", "close 2", "A 2 → 1", "move 2", "B 1 → 2", "open 2",
+		"drop n2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3", "drop n3")
+	s.intact(before)
+}
+
+func TestBadImageStopsNothing(t *testing.T) {
+	s := newObserved(t, 3, nil, false)
+	s.pulls(2)
+	before := sorted(s.pods.objects)
+	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.rest()
+	s.expect("pull n1", "pull n2", "A marks", "B marks")
+	s.pass(11 * time.Minute)
+	s.rest()
+	s.expect()
+	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
+	if progressing.Reason != statuses.ReasonTimedOut || !strings.Contains(progressing.Message, "waiting for image bad on node n1: bad: not found") {
+		t.Errorf("after the deadline the status says %+v", progressing)
+	}
+	if status := s.deployment().Status; status.AvailableReplicas != 3 || status.UpdatedReplicas != 0 {
+		t.Errorf("the status is %+v", status)
+	}
+	s.edit("undoes it", app{image: "v1"})
+	s.rest()
+	s.expect("drop n1", "drop n2", "A marks", "B marks")
+	s.intact(before)
+}
+
+func TestDaemonPullsFirst(t *testing.T) {
+	f := newFleet(t, 3, func(f *fleet) { f.pullsFirst(1) })
+	f.edit(app{image: "v2"})
+	f.rest()
+	f.expect("mark 2 true false", "pull n1", "close p1",
+		"pull n2", "p1 is 2 app=v2", "open p1", "drop n1", "close p2",
+		"pull n3", "p2 is 2 app=v2", "open p2", "drop n2", "close p3", "p3 is 2 app=v2", "open p3", "drop n3", "mark 2 false false")
+	f.updated("2", "v2")
+}
+
+func (f *fleet) pullsFirst(parallel int) {
+	f.pull.parallel = parallel
+	for _, node := range f.Nodes {
+		f.pull.nodes = append(f.pull.nodes, mountingNode(node.Name))
+	}
+}
+
+func TestDaemonBadImageStopsNothing(t *testing.T) {
+	f := newFleet(t, 2, func(f *fleet) { f.pullsFirst(1) })
+	f.edit(app{image: "bad"})
+	f.rest()
+	f.expect("mark 2 true false", "pull n1")
+	if plan := f.once(); !strings.Contains(plan.Message, "waiting for image bad on node n1: bad: not found") {
+		t.Errorf("it says %q", plan.Message)
+	}
+	f.edit(app{image: "v1"})
+	f.rest()
+	f.expect("drop n1", "mark 2 false false")
+	if images(f.Pods[0]) != "app=v1" || !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
+		t.Errorf("p1 has %s", images(f.Pods[0]))
+	}
+}
+
+func TestDaemonFallBackDeletesPrePullPods(t *testing.T) {
+	f := newFleet(t, 2, func(f *fleet) { f.pullsFirst(2) })
+	f.edit(app{image: "v2"})
+	f.once()
+	f.once()
+	f.pull.observe(&f.Settings, &f.Nodes, &f.Pull)
+	if got := told(f.FallBack(inplace.Reason{Code: inplace.CodeUninstalled})); got != "drop n1, drop n2" {
+		t.Errorf("release does %q", got)
+	}
+}

@@ -1,0 +1,206 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/amounts"
+	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+func paces(unavailable, surge string) appsv1.DeploymentStrategy {
+	u, s := intstr.Parse(unavailable), intstr.Parse(surge)
+	return appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &u, MaxSurge: &s}}
+}
+
+func short(f steps.Preview) string {
+	return fmt.Sprintf("%s; %d pods, %d at a time, %d borrowed, forbidden: %t", f, f.Pods, f.AtATime, f.SurgePods, f.Forbidden)
+}
+
+func TestPreview(t *testing.T) {
+	for name, c := range map[string]struct {
+		replicas int32
+		strategy appsv1.DeploymentStrategy
+		mode     inplace.Mode
+		to       app
+		claim    string
+		want     string
+	}{
+		"as many as may be missed": {8, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 8 pods, 2 at a time, 0 borrowed, forbidden: false"},
+		"none may be missed":       {8, paces("0", "2"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 8 pods, 2 at a time, 2 borrowed, forbidden: false"},
+		"a percentage of none":     {2, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 2 pods, 1 at a time, 1 borrowed, forbidden: false"},
+		"no second pod can run":    {1, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "data", "in place: restarts app; 1 pods, 1 at a time, 0 borrowed, forbidden: false"},
+		"there are none":           {0, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 0 pods, 0 at a time, 0 borrowed, forbidden: false"},
+		"by strategy":              {2, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, inplace.ModeInPlaceOnly, app{image: "v2"}, "", "recreate: strategy Recreate promises that two versions never run at once; 2 pods, 1 at a time, 0 borrowed, forbidden: true"},
+		"not managed":              {2, paces("1", "1"), inplace.ModeNone, app{image: "v2"}, "", "recreate: not updated in place: the namespace has no label stayput.dev/update, or none that counts; 2 pods, 1 at a time, 0 borrowed, forbidden: false"},
+		"opted out":                {2, paces("1", "1"), inplace.ModeRecreate, app{image: "v2"}, "", `recreate: not updated in place: label stayput.dev/update is "recreate"; 2 pods, 1 at a time, 0 borrowed, forbidden: false`},
+	} {
+		r := fixture(c.replicas, c.to)
+		r.Deployment.Spec.Strategy, r.Mode, r.Settings.Surge = c.strategy, c.mode, true
+		old := replicaSetOf(r, "a", app{image: "v1"}, c.replicas)
+		r.DryRun.Claim = c.claim
+		if got := short(r.Preview(old.Spec.Template)); got != c.want {
+			t.Errorf("%s:\n%s\ninstead of\n%s", name, got, c.want)
+		}
+	}
+}
+
+func TestDaemonPreview(t *testing.T) {
+	f := newFleet(t, 3, maxUnavailable("50%"))
+	f.DaemonSet.Status.DesiredNumberScheduled = 3
+	before := f.DaemonSet.Spec.Template
+	f.DaemonSet.Spec.Template, f.Nodes = app{image: "v2"}.template(), nil
+	if got, want := short(f.Preview(before)), "in place: restarts app; 3 pods, 2 at a time, 0 borrowed, forbidden: false"; got != want {
+		t.Errorf("%s instead of %s", got, want)
+	}
+	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	if got := f.Preview(before); got.InPlace() || got.Reasons[0].Code != inplace.CodeStrategy {
+		t.Errorf("OnDelete is forecast as %s", got)
+	}
+}
+
+// TestPreviewAtAPartition: no more at a time, and no more borrowed, than the partition lets move.
+func TestPreviewAtAPartition(t *testing.T) {
+	for want, partition := range map[string]inplace.Partition{
+		"4 kept, 2 at a time, 2 borrowed": "4", "5 kept, 1 at a time, 1 borrowed": "90percent", "6 kept, 0 at a time, 0 borrowed": "half",
+	} {
+		r := fixture(6, app{image: "v2"})
+		r.Deployment.Spec.Strategy, r.Settings.Surge, r.Settings.Partition = paces("0", "3"), true, partition
+		f := r.Preview(replicaSetOf(r, "a", app{image: "v1"}, 6).Spec.Template)
+		if got := fmt.Sprintf("%d kept, %d at a time, %d borrowed", f.AtPartition, f.AtATime, f.SurgePods); got != want {
+			t.Errorf("%s: %s instead of %s", partition, got, want)
+		}
+	}
+}
+
+// progress is one pod's, in short.
+func progress(all []podstate.PodProgress, name string) string {
+	at := slices.IndexFunc(all, func(s podstate.PodProgress) bool { return s.Pod.Name == name })
+	return fmt.Sprintf("%s %s: %s", all[at].Revision, all[at].Phase, all[at].Awaits)
+}
+
+// TestPodProgress: in the middle of an update, one pod of the old ReplicaSet and one of the new.
+func TestPodProgress(t *testing.T) {
+	waiting := func(reason string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			unready(pod)
+			pod.Status.ContainerStatuses[0].Ready = false
+			pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+		}
+	}
+	moved := func(pod *corev1.Pod) {
+		pod.Generation = 2
+		mark := readiness.Move{Hash: "b", Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ContainerID: "x/app"}}}
+		pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
+		pod.Status.ContainerStatuses[0].ContainerID = "x/app"
+	}
+	seen := func(pod *corev1.Pod) {
+		moved(pod)
+		pod.Status.ObservedGeneration = 2
+	}
+	resized := func(conditions ...corev1.PodCondition) func(pod *corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			size := readiness.ResizedContainer{To: amounts.Amounts{CPURequest: "200m"}}
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Resize: map[string]readiness.ResizedContainer{"app": size}}.String()}
+			pod.Status.Conditions = append(pod.Status.Conditions, conditions...)
+		}
+	}
+	deferred := corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred, Message: "no room"}
+	lately := func(pod *corev1.Pod) {
+		pod.Status.Conditions[2].LastTransitionTime = metav1.NewTime(start.Add(-1500 * time.Millisecond))
+	}
+	for want, c := range map[string]struct {
+		old    bool
+		change func(*corev1.Pod)
+	}{
+		"web-a waiting: its turn": {old: true}, "web-a updating: its drain": {true, drained},
+		"web-b settled: ": {}, "web-b updating: its kubelet": {change: moved}, "web-b updating: its containers to restart": {change: seen},
+		"web-a updating: its CPU and memory":                           {old: true, change: resized()},
+		"web-a updating: its CPU and memory: Deferred: no room":        {old: true, change: resized(deferred)},
+		"web-b updating: readiness of container app: CrashLoopBackOff": {change: waiting("CrashLoopBackOff")},
+		"web-b updating: the image of container app: ImagePullBackOff": {change: waiting("ImagePullBackOff")},
+		"web-b updating: its readiness gate":                           {change: drained},
+		"web-b updating: minReadySeconds, 9s more":                     {change: lately},
+		"web-b updating: a node": {change: func(pod *corev1.Pod) {
+			unready(pod)
+			pod.Spec.NodeName = ""
+		}},
+	} {
+		r := fixture(2, app{image: "v2"})
+		r.Deployment.Spec.MinReadySeconds = 10
+		a, b := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
+		a.Labels[inplace.LabelUpdating], b.Labels[inplace.LabelUpdating] = begun, begun
+		owner := b
+		if c.old {
+			owner = a
+		}
+		podOf(r, "p", owner, func(pod *corev1.Pod) { pod.Spec.NodeName = "n" }, nonNil(c.change))
+		if got := progress(r.PodProgress(), "p"); got != want {
+			t.Errorf("%q instead of %q", got, want)
+		}
+	}
+}
+
+// TestPodProgressBefore: nobody has begun.
+func TestPodProgressBefore(t *testing.T) {
+	outdated := func(changes ...func(*deployments.Rollout)) *deployments.Rollout {
+		r := fixture(1, app{image: "v2"})
+		podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), func(pod *corev1.Pod) { pod.Spec.NodeName = "n" })
+		for _, change := range changes {
+			change(r)
+		}
+		return r
+	}
+	prePullPod := func(reason, message string) func(*deployments.Rollout) {
+		return func(r *deployments.Rollout) {
+			pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n", Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "v2"}}}}}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "wait", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+			r.Pull.PrePullPods = []*corev1.Pod{pod}
+		}
+	}
+	for want, r := range map[string]*deployments.Rollout{
+		"web-a waiting: its turn":                                               outdated(),
+		"web-a waiting: the rollout to be resumed":                              outdated(func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }),
+		"web-a kept: the partition, to be lowered or taken off":                 outdated(func(r *deployments.Rollout) { r.Settings.Partition = "1" }),
+		"web-a waiting: its node to pull images":                                outdated(prePullPod("ContainerCreating", "")),
+		"web-a waiting: its node to pull images: v2: no":                        outdated(prePullPod("ErrImagePull", "v2: no")),
+		"web-a waiting: another pod in its place, by the Deployment controller": outdated(func(r *deployments.Rollout) { r.Mode = inplace.ModeNone }),
+	} {
+		if got := progress(r.PodProgress(), "p"); got != want {
+			t.Errorf("%q instead of %q", got, want)
+		}
+	}
+}
+
+func TestDaemonPodProgress(t *testing.T) {
+	f := newFleet(t, 2)
+	f.edit(app{image: "v2"})
+	f.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
+	f.Nodes = nil
+	all := f.PodProgress()
+	for name, want := range map[string]string{"p1": "agent-1 waiting: its turn", "p2": "agent-2 settled: "} {
+		if got := progress(all, name); got != want {
+			t.Errorf("%s: %q instead of %q", name, got, want)
+		}
+	}
+	f.Settings.Partition = "50percent"
+	if got, want := progress(f.PodProgress(), "p1"), "agent-1 kept: the partition, to be lowered or taken off"; got != want {
+		t.Errorf("%q instead of %q", got, want)
+	}
+	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+	if got, want := progress(f.PodProgress(), "p1"), "agent-1 waiting: another pod in its place, by the DaemonSet controller"; got != want {
+		t.Errorf("%q instead of %q", got, want)
+	}
+}

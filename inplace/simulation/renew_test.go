@@ -1,0 +1,202 @@
+package simulation
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"gomodules.xyz/jsonpatch/v2"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/steps"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// An update that waits is signed once a minute, so that it goes on being held; without a leader it is not.
+func TestRenewal(t *testing.T) {
+	s := newObserved(t, 3, nil, false)
+	s.pulls(2)
+	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.rest()
+	if s.now.Sub(start) > time.Hour {
+		t.Fatal("no time must pass in this")
+	}
+	for range 10 {
+		before := s.version
+		s.pass(time.Minute)
+		if s.version == before {
+			t.Fatal("nothing was signed within a minute")
+		}
+		if !s.held() {
+			t.Fatal("the update is not held although somebody tends it")
+		}
+	}
+	s.stayput.running = false
+	s.now = s.now.Add(revisions.HoldDuration)
+	s.stayput.lease = s.now.Add(time.Hour) // a leader that lives, and never comes to this update
+	if s.held() {
+		t.Error("the update is held although nobody tends it")
+	}
+}
+
+func TestHoldLasts(t *testing.T) {
+	marked := func(marked, nudged time.Duration) *apps.ReplicaSet {
+		rs := replicaSetOf(fixture(1, app{image: "v1"}), "a", app{image: "v1"}, 1)
+		rs.Labels[inplace.LabelUpdating] = times.Seconds(start.Add(-marked)) + revisions.Scaling
+		if nudged > 0 {
+			rs.Labels[inplace.LabelRenewed] = times.Seconds(start.Add(-nudged))
+		}
+		return rs
+	}
+	forged := marked(time.Hour, 0)
+	forged.Labels[inplace.LabelUpdating] = "soon"
+	for name, test := range map[string]struct {
+		revision *apps.ReplicaSet
+		held     time.Duration
+		lasts    bool
+	}{
+		"not marked yet":             {&apps.ReplicaSet{}, revisions.StartWithin - time.Second, true},
+		"never marked":               {&apps.ReplicaSet{}, revisions.StartWithin, false},
+		"marked just now":            {marked(time.Second, 0), time.Hour, true},
+		"not signed since":           {marked(revisions.HoldDuration, 0), 0, false},
+		"signed just now":            {marked(time.Hour, time.Second), time.Hour, true},
+		"signed too long ago":        {marked(time.Hour, revisions.HoldDuration), 0, false},
+		"signed before it was begun": {marked(time.Second, time.Hour), time.Hour, true},
+		"a time that is to come":     {marked(-time.Hour, 0), 0, false},
+		"a mark that is not ours":    {forged, revisions.StartWithin, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if lasts := revisions.HoldLasts(test.revision.Labels, start.Add(-test.held), start); lasts != test.lasts {
+				t.Errorf("it lasts: %t, want %t", lasts, test.lasts)
+			}
+		})
+	}
+}
+
+// All managers are killed while the update waits for an image. The Deployment controller has long stopped trying: it was woken a minute
+// before, and tries once more when nothing is held.
+func TestManagersKilledWhileQuiet(t *testing.T) {
+	s := newObserved(t, 4, surge("1", "1"), false)
+	s.pulls(2)
+	s.edit("sets an image that does not exist", app{image: "bad"})
+	s.rest()
+	for range 40 { // the Deployment controller goes on by its own clock
+		s.pass(15 * time.Second)
+		s.nativeRound(time.Second)
+	}
+	if s.rollout().UpdateRevision() == nil || !s.held() || len(s.pods.objects) != 4 {
+		t.Fatalf("the update does not wait: %s", s.describe())
+	}
+	s.stayput.running = false
+	s.nativeRound(200 * time.Second)
+	if newRS := s.rollout().UpdateRevision(); apps.Replicas(newRS) == 0 {
+		t.Errorf("200 s later the Deployment controller has not begun: %s", s.describe())
+	}
+}
+
+// nativeRound lets time pass for the native controllers alone, without anybody waking them.
+func (s *scene) nativeRound(d time.Duration) {
+	for end := s.now.Add(d); s.now.Before(end); s.now = s.now.Add(100 * time.Millisecond) {
+		for watch := range 3 {
+			s.deploymentController.deliver(watch, 1000)
+			s.replicaSetController.deliver(watch, 1000)
+		}
+		s.deploymentController.run()
+		for _, rs := range s.rollout().OldestFirst() {
+			if err := s.replicaSetController.sync(rs.Name, s.replicaSetController.of(rs.Name)); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		if s.stayput.running {
+			s.stayput.lease = s.now.Add(leaseDuration)
+		}
+	}
+}
+
+// Nobody is taken out of service for an update that may turn out not to be ours to make: the marks are stored first.
+func TestMarksComeFirst(t *testing.T) {
+	r := fixture(4, app{image: "v2"})
+	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 4), replicaSetOf(r, "b", app{image: "v2"}, 0)
+	for _, name := range []string{"p", "q", "r", "s"} {
+		podOf(r, name, source)
+	}
+	describe := func() string {
+		var planned []string
+		for _, step := range r.Plan().Steps {
+			if _, status := step.(steps.PatchStatus); !status {
+				planned = append(planned, step.Describe())
+			}
+		}
+		return strings.Join(planned, ", ")
+	}
+	if got := describe(); got != "ReplicaSet web-a: marks, ReplicaSet web-b: marks" {
+		t.Errorf("it begins with %s", got)
+	}
+	source.Labels[inplace.LabelUpdating], source.Labels[inplace.LabelCurrent] = begun, begun
+	if got := describe(); got != "ReplicaSet web-b: marks" {
+		t.Errorf("with one mark it goes on with %s", got)
+	}
+	newRS.Labels[inplace.LabelUpdating] = begun
+	if got := describe(); got != "Pod p: close the gate, in place: restarts app" {
+		t.Errorf("with both marks it goes on with %s", got)
+	}
+}
+
+// Two managers say their last words within one second. The first has woken the native controller while the webhooks of the second still refused
+// what it then did: the second must wake it again, and the same value would be no event.
+func TestEachNudgeIsAnEvent(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
+	newest := replicaSetOf(r, "b", app{image: "v2"}, 0)
+	f := newFleet(t, 1)
+	f.edit(app{image: "v2"})
+	for _, each := range []struct {
+		labels func() map[string]string
+		nudge  func() []steps.Step
+	}{
+		{func() map[string]string { return newest.Labels }, r.Nudge},
+		{func() map[string]string { return f.Revisions[0].Labels }, f.Nudge},
+	} {
+		var values []string
+		for range 3 {
+			for _, step := range each.nudge() {
+				switch s := step.(type) {
+				case steps.PatchReplicaSet:
+					carry(t, s.ReplicaSet, s.Operations)
+				case steps.PatchRevision:
+					carry(t, s.Revision, s.Operations)
+				}
+			}
+			values = append(values, each.labels()[inplace.LabelRenewed])
+		}
+		if values[0] == "" || values[0] == values[1] || values[1] == values[2] {
+			t.Errorf("three wakes write %v", values)
+		}
+	}
+}
+
+func carry(t *testing.T, object any, operations []jsonpatch.Operation) {
+	t.Helper()
+	if err := apply(object, operations); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A ReplicaSet that joins an old update is signed by the patch that marks it: by its mark alone nothing would be held any more.
+func TestLateMarkIsSigned(t *testing.T) {
+	r := fixture(2, app{image: "v2"})
+	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
+	source.Labels[inplace.LabelUpdating], source.Labels[inplace.LabelRenewed] = times.Seconds(start.Add(-time.Hour)), begun
+	for _, step := range r.Plan().Steps {
+		if patch, is := step.(steps.PatchReplicaSet); is && patch.ReplicaSet == newRS {
+			if err := apply(newRS, patch.Operations); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !revisions.HoldLasts(newRS.Labels, start.Add(-time.Hour), start) {
+		t.Errorf("the mark is born too old: %v", newRS.Labels)
+	}
+}

@@ -1,0 +1,475 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/podstate"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/replicas"
+	"github.com/stayput/stayput/inplace/statuses"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+// surging is a scene whose updates may borrow.
+func surging(t *testing.T, replicas int32, change func(*apps.Deployment)) (*scene, []*corev1.Pod) {
+	s := newObserved(t, replicas, change, false)
+	s.settings.Surge = true
+	return s, sorted(s.pods.objects)
+}
+
+func surge(unavailable, surge string) func(*apps.Deployment) {
+	return func(d *apps.Deployment) {
+		d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.Parse(unavailable))
+		d.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.Parse(surge))
+		d.Spec.ProgressDeadlineSeconds = new(int32(60))
+	}
+}
+
+// The steps of an update that borrows: it begins with the borrowed pods, which have the highest numbers, and ends with them.
+func begin(pods ...int) []string {
+	planned := []string{"A marks", "B marks", fmt.Sprintf("B 0 → %d, marks", len(pods))}
+	for _, pod := range pods {
+		planned = append(planned, fmt.Sprintf("%d borrowed", pod))
+	}
+	return planned
+}
+
+func end(replicas int, pods ...int) []string {
+	var planned []string
+	for _, does := range []string{"%d given back", "close %d"} {
+		for _, pod := range pods {
+			planned = append(planned, fmt.Sprintf(does, pod))
+		}
+	}
+	return append(planned, fmt.Sprintf("B %d → %d", replicas+len(pods), replicas), "A marks", "B marks")
+}
+
+func TestStepsOfSurge(t *testing.T) {
+	one := func(pod, lower, raise string) []string {
+		return []string{"close " + pod, "A " + lower, "move " + pod, "B " + raise, "open " + pod}
+	}
+	for name, c := range map[string]struct {
+		replicas int32
+		change   func(*apps.Deployment)
+		want     [][]string
+	}{
+		"one replica":    {1, nil, [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
+		"two replicas":   {2, nil, [][]string{begin(3), one("1", "2 → 1", "1 → 2"), one("2", "1 → 0", "2 → 3"), end(2, 3)}},
+		"three replicas": {3, nil, [][]string{begin(4), one("1", "3 → 2", "1 → 2"), one("2", "2 → 1", "2 → 3"), one("3", "1 → 0", "3 → 4"), end(3, 4)}},
+		"two at a time": {4, surge("0", "2"), [][]string{begin(5, 6),
+			// Pod 6 is available a moment after pod 5, and so is pod 1 after pod 2.
+			{"close 1", "A 4 → 3", "close 2", "A 3 → 2", "move 1", "move 2", "B 2 → 4", "open 2", "open 1",
+				"close 3", "A 2 → 1", "move 3", "B 4 → 5", "close 4", "A 1 → 0", "open 3", "move 4", "B 5 → 6", "open 4"},
+			{"5 given back", "close 5", "B 6 → 5", "B marks", "6 given back", "close 6", "B 5 → 4", "A marks", "B marks"}}},
+		"no more than restart": {1, surge("0", "3"), [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, before := surging(t, c.replicas, c.change)
+			s.rules.originals, s.rules.loose = before, false
+			s.edit("sets the image", app{image: "v2"})
+			s.rest()
+			s.expect(slices.Concat(c.want...)...)
+			s.intact(before)
+		})
+	}
+}
+
+func TestNoSurgePods(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*scene)
+		edit   app
+	}{
+		"for a label":          {func(*scene) {}, app{image: "v1", chart: "c2"}},
+		"where the label says": {func(s *scene) { s.settings.Surge = false }, app{image: "v2"}},
+		"where one may be missed": {func(s *scene) {
+			s.user("allows it", surge("1", "1"))
+		}, app{image: "v2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, before := surging(t, 3, nil)
+			c.change(s)
+			s.rest()
+			s.edit("edits", c.edit)
+			s.rest()
+			s.intact(before)
+			if s.made != 3 {
+				t.Errorf("%d pods were created", s.made-3)
+			}
+		})
+	}
+}
+
+func TestBrokenVersionTouchesNoPod(t *testing.T) {
+	for _, image := range []string{"bad", "crash"} {
+		t.Run(image, func(t *testing.T) {
+			s, before := surging(t, 3, surge("25%", "25%"))
+			s.edit("sets an image that does not work", app{image: image})
+			s.until(func() bool { return len(s.steps) == 4 })
+			s.expect(begin(4)...)
+			s.wait(2 * time.Minute)
+			s.expect()
+			if plan := s.rollout().Plan(); plan.Phase != steps.PhaseStalled || plan.Progress.Moved != 0 || strings.Contains(plan.Message, "borrowed") {
+				t.Errorf("after the deadline the plan is %+v", plan)
+			}
+			s.edit("undoes", app{image: "v1"})
+			s.rest()
+			s.expect("4 given back", "close 4", "B 1 → 0", "A marks", "B marks")
+			s.intact(before)
+		})
+	}
+}
+
+// wait lets time pass in which the pods go on.
+func (s *scene) wait(d time.Duration) {
+	for until := s.now.Add(d); s.now.Before(until); s.now = s.now.Add(time.Second) {
+		s.round()
+	}
+}
+
+func TestNoCapacityForSurge(t *testing.T) {
+	scarce := map[string]func(*scene){
+		"quota":    func(s *scene) { s.quota = 2 },
+		"capacity": func(s *scene) { s.room = s.placed() },
+	}
+	for name, scarce := range scarce {
+		t.Run(name+", a percentage", func(t *testing.T) {
+			s, before := surging(t, 2, surge("25%", "25%"))
+			scarce(s)
+			s.edit("sets the image", app{image: "v2"})
+			s.wait(30 * time.Second)
+			if s.moved(1)() {
+				t.Fatalf("a pod was updated before the deadline: %q", s.steps)
+			}
+			s.wait(2 * time.Minute)
+			if !strings.HasPrefix(s.stalled, "no pod could be borrowed") || !strings.HasSuffix(s.stalled, "; pods restart one at a time") {
+				t.Errorf("after the deadline it says %q", s.stalled)
+			}
+			s.intact(before)
+		})
+		t.Run(name+", explicitly", func(t *testing.T) {
+			s, before := surging(t, 2, surge("0", "1"))
+			scarce(s)
+			s.edit("sets the image", app{image: "v2"})
+			s.wait(3 * time.Minute)
+			if plan := s.rollout().Plan(); s.moved(1)() || plan.Phase != steps.PhaseStalled || !strings.HasPrefix(plan.Message, "no pod could be borrowed") {
+				t.Errorf("after the deadline the plan is %+v, steps %q", plan, s.steps)
+			}
+			s.quota, s.room = plenty, plenty
+			s.wait(time.Minute)
+			s.intact(before)
+		})
+	}
+}
+
+// surgePartial is an update of which pod 1 is done and pod 2 on its way.
+func surgePartial(t *testing.T, replicas int32, change func(*apps.Deployment)) (*scene, []*corev1.Pod) {
+	s, before := surging(t, replicas, change)
+	s.edit("sets the image", app{image: "v2"})
+	s.until(s.moved(2))
+	s.steps = nil
+	return s, before
+}
+
+func TestUndoWhileSurging(t *testing.T) {
+	s, before := surgePartial(t, 3, nil)
+	s.edit("undoes", app{image: "v1"})
+	s.rest()
+	// The borrowed pod serves on while pods 2 and 1 go back, and goes from where it is.
+	s.expect("move 2", "A 1 → 2", "open 2", "close 1", "B 2 → 1", "move 1", "A 2 → 3", "open 1",
+		"4 given back", "close 4", "B 1 → 0", "A marks", "B marks")
+	s.intact(before)
+}
+
+func TestEditWhileSurging(t *testing.T) {
+	s, before := surgePartial(t, 3, nil)
+	s.edit("sets another image", app{image: "v3"})
+	s.rest()
+	s.intact(before)
+	if s.made != 4 { // pod 2, which does not serve anyway, proves that the new version works
+		t.Errorf("%d pods were borrowed", s.made-3)
+	}
+}
+
+func TestScaleWhileSurging(t *testing.T) {
+	for _, replicas := range []int32{0, 1, 2, 4, 9} {
+		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
+			s, before := surgePartial(t, 3, nil)
+			s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = &replicas })
+			s.rest()
+			if replicas < 3 {
+				before = nil
+			}
+			s.intact(before)
+		})
+	}
+}
+
+func TestPauseWhileSurging(t *testing.T) {
+	s, before := surgePartial(t, 3, nil)
+	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
+	s.rest()
+	s.expect("B 2 → 3", "open 2")
+	s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
+	s.rest()
+	s.intact(before)
+}
+
+func TestFallBackWhileSurging(t *testing.T) {
+	s, _ := surgePartial(t, 3, nil)
+	s.mode = inplace.ModeNone
+	s.rest()
+	s.intact(nil)
+}
+
+func TestNoCapacityForAnotherWhileSurging(t *testing.T) {
+	for moved := range 5 {
+		t.Run(fmt.Sprintf("%d pods moved", moved), func(t *testing.T) {
+			s, before := surging(t, 4, surge("0", "2"))
+			s.edit("sets the image", app{image: "v2"})
+			s.until(func() bool { return s.made == 6 && s.moved(moved)() })
+			s.room = s.placed()
+			if err := s.terminate(before[0].Name); err != nil {
+				t.Fatal(err)
+			}
+			s.wait(time.Minute)
+			s.intact(before[1:])
+		})
+	}
+}
+
+func TestLastSurgePodIsNotReopened(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	r.Settings.Surge = true
+	replicaSetOf(r, "a", app{image: "v1"}, 0)
+	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
+	newRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelSurgeReplicas] = begun, "1"
+	newRS.Status.Replicas = 2
+	podOf(r, "original", newRS)
+	going := podOf(r, "borrowed", newRS, drained, func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
+	})
+	for _, step := range r.Plan().Steps {
+		if _, status := step.(steps.PatchStatus); !status {
+			t.Errorf("between the lowering of its ReplicaSet and its deletion: %s", step.Describe())
+		}
+	}
+	if _, may := podstate.Reopen(going, false, start); may {
+		t.Error("a leader that goes would reopen it")
+	}
+	if !replicas.MayBeDeleted(going) {
+		t.Error("its deletion is held")
+	}
+}
+
+// The borrowed pod is given back by an edit that comes when another pod has been moved to a version that does not work: one waits for the other.
+func TestWhoGoesServesUntilAnotherDoes(t *testing.T) {
+	for name, surger := range map[string]string{"of another ReplicaSet": "b", "of the same": "a"} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v3"})
+			r.Settings.Surge = true
+			sets := map[string]*apps.ReplicaSet{"a": replicaSetOf(r, "a", app{image: "bad"}, 0), "b": replicaSetOf(r, "b", app{image: "v2"}, 0)}
+			replicaSetOf(r, "c", app{image: "v3"}, 0)
+			settlesOn(r)
+			sets[surger].Labels[inplace.LabelSurgeReplicas] = "1"
+			podOf(r, "original", sets["a"], unready)
+			podOf(r, "borrowed", sets[surger], func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
+			})
+			for _, pod := range r.Pods {
+				owner := r.ReplicaSets[slices.IndexFunc(r.ReplicaSets, func(rs *apps.ReplicaSet) bool { return metav1.IsControlledBy(pod, rs) })]
+				*owner.Spec.Replicas++
+				owner.Status.Replicas++
+			}
+			var closed []string
+			for _, step := range r.Plan().Steps {
+				if gate, is := step.(steps.SetGate); is && !gate.Open {
+					closed = append(closed, gate.Pod.Name)
+				}
+			}
+			if !slices.Equal(closed, []string{"original"}) {
+				t.Errorf("%v are taken out of service, want the one that does not serve: steps are %v", closed, r.Plan().Steps)
+			}
+		})
+	}
+}
+
+// A pod that was borrowed for what is undone serves on for others, or is in the way of another that would.
+func TestSurgePodThatDoesNotServeIsGivenBackAfterAnUndo(t *testing.T) {
+	for name, test := range map[string]struct {
+		serves func(*corev1.Pod)
+		want   string
+	}{
+		"it serves":   {func(*corev1.Pod) {}, "close moved"},
+		"it does not": {unready, "borrowed given back"},
+		"it just came": {func(pod *corev1.Pod) {
+			pod.Status.Conditions[len(pod.Status.Conditions)-1].LastTransitionTime.Time = start
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(2, app{image: "v1"})
+			r.Settings.Surge, r.Deployment.Spec.MinReadySeconds = true, 60
+			newRS, source := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 2)
+			settlesOn(r)
+			source.Labels[inplace.LabelSurgeReplicas] = "1"
+			podOf(r, "original", newRS)
+			podOf(r, "moved", source, func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b"}.String()}
+			})
+			podOf(r, "borrowed", source, test.serves, func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true"}
+			})
+			var does []string
+			for _, step := range r.Plan().Steps {
+				switch step := step.(type) {
+				case steps.SetGate:
+					does = append(does, "close "+step.Pod.Name)
+				case steps.PatchPod:
+					does = append(does, step.Pod.Name+" "+step.Why)
+				}
+			}
+			if got := strings.Join(does, ", "); got != test.want {
+				t.Errorf("the plan is to %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// An undo has made the ReplicaSet of the borrowed pod the target, and the other pod has moved there: what is too many is not who goes.
+func TestWhoGoesIsNotWhoHasCome(t *testing.T) {
+	for name, test := range map[string]struct {
+		gate   func(*corev1.Pod)
+		raised bool
+	}{
+		"it serves still": {func(*corev1.Pod) {}, true},
+		"it is drained":   {drained, false}, // replicas were lowered for it
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v2"})
+			r.Settings.Surge = true
+			replicaSetOf(r, "a", app{image: "bad"}, 0)
+			newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
+			newRS.Status.Replicas, newRS.Status.ReadyReplicas, newRS.Status.AvailableReplicas = 2, 2, 2
+			settlesOn(r)
+			newRS.Labels[inplace.LabelSurgeReplicas] = "1"
+			podOf(r, "original", newRS)
+			podOf(r, "borrowed", newRS, test.gate, func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
+			})
+			raised := slices.ContainsFunc(r.Plan().Steps, func(step steps.Step) bool { return strings.Contains(step.Describe(), "replicas 1 → 2") })
+			if raised != test.raised {
+				t.Errorf("the target is raised: %t, want %t: steps are %v", raised, test.raised, r.Plan().Steps)
+			}
+		})
+	}
+}
+
+func TestDeletionCostOfATemplateComesBack(t *testing.T) {
+	r := fixture(1, app{image: "v1"})
+	template := r.Deployment.Spec.Template.Typed()
+	template.Annotations = map[string]string{corev1.PodDeletionCost: "7"}
+	rs := replicaSetOf(r, "a", app{image: "v1"}, 1)
+	if err := recode(template, &rs.Spec.Template); err != nil {
+		t.Fatal(err)
+	}
+	r.Deployment.Spec.Template = rs.Spec.Template
+	pod := podOf(r, "p", rs, func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
+	})
+	planned := r.Plan().Steps
+	if len(planned) != 1 {
+		t.Fatalf("steps are %v", planned)
+	}
+	patched := pod.DeepCopy()
+	if err := apply(patched, planned[0].(steps.PatchPod).Operations); err != nil {
+		t.Fatal(err)
+	}
+	if cost := patched.Annotations[corev1.PodDeletionCost]; cost != "7" || patched.Annotations[inplace.AnnotationSurgePod] != "" {
+		t.Errorf("annotations are %v", patched.Annotations)
+	}
+}
+
+func TestAnnounces(t *testing.T) {
+	r := fixture(3, app{image: "v2"})
+	r.Deployment.Generation = 4
+	for name, c := range map[string]struct {
+		observed                     int64
+		updated, replicas, available int32
+		want                         bool
+	}{
+		"all done":                      {4, 3, 3, 3, true},
+		"with a borrowed pod":           {4, 4, 4, 4, true},
+		"a borrowed pod and an old one": {4, 3, 4, 4, false},
+		"too few updated":               {4, 2, 2, 2, false},
+		"one not available":             {4, 4, 4, 3, false},
+		"of the edit before":            {3, 3, 3, 3, false},
+	} {
+		status := appsv1.DeploymentStatus{ObservedGeneration: c.observed, UpdatedReplicas: c.updated, Replicas: c.replicas, AvailableReplicas: c.available}
+		if got := statuses.Announces(r.Deployment, status); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// What is noted as borrowed of pods that somebody else has scaled away belongs to nobody: the Deployment has one replica too many, like any other.
+func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
+	r := fixture(3, app{image: "v2"})
+	r.Settings.Surge = true
+	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 2)
+	for _, rs := range []*apps.ReplicaSet{source, newRS} {
+		rs.Labels[inplace.LabelUpdating], rs.Status.Replicas = begun, 2
+	}
+	newRS.Labels[inplace.LabelSurgeReplicas] = "1"
+	podOf(r, "p", source)
+	podOf(r, "q", source)
+	for _, name := range []string{"r", "s"} {
+		podOf(r, name, newRS, func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b"}.String()}
+		})
+	}
+	if got := brief(r.Plan().Steps); got != "status, marks, marks" { // deletions are let through for the one that is too many
+		t.Errorf("of three pods that are wanted there are four, and the plan is %q", got)
+	}
+}
+
+// A pod that was given back in the place of another, as it did not serve and would be deleted first, serves by now. Their controller would choose it,
+// as it is Ready for a shorter time, and is not let to.
+func TestWhoServesAgainIsNotGivenBackInAnothersPlace(t *testing.T) {
+	r := fixture(1, app{image: "v2"})
+	r.Settings.Surge = true
+	replicaSetOf(r, "a", app{image: "v1"}, 0)
+	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
+	newRS.Labels[inplace.LabelUpdating], newRS.Status.Replicas = begun, 2
+	given := map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
+	ungated := podOf(r, "ungated", newRS, func(pod *corev1.Pod) {
+		pod.Annotations, pod.Spec.ReadinessGates, pod.Status.Conditions = given, nil, withoutGate(pod.Status.Conditions)
+	})
+	moved := podOf(r, "moved", newRS, func(pod *corev1.Pod) { pod.Annotations = maps.Clone(given) })
+	if !replicas.MayBeDeleted(ungated) || replicas.MayBeDeleted(moved) {
+		t.Fatal("the one without a gate may go, and the one that serves with an open gate may not")
+	}
+	var stays []string
+	for _, step := range r.Plan().Steps {
+		if patch, ok := step.(steps.PatchPod); ok && patch.Why == "stays" {
+			stays = append(stays, patch.Pod.Name)
+		}
+	}
+	if !slices.Equal(stays, []string{moved.Name}) {
+		t.Errorf("%v stay, not the one that may not go", stays)
+	}
+}
+
+func withoutGate(conditions []corev1.PodCondition) []corev1.PodCondition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c corev1.PodCondition) bool { return c.Type == inplace.ConditionServing })
+}

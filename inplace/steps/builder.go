@@ -1,0 +1,130 @@
+package steps
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/revisions"
+	"github.com/stayput/stayput/inplace/times"
+)
+
+// PlanBuilder is a plan as it grows.
+type PlanBuilder struct {
+	Result Plan
+	// Waiting is for which image nothing restarts, one clause; empty if for none.
+	Waiting string
+	Batches Batches
+}
+
+// Step adds a step.
+func (d *PlanBuilder) Step(s Step) { d.Result.Steps = append(d.Result.Steps, s) }
+
+// DeletePrePullPods deletes all pullers.
+func (d *PlanBuilder) DeletePrePullPods(prePullPods []*corev1.Pod, why string) {
+	for _, prePullPod := range prePullPods {
+		d.Delete(prePullPod, why)
+	}
+}
+
+// Delete deletes a puller, unless it goes already.
+func (d *PlanBuilder) Delete(prePullPod *corev1.Pod, why string) {
+	if prePullPod.DeletionTimestamp == nil {
+		d.Step(DeletePrePullPod{Pod: prePullPod, Why: why})
+	}
+}
+
+// Arrange puts first what lets pods serve, then what people are told, and last what takes pods out of service: some of it may fail.
+func (d *PlanBuilder) Arrange() {
+	slices.SortStableFunc(d.Result.Steps, func(a, b Step) int { return precedence(a) - precedence(b) })
+}
+
+func precedence(step Step) int {
+	gate, isGate := step.(SetGate)
+	_, isPersist := step.(PersistFallback)
+	_, isStatus := step.(PatchStatus)
+	switch {
+	case isPersist, isGate && gate.Open:
+		return 0
+	case isStatus:
+		return 1
+	case Closes(step):
+		return 3
+	}
+	return 2
+}
+
+// Together splits the steps of a plan into those that may be carried out side by side, one lot after the other.
+func Together(planned []Step) [][]Step {
+	var lots [][]Step
+	for i, step := range planned {
+		if i == 0 || precedence(step) != precedence(planned[i-1]) {
+			lots = append(lots, nil)
+		}
+		lots[len(lots)-1] = append(lots[len(lots)-1], step)
+	}
+	return lots
+}
+
+// Again asks for another look after that time; 0 for none.
+func (d *PlanBuilder) Again(after time.Duration) {
+	d.Result.After = times.Sooner(d.Result.After, after)
+}
+
+// Progress is how far the update is, and what it waits for.
+func (d *PlanBuilder) Progress() string {
+	if d.Waiting == "" {
+		return d.Result.Progress.String()
+	}
+	return d.Result.Progress.String() + "; " + d.Waiting
+}
+
+// Phase says what the update is doing, in the place of what was said before.
+func (d *PlanBuilder) Phase(phase Phase, message string) {
+	d.Result.Phase, d.Result.Message = phase, message
+}
+
+// fallbackLook is when to look at what the record has changed: the ConfigMap wakes nobody.
+const fallbackLook = time.Second
+
+// PersistFallback records a release.
+func (d *PlanBuilder) PersistFallback(workload metav1.Object, hash string, why inplace.Reason) {
+	if why.Persisted() {
+		d.Step(PersistFallback{Workload: workload, Fallback: revisions.Fallback{Hash: hash, Code: why.Code}})
+		d.Again(fallbackLook)
+	}
+}
+
+// ForgetFallback forgets a release that is about another template, or over.
+func (d *PlanBuilder) ForgetFallback(workload metav1.Object, persistedFallback string, goesOn bool) {
+	if persistedFallback != "" && !goesOn {
+		d.Step(ForgetFallback{Workload: workload})
+	}
+}
+
+// NextNudge is the next value of LabelReleased: none when all is done, another one every now and then until that.
+func (d *PlanBuilder) NextNudge(value string, unfinished bool, every time.Duration, now time.Time) string {
+	if !unfinished {
+		return ""
+	}
+	due, wait := times.Since(times.TimeOf(value), every, now)
+	d.Again(wait)
+	if due {
+		return times.Seconds(now)
+	}
+	return value
+}
+
+// NextRenewal is the next value of LabelWoken on a revision that is marked. The mark itself is the first signature.
+func (d *PlanBuilder) NextRenewal(labels map[string]string, now time.Time) string {
+	due, wait := times.Since(revisions.RenewedAt(labels), revisions.RenewEvery, now)
+	if due || !revisions.Renewed(labels, now) {
+		d.Again(revisions.RenewEvery)
+		return times.Seconds(now)
+	}
+	d.Again(wait)
+	return labels[inplace.LabelRenewed]
+}

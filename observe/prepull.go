@@ -1,0 +1,88 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stayput/stayput/inplace"
+	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/prepull"
+)
+
+// prePullPodsOf reads the pullers of a workload, which the objects with those UIDs control: the workload itself, or its revisions.
+func (r Reader) prePullPodsOf(ctx context.Context, workload client.Object, controllers ...types.UID) (prepull.Pulling, error) {
+	found := prepull.Pulling{Waiter: r.Waiter}
+	candidates, err := r.maybePrePullPods(ctx, workload, controllers)
+	if err != nil {
+		return found, fmt.Errorf("list pullers of %T %s: %w", workload, client.ObjectKeyFromObject(workload), err)
+	}
+	for _, pod := range candidates {
+		if isPrePullPodOf(pod, workload, controllers) {
+			found.PrePullPods = append(found.PrePullPods, pod)
+		}
+	}
+	return found, nil
+}
+
+// maybePrePullPods are pods of which some may be the workload's pullers.
+func (r Reader) maybePrePullPods(ctx context.Context, workload client.Object, controllers []types.UID) ([]*corev1.Pod, error) {
+	if r.indexed() {
+		return r.Stores.controlledBy(workload.GetNamespace(), controllers)
+	}
+	every := func(*corev1.Pod) bool { return true }
+	labelled := client.MatchingLabels{inplace.LabelPrePull: string(workload.GetUID())}
+	pods, _, err := list(ctx, r, &corev1.PodList{}, every, client.InNamespace(workload.GetNamespace()), labelled)
+	return pods, err
+}
+
+func isPrePullPodOf(pod *corev1.Pod, workload client.Object, controllers []types.UID) bool {
+	return pod.Labels[inplace.LabelPrePull] == string(workload.GetUID()) && slices.Contains(controllers, controllerOf(pod))
+}
+
+// nodesOf reads the nodes the pods are on, those that exist.
+func (r Reader) nodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node, error) {
+	var options []client.GetOption
+	if r.indexed() {
+		options = append(options, client.UnsafeDisableDeepCopy) // as in shared
+	}
+	asked := map[string]bool{"": true}
+	var nodes []*corev1.Node
+	for _, pod := range pods {
+		name := pod.Spec.NodeName
+		if asked[name] {
+			continue
+		}
+		asked[name] = true
+		node := &corev1.Node{}
+		err := r.Get(ctx, types.NamespacedName{Name: name}, node, options...)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read node %s: %w", name, err)
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes, nil
+}
+
+// RevisionOf reads the ControllerRevision that controls the pod, as that of a DaemonSet controls its pullers; nil if there is
+// none with the UID its reference names.
+func (r Reader) RevisionOf(ctx context.Context, pod *corev1.Pod) (*apps.ControllerRevision, error) {
+	return findController[apps.ControllerRevision](ctx, r, pod, "ControllerRevision")
+}
+
+// Quotas reads the ResourceQuotas of a namespace; never nil. No cache has them.
+func (r Reader) Quotas(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error) {
+	var list corev1.ResourceQuotaList
+	if err := r.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list ResourceQuotas of namespace %s: %w", namespace, err)
+	}
+	return append([]corev1.ResourceQuota{}, list.Items...), nil
+}
