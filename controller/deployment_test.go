@@ -141,7 +141,7 @@ func TestReconcileConflictIsQuiet(t *testing.T) {
 func TestReconcileFallsBackForWhatIsRefused(t *testing.T) {
 	c := newCluster(t)
 	c.Refuse = func(_ client.Object, patch string) error {
-		if strings.Contains(patch, "settling") {
+		if strings.Contains(patch, "~1updating") {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "replicasets"}, "web-old", fixture.ErrText("policy no-marks"))
 		}
 		return nil

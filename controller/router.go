@@ -132,7 +132,7 @@ func (r router) pod(ctx context.Context, object client.Object) []reconcile.Reque
 func (r router) prePullPod(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
 	revision, err := r.reader.RevisionOf(ctx, pod)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Finding the ControllerRevision of a puller", "pod", client.ObjectKeyFromObject(pod))
+		log.FromContext(ctx).Error(err, "Finding the ControllerRevision of a pre-pull pod", "pod", client.ObjectKeyFromObject(pod))
 		return nil
 	}
 	if revision != nil {

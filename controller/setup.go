@@ -101,7 +101,7 @@ func setupGates(m manager.Manager, cached observe.Reader, prober *gate.Prober, d
 
 // setupOrphans looks after pods that have lost their workload on the leader.
 func setupOrphans(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) error {
-	return builder.ControllerManagedBy(m).Named("strays").
+	return builder.ControllerManagedBy(m).Named("orphans").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(mayBeOrphan))).
 		WithOptions(options()).
 		Complete(watched{&orphans{cached: cached, live: live(m, cached), writer: newWriter(m, cached)}, dog, "pod"})

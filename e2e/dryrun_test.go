@@ -221,7 +221,7 @@ spec:
       - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
   matchConditions:
     - name: no-puller
-      expression: '!object.metadata.?labels[?"stayput.dev/puller"].hasValue()'
+      expression: '!object.metadata.?labels[?"stayput.dev/pre-pull"].hasValue()'
   mutations:
     - patchType: ApplyConfiguration
       applyConfiguration:

@@ -241,7 +241,7 @@ func controllerManagerRestarted(t *testing.T) {
 func uninstalled(t *testing.T) {
 	m := meetHalfway(t)
 	t.Cleanup(func() { build(t, "install"); mended(t) })
-	m.phase("native", recreated, anyChurn) // the pod of stayput withdraw has to start first, and three agents do not take long
+	m.phase("native", recreated, anyChurn) // the pod of stayput uninstall has to start first, and three agents do not take long
 	build(t, "uninstall")
 	m.end("v2")
 }

@@ -90,7 +90,7 @@ func refusedByPolicy(t *testing.T) {
 	s.setImage("web", "app=v2")
 	s.completes("web")
 	s.runs("web", "v2")
-	s.reported("Deployment", "InPlaceUpdateReleased")
+	s.reported("Deployment", "InPlaceUpdateFellBack")
 }
 
 const noImagePatches = `

@@ -176,8 +176,8 @@ func plannedByEditor(t *testing.T) {
 	as := s.editor()
 	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place restarts app in 2 pods", "daemonset/agent in place restarts app in 3 pods"}, "plan", "-f", "-", as)
 	s.answers(manifests(t, coloured), 2, []string{"deployment/web recreate"}, "plan", "-f", "-", as)
-	s.answers("", 0, []string{"Mode: in-place", "settled"}, "status", "deploy/web", as)
-	s.answers("", 0, []string{"Mode: in-place", "settled"}, "status", "ds/agent", as)
+	s.answers("", 0, []string{"Mode: in-place", "updated"}, "status", "deploy/web", as)
+	s.answers("", 0, []string{"Mode: in-place", "updated"}, "status", "ds/agent", as)
 }
 
 func oldStopped(t *testing.T) {
@@ -188,8 +188,8 @@ func oldStopped(t *testing.T) {
 	s.inPlace("web", once, func() {
 		s.setImage("web", "app=v2")
 		s.reaches("web", partly)
-		s.answers("", 0, []string{"Last edit: in place: restarts app", "Update: in place", "settled", "waiting its turn", "InPlaceUpdateStarted"}, "status", "deploy/web", as)
-		s.answers("", 0, []string{"updating", "Update: none, 3 of 3 pods settled"}, "status", "deployment", "web", "--watch", as)
+		s.answers("", 0, []string{"Last edit: in place: restarts app", "Update: in place", "updated", "waiting its turn", "InPlaceUpdateStarted"}, "status", "deploy/web", as)
+		s.answers("", 0, []string{"updating", "Update: none, 3 of 3 pods updated"}, "status", "deployment", "web", "--watch", as)
 	})
 }
 
@@ -198,7 +198,7 @@ func followedNative(t *testing.T) {
 	s.managed("web")
 	s.recreated("web", func() {
 		s.setEnv("web", "COLOUR=green")
-		s.answers("", 0, []string{"Last edit: recreate: /spec/containers/0/env", "Update: none, 2 of 2 pods settled"}, "status", "deploy/web", "--watch")
+		s.answers("", 0, []string{"Last edit: recreate: /spec/containers/0/env", "Update: none, 2 of 2 pods updated"}, "status", "deploy/web", "--watch")
 	})
 	s.reported("Deployment", "UpdateRecreatesPods")
 	s.answers("", 0, []string{"UpdateRecreatesPods"}, "status", "deploy/web")

@@ -301,7 +301,7 @@ func pulledWithoutRoom(t *testing.T) {
 	if prePullPods := s.prePullPods(); len(prePullPods) > 0 {
 		t.Errorf("%d pullers got past the quota", len(prePullPods))
 	}
-	s.reported("Deployment", "RehearsalSkipped")
+	s.reported("Deployment", "DryRunSkipped")
 	s.reported("Deployment", "PrePullSkipped")
 	events, err := s.eventsOn(t.Context(), "web")
 	if err != nil {

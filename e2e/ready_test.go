@@ -56,7 +56,7 @@ func readyIsWhatItIs(t *testing.T) {
 		"nothing was to restart":          func(r *report) { r.mark(appMoved+","+sideMoved, "") },
 		"the mark is of another patch":    func(r *report) { r.mark(`"generation":2`, `"generation":1`) },
 		"there is no mark":                func(r *report) { delete(r.annotations, moveAnnotation) },
-		"the pod is borrowed":             func(r *report) { r.annotations["stayput.dev/borrowed"] = "true" },
+		"the pod is borrowed":             func(r *report) { r.annotations["stayput.dev/surge-pod"] = "true" },
 		"the patch is not seen":           func(r *report) { r.status.ObservedGeneration = 1 },
 		"the gate was closed since":       func(r *report) { r.status.Conditions[0].ObservedGeneration = 2 },
 		"nobody knows when it was closed": func(r *report) { r.status.Conditions[0].ObservedGeneration = 0 },

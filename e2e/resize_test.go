@@ -329,7 +329,7 @@ func resizeBelowUsage(t *testing.T) {
 	s.create(web(2, sized("10m", "32Mi"), progressDeadline(10)))
 	s.begin("below usage", anyChurn)
 	s.setResources("web", "--requests=memory=1Mi", "--limits=memory=1Mi")
-	s.reported("Deployment", "InPlaceUpdateReleased")
+	s.reported("Deployment", "InPlaceUpdateFellBack")
 	s.rollout("undo", "web")
 	s.completes("web")
 	s.sized("web", "10m")

@@ -133,7 +133,7 @@ func listTakenOff(s *stage, name string) {
 	s.runs(name, "v2")
 	s.bears(name, "1")
 	if isDaemonSet(name) {
-		s.reported("DaemonSet", "InPlaceUpdateReleased")
+		s.reported("DaemonSet", "InPlaceUpdateFellBack")
 	} else {
 		s.reported("Deployment", "UpdateRecreatesPods")
 	}

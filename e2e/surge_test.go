@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// borrow: where no pod may be missed, extra ones are there for the time of the update. That no pod is missed, and that no more than
+// borrow: where no pod may be unavailable, extra ones are there for the time of the update. That no pod is missed, and that no more than
 // maxSurge are lent, the judge says (Rules.Whole).
 func borrow(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
@@ -122,7 +122,7 @@ func borrowScaledDown(t *testing.T) {
 	}
 }
 
-// borrowUndone: as no pod may be missed on the way back either, a pod may be lent once more.
+// borrowUndone: as no pod may be unavailable on the way back either, a pod may be lent once more.
 func borrowUndone(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))

@@ -23,19 +23,19 @@ import (
 const (
 	updateLabel        = "stayput.dev/update"
 	drainLabel         = "stayput.dev/drain"
-	settlingLabel      = "stayput.dev/settling"
-	wokenLabel         = "stayput.dev/woken"
-	oldLabel           = "stayput.dev/old"
-	releasedLabel      = "stayput.dev/released"
+	settlingLabel      = "stayput.dev/updating"
+	wokenLabel         = "stayput.dev/renewed"
+	oldLabel           = "stayput.dev/current"
+	releasedLabel      = "stayput.dev/fallback"
 	decisionAnnotation = "stayput.dev/decision"
 	moveAnnotation     = "stayput.dev/move"
 	servingGate        = "stayput.dev/serving"
 	parallelismLabel   = "stayput.dev/pre-pull-parallelism"
-	borrowLabel        = "stayput.dev/borrow"
+	borrowLabel        = "stayput.dev/surge"
 	auxiliaryList      = "stayput.dev/auxiliary"
 	restartLabel       = "stayput.dev/restart"
 	resizeLabel        = "stayput.dev/resize"
-	pullerLabel        = "stayput.dev/puller" // its value is the workload's UID
+	pullerLabel        = "stayput.dev/pre-pull" // its value is the workload's UID
 )
 
 // user is the field manager of the suite's own writes.

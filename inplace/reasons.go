@@ -85,14 +85,14 @@ func (r Reason) Persisted() bool { return r.Code != CodeUninstalled }
 const (
 	CodeMode           = "Mode"           // the workload is not, or no longer, updated in place
 	CodeDeleting       = "Deleting"       // the workload is being deleted
-	CodeFellBack       = "Released"       // the update was given back before
+	CodeFellBack       = "FellBack"       // the update was given back before
 	CodeStrategy       = "Strategy"       // Recreate with several replicas, OnDelete, maxSurge of a DaemonSet
-	CodeMaxUnavailable = "MaxUnavailable" // no pod may be missed
+	CodeMaxUnavailable = "MaxUnavailable" // no pod may be unavailable
 	CodeRevisionGone   = "RevisionGone"   // nobody knows the template a pod of a DaemonSet was made from
 	CodeHousekeeping   = "Housekeeping"   // the native controller would delete the pod anyway
 	CodeRewrittenImage = "RewrittenImage" // a pod's image is not the one of its template
 	CodeCannotCreate   = "CannotCreate"   // the target is missing and must not be written from our types
-	CodeNativeRollout  = "UnderWay"       // the native controller is at it
+	CodeNativeRollout  = "NativeRollout"  // the native controller is at it
 	CodeBypassed       = "Bypassed"       // the native controller's writes are not held: it is at it, too
 	CodeUnbalanced     = "Unbalanced"     // a defect: the replicas that Stayput would write do not add up, and so are not written
 	CodeTooLarge       = "TooLarge"       // what belongs to the workload is too large to be read
@@ -102,6 +102,6 @@ const (
 	CodeInjected       = "Injected"       // admission gives new pods what running ones have not, or the other way round
 	CodeOldKubelet     = "OldKubelet"     // the kubelet of a pod would not restart its sidecar
 	CodeFailing        = "Failing"        // writes have failed for too long
-	CodeHoldExpired    = "Untended"       // the leader has not looked after it lately
+	CodeHoldExpired    = "HoldExpired"    // the leader has not looked after it lately
 	CodeUninstalled    = "Uninstalled"    // Stayput is leaving
 )

@@ -144,7 +144,7 @@ type reservation struct{ entry, why string }
 // pkg/apis/core/validation), by others kubelets know which pods are theirs.
 var reserved = []reservation{
 	{"stayput.dev/*", "is Stayput's own"},
-	{corev1.PodDeletionCost, "is how Stayput gives borrowed pods back"},
+	{corev1.PodDeletionCost, "is how Stayput removes surge pods"},
 	{"kubernetes.io/*", "is what kubelets read when a pod starts"},
 	{corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix + "*", "cannot change on a running pod"},
 }

@@ -21,7 +21,7 @@ const (
 	// pulls none first.
 	LabelPrePullParallelism = "stayput.dev/pre-pull-parallelism"
 	// LabelSurge says whether a Deployment that may miss no pod gets extra ones during an update: "true", the default, or "false".
-	LabelSurge = "stayput.dev/borrow"
+	LabelSurge = "stayput.dev/surge"
 	// LabelRestart says that containers restart inside their pods where an edit of annotations asks for a restart, as `kubectl rollout restart`
 	// does: `in-place`. Without it the pods are replaced, as natively.
 	//

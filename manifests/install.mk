@@ -73,23 +73,23 @@ install-check:
 	@$(KUBECTL) get crd $(ISSUING) >/dev/null 2>&1 || \
 		{ echo "cert-manager is missing in this cluster: install it first, https://cert-manager.io/docs/installation/" >&2; exit 1; }
 
-# `stayput withdraw` knows what must go in which order. When it has ended, nothing is held or asked any more, and the rest may go in any.
+# `stayput uninstall` knows what must go in which order. When it has ended, nothing is held or asked any more, and the rest may go in any.
 .PHONY: uninstall
 uninstall: ## give every update back to Kubernetes, then remove Stayput
-	@if $(INSTALLED); then $(MAKE) --no-print-directory uninstall-withdraw; fi
-	@$(KUBECTL) delete -f manifests/uninstall/withdraw.yaml --ignore-not-found
+	@if $(INSTALLED); then $(MAKE) --no-print-directory uninstall-job; fi
+	@$(KUBECTL) delete -f manifests/uninstall/job.yaml --ignore-not-found
 	@$(KUBECTL) delete $(ASKED) --ignore-not-found
 	@if $(MUTATES); then $(KUBECTL) delete -k manifests/ready --ignore-not-found; $(KUBECTL) delete $(FORMER) --ignore-not-found; fi
 	@$(KUBECTL) kustomize $(OVERLAY) | $(KUBECTL) delete --ignore-not-found --timeout=180s -f -
 
-.PHONY: uninstall-withdraw
-uninstall-withdraw:
+.PHONY: uninstall-job
+uninstall-job:
 	@image=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].image}'); \
-	args=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].args}' | sed 's/"manager"/"withdraw"/'); \
-	$(STAYPUT) delete job stayput-withdraw --ignore-not-found; \
-	sed "s|IMAGE$$|$$image|; s|ARGS$$|$$args|" manifests/uninstall/withdraw.yaml | $(KUBECTL) apply -f -; \
-	$(STAYPUT) wait job stayput-withdraw --for=condition=Complete --timeout=300s || \
-		{ $(STAYPUT) logs job/stayput-withdraw >&2; $(KUBECTL) delete clusterrolebinding stayput-withdraw >/dev/null; echo "not everything could be given back: see above, then run make uninstall again" >&2; exit 1; }
+	args=$$($(STAYPUT) get deployment stayput -o jsonpath='{.spec.template.spec.containers[0].args}' | sed 's/"manager"/"uninstall"/'); \
+	$(STAYPUT) delete job stayput-uninstall --ignore-not-found; \
+	sed "s|IMAGE$$|$$image|; s|ARGS$$|$$args|" manifests/uninstall/job.yaml | $(KUBECTL) apply -f -; \
+	$(STAYPUT) wait job stayput-uninstall --for=condition=Complete --timeout=300s || \
+		{ $(STAYPUT) logs job/stayput-uninstall >&2; $(KUBECTL) delete clusterrolebinding stayput-uninstall >/dev/null; echo "not everything could be given back: see above, then run make uninstall again" >&2; exit 1; }
 
 ifeq ($(shell command -v $(KUBECTL)),)
 # The machine has no kubectl: that of the test cluster does.

@@ -145,7 +145,7 @@ func TestNamesAgreeWithTheProgram(t *testing.T) {
 			`"` + inplace.LabelPrePull + `"`, `["` + inplace.AnnotationMove + `", "` + inplace.AnnotationSurgePod + `"`, `"` + string(inplace.ConditionServing) + `"`},
 		"base/webhooks.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationDecision + `"`},
 		"base/rbac.yaml":     {"resourceNames: [" + inplace.Lease + "]", "resourceNames: [" + inplace.Fallbacks + "]"},
-		"base/records.yaml":  {"name: " + inplace.Fallbacks},
+		"base/fallbacks.yaml":  {"name: " + inplace.Fallbacks},
 		"ready/policy.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`, `"` + inplace.AnnotationSurgePod + `"`,
 			`"` + string(inplace.ConditionServing) + `"`},
 		"ready-webhook/webhook.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`, `"` + inplace.AnnotationSurgePod + `"`,
@@ -208,7 +208,7 @@ func namespaceLabels(name, mode string) labels.Set {
 
 // TestUninstallMayGiveBack: what managers may write, they may have left half-way. That it may no more, and Helm's hook the same, manifests/chart asks.
 func TestUninstallMayGiveBack(t *testing.T) {
-	may := rightsOf(clusterRole(t, "uninstall/withdraw.yaml", "stayput-withdraw"))
+	may := rightsOf(clusterRole(t, "uninstall/job.yaml", "stayput-uninstall"))
 	for right := range rightsOf(clusterRole(t, "base/rbac.yaml", "stayput")) {
 		if (right.verb == "patch" || right.verb == "update") && right.resource != "events" && !may[right] {
 			t.Errorf("make uninstall may not %s %s", right.verb, right.resource)

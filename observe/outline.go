@@ -25,9 +25,9 @@ import (
 
 const (
 	// annotationOutline marks a stub in the cache; its value is the size of the object. No other object there has it, whatever people set.
-	annotationOutline = "stayput.dev/stub"
+	annotationOutline = "stayput.dev/outline"
 	// annotationCrowded is on the stub of a pod that has more containers than one may have; its value is how many.
-	annotationCrowded = "stayput.dev/stub-containers"
+	annotationCrowded = "stayput.dev/outline-containers"
 	// large is the size from which an object is not kept. Templates have a few KiB.
 	large = 64 << 10
 	// longestReference bounds the text of an owner reference, of which the API server asks only that it is not empty.

@@ -26,9 +26,9 @@ import (
 const updateJSON = `{
 	"deployment": {"metadata": {"name": "web", "namespace": "shop", "uid": "d", "resourceVersion": "1", "generation": 2}, "spec": {"replicas": 3,
 		"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}, "template": %[2]s}, "status": {"observedGeneration": 2}},
-	"old": {"metadata": {"name": "web-1", "namespace": "shop", "uid": "r1", "resourceVersion": "1", "labels": {"pod-template-hash": "1", "stayput.dev/settling": "1"}},
+	"old": {"metadata": {"name": "web-1", "namespace": "shop", "uid": "r1", "resourceVersion": "1", "labels": {"pod-template-hash": "1", "stayput.dev/updating": "1"}},
 		"spec": {"replicas": 2, "template": %[1]s}, "status": {"replicas": 3}},
-	"new": {"metadata": {"name": "web-2", "namespace": "shop", "uid": "r2", "resourceVersion": "1", "labels": {"pod-template-hash": "2", "stayput.dev/settling": "1"}},
+	"new": {"metadata": {"name": "web-2", "namespace": "shop", "uid": "r2", "resourceVersion": "1", "labels": {"pod-template-hash": "2", "stayput.dev/updating": "1"}},
 		"spec": {"replicas": 0, "template": %[2]s}, "status": {"replicas": 0}}
 }`
 
@@ -157,7 +157,7 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 			kinds[kind]++
 		}
 	}
-	for _, kind := range []string{"steps.PatchPod", "steps.SetGate", "steps.CreatePuller"} {
+	for _, kind := range []string{"steps.PatchPod", "steps.SetGate", "steps.CreatePrePullPod"} {
 		if kinds[kind] == 0 {
 			t.Errorf("no %s among %v", kind, kinds)
 		}

@@ -35,7 +35,7 @@ var answers = map[string]struct {
 	changes string
 }{
 	"/mutate-workload":   {nil, `^/metadata/annotations/stayput\.dev~1(decision|in-place-annotations|restart-annotations|auxiliary) (gone|".*")$`},
-	"/mutate-replicaset": {nil, `^(/spec/replicas 0|/metadata/labels/stayput\.dev~1(settling|released|woken|borrowed|replicas|slipped|old) gone)$`},
+	"/mutate-replicaset": {nil, `^(/spec/replicas 0|/metadata/labels/stayput\.dev~1(updating|fallback|renewed|surge-replicas|replicas|bypassed|current) gone)$`},
 	"/mutate-pod": {[]int32{409}, `^(/spec/readinessGates/\d+ {"conditionType":"stayput\.dev/serving"}|` +
 		`/metadata/annotations/stayput\.dev~1(move|borrowed|restarts|woken) gone)$`},
 	"/mutate-pod-status":      {nil, `^/status/conditions/\d+ {.*"type":"(Ready|stayput\.dev/serving)"}$`},

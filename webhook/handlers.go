@@ -102,16 +102,16 @@ func (h Handlers) fallback(req admission.Request, given answer, err error) {
 	log := h.Log.WithValues("operation", req.Operation, "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
 	switch {
 	case err != nil:
-		log.Error(err, "Request without a verdict", "allowed", given.Allowed)
+		log.Error(err, "Request without a decision", "allowed", given.Allowed)
 	case given.made != notOurs:
-		log.V(1).Info("Request judged", "decision", given.made)
+		log.V(1).Info("Request decided", "decision", given.made)
 	}
 }
 
 func allow() answer { return answer{Response: admission.Allowed("")} }
 
 func undecided(err error) answer {
-	warning := fmt.Sprintf("stayput: allowed without a verdict: %v", err)
+	warning := fmt.Sprintf("stayput: allowed without a decision: %v", err)
 	return answer{Response: admission.Allowed("").WithWarnings(line(warning)), made: failed}
 }
 

@@ -9,19 +9,19 @@ import (
 type decision string
 
 const (
-	notOurs      decision = ""           // not counted
-	inPlace      decision = "in-place"   // an edit that is made in place
-	recreate     decision = "recreate"   // an edit that needs new pods
-	rejected     decision = "rejected"   // an edit that needs new pods, where the mode is in-place-only
-	held         decision = "held"       // a native write that is denied while an update in place is under way
-	createdEmpty decision = "born-empty" // a ReplicaSet that is created without replicas
-	gated        decision = "gated"      // a pod that is created with the readiness gate
-	corrected    decision = "corrected"  // the status of a pod, stored with another Ready or gate than was sent
-	failed       decision = "error"      // a request that could not be judged
+	notOurs      decision = ""              // not counted
+	inPlace      decision = "in-place"      // an edit that is made in place
+	recreate     decision = "recreate"      // an edit that needs new pods
+	rejected     decision = "rejected"      // an edit that needs new pods, where the mode is in-place-only
+	held         decision = "held"          // a native write that is denied while an update in place is under way
+	createdEmpty decision = "created-empty" // a ReplicaSet that is created without replicas
+	gated        decision = "gated"         // a pod that is created with the readiness gate
+	corrected    decision = "corrected"     // the status of a pod, stored with another Ready or gate than was sent
+	failed       decision = "error"         // a request that could not be judged
 )
 
 var (
-	decisions = counter("stayput_admission_decisions_total", "Admission requests judged, by kind and decision.", "kind", "decision")
+	decisions = counter("stayput_admission_decisions_total", "Admission requests, by kind and decision.", "kind", "decision")
 	holds     = counter("stayput_held_writes_total", "Writes of native controllers held, by kind of object.", "kind")
 )
 

@@ -35,16 +35,16 @@ func TestPodDeletionHeld(t *testing.T) {
 		code        int32
 		annotations map[string]string
 	}{
-		"settling, and the pod is borrowed": {reader(t, web, marked), replicaSetController, 0, 404, surge},
-		"settling, and it is given back":    {broken(t), replicaSetController, 0, 0, going},
-		"settling":                          {reader(t, web, marked), replicaSetController, 0, 404, nil},
-		"not settling":                      {reader(t, web, unmarked), replicaSetController, 0, 0, nil},
-		"somebody else":                     {broken(t), "jane", 0, 0, nil},
-		"no living leader":                  {reader(t, web, marked), replicaSetController, observe.HoldPatience + time.Second, 0, nil},
-		"reading fails":                     {broken(t), replicaSetController, 0, 0, nil},
-		"the ReplicaSet is gone":            {reader(t, web), replicaSetController, 0, 0, nil},
-		"another ReplicaSet of the name":    {reader(t, web, recreated), replicaSetController, 0, 0, nil},
-		"a copied mark":                     {reader(t, web, copied), replicaSetController, 0, 0, nil},
+		"settling, and the pod is borrowed":         {reader(t, web, marked), replicaSetController, 0, 404, surge},
+		"settling, and it is a surge pod to remove": {broken(t), replicaSetController, 0, 0, going},
+		"settling":                       {reader(t, web, marked), replicaSetController, 0, 404, nil},
+		"not settling":                   {reader(t, web, unmarked), replicaSetController, 0, 0, nil},
+		"somebody else":                  {broken(t), "jane", 0, 0, nil},
+		"no living leader":               {reader(t, web, marked), replicaSetController, observe.HoldPatience + time.Second, 0, nil},
+		"reading fails":                  {broken(t), replicaSetController, 0, 0, nil},
+		"the ReplicaSet is gone":         {reader(t, web), replicaSetController, 0, 0, nil},
+		"another ReplicaSet of the name": {reader(t, web, recreated), replicaSetController, 0, 0, nil},
+		"a copied mark":                  {reader(t, web, copied), replicaSetController, 0, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, web, marked), test.live)

@@ -61,7 +61,7 @@ func TestReplicaSetIsCreatedWithoutMarks(t *testing.T) {
 	h := handlers(t, reader(t, editedTo(t, v2Template)...), broken(t))
 	req := request(t, deploymentController, admissionv1.Create, markUpdating(revision(t, "web-2", v2Template, "1")), nil)
 	expectPatch(t, h.handle(context.Background(), req, h.mutateReplicaSet),
-		`[{"op":"remove","path":"/metadata/labels/stayput.dev~1settling"},{"op":"add","path":"/spec/replicas","value":0}]`)
+		`[{"op":"remove","path":"/metadata/labels/stayput.dev~1updating"},{"op":"add","path":"/spec/replicas","value":0}]`)
 }
 
 // A pod may be moving to a ReplicaSet that is empty in the cache by which the Deployment controller cleans up.

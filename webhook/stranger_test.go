@@ -261,7 +261,7 @@ func TestObjectsThatNoAPIServerSends(t *testing.T) {
 		"none before":                  {"/mutate-workload", "jane", admissionv1.Update, whole, `{}`, "metadata"},
 		"metadata that are null":       {"/mutate-workload", "jane", admissionv1.Update, `{"metadata":null,` + spec + `}`, whole, "metadata"},
 		"metadata by another name":     {"/mutate-workload", "jane", admissionv1.Update, `{"Metadata":{"name":"web"}}`, whole, "metadata"},
-		"labels by another name":       {"/mutate-replicaset", deploymentController, admissionv1.Create, `{"metadata":{"Labels":{"stayput.dev/settling":"1"}},"spec":{}}`, `null`, ""},
+		"labels by another name":       {"/mutate-replicaset", deploymentController, admissionv1.Create, `{"metadata":{"Labels":{"stayput.dev/updating":"1"}},"spec":{}}`, `null`, ""},
 		"metadata twice":               {"/mutate-workload", "jane", admissionv1.Update, `{"metadata":{"annotations":{"a":"b"}},"metadata":{},` + spec + `}`, whole, "metadata"},
 		"a ReplicaSet without spec":    {"/mutate-replicaset", deploymentController, admissionv1.Create, `{"metadata":{}}`, `null`, "spec"},
 		"a pod without spec":           {"/mutate-pod", replicaSetController, admissionv1.Create, owned, `null`, "spec"},

@@ -167,7 +167,7 @@ func TestDecisionRecorded(t *testing.T) {
 		"DaemonSets have no autoscaler":           {beside(scaler("DaemonSet", "agent", 0)), request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
 		"image, and autoscalers cannot be listed": {unlisted(t, live), editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
 		"deletion":      {broken(t), request(t, "jane", admissionv1.Delete, nil, v1), "", ""},
-		"reading fails": {broken(t), editing(t, v2, v1), "", "stayput: allowed without a verdict"},
+		"reading fails": {broken(t), editing(t, v2, v1), "", "stayput: allowed without a decision"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
@@ -243,7 +243,7 @@ func TestInPlaceOnly(t *testing.T) {
 			[]string{"spec.template.spec.containers[0].env"}, ""},
 		"no template edit": {broken(t), editing(t, v1, v1), nil, ""},
 		"creation":         {broken(t), request(t, "jane", admissionv1.Create, v1, nil), nil, ""},
-		"reading fails":    {broken(t), editing(t, env, v1), nil, "stayput: allowed without a verdict"},
+		"reading fails":    {broken(t), editing(t, env, v1), nil, "stayput: allowed without a decision"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)

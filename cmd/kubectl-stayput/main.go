@@ -1,7 +1,7 @@
 // Command kubectl-stayput is kubectl's plugin for Stayput. It changes nothing: plan asks the API server in dry runs.
 //
 //	kubectl stayput plan -f FILE       what kubectl apply would do to running pods; also -k DIR, -f - and -o json
-//	kubectl stayput status             who leads, what is updated in place and how the last edit of each workload is carried out
+//	kubectl stayput status             the leader, what is updated in place and how the last edit of each workload is carried out
 //	kubectl stayput status deploy/web  pod by pod, how far its update is and what it waits for; also --watch
 //	kubectl stayput version            which build this is
 package main
@@ -23,7 +23,7 @@ import (
 )
 
 const usage = `kubectl stayput plan -f FILE|-|-k DIR   what kubectl apply would do to running pods, without doing it; exit code 0: in place, 2: recreate, 1: error
-kubectl stayput status                 who leads, what is updated in place and how the last edits are carried out
+kubectl stayput status                 the leader, what is updated in place and how the last edits are carried out
 kubectl stayput status deploy/NAME     pod by pod, how far an update is and what it waits for; also of daemonset/NAME
 kubectl stayput version                which build this is
 

@@ -89,7 +89,7 @@ func (s overview) nothing(out io.Writer) error {
 func (s overview) printLeader(ctx context.Context, out io.Writer) error {
 	lease, err := s.CoordinationV1().Leases(s.own).Get(ctx, inplace.Lease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		fmt.Fprintf(out, "Nobody leads, so every update is native: there is no Lease %s in namespace %s.\n", inplace.Lease, s.own)
+		fmt.Fprintf(out, "No manager leads, so every update is native: there is no Lease %s in namespace %s.\n", inplace.Lease, s.own)
 		return nil
 	}
 	if err != nil {
@@ -98,9 +98,9 @@ func (s overview) printLeader(ctx context.Context, out io.Writer) error {
 	holder, renewed := lease.Spec.HolderIdentity, lease.Spec.RenewTime
 	switch {
 	case holder == nil || *holder == "" || renewed == nil:
-		fmt.Fprintln(out, "Nobody leads at this moment.")
+		fmt.Fprintln(out, "No manager leads at this moment.")
 	case s.now.Sub(renewed.Time) > observe.HoldPatience:
-		fmt.Fprintf(out, "Nobody leads, so every update is native: %s last renewed the Lease %s ago.\n", *holder, s.now.Sub(renewed.Time).Round(time.Second))
+		fmt.Fprintf(out, "No manager leads, so every update is native: %s last renewed the Lease %s ago.\n", *holder, s.now.Sub(renewed.Time).Round(time.Second))
 	default:
 		fmt.Fprintf(out, "Leader: %s\n", *holder)
 	}

@@ -66,10 +66,10 @@ func lease(holder string, renewed time.Duration) *coordinationv1.Lease {
 
 func TestStatusTellsTheLeader(t *testing.T) {
 	for want, objects := range map[string][]runtime.Object{
-		"Nobody leads, so every update is native: there is no Lease stayput": nil,
+		"No manager leads, so every update is native: there is no Lease stayput": nil,
 		"Leader: stayput-1": {lease("stayput-1", time.Second)},
 		"native: stayput-1 last renewed the Lease 1m0s ago": {lease("stayput-1", time.Minute)},
-		"Nobody leads at this moment":                       {lease("", time.Second)},
+		"No manager leads at this moment":                   {lease("", time.Second)},
 	} {
 		if got := told(t, objects...); !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)

@@ -154,7 +154,7 @@ func TestPlanAsJSON(t *testing.T) {
       ],
       "pods": 4,
       "atATime": 1,
-      "judgedBy": "plugin"
+      "decidedBy": "plugin"
     }
   ]
 }
@@ -265,8 +265,8 @@ func TestPlanOfAResize(t *testing.T) {
 	was.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	s := serve(t, map[string]runtime.Object{shopPath: shop("in-place"), webPath: was})
 	for text, want := range map[string]string{
-		`{"name":"app","image":"app:1","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, no restart; partition 1: so many pods keep|"resized": [ "app" ], "judgedBy"`,
-		`{"name":"app","image":"app:2","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, restarts app in 3 of 4 pods, 1 at a time; partition 1|"containers": [ "app" ], "resized": [ "app" ], "pods": 4, "kept": 1,`,
+		`{"name":"app","image":"app:1","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, no restart; partition 1: so many pods keep|"resized": [ "app" ], "decidedBy"`,
+		`{"name":"app","image":"app:2","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, restarts app in 3 of 4 pods, 1 at a time; partition 1|"containers": [ "app" ], "resized": [ "app" ], "pods": 4, "atPartition": 1,`,
 	} {
 		said, code := s.run("plan", "-n", "shop", "-o", "json", "-f", s.file(at("1", written("Deployment", "web", text))))
 		for part := range strings.SplitSeq(want, "|") {

@@ -55,14 +55,14 @@ type row struct {
 	Containers []string `json:"containers,omitempty"` // those that restart
 	Resized    []string `json:"resized,omitempty"`    // those that get other CPU or memory
 	Pods       int      `json:"pods,omitempty"`
-	Kept       int      `json:"kept,omitempty"` // of the pods, by a partition
+	Kept       int      `json:"atPartition,omitempty"` // of the pods, by a partition
 	AtATime    int      `json:"atATime,omitempty"`
-	Surge      int      `json:"borrowed,omitempty"`
+	Surge      int      `json:"surge,omitempty"`
 	// Of one that is to Recreate:
 	Reasons []reason `json:"reasons,omitempty"`
 	Refused bool     `json:"refused,omitempty"`
 	// DecidedBy is empty where nothing had to be judged.
-	DecidedBy judge `json:"judgedBy,omitempty"`
+	DecidedBy judge `json:"decidedBy,omitempty"`
 }
 
 type reason struct {
@@ -119,7 +119,7 @@ func (r row) restarting(preview steps.Preview) row {
 	}
 	r.Message += fmt.Sprintf(" in %s pods, %d at a time", pods, r.AtATime)
 	if r.Surge > 0 {
-		r.Message += fmt.Sprintf(", with %d borrowed", r.Surge)
+		r.Message += fmt.Sprintf(", with %d surge pods", r.Surge)
 	}
 	return r
 }
@@ -149,7 +149,7 @@ func printRows(rows []row, output string, std streams) error {
 		return err
 	}
 	if slices.ContainsFunc(rows, unanswered) {
-		fmt.Fprintln(std.ErrOut, "Stayput itself has not answered, so this is kubectl-stayput's own judgement: is Stayput installed, and does something on the way drop warnings?")
+		fmt.Fprintln(std.ErrOut, "Stayput itself has not answered, so this is kubectl-stayput's own decision: is Stayput installed, and does something on the way drop warnings?")
 	}
 	return exitOf(rows)
 }

@@ -182,9 +182,9 @@ func updateOf(rollout kinds.Rollout, done bool) string {
 	for _, each := range podProgress {
 		are[each.Phase]++
 	}
-	counts := fmt.Sprintf("%d of %d pods settled", are[podstate.Updated], len(podProgress))
+	counts := fmt.Sprintf("%d of %d pods updated", are[podstate.Updated], len(podProgress))
 	if kept := are[podstate.AtPartition]; kept > 0 {
-		counts += fmt.Sprintf(", %d kept by the partition", kept)
+		counts += fmt.Sprintf(", %d at the partition", kept)
 	}
 	switch {
 	case !scene.Mode.Manages():

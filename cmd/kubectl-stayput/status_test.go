@@ -73,10 +73,10 @@ func TestStatusOfAnUpdate(t *testing.T) {
 	want := `Deployment shop/web
 Mode:       in-place
 Last edit:  in place: restarts app
-Update:     in place, 1 of 4 pods settled
+Update:     in place, 1 of 4 pods updated
 
 POD   NODE     REVISION   STATE      WAITS FOR
-a     node-a   new        settled    -
+a     node-a   new        updated    -
 b     node-b   new        updating   readiness of container app
 c     node-c   old        updating   its drain
 d     node-d   old        waiting    its turn
@@ -94,7 +94,7 @@ func TestStatusAtAPartition(t *testing.T) {
 	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
 	objects[webPath].(*appsv1.Deployment).Labels = map[string]string{inplace.LabelPartition: "2"}
 	said, code := serve(t, objects).run("status", "deploy/web", "-n", "shop")
-	for _, part := range []string{"Update: in place, 1 of 4 pods settled, 2 kept by the partition", "d node-d old kept the partition, to be lowered or taken off"} {
+	for _, part := range []string{"Update: in place, 1 of 4 pods updated, 2 at the partition", "d node-d old at partition the partition, to be lowered or taken off"} {
 		if !strings.Contains(strings.Join(strings.Fields(said.out), " "), part) || code != 0 {
 			t.Errorf("%q is missing in:\n%s%s", part, said.out, said.err)
 		}

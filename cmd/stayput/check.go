@@ -127,7 +127,7 @@ func (e examination) leader(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !alive {
-		return "", fmt.Errorf("nobody carries out updates: %s; are the managers ready (kubectl -n %s get pods)?", reason, e.namespace)
+		return "", fmt.Errorf("no manager carries out updates: %s; are the managers ready (kubectl -n %s get pods)?", reason, e.namespace)
 	}
 	return "a manager leads and has renewed its Lease", nil
 }

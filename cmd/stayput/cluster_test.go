@@ -91,7 +91,7 @@ func TestCacheIsBounded(t *testing.T) {
 		"labels":                  {&apps.ReplicaSet{}, labels, `"spec": {}`},
 		"annotations":             {&apps.ReplicaSet{}, annotations, `"spec": {}`},
 		"owner":                   {&apps.ReplicaSet{}, owned("Deployment", filler), `"spec": {}`},
-		"what is called a stub":   {&apps.ReplicaSet{}, `"annotations": {"stayput.dev/stub": "1"}`, `"spec": ` + template},
+		"what is called a stub":   {&apps.ReplicaSet{}, `"annotations": {"stayput.dev/outline": "1"}`, `"spec": ` + template},
 		"Pod":                     {&corev1.Pod{}, "", `"spec": {"containers": [{"name": "app", "image": "app:1", "args": ["` + filler + `"]}]}`},
 		"Pod, image":              {&corev1.Pod{}, "", `"spec": {` + gated + `, "containers": [{"name": "app", "image": "` + filler + `"}]}`},
 		"Pod, annotations":        {&corev1.Pod{}, annotations, `"spec": {}`},
@@ -120,7 +120,7 @@ func TestCacheIsBounded(t *testing.T) {
 
 // TestOutlinesHoldNoMemory: what is cut off must not be held by what is left.
 func TestOutlinesHoldNoMemory(t *testing.T) {
-	raw := []byte(fmt.Sprintf(`{"metadata": {"name": "web", "namespace": "elsewhere", "labels": {"stayput.dev/settling": "1"}},
+	raw := []byte(fmt.Sprintf(`{"metadata": {"name": "web", "namespace": "elsewhere", "labels": {"stayput.dev/updating": "1"}},
 		"spec": {"template": `+templateJSON+`}}`, filler))
 	transform := transformOf(t, &apps.ReplicaSet{})
 	before := heap()

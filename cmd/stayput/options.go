@@ -30,7 +30,7 @@ type options struct {
 }
 
 var commands = map[string]func(context.Context, options) error{
-	"manager": manage, "withdraw": uninstall, "check": check, "wait": wait, "version": tellVersion,
+	"manager": manage, "uninstall": uninstall, "check": check, "wait": wait, "version": tellVersion,
 }
 
 // parse reads "[command] [flags]". It returns flag.ErrHelp after having printed the usage.
@@ -41,7 +41,7 @@ func parse(arguments []string) (options, error) {
 	}
 	command, known := commands[name]
 	if !known {
-		return options{}, fmt.Errorf("unknown command %q; it is manager (the default), withdraw, check, wait or version", name)
+		return options{}, fmt.Errorf("unknown command %q; it is manager (the default), uninstall, check, wait or version", name)
 	}
 	if name == "wait" || name == "version" {
 		return options{command: command}, takesNothing(name, arguments)
@@ -80,7 +80,7 @@ func (o *options) flags(command string) *flag.FlagSet {
 	flags.StringVar(&o.healthAddress, "health-address", ":8081",
 		"`address` of /healthz and /readyz, plain HTTP")
 	flags.StringVar(&o.pprofAddress, "pprof-address", "",
-		"`address` of /debug/pprof, plain HTTP, for whoever looks for what takes time or memory; by default none is served, since a profile shows what is in memory")
+		"`address` of /debug/pprof, plain HTTP, to find what takes time or memory; by default none is served, since a profile shows what is in memory")
 	o.log.BindFlags(flags)
 	return flags
 }

@@ -33,7 +33,7 @@ func TestManagerServesProfilesWhereItIsTold(t *testing.T) {
 }
 
 func TestParseAddsToExcludedNamespaces(t *testing.T) {
-	o, err := parse([]string{"withdraw", "--namespace=own", "--excluded-namespaces=a, kube-system", "--excluded-namespaces=b"})
+	o, err := parse([]string{"uninstall", "--namespace=own", "--excluded-namespaces=a, kube-system", "--excluded-namespaces=b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		"an unknown command":      {[]string{"update"}, "manager"},
 		"an unknown flag":         {[]string{"--port=1"}, "port"},
-		"an argument after flags": {[]string{"--namespace=own", "withdraw"}, "withdraw"},
+		"an argument after flags": {[]string{"--namespace=own", "uninstall"}, "uninstall"},
 		"no namespace":            {nil, "POD_NAMESPACE"},
 		"an impossible key":       {[]string{"--namespace=own", "--in-place-annotations=a b"}, "a b"},
 		"a key that restarts":     {[]string{"--namespace=own", "--in-place-annotations=kubectl.kubernetes.io/*"}, "kubectl.kubernetes.io/restartedAt"},

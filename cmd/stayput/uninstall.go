@@ -29,7 +29,7 @@ var (
 	managerPods = client.MatchingLabels{"app.kubernetes.io/name": "stayput", "app.kubernetes.io/component": "manager"}
 	ownPolicies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
 		"stayput-auxiliary", "stayput-marks", ownAdvice,
-		"stayput-own-namespaces", "stayput-own-pullers", "stayput-own-pods", "stayput-own-gates", "stayput-own-resizes", "stayput-own-replicasets",
+		"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-gates", "stayput-own-resizes", "stayput-own-replicasets",
 		"stayput-own-scaling", "stayput-own-revisions", "stayput-own-status"}
 )
 

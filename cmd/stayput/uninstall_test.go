@@ -139,7 +139,7 @@ func TestUninstallKnowsTheManifests(t *testing.T) {
 	}
 	slices.Sort(installed)
 	slices.Sort(removed)
-	if may := deletable(t, "../../manifests/uninstall/withdraw.yaml"); !slices.Equal(may, removed) {
+	if may := deletable(t, "../../manifests/uninstall/job.yaml"); !slices.Equal(may, removed) {
 		t.Errorf("make uninstall lets it remove\n%s\nand it removes\n%s", strings.Join(may, "\n"), strings.Join(removed, "\n"))
 	}
 	if !slices.Equal(installed, removed) {

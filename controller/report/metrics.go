@@ -31,14 +31,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		started:     counter("updates_started_total", "Updates of Deployments and DaemonSets begun in place.", "mode"),
 		completed:   counter("updates_completed_total", "Updates of Deployments and DaemonSets completed in place.", "mode"),
-		failed:      counter("updates_failed_total", "Updates begun in place and not completed so: released to the native controller, stalled or deleted.", "mode", "reason"),
+		failed:      counter("updates_failed_total", "Updates begun in place and not completed so: fallen back to the native controller, stalled or deleted.", "mode", "reason"),
 		superseded:  counter("updates_superseded_total", "Updates begun in place whose pods another edit has given another end.", "mode"),
 		duration:    histogram("update_duration_seconds", "Time from the start of an update in place to every pod available.", prometheus.ExponentialBuckets(1, 2, 12)),
 		moved:       prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pods_moved_total", Help: "Pods moved to another revision."}),
 		unavailable: histogram("pod_unavailable_seconds", "Time a pod was not Ready during its update in place.", prometheus.ExponentialBuckets(0.25, 2, 12)),
 		inFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_in_flight", Help: "Deployments and DaemonSets being updated in place."}),
 		stalled:     prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "stayput", Name: "updates_stalled", Help: "Deployments whose update in place has made no progress for progressDeadlineSeconds."}),
-		PrePullPods: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pullers_created_total", Help: "Pods created to have a node pull images before containers stop."}),
+		PrePullPods: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "pre_pull_pods_created_total", Help: "Pods created to have a node pull images before containers stop."}),
 		pullsFailed: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "stayput", Name: "image_pulls_failed_total", Help: "Images that could not be pulled, each once per update and message."}),
 		bypassed:    counter("webhook_bypassed_total", "Updates in which a native controller's write that a webhook should have held was not, by kind of workload.", "kind"),
 	}

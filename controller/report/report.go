@@ -37,7 +37,7 @@ const (
 	// EventPartition tells, once for each value of the partition, that all pods which it lets move have, and how many those are.
 	EventPartition = "InPlaceUpdateAtPartition"
 	// EventFellBack tells that an update begun in place was left to the native controller, and why.
-	EventFellBack = "InPlaceUpdateReleased"
+	EventFellBack = "InPlaceUpdateFellBack"
 	// EventRecreated tells why an edit is carried out natively, with new pods.
 	EventRecreated = "UpdateRecreatesPods"
 	// EventPullFailed tells of an image that cannot be pulled, for which nothing restarts.
@@ -45,7 +45,7 @@ const (
 	// EventNotPulled tells why containers stop before images are pulled.
 	EventNotPulled = "PrePullSkipped"
 	// EventNoDryRun tells why it is not known what admission makes of new pods.
-	EventNoDryRun = "RehearsalSkipped"
+	EventNoDryRun = "DryRunSkipped"
 	// EventBypassed tells that a native write that a webhook should have held was not: the API server may not reach them.
 	EventBypassed = "WebhookBypassed"
 	// EventMoved tells, on a pod, which images it was given.

@@ -68,7 +68,7 @@ func (r runner) fallBackKind(ctx context.Context, kind kinds.Kind) (done bool, e
 	for workload := range workloads {
 		outdated, err := r.fallBack(ctx, workload, kind.Source(r.reader))
 		if err != nil {
-			failed = append(failed, fmt.Errorf("releasing %s %s: %w", kind.Workload.Name, workload, err))
+			failed = append(failed, fmt.Errorf("fall back for %s %s: %w", kind.Workload.Name, workload, err))
 		}
 		done = done && !outdated
 	}

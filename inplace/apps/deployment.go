@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// ExplicitZero tells whether the user wrote that no pod may be missed.
+// ExplicitZero tells whether the user wrote that no pod may be unavailable.
 func ExplicitZero(d *Deployment) bool {
 	rolling := d.Spec.Strategy.RollingUpdate
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || rolling == nil || rolling.MaxUnavailable == nil {

@@ -48,7 +48,7 @@ func (v *planner) quiet() bool {
 	if last == nil {
 		return true
 	}
-	v.Result.Bypassed = "pod " + last.Pod.Name + " was born without its readiness gate"
+	v.Result.Bypassed = "pod " + last.Pod.Name + " was created without its readiness gate"
 	quiet, wait := times.Since(last.Pod.CreationTimestamp.Time, podstate.QuietAfterBypass, v.Now)
 	if !quiet {
 		v.Again(wait)

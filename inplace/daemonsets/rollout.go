@@ -99,7 +99,7 @@ func (r Rollout) workloadReason(updateRevision *apps.ControllerRevision) *inplac
 	case r.DaemonSet.Surges():
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/rollingUpdate/maxSurge", Message: "maxSurge asks for a new pod before the old one goes"}
 	case updateRevision != nil && revisions.FellBack(updateRevision), r.fallbackPersisted():
-		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update was given back to the DaemonSet controller"}
+		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the DaemonSet controller"}
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	case reason != nil && reason.Code == inplace.CodeDeleting:
 		return true, *reason
 	case reason != nil && reason.Code == inplace.CodeFellBack && near.updated(m):
-		return true, inplace.Reason{Code: inplace.CodeFellBack, Message: "the pod is one of the target already"}
+		return true, inplace.Reason{Code: inplace.CodeFellBack, Message: "the pod has the update revision already"}
 	case reason != nil:
 		return false, *reason
 	case !near.updated(m) && !r.holdLasts(near.updateRevision):

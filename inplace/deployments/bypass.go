@@ -14,7 +14,7 @@ import (
 // While Stayput is the only scaler, somebody else may scale all the same: see podstate.SlipPatience. LabelReplicas tells their replicas from ours. What came
 // once is taken for borrowed and given back, so that no pod that was there before pays for it, but only when it is clear that it was once.
 
-const whyBypassed = "somebody else has scaled the ReplicaSets"
+const whyBypassed = "another client has scaled the ReplicaSets"
 
 // noteBypass notes on the target that somebody else has scaled.
 func (v *Planner) noteBypass() {

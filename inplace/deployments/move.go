@@ -158,10 +158,10 @@ func (v *Planner) changed(s *replicas.Set, balance ledger.Balance) (operations [
 	}
 	if renewal := v.renewal(s); len(renewal) > 0 {
 		labels = append(labels, renewal...)
-		why = append(why, "tended")
+		why = append(why, "renewed")
 	}
 	if s.Bypassed() {
-		why = append(why, "somebody else's replicas")
+		why = append(why, "replicas that another client wrote")
 	}
 	operations = append(operations, labels...)
 	if len(why) > 0 {

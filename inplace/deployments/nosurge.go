@@ -13,7 +13,7 @@ import (
 
 // A borrowed pod runs beside those for which it is borrowed, on whatever node it comes to. Where it may not, borrowing would wait for the
 // deadline and for nothing; natively such an update hangs for ever. With a percentage, which only happens to round to none, pods restart one
-// at a time instead, at once. Who wrote that no pod may be missed is asked to wait: a free node may come.
+// at a time instead, at once. Who wrote that no pod may be unavailable is asked to wait: a free node may come.
 
 // UnplaceableAfter is how long the scheduler may find no node for what was borrowed. It tries again with every event that might help.
 const UnplaceableAfter = 30 * time.Second

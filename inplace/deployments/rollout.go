@@ -155,14 +155,14 @@ func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 	case r.Unread != "":
 		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Unread}
 	case newRS != nil && revisions.FellBack(newRS), slices.ContainsFunc(r.ReplicaSets, r.standIns()), r.fallbackPersisted():
-		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update was given back to the Deployment controller"}
+		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the Deployment controller"}
 	case recreate && apps.Desired(d) > recreateMaxReplicas:
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/strategy/type", Message: "strategy Recreate promises that two versions never run at once"}
 	case recreate && newRS == nil:
 		_, reason := native.NewReplicaSet(d, r.ReplicaSets)
 		return reason
 	case apps.ExplicitZero(d) && !r.Settings.Surge:
-		return &inplace.Reason{Code: inplace.CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable", Message: "maxUnavailable 0 means that no pod may be missed"}
+		return &inplace.Reason{Code: inplace.CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable", Message: "maxUnavailable 0 means that no pod may be unavailable"}
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Where no pod may be missed, an update borrows: the target gets up to maxSurge replicas more, really created, and once they are
+// Where no pod may be unavailable, an update borrows: the target gets up to maxSurge replicas more, really created, and once they are
 // available as many pods at a time as were borrowed are updated in place. Then the borrowed ones are given back. So a new version
 // that does not work costs no old pod anything.
 //
@@ -31,7 +31,7 @@ const (
 	NoSurge = "0"
 )
 
-// MaySurge tells whether an update may borrow: no pod may be missed.
+// MaySurge tells whether an update may borrow: no pod may be unavailable.
 func (r Rollout) MaySurge() bool {
 	d := r.Deployment
 	return r.Settings.Surge && d.Rolls() && apps.Desired(d) > 0 && d.MaxUnavailable() == 0
@@ -87,7 +87,7 @@ func (v *Planner) noteSurge() {
 }
 
 // noRoomForSurge tells whether the deadline passed before anything could be borrowed, or no node was found for it, and the user has not said outright
-// that no pod may be missed; if it is only a matter of time, of how much.
+// that no pod may be unavailable; if it is only a matter of time, of how much.
 func (v *Planner) noRoomForSurge() (bool, time.Duration) {
 	switch {
 	case !v.surging() || !replicas.AnyToRestart(v.Members) || apps.ExplicitZero(v.Deployment):
@@ -157,7 +157,7 @@ func (v *Planner) surgeToAdd() int {
 func (v *Planner) addSurge(more int) {
 	v.Post(v.NewRS, more, ledger.CauseSurge)
 	v.NewRS.Wanted.Surge = replicas.SurgeNote(v.NewRS.Surge + more)
-	v.Phase(steps.PhaseScaling, "borrow pods")
+	v.Phase(steps.PhaseScaling, "add surge pods")
 }
 
 // needingSurge counts the pods that serve and must restart, as far as the partition lets them.
@@ -262,9 +262,9 @@ func (v *Planner) removeSurgePod(m *replicas.Pod, turns podstate.Turns) {
 	case !m.Removing:
 		v.Step(m.MarkForRemoval())
 	case readiness.Gated(m.Pod) && !readiness.Closed(m.Pod):
-		v.Step(podstate.CloseGate(m.Pod, v.Now, "it is given back"))
+		v.Step(podstate.CloseGate(m.Pod, v.Now, "it is a surge pod to remove"))
 	case (drain.Over || !readiness.Gated(m.Pod)) && m.Owner.Missing() == 0:
-		v.Phase(steps.PhaseScaling, "give borrowed pods back")
+		v.Phase(steps.PhaseScaling, "remove surge pods")
 		v.Post(m.Owner, -1, ledger.CauseSurgeRemoved)
 	default:
 		v.Again(drain.Left)
@@ -305,7 +305,7 @@ func (v *Planner) whyNoSurgePod() string {
 	if failure := v.formula().ReplicaFailure(); failure != nil {
 		why = cmp.Or(why, failure.Message)
 	}
-	return strings.TrimSuffix("no pod could be borrowed: "+why, ": ")
+	return strings.TrimSuffix("no room for surge pods: "+why, ": ")
 }
 
 // forgetSurge leaves nothing of a loan where the native controllers go on: what is too much is its surge.

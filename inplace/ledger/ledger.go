@@ -16,13 +16,13 @@ type Cause string
 
 // The causes.
 const (
-	CauseScaled       Cause = "scaled"     // the user wants more, or less
-	CauseSurge        Cause = "borrowed"   // more, for as long as the update needs them
-	CauseSurgeRemoved Cause = "given back" // of those borrowed
-	CauseMoved        Cause = "moved"      // pods leave for another ReplicaSet
-	CauseCounted      Cause = "counted"    // pods are there beyond the replicas: they have come, or stay after all
-	CausePassedOn     Cause = "passed on"  // what cannot be created here is to be created elsewhere
-	CauseReplaced     Cause = "replaced"   // pods that nobody hears of are to have others in their place
+	CauseScaled       Cause = "scaled"        // the user wants more, or less
+	CauseSurge        Cause = "surge"         // more, for as long as the update needs them
+	CauseSurgeRemoved Cause = "surge removed" // of those borrowed
+	CauseMoved        Cause = "moved"         // pods leave for another ReplicaSet
+	CauseCounted      Cause = "counted"       // pods are there beyond the replicas: they have come, or stay after all
+	CausePassedOn     Cause = "passed on"     // what cannot be created here is to be created elsewhere
+	CauseReplaced     Cause = "replaced"      // pods that nobody hears of are to have others in their place
 )
 
 // Account is one ReplicaSet as it was observed.
@@ -137,7 +137,7 @@ func (l Ledger) Close(books Books) (Balance, error) {
 	}
 	wrong = slices.Concat(wrong, l.unknown(books), l.beyond("all", books.limits), l.overfull(books, balance))
 	if len(wrong) > 0 {
-		return nil, fmt.Errorf("%s (%s; %d are wanted, %d borrowed, and there are %d)", strings.Join(wrong, ", "), l, books.Wanted, books.surge(), books.replicas())
+		return nil, fmt.Errorf("%s (%s; %d are wanted, %d surge, and there are %d)", strings.Join(wrong, ", "), l, books.Wanted, books.surge(), books.replicas())
 	}
 	return balance, nil
 }

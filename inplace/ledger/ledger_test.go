@@ -29,12 +29,12 @@ func TestLedgerThatAddsUp(t *testing.T) {
 		"the user wants more":            {still(Account{Replicas: 1, Pods: 1}), Ledger{{"b", 2, CauseScaled}}, Balance{"b": 2}},
 		"the user wants less, step by step": {Books{Wanted: 1, Accounts: []Account{{Name: "a", Replicas: 2, Pods: 2}, {Name: "b", Replicas: 2, Pods: 2}}},
 			Ledger{{"a", -2, CauseScaled}}, Balance{"a": -2}},
-		"the user wants less while one is borrowed": {still(Account{Replicas: 5, Pods: 5, Surge: 1}), Ledger{{"a", -1, CauseScaled}}, Balance{"a": -1}},
-		"borrow":                   {still(Account{Replicas: 3, Pods: 3}), Ledger{{"b", 1, CauseSurge}}, Balance{"b": 1}},
-		"give back":                {still(Account{Replicas: 4, Pods: 4, Surge: 1}), Ledger{{"a", -1, CauseSurgeRemoved}}, Balance{"a": -1}},
-		"give back what never was": {still(Account{Replicas: 4, Pods: 3, Surge: 1}), Ledger{{"a", -1, CauseSurgeRemoved}}, Balance{"a": -1}},
-		"replace":                  {still(Account{Replicas: 3, Pods: 3, ToReplace: 1}), Ledger{{"a", -1, CauseReplaced}}, Balance{"a": -1}},
-		"pass on":                  {still(Account{Replicas: 3, Pods: 1}), Ledger{{"a", -2, CausePassedOn}}, Balance{"a": -2}},
+		"the user wants less while one is surge": {still(Account{Replicas: 5, Pods: 5, Surge: 1}), Ledger{{"a", -1, CauseScaled}}, Balance{"a": -1}},
+		"borrow":                                 {still(Account{Replicas: 3, Pods: 3}), Ledger{{"b", 1, CauseSurge}}, Balance{"b": 1}},
+		"give back":                              {still(Account{Replicas: 4, Pods: 4, Surge: 1}), Ledger{{"a", -1, CauseSurgeRemoved}}, Balance{"a": -1}},
+		"give back what never was":               {still(Account{Replicas: 4, Pods: 3, Surge: 1}), Ledger{{"a", -1, CauseSurgeRemoved}}, Balance{"a": -1}},
+		"replace":                                {still(Account{Replicas: 3, Pods: 3, ToReplace: 1}), Ledger{{"a", -1, CauseReplaced}}, Balance{"a": -1}},
+		"pass on":                                {still(Account{Replicas: 3, Pods: 1}), Ledger{{"a", -2, CausePassedOn}}, Balance{"a": -2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if balance, err := c.ledger.Close(c.books); err != nil || !maps.Equal(balance, c.want) {
@@ -61,12 +61,12 @@ func TestLedgerThatDoesNot(t *testing.T) {
 		"from one to another":                   {still(Account{Replicas: 3, Pods: 3}), Ledger{{"a", -1, CauseScaled}, {"b", 1, CauseScaled}}, "all -1 scaled instead of 0 at most, all +1 scaled"},
 		"borrowed ones are for the update":      {still(Account{Replicas: 4, Pods: 4, Surge: 1}), Ledger{{"a", -1, CauseScaled}}, "all -1 scaled instead of 0 at most"},
 		"created while others are on their way": {Books{Wanted: 3, Accounts: []Account{{Name: "a", Replicas: 2, Pods: 3}, {Name: "b"}}}, Ledger{{"b", 1, CauseScaled}}, "there would be 4 pods instead of 3 at most"},
-		"more than may be borrowed":             {still(Account{Replicas: 3, Pods: 3}), Ledger{{"b", 2, CauseSurge}}, "all +2 borrowed instead of +1 at most"},
-		"borrowed before":                       {still(Account{Replicas: 4, Pods: 4, Surge: 1}), Ledger{{"b", 1, CauseSurge}}, "all +1 borrowed instead of +0 at most"},
+		"more than may be surge":                {still(Account{Replicas: 3, Pods: 3}), Ledger{{"b", 2, CauseSurge}}, "all +2 surge instead of +1 at most"},
+		"borrowed before":                       {still(Account{Replicas: 4, Pods: 4, Surge: 1}), Ledger{{"b", 1, CauseSurge}}, "all +1 surge instead of +0 at most"},
 		"borrowed while others are too many":    {still(Account{Replicas: 5, Pods: 5}), Ledger{{"b", 1, CauseSurge}}, "there would be 6 pods instead of 5 at most"},
-		"given back and not borrowed":           {still(Account{Replicas: 3, Pods: 3}), Ledger{{"a", -1, CauseSurgeRemoved}}, "a -1 given back instead of 0 at most"},
-		"given back twice":                      {still(Account{Replicas: 3, Pods: 4, Surge: 1}), Ledger{{"a", -1, CauseSurgeRemoved}}, "a -1 given back instead of 0 at most"},
-		"given back by another":                 {still(Account{Replicas: 4, Pods: 4, Surge: 1}), Ledger{{"b", -1, CauseSurgeRemoved}}, "b would have -1 replicas"},
+		"surge removed and not surge":           {still(Account{Replicas: 3, Pods: 3}), Ledger{{"a", -1, CauseSurgeRemoved}}, "a -1 surge removed instead of 0 at most"},
+		"surge removed twice":                   {still(Account{Replicas: 3, Pods: 4, Surge: 1}), Ledger{{"a", -1, CauseSurgeRemoved}}, "a -1 surge removed instead of 0 at most"},
+		"surge removed by another":              {still(Account{Replicas: 4, Pods: 4, Surge: 1}), Ledger{{"b", -1, CauseSurgeRemoved}}, "b would have -1 replicas"},
 		"replaced and not lost":                 {still(Account{Replicas: 3, Pods: 3}), Ledger{{"a", -1, CauseReplaced}}, "a -1 replaced instead of 0 at most"},
 		"replaced twice":                        {still(Account{Replicas: 2, Pods: 3, ToReplace: 1}), Ledger{{"a", -1, CauseReplaced}}, "a -1 replaced instead of 0 at most"},
 		"passed on although it is there":        {still(Account{Replicas: 3, Pods: 3}), Ledger{{"a", -1, CausePassedOn}}, "a -1 passed on instead of 0 at most"},
@@ -90,7 +90,7 @@ func TestLedgerTellsAllThatItKnows(t *testing.T) {
 	ledger.Post("a", 0, CauseScaled)
 	ledger.Post("b", 2, CauseSurge)
 	_, err := ledger.Close(still(Account{Replicas: 4, Pods: 4, Leaving: 1, Surge: 1}))
-	want := "all +2 borrowed instead of +0 at most (a -1 moved, b +2 borrowed; 3 are wanted, 1 borrowed, and there are 4)"
+	want := "all +2 surge instead of +0 at most (a -1 moved, b +2 surge; 3 are wanted, 1 surge, and there are 4)"
 	if err == nil || err.Error() != want {
 		t.Errorf("it says %v, want %s", err, want)
 	}

@@ -62,7 +62,7 @@ func OpenGates(d *steps.PlanBuilder, pods iter.Seq[*State], turns Turns, now tim
 	for s := range pods {
 		switch {
 		case readiness.AwaitsGate(s.Pod):
-			d.Step(openGate(s.Pod, s.Unreachable, now, "born"))
+			d.Step(openGate(s.Pod, s.Unreachable, now, "created"))
 		case readiness.Closed(s.Pod) && !turns[s] && !s.Removing:
 			open, wait := s.MayReopen(now)
 			d.Again(wait)

@@ -15,10 +15,10 @@ type PodPhase string
 
 // The progress of pods.
 const (
-	Updated     PodPhase = "settled"  // it is what it should be, and available
-	Updating    PodPhase = "updating" // it is being drained or resized, restarts or starts
-	Waiting     PodPhase = "waiting"  // its update has not begun
-	AtPartition PodPhase = "kept"     // by the partition, as it is
+	Updated     PodPhase = "updated"      // it is what it should be, and available
+	Updating    PodPhase = "updating"     // it is being drained or resized, restarts or starts
+	Waiting     PodPhase = "waiting"      // its update has not begun
+	AtPartition PodPhase = "at partition" // by the partition, as it is
 )
 
 // PodProgress is what there is to tell people of one pod.
@@ -41,7 +41,7 @@ func (s *State) Progress(revision, replaces, before string) PodProgress {
 func (s *State) progress(replaces, before string) (PodPhase, string) {
 	switch {
 	case s.Removing:
-		return Updating, "its end, as it was borrowed"
+		return Updating, "its removal, as a surge pod"
 	case s.Updated && !s.Needs().Left() && s.Available:
 		return Updated, ""
 	case s.AtPartition && replaces == "":

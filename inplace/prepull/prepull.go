@@ -314,7 +314,7 @@ func (p *PrePull) deleteDone(blocked podstate.Blocked) {
 		node := prePullPod.Spec.NodeName
 		switch {
 		case p.current[node] != prePullPod:
-			p.Delete(prePullPod, "another target")
+			p.Delete(prePullPod, "another update revision")
 		case !needed[node]:
 			p.Delete(prePullPod, "its node's turn is over")
 		case !holds(prePullPod, missing[node]):

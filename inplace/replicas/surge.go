@@ -129,12 +129,12 @@ func (m *Pod) Precedes(other *Pod) bool {
 
 // MarkSurge marks the pod as borrowed.
 func (m *Pod) MarkSurge() steps.PatchPod {
-	return m.Annotated("borrowed", [2]string{inplace.AnnotationSurgePod, "true"})
+	return m.Annotated("surge pod", [2]string{inplace.AnnotationSurgePod, "true"})
 }
 
 // MarkForRemoval makes the pod the first that its controller deletes.
 func (m *Pod) MarkForRemoval() steps.PatchPod {
-	return m.Annotated("given back", [2]string{inplace.AnnotationSurgePod, "true"}, [2]string{corev1.PodDeletionCost, readiness.LowestDeletionCost})
+	return m.Annotated("surge pod to remove", [2]string{inplace.AnnotationSurgePod, "true"}, [2]string{corev1.PodDeletionCost, readiness.LowestDeletionCost})
 }
 
 // UnmarkSurge makes the pod one like the others, with the deletion cost its template gave it.

@@ -21,7 +21,7 @@ const (
 )
 
 // WhyNudge is what a step says that does nothing but wake.
-const WhyNudge = "wake the native controller"
+const WhyNudge = "nudge the native controller"
 
 // Nudge always writes another value: the same one again is no event, and so wakes nobody. Two managers may say their last words in one second,
 // and between the two a webhook of the second has refused what the first had woken.

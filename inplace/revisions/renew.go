@@ -27,7 +27,7 @@ const (
 )
 
 // HoldExpired is why nothing is held where HoldLasts says so.
-var HoldExpired = inplace.Reason{Code: inplace.CodeHoldExpired, Message: "the leader has not signed the update lately"}
+var HoldExpired = inplace.Reason{Code: inplace.CodeHoldExpired, Message: "the leader has not renewed the hold lately"}
 
 // HoldLasts tells whether writes of an update may go on being held: the leader tends it, or can still be expected to begin. The labels are
 // those of its target, or of another revision that is marked. Held is since when the caller has held writes of this very update.

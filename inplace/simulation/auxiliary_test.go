@@ -198,9 +198,9 @@ func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
 	s.settings.Surge = true
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
 	s.rest()
-	s.expect("A marks", "B marks", "B 0 → 1, marks", "3 borrowed",
+	s.expect("A marks", "B marks", "B 0 → 1, marks", "3 surge pod",
 		"patch 1", "A 2 → 1", "move 1", "B 1 → 2", "patch 2", "A 1 → 0", "move 2", "B 2 → 3",
-		"3 given back", "close 3", "B 3 → 2", "A marks", "B marks")
+		"3 surge pod to remove", "close 3", "B 3 → 2", "A marks", "B marks")
 	s.intact(before)
 }
 

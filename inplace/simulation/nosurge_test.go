@@ -126,11 +126,11 @@ func TestNoNodeForASurgePod(t *testing.T) {
 	s.until(func() bool { return s.made == 4 })
 	made := s.now
 	s.wait(deployments.UnplaceableAfter - time.Second)
-	if s.moved(1)() || slices.Contains(s.steps, "4 given back") {
+	if s.moved(1)() || slices.Contains(s.steps, "4 surge pod to remove") {
 		t.Errorf("%s after it was borrowed pod 4 is not waited for any more: %q", s.now.Sub(made), s.steps)
 	}
 	s.wait(time.Minute)
-	if s.made != 4 || !strings.HasPrefix(s.stalled, "no pod could be borrowed: no node has room") {
+	if s.made != 4 || !strings.HasPrefix(s.stalled, "no room for surge pods: no node has room") {
 		t.Errorf("%d pods were created, and it says %q", s.made, s.stalled)
 	}
 	s.intact(before)

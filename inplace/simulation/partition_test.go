@@ -292,7 +292,7 @@ func TestSurgeUpToAPartition(t *testing.T) {
 	s.rest()
 	s.has(map[string]int{"A": 1, "B": 2})
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
-	if countSurge := strings.Count(strings.Join(s.steps, "\n"), "borrow"); countSurge == 0 {
+	if surges := strings.Count(strings.Join(s.steps, "\n"), "surge pod"); surges == 0 {
 		t.Errorf("nothing was borrowed: %q", s.steps)
 	}
 	s.partition("")

@@ -138,7 +138,7 @@ func (s *scene) note(step steps.Step) {
 			s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "open", false: "close"}[step.Open], s.short(step.Pod)))
 		}
 	case steps.PatchPod:
-		if slices.Contains([]string{"borrowed", "given back", "stays"}, step.Why) {
+		if slices.Contains([]string{"surge pod", "surge pod to remove", "stays"}, step.Why) {
 			s.steps = append(s.steps, s.short(step.Pod)+" "+step.Why)
 			return
 		}
@@ -152,7 +152,7 @@ func (s *scene) note(step steps.Step) {
 		}
 		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "move", false: "patch"}[step.Moves], s.short(step.Pod)))
 	case steps.PatchReplicaSet:
-		why := strings.TrimSuffix(strings.TrimSuffix(strings.ReplaceAll(step.Why, "replicas ", ""), "tended"), ", ")
+		why := strings.TrimSuffix(strings.TrimSuffix(strings.ReplaceAll(step.Why, "replicas ", ""), "renewed"), ", ")
 		if why != "" { // how time passes is for TestTending to see
 			s.steps = append(s.steps, s.shortSet(step.ReplicaSet.Name)+" "+why)
 		}

@@ -26,7 +26,7 @@ func paces(unavailable, surge string) appsv1.DeploymentStrategy {
 }
 
 func short(f steps.Preview) string {
-	return fmt.Sprintf("%s; %d pods, %d at a time, %d borrowed, forbidden: %t", f, f.Pods, f.AtATime, f.SurgePods, f.Forbidden)
+	return fmt.Sprintf("%s; %d pods, %d at a time, %d surge pod, forbidden: %t", f, f.Pods, f.AtATime, f.SurgePods, f.Forbidden)
 }
 
 func TestPreview(t *testing.T) {
@@ -38,14 +38,14 @@ func TestPreview(t *testing.T) {
 		claim    string
 		want     string
 	}{
-		"as many as may be missed": {8, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 8 pods, 2 at a time, 0 borrowed, forbidden: false"},
-		"none may be missed":       {8, paces("0", "2"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 8 pods, 2 at a time, 2 borrowed, forbidden: false"},
-		"a percentage of none":     {2, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 2 pods, 1 at a time, 1 borrowed, forbidden: false"},
-		"no second pod can run":    {1, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "data", "in place: restarts app; 1 pods, 1 at a time, 0 borrowed, forbidden: false"},
-		"there are none":           {0, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 0 pods, 0 at a time, 0 borrowed, forbidden: false"},
-		"by strategy":              {2, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, inplace.ModeInPlaceOnly, app{image: "v2"}, "", "recreate: strategy Recreate promises that two versions never run at once; 2 pods, 1 at a time, 0 borrowed, forbidden: true"},
-		"not managed":              {2, paces("1", "1"), inplace.ModeNone, app{image: "v2"}, "", "recreate: not updated in place: the namespace has no label stayput.dev/update, or none that counts; 2 pods, 1 at a time, 0 borrowed, forbidden: false"},
-		"opted out":                {2, paces("1", "1"), inplace.ModeRecreate, app{image: "v2"}, "", `recreate: not updated in place: label stayput.dev/update is "recreate"; 2 pods, 1 at a time, 0 borrowed, forbidden: false`},
+		"as many as may be missed": {8, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 8 pods, 2 at a time, 0 surge pod, forbidden: false"},
+		"none may be missed":       {8, paces("0", "2"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 8 pods, 2 at a time, 2 surge pod, forbidden: false"},
+		"a percentage of none":     {2, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 2 pods, 1 at a time, 1 surge pod, forbidden: false"},
+		"no second pod can run":    {1, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "data", "in place: restarts app; 1 pods, 1 at a time, 0 surge pod, forbidden: false"},
+		"there are none":           {0, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 0 pods, 0 at a time, 0 surge pod, forbidden: false"},
+		"by strategy":              {2, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, inplace.ModeInPlaceOnly, app{image: "v2"}, "", "recreate: strategy Recreate promises that two versions never run at once; 2 pods, 1 at a time, 0 surge pod, forbidden: true"},
+		"not managed":              {2, paces("1", "1"), inplace.ModeNone, app{image: "v2"}, "", "recreate: not updated in place: the namespace has no label stayput.dev/update, or none that counts; 2 pods, 1 at a time, 0 surge pod, forbidden: false"},
+		"opted out":                {2, paces("1", "1"), inplace.ModeRecreate, app{image: "v2"}, "", `recreate: not updated in place: label stayput.dev/update is "recreate"; 2 pods, 1 at a time, 0 surge pod, forbidden: false`},
 	} {
 		r := fixture(c.replicas, c.to)
 		r.Deployment.Spec.Strategy, r.Mode, r.Settings.Surge = c.strategy, c.mode, true
@@ -62,7 +62,7 @@ func TestDaemonPreview(t *testing.T) {
 	f.DaemonSet.Status.DesiredNumberScheduled = 3
 	before := f.DaemonSet.Spec.Template
 	f.DaemonSet.Spec.Template, f.Nodes = app{image: "v2"}.template(), nil
-	if got, want := short(f.Preview(before)), "in place: restarts app; 3 pods, 2 at a time, 0 borrowed, forbidden: false"; got != want {
+	if got, want := short(f.Preview(before)), "in place: restarts app; 3 pods, 2 at a time, 0 surge pod, forbidden: false"; got != want {
 		t.Errorf("%s instead of %s", got, want)
 	}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
@@ -74,12 +74,12 @@ func TestDaemonPreview(t *testing.T) {
 // TestPreviewAtAPartition: no more at a time, and no more borrowed, than the partition lets move.
 func TestPreviewAtAPartition(t *testing.T) {
 	for want, partition := range map[string]inplace.Partition{
-		"4 kept, 2 at a time, 2 borrowed": "4", "5 kept, 1 at a time, 1 borrowed": "90percent", "6 kept, 0 at a time, 0 borrowed": "half",
+		"4 kept, 2 at a time, 2 surge pod": "4", "5 kept, 1 at a time, 1 surge pod": "90percent", "6 kept, 0 at a time, 0 surge pod": "half",
 	} {
 		r := fixture(6, app{image: "v2"})
 		r.Deployment.Spec.Strategy, r.Settings.Surge, r.Settings.Partition = paces("0", "3"), true, partition
 		f := r.Preview(replicaSetOf(r, "a", app{image: "v1"}, 6).Spec.Template)
-		if got := fmt.Sprintf("%d kept, %d at a time, %d borrowed", f.AtPartition, f.AtATime, f.SurgePods); got != want {
+		if got := fmt.Sprintf("%d kept, %d at a time, %d surge pod", f.AtPartition, f.AtATime, f.SurgePods); got != want {
 			t.Errorf("%s: %s instead of %s", partition, got, want)
 		}
 	}
@@ -126,7 +126,7 @@ func TestPodProgress(t *testing.T) {
 		change func(*corev1.Pod)
 	}{
 		"web-a waiting: its turn": {old: true}, "web-a updating: its drain": {true, drained},
-		"web-b settled: ": {}, "web-b updating: its kubelet": {change: moved}, "web-b updating: its containers to restart": {change: seen},
+		"web-b updated: ": {}, "web-b updating: its kubelet": {change: moved}, "web-b updating: its containers to restart": {change: seen},
 		"web-a updating: its CPU and memory":                           {old: true, change: resized()},
 		"web-a updating: its CPU and memory: Deferred: no room":        {old: true, change: resized(deferred)},
 		"web-b updating: readiness of container app: CrashLoopBackOff": {change: waiting("CrashLoopBackOff")},
@@ -173,7 +173,7 @@ func TestPodProgressBefore(t *testing.T) {
 	for want, r := range map[string]*deployments.Rollout{
 		"web-a waiting: its turn":                                               outdated(),
 		"web-a waiting: the rollout to be resumed":                              outdated(func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }),
-		"web-a kept: the partition, to be lowered or taken off":                 outdated(func(r *deployments.Rollout) { r.Settings.Partition = "1" }),
+		"web-a at partition: the partition, to be lowered or taken off":         outdated(func(r *deployments.Rollout) { r.Settings.Partition = "1" }),
 		"web-a waiting: its node to pull images":                                outdated(prePullPod("ContainerCreating", "")),
 		"web-a waiting: its node to pull images: v2: no":                        outdated(prePullPod("ErrImagePull", "v2: no")),
 		"web-a waiting: another pod in its place, by the Deployment controller": outdated(func(r *deployments.Rollout) { r.Mode = inplace.ModeNone }),
@@ -190,13 +190,13 @@ func TestDaemonPodProgress(t *testing.T) {
 	f.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
 	f.Nodes = nil
 	all := f.PodProgress()
-	for name, want := range map[string]string{"p1": "agent-1 waiting: its turn", "p2": "agent-2 settled: "} {
+	for name, want := range map[string]string{"p1": "agent-1 waiting: its turn", "p2": "agent-2 updated: "} {
 		if got := progress(all, name); got != want {
 			t.Errorf("%s: %q instead of %q", name, got, want)
 		}
 	}
 	f.Settings.Partition = "50percent"
-	if got, want := progress(f.PodProgress(), "p1"), "agent-1 kept: the partition, to be lowered or taken off"; got != want {
+	if got, want := progress(f.PodProgress(), "p1"), "agent-1 at partition: the partition, to be lowered or taken off"; got != want {
 		t.Errorf("%q instead of %q", got, want)
 	}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType

@@ -67,7 +67,7 @@ func TestStoredConditions(t *testing.T) {
 		"we open":  {readiness.OwnWriter, []func(*corev1.Pod){conditionIs(inplace.ConditionServing, isTrue)}, isTrue, isTrue},
 		"we open, and the containers are not ready":       {readiness.OwnWriter, []func(*corev1.Pod){conditionIs(inplace.ConditionServing, isTrue), unready}, isTrue, isFalse},
 		"the next update has closed it":                   {readiness.KubeletWriter, []func(*corev1.Pod){func(p *corev1.Pod) { conditions.Condition(p, inplace.ConditionServing).ObservedGeneration = 2 }}, isFalse, isFalse},
-		"it is given back":                                {readiness.KubeletWriter, []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[inplace.AnnotationSurgePod] = "true" }}, isFalse, isFalse},
+		"it is a surge pod to remove":                     {readiness.KubeletWriter, []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[inplace.AnnotationSurgePod] = "true" }}, isFalse, isFalse},
 		"the first report of a newborn pod":               {readiness.KubeletWriter, []func(*corev1.Pod){justCreated}, isTrue, isFalse},
 		"a pod without our gate":                          {readiness.KubeletWriter, []func(*corev1.Pod){ungated}, "", isFalse},
 		"no probes":                                       {readiness.KubeletWriter, []func(*corev1.Pod){probed(nil, nil, 0)}, isTrue, isTrue},

@@ -437,7 +437,7 @@ func (w *world) awaited(images string) string {
 	}), ",")
 }
 
-// checkSurge: where no pod may be missed, none ever is, unless one failed by itself or none could be borrowed.
+// checkSurge: where no pod may be unavailable, none ever is, unless one failed by itself or none could be borrowed.
 func (w *world) checkSurge() {
 	available, none := 0, false
 	for _, rs := range w.sets.objects {
@@ -449,7 +449,7 @@ func (w *world) checkSurge() {
 		}
 	}
 	if w.rules.missed = w.rules.missed || none; none && apps.ExplicitZero(w.deployment()) {
-		w.violated("nothing was borrowed although no pod may be missed at all")
+		w.violated("nothing was borrowed although no pod may be unavailable at all")
 	}
 	want := int(apps.Desired(w.deployment()))
 	if w.rules.originals != nil && w.surges() && !w.rules.loose && !w.rules.disturbed && !w.rules.missed && available < want {

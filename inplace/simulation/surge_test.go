@@ -41,14 +41,14 @@ func surge(unavailable, surge string) func(*apps.Deployment) {
 func begin(pods ...int) []string {
 	planned := []string{"A marks", "B marks", fmt.Sprintf("B 0 → %d, marks", len(pods))}
 	for _, pod := range pods {
-		planned = append(planned, fmt.Sprintf("%d borrowed", pod))
+		planned = append(planned, fmt.Sprintf("%d surge pod", pod))
 	}
 	return planned
 }
 
 func end(replicas int, pods ...int) []string {
 	var planned []string
-	for _, does := range []string{"%d given back", "close %d"} {
+	for _, does := range []string{"%d surge pod to remove", "close %d"} {
 		for _, pod := range pods {
 			planned = append(planned, fmt.Sprintf(does, pod))
 		}
@@ -72,7 +72,7 @@ func TestStepsOfSurge(t *testing.T) {
 			// Pod 6 is available a moment after pod 5, and so is pod 1 after pod 2.
 			{"close 1", "A 4 → 3", "close 2", "A 3 → 2", "move 1", "move 2", "B 2 → 4", "open 2", "open 1",
 				"close 3", "A 2 → 1", "move 3", "B 4 → 5", "close 4", "A 1 → 0", "open 3", "move 4", "B 5 → 6", "open 4"},
-			{"5 given back", "close 5", "B 6 → 5", "B marks", "6 given back", "close 6", "B 5 → 4", "A marks", "B marks"}}},
+			{"5 surge pod to remove", "close 5", "B 6 → 5", "B marks", "6 surge pod to remove", "close 6", "B 5 → 4", "A marks", "B marks"}}},
 		"no more than restart": {1, surge("0", "3"), [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestBrokenVersionTouchesNoPod(t *testing.T) {
 			}
 			s.edit("undoes", app{image: "v1"})
 			s.rest()
-			s.expect("4 given back", "close 4", "B 1 → 0", "A marks", "B marks")
+			s.expect("4 surge pod to remove", "close 4", "B 1 → 0", "A marks", "B marks")
 			s.intact(before)
 		})
 	}
@@ -153,7 +153,7 @@ func TestNoCapacityForSurge(t *testing.T) {
 				t.Fatalf("a pod was updated before the deadline: %q", s.steps)
 			}
 			s.wait(2 * time.Minute)
-			if !strings.HasPrefix(s.stalled, "no pod could be borrowed") || !strings.HasSuffix(s.stalled, "; pods restart one at a time") {
+			if !strings.HasPrefix(s.stalled, "no room for surge pods") || !strings.HasSuffix(s.stalled, "; pods restart one at a time") {
 				t.Errorf("after the deadline it says %q", s.stalled)
 			}
 			s.intact(before)
@@ -163,7 +163,7 @@ func TestNoCapacityForSurge(t *testing.T) {
 			scarce(s)
 			s.edit("sets the image", app{image: "v2"})
 			s.wait(3 * time.Minute)
-			if plan := s.rollout().Plan(); s.moved(1)() || plan.Phase != steps.PhaseStalled || !strings.HasPrefix(plan.Message, "no pod could be borrowed") {
+			if plan := s.rollout().Plan(); s.moved(1)() || plan.Phase != steps.PhaseStalled || !strings.HasPrefix(plan.Message, "no room for surge pods") {
 				t.Errorf("after the deadline the plan is %+v, steps %q", plan, s.steps)
 			}
 			s.quota, s.room = plenty, plenty
@@ -188,7 +188,7 @@ func TestUndoWhileSurging(t *testing.T) {
 	s.rest()
 	// The borrowed pod serves on while pods 2 and 1 go back, and goes from where it is.
 	s.expect("move 2", "A 1 → 2", "open 2", "close 1", "B 2 → 1", "move 1", "A 2 → 3", "open 1",
-		"4 given back", "close 4", "B 1 → 0", "A marks", "B marks")
+		"4 surge pod to remove", "close 4", "B 1 → 0", "A marks", "B marks")
 	s.intact(before)
 }
 
@@ -312,7 +312,7 @@ func TestSurgePodThatDoesNotServeIsGivenBackAfterAnUndo(t *testing.T) {
 		want   string
 	}{
 		"it serves":   {func(*corev1.Pod) {}, "close moved"},
-		"it does not": {unready, "borrowed given back"},
+		"it does not": {unready, "borrowed surge pod to remove"},
 		"it just came": {func(pod *corev1.Pod) {
 			pod.Status.Conditions[len(pod.Status.Conditions)-1].LastTransitionTime.Time = start
 		}, ""},

@@ -20,8 +20,8 @@ const (
 	PhaseNative   Phase = "Native"   // the native controller updates
 	PhaseWaiting  Phase = "Waiting"  // for what the native controllers do first
 	PhaseScaling  Phase = "Scaling"  // pods are added or removed
-	PhaseMoving   Phase = "Settling" // pods change their ReplicaSet
-	PhaseUpdating Phase = "Moving"   // pods are drained or restart
+	PhaseMoving   Phase = "Moving"   // pods change their ReplicaSet
+	PhaseUpdating Phase = "Updating" // pods are drained or restart
 	PhasePaused   Phase = "Paused"   // by the user
 	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed, or the partition is none
 	// PhasePartition: all that the partition lets move has moved.
@@ -68,7 +68,7 @@ type Progress struct {
 
 // String is the progress in one clause.
 func (p Progress) String() string {
-	return fmt.Sprintf("%d of %d pods updated, %d under way", p.Moved, p.Replicas, p.Moving)
+	return fmt.Sprintf("%d of %d pods updated, %d in progress", p.Moved, p.Replicas, p.Moving)
 }
 
 // DryRun asks for a rehearsal.

@@ -146,10 +146,10 @@ func References(prePullPod *corev1.Pod) []string {
 func (s DeletePrePullPod) Describe() string { return "Pod " + s.Pod.Name + ": delete, " + s.Why }
 
 // Describe implements Step.
-func (s PersistFallback) Describe() string { return s.Workload.GetName() + ": record its release" }
+func (s PersistFallback) Describe() string { return s.Workload.GetName() + ": persist its fallback" }
 
 // Describe implements Step.
-func (s ForgetFallback) Describe() string { return s.Workload.GetName() + ": forget its release" }
+func (s ForgetFallback) Describe() string { return s.Workload.GetName() + ": forget its fallback" }
 
 // Describe implements Step.
 func (s PatchStatus) Describe() string {

@@ -58,7 +58,7 @@ func TestTolerationsOnlyGrow(t *testing.T) {
 func ownedPod() *corev1.Pod {
 	controls := true
 	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}}}
-	pod.Annotations = map[string]string{"stayput.dev/borrowed": "true"}
+	pod.Annotations = map[string]string{"stayput.dev/surge-pod": "true"}
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "r", Controller: &controls}}
 	return pod
 }
@@ -257,7 +257,7 @@ func TestOwnPowerEndsAtKubeSystem(t *testing.T) {
 
 // TestOwnPullersAreRestricted: as Pod Security Standard "restricted" says, and never Ready, so that whatever labels one has no Service sends it requests.
 func TestOwnPullersAreRestricted(t *testing.T) {
-	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pullers")
+	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pre-pull-pods")
 	const restricted, never = "run restricted", "never Ready"
 	for name, test := range map[string]struct {
 		change func(*corev1.Pod)

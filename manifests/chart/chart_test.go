@@ -199,8 +199,8 @@ func TestManagerOptions(t *testing.T) {
 		if want := append([]string{"manager"}, flags...); !slices.Equal(manager.Args, want) {
 			t.Errorf("args are %q, want %q", manager.Args, want)
 		}
-		uninstall := r["Job stayput-withdraw"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0]
-		if args := uninstall.(map[string]any)["args"].([]any); len(args) != len(flags)+1 || args[0] != "withdraw" || args[1] != flags[0] {
+		uninstall := r["Job stayput-uninstall"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0]
+		if args := uninstall.(map[string]any)["args"].([]any); len(args) != len(flags)+1 || args[0] != "uninstall" || args[1] != flags[0] {
 			t.Errorf("the hook decides by other rules than the manager: %v", args)
 		}
 		for what, right := range map[string]bool{
@@ -303,12 +303,12 @@ func TestMutatingPoliciesWhereServed(t *testing.T) {
 	})
 }
 
-// TestWithdrawMayDeleteWhatAsks: the hook's rights name every configuration and policy that is installed.
-func TestWithdrawMayDeleteWhatAsks(t *testing.T) {
+// TestUninstallMayDeleteWhatAsks: the hook's rights name every configuration and policy that is installed.
+func TestUninstallMayDeleteWhatAsks(t *testing.T) {
 	each(t, func(t *testing.T, h helm) {
 		r := h.template(t)
 		var may []string
-		for _, rule := range of[rbacv1.ClusterRole](t, r, "ClusterRole stayput-withdraw").Rules {
+		for _, rule := range of[rbacv1.ClusterRole](t, r, "ClusterRole stayput-uninstall").Rules {
 			for _, resource := range rule.Resources {
 				for _, name := range rule.ResourceNames {
 					may = append(may, resource+" "+name)
@@ -323,7 +323,7 @@ func TestWithdrawMayDeleteWhatAsks(t *testing.T) {
 			}
 			asks := strings.HasSuffix(kind, "WebhookConfiguration") || strings.HasPrefix(kind, "ValidatingAdmissionPolicy")
 			if asks && !slices.Contains(may, resource+" "+name) {
-				t.Errorf("stayput-withdraw may not delete %s", key)
+				t.Errorf("stayput-uninstall may not delete %s", key)
 			}
 		}
 	})
@@ -331,14 +331,14 @@ func TestWithdrawMayDeleteWhatAsks(t *testing.T) {
 
 // TestUninstallMayDoTheSame: make uninstall runs what the hook runs, with the same rights and no more.
 func TestUninstallMayDoTheSame(t *testing.T) {
-	content, err := os.ReadFile("../uninstall/withdraw.yaml")
+	content, err := os.ReadFile("../uninstall/job.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	uninstall := parse(t, string(content))
 	each(t, func(t *testing.T, h helm) {
 		r := h.template(t)
-		for _, key := range []string{"ClusterRole stayput-withdraw", "Role stayput-withdraw"} {
+		for _, key := range []string{"ClusterRole stayput-uninstall", "Role stayput-uninstall"} {
 			if !reflect.DeepEqual(r[key]["rules"], uninstall[key]["rules"]) {
 				t.Errorf("%s: the hook may\n%v\nmake uninstall\n%v", key, r[key]["rules"], uninstall[key]["rules"])
 			}

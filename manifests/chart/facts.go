@@ -17,7 +17,7 @@ type facts struct {
 	Resources                            string
 	PodSecurity, ContainerSecurity       string
 	Policies                             []string
-	WithdrawRules                        string
+	UninstallRules                        string
 }
 
 // factsOf fails if a fact is missing.
@@ -49,12 +49,12 @@ func (f *facts) addBlocks(manager, role *object) (err error) {
 	if f.ContainerSecurity, err = manager.block(container + ".securityContext"); err != nil {
 		return err
 	}
-	f.WithdrawRules, err = encode(withdrawRules(role.at("rules")))
+	f.UninstallRules, err = encode(uninstallRules(role.at("rules")))
 	return err
 }
 
-// withdrawRules are those of the manager's rules that giving back needs: it watches nothing, makes nothing, and warns of nothing.
-func withdrawRules(rules *yaml.Node) []*yaml.Node {
+// uninstallRules are those of the manager's rules that giving back needs: it watches nothing, makes nothing, and warns of nothing.
+func uninstallRules(rules *yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, rule := range rules.Content {
 		verbs := without(child(rule, "verbs"), "watch", "create")

@@ -22,7 +22,7 @@ var fileOf = map[string]string{
 	"ClusterRoleBinding":               "rbac.yaml",
 	"Role":                             "rbac.yaml",
 	"RoleBinding":                      "rbac.yaml",
-	"ConfigMap":                        "records.yaml",
+	"ConfigMap":                        "fallbacks.yaml",
 	"PriorityClass":                    "priority.yaml",
 	"FlowSchema":                       "priority.yaml",
 	"Deployment":                       "manager.yaml",
