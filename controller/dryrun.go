@@ -160,7 +160,7 @@ var notTheirs = regexp.MustCompile(
 // k8s.io/apiserver/pkg/admission/plugin/webhook/errors. What a webhook itself says comes behind "denied the request".
 var noDryRun = regexp.MustCompile(`^admission webhook "[^"]*" does not support dry run$`)
 
-// saysNothing tells whether a refusal is not about the pod.
+// saysNothing reports whether a refusal is not about the pod.
 func saysNothing(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

@@ -50,7 +50,7 @@ func (h *stageHand) create(ctx context.Context, to client.WithWatch, object clie
 	return to.Create(ctx, object, options...)
 }
 
-// fellBack tells whether the update was given back.
+// fellBack reports whether the update was given back.
 func (h *stageHand) fellBack() bool { return revisions.FellBack(h.ReplicaSet("web-new")) }
 
 func (h *stageHand) begun() bool { return revisions.Updating(h.ReplicaSet("web-new")) }

@@ -13,7 +13,7 @@ const failingPatience = 2 * time.Minute
 // failing knows since when workloads have failed each time. After a restart the patience begins anew.
 type failing struct{ notes[time.Time] }
 
-// tooLong notes that a workload fails, and tells whether it has for longer than there is patience for. Nobody else works on it meanwhile.
+// tooLong notes that a workload fails, and reports whether it has for longer than there is patience for. Nobody else works on it meanwhile.
 func (f *failing) tooLong(workload types.NamespacedName, now time.Time) bool {
 	since := f.of(workload)
 	if since.IsZero() {

@@ -63,7 +63,7 @@ func (s *orphans) isOrphan(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return true, nil
 }
 
-// mayBeOrphan tells whether something is left to do for a pod if its workload goes without it.
+// mayBeOrphan reports whether something is left to do for a pod if its workload goes without it.
 func mayBeOrphan(object client.Object) bool {
 	pod, ok := object.(*corev1.Pod)
 	return ok && podstate.MayBeOrphan(pod)

@@ -120,7 +120,7 @@ func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName,
 	return r.execute(ctx, workload, rollout, plan)
 }
 
-// isStale tells whether the cache is behind what is known.
+// isStale reports whether the cache is behind what is known.
 func (r *Reconciler) isStale(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) bool {
 	late := r.writer.Memory.Lagging(workload, rollout.Snapshot().Objects())
 	if late == nil {
@@ -175,7 +175,7 @@ func (r *Reconciler) fallBack(ctx context.Context, workload types.NamespacedName
 	return r.finish(ctx, workload, rollout, fallback, r.writer.CarryOut(ctx, workload, fallback.Steps))
 }
 
-// overtaken tells whether the workload was edited since it was read, or is no longer ours, if the plan takes pods out of service: the native
+// overtaken reports whether the workload was edited since it was read, or is no longer ours, if the plan takes pods out of service: the native
 // controller, which may be at work already, counts on them.
 func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan steps.Plan) (bool, error) {
 	if !slices.ContainsFunc(plan.Steps, steps.Closes) {

@@ -201,14 +201,14 @@ func (r router) workloads(ctx context.Context, namespace string) []reconcile.Req
 	return requests
 }
 
-// labelled tells whether anything in the namespace may be managed. If it cannot be read, yes: reconciling finds out, and
+// labelled reports whether anything in the namespace may be managed. If it cannot be read, yes: reconciling finds out, and
 // tries again.
 func (r router) labelled(ctx context.Context, namespace string) bool {
 	mode, err := r.reader.Mode(ctx, namespace, nil)
 	return err != nil || mode.Manages()
 }
 
-// isMarked tells whether a revision is part of an update of ours, or of one released.
+// isMarked reports whether a revision is part of an update of ours, or of one released.
 func isMarked(object client.Object) bool {
 	return revisions.Updating(object) || revisions.FellBack(object)
 }

@@ -96,7 +96,7 @@ func (l *laboratory) stored(template corev1.PodTemplateSpec) corev1.PodTemplateS
 	return l.daemonSet(template, onlyTried).Spec.Template
 }
 
-// tries tells whether the edit was possible, and makes it then, and takes it back.
+// tries reports whether the edit was possible, and makes it then, and takes it back.
 func (l *laboratory) tries(seed uint64) bool {
 	l.Helper()
 	from, to := templates.Pair(seed)

@@ -113,18 +113,18 @@ func managerProcess(s *stage, pod *corev1.Pod) int {
 	return 0
 }
 
-// runsIn tells whether the process is one of the pod's.
+// runsIn reports whether the process is one of the pod's.
 func runsIn(process int, pod *corev1.Pod) bool {
 	return inCgroup(process, string(pod.UID))
 }
 
-// inCgroup tells whether the process is in a cgroup with that in its name, in which systemd writes underscores.
+// inCgroup reports whether the process is in a cgroup with that in its name, in which systemd writes underscores.
 func inCgroup(process int, id string) bool {
 	cgroup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", process))
 	return strings.Contains(strings.ReplaceAll(string(cgroup), "-", "_"), strings.ReplaceAll(id, "-", "_"))
 }
 
-// commandOf tells whether the command line of the process has the word in it.
+// commandOf reports whether the command line of the process has the word in it.
 func commandOf(process int, word string) bool {
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
 	return strings.Contains(string(command), word)

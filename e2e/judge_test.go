@@ -340,7 +340,7 @@ func lifeOf(pod *corev1.Pod) string {
 	return fmt.Sprint(placeOf(pod), imagesOf(pod.Spec), restartsOf(pod))
 }
 
-// uncounted tells whether it is a new pod that a native rollout has begun with and wants no more, before its ReplicaSet has counted it: the Deployment
+// uncounted reports whether it is a new pod that a native rollout has begun with and wants no more, before its ReplicaSet has counted it: the Deployment
 // controller adds up what ReplicaSets say, and calls a rollout done meanwhile.
 func (j *judge) uncounted(e event, d *appsv1.Deployment, pod *corev1.Pod) bool {
 	set := j.ownerOf(pod)

@@ -22,7 +22,7 @@ type inPlaceChange struct {
 	// container is the one that restarts.
 	container string
 	edit      func(s *stage, name string) string
-	// taken tells whether a pod has the change.
+	// taken reports whether a pod has the change.
 	taken func(*corev1.Pod) bool
 	// undo is what its undo half-way does to the pods.
 	undo Rules

@@ -20,7 +20,7 @@ func parseMetrics(text string) (scraped, error) {
 	return parser.TextToMetricFamilies(strings.NewReader(text))
 }
 
-// has tells whether there is a series of the metric with those labels, and whatever others.
+// has reports whether there is a series of the metric with those labels, and whatever others.
 func (s scraped) has(metric string, labels map[string]string) bool {
 	return slices.ContainsFunc(s[metric].GetMetric(), func(series *dto.Metric) bool {
 		for name, value := range labels {

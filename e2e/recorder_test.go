@@ -224,7 +224,7 @@ func (r *Recorder) until(ctx context.Context, condition func(world) error) error
 	return w.missing
 }
 
-// ask tells whether there is something left to wait for. From now on the waiter is asked at every event.
+// ask reports whether there is something left to wait for. From now on the waiter is asked at every event.
 func (r *Recorder) ask(w *waiter) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

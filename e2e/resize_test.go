@@ -423,7 +423,7 @@ func sizedToResize(d *appsv1.Deployment) {
 	workloadLabel(resizeLabel, "true")(d)
 }
 
-// asks tells whether the first container of the pod asks for so much CPU.
+// asks reports whether the first container of the pod asks for so much CPU.
 func asks(pod *corev1.Pod, cpu string) bool {
 	return pod.Spec.Containers[0].Resources.Requests.Cpu().Equal(resource.MustParse(cpu))
 }

@@ -80,7 +80,7 @@ func (m meeting) lasts(err error, mixed, tag int) {
 	m.update(tag)
 }
 
-// twoVersions tells whether managers of two images are Ready now.
+// twoVersions reports whether managers of two images are Ready now.
 func twoVersions(s *stage) bool {
 	s.Helper()
 	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)

@@ -309,7 +309,7 @@ func statusesOf(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses)
 }
 
-// hasImages tells whether the template's containers have their images in the pod, under whichever name of the registry, and pinned or not: a
+// hasImages reports whether the template's containers have their images in the pod, under whichever name of the registry, and pinned or not: a
 // container that has restarted in its pod has its image by another name.
 func hasImages(pod *corev1.Pod, template corev1.PodSpec) bool {
 	images := imagesOf(pod.Spec)

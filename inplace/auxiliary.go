@@ -33,7 +33,7 @@ func AuxiliaryOf(annotations map[string]string) Auxiliary {
 	return names
 }
 
-// Has tells whether nobody waits for that container.
+// Has reports whether nobody waits for that container.
 func (a Auxiliary) Has(container string) bool { return slices.Contains(a, container) }
 
 func parseAuxiliary(list string) (Auxiliary, error) {

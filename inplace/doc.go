@@ -1,47 +1,28 @@
-// Package inplace holds, with the packages under it, every decision Stayput takes: what an edit of a pod template changes, whether running
-// pods can take it, whose turn it is, which single step comes next and what the status is meanwhile.
+// Package inplace holds, with the packages under it, every decision that Stayput takes: what an edit of a pod template changes, whether running pods can
+// take it, which pods are next, which writes come next, and what the status is meanwhile.
 //
-// They are pure: no client, no clock, no logger. Callers hand them what they have read and carry out what they answer. This one has what
-// all others speak of: names, modes, settings and reasons. So it may import none of them; docs/architecture.md says which may import which.
+// All of it is pure: it has no client, no clock and no logger. Callers pass what they have read, and carry out what they get. This package has what all
+// others use: names, modes, settings and reasons. So it imports none of them; docs/architecture.md says which package may import which.
 //
 // # Words
 //
-// Of updates:
+// Kubernetes' words are used as Kubernetes uses them: update revision, old revisions, current revision (of a StatefulSet's status), surge, partition,
+// readiness gate, drain, dry run, infeasible and deferred (of a resize), available. Stayput adds these:
 //
-//   - target: the revision that all pods are to become one of, a ReplicaSet or a ControllerRevision (steps.Verdict.Target).
-//   - source: another ReplicaSet of the Deployment that has or wants pods.
-//   - held: of an update, that it is made in place and the native controllers' writes are refused meanwhile (steps.Verdict.Held).
-//   - mark: a label of ours on a revision (Marks).
-//   - settling: of a ReplicaSet, that it has the mark by which its controller's deletions are held, since pods move from it or to it (revisions.Settling).
-//   - under way: of a ControllerRevision, that it has the same mark, which there only says that the update to it has begun (daemonsets.UnderWay).
-//   - tend: to sign every marked revision once a minute with the time, without which a hold lapses (revisions.HoldLasts).
-//   - wake: to write what makes a native controller look again (deployments.Rollout.Wake, LabelWoken).
-//   - release: to give an update back to the native controller, with its target labelled so that it stays given back (deployments.Rollout.Release).
-//   - record: a release that is also noted in a ConfigMap of ours, where our writes to the workload may not be taken (steps.RecordRelease, revisions.Records).
-//   - post: to enter by how much replicas are to change, and why; nothing is written before the books add up (ledger.Ledger).
-//   - slip: a native write that should have been held and was not, told by replicas that we did not write (deployments/slip.go).
-//   - beat: the moment in which what is due waits for others to go along (steps.Beats).
-//   - rehearsal: the creation of a pod of the target that is not stored, which tells what admission makes of one (steps.Rehearse, dryrun.Rehearsal).
-//
-// Of pods:
-//
-//   - gate: the readiness gate that pods are born with; closed, it keeps the pod out of service (ConditionServing).
-//   - turn: a pod has its turn when its gate is closed because it is to be patched next, or to go (podstate.Turns).
-//   - drained: of a pod that has its turn, that its containers may stop (serving.Endpoint.Drained).
-//   - move: the patch by which a live pod becomes one of the target, images, labels and owner at once; and what is noted of it on the pod (readiness.Move).
-//   - arrived: that the containers have followed the last patch (readiness.Move.Arrived).
-//   - light: of a pod, that it moves without a restart (podstate.State.Light).
-//   - half-way: of a pod, that a write of its move has been made and the last has not, so that its spec is not what its identity says (member/halfway.go).
-//   - auxiliary: of a container, that nobody waits for it: where no others restart, its pod's gate stays open (AnnotationAuxiliary, podstate.State.Drains).
-//   - lost: of a pod that does not serve, that nobody hears of its node's kubelet, so that only another can take its place (deployments/lost.go).
-//   - stray: a pod in the middle of an update whose workload has gone without it (podstate.MayStray).
-//   - housekeeping: what the DaemonSet controller deletes a pod for whatever its revision is (daemonsets.DaemonRollout.HoldsDeletion).
-//
-// Of pods that come and go:
-//
-//   - borrow: to have the target make more pods than the Deployment wants, as none may be missed; how many is noted on it (LabelBorrowed).
-//   - lend: to note on a pod that it is one of those (AnnotationBorrowed).
-//   - give back: to make a borrowed pod the first that its controller deletes, and to lower replicas by it; from then on it goes (replicas.MayGo).
-//   - in vain: that nothing can be borrowed, so that pods restart one at a time (deployments/borrow.go).
-//   - puller: a pod that does nothing but have its node pull images, before containers there stop (prepull/pull.go).
+//   - hold: a webhook refuses a write of a native controller while Stayput updates the workload (steps.Decision.Held). A hold expires, as a Lease does, unless
+//     the leader renews it on the marked revisions (revisions.HoldLasts).
+//   - mark: a label of Stayput on a revision, or an annotation of Stayput on a pod (Marks).
+//   - move: the patch by which a running pod becomes one of the update revision: images, labels and owner at once (readiness.Move).
+//   - turn: a pod has its turn when its gate is closed because Stayput patches it next, or removes it (podstate.Turns).
+//   - gate: the readiness gate that pods of managed workloads are created with; closed, it keeps the pod out of service (ConditionServing).
+//   - partially patched: of a pod, that one write of its move has been made and the last one has not (podstate/partial.go).
+//   - applied: of a patch, that the kubelet has carried it out (readiness.Move.Applied).
+//   - fall back: to leave an update to the native controller for good, with a mark that says so (deployments.Rollout.FallBack).
+//   - persisted fallback: the same, in a ConfigMap of Stayput, for workloads whose objects refuse Stayput's writes (revisions.Fallbacks).
+//   - nudge: a write whose only purpose is that a native controller looks at the workload again (deployments.Rollout.Nudge).
+//   - bypass: a native write that a webhook should have held and did not (deployments/bypass.go).
+//   - surge pod: a pod that exists only while others are updated, where none may be unavailable (deployments/surge.go).
+//   - pre-pull pod: a pod that only has its node pull images before containers there stop (prepull).
+//   - auxiliary: of a container, that the user does not wait for it: where only such containers restart, the gate stays open (AnnotationAuxiliary).
+//   - housekeeping: deletions of the DaemonSet controller that have nothing to do with an update (daemonsets.Rollout.HoldsDeletion).
 package inplace

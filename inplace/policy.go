@@ -30,7 +30,7 @@ var (
 	WorkloadModes  = Modes{ModeInPlace, ModeInPlaceOnly, ModeRecreate}
 )
 
-// Has tells whether the value is one of the modes.
+// Has reports whether the value is one of the modes.
 func (m Modes) Has(value string) bool { return slices.Contains(m, Mode(value)) }
 
 // String lists the modes for a message: "in-place, in-place-only".
@@ -61,7 +61,7 @@ func ModeOf(namespaceLabels, workloadLabels map[string]string) Mode {
 	}
 }
 
-// Manages tells whether Stayput has a say in the workload's updates.
+// Manages reports whether Stayput has a say in the workload's updates.
 func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 
 // Reason says that the mode does not manage a workload.

@@ -47,7 +47,7 @@ func (r Reasons) And(more ...Reason) Reasons {
 	return append(r, more[:min(len(more), MostReasons-len(r))]...)
 }
 
-// Full tells whether further reasons would not be kept.
+// Full reports whether further reasons would not be kept.
 func (r Reasons) Full() bool { return len(r) >= MostReasons }
 
 // String joins the messages on one line, the first ten of them.
@@ -78,7 +78,7 @@ func (r Reasons) Codes() []string {
 	return slices.Compact(codes)
 }
 
-// Persisted tells whether an update that ends for the reason goes on record. The record ends with us.
+// Persisted reports whether an update that ends for the reason goes on record. The record ends with us.
 func (r Reason) Persisted() bool { return r.Code != CodeUninstalled }
 
 // The codes of the reasons for which a whole update goes native, next to those of edit.Compare.

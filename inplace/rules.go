@@ -60,7 +60,7 @@ func (r Rules) Resizing(settings Settings) Rules {
 	return r
 }
 
-// Allows tells whether that annotation may change in place.
+// Allows reports whether that annotation may change in place.
 func (r Rules) Allows(annotation string) bool {
 	if r.Restarts(annotation) {
 		return r.RestartInPlace
@@ -68,7 +68,7 @@ func (r Rules) Allows(annotation string) bool {
 	return covered(r.Annotations, annotation)
 }
 
-// Restarts tells whether a change of that annotation asks for a restart.
+// Restarts reports whether a change of that annotation asks for a restart.
 func (r Rules) Restarts(annotation string) bool {
 	return annotation == AnnotationRestartedAt || covered(r.Restart, annotation)
 }
@@ -153,7 +153,7 @@ func covered(entries []string, annotation string) bool {
 	return slices.ContainsFunc(entries, func(entry string) bool { return covers(entry, annotation) })
 }
 
-// covers tells whether the entry names all that the other does.
+// covers reports whether the entry names all that the other does.
 func covers(entry, other string) bool {
 	prefix, all := strings.CutSuffix(entry, "*")
 	return entry == other || all && strings.HasPrefix(other, prefix)

@@ -111,7 +111,7 @@ func (k *CacheForm) keep(object client.Object, wanted bool) client.Object {
 	return object
 }
 
-// fits tells whether the object can be kept whole beside what else there is of its namespace.
+// fits reports whether the object can be kept whole beside what else there is of its namespace.
 func (k *CacheForm) fits(object client.Object, size int) bool {
 	k.forget(object)
 	k.lock.Lock()

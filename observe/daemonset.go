@@ -150,7 +150,7 @@ func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// IsUnreachable tells whether the kubelet of the pod's node does not report, where that matters: while containers are not ready, only that kubelet makes
+// IsUnreachable reports whether the kubelet of the pod's node does not report, where that matters: while containers are not ready, only that kubelet makes
 // the pod Ready. A node that is gone or cannot be read counts as silent, which costs a second or two if it is not: see podstate.OpenGate.
 func (r Reader) IsUnreachable(ctx context.Context, pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" || !conditions.IsTrue(pod, corev1.ContainersReady) {

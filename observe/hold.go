@@ -22,7 +22,7 @@ import (
 // delay a rollout that it no longer carries out.
 const HoldPatience = 15 * time.Second
 
-// Hold tells whether a living leader stands behind the held writes. Renewals are compared with the local clock: where clocks
+// Hold reports whether a living leader stands behind the held writes. Renewals are compared with the local clock: where clocks
 // of nodes differ by more than HoldPatience nothing is held and rollouts are native.
 type Hold struct {
 	client.Reader

@@ -123,7 +123,7 @@ func typeFor(object client.Object) *Type {
 	return nil
 }
 
-// isOf tells whether a revision belongs to a workload of some kind.
+// isOf reports whether a revision belongs to a workload of some kind.
 func isOf(revision client.Object) bool {
 	return slices.ContainsFunc(Kinds, func(kind Kind) bool { return kind.Revision.is(revision) && kind.NameOf(revision) != "" })
 }

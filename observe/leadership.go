@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Leadership tells whether this process still is the leader. A process that was stopped for a while may go on in the middle of a reconcile, while
+// Leadership reports whether this process still is the leader. A process that was stopped for a while may go on in the middle of a reconcile, while
 // another leads (client-go/tools/leaderelection has no fencing).
 type Leadership struct {
 	// Reader reads the API server itself.

@@ -74,7 +74,7 @@ func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	return form
 }
 
-// isCrowded tells whether the pod has more containers than one may have. Such a pod is not even trimmed, only ever a stub.
+// isCrowded reports whether the pod has more containers than one may have. Such a pod is not even trimmed, only ever a stub.
 func isCrowded(pod *corev1.Pod) bool { return apps.ContainersOf(&pod.Spec) > apps.MostContainers }
 
 // crowded says of the stub of such a pod what it is; empty for any other.
@@ -179,7 +179,7 @@ func each[T any](list []T, keep func(T) T) []T {
 // Shared is the same text, which many objects have, as all pods of a template or all nodes, once in memory.
 func Shared(text string) string { return unique.Make(text).Value() }
 
-// readsAnnotation tells whether anybody asks for that annotation of a pod. Those that change in place are written without a look.
+// readsAnnotation reports whether anybody asks for that annotation of a pod. Those that change in place are written without a look.
 func readsAnnotation(key string) bool {
 	return strings.HasPrefix(key, "stayput.dev/") || key == corev1.PodDeletionCost
 }

@@ -35,7 +35,7 @@ type Reader struct {
 	podless, nodeless bool
 }
 
-// indexed tells whether it reads a cache.
+// indexed reports whether it reads a cache.
 func (r Reader) indexed() bool { return r.Stores != nil }
 
 // Excluded names the namespaces that are never managed, whatever their labels say: kube-system and Stayput's own.

@@ -82,7 +82,7 @@ func caller(t *testing.T, source string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// ask expects an answer, and tells whether it came on a connection that was there.
+// ask expects an answer, and reports whether it came on a connection that was there.
 func ask(t *testing.T, server *Server, caller *http.Client) (reused bool) {
 	t.Helper()
 	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { reused = got.Reused }}

@@ -85,7 +85,7 @@ func later(a, b *begun) *begun {
 	return a
 }
 
-// since tells whether work began after the one, in another namespace, and ended.
+// since reports whether work began after the one, in another namespace, and ended.
 func (d *lastDone) since(one *begun) bool {
 	if d == nil {
 		return false

@@ -121,7 +121,7 @@ func (h Handlers) marked(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet
 	return rs, nil
 }
 
-// full tells whether the ReplicaSet that a pod is born in has all it is to have, as it takes part in an update (replicas.Full). The cache may know neither of the
+// full reports whether the ReplicaSet that a pod is born in has all it is to have, as it takes part in an update (replicas.Full). The cache may know neither of the
 // mark yet nor of pods that have come. So the mark is read from the API server, and where the cache says that pods are missing, they are counted there as well, as
 // often as that may be asked for them.
 func (h Handlers) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
@@ -136,7 +136,7 @@ func (h Handlers) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return err == nil && replicas.Full(rs, live), err
 }
 
-// markHolds tells whether the mark on a ReplicaSet, as the API server has it, holds deletions.
+// markHolds reports whether the mark on a ReplicaSet, as the API server has it, holds deletions.
 func (h Handlers) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, error) {
 	if !revisions.Updating(rs) {
 		return false, nil
@@ -151,7 +151,7 @@ func (h Handlers) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, err
 	return fallback == (revisions.Fallback{}), err
 }
 
-// holds tells whether native writes are held while the Deployment's pods are moved.
+// holds reports whether native writes are held while the Deployment's pods are moved.
 func (h Handlers) holds(rollout *deployments.Rollout) bool {
 	decided := rollout.Decision()
 	return decided.Held && h.lasts(rollout.Deployment, rollout.Deployment.Spec.Template, decided.UpdateRevision)

@@ -29,7 +29,7 @@ type Handlers struct {
 	// Live reads from the API server. Its client must not limit its own rate: a native controller waits for each answer.
 	Live observe.Reader
 	Hold observe.Hold
-	// GateReady tells whether this process may give pods the readiness gate: its informers are synced and it has itself
+	// GateReady reports whether this process may give pods the readiness gate: its informers are synced and it has itself
 	// recently written the status of a pod, so that somebody will open the gate.
 	GateReady func() bool
 	// Watchdog knows which requests are being judged.
@@ -125,7 +125,7 @@ func deny(made decision, why *apierrors.StatusError) answer {
 	return answer{Response: admission.Response{AdmissionResponse: response}, made: made}
 }
 
-// by tells whether the request is that operation by that user.
+// by reports whether the request is that operation by that user.
 func by(req admission.Request, user string, operation admissionv1.Operation) bool {
 	return req.UserInfo.Username == user && req.Operation == operation
 }

@@ -32,7 +32,7 @@ func (h Handlers) either(ctx context.Context, ask func(context.Context, observe.
 	return false, nil
 }
 
-// lasts tells whether the leader tends the update of a workload to that target, or can still be expected to begin. In the place of the target
+// lasts reports whether the leader tends the update of a workload to that target, or can still be expected to begin. In the place of the target
 // there may be another of its revisions that is marked, or none while nobody has made it.
 func (h Handlers) lasts(workload metav1.Object, template apps.Template, updateRevision metav1.Object) bool {
 	now := time.Now()

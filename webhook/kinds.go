@@ -23,9 +23,9 @@ type kind struct {
 	podsBy string
 	// decideEdit tells what the edit of a template will do.
 	decideEdit func(h Handlers, ctx context.Context, req admission.Request, before *workload) (editDecision, error)
-	// stays tells whether a pod that podsBy deletes is to stay.
+	// stays reports whether a pod that podsBy deletes is to stay.
 	stays func(h Handlers, ctx context.Context, pod *corev1.Pod) (bool, error)
-	// futile returns what tells whether podsBy asks for nothing when it deletes the pod: see throttle.go.
+	// futile returns what reports whether podsBy asks for nothing when it deletes the pod: see throttle.go.
 	futile func(h Handlers, pod *corev1.Pod) func(context.Context) bool
 	// throttle is how long it then waits for the answer.
 	throttle time.Duration

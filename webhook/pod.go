@@ -46,7 +46,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	return allow(), nil
 }
 
-// gates tells whether the pod gets the gate: it is managed, and this process could open it.
+// gates reports whether the pod gets the gate: it is managed, and this process could open it.
 func (h Handlers) gates(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if !h.GateReady() {
 		return false, nil
@@ -54,7 +54,7 @@ func (h Handlers) gates(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return h.managed(ctx, pod)
 }
 
-// needless tells whether there are as many pods as there are to be, and a leader lives.
+// needless reports whether there are as many pods as there are to be, and a leader lives.
 func (h Handlers) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return false, err

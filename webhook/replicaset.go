@@ -40,7 +40,7 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 	return patch(createdEmpty, append(operations, creation.WithoutReplicas(rs)...)), nil
 }
 
-// receives tells whether the pods of the new ReplicaSet's Deployment can move to it. The question is put for the template the
+// receives reports whether the pods of the new ReplicaSet's Deployment can move to it. The question is put for the template the
 // controller made it from, which need not be the Deployment's latest one, nor the one that the reader knows.
 func receives(ctx context.Context, reader observe.Reader, rs *apps.ReplicaSet) (bool, error) {
 	rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
@@ -123,7 +123,7 @@ func scales(req admission.Request) (bool, error) {
 	return now.Spec.Replicas != before.Spec.Replicas, nil
 }
 
-// moves tells whether the pods of the ReplicaSet's Deployment are being moved, or were until it was deleted.
+// moves reports whether the pods of the ReplicaSet's Deployment are being moved, or were until it was deleted.
 func (h Handlers) moves(ctx context.Context, reader observe.Reader, key types.NamespacedName) (bool, error) {
 	rollout, err := rolloutWith(ctx, reader, key)
 	return rollout != nil && (h.holds(rollout) || rollout.Deleting()), err

@@ -33,7 +33,7 @@ func newRetries() *retries {
 	return &retries{all: rate.NewLimiter(retriesOfAllRate, retriesOfAll), among: map[string]*rate.Limiter{}}
 }
 
-// allow tells whether one more may be caused in the namespace.
+// allow reports whether one more may be caused in the namespace.
 func (r *retries) allow(namespace string, now time.Time) bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()

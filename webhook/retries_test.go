@@ -16,7 +16,7 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// triesAgain tells whether the Deployment controller would try again by itself after that answer: handleErr of its pkg/controller.
+// triesAgain reports whether the Deployment controller would try again by itself after that answer: handleErr of its pkg/controller.
 func triesAgain(t *testing.T, h Handlers) bool {
 	t.Helper()
 	before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")

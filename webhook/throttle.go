@@ -114,7 +114,7 @@ func ownerOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: metav1.GetControllerOfNoCopy(pod).Name}
 }
 
-// sameUpdate tells whether the pods of the ReplicaSet's Deployment are still moved, and nobody has edited it since it was first asked.
+// sameUpdate reports whether the pods of the ReplicaSet's Deployment are still moved, and nobody has edited it since it was first asked.
 func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) bool {
 	generation := int64(-1)
 	return func(ctx context.Context) bool {
@@ -129,7 +129,7 @@ func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) boo
 	}
 }
 
-// surplusPasses tells whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line. It is asked again and again, and there may
+// surplusPasses reports whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line. It is asked again and again, and there may
 // be thousands of pods: they are only counted.
 func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 	return func(ctx context.Context) bool {
@@ -157,7 +157,7 @@ func (h Handlers) cachedRollout(ctx context.Context, key types.NamespacedName) *
 	return rollout
 }
 
-// sameDaemons tells whether the pod stays, the DaemonSet is what it was when it was first asked, and no gate of its pods has moved: its controller
+// sameDaemons reports whether the pod stays, the DaemonSet is what it was when it was first asked, and no gate of its pods has moved: its controller
 // asks because too few of them are out of service.
 func (h Handlers) sameDaemons(pod *corev1.Pod) func(context.Context) bool {
 	before := ""

@@ -254,7 +254,7 @@ func passedOn(texts []text, own string) string {
 	return b.String()
 }
 
-// sameTerms tells whether two copies of the Apache License have the same terms, and no copyright line of somebody: those stand in the appendix.
+// sameTerms reports whether two copies of the Apache License have the same terms, and no copyright line of somebody: those stand in the appendix.
 func sameTerms(content, own string) bool {
 	terms, appendix := split(content)
 	ownTerms, _ := split(own)

@@ -180,7 +180,7 @@ func refusalOf(err error) inplace.Reasons {
 	return reasons
 }
 
-// sameTemplate tells whether no pod is concerned. What does not decode is for the forecast to say.
+// sameTemplate reports whether no pod is concerned. What does not decode is for the forecast to say.
 func sameTemplate(stored, applied *unstructured.Unstructured) bool {
 	was, will, err := readBoth[apps.Deployment](stored, applied) // of a DaemonSet the template is at the same place
 	return err == nil && apps.SameTemplate(was.Spec.Template, will.Spec.Template)

@@ -126,7 +126,7 @@ func (s status) watch(ctx context.Context, out io.Writer) error {
 	}
 }
 
-// print tells whether the update is over as well.
+// print reports whether the update is over as well.
 func (s status) print(ctx context.Context, out io.Writer) (done bool, err error) {
 	rollout, err := s.source(ctx, s.key)
 	if err != nil {

@@ -247,13 +247,13 @@ func (e examination) webhooks(ctx context.Context) (string, error) {
 	return fmt.Sprintf("all %d answer", len(hooks)), nil
 }
 
-// wantsCertificate tells whether managers refused to answer for want of a client certificate, which neither we nor API servers that pass on our words have
+// wantsCertificate reports whether managers refused to answer for want of a client certificate, which neither we nor API servers that pass on our words have
 // for them. So they were reached. Whether API servers show one says the event WebhookBypassed.
 func wantsCertificate(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "tls: certificate required")
 }
 
-// hungUp tells whether the API server was connected when the other side closed the connection. That is what managers do without a client certificate, and
+// hungUp reports whether the API server was connected when the other side closed the connection. That is what managers do without a client certificate, and
 // the alert that says why is lost where the request is still on its way.
 func hungUp(err error) bool {
 	return strings.Contains(err.Error(), syscall.EPIPE.Error()) || strings.Contains(err.Error(), syscall.ECONNRESET.Error())

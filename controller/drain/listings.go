@@ -192,7 +192,7 @@ func (l *listing) forget(now time.Time) {
 	}
 }
 
-// noClientSent tells whether nobody can have been sent to the pod for as long as the drain, as far as was seen.
+// noClientSent reports whether nobody can have been sent to the pod for as long as the drain, as far as was seen.
 func (l *Listings) noClientSent(pod *corev1.Pod, drain time.Duration, now time.Time) bool {
 	if l == nil {
 		return false

@@ -67,7 +67,7 @@ func (g *Gates) leads() bool {
 	}
 }
 
-// AwaitsGate tells whether a pod that could still serve has our gate, and its kubelet has reported without anybody opening it.
+// AwaitsGate reports whether a pod that could still serve has our gate, and its kubelet has reported without anybody opening it.
 func AwaitsGate(object client.Object) bool {
 	pod, ok := object.(*corev1.Pod)
 	return ok && pod.DeletionTimestamp == nil && readiness.AwaitsGate(pod)

@@ -42,7 +42,7 @@ type Prober struct {
 	proved atomic.Int64
 }
 
-// Ready tells whether pods are watched and a pod status write succeeded in the last 75 s.
+// Ready reports whether pods are watched and a pod status write succeeded in the last 75 s.
 func (p *Prober) Ready() bool {
 	return time.Since(time.Unix(0, p.proved.Load())) < probeLasts
 }

@@ -36,7 +36,7 @@ type Kind struct {
 	// Nodes passes the events of nodes that concern them. OnEveryNode: also those of nodes without a pod of theirs.
 	Nodes       predicate.Predicate
 	OnEveryNode bool
-	// Finished tells whether the native controller is done with a workload.
+	// Finished reports whether the native controller is done with a workload.
 	Finished func(workload client.Object) bool
 }
 
@@ -63,11 +63,11 @@ type Rollout interface {
 	Snapshot() Snapshot
 	// Needs is what Plan needs to know besides what was read, to be set before.
 	Needs() Needs
-	// Done tells whether every pod is where it belongs and available, by the native controller's own account.
+	// Done reports whether every pod is where it belongs and available, by the native controller's own account.
 	Done() bool
-	// Overdue tells whether the native controller says that there has been no progress for too long.
+	// Overdue reports whether the native controller says that there has been no progress for too long.
 	Overdue() bool
-	// Fresh tells whether no pod has come to the target yet.
+	// Fresh reports whether no pod has come to the target yet.
 	Fresh() bool
 	// PodProgress are how far each live pod is.
 	PodProgress() []podstate.PodProgress
@@ -109,7 +109,7 @@ func (s Snapshot) Objects() []client.Object {
 	return objects
 }
 
-// Marked tells whether some revision is part of an update under way.
+// Marked reports whether some revision is part of an update under way.
 func (s Snapshot) Marked() bool { return slices.ContainsFunc(s.Revisions, revisions.Updating) }
 
 // objectsOf are the objects of a list.

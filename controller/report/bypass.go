@@ -35,7 +35,7 @@ func (n news) tellBypass(why string) {
 }
 
 // guard remembers whether the next rollout of the workload is to be held from its first write on, and since when it has been; zero if none
-// is under way. It tells whether that has just turned out not to have happened.
+// is under way. It reports whether that has just turned out not to have happened.
 func (n news) guard() (bypassed bool) {
 	decision := n.plan.Decision
 	since, guarded := n.guarded[n.key]

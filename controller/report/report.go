@@ -220,7 +220,7 @@ func (n news) begun() {
 // updateRevision is the revision all pods are to have; nil as long as nobody has made it.
 func (n news) updateRevision() metav1.Object { return n.plan.Decision.UpdateRevision }
 
-// updating tells whether the revision is marked, and whether it is so just now.
+// updating reports whether the revision is marked, and whether it is so just now.
 func (n news) updating(revision metav1.Object) (now, updating bool) {
 	for _, w := range n.writes {
 		if w.After.GetUID() == revision.GetUID() && revisions.Updating(w.After) {
@@ -322,7 +322,7 @@ func (n news) absences() {
 	}
 }
 
-// isOurs tells whether it is us who have a hand in a pod's being not Ready.
+// isOurs reports whether it is us who have a hand in a pod's being not Ready.
 func (n news) isOurs(pod *corev1.Pod) bool {
 	return readiness.Closed(pod) || pod.Annotations[inplace.AnnotationMove] != ""
 }
@@ -369,7 +369,7 @@ func (n news) fellBack() {
 	n.recreates[n.key] = known.updateRevision
 }
 
-// justFellBack tells whether one of the writes put the mark of a released update.
+// justFellBack reports whether one of the writes put the mark of a released update.
 func (n news) justFellBack() bool {
 	for _, w := range n.writes {
 		_, persistedFallback := w.Step.(steps.PersistFallback)

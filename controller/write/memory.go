@@ -15,7 +15,7 @@ type Memory struct {
 	workloads map[types.NamespacedName]map[types.UID]string
 }
 
-// Knows tells whether anything was remembered for this workload since the process started.
+// Knows reports whether anything was remembered for this workload since the process started.
 func (m *Memory) Knows(workload types.NamespacedName) bool {
 	m.lock.Lock()
 	defer m.lock.Unlock()

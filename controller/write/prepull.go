@@ -9,7 +9,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// CreatesPrePullPod tells whether the step has a node pull images.
+// CreatesPrePullPod reports whether the step has a node pull images.
 func CreatesPrePullPod(step steps.Step) bool {
 	_, creates := step.(steps.CreatePrePullPod)
 	return creates

@@ -276,7 +276,7 @@ func (w Writer) judge(ctx context.Context, planned client.Object, err error) err
 	}
 }
 
-// isCurrent tells whether the object still is as it was read.
+// isCurrent reports whether the object still is as it was read.
 func (w Writer) isCurrent(ctx context.Context, object client.Object) (bool, error) {
 	current, err := w.Current(ctx, object)
 	if err != nil {
@@ -296,7 +296,7 @@ func (w Writer) Current(ctx context.Context, object client.Object) (*metav1.Part
 	return current, w.Live.Get(ctx, client.ObjectKeyFromObject(object), current)
 }
 
-// IsRefused tells whether repeating the request as it is could only get the same answer: any 4xx that is not about timing,
+// IsRefused reports whether repeating the request as it is could only get the same answer: any 4xx that is not about timing,
 // load or who we are. Admission webhooks choose their code freely.
 func IsRefused(err error) bool {
 	status := apierrors.APIStatus(nil)
@@ -314,7 +314,7 @@ func IsRefused(err error) bool {
 // outdatedError is an error that came of planning on an object which has changed since.
 type outdatedError struct{ error }
 
-// IsOutdated tells whether the object was not, or no longer, what the step was planned on.
+// IsOutdated reports whether the object was not, or no longer, what the step was planned on.
 func IsOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.As(err, new(outdatedError))
 }

@@ -31,10 +31,10 @@ type Case struct {
 // inPlace begins the verdicts about changes that running pods take.
 const inPlace = "in place"
 
-// InPlace tells whether the pods live through it.
+// InPlace reports whether the pods live through it.
 func (c Case) InPlace() bool { return strings.HasPrefix(c.Decision, inPlace+": ") }
 
-// noSurge tells whether the case needs a workload or managers that others do not.
+// noSurge reports whether the case needs a workload or managers that others do not.
 func (c Case) noSurge() bool {
 	return c.Before != nil || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.Flags) > 0
 }

@@ -160,7 +160,7 @@ func (s *shape) of(key string) *shape {
 	}
 }
 
-// absent tells whether a field with this canonical value equals a field that is not there.
+// absent reports whether a field with this canonical value equals a field that is not there.
 func (s *shape) absent(value any) bool {
 	if s != nil && s.optional {
 		return value == nil

@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// ExplicitZero tells whether the user wrote that no pod may be unavailable.
+// ExplicitZero reports whether the user wrote that no pod may be unavailable.
 func ExplicitZero(d *Deployment) bool {
 	rolling := d.Spec.Strategy.RollingUpdate
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || rolling == nil || rolling.MaxUnavailable == nil {
@@ -34,7 +34,7 @@ func (d *Deployment) MaxSurge() int32 {
 	return surge
 }
 
-// Rolls tells whether its strategy is RollingUpdate: the other one, Recreate, never has pods of two versions.
+// Rolls reports whether its strategy is RollingUpdate: the other one, Recreate, never has pods of two versions.
 func (d *Deployment) Rolls() bool {
 	return d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType
 }

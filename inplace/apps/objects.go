@@ -88,7 +88,7 @@ func (r *ControllerRevision) Template() (Template, error) {
 	return read.Template, nil
 }
 
-// IsOf tells whether the revision's template is the same as that, be it one to work with or not.
+// IsOf reports whether the revision's template is the same as that, be it one to work with or not.
 func (r *ControllerRevision) IsOf(template Template) bool {
 	form := ofData.Of(sha256.Sum256(r.Data), 2*sha256.Size, func() revisionForm {
 		own, _ := r.decode()

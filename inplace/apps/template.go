@@ -17,7 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// SameTemplate tells whether the Deployment controller takes the templates for the same revision: EqualIgnoreHash in
+// SameTemplate reports whether the Deployment controller takes the templates for the same revision: EqualIgnoreHash in
 // pkg/controller/deployment/util/deployment_util.go, on what the API server sent, so that a field we do not know counts too.
 func SameTemplate(a, b Template) bool { return a.Digest() == b.Digest() }
 
@@ -43,7 +43,7 @@ func TemplateHash(template corev1.PodTemplateSpec, collisions *int32) string {
 // Hash tells the template from others, whatever revision it may get.
 func (t Template) Hash() string { return TemplateHash(t.Typed(), nil) }
 
-// IsPersisted tells whether the hash on record, empty for none, is that of the template.
+// IsPersisted reports whether the hash on record, empty for none, is that of the template.
 func (t Template) IsPersisted(hash string) bool { return hash != "" && hash == t.Hash() }
 
 // Template is a pod template exactly as the API server sent it. Decoding it into the types of one k8s.io/api release would

@@ -25,7 +25,7 @@ func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodConditi
 	return First(pod.Status.Conditions, func(c *corev1.PodCondition) bool { return c.Type == kind })
 }
 
-// IsTrue tells whether the pod's condition of that type is True.
+// IsTrue reports whether the pod's condition of that type is True.
 func IsTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	c := Condition(pod, kind)
 	return c != nil && c.Status == corev1.ConditionTrue

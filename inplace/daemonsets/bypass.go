@@ -42,7 +42,7 @@ func (v *planner) bypassedAgain() *inplace.Reason {
 		Message: "the DaemonSet controller replaces pods although it should be held: the API server does not reach Stayput's webhooks"}
 }
 
-// quiet tells whether Stayput alone replaces pods, as far as can be told by now, and says what there is to say.
+// quiet reports whether Stayput alone replaces pods, as far as can be told by now, and says what there is to say.
 func (v *planner) quiet() bool {
 	_, last := v.bypassed()
 	if last == nil {

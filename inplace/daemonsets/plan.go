@@ -112,7 +112,7 @@ func (v *planner) idleFirst() []*daemonPod {
 	return append(idle, serving...)
 }
 
-// partitionLeaves tells whether the partition leaves room for another pod in the place of that one.
+// partitionLeaves reports whether the partition leaves room for another pod in the place of that one.
 func (v *planner) partitionLeaves(pod *corev1.Pod) bool {
 	partition := v.partition
 	for _, m := range v.idleFirst() {
@@ -156,7 +156,7 @@ func (v *planner) moveOne(m *daemonPod, blocked podstate.Blocked, turns podstate
 	}
 }
 
-// mayBegin tells whether nothing but partition and budget keeps the pod from what is next.
+// mayBegin reports whether nothing but partition and budget keeps the pod from what is next.
 func (m *daemonPod) mayBegin(blocked podstate.Blocked, turns podstate.Turns) bool {
 	return (m.ResizesAlive() || m.Restarts() && !turns[&m.State]) && blocked.MayStart(&m.State)
 }
@@ -243,7 +243,7 @@ func (v *planner) currentMarked(began string) bool {
 	})
 }
 
-// isCurrent tells whether pods had the revision when the update began; any, if that is not noted.
+// isCurrent reports whether pods had the revision when the update began; any, if that is not noted.
 func (v *planner) isCurrent(one *apps.ControllerRevision) bool {
 	began := v.began()
 	return revisions.IsCurrent(one.Labels[inplace.LabelCurrent], began) || !v.currentMarked(began)

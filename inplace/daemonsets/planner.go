@@ -188,7 +188,7 @@ func (v *planner) pending() iter.Seq[*daemonPod] {
 
 func (v *planner) updated(m *daemonPod) bool { return v.isUpdated(m.Pod) }
 
-// isUpdated tells whether the pod has the target's identity.
+// isUpdated reports whether the pod has the target's identity.
 func (v *planner) isUpdated(pod *corev1.Pod) bool {
 	return v.updateRevision != nil && pod.Labels[inplace.LabelRevisionHash] == v.updateRevision.Labels[inplace.LabelRevisionHash]
 }

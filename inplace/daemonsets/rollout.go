@@ -67,7 +67,7 @@ func (r Rollout) UpdateRevision() *apps.ControllerRevision {
 	return nil
 }
 
-// Decision tells whether Stayput makes the update, or as much of it as comes first.
+// Decision reports whether Stayput makes the update, or as much of it as comes first.
 func (r Rollout) Decision() steps.Decision {
 	if r.untouched() {
 		return steps.NativeDecision(r.Mode)
@@ -75,10 +75,10 @@ func (r Rollout) Decision() steps.Decision {
 	return r.planner().decided
 }
 
-// Unfinished tells whether some pod that stays where it is has not the target's identity yet.
+// Unfinished reports whether some pod that stays where it is has not the target's identity yet.
 func (r Rollout) Unfinished() bool { return r.planner().unfinished() }
 
-// Started tells whether some pod has the target's identity already.
+// Started reports whether some pod has the target's identity already.
 func (r Rollout) Started() bool {
 	v := r.planner()
 	return slices.ContainsFunc(v.members, v.updated)
@@ -111,10 +111,10 @@ func (r Rollout) fallbackPersisted() bool {
 // TemplateHash is by what a record knows the update again: see revisions.Record.
 func (r Rollout) TemplateHash() string { return r.DaemonSet.Spec.Template.Hash() }
 
-// Updating tells whether the revision is marked as the target of an update that has begun.
+// Updating reports whether the revision is marked as the target of an update that has begun.
 func Updating(revision *apps.ControllerRevision) bool { return revisions.Updating(revision) }
 
-// HoldsDeletion tells whether a DELETE of the pod by the DaemonSet controller is held, and why or why not. The pod must be
+// HoldsDeletion reports whether a DELETE of the pod by the DaemonSet controller is held, and why or why not. The pod must be
 // as it is now, the others on its node and the node too; of pods elsewhere an older state will do.
 //
 // That controller decides on caches: a DELETE can be of a pod that has become one of the target meanwhile, so a pod that needs
@@ -164,7 +164,7 @@ func (r Rollout) holdsReplacement(m *daemonPod) (bool, inplace.Reason) {
 	return false, *m.WhyReplaced()
 }
 
-// HoldsCleanup tells whether a DELETE of the ControllerRevision by the DaemonSet controller is held, and why. That controller keeps the one that it
+// HoldsCleanup reports whether a DELETE of the ControllerRevision by the DaemonSet controller is held, and why. That controller keeps the one that it
 // takes for the current one, and those that labels of pods name in its cache (cleanupHistory in pkg/controller/daemon/update.go). The label of a pod that
 // is half-way names none; others are of a revision, or about to be, that its cache does not show yet. Without their revision they would have to be replaced.
 func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.Reason) {

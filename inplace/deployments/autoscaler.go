@@ -35,7 +35,7 @@ func scales(newRS autoscalingv2.CrossVersionObjectReference, d *apps.Deployment)
 	return group == schema.GroupKind{Group: "apps", Kind: "Deployment"} && newRS.Name == d.Name
 }
 
-// countsStarts tells whether the autoscaler takes what containers use to start for load, and by which of its words.
+// countsStarts reports whether the autoscaler takes what containers use to start for load, and by which of its words.
 func countsStarts(scaler *autoscalingv2.HorizontalPodAutoscalerSpec, change edit.Change) (counts bool, why string) {
 	if patient, how := waits(scaler.Behavior); patient {
 		return false, how
@@ -48,7 +48,7 @@ func countsStarts(scaler *autoscalingv2.HorizontalPodAutoscalerSpec, change edit
 	return false, "does not scale by cpu of containers that restart"
 }
 
-// waits tells whether the autoscaler does not scale up at once. How long is long enough only the owner of the containers knows.
+// waits reports whether the autoscaler does not scale up at once. How long is long enough only the owner of the containers knows.
 func waits(behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) (patient bool, how string) {
 	if behavior == nil || behavior.ScaleUp == nil {
 		return false, "scales up at once"
@@ -63,7 +63,7 @@ func waits(behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) (patient boo
 	return false, "scales up at once"
 }
 
-// seesStarts tells whether the metric has what a container that restarts uses to start.
+// seesStarts reports whether the metric has what a container that restarts uses to start.
 func seesStarts(metric autoscalingv2.MetricSpec, change edit.Change) (sees bool, how string) {
 	switch {
 	case metric.Resource != nil && metric.Resource.Name == corev1.ResourceCPU:

@@ -48,7 +48,7 @@ func (v *Planner) bypassedAgain() bool {
 	return over && v.bypassKnown() && slices.ContainsFunc(v.Sets, (*replicas.Set).Bypassed)
 }
 
-// quiet tells whether nobody else scales, as far as can be told by now; if it is only a matter of time, of how much.
+// quiet reports whether nobody else scales, as far as can be told by now; if it is only a matter of time, of how much.
 func (v *Planner) quiet() (bool, time.Duration) {
 	over, wait := times.Since(v.bypassedAt(), podstate.QuietAfterBypass, v.Now)
 	return over && !slices.ContainsFunc(v.Sets, (*replicas.Set).Bypassed), wait

@@ -22,7 +22,7 @@ func (v *Planner) impossible() *inplace.Reason {
 	return v.againstDryRun()
 }
 
-// partitionHolds tells whether the partition keeps pods as they are, or those that are to come in the place of one that is gone.
+// partitionHolds reports whether the partition keeps pods as they are, or those that are to come in the place of one that is gone.
 func (v *Planner) partitionHolds() bool {
 	return v.partitioned > 0 && v.LargestCurrent(v.NewRS) != nil
 }

@@ -21,7 +21,7 @@ const UnplaceableAfter = 30 * time.Second
 // noSurge: nothing is borrowed, since it would be in vain.
 func (v *Planner) noSurge() bool { return v.whyNoSurge != "" && !apps.ExplicitZero(v.Deployment) }
 
-// unplaceable tells whether no node has been found for anything that was borrowed, for long; if it is only a matter of time, of how much.
+// unplaceable reports whether no node has been found for anything that was borrowed, for long; if it is only a matter of time, of how much.
 func (v *Planner) unplaceable() (bool, time.Duration) {
 	if v.NewRS == nil || v.NewRS.Surge == 0 {
 		return false, 0

@@ -53,7 +53,7 @@ func (v *Planner) pace(blocked podstate.Blocked) pace {
 	return p
 }
 
-// inOrder tells whether nothing has to be scaled: that comes first, and until it is done only what is half done goes on. If it is only a matter
+// inOrder reports whether nothing has to be scaled: that comes first, and until it is done only what is half done goes on. If it is only a matter
 // of time, of how much.
 func (v *Planner) inOrder() (bool, time.Duration) {
 	if v.Total()-v.Surge() != v.desired() || !v.AnyUpdating() && !v.Still() || v.unmarkedSurge() {

@@ -112,7 +112,7 @@ func (r Rollout) Decision() steps.Decision {
 	return steps.Decision{Held: len(reasons) == 0, UpdateRevision: steps.RevisionOf(newRS), Reasons: reasons}
 }
 
-// Deleting tells whether the Deployment is being deleted in the middle of an update in place: with --cascade=orphan, say, so that its pods stay.
+// Deleting reports whether the Deployment is being deleted in the middle of an update in place: with --cascade=orphan, say, so that its pods stay.
 // Its controller then reports the status and does nothing else (syncDeployment in pkg/controller/deployment/deployment_controller.go). What it
 // creates or scales all the same it has decided on an older cache, and it would be the beginning of a rollout that nobody ends. So that is held as
 // before. Nobody has to tend such a hold: it keeps nothing back that anybody wants, and ends with the Deployment.
@@ -176,7 +176,7 @@ func (r Rollout) standIns() func(*apps.ReplicaSet) bool {
 	}
 }
 
-// fallbackPersisted tells whether the record says that this very update was given back.
+// fallbackPersisted reports whether the record says that this very update was given back.
 func (r Rollout) fallbackPersisted() bool {
 	return r.Deployment.Spec.Template.IsPersisted(r.PersistedFallback)
 }

@@ -31,7 +31,7 @@ const (
 	NoSurge = "0"
 )
 
-// MaySurge tells whether an update may borrow: no pod may be unavailable.
+// MaySurge reports whether an update may borrow: no pod may be unavailable.
 func (r Rollout) MaySurge() bool {
 	d := r.Deployment
 	return r.Settings.Surge && d.Rolls() && apps.Desired(d) > 0 && d.MaxUnavailable() == 0
@@ -86,7 +86,7 @@ func (v *Planner) noteSurge() {
 	}
 }
 
-// noRoomForSurge tells whether the deadline passed before anything could be borrowed, or no node was found for it, and the user has not said outright
+// noRoomForSurge reports whether the deadline passed before anything could be borrowed, or no node was found for it, and the user has not said outright
 // that no pod may be unavailable; if it is only a matter of time, of how much.
 func (v *Planner) noRoomForSurge() (bool, time.Duration) {
 	switch {

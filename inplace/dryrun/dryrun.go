@@ -180,7 +180,7 @@ func (r NewPods) added(pod *corev1.Pod) map[addition]string {
 	return found
 }
 
-// listsTheSame tells whether what was added is the same and in the same order, as in nearly all pods: that is quickly seen.
+// listsTheSame reports whether what was added is the same and in the same order, as in nearly all pods: that is quickly seen.
 func (r NewPods) listsTheSame(a, b []corev1.Container) bool {
 	if len(a) != len(b) {
 		return false

@@ -55,33 +55,33 @@ type ResourceChange struct {
 	Restarts bool
 }
 
-// Left tells whether anything changes.
+// Left reports whether anything changes.
 func (c ContainerChange) Left() bool { return c != ContainerChange{Container: c.Container} }
 
-// Restarts tells whether the container restarts for it.
+// Restarts reports whether the container restarts for it.
 func (c ContainerChange) Restarts() bool { return c.NewImage() || c.Restart || c.Resources.Restarts }
 
-// NewImage tells whether it gets another image, or another name of the one it has.
+// NewImage reports whether it gets another image, or another name of the one it has.
 func (c ContainerChange) NewImage() bool { return c.Image != ImageChange{} }
 
-// Resizes tells whether it gets other CPU or memory.
+// Resizes reports whether it gets other CPU or memory.
 func (c ContainerChange) Resizes() bool { return c.Resources != ResourceChange{} }
 
-// InPlace tells whether running pods can take the change.
+// InPlace reports whether running pods can take the change.
 func (c Change) InPlace() bool { return len(c.Reasons) == 0 }
 
-// Left tells whether there is anything to do in place.
+// Left reports whether there is anything to do in place.
 func (c Change) Left() bool {
 	return len(c.Containers) > 0 || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.Tolerations) > 0
 }
 
-// None tells whether nothing changes at all.
+// None reports whether nothing changes at all.
 func (c Change) None() bool { return c.InPlace() && !c.Left() }
 
-// Restarts tells whether any container does.
+// Restarts reports whether any container does.
 func (c Change) Restarts() bool { return c.Containers.Restarts() }
 
-// RestartsContainer tells whether that container does.
+// RestartsContainer reports whether that container does.
 func (c Change) RestartsContainer(name string) bool {
 	return slices.ContainsFunc(c.Containers, func(c ContainerChange) bool { return c.Container == name && c.Restarts() })
 }
@@ -89,18 +89,18 @@ func (c Change) RestartsContainer(name string) bool {
 // OfContainers is as much of the change as containers are concerned.
 func (c Change) OfContainers() Change { return Change{Containers: c.Containers} }
 
-// Resizes tells whether that container gets other CPU or memory.
+// Resizes reports whether that container gets other CPU or memory.
 func (c Change) Resizes(container string) bool {
 	return slices.ContainsFunc(c.Containers, func(c ContainerChange) bool { return c.Container == container && c.Resizes() })
 }
 
-// Restarts tells whether any container does.
+// Restarts reports whether any container does.
 func (c ContainerChanges) Restarts() bool { return slices.ContainsFunc(c, ContainerChange.Restarts) }
 
-// Resizes tells whether any container gets other CPU or memory.
+// Resizes reports whether any container gets other CPU or memory.
 func (c ContainerChanges) Resizes() bool { return slices.ContainsFunc(c, ContainerChange.Resizes) }
 
-// RestartsToResize tells whether any container restarts for its CPU or memory.
+// RestartsToResize reports whether any container restarts for its CPU or memory.
 func (c ContainerChanges) RestartsToResize() bool {
 	return slices.ContainsFunc(c, func(c ContainerChange) bool { return c.Resources.Restarts })
 }

@@ -13,7 +13,7 @@ import (
 // ordinary ones and sidecars. Other init containers have ended before, and never run again. No two containers of a pod have the same name, so a
 // name says which list it is in.
 
-// IsSidecar tells whether an init container is one: IsRestartableInitContainer in pkg/api/v1/pod/util.go of Kubernetes.
+// IsSidecar reports whether an init container is one: IsRestartableInitContainer in pkg/api/v1/pod/util.go of Kubernetes.
 func IsSidecar(init *corev1.Container) bool {
 	return init.RestartPolicy != nil && *init.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
@@ -50,7 +50,7 @@ func Named(spec *corev1.PodSpec, name string) *corev1.Container {
 	return nil
 }
 
-// SidecarNamed tells whether a sidecar has that name.
+// SidecarNamed reports whether a sidecar has that name.
 func SidecarNamed(spec *corev1.PodSpec, name string) bool {
 	for i := range spec.InitContainers {
 		if spec.InitContainers[i].Name == name {

@@ -91,7 +91,7 @@ func (w *walk) visitLists(from, to []any) bool {
 	return true
 }
 
-// reordered tells whether lists that differ have the same elements in another order.
+// reordered reports whether lists that differ have the same elements in another order.
 func reordered(from, to []any) bool {
 	before, after := texts(from), texts(to)
 	slices.Sort(before)

@@ -108,7 +108,7 @@ func podReasons(spec corev1.PodSpec, change Change) inplace.Reasons {
 	return reasons.And(schedulingReasons(spec, labels)...)
 }
 
-// has tells whether the sorted keys have that one.
+// has reports whether the sorted keys have that one.
 func has(keys []string, key string) bool {
 	_, found := slices.BinarySearch(keys, key)
 	return found

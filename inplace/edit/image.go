@@ -22,7 +22,7 @@ func SameImage(a, b string) bool { return a != "" && (a == b || NormalImage(a) =
 // is, and nodes list it without the tag. What is no name stays as it is.
 func NormalImage(image string) string { return imageNameOf(image).full }
 
-// IsLatest tells whether the image is pulled always, if nobody says otherwise (ParseImageName in pkg/util/parsers of Kubernetes).
+// IsLatest reports whether the image is pulled always, if nobody says otherwise (ParseImageName in pkg/util/parsers of Kubernetes).
 func IsLatest(image string) bool { return imageNameOf(image).latest }
 
 func imageNameOf(image string) imageName {

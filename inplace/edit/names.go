@@ -12,7 +12,7 @@ import (
 // pkg/kubelet/container/helpers.go). So one that is to restart as it is gets another name of its image. Nothing else in Kubernetes 1.34 to 1.37
 // has a container of a live pod restart: restart rules cannot be added to one, and there is no subresource.
 
-// IsNameOf tells whether a container that has the name runs what a template with that image asks for: the image written otherwise, or with the
+// IsNameOf reports whether a container that has the name runs what a template with that image asks for: the image written otherwise, or with the
 // digest that it had when the container was restarted.
 func IsNameOf(name, image string) bool {
 	if name == image {
@@ -81,7 +81,7 @@ func inFull(named reference.Named, always bool) []string {
 // dockers begins the names of images in Docker's registry.
 const dockers = "docker.io/"
 
-// hasNames tells whether a container of the template can be given another name at all.
+// hasNames reports whether a container of the template can be given another name at all.
 func hasNames(container *corev1.Container) bool {
 	named := parseName(container.Image)
 	if named == nil {

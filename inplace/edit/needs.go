@@ -60,7 +60,7 @@ func (c ContainerChanges) WithoutRestart() ContainerChanges {
 	return rest
 }
 
-// Renew tells whether some container restarts as it is.
+// Renew reports whether some container restarts as it is.
 func (c ContainerChanges) Renew() bool {
 	return slices.ContainsFunc(c, func(change ContainerChange) bool { return change.Restart })
 }

@@ -42,7 +42,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// checkPair tells whether the edit can be made in place.
+// checkPair reports whether the edit can be made in place.
 func checkPair(t *testing.T, seed uint64) bool {
 	t.Helper()
 	from, to := templates.Pair(seed)

@@ -11,7 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// asksForRestart tells whether the annotations that change in place are among those whose change is a restart.
+// asksForRestart reports whether the annotations that change in place are among those whose change is a restart.
 func asksForRestart(annotations []patches.EntryChange, rules inplace.Rules) bool {
 	return rules.RestartInPlace && slices.ContainsFunc(annotations, func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
 }

@@ -82,7 +82,7 @@ func containsAll(texts, of map[string]bool) bool {
 	return true
 }
 
-// isKnown tells whether our type has every field of the toleration.
+// isKnown reports whether our type has every field of the toleration.
 func isKnown(toleration any) bool {
 	fields, ok := toleration.(map[string]any)
 	for field := range fields {

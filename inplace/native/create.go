@@ -70,7 +70,7 @@ func replicaSetName(deployment, hash string) string {
 	return deployment[:min(len(deployment), longest)] + "-" + hash
 }
 
-// Copied tells whether a Deployment's annotation is copied to the ReplicaSet of its template, where it stays when it is taken off the Deployment,
+// Copied reports whether a Deployment's annotation is copied to the ReplicaSet of its template, where it stays when it is taken off the Deployment,
 // and comes back from there with an undo: annotationsToSkip in pkg/controller/deployment/util/deployment_util.go and
 // kubectl/pkg/polymorphichelpers/rollback.go.
 func Copied(annotation string) bool { return !notCopied[annotation] }

@@ -20,7 +20,7 @@ func NodeReadiness(node *corev1.Node) corev1.ConditionStatus {
 	return ready.Status
 }
 
-// KnownUnreachable tells whether the node's kubelet does not report; of a node that is not known it cannot be told.
+// KnownUnreachable reports whether the node's kubelet does not report; of a node that is not known it cannot be told.
 func KnownUnreachable(node *corev1.Node) bool { return node != nil && Unreachable(node) }
 
 // OlderThan counts what does not parse as older than anything.
@@ -47,10 +47,10 @@ func CannotRestart(node *corev1.Node, pod *corev1.Pod, changes edit.ContainerCha
 	return nil
 }
 
-// NodeReady tells whether the node says that it is Ready.
+// NodeReady reports whether the node says that it is Ready.
 func NodeReady(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionTrue }
 
-// Unreachable tells whether nobody hears of the node's kubelet, so that nobody would act on what its pods become. One that says it is not
+// Unreachable reports whether nobody hears of the node's kubelet, so that nobody would act on what its pods become. One that says it is not
 // Ready does, and what is wrong may be just what an update mends.
 func Unreachable(node *corev1.Node) bool { return NodeReadiness(node) == corev1.ConditionUnknown }
 

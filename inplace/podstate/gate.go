@@ -17,7 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// GateUnseen tells whether the kubelet may be about to report the pod as not Ready for a gate that is or was closed: native
+// GateUnseen reports whether the kubelet may be about to report the pod as not Ready for a gate that is or was closed: native
 // controllers count it as available until then.
 func GateUnseen(pod *corev1.Pod, now time.Time) bool {
 	gate := readiness.MovedGate(pod)
@@ -87,7 +87,7 @@ func reopen(pod *corev1.Pod, unreachable bool, now time.Time) (step steps.SetGat
 	return openGate(pod, unreachable, now, s.whyReopen()), may, wait
 }
 
-// MayReopen tells whether the old containers can no longer be taken for the new ones. The kubelet writes its
+// MayReopen reports whether the old containers can no longer be taken for the new ones. The kubelet writes its
 // observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
 // so before the patch and could get ready yet. While it waits for room on its node a pod serves on. Where the API server opens gates itself, it asks
 // what of that needs no clock: see readiness/ready.go.

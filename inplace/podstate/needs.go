@@ -61,13 +61,13 @@ func (s *State) stillDiffer(update []corev1.Container) edit.ContainerChanges {
 	return planned.Becoming(s.Pod, update, s.runs, s.resizes)
 }
 
-// resizes tells whether the container's CPU and memory are for the update to change: both templates say so, or they are on their way already. What
+// resizes reports whether the container's CPU and memory are for the update to change: both templates say so, or they are on their way already. What
 // else they are, as by somebody who resizes pods by himself, is not fought over.
 func (s *State) resizes(container string) bool {
 	return s.Change != nil && s.Change.Resizes(container) || s.Move.Resizes(container)
 }
 
-// restartedPartially tells whether its containers were restarted for the target, although its identity does not say so yet. That they were resized is
+// restartedPartially reports whether its containers were restarted for the target, although its identity does not say so yet. That they were resized is
 // no restart.
 func (s *State) restartedPartially() bool { return len(s.Move.Back) > 0 && s.Move.Hash == s.UpdateHash }
 

@@ -12,10 +12,10 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// IsPrePullPod tells whether the pod was made to have its node pull images, as far as its label says.
+// IsPrePullPod reports whether the pod was made to have its node pull images, as far as its label says.
 func IsPrePullPod(pod *corev1.Pod) bool { return pod.Labels[inplace.LabelPrePull] != "" }
 
-// MayBeOrphan tells whether something is left to do for the pod if its workload goes without it, as with `kubectl delete --cascade=orphan`:
+// MayBeOrphan reports whether something is left to do for the pod if its workload goes without it, as with `kubectl delete --cascade=orphan`:
 // the leader keeps it out of service, or made it only to pull images.
 func MayBeOrphan(pod *corev1.Pod) bool {
 	return readiness.Live(pod) && readiness.Closed(pod) || pod.DeletionTimestamp == nil && isOwnPrePullPod(pod)
@@ -36,7 +36,7 @@ func isOwnPrePullPod(pod *corev1.Pod) bool {
 	return IsPrePullPod(pod) && (owner == nil || owner.Kind == "Deployment" || owner.Kind == "ControllerRevision")
 }
 
-// Untouched tells whether the mode does not manage the workload, and nothing of ours is left but perhaps on its revisions.
+// Untouched reports whether the mode does not manage the workload, and nothing of ours is left but perhaps on its revisions.
 func Untouched(m inplace.Mode, prePullPods []*corev1.Pod, persistedFallback string, pods []*corev1.Pod) bool {
 	return !m.Manages() && len(prePullPods) == 0 && persistedFallback == "" && !slices.ContainsFunc(pods, readiness.HasMarks)
 }

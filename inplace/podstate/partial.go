@@ -23,7 +23,7 @@ const (
 	HashPartial = "updating-in-place"
 )
 
-// PartiallyPatched tells whether the pod is.
+// PartiallyPatched reports whether the pod is.
 func (s *State) PartiallyPatched() bool {
 	if s.ByLabel {
 		return HasPartialHash(s.Pod)
@@ -40,7 +40,7 @@ func (s *State) wayBack() edit.ContainerChanges {
 	return s.Move.WayBack(s.Pod, s.NewPods.Containers)
 }
 
-// HasPartialHash tells whether the pod has the identity that no revision has.
+// HasPartialHash reports whether the pod has the identity that no revision has.
 func HasPartialHash(pod *corev1.Pod) bool {
 	return pod.Labels[inplace.LabelRevisionHash] == HashPartial
 }

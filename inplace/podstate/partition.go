@@ -43,7 +43,7 @@ func PartitionBudgetOf(partition inplace.Partition, wanted int, pods iter.Seq[*S
 	return r
 }
 
-// HoldsPods tells whether some pods stay as they are because of the partition. Without it the native controller would replace them, so while it does the
+// HoldsPods reports whether some pods stay as they are because of the partition. Without it the native controller would replace them, so while it does the
 // update is not left to that for what others lack.
 func (r PartitionBudget) HoldsPods() bool { return r.left < r.old }
 
@@ -58,7 +58,7 @@ func (r PartitionBudget) Unresized(why *inplace.Reason) string {
 // holdable: it has an old revision, and nothing of it has moved.
 func (s *State) holdable() bool { return s.Current && !s.Updated && !s.PartiallyPatched() && !s.Surge }
 
-// Take tells whether the pod may begin to move, or go on, and if so counts it.
+// Take reports whether the pod may begin to move, or go on, and if so counts it.
 func (r *PartitionBudget) Take(s *State) bool {
 	switch {
 	case !s.holdable():

@@ -26,7 +26,7 @@ func ResizeDeadline(progressDeadlineSeconds *int32) time.Duration {
 	return time.Duration(*progressDeadlineSeconds) * time.Second
 }
 
-// IsBack tells whether a pod of the target that was half-way can forget it: its containers have again what the target says, or take too
+// IsBack reports whether a pod of the target that was half-way can forget it: its containers have again what the target says, or take too
 // long for anybody to wait. If it is only a matter of time, of how much.
 func (s *State) IsBack(deadline time.Duration, now time.Time) (bool, time.Duration) {
 	if !s.Updated || !s.PartiallyPatched() || s.Resizes() {
@@ -47,7 +47,7 @@ func (s *State) WhyInfeasible(node *corev1.Node) string {
 	return s.Move.Refused(s.Pod)
 }
 
-// AwaitsCapacity tells whether its node has no room for what the pod is to get, now or ever. It serves on until then.
+// AwaitsCapacity reports whether its node has no room for what the pod is to get, now or ever. It serves on until then.
 func (s *State) AwaitsCapacity() bool {
 	return s.Infeasible != "" || s.Resizing && s.Move.AwaitsCapacity(s.Pod)
 }

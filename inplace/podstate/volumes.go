@@ -19,7 +19,7 @@ const freshIn = time.Second
 // freshFor is how long what a pod was told holds. One whose turn was put off meanwhile is told again: what its volumes are of may have changed.
 const freshFor = time.Minute
 
-// VolumesFresh tells whether the pod may have its turn, as far as its volumes are concerned; if not, with the step that has its kubelet write them
+// VolumesFresh reports whether the pod may have its turn, as far as its volumes are concerned; if not, with the step that has its kubelet write them
 // anew, or when to look again.
 func (s *State) VolumesFresh(d *steps.PlanBuilder, now time.Time) bool {
 	if !s.Containers.Renew() {

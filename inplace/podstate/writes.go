@@ -49,7 +49,7 @@ func (w Write) Describe(from, to string) string {
 	return fmt.Sprintf("move from %s to %s, %s", from, to, w.Does)
 }
 
-// Notes tells whether it brings a mark alone, of what comes next.
+// Notes reports whether it brings a mark alone, of what comes next.
 func (w Write) Notes() bool { return w.Ends == EndsPartial && w.Does.None() }
 
 // comes is what comes before the last write.
@@ -88,22 +88,22 @@ func (s *State) NextWrite() Write {
 	}
 }
 
-// notedSurge tells whether the pod shows what is to become of its CPU and memory, so that they may be written.
+// notedSurge reports whether the pod shows what is to become of its CPU and memory, so that they may be written.
 func (s *State) notedSurge() bool { return s.Move.Notes(s.Containers) }
 
-// RestartsToResize tells whether containers restart when the pod is given CPU and memory, so that it must be out of service by then.
+// RestartsToResize reports whether containers restart when the pod is given CPU and memory, so that it must be out of service by then.
 func (s *State) RestartsToResize() bool { return s.Resizes() && s.Containers.RestartsToResize() }
 
-// ResizesAlive tells whether containers are given CPU and memory while they run.
+// ResizesAlive reports whether containers are given CPU and memory while they run.
 func (s *State) ResizesAlive() bool { return s.Resizes() && !s.RestartsToResize() }
 
-// TakesTurns tells whether what restarts is what comes next, for which the pod needs a turn.
+// TakesTurns reports whether what restarts is what comes next, for which the pod needs a turn.
 func (s *State) TakesTurns() bool { return !s.Resizing || s.RestartsToResize() }
 
-// MidResize tells whether a resize was begun that is to be written yet. That goes on whatever else is the matter.
+// MidResize reports whether a resize was begun that is to be written yet. That goes on whatever else is the matter.
 func (s *State) MidResize() bool { return s.Resizes() && (s.Updated || s.notedSurge()) }
 
-// NoRestart tells whether the next write may be made while the pod serves: nothing restarts by it, and what the last one asked for has come.
+// NoRestart reports whether the next write may be made while the pod serves: nothing restarts by it, and what the last one asked for has come.
 func (s *State) NoRestart() bool {
 	return !s.Restarts() && !s.Resizing && (!s.PartiallyPatched() || s.Applied)
 }
@@ -113,13 +113,13 @@ func (s *State) Resize(w Write, why string) steps.PatchPod {
 	return steps.PatchPod{Pod: s.Pod, Resizes: true, Operations: patches.Guarded(s.Pod, w.Does.Containers.ResizeOperations(s.Pod)...), Why: why}
 }
 
-// Drains tells whether the pod is out of service at the next write: containers restart by it that somebody waits for, and there is a gate to
+// Drains reports whether the pod is out of service at the next write: containers restart by it that somebody waits for, and there is a gate to
 // close. One that is closed stays so, whatever nobody waits for by now; and what a pod got while it served it gives back so.
 func (s *State) Drains() bool {
 	return readiness.Gated(s.Pod) && !s.Updated && (s.awaited() || s.Restarts() && readiness.Closed(s.Pod))
 }
 
-// awaited tells whether somebody waits for a container that is to restart. Who asks for a restart as such does: that it has come shows by a gate.
+// awaited reports whether somebody waits for a container that is to restart. Who asks for a restart as such does: that it has come shows by a gate.
 func (s *State) awaited() bool {
 	for change := range s.Containers.Restarting() {
 		if change.Restart || !s.Auxiliary.Has(change.Container) {

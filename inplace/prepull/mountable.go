@@ -54,7 +54,7 @@ func (p *PrePull) quotaRoom() (int, string) {
 	return room, why
 }
 
-// countsPods tells whether the quota's scopes take in a pod that has requests, no deadline and no priority of its own.
+// countsPods reports whether the quota's scopes take in a pod that has requests, no deadline and no priority of its own.
 func countsPods(quota corev1.ResourceQuota) bool {
 	scopes := quota.Spec.Scopes
 	if quota.Spec.ScopeSelector != nil {

@@ -143,7 +143,7 @@ func smallResources() corev1.ResourceRequirements {
 	}
 }
 
-// holds tells whether the puller has these images.
+// holds reports whether the puller has these images.
 func holds(prePullPod *corev1.Pod, images []string) bool {
 	return prePullPod != nil && !slices.ContainsFunc(images, func(image string) bool { return !slices.Contains(steps.References(prePullPod), image) })
 }
@@ -177,7 +177,7 @@ func (w Waiter) tells(prePullPod *corev1.Pod) (podState, string) {
 	return podDone, ""
 }
 
-// isMeant tells whether a message is about our own image and no other.
+// isMeant reports whether a message is about our own image and no other.
 func (w Waiter) isMeant(message string, others []string) bool {
 	return mentions(message, w.Image) && !slices.ContainsFunc(others, func(image string) bool { return mentions(message, image) })
 }

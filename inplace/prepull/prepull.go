@@ -191,7 +191,7 @@ func pullPolicy(pod *corev1.Pod, change edit.ContainerChange) corev1.PullPolicy 
 	return corev1.PullIfNotPresent
 }
 
-// present tells whether the node lists the image, or a pod of the workload runs it there.
+// present reports whether the node lists the image, or a pod of the workload runs it there.
 func (p *PrePull) present(node, image string) bool {
 	if slices.ContainsFunc(p.running[node], func(name string) bool { return edit.SameImage(name, image) }) {
 		return true
@@ -221,7 +221,7 @@ func running(pod *corev1.Pod) []string {
 	return images
 }
 
-// without tells whether nothing can be pulled first on the pod's node, and why; no words where that is no news. If it is only a matter of time,
+// without reports whether nothing can be pulled first on the pod's node, and why; no words where that is no news. If it is only a matter of time,
 // of how much.
 func (p *PrePull) without(s *podstate.State) (why string, skipped bool, wait time.Duration) {
 	name := s.Pod.Spec.NodeName
@@ -249,7 +249,7 @@ func (p *PrePull) without(s *podstate.State) (why string, skipped bool, wait tim
 	return why, skipped, times.Sooner(gone, wait)
 }
 
-// rejected tells whether the node did not take its puller, or cannot start it; if it is only a matter of time, of how much.
+// rejected reports whether the node did not take its puller, or cannot start it; if it is only a matter of time, of how much.
 func (p *PrePull) rejected(node *corev1.Node) (why string, is bool, wait time.Duration) {
 	prePullPod := p.current[node.Name]
 	if prePullPod == nil {
@@ -265,7 +265,7 @@ func (p *PrePull) rejected(node *corev1.Node) (why string, is bool, wait time.Du
 	return fmt.Sprintf("node %s: %s", node.Name, message), true, 0
 }
 
-// lingers tells whether a puller is in the way of the next one although it should be long gone: somebody has given it a finalizer. If it is only
+// lingers reports whether a puller is in the way of the next one although it should be long gone: somebody has given it a finalizer. If it is only
 // a matter of time, of how much.
 func (p *PrePull) lingers(node string) (bool, time.Duration) {
 	prePullPod := p.named(node)
@@ -389,7 +389,7 @@ func (p *PrePull) count() {
 // idle: every puller is done, and stays until its pods have had their turns.
 func (p *PrePull) idle() bool { return p.behind == 0 && p.ahead == len(p.PrePullPods) }
 
-// works tells whether the node has a puller and does something about it, and how far that is.
+// works reports whether the node has a puller and does something about it, and how far that is.
 func (p *PrePull) works(name string) (podState, bool) {
 	prePullPod, node := p.current[name], p.Nodes[name]
 	if prePullPod == nil || node == nil || !nodes.NodeReady(node) {

@@ -38,12 +38,12 @@ func (a Ahead) Next(pods []*corev1.Pod, now time.Time) Ahead {
 	return next
 }
 
-// IsAhead tells whether the API server says that the pod is Ready before its kubelet does.
+// IsAhead reports whether the API server says that the pod is Ready before its kubelet does.
 func IsAhead(pod *corev1.Pod) bool {
 	return conditions.IsTrue(pod, corev1.PodReady) && conditions.Condition(pod, corev1.PodReady).Message == MessageAhead
 }
 
-// Lasting tells whether it may be built upon that the pod is Ready; if not, when. Its time is by its kubelet's clock, which may be behind, and counts only
+// Lasting reports whether it may be built upon that the pod is Ready; if not, when. Its time is by its kubelet's clock, which may be behind, and counts only
 // where nothing was seen: it has no fractions.
 func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if proved, wait := ProvedStarted(pod, now); !proved || !IsAhead(pod) || !readinessProbed(pod) {
@@ -56,18 +56,18 @@ func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	return times.Since(first, Lasts, now)
 }
 
-// readinessProbed tells whether some container of the pod has a readiness probe; of init containers only sidecars have one.
+// readinessProbed reports whether some container of the pod has a readiness probe; of init containers only sidecars have one.
 func readinessProbed(pod *corev1.Pod) bool {
 	has := func(c corev1.Container) bool { return c.ReadinessProbe != nil }
 	return slices.ContainsFunc(pod.Spec.Containers, has) || slices.ContainsFunc(pod.Spec.InitContainers, has)
 }
 
-// StartupProbed tells whether some container of the pod has a startup probe.
+// StartupProbed reports whether some container of the pod has a startup probe.
 func StartupProbed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.StartupProbe != nil })
 }
 
-// ProvedStarted tells whether no container can still be ready only for want of an answer of its startup probe (see tooEarly); if not, when that
+// ProvedStarted reports whether no container can still be ready only for want of an answer of its startup probe (see tooEarly); if not, when that
 // will be so.
 func ProvedStarted(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if !StartupProbed(pod) || !tooEarly(pod) {

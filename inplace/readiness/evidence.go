@@ -26,12 +26,12 @@ func evidenceOf(c edit.ContainerChange, status corev1.ContainerStatus, sent bool
 		Unsure: sent || status.ImageID == "", Restart: c.Restart}
 }
 
-// Observed tells whether the kubelet has started to act on the patch; unknown counts as not.
+// Observed reports whether the kubelet has started to act on the patch; unknown counts as not.
 func (m Move) Observed(pod *corev1.Pod) bool {
 	return pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration >= m.Generation
 }
 
-// Followed tells whether no patched container can be the one that was to stop, if the kubelet has started to act on the patch. Each one
+// Followed reports whether no patched container can be the one that was to stop, if the kubelet has started to act on the patch. Each one
 // counts, and no other: an earlier patch may be why one is new, and a neighbour that fails says nothing of those that were patched. Last is the
 // report before, nil if it is not known.
 func (m Move) Followed(last, pod *corev1.Pod) bool {
@@ -63,7 +63,7 @@ func (c MovedContainer) stops(status corev1.ContainerStatus) bool {
 	return !c.Unready && !status.Ready && (same || c.Unsure && edit.SameImage(status.Image, c.Image))
 }
 
-// Restarted tells whether every patched container is certainly another one than before.
+// Restarted reports whether every patched container is certainly another one than before.
 func (m Move) Restarted(pod *corev1.Pod) bool {
 	for name, before := range m.Containers {
 		if before.Unsure || !before.replaced(ContainerStatus(pod, name)) {
@@ -80,7 +80,7 @@ func (c MovedContainer) replaced(status corev1.ContainerStatus) bool {
 	return another && !c.Restart && (status.ImageID != "" && status.ImageID != c.ImageID || status.Image == c.Image)
 }
 
-// Applied tells whether every patched container runs its new image; if not, when to look again although nothing changes
+// Applied reports whether every patched container runs its new image; if not, when to look again although nothing changes
 // (0: the pod will).
 func (m Move) Applied(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if pod.Status.ObservedGeneration > 0 && !m.Observed(pod) {
@@ -94,7 +94,7 @@ func (m Move) Applied(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	return all, wait
 }
 
-// Stopped tells whether no patched container can be the one that was to stop: each has arrived, or is gone, whatever the others do. One may have
+// Stopped reports whether no patched container can be the one that was to stop: each has arrived, or is gone, whatever the others do. One may have
 // restarted while another cannot run. If not, when to look again.
 func (m Move) Stopped(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if pod.Status.ObservedGeneration > 0 && !m.Observed(pod) {
@@ -147,7 +147,7 @@ func (m Move) restartApplied(pod *corev1.Pod, before MovedContainer, status core
 	return times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
 }
 
-// Killed tells whether whatever the last patches were to stop must have been; if not, when.
+// Killed reports whether whatever the last patches were to stop must have been; if not, when.
 func (m Move) Killed(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	all, wait := true, time.Duration(0)
 	for _, before := range m.Containers {

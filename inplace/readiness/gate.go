@@ -11,17 +11,17 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Gated tells whether the pod was born with our readiness gate.
+// Gated reports whether the pod was born with our readiness gate.
 func Gated(pod *corev1.Pod) bool {
 	return slices.Contains(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: inplace.ConditionServing})
 }
 
-// Unopened tells whether the pod's gate was never opened. One that is False was closed by the leader and is the leader's.
+// Unopened reports whether the pod's gate was never opened. One that is False was closed by the leader and is the leader's.
 func Unopened(pod *corev1.Pod) bool {
 	return Gated(pod) && conditions.Condition(pod, inplace.ConditionServing) == nil
 }
 
-// AwaitsGate tells whether the pod waits for its gate to be opened for the first time, which any replica may do. Where the API server opens
+// AwaitsGate reports whether the pod waits for its gate to be opened for the first time, which any replica may do. Where the API server opens
 // gates itself, that comes with the kubelet's first report: see ready.go. Before it, no gate keeps the pod from anything.
 func AwaitsGate(pod *corev1.Pod) bool {
 	return Unopened(pod) && (conditions.Condition(pod, corev1.ContainersReady) != nil || unplaced(pod))
@@ -36,7 +36,7 @@ func unplaced(pod *corev1.Pod) bool {
 // GateSeenAfter is how long after its transition a gate is taken to be known to the kubelet; several times what that takes.
 const GateSeenAfter = 3 * time.Second
 
-// KeptOut tells whether the kubelet itself keeps the pod out of service because its gate is closed; if it is only a matter of time, of
+// KeptOut reports whether the kubelet itself keeps the pod out of service because its gate is closed; if it is only a matter of time, of
 // how much. A pod that was not Ready anyway shows no sign of it: GeneratePodReadyCondition in pkg/kubelet/status/generate.go looks
 // at the containers first. Patched before the kubelet knows, it could be reported Ready with its old containers. One whose gate was open a moment before
 // may show the sign of the time before that: see Reopening.
@@ -51,7 +51,7 @@ func KeptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	return times.Since(gate.LastTransitionTime.Time, GateSeenAfter, now)
 }
 
-// Reopening tells whether the kubelet has yet to report what it makes of a gate that was opened again; for how much longer that is waited for. Until then
+// Reopening reports whether the kubelet has yet to report what it makes of a gate that was opened again; for how much longer that is waited for. Until then
 // the pod is not Ready for the gate that was closed before.
 func Reopening(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	gate, ready := MovedGate(pod), conditions.Condition(pod, corev1.PodReady)
@@ -84,7 +84,7 @@ const (
 	ReasonNodeUnknown = "NodeStatusUnknown"
 )
 
-// Closed tells whether the leader keeps the pod out of service.
+// Closed reports whether the leader keeps the pod out of service.
 func Closed(pod *corev1.Pod) bool {
 	gate := conditions.Condition(pod, inplace.ConditionServing)
 	return Gated(pod) && gate != nil && gate.Status != corev1.ConditionTrue

@@ -46,7 +46,7 @@ func ClaimsOf(spec corev1.PodSpec) []string {
 	return claims
 }
 
-// ForOneNode tells whether the volume can be mounted on one node at a time only, or by one pod: the volume's own modes once it is bound.
+// ForOneNode reports whether the volume can be mounted on one node at a time only, or by one pod: the volume's own modes once it is bound.
 func ForOneNode(claim *corev1.PersistentVolumeClaim) bool {
 	modes := claim.Status.AccessModes
 	if len(modes) == 0 {

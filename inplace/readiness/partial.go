@@ -9,7 +9,7 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// PartiallyPatched tells whether writes of a move have been made, or noted, and the last has not.
+// PartiallyPatched reports whether writes of a move have been made, or noted, and the last has not.
 func (m Move) PartiallyPatched() bool { return len(m.Back) > 0 || len(m.Resize) > 0 }
 
 // WayBack is what makes a pod that is half-way again what its identity says: the containers of its own revision. The mark tells which of them were to
@@ -33,7 +33,7 @@ func (m Move) WayBack(pod *corev1.Pod, own []corev1.Container) edit.ContainerCha
 	return edit.Differing(pod, changed, m.Resizes)
 }
 
-// Agrees tells whether the mark says that these containers, of the pod's own revision, are what the pod had.
+// Agrees reports whether the mark says that these containers, of the pod's own revision, are what the pod had.
 func (m Move) Agrees(own []corev1.Container) bool {
 	for _, container := range own {
 		image, notedSurge := m.Back[container.Name]

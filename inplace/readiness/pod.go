@@ -10,7 +10,7 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Terminal tells whether the pod is over: its containers have ended and never start again.
+// Terminal reports whether the pod is over: its containers have ended and never start again.
 func Terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -34,7 +34,7 @@ func AvailableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, t
 	return times.Since(ready.LastTransitionTime.Time, time.Duration(minReadySeconds)*time.Second, now)
 }
 
-// HasMarks tells whether we have, or may have, left something to do on the pod.
+// HasMarks reports whether we have, or may have, left something to do on the pod.
 func HasMarks(pod *corev1.Pod) bool {
 	return Closed(pod) || Unopened(pod) || pod.Annotations[inplace.AnnotationMove] != "" || pod.Annotations[inplace.AnnotationSurgePod] != ""
 }
@@ -45,7 +45,7 @@ const (
 	LowestDeletionCost = "-2147483648"
 )
 
-// Removing tells whether the pod was borrowed and is given back.
+// Removing reports whether the pod was borrowed and is given back.
 func Removing(pod *corev1.Pod) bool {
 	return pod.Annotations[inplace.AnnotationSurgePod] != "" && pod.Annotations[corev1.PodDeletionCost] == LowestDeletionCost
 }

@@ -131,7 +131,7 @@ func readiness(old, sent *corev1.Pod) *corev1.PodCondition {
 	return &next
 }
 
-// leftToKubelet tells whether our gate was opened while the pod's kubelet was silent. What the pod's status says of its containers is older than that.
+// leftToKubelet reports whether our gate was opened while the pod's kubelet was silent. What the pod's status says of its containers is older than that.
 func leftToKubelet(pod *corev1.Pod) bool {
 	gate := conditions.Condition(pod, inplace.ConditionServing)
 	return gate != nil && gate.Status == corev1.ConditionTrue && gate.Reason == ReasonNodeUnknown
@@ -163,7 +163,7 @@ func closedGates(pod *corev1.Pod) []string {
 	return shut
 }
 
-// tooEarly tells whether some container may have been called ready without its startup probe. Kubelets 1.35 and 1.36 take over from the
+// tooEarly reports whether some container may have been called ready without its startup probe. Kubelets 1.35 and 1.36 take over from the
 // container before that it has started (convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go; kubernetes#141155), until the probe's
 // next turn, at most a period later: then it has not, and is not ready. With a readiness probe besides, that one alone decides until then.
 // Without a startup probe nothing is taken over: ready is what the readiness probe has said of this very container, or that it runs.

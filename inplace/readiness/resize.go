@@ -14,13 +14,13 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Resizes tells whether that container's CPU and memory are on their way.
+// Resizes reports whether that container's CPU and memory are on their way.
 func (m Move) Resizes(container string) bool {
 	_, notedSurge := m.Resize[container]
 	return notedSurge
 }
 
-// Notes tells whether the mark has all that those changes bring, so that they may be written.
+// Notes reports whether the mark has all that those changes bring, so that they may be written.
 func (m Move) Notes(changes edit.ContainerChanges) bool {
 	for _, change := range changes.Resizing() {
 		if notedSurge, is := m.Resize[change.Container]; !is || notedSurge.To != change.Resources.To {
@@ -46,7 +46,7 @@ func (m Move) Noting(changes edit.ContainerChanges, now time.Time) map[string]Re
 	return notedSurge
 }
 
-// Resized tells whether the pod's containers have the CPU and memory that its spec gives those on their way: its kubelet has seen the spec, has
+// Resized reports whether the pod's containers have the CPU and memory that its spec gives those on their way: its kubelet has seen the spec, has
 // nothing left to do, and reports just these. Each alone can be an old fact: observedGeneration is written before anything is done, and the
 // conditions (pkg/kubelet/status) say nothing of a spec that was not seen.
 //
@@ -86,13 +86,13 @@ func SaysOfResize(pod *corev1.Pod) string {
 	return c.Reason + ": " + c.Message
 }
 
-// RestartsToResize tells whether a container may be about to restart for its CPU and memory, written by now or not: what runs may be what its kubelet stops
+// RestartsToResize reports whether a container may be about to restart for its CPU and memory, written by now or not: what runs may be what its kubelet stops
 // next.
 func (m Move) RestartsToResize(pod *corev1.Pod) bool {
 	return m.Renews() && !m.AwaitsCapacity(pod) && !(m.Resized(pod) && m.given(pod))
 }
 
-// Renews tells whether a container restarts for the CPU and memory that are on their way.
+// Renews reports whether a container restarts for the CPU and memory that are on their way.
 func (m Move) Renews() bool {
 	for _, notedSurge := range m.Resize {
 		if notedSurge.Restarts {
@@ -102,7 +102,7 @@ func (m Move) Renews() bool {
 	return false
 }
 
-// given tells whether the spec has what is on its way.
+// given reports whether the spec has what is on its way.
 func (m Move) given(pod *corev1.Pod) bool {
 	for _, container := range pod.Spec.Containers {
 		if notedSurge, is := m.Resize[container.Name]; is && notedSurge.To != amounts.Of(container.Resources) {
@@ -112,7 +112,7 @@ func (m Move) given(pod *corev1.Pod) bool {
 	return true
 }
 
-// AwaitsCapacity tells whether its kubelet knows of the resize and has not begun: the pod is still all that it was.
+// AwaitsCapacity reports whether its kubelet knows of the resize and has not begun: the pod is still all that it was.
 func (m Move) AwaitsCapacity(pod *corev1.Pod) bool {
 	c := m.unresized(pod)
 	return c != nil && c.Type == corev1.PodResizePending

@@ -21,12 +21,12 @@ func (all Sets) MarkCurrent(newRS *Set, began string) {
 	}
 }
 
-// marksNow tells whether it had no mark of any update.
+// marksNow reports whether it had no mark of any update.
 func (s *Set) marksNow() bool {
 	return s.Wanted.Updating != "" && s.Rs.Labels[inplace.LabelUpdating] == ""
 }
 
-// IsCurrent tells whether pods had the ReplicaSet when the update began; any, if that is not noted.
+// IsCurrent reports whether pods had the ReplicaSet when the update began; any, if that is not noted.
 func (all Sets) IsCurrent(s *Set) bool {
 	notedSurge := func(s *Set) bool { return revisions.IsCurrent(s.Wanted.Current, s.Wanted.Updating) }
 	return notedSurge(s) || !slices.ContainsFunc(all, notedSurge)

@@ -36,29 +36,29 @@ func StatesOf(members []*Pod) iter.Seq[*podstate.State] {
 	}
 }
 
-// AnyToRestart tells whether some pod is still to restart, those borrowed or kept aside.
+// AnyToRestart reports whether some pod is still to restart, those borrowed or kept aside.
 func AnyToRestart(members []*Pod) bool {
 	return slices.ContainsFunc(members, func(m *Pod) bool { return m.ToRestart() })
 }
 
-// AnyAvailableSoon tells whether a pod will be available within a beat.
+// AnyAvailableSoon reports whether a pod will be available within a beat.
 func AnyAvailableSoon(members []*Pod) bool {
 	return slices.ContainsFunc(members, func(m *Pod) bool { return 0 < m.AvailableIn && m.AvailableIn <= steps.BatchWindow })
 }
 
-// WaitsForKubelet tells whether it is not Ready and only its kubelet can do something about it. A target's, or one half-way, that was patched in the seconds
+// WaitsForKubelet reports whether it is not Ready and only its kubelet can do something about it. A target's, or one half-way, that was patched in the seconds
 // before nobody heard of its node waits like one that has yet to be.
 func (m *Pod) WaitsForKubelet(isUpdated bool) bool {
 	waits := !isUpdated && (m.ToRestart() || m.ToResize()) || (isUpdated || m.PartiallyPatched()) && !m.Applied && !m.Move.Observed(m.Pod)
 	return waits && !m.Ready()
 }
 
-// Startable tells whether nothing but the budget keeps the pod from its turn.
+// Startable reports whether nothing but the budget keeps the pod from its turn.
 func (m *Pod) Startable(turns podstate.Turns, blocked podstate.Blocked) bool {
 	return blocked.MayStart(&m.State) && m.ToRestart() && m.TakesTurns() && !turns[&m.State] && !m.ToReplace
 }
 
-// Resizable tells whether nothing but the budget keeps the pod from being given CPU and memory.
+// Resizable reports whether nothing but the budget keeps the pod from being given CPU and memory.
 func (m *Pod) Resizable(blocked podstate.Blocked) bool {
 	return blocked.MayStart(&m.State) && m.ResizesAlive() && m.ToResize() && !m.MidResize() && !m.ToReplace
 }

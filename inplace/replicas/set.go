@@ -31,12 +31,12 @@ func (s *Set) Size() int { return int(apps.Replicas(s.Rs)) }
 // Becomes is how many replicas the ReplicaSet gets.
 func (s *Set) Becomes(balance ledger.Balance) int { return s.Size() + balance[s.Rs.Name] }
 
-// Seen tells whether its controller knows its replicas and its pods.
+// Seen reports whether its controller knows its replicas and its pods.
 func (s *Set) Seen() bool {
 	return apps.Observed(s.Rs) && int(s.Rs.Status.Replicas) == len(s.Pods)
 }
 
-// InUse tells whether it has or wants pods.
+// InUse reports whether it has or wants pods.
 func (s *Set) InUse() bool { return apps.InUse(s.Rs) || len(s.Pods) > 0 }
 
 // Available counts its pods that are.
@@ -57,7 +57,7 @@ func (s *Set) ToReplace() int {
 	return s.count(func(m *Pod) bool { return m.ToReplace })
 }
 
-// Failing tells whether its controller cannot create or delete pods.
+// Failing reports whether its controller cannot create or delete pods.
 func (s *Set) Failing() bool { return conditions.FailureOf(s.Rs) != nil }
 
 // NoRestart are the pods that could move without a restart: only labels change, or their containers are the target's already. Those that

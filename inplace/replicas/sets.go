@@ -33,12 +33,12 @@ func (all Sets) Total() int {
 	return total
 }
 
-// Still tells whether every controller has seen every pod where it is, and none has one too many.
+// Still reports whether every controller has seen every pod where it is, and none has one too many.
 func (all Sets) Still() bool {
 	return !slices.ContainsFunc(all, func(s *Set) bool { return s.InUse() && (s.Surplus() > 0 || !s.Seen()) })
 }
 
-// Overfull tells whether a mark keeps pods that are too many from being deleted.
+// Overfull reports whether a mark keeps pods that are too many from being deleted.
 func (all Sets) Overfull() bool {
 	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Updating(s.Rs) && s.Surplus() > 0 })
 }
@@ -50,7 +50,7 @@ func (all Sets) Unmark() {
 	}
 }
 
-// Unproved tells whether some pod counts as available for what it ran before, or may: it has not restarted yet and is Ready, since it went back
+// Unproved reports whether some pod counts as available for what it ran before, or may: it has not restarted yet and is Ready, since it went back
 // without a drain; or its startup probes have yet to have their turn, as it has not restarted or only just has (readiness.ProvedStarted), and its
 // kubelet may call it Ready before. If that is only a matter of time, of how much. Who is not heard of calls nothing Ready.
 func (all Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
@@ -65,7 +65,7 @@ func (all Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
 	return unproved, wait
 }
 
-// AnyUpdating tells whether some ReplicaSet is marked.
+// AnyUpdating reports whether some ReplicaSet is marked.
 func (all Sets) AnyUpdating() bool {
 	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Updating(s.Rs) })
 }
@@ -79,12 +79,12 @@ func (all Sets) Surge() int {
 	return surge
 }
 
-// AllUpdating tells whether all that take part are marked.
+// AllUpdating reports whether all that take part are marked.
 func (all Sets) AllUpdating(newRS *Set) bool {
 	return !slices.ContainsFunc(all, func(s *Set) bool { return (s.InUse() || s == newRS) && !revisions.Updating(s.Rs) })
 }
 
-// OnlyActive tells whether that one will have replicas, and no other.
+// OnlyActive reports whether that one will have replicas, and no other.
 func (all Sets) OnlyActive(only *Set, balance ledger.Balance) bool {
 	return !slices.ContainsFunc(all, func(s *Set) bool { return (s.Becomes(balance) > 0) != (s == only) })
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Surging tells whether replicas of the ReplicaSet are borrowed.
+// Surging reports whether replicas of the ReplicaSet are borrowed.
 func Surging(rs *apps.ReplicaSet) bool { return notedSurge(rs) > 0 }
 
 func notedSurge(rs *apps.ReplicaSet) int {
@@ -32,7 +32,7 @@ func SurgeNote(surge int) string {
 	return strconv.Itoa(surge)
 }
 
-// MayBeDeleted tells whether a pod whose ReplicaSet is settling may be deleted all the same: it was borrowed, is given back, and clients
+// MayBeDeleted reports whether a pod whose ReplicaSet is settling may be deleted all the same: it was borrowed, is given back, and clients
 // have been told to leave it, if it could tell them, or if it serves at all.
 func MayBeDeleted(pod *corev1.Pod) bool {
 	return readiness.Removing(pod) && (!readiness.Gated(pod) || readiness.Closed(pod) || !conditions.IsTrue(pod, corev1.PodReady))
@@ -41,7 +41,7 @@ func MayBeDeleted(pod *corev1.Pod) bool {
 // NotedSurge is what may be borrowed: so the note says, or somebody else has added it.
 func (s *Set) NotedSurge() int { return notedSurge(s.Rs) + s.surged() }
 
-// NotesExcessSurge tells whether more is noted than is borrowed by now.
+// NotesExcessSurge reports whether more is noted than is borrowed by now.
 func (s *Set) NotesExcessSurge() bool { return s.NotedSurge() > s.Surge }
 
 // SurgeAtMost is how many of its replicas may be borrowed. Once its controller knows all its pods, none is that was moved: what is noted of those that
@@ -114,7 +114,7 @@ func (s *Set) Ending() int {
 // mayBeLowered: replicas are lowered for a pod that is given back when it is drained, or cannot be.
 func (m *Pod) mayBeLowered() bool { return readiness.Closed(m.Pod) || !readiness.Gated(m.Pod) }
 
-// Precedes tells whether this pod is deleted before the other, which may go: by what ActivePodsWithRanks compares before the costs.
+// Precedes reports whether this pod is deleted before the other, which may go: by what ActivePodsWithRanks compares before the costs.
 func (m *Pod) Precedes(other *Pod) bool {
 	placed := func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 	pending := func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending }

@@ -23,13 +23,13 @@ func (s *Set) Staying(leaving int) int {
 	return len(s.Pods) - leaving - min(s.Ending(), s.Surplus())
 }
 
-// SurplusPasses tells whether the ReplicaSet has too many pods only until our next step: those that leave are about to, and for those that have come
+// SurplusPasses reports whether the ReplicaSet has too many pods only until our next step: those that leave are about to, and for those that have come
 // it is about to be raised. Its controller need not ask for them to be deleted.
 func SurplusPasses(rs *apps.ReplicaSet, live int) bool {
 	return revisions.Updating(rs) && live > int(apps.Replicas(rs))
 }
 
-// Full tells whether a ReplicaSet between which and others pods move has as many as it is to have. Its controller sees pods and replicas through
+// Full reports whether a ReplicaSet between which and others pods move has as many as it is to have. Its controller sees pods and replicas through
 // different watches: where it sees that pods have left, and not that there were to be fewer, or that there are to be more, and not that pods have come,
 // it would create some.
 func Full(rs *apps.ReplicaSet, live int) bool {

@@ -39,7 +39,7 @@ func (s *Set) given() (int, bool) {
 	return given, err == nil && s.Rs.Labels[inplace.LabelUpdating] != ""
 }
 
-// Bypassed tells whether the replicas are others than we gave it.
+// Bypassed reports whether the replicas are others than we gave it.
 func (s *Set) Bypassed() bool {
 	given, known := s.given()
 	return known && given != s.Size()

@@ -19,7 +19,7 @@ type Fallbacks map[string]string
 // Fallback is one of them; the zero Record is none.
 type Fallback struct{ Hash, Code string }
 
-// Unwritable tells whether the update was given back because our writes are not taken. Then a gate might never open.
+// Unwritable reports whether the update was given back because our writes are not taken. Then a gate might never open.
 func (r Fallback) Unwritable() bool {
 	return r.Code == inplace.CodeRefused || r.Code == inplace.CodeFailing
 }

@@ -33,7 +33,7 @@ func Nudge(labels map[string]string, now time.Time) []jsonpatch.Operation {
 	return patches.SetEntries("labels", labels, [2]string{inplace.LabelRenewed, at})
 }
 
-// Updating tells whether a revision is marked as part of an update under way. The pods of such a ReplicaSet are being moved, so
+// Updating reports whether a revision is marked as part of an update under way. The pods of such a ReplicaSet are being moved, so
 // that its controller's deletions are held.
 func Updating[R metav1.Object](revision R) bool {
 	value := revision.GetLabels()[inplace.LabelUpdating]
@@ -44,13 +44,13 @@ func Updating[R metav1.Object](revision R) bool {
 // may be deleted, and it still shows that the update is ours.
 const Scaling = ".scaling"
 
-// IsCurrent tells whether pods had the revision when the update that is under way began, by its mark and by what shall become of that. A mark of another
+// IsCurrent reports whether pods had the revision when the update that is under way began, by its mark and by what shall become of that. A mark of another
 // update is left over.
 func IsCurrent(mark, updating string) bool {
 	return mark != "" && mark == strings.TrimSuffix(updating, Scaling)
 }
 
-// FellBack tells whether the update to that revision was given back to the native controller; a ReplicaSet may also stand in for one that
+// FellBack reports whether the update to that revision was given back to the native controller; a ReplicaSet may also stand in for one that
 // does not exist yet.
 func FellBack[R metav1.Object](revision R) bool {
 	return revision.GetLabels()[inplace.LabelFallback] != ""
@@ -59,7 +59,7 @@ func FellBack[R metav1.Object](revision R) bool {
 // StandsFor is what comes in LabelReleased before the hash of a target that did not exist when its update was given back.
 const StandsFor = "."
 
-// Marked tells whether the revision has a mark of ours.
+// Marked reports whether the revision has a mark of ours.
 func Marked[R metav1.Object](revision R) bool {
 	return slices.ContainsFunc(inplace.Marks, func(key string) bool { return revision.GetLabels()[key] != "" })
 }

@@ -29,7 +29,7 @@ const (
 // HoldExpired is why nothing is held where HoldLasts says so.
 var HoldExpired = inplace.Reason{Code: inplace.CodeHoldExpired, Message: "the leader has not renewed the hold lately"}
 
-// HoldLasts tells whether writes of an update may go on being held: the leader tends it, or can still be expected to begin. The labels are
+// HoldLasts reports whether writes of an update may go on being held: the leader tends it, or can still be expected to begin. The labels are
 // those of its target, or of another revision that is marked. Held is since when the caller has held writes of this very update.
 func HoldLasts(labels map[string]string, held, now time.Time) bool {
 	if Started(labels) {
@@ -38,7 +38,7 @@ func HoldLasts(labels map[string]string, held, now time.Time) bool {
 	return now.Sub(held) < StartWithin
 }
 
-// Started tells whether the leader has marked the revision with those labels.
+// Started reports whether the leader has marked the revision with those labels.
 func Started(labels map[string]string) bool {
 	return !StartedAt(labels[inplace.LabelUpdating]).IsZero()
 }
@@ -51,13 +51,13 @@ func RevisionNumber(revision metav1.Object) string {
 	return revision.GetAnnotations()[inplace.AnnotationRevision]
 }
 
-// Renewed tells whether the leader has signed lately. A time that is still to come is nobody's signature.
+// Renewed reports whether the leader has signed lately. A time that is still to come is nobody's signature.
 func Renewed(labels map[string]string, now time.Time) bool {
 	age := now.Sub(RenewedAt(labels))
 	return -RenewEvery < age && age < HoldDuration
 }
 
-// Expiry tells whether the mark no longer holds anything; if not, when it will if nobody signs it.
+// Expiry reports whether the mark no longer holds anything; if not, when it will if nobody signs it.
 func Expiry(labels map[string]string, now time.Time) (bool, time.Duration) {
 	_, wait := times.Since(RenewedAt(labels), HoldDuration, now)
 	return !Renewed(labels, now), wait

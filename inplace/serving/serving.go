@@ -60,7 +60,7 @@ func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, service
 	return endpoints
 }
 
-// SentTo tells whether clients may be sent to the pod: some Service selects it, or some EndpointSlice lists it, ready or not and whoever
+// SentTo reports whether clients may be sent to the pod: some Service selects it, or some EndpointSlice lists it, ready or not and whoever
 // maintains it.
 func SentTo(pod *corev1.Pod, all []discoveryv1.EndpointSlice, services []corev1.Service) bool {
 	for i := range services {
@@ -91,7 +91,7 @@ func Kept(selector map[string]string) map[string]string {
 	return selector
 }
 
-// Selects tells whether the Service selects the pod. One without a selector selects nothing.
+// Selects reports whether the Service selects the pod. One without a selector selects nothing.
 func Selects(service *corev1.Service, pod *corev1.Pod) bool {
 	if _, every := service.Spec.Selector[anyPod]; every {
 		return true
@@ -104,12 +104,12 @@ func Selects(service *corev1.Service, pod *corev1.Pod) bool {
 	return len(service.Spec.Selector) > 0
 }
 
-// SameSelector tells whether both Services select the same pods; nil is one that is not there.
+// SameSelector reports whether both Services select the same pods; nil is one that is not there.
 func SameSelector(a, b *corev1.Service) bool {
 	return a != nil && b != nil && maps.Equal(a.Spec.Selector, b.Spec.Selector)
 }
 
-// Lists tells whether the pod is among the endpoints. Nobody knows whom a name stands for.
+// Lists reports whether the pod is among the endpoints. Nobody knows whom a name stands for.
 func Lists(slice *discoveryv1.EndpointSlice, pod *corev1.Pod) bool {
 	for i := range slice.Endpoints {
 		switch endpoint := &slice.Endpoints[i]; {
@@ -208,12 +208,12 @@ func offersOf(all []discoveryv1.EndpointSlice, services []corev1.Service) []*off
 	return slices.SortedFunc(maps.Values(offers), func(a, b *offer) int { return strings.Compare(a.service, b.service) })
 }
 
-// SliceFollowsPods tells whether the native controller maintains the slice.
+// SliceFollowsPods reports whether the native controller maintains the slice.
 func SliceFollowsPods(slice *discoveryv1.EndpointSlice) bool {
 	return slice.Labels[discoveryv1.LabelManagedBy] == SliceController
 }
 
-// isLocal tells whether the Service keeps any of its traffic on the node where it is.
+// isLocal reports whether the Service keeps any of its traffic on the node where it is.
 func isLocal(service *corev1.Service) bool {
 	return service != nil && (service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal ||
 		service.Spec.InternalTrafficPolicy != nil && *service.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal)
@@ -244,7 +244,7 @@ func identity(endpoint discoveryv1.Endpoint) string {
 	}
 }
 
-// own tells whether the pod is an endpoint, and how many ready ones it is.
+// own reports whether the pod is an endpoint, and how many ready ones it is.
 func (o *offer) own(pod *corev1.Pod) (known bool, ready int) {
 	for _, key := range []string{string(pod.UID), "name " + pod.Name} {
 		isReady, has := o.ready[key]
@@ -264,7 +264,7 @@ func (o *offer) others(pod *corev1.Pod, own int) int {
 	return o.total - own
 }
 
-// Drained tells whether the containers of a pod whose gate is closed may stop: its kubelet keeps it out, and no EndpointSlice has offered
+// Drained reports whether the containers of a pod whose gate is closed may stop: its kubelet keeps it out, and no EndpointSlice has offered
 // it for as long as proxies need to follow. If not, it says when to look again although nothing changes.
 //
 // What goes on serving after the patch need not be waited for before it: servesOn is how long that is.

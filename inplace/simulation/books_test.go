@@ -36,10 +36,10 @@ func TestReplicasThatDoNotAddUpAreNotWritten(t *testing.T) {
 		errs func(v *deployments.Planner)
 		want string
 	}{
-		"nobody errs":                {func(*deployments.Planner) {}, ""},
-		"a replica for nobody":       {func(v *deployments.Planner) { v.Post(v.NewRS, 1, ledger.CauseScaled) }, "all +1 scaled"},
-		"the same pod moves twice":   {func(v *deployments.Planner) { v.Post(v.Sets[0], -1, ledger.CauseMoved) }, "web-a -2 moved instead of -1 at most"},
-		"surge, for no use": {func(v *deployments.Planner) { v.Post(v.NewRS, 3, ledger.CauseSurge) }, "all +3 surge"},
+		"nobody errs":              {func(*deployments.Planner) {}, ""},
+		"a replica for nobody":     {func(v *deployments.Planner) { v.Post(v.NewRS, 1, ledger.CauseScaled) }, "all +1 scaled"},
+		"the same pod moves twice": {func(v *deployments.Planner) { v.Post(v.Sets[0], -1, ledger.CauseMoved) }, "web-a -2 moved instead of -1 at most"},
+		"surge, for no use":        {func(v *deployments.Planner) { v.Post(v.NewRS, 3, ledger.CauseSurge) }, "all +3 surge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := halfMoved().Planner()

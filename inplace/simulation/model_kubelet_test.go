@@ -165,7 +165,7 @@ func (k *kubelet) whyNot(pod string, gets amounts.Amounts) string {
 // tooMuch is more than any node has.
 const tooMuch = "9000m"
 
-// sized tells whether the pod's containers have got what its spec says.
+// sized reports whether the pod's containers have got what its spec says.
 func (k *kubelet) sized(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		got, known := k.sizes[pod.Name][c.Name]
@@ -313,7 +313,7 @@ func (k *kubelet) retract() {
 	}
 }
 
-// swallows tells whether it has said the same before, and so says nothing, whatever was stored since: unless it has seen that its word about
+// swallows reports whether it has said the same before, and so says nothing, whatever was stored since: unless it has seen that its word about
 // Ready is not what is stored (NeedToReconcilePodReadiness), or compares again. A scene's always does.
 func (k *kubelet) swallows(cached *corev1.Pod, status corev1.PodStatus) bool {
 	said, before := k.said[cached.Name]
@@ -336,7 +336,7 @@ func byKubelet(status corev1.PodStatus) corev1.PodStatus {
 // whyShut is its word about our gate.
 const whyShut = `the status of pod readiness gate "stayput.dev/serving" is not "True", but False`
 
-// gateOpen tells whether the pod's gate was open in the last sync; sometimes a sync has just taken place.
+// gateOpen reports whether the pod's gate was open in the last sync; sometimes a sync has just taken place.
 func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
 	open := !readiness.Gated(pod) || conditions.IsTrue(pod, inplace.ConditionServing)
 	last, known := k.gates[pod.Name]

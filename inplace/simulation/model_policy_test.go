@@ -43,7 +43,7 @@ func (w *world) refuses(step steps.Step) bool {
 	return false
 }
 
-// hasAgain tells whether a resize gives containers what the mark says that they had.
+// hasAgain reports whether a resize gives containers what the mark says that they had.
 func hasAgain(resize steps.PatchPod) bool {
 	pod := resize.Pod.DeepCopy()
 	if err := apply(pod, resize.Operations); err != nil {
@@ -58,7 +58,7 @@ func hasAgain(resize steps.PatchPod) bool {
 	return true
 }
 
-// removesSurge tells whether the policy lets the operation be: our marks go from a pod, and it gets an image that its mark says it had.
+// removesSurge reports whether the policy lets the operation be: our marks go from a pod, and it gets an image that its mark says it had.
 func removesSurge(pod *corev1.Pod, o jsonpatch.Operation) bool {
 	for list, containers := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
 		for i, container := range containers {

@@ -55,7 +55,7 @@ func (m *pullModel) place(pod *corev1.Pod, nodes int) {
 	}
 }
 
-// isDown tells whether the node's kubelet does nothing.
+// isDown reports whether the node's kubelet does nothing.
 func (m *pullModel) isDown(name string) bool {
 	node := nodes.ByName(m.nodes)[name]
 	return node != nil && nodes.Unreachable(node)

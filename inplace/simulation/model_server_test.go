@@ -629,7 +629,7 @@ func guardOf(operations []jsonpatch.Operation) (guard, []jsonpatch.Operation) {
 	return operations[:n], operations[n:]
 }
 
-// holds tells whether the object is what the patch was planned for; it never is for a patch that does not say.
+// holds reports whether the object is what the patch was planned for; it never is for a patch that does not say.
 func (g guard) holds(object metav1.Object) bool {
 	var has struct {
 		Metadata map[string]any `json:"metadata"`

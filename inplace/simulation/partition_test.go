@@ -79,7 +79,7 @@ func (w *world) keepsPods(r deployments.Rollout, plan steps.Plan) {
 	}
 }
 
-// notesASize tells whether the patch is the one that a resize begins with.
+// notesASize reports whether the patch is the one that a resize begins with.
 func notesASize(patch steps.PatchPod) bool {
 	at := patches.Pointer("metadata", "annotations", inplace.AnnotationMove)
 	return len(readiness.MoveOf(patch.Pod).Resize) == 0 && slices.ContainsFunc(patch.Operations, func(o jsonpatch.Operation) bool {

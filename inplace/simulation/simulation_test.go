@@ -500,7 +500,7 @@ func (w *world) imagesOf(t apps.Template) string {
 	return images(&corev1.Pod{Spec: w.admitted(t)})
 }
 
-// isAs tells whether the pod has what the template says: images, by whatever name, and when it was restarted last.
+// isAs reports whether the pod has what the template says: images, by whatever name, and when it was restarted last.
 func (w *world) isAs(pod *corev1.Pod, t apps.Template) bool {
 	return sameImages(images(pod), w.imagesOf(t)) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
 }
@@ -588,7 +588,7 @@ func (w *world) randomEdit() app {
 	return a
 }
 
-// restarts tells whether a restart of the app is for this world: with an init container it is native.
+// restarts reports whether a restart of the app is for this world: with an init container it is native.
 func (w *world) restarts(a app) bool { return w.rules.loose || a.mesh == "" || a.noSurge }
 
 // lag is how the watches of one process differ: that of Deployments, ReplicaSets or pods is slower than the others.

@@ -6,7 +6,7 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-// Announces tells whether people would take the status for the end of the rollout: rollout_status.go in
+// Announces reports whether people would take the status for the end of the rollout: rollout_status.go in
 // kubectl/pkg/polymorphichelpers. The native DeploymentComplete is stricter, but with borrowed pods even that can hold in a moment
 // in which a pod is on its way between two ReplicaSets, where nobody counts it.
 func Announces(d *apps.Deployment, status appsv1.DeploymentStatus) bool {

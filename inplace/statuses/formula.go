@@ -138,7 +138,7 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 	}
 }
 
-// renews tells whether the condition is to say that the deadline runs from a later moment. Natively another pod starts while the old one stops; the
+// renews reports whether the condition is to say that the deadline runs from a later moment. Natively another pod starts while the old one stops; the
 // same pod cannot. The native controller asks the deadline of the condition alone, and may do so at any moment. So its time is renewed when half the
 // deadline is over, and that of the end of the wait stands there before the other half is.
 func (f Formula) renews(progressing *appsv1.DeploymentCondition) bool {
@@ -146,7 +146,7 @@ func (f Formula) renews(progressing *appsv1.DeploymentCondition) bool {
 		f.Now.Sub(progressing.LastUpdateTime.Time) >= f.deadline()/2
 }
 
-// Outlasts tells whether pods that stop until then may still do so when half the deadline is over, so that somebody has to renew it. Of the time in which
+// Outlasts reports whether pods that stop until then may still do so when half the deadline is over, so that somebody has to renew it. Of the time in which
 // the new containers start, the other half is left in any case.
 func (f Formula) Outlasts(stops time.Time) bool {
 	progressing := conditions.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
@@ -171,7 +171,7 @@ func (f Formula) lastProgress(progressing *appsv1.DeploymentCondition) time.Time
 // ReasonPartition is that of a Deployment's condition Progressing while nothing but the partition keeps the rollout from going on.
 const ReasonPartition = "WaitingAtPartition"
 
-// setStage tells whether the rollout waits at its partition, or goes on from there, and says so as checkPausedConditions in sync.go does of one
+// setStage reports whether the rollout waits at its partition, or goes on from there, and says so as checkPausedConditions in sync.go does of one
 // that is paused. The native controller knows no such reason, and takes the time for that of the last progress: so that the deadline is not over
 // when it, or we, go on, the time is renewed.
 func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) bool {
@@ -218,7 +218,7 @@ func Complete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
 		status.ObservedGeneration >= d.Generation
 }
 
-// Overdue tells whether the Deployment's status says that the rollout has made no progress for too long.
+// Overdue reports whether the Deployment's status says that the rollout has made no progress for too long.
 func Overdue(d *apps.Deployment) bool {
 	progressing := conditions.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
 	return progressing != nil && progressing.Reason == ReasonTimedOut
@@ -332,7 +332,7 @@ func (f Formula) sum() int32 {
 	return sum
 }
 
-// SameForActing tells whether statuses differ only in counts, and in times.
+// SameForActing reports whether statuses differ only in counts, and in times.
 func SameForActing(a, b appsv1.DeploymentStatus) bool {
 	same := func(a, b appsv1.DeploymentCondition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason

@@ -41,7 +41,7 @@ func DecideEdit(change edit.Change, mode inplace.Mode, partition inplace.Partiti
 	return decided
 }
 
-// InPlace tells whether the edit is made in place.
+// InPlace reports whether the edit is made in place.
 func (j EditDecision) InPlace() bool { return len(j.Reasons) == 0 }
 
 // String is the judgement on one line, for the decision annotation and warnings.
@@ -61,7 +61,7 @@ func (j EditDecision) Asides() []string {
 	return slices.DeleteFunc(asides, func(aside string) bool { return aside == "" })
 }
 
-// IsAside tells whether the line is one of some Judgement.
+// IsAside reports whether the line is one of some Judgement.
 func IsAside(line string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
 	return slices.ContainsFunc([]string{PartitionPrefix, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix}, begins)

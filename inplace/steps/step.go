@@ -49,7 +49,7 @@ type PatchPod struct {
 	Pod        *corev1.Pod
 	Operations []jsonpatch.Operation
 	Why        string
-	// Moves tells whether the pod becomes one of the target.
+	// Moves reports whether the pod becomes one of the target.
 	Moves bool
 	// Drained: containers of a pod with a gate stop. serving.Endpoint.Drained has to hold at the API server as well, just before.
 	Drained bool
@@ -67,7 +67,7 @@ type SetGate struct {
 	Why        string
 }
 
-// Closes tells whether the step takes a pod out of service.
+// Closes reports whether the step takes a pod out of service.
 func Closes(step Step) bool {
 	gate, is := step.(SetGate)
 	return is && !gate.Open

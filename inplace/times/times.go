@@ -17,7 +17,7 @@ func TimeOf(label string) time.Time {
 	return time.Unix(unix, 0)
 }
 
-// Since tells whether the duration has passed, or how long it still takes.
+// Since reports whether the duration has passed, or how long it still takes.
 func Since(start time.Time, duration time.Duration, now time.Time) (bool, time.Duration) {
 	left := start.Add(duration).Sub(now)
 	if left <= 0 {

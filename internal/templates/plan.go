@@ -62,7 +62,7 @@ type Write struct {
 	Operations  []jsonpatch.Operation
 }
 
-// Possible tells whether pods of the first template take the edit while they run, and get something by it.
+// Possible reports whether pods of the first template take the edit while they run, and get something by it.
 func (p Plan) Possible() bool { return p.InPlace() && p.Left() && len(p.Displaced) == 0 }
 
 // Writes are those that make the plan with a pod of the first template, in their order; it must be possible.
@@ -100,7 +100,7 @@ func running(pod *corev1.Pod) func(container string) string {
 	}
 }
 
-// AsksForRestart tells whether the edit changes an annotation for which containers restart.
+// AsksForRestart reports whether the edit changes an annotation for which containers restart.
 func (p Plan) AsksForRestart() bool {
 	return slices.ContainsFunc(restartKeys, func(key string) bool {
 		before, had := p.from.Annotations[key]

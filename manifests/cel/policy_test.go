@@ -76,7 +76,7 @@ func compileWebhook(t *testing.T, file string) webhook {
 	return webhook{matchconditions.NewMatcher(evaluator, &fails, "webhook", "admit", hook.Name)}
 }
 
-// calls tells whether the API server would ask about the write. With an error it would not.
+// calls reports whether the API server would ask about the write. With an error it would not.
 func (w webhook) calls(old, sent *corev1.Pod, by user.Info) (bool, error) {
 	matched := w.matcher.Match(context.Background(), attributes(old, sent, by), nil, nil)
 	return matched.Matches, matched.Error

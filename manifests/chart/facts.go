@@ -17,7 +17,7 @@ type facts struct {
 	Resources                            string
 	PodSecurity, ContainerSecurity       string
 	Policies                             []string
-	UninstallRules                        string
+	UninstallRules                       string
 }
 
 // factsOf fails if a fact is missing.
