@@ -23,7 +23,7 @@ func claim(name string, modes ...corev1.PersistentVolumeAccessMode) *corev1.Pers
 		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: modes}}
 }
 
-// withClaims gives old and new pods volumes of claims.
+// withClaims adds volumes with these claims to the templates of the Deployment and its ReplicaSets.
 func (c *cluster) withClaims(names ...string) {
 	c.T.Helper()
 	var volumes []string
@@ -33,7 +33,8 @@ func (c *cluster) withClaims(names ...string) {
 	with := func(template apps.Template) apps.Template {
 		raw, err := template.MarshalJSON()
 		c.do(err)
-		parsed, err := apps.ParseTemplate([]byte(strings.Replace(string(raw), `"spec":{`, `"spec":{"volumes":[`+strings.Join(volumes, ",")+`],`, 1)))
+		parsed, err := apps.ParseTemplate([]byte(
+			strings.Replace(string(raw), `"spec":{`, `"spec":{"volumes":[`+strings.Join(volumes, ",")+`],`, 1)))
 		c.do(err)
 		return parsed
 	}
@@ -47,7 +48,7 @@ func (c *cluster) withClaims(names ...string) {
 	}
 }
 
-// reading counts reads of claims; the first ones fail.
+// reading counts reads of claims. The first reads fail.
 type reading struct {
 	failing error
 	failed  int
@@ -74,12 +75,14 @@ func TestReadsClaimsOncePerUpdate(t *testing.T) {
 		asked  string
 		want   string
 	}{
-		"no claim":          {nil, nil, "", ""},
-		"for many nodes":    {[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadWriteMany)}, []string{"a"}, "a", ""},
-		"for one":           {[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadWriteOnce)}, []string{"a"}, "a", "a"},
-		"the second of two": {[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadOnlyMany), claim("b", corev1.ReadWriteOncePod)}, []string{"a", "b"}, "a b", "b"},
-		"the first of two":  {[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadWriteOnce), claim("b", corev1.ReadWriteOnce)}, []string{"a", "b"}, "a", "a"},
-		"one that is gone":  {nil, []string{"a"}, "a", ""},
+		"no claim":       {nil, nil, "", ""},
+		"for many nodes": {[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadWriteMany)}, []string{"a"}, "a", ""},
+		"for one":        {[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadWriteOnce)}, []string{"a"}, "a", "a"},
+		"the second of two": {
+			[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadOnlyMany), claim("b", corev1.ReadWriteOncePod)}, []string{"a", "b"}, "a b", "b"},
+		"the first of two": {
+			[]*corev1.PersistentVolumeClaim{claim("a", corev1.ReadWriteOnce), claim("b", corev1.ReadWriteOnce)}, []string{"a", "b"}, "a", "a"},
+		"one that is gone": {nil, []string{"a"}, "a", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, read := newCluster(t), &reading{}
@@ -88,11 +91,11 @@ func TestReadsClaimsOncePerUpdate(t *testing.T) {
 			}
 			h.withClaims(test.names...)
 			read.of(h)
-			hand := h.dryRunning(nil)
-			r := hand.reconciler(nil)
-			hand.reconcileTimes(r, 4)
-			if got := r.dryRuns.of(fixture.Web).Claim; got != test.want || strings.Join(read.asked, " ") != test.asked || !hand.begun() {
-				t.Errorf("claim %q is for one node, asked for %v, begun %t", got, read.asked, hand.begun())
+			server := h.dryRunning(nil)
+			r := server.reconciler(nil)
+			server.reconcileTimes(r, 4)
+			if got := r.dryRuns.of(fixture.Web).Claim; got != test.want || strings.Join(read.asked, " ") != test.asked || !server.begun() {
+				t.Errorf("claim %q is for one node, read %v, begun %t", got, read.asked, server.begun())
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// cluster is an API server with an update under way.
+// cluster is an API server with an update in progress.
 type cluster struct {
 	*fixture.Cluster
 	metrics *report.Metrics
@@ -34,7 +34,8 @@ func draining(t *testing.T) *cluster {
 	return &cluster{c, report.NewMetrics(c.Registry)}
 }
 
-// reconciler is a new process: it remembers nothing. It reads through the reader given, else the API server.
+// reconciler returns the Reconciler of a new process, which remembers nothing. It reads through the given reader, or
+// the API server if that is nil.
 func (c *cluster) reconciler(cached deploymentReader) *Reconciler {
 	live := c.Observer()
 	if cached == nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// withDaemons adds a DaemonSet of two pods that was just given a new image. It has the name of the Deployment.
+// withDaemons adds a DaemonSet of two pods whose template just got a new image. It has the name of the Deployment.
 func (c *cluster) withDaemons() *cluster {
 	c.T.Helper()
 	objects := []client.Object{
@@ -99,7 +99,7 @@ func TestReconcileDaemonSet(t *testing.T) {
 	c.start(r)
 	c.reconcile(r)
 	if !revisions.Updating(c.controllerRevision("web-new")) || revisions.Updating(c.controllerRevision("web-old")) {
-		t.Error("not just the target is marked")
+		t.Error("want a mark on the update revision only")
 	}
 	fixture.WantTold(t, c.Recorder, "Normal "+report.EventStarted+" Moving running pods to ControllerRevision web-new")
 	before, after := c.controllerRevision("web-old").Data, c.controllerRevision("web-new").Data
@@ -118,7 +118,7 @@ func TestReconcileDaemonSet(t *testing.T) {
 		}
 	}
 	if closedPods != 1 {
-		t.Errorf("%d pods are drained, want 1", closedPods)
+		t.Errorf("%d pods are out of service, want 1", closedPods)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestReconcileFallsBackForADaemonSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	if revision := c.controllerRevision("web-new"); !revisions.FellBack(revision) || revisions.Updating(revision) {
-		t.Errorf("labels of the target are %v, want it released", revision.Labels)
+		t.Errorf("labels of the update revision are %v, want the mark of a fallback", revision.Labels)
 	}
 	fixture.WantTold(t, c.Recorder, "Warning "+report.EventFellBack+" Left to the DaemonSet controller: ")
 }
@@ -149,7 +149,7 @@ func TestUninstallFallsBackForDaemonSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !revisions.FellBack(c.controllerRevision("web-new")) {
-		t.Error("an update that may be held is not released")
+		t.Error("an update that may be held did not fall back")
 	}
 }
 
@@ -167,7 +167,7 @@ func TestRouterOfDaemonSets(t *testing.T) {
 		if !labelled {
 			c.unlabel()
 		}
-		for what, test := range map[string]struct{ nudged, want bool }{
+		for what, test := range map[string]struct{ enqueued, want bool }{
 			"pod":                 {len(route.pod(t.Context(), pod)) == 1, labelled},
 			"pod of a Deployment": {len(route.pod(t.Context(), other)) == 1, false},
 			"node":                {len(route.node(t.Context(), &corev1.Node{})) == 1, labelled},
@@ -175,8 +175,8 @@ func TestRouterOfDaemonSets(t *testing.T) {
 			"marked revision":     {len(route.revision(t.Context(), marked)) == 1, true},
 			"namespace":           {len(route.namespace(t.Context(), c.namespace())) == 1, true},
 		} {
-			if test.nudged != test.want {
-				t.Errorf("%s, namespace labelled %t: woken is %t", what, labelled, test.nudged)
+			if test.enqueued != test.want {
+				t.Errorf("%s, namespace labelled %t: enqueued is %t", what, labelled, test.enqueued)
 			}
 		}
 	}

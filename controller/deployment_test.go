@@ -21,7 +21,8 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// start reconciles until the first writes: a new process first makes sure that its cache is no older than its predecessor.
+// start reconciles until the first writes. A new process first checks that its cache is as new as what the previous
+// leader wrote.
 func (c *cluster) start(r *Reconciler) {
 	c.T.Helper()
 	if result := c.reconcile(r); result.RequeueAfter != soon || c.Patches != 0 {
@@ -52,14 +53,14 @@ func TestReconcileWaitsForItsOwnWrites(t *testing.T) {
 		t.Errorf("requeued after %s, want %s", result.RequeueAfter, lookAgain)
 	}
 	if c.Patches != before {
-		t.Errorf("%d patches were planned on a cache older than our writes", c.Patches-before)
+		t.Errorf("%d patches were planned on a cache older than the process's own writes", c.Patches-before)
 	}
 	r.cached = r.live
-	c.reconcile(r) // the marks are stored: a gate closes
+	c.reconcile(r) // reads the marks, and closes a gate
 	c.kubeletSeesGates()
 	c.reconcile(r)
 	if got := *c.ReplicaSet("web-old").Spec.Replicas; got != 2 {
-		t.Errorf("the cache has caught up and a pod is drained, but the source wants %d replicas, not 2", got)
+		t.Errorf("the cache has caught up and a pod is drained, but the old ReplicaSet wants %d replicas, not 2", got)
 	}
 }
 
@@ -150,12 +151,13 @@ func TestReconcileFallsBackForWhatIsRefused(t *testing.T) {
 	c.start(r)
 	c.reconcile(r)
 	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] == "" {
-		t.Error("the target is not marked as released")
+		t.Error("the new ReplicaSet has no mark of a fallback")
 	}
 	fixture.WantTold(t, c.Recorder, "policy no-marks")
 }
 
-// Who refuses marks refuses the label of a release as well. No pod may be taken out of service for what turns out not to be ours to do.
+// TestReconcilePersistsAFallbackThatIsRefused has a policy that refuses marks, and so also the label of a fallback. No
+// pod may be taken out of service for an update that Stayput then cannot make.
 func TestReconcilePersistsAFallbackThatIsRefused(t *testing.T) {
 	c := newCluster(t)
 	c.Refuse = func(object client.Object, _ string) error {
@@ -175,12 +177,12 @@ func TestReconcilePersistsAFallbackThatIsRefused(t *testing.T) {
 		}
 	}
 	if decision := c.Snapshot().Seen.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
-		t.Errorf("the verdict is %+v", decision)
+		t.Errorf("the decision is %+v", decision)
 	}
 	fixture.WantTold(t, c.Recorder, "policy hands-off")
 }
 
-func TestReconcileGivesBackWhatFailsForTooLong(t *testing.T) {
+func TestReconcileFallsBackWhenWritesFailForTooLong(t *testing.T) {
 	c := newCluster(t)
 	c.Refuse = func(object client.Object, _ string) error {
 		if _, is := object.(*apps.ReplicaSet); is {
@@ -191,12 +193,12 @@ func TestReconcileGivesBackWhatFailsForTooLong(t *testing.T) {
 	r := c.reconciler(nil)
 	c.start(r)
 	if _, err := r.Reconcile(t.Context(), fixture.Request); err == nil || !c.Snapshot().Seen.Decision().Held {
-		t.Fatalf("given back at once (%v)", err)
+		t.Fatalf("fell back at once (%v)", err)
 	}
 	r.failing.note(fixture.Web, time.Now().Add(-failingPatience))
 	_, _ = r.Reconcile(t.Context(), fixture.Request)
 	if decision := c.Snapshot().Seen.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
-		t.Errorf("two minutes later the verdict is %+v", decision)
+		t.Errorf("two minutes later the decision is %+v", decision)
 	}
 	fixture.WantTold(t, c.Recorder, "failed calling webhook")
 }
@@ -207,7 +209,13 @@ func TestFailingIsForgotten(t *testing.T) {
 		after   time.Duration
 		succeed bool
 		tooLong bool
-	}{{0, false, false}, {failingPatience - 1, false, false}, {failingPatience, false, true}, {failingPatience, true, false}, {failingPatience, false, false}} {
+	}{
+		{0, false, false},
+		{failingPatience - 1, false, false},
+		{failingPatience, false, true},
+		{failingPatience, true, false},
+		{failingPatience, false, false},
+	} {
 		if step.succeed {
 			f.forget(fixture.Web)
 		} else if tooLong := f.tooLong(fixture.Web, now.Add(step.after)); tooLong != step.tooLong {
@@ -226,7 +234,7 @@ func TestReconcileRetriesWhatFails(t *testing.T) {
 		t.Errorf("error %v, want that of the API server", err)
 	}
 	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] != "" {
-		t.Error("released although nothing was refused")
+		t.Error("fell back although nothing was refused")
 	}
 }
 
@@ -254,15 +262,15 @@ func TestReconcileClosesNoGateForAPartitionItHasNotSeen(t *testing.T) {
 	})
 }
 
-// closesNoGateAfter makes an edit that the cache does not show yet.
+// closesNoGateAfter makes an edit that the cache does not show yet, and checks that no gate closes.
 func closesNoGateAfter(t *testing.T, edit func(*apps.Deployment)) {
 	t.Helper()
 	c := newCluster(t)
 	r := c.reconciler(nil)
 	c.start(r)
-	c.reconcile(r) // marks
+	c.reconcile(r) // writes the marks
 	r = c.reconciler(c.Snapshot())
-	c.reconcile(r) // remembers what is there
+	c.reconcile(r) // remembers the live versions
 	edited := fixture.Decode[apps.Deployment](t, fixture.DeploymentJSON)
 	if err := c.Get(t.Context(), fixture.Web, edited); err != nil {
 		t.Fatal(err)
@@ -273,6 +281,6 @@ func closesNoGateAfter(t *testing.T, edit func(*apps.Deployment)) {
 	}
 	before := c.Patches
 	if result := c.reconcile(r); result.RequeueAfter != lookAgain || c.Patches != before {
-		t.Errorf("%d patches, requeued after %s", c.Patches-before, result.RequeueAfter)
+		t.Errorf("%d patches, requeued after %s; want none, and %s", c.Patches-before, result.RequeueAfter, lookAgain)
 	}
 }

@@ -1,11 +1,13 @@
-// Package controller carries out in-place updates. Its leader reads a Deployment or DaemonSet with its revisions and pods, asks package
-// inplace for the next steps, writes them one guarded patch at a time and tells people what happened only once it has.
-// Every replica, leader or not, opens the readiness gates of newborn pods.
+// Package controller carries out in-place updates. The leader reads a Deployment or DaemonSet with its revisions and
+// pods, asks package inplace for the next steps, and writes them one guarded patch at a time. It records events and
+// metrics only after the writes. Every replica, leader or not, opens the readiness gates of new pods.
 //
-// Nothing kept in memory decides anything that a restart would decide otherwise: what was written is remembered only until
-// the cache shows it, what was announced only so that it is not announced twice, and since when a pod is out of service only so
-// that the wait of a drain, which a restart begins anew, comes to its end.
+// What a process keeps in memory never decides anything that a restarted process would decide otherwise. A process
+// remembers what it wrote only until the cache shows it. It remembers which events it recorded only so that it does not
+// repeat them. It remembers since when a pod is out of service only so that the wait of a drain ends; after a restart
+// that wait begins anew.
 //
-// Its rooms: kinds, what differs between kinds of workloads; drain, report, write and release, which leaves nothing behind; gate, on every
-// replica. Each imports those it needs and never this one, where a reconcile puts them together.
+// The packages below: kinds has what differs between kinds of workloads. fair has the queue. drain, report and write do
+// parts of a reconcile. shutdown is for processes that end, and for uninstalling. gate runs on every replica. Each
+// imports those it needs, and never this package, where a reconcile puts them together.
 package controller

@@ -25,24 +25,25 @@ import (
 )
 
 const (
-	// askAgain is how long after a rehearsal without an answer there is another.
+	// askAgain is how long after a dry run without an answer the next one is made.
 	askAgain = 5 * time.Second
-	// unanswered is how long there may be none. Natively the pods would not be created meanwhile, either; but for a webhook that fails in
-	// rehearsals only nobody must be held.
+	// unanswered is for how long a dry run may have no answer. A native rollout could not create pods meanwhile, either.
+	// But a webhook that fails only in dry runs must not hold the update.
 	unanswered = time.Minute
-	// dryRunTimeout leaves the reconcile time for what else it does, and other workloads its worker.
+	// dryRunTimeout bounds a dry run, so that the reconcile has time for the rest, and the worker for other workloads.
 	dryRunTimeout = 5 * time.Second
 )
 
-// asked is what is known of new pods for the update of a workload to that target, and since when it has been asked.
+// asked is what is known of new pods for the update of a workload to that update revision, and the time of the first
+// dry run.
 type asked struct {
 	dryrun.Result
 	updateRevision types.UID
 	asked          time.Time
 }
 
-// planWithDryRun asks for a plan, and where that needs a rehearsal, for one that knows what came of it. What is known is of one update: before
-// the next one to the same target policies may have changed.
+// planWithDryRun returns a plan. If the plan needs a dry run, planWithDryRun makes it and plans again with the result.
+// A result is used for one update only. Before the next update to the same revision, policies may have changed.
 func (r *Reconciler) planWithDryRun(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) steps.Plan {
 	needs := rollout.Needs()
 	*needs.DryRun, *needs.OldDryRun = r.dryRuns.of(workload).Result, r.oldRefused(workload)
@@ -65,7 +66,8 @@ func (r *Reconciler) planWithDryRun(ctx context.Context, workload types.Namespac
 	return plan
 }
 
-// askDryRun asks the API server, and gives up where it has not answered for too long.
+// askDryRun makes a dry run of the update revision. If the API server has not answered for too long, it gives up, and
+// returns that as a refusal.
 func (r *Reconciler) askDryRun(ctx context.Context, workload types.NamespacedName, wanted steps.DryRun) dryrun.Result {
 	known := r.dryRuns.of(workload)
 	if known.updateRevision != wanted.UpdateRevision {
@@ -76,7 +78,8 @@ func (r *Reconciler) askDryRun(ctx context.Context, workload types.NamespacedNam
 	var err error
 	known.Result, err = r.ask(asking, workload.Namespace, wanted)
 	if known.UpdateRevision == "" && time.Since(known.asked) > unanswered {
-		known.Result = dryrun.Result{UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", unanswered, err)}
+		known.Result = dryrun.Result{
+			UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", unanswered, err)}
 	}
 	if known.UpdateRevision == "" {
 		log.FromContext(ctx).Error(err, "What admission makes of a new pod cannot be asked yet")
@@ -85,7 +88,7 @@ func (r *Reconciler) askDryRun(ctx context.Context, workload types.NamespacedNam
 	return known.Result
 }
 
-// askOldDryRun asks the API server about a revision to which pods go back. Nothing waits for the answer but they.
+// askOldDryRun makes a dry run of a revision to which pods go back. Nothing but these pods waits for the result.
 func (r *Reconciler) askOldDryRun(ctx context.Context, workload types.NamespacedName, wanted steps.DryRun) dryrun.Result {
 	asking, cancel := context.WithTimeout(ctx, dryRunTimeout)
 	defer cancel()
@@ -99,7 +102,7 @@ func (r *Reconciler) askOldDryRun(ctx context.Context, workload types.Namespaced
 	return own
 }
 
-// oldRefused is what rehearseOwn has found out lately, if that was a refusal.
+// oldRefused returns the last result of askOldDryRun, if that was a refusal and is not older than unanswered.
 func (r *Reconciler) oldRefused(workload types.NamespacedName) dryrun.Result {
 	known := r.refusedOld.of(workload)
 	if time.Since(known.asked) > unanswered {
@@ -109,7 +112,8 @@ func (r *Reconciler) oldRefused(workload types.NamespacedName) dryrun.Result {
 	return known.Result
 }
 
-// ask has what an update has to know answered; there is no answer, or all of it.
+// ask returns what an update has to know of new pods. If a part of the answer is missing, the UpdateRevision of the
+// result is empty.
 func (r *Reconciler) ask(ctx context.Context, namespace string, wanted steps.DryRun) (dryrun.Result, error) {
 	claim, err := observe.ClaimForOneNode(ctx, r.writer.Live, namespace, wanted.Claims)
 	if err != nil {
@@ -124,7 +128,7 @@ func (r *Reconciler) ask(ctx context.Context, namespace string, wanted steps.Dry
 	return found, err
 }
 
-// dryRun has a pod created and not stored, and returns it as it would be.
+// dryRun creates a pod without storing it, and returns the pod as the API server would store it.
 func (r *Reconciler) dryRun(ctx context.Context, wanted steps.DryRun) (*corev1.Pod, error) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(wanted.Pod); err != nil {
@@ -137,7 +141,8 @@ func (r *Reconciler) dryRun(ctx context.Context, wanted steps.DryRun) (*corev1.P
 	return pod, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, pod)
 }
 
-// answer is what the response says about new pods of the target; none if it may be another one soon.
+// answer returns what the response says about new pods of the revision. It returns the zero value if another attempt
+// may get another response.
 func answer(updateRevision types.UID, pod *corev1.Pod, err error) dryrun.Result {
 	switch {
 	case err == nil:
@@ -150,17 +155,19 @@ func answer(updateRevision types.UID, pod *corev1.Pod, err error) dryrun.Result 
 	return dryrun.Result{}
 }
 
-// notTheirs are refusals that say nothing about running pods: those of quotas (checkRequest in
-// k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go), which come after all policies; and that we may not create pods.
-// Only how a message begins is the API server's own word: a policy's may quote the pod behind that.
+// notTheirs matches refusals that say nothing about running pods: that Stayput may not create pods, and refusals of
+// quotas (checkRequest in k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go), which come after all
+// policies. It only looks at how a message begins, because only that comes from the API server itself. A policy may
+// quote the pod in what follows.
 var notTheirs = regexp.MustCompile(
 	`^pods( "[^"]*")? is forbidden: (exceeded quota: |insufficient quota to consume: |status unknown for quota: |User "[^"]*" cannot create resource )`)
 
-// noDryRun is that a webhook has side effects, so that it is not asked in a dry run, and never will be: NewDryRunUnsupportedErr in
-// k8s.io/apiserver/pkg/admission/plugin/webhook/errors. What a webhook itself says comes behind "denied the request".
+// noDryRun matches the refusal of a pod because a webhook has side effects. The API server does not call such a webhook
+// in a dry run, so another dry run does not help: NewDryRunUnsupportedErr in
+// k8s.io/apiserver/pkg/admission/plugin/webhook/errors. What a webhook itself says comes after "denied the request".
 var noDryRun = regexp.MustCompile(`^admission webhook "[^"]*" does not support dry run$`)
 
-// saysNothing reports whether a refusal is not about the pod.
+// saysNothing reports whether a refusal says nothing about the pod.
 func saysNothing(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

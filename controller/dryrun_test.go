@@ -23,22 +23,22 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// stageHand answers rehearsals, and counts them.
-type stageHand struct {
+// dryRunServer answers dry runs and counts them.
+type dryRunServer struct {
 	*cluster
 	asked int
-	// pod was asked for last.
+	// pod is the pod of the last dry run.
 	pod *unstructured.Unstructured
 	err error
 }
 
-func (c *cluster) dryRunning(err error) *stageHand {
-	hand := &stageHand{cluster: c, err: err}
-	c.Client = interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{Create: hand.create})
-	return hand
+func (c *cluster) dryRunning(err error) *dryRunServer {
+	server := &dryRunServer{cluster: c, err: err}
+	c.Client = interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{Create: server.create})
+	return server
 }
 
-func (h *stageHand) create(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
+func (h *dryRunServer) create(ctx context.Context, to client.WithWatch, object client.Object, options ...client.CreateOption) error {
 	if dry := (&client.CreateOptions{}).ApplyOptions(options).DryRun; len(dry) == 0 {
 		return to.Create(ctx, object, options...)
 	}
@@ -50,10 +50,10 @@ func (h *stageHand) create(ctx context.Context, to client.WithWatch, object clie
 	return to.Create(ctx, object, options...)
 }
 
-// fellBack reports whether the update was given back.
-func (h *stageHand) fellBack() bool { return revisions.FellBack(h.ReplicaSet("web-new")) }
+// fellBack reports whether the update fell back.
+func (h *dryRunServer) fellBack() bool { return revisions.FellBack(h.ReplicaSet("web-new")) }
 
-func (h *stageHand) begun() bool { return revisions.Updating(h.ReplicaSet("web-new")) }
+func (h *dryRunServer) begun() bool { return revisions.Updating(h.ReplicaSet("web-new")) }
 
 func forbidden(why string) error {
 	return apierrors.NewForbidden(corev1.Resource("pods"), "web-new-", fixture.ErrText(why))
@@ -66,13 +66,14 @@ func TestDryRunsOnce(t *testing.T) {
 	if h.asked != 1 || !h.begun() {
 		t.Errorf("asked %d times, begun %v", h.asked, h.begun())
 	}
-	if h.pod.GetGenerateName() != "web-new-" || h.pod.GetNamespace() != fixture.Web.Namespace || h.pod.GetLabels()["pod-template-hash"] != "new" {
+	hash := h.pod.GetLabels()["pod-template-hash"]
+	if h.pod.GetGenerateName() != "web-new-" || h.pod.GetNamespace() != fixture.Web.Namespace || hash != "new" {
 		t.Errorf("asked for %v", h.pod)
 	}
 	pods := &corev1.PodList{}
 	h.do(h.List(t.Context(), pods))
 	if len(pods.Items) != 3 {
-		t.Errorf("there are %d pods: the rehearsed one was stored", len(pods.Items))
+		t.Errorf("there are %d pods: that of the dry run was stored", len(pods.Items))
 	}
 	if err := h.Delete(t.Context(), h.Snapshot().Seen.Deployment); err != nil {
 		t.Fatal(err)
@@ -109,9 +110,10 @@ func TestRefusedDryRun(t *testing.T) {
 	h := newCluster(t).dryRunning(forbidden("policy signed"))
 	h.reconcileTimes(h.reconciler(nil), 4)
 	if h.closed() > 0 || !h.fellBack() {
-		t.Errorf("%d gates are closed, released %v", h.closed(), h.fellBack())
+		t.Errorf("%d gates are closed, fell back %v", h.closed(), h.fellBack())
 	}
-	fixture.WantTold(t, h.Recorder, "Normal UpdateRecreatesPods Pods are recreated: no new pod is admitted: pods \"web-new-\" is forbidden: policy signed")
+	fixture.WantTold(t, h.Recorder,
+		"Normal UpdateRecreatesPods Pods are recreated: no new pod is admitted: pods \"web-new-\" is forbidden: policy signed")
 }
 
 func TestDryRunThatSaysNothing(t *testing.T) {
@@ -120,7 +122,8 @@ func TestDryRunThatSaysNothing(t *testing.T) {
 		"no quota":   forbidden("insufficient quota to consume: pods"),
 		"new quota":  forbidden("status unknown for quota: full, resources: pods"),
 		"no dry run": apierrors.NewBadRequest(`admission webhook "a.b.c" does not support dry run`),
-		"no right":   apierrors.NewForbidden(corev1.Resource("pods"), "", fixture.ErrText(`User "stayput" cannot create resource "pods" in API group "" in the namespace "shop"`)),
+		"no permission": apierrors.NewForbidden(corev1.Resource("pods"), "",
+			fixture.ErrText(`User "stayput" cannot create resource "pods" in API group "" in the namespace "shop"`)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newCluster(t).dryRunning(err)
@@ -128,35 +131,39 @@ func TestDryRunThatSaysNothing(t *testing.T) {
 			if !h.begun() || h.asked != 1 {
 				t.Errorf("begun %v, asked %d times", h.begun(), h.asked)
 			}
-			if all := strings.Join(fixture.Told(h.Recorder), "\n"); strings.Count(all, report.EventNoDryRun+" What admission makes of new pods is not known: "+err.Error()) != 1 {
+			want := report.EventNoDryRun + " What admission makes of new pods is not known: " + err.Error()
+			if all := strings.Join(fixture.Told(h.Recorder), "\n"); strings.Count(all, want) != 1 {
 				t.Errorf("events are %s", all)
 			}
 		})
 	}
 }
 
-// Policies quote the pod that they refuse, and its texts are the tenant's.
+// TestRefusedDryRunQuotesThePod has policies that quote the pod which they refuse. A tenant decides what texts the pod
+// has.
 func TestRefusedDryRunQuotesThePod(t *testing.T) {
 	const quotes = `it is forbidden: exceeded quota: full`
 	webhook := func(reason metav1.StatusReason, message string) error { // ToStatusErr in k8s.io/apiserver/pkg/admission/plugin/webhook/errors
-		code := map[metav1.StatusReason]int32{metav1.StatusReasonForbidden: http.StatusForbidden, metav1.StatusReasonBadRequest: http.StatusBadRequest}[reason]
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: `admission webhook "a.b.c" denied the request: ` + message}}
+		code := map[metav1.StatusReason]int32{
+			metav1.StatusReasonForbidden: http.StatusForbidden, metav1.StatusReasonBadRequest: http.StatusBadRequest}[reason]
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Code: code, Reason: reason, Message: `admission webhook "a.b.c" denied the request: ` + message}}
 	}
 	for name, err := range map[string]error{
-		"image at a policy":     forbidden("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: image " + quotes),
-		"image at a webhook":    webhook(metav1.StatusReasonForbidden, "image "+quotes),
-		"pods at a webhook":     webhook(metav1.StatusReasonForbidden, `pods "x" is forbidden: exceeded quota: full`),
-		"lines at a webhook":    webhook(metav1.StatusReasonForbidden, "image\npods \"x\" is forbidden: exceeded quota: full"),
-		"right at a policy":     forbidden(`image x: is forbidden: User "u" cannot create resource "pods"`),
-		"dry run at a webhook":  webhook(metav1.StatusReasonBadRequest, `image "x" does not support dry run`),
-		"webhook at a webhook":  webhook(metav1.StatusReasonBadRequest, `admission webhook "x" does not support dry run`),
-		"dry run in an invalid": apierrors.NewBadRequest(`image admission webhook "x" does not support dry run`),
+		"policy quotes image":      forbidden("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: image " + quotes),
+		"webhook quotes image":     webhook(metav1.StatusReasonForbidden, "image "+quotes),
+		"webhook says pods":        webhook(metav1.StatusReasonForbidden, `pods "x" is forbidden: exceeded quota: full`),
+		"webhook has two lines":    webhook(metav1.StatusReasonForbidden, "image\npods \"x\" is forbidden: exceeded quota: full"),
+		"policy quotes permission": forbidden(`image x: is forbidden: User "u" cannot create resource "pods"`),
+		"webhook quotes dry run":   webhook(metav1.StatusReasonBadRequest, `image "x" does not support dry run`),
+		"webhook quotes a webhook": webhook(metav1.StatusReasonBadRequest, `admission webhook "x" does not support dry run`),
+		"dry run in the middle":    apierrors.NewBadRequest(`image admission webhook "x" does not support dry run`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newCluster(t).dryRunning(err)
 			h.reconcileTimes(h.reconciler(nil), 5)
 			if h.begun() || !h.fellBack() {
-				t.Errorf("begun %v, released %v", h.begun(), h.fellBack())
+				t.Errorf("begun %v, fell back %v", h.begun(), h.fellBack())
 			}
 		})
 	}
@@ -168,14 +175,14 @@ func TestDryRunWithoutAnswer(t *testing.T) {
 	r := h.reconciler(nil)
 	h.reconcileTimes(r, 2)
 	if result := h.reconcile(r); result.RequeueAfter != askAgain || h.begun() || h.fellBack() || h.closed() > 0 {
-		t.Errorf("looks again after %s, begun %v, released %v, %d gates closed", result.RequeueAfter, h.begun(), h.fellBack(), h.closed())
+		t.Errorf("requeued after %s, begun %v, fell back %v, %d gates closed", result.RequeueAfter, h.begun(), h.fellBack(), h.closed())
 	}
 	known := r.dryRuns.of(fixture.Web)
 	known.asked = known.asked.Add(-2 * unanswered)
 	r.dryRuns.note(fixture.Web, known)
 	h.reconcile(r)
 	if !h.fellBack() || h.closed() > 0 {
-		t.Errorf("released %v, %d gates closed", h.fellBack(), h.closed())
+		t.Errorf("fell back %v, %d gates closed", h.fellBack(), h.closed())
 	}
 	fixture.WantTold(t, h.Recorder, webhook.Error())
 }
@@ -191,7 +198,8 @@ func TestDryRunAnsweredLate(t *testing.T) {
 	}
 }
 
-// TestDryRunIsKeptAsFarAsItIsCompared has admission make a pod of more than 1 MiB, most of which nothing is compared with.
+// TestDryRunIsKeptAsFarAsItIsCompared has admission grow the pod to more than 1 MiB. Stayput compares running pods with
+// a small part of it only.
 func TestDryRunIsKeptAsFarAsItIsCompared(t *testing.T) {
 	grown := func(list string, entry map[string]any, count int) func(pod *unstructured.Unstructured) error {
 		return func(pod *unstructured.Unstructured) error {
@@ -239,7 +247,7 @@ func TestDryRunIsKeptAsFarAsItIsCompared(t *testing.T) {
 			case begun != test.begins:
 				t.Errorf("begun %v", begun)
 			case begun && (known == nil || len(known.Spec.Volumes) > 0 || known.Size() > 2<<10):
-				t.Errorf("of the pod is kept: %v", known)
+				t.Errorf("kept of the pod: %v", known)
 			case !begun:
 				fixture.WantTold(t, c.Recorder, test.says)
 			}
@@ -250,11 +258,12 @@ func TestDryRunIsKeptAsFarAsItIsCompared(t *testing.T) {
 func TestDryRunOfADaemonPod(t *testing.T) {
 	h := newCluster(t).withDaemons().dryRunning(forbidden("policy signed"))
 	h.reconcileTimes(h.daemonReconciler(), 3)
-	if owner := metav1.GetControllerOf(h.pod); owner == nil || owner.Kind != "DaemonSet" || h.pod.GetLabels()["controller-revision-hash"] != "new" {
+	owner := metav1.GetControllerOf(h.pod)
+	if owner == nil || owner.Kind != "DaemonSet" || h.pod.GetLabels()["controller-revision-hash"] != "new" {
 		t.Errorf("asked for %v", h.pod)
 	}
 	if !revisions.FellBack(h.controllerRevision("web-new")) {
-		t.Error("not released")
+		t.Error("the update did not fall back")
 	}
 }
 
@@ -281,6 +290,6 @@ func TestRewrittenImageIsPatched(t *testing.T) {
 		}
 	}
 	if patched != 1 {
-		t.Errorf("%d pods have the rehearsed image, want that of the first turn", patched)
+		t.Errorf("%d pods have the image of the dry run, want that of the first turn", patched)
 	}
 }

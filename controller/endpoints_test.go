@@ -16,14 +16,15 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// TestReconcileWaitsForEndpoints lets the cache say that the pod is out, while the API server has it offered until late.
+// TestReconcileWaitsForEndpoints has a cache that shows the pod as not offered, while the API server still has it as an
+// offered endpoint for some time.
 func TestReconcileWaitsForEndpoints(t *testing.T) {
 	c := newCluster(t)
 	c.drainFor("50ms")
 	c.Serving()
 	r := c.reconciler(nil)
 	c.start(r)
-	c.reconcile(r) // marks
+	c.reconcile(r) // writes the marks
 	c.reconcile(r)
 	c.kubeletSeesGates()
 	out := c.closedPods()
@@ -33,15 +34,15 @@ func TestReconcileWaitsForEndpoints(t *testing.T) {
 	lowered := func() bool { return *c.ReplicaSet("web-old").Spec.Replicas < 3 }
 	r.drains.Cached = fixture.Stopped{At: serving.Endpoints{types.UID(out[0]): {}}}
 	if c.reconcile(r); lowered() {
-		t.Error("the API server has the pod offered, and its turn has come")
+		t.Error("the pod's turn has come while the API server has it as an offered endpoint")
 	}
 	c.Serving(out...)
 	if result := c.reconcile(r); lowered() || result.RequeueAfter > 100*time.Millisecond {
-		t.Errorf("out just now, lowered %t, and looking again in %s", lowered(), result.RequeueAfter)
+		t.Errorf("the pod went out of service just now: lowered %t, requeued after %s", lowered(), result.RequeueAfter)
 	}
 	time.Sleep(60 * time.Millisecond)
 	if c.reconcile(r); !lowered() {
-		t.Error("its turn has not come although the drain is over")
+		t.Error("the pod's turn has not come although the drain is over")
 	}
 }
 
@@ -72,7 +73,7 @@ func TestRouterOfEndpoints(t *testing.T) {
 	if err := c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "web-1"}, slice); err != nil {
 		t.Fatal(err)
 	}
-	nudged := func(change func(*discoveryv1.EndpointSlice)) bool {
+	enqueued := func(change func(*discoveryv1.EndpointSlice)) bool {
 		changed := slice.DeepCopy()
 		change(changed)
 		requests := route.endpoints(t.Context(), changed)
@@ -82,18 +83,18 @@ func TestRouterOfEndpoints(t *testing.T) {
 		change func(*discoveryv1.EndpointSlice)
 		want   bool
 	}{
-		"a pod that waits":         {func(*discoveryv1.EndpointSlice) {}, true},
-		"only others":              {func(s *discoveryv1.EndpointSlice) { s.Endpoints = s.Endpoints[1:] }, false},
-		"a slice of somebody else": {func(s *discoveryv1.EndpointSlice) { s.Labels[discoveryv1.LabelManagedBy] = "mesh.example" }, false},
-		"no pod":                   {func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].TargetRef = nil }, false},
-		"a pod that is gone":       {func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].TargetRef.Name = "gone" }, false},
+		"a pod that waits":   {func(*discoveryv1.EndpointSlice) {}, true},
+		"only others":        {func(s *discoveryv1.EndpointSlice) { s.Endpoints = s.Endpoints[1:] }, false},
+		"a slice of a mesh":  {func(s *discoveryv1.EndpointSlice) { s.Labels[discoveryv1.LabelManagedBy] = "mesh.example" }, false},
+		"no pod":             {func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].TargetRef = nil }, false},
+		"a pod that is gone": {func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].TargetRef.Name = "gone" }, false},
 	} {
-		if got := nudged(test.change); got != test.want {
-			t.Errorf("%s: woken is %t", what, got)
+		if got := enqueued(test.change); got != test.want {
+			t.Errorf("%s: enqueued is %t", what, got)
 		}
 	}
 	c.unlabel()
-	if nudged(func(*discoveryv1.EndpointSlice) {}) {
-		t.Error("woken by a slice of a namespace without our label")
+	if enqueued(func(*discoveryv1.EndpointSlice) {}) {
+		t.Error("a slice of a namespace without Stayput's label enqueues its workload")
 	}
 }

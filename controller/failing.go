@@ -6,14 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// failingPatience is how long the writes of an update may fail, or what it takes to plan them, until it is given back. Natively nothing that
-// keeps us from writing to pods would stop a rollout.
+// failingPatience is for how long the writes or the planning of an update may fail before it falls back. In a native
+// rollout, nothing that keeps Stayput from writing to pods would stop the rollout.
 const failingPatience = 2 * time.Minute
 
-// failing knows since when workloads have failed each time. After a restart the patience begins anew.
+// failing has the times since when workloads fail each time. After a restart these times begin anew.
 type failing struct{ notes[time.Time] }
 
-// tooLong notes that a workload fails, and reports whether it has for longer than there is patience for. Nobody else works on it meanwhile.
+// tooLong notes that a workload fails, and reports whether it has failed for failingPatience. It needs no lock around
+// its two steps, because only one worker works on a workload at a time.
 func (f *failing) tooLong(workload types.NamespacedName, now time.Time) bool {
 	since := f.of(workload)
 	if since.IsZero() {

@@ -15,8 +15,8 @@ import (
 	"github.com/stayput/stayput/watchdog"
 )
 
-// TestTenantWaitsForItself has more workloads of one namespace hang than there were ever workers, with the controllers' own queue and number of
-// workers, and looks after a workload of another namespace all the while.
+// TestTenantWaitsForItself has more workloads of one namespace hang than there are workers, with the controllers' own
+// queue and number of workers. Meanwhile it reconciles a workload of another namespace many times.
 func TestTenantWaitsForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const looks, look = 100, 10 * time.Millisecond
@@ -27,7 +27,7 @@ func TestTenantWaitsForItself(t *testing.T) {
 		set := options()
 		set.Reconciler = watched{reconcile.Func(func(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
 			if request.Namespace == "greedy" {
-				time.Sleep(time.Hour) // it computes, and no context ends it
+				time.Sleep(time.Hour) // as a computation, which no context ends
 				return reconcile.Result{}, nil
 			}
 			time.Sleep(look)
@@ -46,7 +46,7 @@ func TestTenantWaitsForItself(t *testing.T) {
 				queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "greedy", Name: name}})
 			}
 			go func() {
-				time.Sleep(time.Second) // when they hang
+				time.Sleep(time.Second) // by then they hang
 				began = time.Now()
 				queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "other", Name: "web"}})
 			}()
@@ -59,10 +59,10 @@ func TestTenantWaitsForItself(t *testing.T) {
 		go func() { ended <- c.Start(ctx) }()
 		time.Sleep(30 * time.Minute)
 		if took := looked.Sub(began); left > 0 || took > 2*looks*(look+soon) {
-			t.Errorf("%d looks at the other namespace are left, all took %s", left, took)
+			t.Errorf("%d reconciles of the other namespace are left, all took %s", left, took)
 		}
 		if err := dog.Check(nil); err != nil {
-			t.Errorf("the manager would end: %v", err)
+			t.Errorf("the watchdog would end the manager: %v", err)
 		}
 		cancel()
 		if err := <-ended; err != nil {

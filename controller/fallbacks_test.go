@@ -15,12 +15,13 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// What is on record of a workload goes with it, whenever that was seen.
+// TestFallbacksGoWithTheirWorkloads checks that a workload's persisted fallback goes with the workload, even if the
+// workload was deleted while no manager led.
 func TestFallbacksGoWithTheirWorkloads(t *testing.T) {
 	c := newCluster(t)
 	fallbacks := c.fallbacks()
 	fallbacks.Data = map[string]string{}
-	for _, workload := range []types.UID{"web", "deleted", "deleted while nobody led"} {
+	for _, workload := range []types.UID{"web", "deleted", "deleted without a leader"} {
 		revisions.Fallbacks(fallbacks.Data).Add(workload, revisions.Fallback{Hash: "hash", Code: inplace.CodeFailing}, time.Now())
 	}
 	if err := c.Update(t.Context(), fallbacks); err != nil {
@@ -31,7 +32,7 @@ func TestFallbacksGoWithTheirWorkloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := slices.Collect(maps.Keys(c.fallbacks().Data)); !slices.Equal(left, []string{"web"}) {
-		t.Errorf("on record are %q", left)
+		t.Errorf("persisted are %q", left)
 	}
 }
 

@@ -27,7 +27,7 @@ func (l *looks) Rollout(ctx context.Context, key types.NamespacedName) (*deploym
 	return l.Frozen.Rollout(ctx, key)
 }
 
-// withPods gives the cluster that many pods, as the cache has them.
+// withPods returns a cache with that many pods.
 func (c *cluster) withPods(count int) *looks {
 	c.T.Helper()
 	seen := &looks{Frozen: c.Snapshot()}
@@ -46,7 +46,8 @@ func (c *cluster) withPods(count int) *looks {
 	return seen
 }
 
-// Each event of each pod would have all of them planned for.
+// TestLargeWorkloadsAreLeftAloneAfterALook checks that a large workload is not planned again with each event of each
+// pod.
 func TestLargeWorkloadsAreLeftAloneAfterALook(t *testing.T) {
 	for pods, want := range map[int]int{99: 3, 400: 1} {
 		t.Run(fmt.Sprint(pods), func(t *testing.T) {
@@ -54,11 +55,11 @@ func TestLargeWorkloadsAreLeftAloneAfterALook(t *testing.T) {
 				c := newCluster(t)
 				seen := c.withPods(pods)
 				r := c.reconciler(seen)
-				for range 3 { // as many events
+				for range 3 { // events
 					c.reconcile(r)
 				}
 				if seen.count != want {
-					t.Errorf("%d events had %d looks at %d pods, want %d", 3, seen.count, pods, want)
+					t.Errorf("%d events made %d looks at %d pods, want %d", 3, seen.count, pods, want)
 				}
 				if want > 1 {
 					return
@@ -69,14 +70,15 @@ func TestLargeWorkloadsAreLeftAloneAfterALook(t *testing.T) {
 				}
 				time.Sleep(again)
 				if c.reconcile(r); seen.count != want+1 {
-					t.Errorf("%d looks when the rest is over, want %d", seen.count, want+1)
+					t.Errorf("%d looks after the minimum interval, want %d", seen.count, want+1)
 				}
 			})
 		})
 	}
 }
 
-// What fails is tried again when the queue says so: a rest would have it forget how often that was.
+// TestNoIntervalIsKeptAfterAFailure checks that the queue alone decides when to try again after a failure. A minimum
+// interval would make the queue forget how many failures there were.
 func TestNoIntervalIsKeptAfterAFailure(t *testing.T) {
 	c := newCluster(t)
 	seen := c.withPods(400)
@@ -86,7 +88,7 @@ func TestNoIntervalIsKeptAfterAFailure(t *testing.T) {
 	}
 	for range 2 {
 		if _, err := r.Reconcile(t.Context(), fixture.Request); err == nil {
-			t.Error("it could not be read, and nobody heard of it")
+			t.Error("no error, although the live reader failed")
 		}
 	}
 	if seen.count != 2 {

@@ -28,7 +28,8 @@ func (c *cluster) lease(change func(*coordinationv1.LeaseSpec)) {
 	}
 }
 
-// A process that was stopped goes on where it was, and another has closed gates meanwhile, of which its cache knows nothing.
+// TestReconcileClosesNoGateAfterItsTerm has a process that goes on after it was stopped. Meanwhile another leader has
+// closed gates, which the process's cache does not show.
 func TestReconcileClosesNoGateAfterItsTerm(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*coordinationv1.LeaseSpec)

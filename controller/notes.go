@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// notes are what was found out about workloads, so that the API server is not asked with every event. A restart asks once more.
+// notes has what was found out about workloads, so that not every event asks the API server. A restarted process asks
+// once more.
 type notes[T any] struct {
 	lock  sync.Mutex
 	known map[types.NamespacedName]T

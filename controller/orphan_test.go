@@ -41,21 +41,21 @@ func (c *cluster) keptOut(owner *metav1.OwnerReference, annotations map[string]s
 
 func TestOrphans(t *testing.T) {
 	const patched = `{"hash":"new","generation":2,"containers":{"app":{"image":"app:v2","containerID":"old"}}}`
-	given := map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: "-2147483648"}
+	surge := map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: "-2147483648"}
 	for name, test := range map[string]struct {
 		owner       *metav1.OwnerReference
 		annotations map[string]string
 		open, again bool
 	}{
-		"nobody's":                          {nil, nil, true, false},
-		"nobody's, was to be given back":    {nil, given, true, false},
-		"nobody's, its patch is not seen":   {nil, map[string]string{inplace.AnnotationMove: patched}, false, false},
-		"of a Deployment":                   {fixture.OwnedBy("ReplicaSet", "web-old", "web-old"), nil, false, true},
-		"of a DaemonSet":                    {fixture.OwnedBy("DaemonSet", "agent", "agent"), nil, false, true},
-		"of an orphaned ReplicaSet":         {fixture.OwnedBy("ReplicaSet", "bare", "bare"), nil, true, false},
-		"of a ReplicaSet of another life":   {fixture.OwnedBy("ReplicaSet", "web-old", "earlier"), nil, true, false},
-		"of a DaemonSet of another life":    {fixture.OwnedBy("DaemonSet", "agent", "earlier"), nil, true, false},
-		"of what has nothing to do with us": {fixture.OwnedBy("StatefulSet", "web", "web"), nil, true, false},
+		"no controller":                    {nil, nil, true, false},
+		"no controller, a surge pod":       {nil, surge, true, false},
+		"no controller, patch not applied": {nil, map[string]string{inplace.AnnotationMove: patched}, false, false},
+		"of a Deployment":                  {fixture.OwnedBy("ReplicaSet", "web-old", "web-old"), nil, false, true},
+		"of a DaemonSet":                   {fixture.OwnedBy("DaemonSet", "agent", "agent"), nil, false, true},
+		"of an orphaned ReplicaSet":        {fixture.OwnedBy("ReplicaSet", "bare", "bare"), nil, true, false},
+		"of an earlier ReplicaSet":         {fixture.OwnedBy("ReplicaSet", "web-old", "earlier"), nil, true, false},
+		"of an earlier DaemonSet":          {fixture.OwnedBy("DaemonSet", "agent", "earlier"), nil, true, false},
+		"of a StatefulSet":                 {fixture.OwnedBy("StatefulSet", "web", "web"), nil, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
@@ -70,13 +70,13 @@ func TestOrphans(t *testing.T) {
 				t.Errorf("the gate is open: %t, want %t", open, test.open)
 			}
 			if again := result.RequeueAfter > 0; again != test.again {
-				t.Errorf("looks again: %t, want %t", again, test.again)
+				t.Errorf("requeued: %t, want %t", again, test.again)
 			}
 		})
 	}
 }
 
-// TestOrphansAreConfirmed: the cache may not have a workload yet that has adopted the pod.
+// TestOrphansAreConfirmed has a cache that lacks the pod's workload. The API server has it.
 func TestOrphansAreConfirmed(t *testing.T) {
 	c := newCluster(t)
 	pod := c.keptOut(fixture.OwnedBy("ReplicaSet", "web-old", "web-old"), nil)
@@ -100,19 +100,19 @@ func (c *cluster) orphans(cached client.Reader) *orphans {
 	return &orphans{cached: observe.Reader{Reader: cached}, live: observe.Reader{Reader: c}, writer: c.writer()}
 }
 
-// TestOrphanPrePullPods: nobody would ever delete them.
+// TestOrphanPrePullPods checks that orphaned pre-pull pods are deleted. No plan would ever delete them.
 func TestOrphanPrePullPods(t *testing.T) {
 	for name, test := range map[string]struct {
 		owner       *metav1.OwnerReference
 		gone, again bool
 	}{
-		"nobody's":                          {nil, true, false},
-		"of a Deployment":                   {fixture.OwnedBy("Deployment", "web", "web"), false, true},
-		"of a Deployment of another life":   {fixture.OwnedBy("Deployment", "web", "earlier"), true, false},
-		"of a revision of a DaemonSet":      {fixture.OwnedBy("ControllerRevision", "agent-1", "agent-1"), false, true},
-		"of an orphaned revision":           {fixture.OwnedBy("ControllerRevision", "bare", "bare"), true, false},
-		"made from a template by a Job":     {fixture.OwnedBy("Job", "job", "job"), false, false},
-		"made from a Deployment's template": {fixture.OwnedBy("ReplicaSet", "web-old", "web-old"), false, false},
+		"no controller":                   {nil, true, false},
+		"of a Deployment":                 {fixture.OwnedBy("Deployment", "web", "web"), false, true},
+		"of an earlier Deployment":        {fixture.OwnedBy("Deployment", "web", "earlier"), true, false},
+		"of a revision of a DaemonSet":    {fixture.OwnedBy("ControllerRevision", "agent-1", "agent-1"), false, true},
+		"of an orphaned revision":         {fixture.OwnedBy("ControllerRevision", "bare", "bare"), true, false},
+		"of a Job, with the label":        {fixture.OwnedBy("Job", "job", "job"), false, false},
+		"of a ReplicaSet, with the label": {fixture.OwnedBy("ReplicaSet", "web-old", "web-old"), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
@@ -120,7 +120,7 @@ func TestOrphanPrePullPods(t *testing.T) {
 			c.Add(&apps.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent-1", UID: "agent-1",
 				OwnerReferences: []metav1.OwnerReference{*fixture.OwnedBy("DaemonSet", "agent", "agent")}}})
 			c.Add(&apps.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "bare", UID: "bare"}})
-			prePullPod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "puller",
+			prePullPod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "pre-pull",
 				Labels: map[string]string{inplace.LabelPrePull: "uid"}}}
 			if test.owner != nil {
 				prePullPod.OwnerReferences = []metav1.OwnerReference{*test.owner}
@@ -135,7 +135,7 @@ func TestOrphanPrePullPods(t *testing.T) {
 				t.Errorf("gone: %t (%v), want %t", gone, err, test.gone)
 			}
 			if again := result.RequeueAfter > 0; again != test.again {
-				t.Errorf("looks again: %t, want %t", again, test.again)
+				t.Errorf("requeued: %t, want %t", again, test.again)
 			}
 		})
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// namespaceReader reads from the API server what a namespace says of its workloads; see observe.Reader.
+// namespaceReader reads from the API server what a namespace says about its workloads; see observe.Reader.
 type namespaceReader interface {
 	Mode(ctx context.Context, namespace string, workloadLabels map[string]string) (inplace.Mode, error)
 	Quotas(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error)
 }
 
-// plan asks for a plan, once more with the answer if it needs a rehearsal, and once more with what the quotas leave if pods are to be
-// created.
+// plan returns a plan. If the plan needs a dry run, plan plans again with its result. If pods are to be created, it
+// plans again with the quotas.
 func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
 	endpoints, err := r.drains.Endpoints(ctx, workload, rollout.Snapshot())
 	if err != nil {
@@ -56,15 +56,17 @@ func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.Namespac
 	return rollout.Plan(), nil
 }
 
-// seeAhead notes which pods are seen to be Ready before their kubelets say so. A restart begins anew, which is the safe side.
+// seeAhead notes which pods are Ready before their kubelets say so, and since when. After a restart these times begin
+// anew, which is safe.
 func (r *Reconciler) seeAhead(workload types.NamespacedName, seen kinds.Snapshot) readiness.Ahead {
 	ahead := r.aheads.of(workload).Next(seen.Pods, time.Now())
 	r.aheads.note(workload, ahead)
 	return ahead
 }
 
-// noteRefusal notes that nothing is pulled first for a target. While there are pullers, one more that is refused says only that
-// there are enough: a quota is full. A name that is taken stays so.
+// noteRefusal notes that no images are pulled in advance for an update revision, and reports whether it did. If there
+// are pre-pull pods already, a refusal of one more only says that a quota is full, and is not noted. But if another pod
+// has the name of a pre-pull pod, it is noted, because that does not change.
 func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout kinds.Rollout, done write.Outcome) (notedSurge bool) {
 	created := slices.ContainsFunc(done.Writes, func(w write.Done) bool { return write.CreatesPrePullPod(w.Step) })
 	enough := created || len(rollout.Needs().Pull.PrePullPods) > 0

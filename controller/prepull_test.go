@@ -30,7 +30,7 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// pulling has the cluster pull first, each pod being on a node of its own.
+// pulling switches pre-pulling on and gives each pod a node of its own.
 func (c *cluster) pulling() *cluster {
 	c.T.Helper()
 	namespace := c.namespace()
@@ -61,7 +61,7 @@ func (c *cluster) do(err error) {
 	}
 }
 
-// reader pulls with an image of ours.
+// reader returns a Reader whose pre-pull pods run an image of Stayput.
 func (c *cluster) reader() observe.Reader {
 	return observe.Reader{Reader: c, Waiter: prepull.Waiter{Image: "stayput:1", Args: []string{"wait"}}}
 }
@@ -92,7 +92,7 @@ func (c *cluster) prePullPods() []*corev1.Pod {
 	return prePullPods
 }
 
-// tell has the container of every puller be in that state.
+// tell sets the state of the container of every pre-pull pod.
 func (c *cluster) tell(state corev1.ContainerState) {
 	c.T.Helper()
 	for _, prePullPod := range c.prePullPods() {
@@ -101,7 +101,7 @@ func (c *cluster) tell(state corev1.ContainerState) {
 	}
 }
 
-// closed counts the pods taken out of service.
+// closed returns how many pods are out of service.
 func (c *cluster) closed() int {
 	c.T.Helper()
 	list := &corev1.PodList{}
@@ -118,7 +118,7 @@ func (c *cluster) closed() int {
 func (c *cluster) wantPrePullPods(prePullPods, closed int) {
 	c.T.Helper()
 	if got := len(c.prePullPods()); got != prePullPods || c.closed() != closed {
-		c.T.Fatalf("%d pullers and %d pods out of service, want %d and %d", got, c.closed(), prePullPods, closed)
+		c.T.Fatalf("%d pre-pull pods and %d pods out of service, want %d and %d", got, c.closed(), prePullPods, closed)
 	}
 }
 
@@ -128,13 +128,13 @@ func TestPullsFirst(t *testing.T) {
 	c.reconcileTimes(r, 4)
 	c.wantPrePullPods(2, 0)
 	if created := testutil.ToFloat64(c.metrics.PrePullPods); created != 2 {
-		t.Errorf("%v pullers are counted", created)
+		t.Errorf("the metric counts %v pre-pull pods", created)
 	}
 	c.tell(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
 	c.reconcile(r)
 	c.wantPrePullPods(2, 1)
 	c.reconcile(r)
-	c.wantPrePullPods(3, 1) // while the first pod has its turn, the last node pulls
+	c.wantPrePullPods(3, 1) // during the turn of the first pod, the last node pulls
 }
 
 func TestBadImageIsToldOnce(t *testing.T) {
@@ -184,7 +184,7 @@ func TestGoesOnWithoutPrePullPods(t *testing.T) {
 		note   string
 	}{
 		"refused":   {func(c *cluster) { c.refusing(forbidden) }, "exceeded quota: q"},
-		"no room":   {func(c *cluster) { c.do(c.Create(c.T.Context(), quota.DeepCopy())) }, "ResourceQuota full has no room"},
+		"quota":     {func(c *cluster) { c.do(c.Create(c.T.Context(), quota.DeepCopy())) }, "ResourceQuota full has no room"},
 		"old nodes": {func(c *cluster) { c.age() }, `kubelet "v1.34.0"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestGoesOnWithoutPrePullPods(t *testing.T) {
 	}
 }
 
-// age makes the nodes too old to mount images.
+// age gives the nodes kubelets that are too old to mount images.
 func (c *cluster) age() {
 	nodes := &corev1.NodeList{}
 	c.do(c.List(c.T.Context(), nodes))
@@ -219,7 +219,7 @@ func TestAPrePullPodThatFailsForNowIsTriedAgain(t *testing.T) {
 		_, err = r.Reconcile(t.Context(), fixture.Request)
 	}
 	if err == nil || !strings.Contains(err.Error(), "webhook") {
-		t.Errorf("error %v, want that of the puller", err)
+		t.Errorf("error %v, want that of the pre-pull pod", err)
 	}
 	c.wantPrePullPods(0, 0)
 	if !revisions.Updating(c.ReplicaSet("web-new")) {
@@ -229,7 +229,7 @@ func TestAPrePullPodThatFailsForNowIsTriedAgain(t *testing.T) {
 
 func TestDaemonSetPullsFirst(t *testing.T) {
 	c := newCluster(t).withDaemons().pulling()
-	for _, pod := range c.Snapshot().Seen.Pods { // whose nodes should run a pod of the DaemonSet
+	for _, pod := range c.Snapshot().Seen.Pods { // the DaemonSet would need pods on their nodes
 		c.do(c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}))
 	}
 	r := c.pullingDaemonReconciler()
@@ -239,52 +239,54 @@ func TestDaemonSetPullsFirst(t *testing.T) {
 		if owner := metav1.GetControllerOf(prePullPod); owner.Kind != "ControllerRevision" || owner.Name != "web-new" {
 			t.Errorf("%s is controlled by %+v", prePullPod.Name, owner)
 		}
-		nudged := router{c.reader(), kinds.DaemonSets}.pod(t.Context(), prePullPod)
-		if len(nudged) != 1 || nudged[0] != (reconcile.Request{NamespacedName: fixture.Web}) {
-			t.Errorf("the puller wakes %v", nudged)
+		enqueued := router{c.reader(), kinds.DaemonSets}.pod(t.Context(), prePullPod)
+		if len(enqueued) != 1 || enqueued[0] != (reconcile.Request{NamespacedName: fixture.Web}) {
+			t.Errorf("the pre-pull pod enqueues %v", enqueued)
 		}
-		if nudged := (router{c.reader(), kinds.Deployments}).pod(t.Context(), prePullPod); len(nudged) > 0 {
-			t.Errorf("the puller of a DaemonSet wakes Deployments %v", nudged)
+		if enqueued := (router{c.reader(), kinds.Deployments}).pod(t.Context(), prePullPod); len(enqueued) > 0 {
+			t.Errorf("the pre-pull pod of a DaemonSet enqueues Deployments %v", enqueued)
 		}
 	}
 	rollout, err := c.reader().DaemonRollout(t.Context(), fixture.Web)
 	if err != nil || len(rollout.Pods) != 2 || len(rollout.Pull.PrePullPods) != 2 {
-		t.Fatalf("pods %v, pullers %v, %v", rollout.Pods, rollout.Pull.PrePullPods, err)
+		t.Fatalf("pods %v, pre-pull pods %v, %v", rollout.Pods, rollout.Pull.PrePullPods, err)
 	}
 	c.tell(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
 	c.reconcile(r)
 	c.wantPrePullPods(2, 1)
 }
 
-func TestPrePullPodsNudgeTheirDeploymentAnywhere(t *testing.T) {
+func TestPrePullPodsEnqueueTheirDeploymentAnywhere(t *testing.T) {
 	c := newCluster(t).pulling()
 	c.reconcileTimes(c.pullingReconciler(), 4)
 	c.unlabel()
 	for _, prePullPod := range c.prePullPods() {
-		if nudged := (router{c.reader(), kinds.Deployments}).pod(t.Context(), prePullPod); len(nudged) != 1 || nudged[0] != fixture.Request {
-			t.Errorf("the puller wakes %v", nudged)
+		enqueued := router{c.reader(), kinds.Deployments}.pod(t.Context(), prePullPod)
+		if len(enqueued) != 1 || enqueued[0] != fixture.Request {
+			t.Errorf("the pre-pull pod enqueues %v", enqueued)
 		}
 	}
 }
 
-func TestUninstallFallsBackDeletesPrePullPods(t *testing.T) {
+func TestUninstallDeletesPrePullPods(t *testing.T) {
 	c := newCluster(t).pulling()
 	c.reconcileTimes(c.pullingReconciler(), 4)
 	c.wantPrePullPods(2, 0)
-	// One whose workload nobody knows of any more.
-	orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "stray", UID: types.UID("stray"),
+	// An orphan: its workload is gone.
+	orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "orphan", UID: types.UID("orphan"),
 		Labels: map[string]string{inplace.LabelPrePull: "gone"}}}
 	c.do(c.Create(t.Context(), orphan))
 	c.do(shutdown.Uninstall(t.Context(), c, c.reader()))
 	c.wantPrePullPods(0, 0)
 }
 
-// TestStrangerHasThePrePullPodsName has somebody else's pod in the place of the first puller, while that of another node is made.
+// TestStrangerHasThePrePullPodsName has a pod that Stayput has not created. It has the name of the first pre-pull pod.
+// The pre-pull pod of another node is created meanwhile.
 func TestStrangerHasThePrePullPodsName(t *testing.T) {
 	for name, disguise := range map[string]func(stranger, prePullPod *corev1.Pod){
-		"a pod of its own":  func(*corev1.Pod, *corev1.Pod) {},
-		"with our label":    func(stranger, prePullPod *corev1.Pod) { stranger.Labels = prePullPod.Labels },
-		"with our workload": func(stranger, prePullPod *corev1.Pod) { stranger.OwnerReferences = prePullPod.OwnerReferences },
+		"no label or owner": func(*corev1.Pod, *corev1.Pod) {},
+		"with the label":    func(stranger, prePullPod *corev1.Pod) { stranger.Labels = prePullPod.Labels },
+		"with the owner":    func(stranger, prePullPod *corev1.Pod) { stranger.OwnerReferences = prePullPod.OwnerReferences },
 		"of another workload": func(stranger, prePullPod *corev1.Pod) {
 			stranger.Labels, stranger.OwnerReferences = prePullPod.Labels, []metav1.OwnerReference{*prePullPod.OwnerReferences[0].DeepCopy()}
 			stranger.OwnerReferences[0].UID = "another"
@@ -303,9 +305,10 @@ func TestStrangerHasThePrePullPodsName(t *testing.T) {
 			c.do(c.Create(t.Context(), stranger))
 			c.reconcileTimes(c.pullingReconciler(), 4)
 			if c.closed() != 1 {
-				t.Errorf("%d pods are out of service: the update waits for the stranger's pod", c.closed())
+				t.Errorf("%d pods are out of service, want 1: the update waits for the stranger", c.closed())
 			}
-			if notes := strings.Join(fixture.Told(c.Recorder), "\n"); !strings.Contains(notes, report.EventNotPulled) || !strings.Contains(notes, "already exists") {
+			notes := strings.Join(fixture.Told(c.Recorder), "\n")
+			if !strings.Contains(notes, report.EventNotPulled) || !strings.Contains(notes, "already exists") {
 				t.Errorf("the events are %q", notes)
 			}
 		})

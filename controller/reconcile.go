@@ -23,36 +23,39 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// lookAgain bounds how long an outdated cache keeps a workload waiting. Normally the event it waits for comes first.
+// lookAgain is after what time a workload is looked at again if the cache is outdated. Normally the event that it waits
+// for comes first.
 const lookAgain = 2 * time.Second
 
-// soon is at once, by way of the queue.
+// soon requeues a workload at once.
 const soon = time.Millisecond
 
 // Reconciler updates the workloads of one kind in place. It runs on the leader only.
 type Reconciler struct {
-	// cached reads the cache, live the API server itself, which need not say anything of nodes.
+	// cached reads the cache, live the API server itself. Rollouts that live returns need not have nodes.
 	cached, live kinds.Source
 	drains       *drain.Drains
 	namespaces   namespaceReader
 	leadership   leadership
-	// gone are the workloads on record that are no more, by the cache. None is on record that it did not have.
+	// gone returns the workloads with a persisted fallback that the cache does not have. When a fallback is persisted, the
+	// cache already has its workload. So these workloads are deleted.
 	gone func(context.Context) ([]types.UID, error)
-	// refusals are the targets for which the API server takes no pullers.
+	// refusals has the update revisions for which the API server refuses pre-pull pods.
 	refusals notes[prepull.Refused]
 	dryRuns  notes[asked]
-	// refusedOld are revisions to which pods would go back, and of which no new pod is admitted.
+	// refusedOld has the revisions to which pods would go back, but of which admission refuses new pods.
 	refusedOld notes[asked]
 	aheads     notes[readiness.Ahead]
 	batches    notes[steps.Batches]
 	failing    failing
-	// notBefore are until when large workloads are left alone.
+	// notBefore has the times until which large workloads are left alone: the end of their minimum interval.
 	notBefore notes[time.Time]
 	writer    write.Writer
 	Reporter  *report.Reporter
 }
 
-// Reconcile looks at one workload, unless it rests: then it does so in the end, whatever has happened meanwhile. No worker waits for that.
+// Reconcile looks at one workload. If its minimum interval is not over, Reconcile requeues the workload to the end of
+// the interval. No worker waits meanwhile, and one look then covers all events in between.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if left := time.Until(r.notBefore.of(request.NamespacedName)); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
@@ -72,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, err
 }
 
-// forget forgets a workload that is gone.
+// forget drops what is known of a workload that is gone.
 func (r *Reconciler) forget(workload types.NamespacedName) {
 	r.writer.Memory.Forget(workload)
 	r.drains.Forget(workload)
@@ -86,7 +89,8 @@ func (r *Reconciler) forget(workload types.NamespacedName) {
 	r.Reporter.Gone(workload)
 }
 
-// forgetFallbacks ends the records of workloads that are gone. A name does not tell which.
+// forgetFallbacks deletes the persisted fallbacks of workloads that are gone. They are persisted by UID, and a request
+// has only a name. So it looks for all workloads that are gone.
 func (r *Reconciler) forgetFallbacks(ctx context.Context) error {
 	gone, err := r.gone(ctx)
 	if err != nil {
@@ -95,7 +99,7 @@ func (r *Reconciler) forgetFallbacks(ctx context.Context) error {
 	return r.writer.Forget(ctx, gone)
 }
 
-// look takes the steps that are due. An update that has failed too long is given back.
+// look carries out the steps that are due. An update that has failed for too long falls back.
 func (r *Reconciler) look(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (reconcile.Result, error) {
 	result, err := r.advance(ctx, workload, rollout)
 	if err != nil && r.failing.tooLong(workload, time.Now()) && rollout.Decision().Held {
@@ -105,7 +109,7 @@ func (r *Reconciler) look(ctx context.Context, workload types.NamespacedName, ro
 	return result, err
 }
 
-// advance plans on what was read, unless that is older than what is known to be, and carries the plan out.
+// advance makes a plan and carries it out, unless the cache is older than what is known.
 func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (reconcile.Result, error) {
 	if r.isStale(ctx, workload, rollout) {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
@@ -120,7 +124,7 @@ func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName,
 	return r.execute(ctx, workload, rollout, plan)
 }
 
-// isStale reports whether the cache is behind what is known.
+// isStale reports whether the cache shows an older version of an object than is known to exist.
 func (r *Reconciler) isStale(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) bool {
 	late := r.writer.Memory.Lagging(workload, rollout.Snapshot().Objects())
 	if late == nil {
@@ -130,8 +134,9 @@ func (r *Reconciler) isStale(ctx context.Context, workload types.NamespacedName,
 	return true
 }
 
-// catchUp remembers the live versions of a workload's objects, before this process writes to it for the first time: the
-// leader before us may have written what our cache does not show yet. Then it is planned anew, if it still exists.
+// catchUp remembers the live versions of a workload's objects before this process writes to them for the first time.
+// The previous leader may have written what this process's cache does not show yet. If the workload still exists, it is
+// requeued at once to be planned again.
 func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName) (reconcile.Result, error) {
 	current, err := r.live(ctx, workload)
 	if err != nil {
@@ -144,9 +149,11 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 	return reconcile.Result{RequeueAfter: soon}, nil
 }
 
-// execute carries the plan out and reports what was done. If a step of an update is refused, the update is given back. Where
-// there is nothing to give back, a refusal is an error like others.
-func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan steps.Plan) (reconcile.Result, error) {
+// execute carries the plan out and reports what was done. If the API server refuses a step of an update, the update
+// falls back. If there is no update, a refusal is an error like any other.
+func (r *Reconciler) execute(
+	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan steps.Plan,
+) (reconcile.Result, error) {
 	if !plan.Decision.Held {
 		return r.finish(ctx, workload, rollout, plan, r.writer.CarryOut(ctx, workload, plan.Steps))
 	}
@@ -169,14 +176,17 @@ func (r *Reconciler) execute(ctx context.Context, workload types.NamespacedName,
 	return r.fallBack(ctx, workload, rollout, refused.Reason())
 }
 
-// fallBack gives the update back to the native controller.
-func (r *Reconciler) fallBack(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, why inplace.Reason) (reconcile.Result, error) {
+// fallBack leaves the update to the native controller for good.
+func (r *Reconciler) fallBack(
+	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, why inplace.Reason,
+) (reconcile.Result, error) {
 	fallback := rollout.FallBack(why)
 	return r.finish(ctx, workload, rollout, fallback, r.writer.CarryOut(ctx, workload, fallback.Steps))
 }
 
-// overtaken reports whether the workload was edited since it was read, or is no longer ours, if the plan takes pods out of service: the native
-// controller, which may be at work already, counts on them.
+// overtaken reports whether the workload was edited since it was read, or whether Stayput no longer manages it. It asks
+// the API server only if the plan takes pods out of service. In these cases the native controller may already be
+// working, and counts on these pods.
 func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan steps.Plan) (bool, error) {
 	if !slices.ContainsFunc(plan.Steps, steps.Closes) {
 		return false, nil
@@ -190,17 +200,20 @@ func (r *Reconciler) overtaken(ctx context.Context, rollout kinds.Rollout, plan 
 	if err != nil {
 		return true, client.IgnoreNotFound(err)
 	}
-	repartitioned := inplace.PartitionOf(current.GetLabels()) != inplace.PartitionOf(planned.GetLabels()) // labels make no generation
-	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() || mode != rollout.Snapshot().Mode || repartitioned, nil
+	// An edit of labels does not change the generation.
+	repartitioned := inplace.PartitionOf(current.GetLabels()) != inplace.PartitionOf(planned.GetLabels())
+	return current.GetUID() != planned.GetUID() || current.GetGeneration() != planned.GetGeneration() ||
+		mode != rollout.Snapshot().Mode || repartitioned, nil
 }
 
-// leadership tells until when this process may write as the leader; see observe.Leadership.
+// leadership reads until when this process may write as the leader; see observe.Leadership.
 type leadership interface {
 	Ends(ctx context.Context) (ends time.Time, reason string, err error)
 }
 
-// term ends when the leader's Lease does, if the plan takes pods out of service: of two leaders each would keep the budget, and both not. Guards do not
-// tell, since each closes the gates of other pods.
+// term returns a context for the writes of a plan. If the plan takes pods out of service, the context ends with the
+// leader's Lease. Otherwise two leaders could each keep to maxUnavailable and together exceed it. Guards do not prevent
+// that, because each leader closes the gates of other pods.
 func (r *Reconciler) term(ctx context.Context, plan steps.Plan) (term context.Context, end context.CancelFunc, err error) {
 	if !slices.ContainsFunc(plan.Steps, steps.Closes) {
 		return ctx, func() {}, nil
@@ -216,12 +229,13 @@ func (r *Reconciler) term(ctx context.Context, plan steps.Plan) (term context.Co
 	return term, end, nil
 }
 
-// finish reports what was done and says when to look again.
+// finish reports what was done, and returns when to look again.
 func (r *Reconciler) finish(
 	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan steps.Plan, done write.Outcome,
 ) (reconcile.Result, error) {
 	r.Reporter.Report(rollout, plan, done.Writes)
-	log.FromContext(ctx).V(1).Info("Reconciled", "phase", plan.Phase, "message", plan.Message, "steps", len(plan.Steps), "done", len(done.Writes))
+	log.FromContext(ctx).V(1).Info("Reconciled",
+		"phase", plan.Phase, "message", plan.Message, "steps", len(plan.Steps), "done", len(done.Writes))
 	if done.Err != nil {
 		return reconcile.Result{}, done.Err
 	}
@@ -232,7 +246,7 @@ func (r *Reconciler) finish(
 	return reconcile.Result{RequeueAfter: lookAfter(plan, done.Outdated)}, nil
 }
 
-// lookAfter returns when to look again even if nothing is seen to change; 0 is never.
+// lookAfter returns after what time to look again if no event comes; 0 is never.
 func lookAfter(plan steps.Plan, outdated bool) time.Duration {
 	if outdated && (plan.After == 0 || plan.After > lookAgain) {
 		return lookAgain

@@ -35,13 +35,13 @@ func TestUninstallFallsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if revisions.Updating(c.ReplicaSet("web-old")) || revisions.Updating(c.ReplicaSet("web-new")) {
-		t.Error("a ReplicaSet is still marked as settling")
+		t.Error("a ReplicaSet is still marked as updating")
 	}
 	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] == "" {
-		t.Error("the target is not marked as released")
+		t.Error("the new ReplicaSet has no mark of a fallback")
 	}
 	if !conditions.IsTrue(c.Pod(created), inplace.ConditionServing) {
-		t.Error("a newborn pod's gate is not open")
+		t.Error("a new pod's gate is not open")
 	}
 	for _, pod := range c.Snapshot().Seen.Pods {
 		if !conditions.IsTrue(pod, inplace.ConditionServing) {
@@ -50,7 +50,7 @@ func TestUninstallFallsBack(t *testing.T) {
 	}
 }
 
-func TestUninstallFallsBackWaitsForOthers(t *testing.T) {
+func TestUninstallRetriesAfterConflicts(t *testing.T) {
 	c := newCluster(t)
 	conflicts := 2
 	c.Refuse = func(object client.Object, _ string) error {
@@ -63,13 +63,13 @@ func TestUninstallFallsBackWaitsForOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.ReplicaSet("web-new").Labels[inplace.LabelFallback] == "" {
-		t.Error("the target was not released after the conflicts")
+		t.Error("the new ReplicaSet has no mark of a fallback after the conflicts")
 	}
 }
 
 func TestProcessShutdown(t *testing.T) {
 	c := newCluster(t)
-	created := types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "born"}
+	created := types.NamespacedName{Namespace: fixture.Web.Namespace, Name: "new"}
 	if err := c.Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: created.Namespace, Name: created.Name},
 		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
@@ -80,15 +80,15 @@ func TestProcessShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !conditions.IsTrue(c.Pod(created), inplace.ConditionServing) {
-		t.Error("a gate that nobody had opened was left")
+		t.Error("the gate of a new pod is not open")
 	}
 	if c.ReplicaSet("web-new").Labels[inplace.LabelRenewed] == "" {
-		t.Error("the native controller was not woken for the update under way")
+		t.Error("the native controller got no nudge for the update in progress")
 	}
 	r := c.reconciler(nil)
 	c.reconcile(r)
 	c.reconcile(r)
 	if c.ReplicaSet("web-new").Labels[inplace.LabelRenewed] != "" {
-		t.Error("the next manager left the label")
+		t.Error("the next leader did not remove the label")
 	}
 }

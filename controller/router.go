@@ -29,8 +29,9 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// relabelled passes namespaces that appear with our label, and those whose labels say something else than before. A label that is
-// taken off counts: what is under way there has to be released. So do the settings: what is under way waits by those it had.
+// relabelled passes namespaces that appear with Stayput's label, and namespaces whose labels change. If the label was
+// removed, updates in progress there have to fall back. If settings changed, updates in progress still wait by the
+// former settings.
 var relabelled = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return e.Object.GetLabels()[inplace.LabelUpdate] != "" },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -41,9 +42,9 @@ var relabelled = predicate.Funcs{
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
-// router finds the workload of its kind an event concerns. Events of namespaces without our label end here, except those of
-// objects that carry a mark of ours: the label was taken off while nobody led. Reads can only fail where the cache lacks the
-// kind altogether, which no event can repair: that is logged.
+// router maps an event to the workload of its kind that the event concerns. It ignores events in namespaces without
+// Stayput's label, except events of objects with a mark of Stayput: the label may have been removed while no manager
+// led. Reads can only fail if the kind is not in the cache at all. No event can repair that, so router logs the error.
 type router struct {
 	reader observe.Reader
 	kind   kinds.Kind
@@ -63,7 +64,7 @@ func (r router) revision(ctx context.Context, object client.Object) []reconcile.
 	return r.controllerOf(object)
 }
 
-// controllerOf is the workload that controls the object.
+// controllerOf returns the workload that controls the object.
 func (r router) controllerOf(object client.Object) []reconcile.Request {
 	name := r.kind.NameOf(object)
 	if name == "" {
@@ -72,7 +73,8 @@ func (r router) controllerOf(object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
-// node concerns the workloads with a pod there, or every DaemonSet, since only its template says whether one is to be there.
+// node returns the workloads with a pod on the node. For DaemonSets it returns all, because only the template of a
+// DaemonSet says whether a pod has to be on the node.
 func (r router) node(ctx context.Context, node client.Object) []reconcile.Request {
 	if r.kind.OnEveryNode {
 		return slices.DeleteFunc(r.workloads(ctx, ""), func(request reconcile.Request) bool { return !r.labelled(ctx, request.Namespace) })
@@ -89,11 +91,12 @@ func (r router) node(ctx context.Context, node client.Object) []reconcile.Reques
 	return there.UnsortedList()
 }
 
-// gatherNodes is for how long events of nodes are gathered. Nodes fall silent and come back many at a time, and each event may concern a hundred
-// workloads: none is looked at more often than that for it.
+// gatherNodes is for how long events of nodes are gathered. Many nodes may become unreachable, and reachable again, at
+// the same time. Each event may concern a hundred workloads. No workload is looked at more often than this because of
+// nodes.
 const gatherNodes = time.Second
 
-// gathered enqueues what the events of nodes concern, later.
+// gathered enqueues, after gatherNodes, the workloads that events of nodes concern.
 func gathered(concerned handler.MapFunc) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, node client.Object, to queue) {
@@ -108,7 +111,8 @@ func gathered(concerned handler.MapFunc) handler.EventHandler {
 	}
 }
 
-// pod goes by way of the pod's revision, if that is what controls it. If the cache does not have that yet, its own arrival does what is due.
+// pod returns the workload of a pod. It finds the workload through the pod's revision, if a revision controls the pod.
+// If the cache does not have the revision yet, the event of the revision follows.
 func (r router) pod(ctx context.Context, object client.Object) []reconcile.Request {
 	pod, ok := object.(*corev1.Pod)
 	if ok && podstate.IsPrePullPod(pod) {
@@ -128,7 +132,8 @@ func (r router) pod(ctx context.Context, object client.Object) []reconcile.Reque
 	return r.controllerOf(owned)
 }
 
-// prePullPod goes to the workload the puller pulls for, by way of the revision if that is its controller.
+// prePullPod returns the workload of a pre-pull pod. It finds the workload through the revision, if a revision controls
+// the pod.
 func (r router) prePullPod(ctx context.Context, pod *corev1.Pod) []reconcile.Request {
 	revision, err := r.reader.RevisionOf(ctx, pod)
 	if err != nil {
@@ -141,8 +146,8 @@ func (r router) prePullPod(ctx context.Context, pod *corev1.Pod) []reconcile.Req
 	return r.controllerOf(pod)
 }
 
-// endpoints goes to the workloads of those endpoints whose pods wait to be out of service. What somebody else
-// maintains is not waited for.
+// endpoints returns the workloads of those of the slice's pods whose gates are closed. Stayput does not wait for slices
+// that another client than the EndpointSlice controller maintains.
 func (r router) endpoints(ctx context.Context, object client.Object) []reconcile.Request {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok || !serving.SliceFollowsPods(slice) || !r.labelled(ctx, slice.Namespace) {
@@ -157,7 +162,7 @@ func (r router) endpoints(ctx context.Context, object client.Object) []reconcile
 	return requests
 }
 
-// targetPod is the pod behind an endpoint; nil if there is none in the cache.
+// targetPod returns the pod of an endpoint; nil if the cache has none.
 func (r router) targetPod(ctx context.Context, namespace string, endpoint discoveryv1.Endpoint) *corev1.Pod {
 	if endpoint.TargetRef == nil || endpoint.TargetRef.Kind != "Pod" {
 		return nil
@@ -174,12 +179,12 @@ func (r router) targetPod(ctx context.Context, namespace string, endpoint discov
 	return pod
 }
 
-// namespace concerns every workload in it.
+// namespace returns every workload in the namespace.
 func (r router) namespace(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.workloads(ctx, object.GetName())
 }
 
-// workloads lists those of a namespace, or of all namespaces.
+// workloads returns the workloads of a namespace, or of all namespaces if the name is empty.
 func (r router) workloads(ctx context.Context, namespace string) []reconcile.Request {
 	list := r.kind.Workload.List()
 	if err := r.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -201,14 +206,14 @@ func (r router) workloads(ctx context.Context, namespace string) []reconcile.Req
 	return requests
 }
 
-// labelled reports whether anything in the namespace may be managed. If it cannot be read, yes: reconciling finds out, and
-// tries again.
+// labelled reports whether workloads in the namespace may be managed. If the namespace cannot be read, it reports true.
+// The reconcile then reads it again, and retries.
 func (r router) labelled(ctx context.Context, namespace string) bool {
 	mode, err := r.reader.Mode(ctx, namespace, nil)
 	return err != nil || mode.Manages()
 }
 
-// isMarked reports whether a revision is part of an update of ours, or of one released.
+// isMarked reports whether a revision is part of an update of Stayput, or of one that fell back.
 func isMarked(object client.Object) bool {
 	return revisions.Updating(object) || revisions.FellBack(object)
 }

@@ -34,30 +34,32 @@ import (
 	"github.com/stayput/stayput/watchdog"
 )
 
-// A failed reconcile is tried again after 50 ms, doubled each time up to 30 s: while it fails, native writes may be held.
+// A failed reconcile is retried after 50 ms, doubled each time up to 30 s. While it fails, native writes may be held.
 const (
 	retryFirst = 50 * time.Millisecond
 	retryLast  = 30 * time.Second
 )
 
 const (
-	// workers is how many Deployments, DaemonSets, newborn pods, and pods that may have lost their workload, are worked on at a time.
+	// workers is how many requests each controller works on at a time. There is one controller for each kind of workload,
+	// one for the gates of new pods, and one for orphans.
 	workers = 16
-	// share is how many of them are of one namespace: as many as are worth while, since they wait for answers most of the time, and few enough that
-	// the others need not wait for it.
+	// share is how many workers may be busy with one namespace. They mostly wait for answers, so several are useful. Few
+	// enough must be busy that other namespaces need not wait.
 	share = 4
 )
 
 const (
-	// reconcileTimeout ends the API calls of a reconcile, which is then tried again: what it has written stays.
+	// reconcileTimeout ends the API calls of a reconcile. The reconcile is then retried. What it has written stays.
 	reconcileTimeout = 30 * time.Second
-	// reconcileLimit is when a reconcile must have ended even so.
+	// reconcileLimit is after what time the watchdog ends the manager if a reconcile still has not ended.
 	reconcileLimit = 60 * time.Second
 )
 
-// Setup adds the controllers to the manager: updates and strays on the leader, gates and the returned Prober on every replica. The
-// reader reads the manager's cache, for which observe.Index has been called. The manager needs Namespaces, Pods, observe.Types, Nodes,
-// EndpointSlices and Services in its cache. The leadership is that of its election.
+// Setup adds the controllers to the manager: updates and orphans on the leader, gates and the returned Prober on every
+// replica. The cached reader reads the manager's cache, for which observe.Index has been called. The manager needs
+// Namespaces, Pods, observe.Types, Nodes, EndpointSlices and Services in its cache. The leadership is that of the
+// manager's election.
 func Setup(m manager.Manager, cached observe.Reader, leading observe.Leadership, dog *watchdog.Watchdog) (*gate.Prober, error) {
 	if err := authorizationv1.AddToScheme(m.GetScheme()); err != nil {
 		return nil, err
@@ -89,7 +91,7 @@ func Setup(m manager.Manager, cached observe.Reader, leading observe.Leadership,
 	return prober, nil
 }
 
-// setupGates opens gates on every replica.
+// setupGates adds the controller that opens gates, on every replica.
 func setupGates(m manager.Manager, cached observe.Reader, prober *gate.Prober, dog *watchdog.Watchdog) error {
 	everywhere := options()
 	everywhere.NeedLeaderElection = ptr.To(false)
@@ -99,7 +101,7 @@ func setupGates(m manager.Manager, cached observe.Reader, prober *gate.Prober, d
 		Complete(watched{&gate.Gates{Client: m.GetClient(), Cached: cached, Elected: m.Elected(), Prober: prober}, dog, "gate of pod"})
 }
 
-// setupOrphans looks after pods that have lost their workload on the leader.
+// setupOrphans adds the controller for orphans, on the leader.
 func setupOrphans(m manager.Manager, cached observe.Reader, dog *watchdog.Watchdog) error {
 	return builder.ControllerManagedBy(m).Named("orphans").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(mayBeOrphan))).
@@ -107,7 +109,7 @@ func setupOrphans(m manager.Manager, cached observe.Reader, dog *watchdog.Watchd
 		Complete(watched{&orphans{cached: cached, live: live(m, cached), writer: newWriter(m, cached)}, dog, "pod"})
 }
 
-// setupUpdates reconciles the workloads of one kind on the leader.
+// setupUpdates adds the controller for the workloads of one kind, on the leader.
 func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, updates *Reconciler, dog *watchdog.Watchdog) error {
 	route := router{reader: cached, kind: kind}
 	return builder.ControllerManagedBy(m).Named(kind.Controller).
@@ -121,7 +123,7 @@ func setupUpdates(m manager.Manager, kind kinds.Kind, cached observe.Reader, upd
 		Complete(watched{updates, dog, kind.Workload.Name})
 }
 
-// live reads the API server by the rules of the cached reader.
+// live returns a Reader of the API server itself with the settings of the cached reader.
 func live(m manager.Manager, cached observe.Reader) observe.Reader {
 	cached.Reader, cached.Stores = m.GetAPIReader(), nil
 	return cached
@@ -148,21 +150,22 @@ func newReconciler(
 }
 
 func options() controller.Options {
-	return controller.Options{MaxConcurrentReconciles: workers, RateLimiter: retries(), NewQueue: newQueue, ReconciliationTimeout: reconcileTimeout}
+	return controller.Options{
+		MaxConcurrentReconciles: workers, RateLimiter: retries(), NewQueue: newQueue, ReconciliationTimeout: reconcileTimeout}
 }
 
 func newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	return fair.New(name, share, limiter)
 }
 
-// watched tells the watchdog what is worked on.
+// watched tells the watchdog when reconciles of a Reconciler begin and end.
 type watched struct {
 	reconcile.Reconciler
 	dog  *watchdog.Watchdog
 	what string
 }
 
-// Reconcile has the other one do it.
+// Reconcile calls the Reconciler.
 func (w watched) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	defer w.dog.Begin(watchdog.Work{Sort: w.what, Namespace: request.Namespace, Name: request.Name}, reconcileLimit)()
 	return w.Reconciler.Reconcile(ctx, request)

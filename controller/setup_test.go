@@ -29,7 +29,7 @@ func TestRouter(t *testing.T) {
 	c := newCluster(t)
 	route := router{observe.Reader{Reader: c}, kinds.Deployments}
 	rollout := c.Snapshot().Seen
-	source, pod := c.ReplicaSet("web-old"), rollout.Pods[0]
+	old, pod := c.ReplicaSet("web-old"), rollout.Pods[0]
 	marked := c.ReplicaSet("web-old")
 	marked.Labels[inplace.LabelUpdating] = "1"
 	shut := pod.DeepCopy()
@@ -42,7 +42,7 @@ func TestRouter(t *testing.T) {
 	check := func(what string, got []reconcile.Request, want bool) {
 		t.Helper()
 		if len(got) > 1 || (len(got) == 1) != want || want && got[0] != fixture.Request {
-			t.Errorf("%s: %v, want it to wake %s: %t", what, got, fixture.Web, want)
+			t.Errorf("%s: %v, want it to enqueue %s: %t", what, got, fixture.Web, want)
 		}
 	}
 	for _, labelled := range []bool{true, false} {
@@ -50,7 +50,7 @@ func TestRouter(t *testing.T) {
 			c.unlabel()
 		}
 		check("Deployment", route.workload(t.Context(), rollout.Deployment), labelled)
-		check("ReplicaSet", route.revision(t.Context(), source), labelled)
+		check("ReplicaSet", route.revision(t.Context(), old), labelled)
 		check("marked ReplicaSet", route.revision(t.Context(), marked), true)
 		check("pod", route.pod(t.Context(), pod), labelled)
 		check("closed pod", route.pod(t.Context(), shut), true)
@@ -110,8 +110,9 @@ func TestRelabelled(t *testing.T) {
 	}
 }
 
-// A node that falls silent concerns the Deployments with pods there, and no other.
-func TestNodesConcernWhoIsThere(t *testing.T) {
+// TestNodesConcernTheDeploymentsOnThem checks that a node that becomes unreachable concerns the Deployments with pods on it, and
+// no other.
+func TestNodesConcernTheDeploymentsOnThem(t *testing.T) {
 	c := newCluster(t)
 	c.Add(&apps.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "agent"}})
 	c.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "unlabelled"}})
@@ -129,13 +130,14 @@ func TestNodesConcernWhoIsThere(t *testing.T) {
 		if got := (router{observe.Reader{Reader: c}, kinds.Deployments}).node(t.Context(), object); !slices.Equal(got, want) {
 			t.Errorf("node %s concerns %v, want %v", node, got, want)
 		}
-		if got := (router{observe.Reader{Reader: c}, kinds.DaemonSets}).node(t.Context(), object); !slices.Equal(got, []reconcile.Request{agent}) {
+		got := (router{observe.Reader{Reader: c}, kinds.DaemonSets}).node(t.Context(), object)
+		if !slices.Equal(got, []reconcile.Request{agent}) {
 			t.Errorf("node %s concerns %v, want %v", node, got, agent)
 		}
 	}
 }
 
-// However often nodes turn, a workload is looked at once for it.
+// TestEventsOfNodesAreGathered checks that many events of nodes enqueue a workload only once.
 func TestEventsOfNodesAreGathered(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(retries(), workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: clock})
@@ -145,7 +147,7 @@ func TestEventsOfNodesAreGathered(t *testing.T) {
 		concerned.Update(t.Context(), event.UpdateEvent{ObjectOld: &corev1.Node{}, ObjectNew: &corev1.Node{}}, queue)
 	}
 	if queue.Len() > 0 {
-		t.Error("a workload is looked at at once")
+		t.Error("a workload is enqueued at once")
 	}
 	for queue.Len() == 0 { // the queue waits in a goroutine of its own
 		clock.Step(gatherNodes)
@@ -154,6 +156,6 @@ func TestEventsOfNodesAreGathered(t *testing.T) {
 	request, _ := queue.Get()
 	queue.Done(request)
 	if request != fixture.Request || queue.Len() > 0 {
-		t.Errorf("%v is looked at, and %d more", request, queue.Len())
+		t.Errorf("%v is enqueued, and %d more", request, queue.Len())
 	}
 }

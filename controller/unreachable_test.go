@@ -19,10 +19,11 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// A gate opens on whatever node, since its opener may be the last manager. But a pod whose kubelet is silent is not Ready by that.
+// TestOpenGatesOnUnreachableNodes checks that a gate opens whatever its node is, because the process that opens it may
+// be the last manager. But that must not make a pod Ready whose node is unreachable.
 func TestOpenGatesOnUnreachableNodes(t *testing.T) {
 	openers := map[string]func(c *cluster, reader observe.Reader, pod types.NamespacedName) error{
-		"a leader that goes": func(c *cluster, reader observe.Reader, _ types.NamespacedName) error {
+		"a leader that stops": func(c *cluster, reader observe.Reader, _ types.NamespacedName) error {
 			ctx, cancel := context.WithCancel(c.T.Context())
 			cancel()
 			return (&shutdown.OfLeader{Cached: reader, Writer: c.writer()}).Start(ctx)
@@ -33,17 +34,17 @@ func TestOpenGatesOnUnreachableNodes(t *testing.T) {
 		"uninstall": func(c *cluster, reader observe.Reader, _ types.NamespacedName) error {
 			return shutdown.Uninstall(c.T.Context(), c, reader)
 		},
-		"the cleaner of orphans": func(c *cluster, _ observe.Reader, pod types.NamespacedName) error {
+		"the controller of orphans": func(c *cluster, _ observe.Reader, pod types.NamespacedName) error {
 			_, err := c.orphans(c).Reconcile(c.T.Context(), reconcile.Request{NamespacedName: pod})
 			return err
 		},
-		"every manager, for newborn pods": func(c *cluster, reader observe.Reader, pod types.NamespacedName) error {
+		"every manager, for new pods": func(c *cluster, reader observe.Reader, pod types.NamespacedName) error {
 			gates := &gate.Gates{Client: c, Cached: reader, Prober: &gate.Prober{Client: c}}
 			_, err := gates.Reconcile(c.T.Context(), reconcile.Request{NamespacedName: pod})
 			return err
 		},
 	}
-	newPod := map[string]bool{"the last manager": true, "every manager, for newborn pods": true}
+	newPod := map[string]bool{"the last manager": true, "every manager, for new pods": true}
 	for name, open := range openers {
 		for node, ready := range map[corev1.ConditionStatus]corev1.ConditionStatus{
 			corev1.ConditionTrue: corev1.ConditionTrue, corev1.ConditionFalse: corev1.ConditionTrue, corev1.ConditionUnknown: corev1.ConditionFalse,
@@ -69,7 +70,8 @@ func TestOpenGatesOnUnreachableNodes(t *testing.T) {
 	}
 }
 
-// behindItsGate adds a pod of no workload, which only its gate keeps from being Ready, on a node that says that.
+// behindItsGate adds a pod of no workload. Only its gate keeps it from being Ready. The node's condition Ready has that
+// status; "" is no node.
 func (c *cluster) behindItsGate(node corev1.ConditionStatus, newPod bool) *corev1.Pod {
 	c.T.Helper()
 	if node != "" {

@@ -25,7 +25,7 @@ func TestReconcileThatHangsIsNoticed(t *testing.T) {
 		for range 10 {
 			_, _ = takes(reconcileTimeout).Reconcile(t.Context(), fixture.Request)
 			if err := dog.Check(nil); err != nil {
-				t.Errorf("reconciles that take as long as they may: %v", err)
+				t.Errorf("reconciles within their timeout: %v", err)
 			}
 		}
 		go func() { _, _ = takes(time.Hour).Reconcile(t.Context(), fixture.Request) }()
@@ -35,7 +35,7 @@ func TestReconcileThatHangsIsNoticed(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if err := dog.Check(nil); err != nil {
-			t.Errorf("now it has ended: %v", err)
+			t.Errorf("after it has ended: %v", err)
 		}
 	})
 }

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// AnnotationAuxiliary names, on a Deployment or DaemonSet, the containers that nobody waits for, such as log shippers: comma-separated, in up to
-	// 4096 characters. A pod in which no others restart is not drained.
+	// AnnotationAuxiliary names, on a Deployment or DaemonSet, containers whose restart users do not have to wait for, such as log shippers:
+	// comma-separated, up to 4096 characters. Stayput does not drain a pod in which only such containers restart.
 	AnnotationAuxiliary = "stayput.dev/auxiliary"
-	// longestAuxiliary bounds it.
+	// longestAuxiliary is the greatest length of the list.
 	longestAuxiliary = 4 << 10
 )
 
-// Auxiliary names the containers of a workload that nobody waits for.
+// Auxiliary are the names of the auxiliary containers of a workload.
 type Auxiliary []string
 
-// AuxiliaryOf reads the annotations of a workload. A list that does not parse is rejected at admission (manifests/base/policy.yaml); where it gets
-// past that, it counts as absent: all containers are waited for.
+// AuxiliaryOf returns the auxiliary containers in the annotations of a workload. The API server rejects lists that do not parse
+// (manifests/base/policy.yaml). Where one is stored nevertheless, it counts as absent, and no container is auxiliary.
 func AuxiliaryOf(annotations map[string]string) Auxiliary {
 	list, has := annotations[AnnotationAuxiliary]
 	if !has {
@@ -33,7 +33,7 @@ func AuxiliaryOf(annotations map[string]string) Auxiliary {
 	return names
 }
 
-// Has reports whether nobody waits for that container.
+// Has reports whether the container is auxiliary.
 func (a Auxiliary) Has(container string) bool { return slices.Contains(a, container) }
 
 func parseAuxiliary(list string) (Auxiliary, error) {

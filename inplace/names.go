@@ -4,74 +4,77 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Names Stayput reads or writes. Marks are labels on the objects that hold a workload's revisions, ReplicaSets or
-// ControllerRevisions: `kubectl rollout undo` and the Deployment controller copy annotations between a Deployment and its
-// ReplicaSets, never labels (kubectl/pkg/polymorphichelpers/rollback.go), and writing one wakes the native controller
-// (updateReplicaSet in pkg/controller/deployment, updateHistory in pkg/controller/daemon).
+// Names of objects, labels, annotations and conditions that Stayput reads or writes. Marks on revisions are labels of ReplicaSets or
+// ControllerRevisions. They are labels because `kubectl rollout undo` and the Deployment controller copy annotations between a Deployment
+// and its ReplicaSets, but never labels (kubectl/pkg/polymorphichelpers/rollback.go). Writing one makes the native controller look at the
+// workload again (updateReplicaSet in pkg/controller/deployment, updateHistory in pkg/controller/daemon).
 //
-// docs/reference.md has the first paragraph of each.
+// docs/reference.md has the first paragraph of each comment.
 const (
-	// LabelUpdating marks a ReplicaSet whose pods Stayput is moving: its controller's pod deletions are held. On a
-	// ControllerRevision it marks the target of an update under way.
-	// Its value is the time the update started, in Unix seconds; with a suffix, deletions pass for the moment.
+	// LabelUpdating marks a ReplicaSet whose pods Stayput is moving; pod deletions of its controller are held. On a ControllerRevision it
+	// marks the update revision of an update in progress. Its value is the time when the update started, in Unix seconds; with a suffix, the
+	// ReplicaSet controller may delete pods for the moment.
 	//
 	// See revisions.Scaling for the suffix.
 	LabelUpdating = "stayput.dev/updating"
-	// LabelFallback marks a target revision whose update was given back to the native controller. Its value is the time
-	// of the last touch, in Unix seconds: writing it is what wakes that controller. With a hash behind it, it is about a target that
-	// was not there yet.
+	// LabelFallback marks an update revision whose update fell back to the native controller. Its value is the time of the last nudge, in
+	// Unix seconds: writing it makes that controller look at the workload again. With a hash after the time, it stands for an update
+	// revision that did not exist yet.
 	//
 	// See revisions.StandsFor for the hash.
 	LabelFallback = "stayput.dev/fallback"
-	// LabelRenewed is written on a revision to wake the native controller: every minute of an update, which is also the sign that the leader
-	// tends it, when the last manager may be going, and, for that of DaemonSets, when gates no longer keep a deletion back.
-	// Its value is the time, in Unix seconds; it is taken off when nothing is under way.
+	// LabelRenewed nudges the native controller and renews the leader's hold. The leader writes it on a revision every minute of an update,
+	// and for a DaemonSet once after a gate has opened or closed, because a gate may have caused a deletion to be held. Managers write it
+	// when they shut down. Its value is the time, in Unix seconds; Stayput removes it when no update is in progress.
 	//
-	// See revisions.HoldLasts for what the sign is good for.
+	// See revisions.HoldLasts for how long a renewal counts.
 	LabelRenewed = "stayput.dev/renewed"
-	// LabelReplicas says, on a ReplicaSet whose pods are being moved, how many replicas Stayput gave it last. If it has others, somebody else
-	// scales.
+	// LabelReplicas says, on a ReplicaSet whose pods are being moved, how many replicas Stayput last gave it. Any other number of replicas
+	// means that another client has scaled the ReplicaSet.
 	//
-	// See deployments/slip.go for what follows.
+	// See deployments/bypass.go for the consequences.
 	LabelReplicas = "stayput.dev/replicas"
-	// LabelBypassed says, on a target, when somebody else was last found to have scaled in the middle of the update, in Unix seconds.
+	// LabelBypassed says, on the update revision of a Deployment, when Stayput last found that another client had scaled the ReplicaSets
+	// during the update, in Unix seconds.
 	LabelBypassed = "stayput.dev/bypassed"
-	// LabelCurrent says, on a revision, that pods had it when the update under way began: only there a partition keeps pods. Its value is that of
-	// `stayput.dev/updating`.
+	// LabelCurrent says, on a revision, that pods had it when the update in progress began. A partition keeps only pods of such revisions.
+	// Its value is that of `stayput.dev/updating`.
 	//
-	// See podstate.Room.
+	// See podstate.PartitionBudget.
 	LabelCurrent = "stayput.dev/current"
-	// LabelPrePull marks the pods that have nodes pull new images before containers stop. Its value is the workload's UID.
+	// LabelPrePull marks pre-pull pods, which only have their nodes pull new images before containers there stop. Its value is the
+	// workload's UID.
 	LabelPrePull = "stayput.dev/pre-pull"
-	// LabelSurgeReplicas says, on a target, how many of its replicas are borrowed, "0" that the update goes on without.
+	// LabelSurgeReplicas says, on a ReplicaSet, how many of its replicas are for surge pods. "0", on the update revision, says that there
+	// was no room for surge pods, and that the update goes on without them.
 	//
-	// See deployments/borrow.go.
+	// See deployments/surge.go.
 	LabelSurgeReplicas = "stayput.dev/surge-replicas"
-	// AnnotationDecision records on a workload what its last template edit does.
+	// AnnotationDecision says on a workload what its last template edit does to the running pods.
 	//
 	// Set by the mutating webhook.
 	AnnotationDecision = "stayput.dev/decision"
-	// AnnotationMove marks a pod that was patched in place: the revision it became one of, and by what it can be told that its containers have
-	// restarted, as JSON.
+	// AnnotationMove marks a pod that Stayput has patched in place. Its value is JSON: the revision to which the pod moved, and what its
+	// containers were before, by which Stayput tells that they have restarted.
 	//
 	// See readiness.Move.
 	AnnotationMove = "stayput.dev/move"
-	// AnnotationRestarts says on a pod that its containers are about to restart as they are, so that its kubelet reads its volumes anew before: the
-	// time, in Unix seconds, and the revision it is for.
+	// AnnotationRestarts says on a pod that its containers are about to restart without any other change, so that the kubelet first reads
+	// the pod's volumes again. Its value is the time, in Unix seconds, and the hash of the revision for which they restart.
 	//
-	// See member/announce.go.
+	// See podstate/volumes.go.
 	AnnotationRestarts = "stayput.dev/restarting"
-	// AnnotationSurgePod marks a pod that exists only while others are updated.
+	// AnnotationSurgePod marks a surge pod: a pod that exists only while others are updated.
 	AnnotationSurgePod = "stayput.dev/surge-pod"
-	// AnnotationNudged wakes a pod's controller where a revision cannot be written; the value is that of LabelWoken.
+	// AnnotationNudged nudges the controller of a pod, where Stayput cannot write a revision. Its value is the time, in Unix seconds.
 	AnnotationNudged = "stayput.dev/nudged"
-	// ConditionServing is the readiness gate of pods under a managed workload.
+	// ConditionServing is the readiness gate with which the pods of managed workloads are created.
 	ConditionServing corev1.PodConditionType = "stayput.dev/serving"
-	// Lease names the leader's Lease in Stayput's own namespace.
+	// Lease is the name of the leader's Lease in Stayput's own namespace.
 	Lease = "stayput"
-	// Fallbacks names the ConfigMap there that has on record which updates were given back: see revisions.Records.
+	// Fallbacks is the name of the ConfigMap in that namespace that has the persisted fallbacks: see revisions.Fallbacks.
 	Fallbacks = "stayput-fallbacks"
 )
 
-// Marks are the labels of ours that revisions may have.
+// Marks are Stayput's labels that revisions may have.
 var Marks = []string{LabelUpdating, LabelFallback, LabelRenewed, LabelSurgeReplicas, LabelReplicas, LabelBypassed, LabelCurrent}

@@ -4,17 +4,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// Labels by which the native controllers know the pods of a revision.
+// Labels by which the native controllers recognise the pods of a revision.
 const (
-	// LabelTemplateHash is that of a ReplicaSet and its pods.
+	// LabelTemplateHash is on a ReplicaSet and its pods.
 	LabelTemplateHash = appsv1.DefaultDeploymentUniqueLabelKey
-	// LabelRevisionHash is that of a ControllerRevision and the pods of its DaemonSet.
+	// LabelRevisionHash is on a ControllerRevision and the pods of its DaemonSet.
 	LabelRevisionHash = appsv1.DefaultDaemonSetUniqueLabelKey
-	// LabelTemplateGeneration is the older one of those pods, which the native controller takes for the hash's equal.
+	// LabelTemplateGeneration is an older label of a DaemonSet's pods, which the native controller treats as equal to the hash.
 	LabelTemplateGeneration = "pod-template-generation"
 )
 
-// Annotations the Deployment controller keeps on ReplicaSets; pkg/controller/deployment/util/deployment_util.go.
+// Annotations that the Deployment controller writes on ReplicaSets; pkg/controller/deployment/util/deployment_util.go.
 const (
 	AnnotationDesired  = "deployment.kubernetes.io/desired-replicas"
 	AnnotationMax      = "deployment.kubernetes.io/max-replicas"

@@ -8,36 +8,36 @@ import (
 )
 
 const (
-	// LabelPartition says, on a Deployment or DaemonSet, how many of its pods keep their old revision until the value is lowered or taken off:
-	// a number, or `0percent` to `100percent`, which rounds up, but to all of several pods only at `100percent`.
+	// LabelPartition says, on a Deployment or DaemonSet, how many of its pods keep their old revision until the value is lowered or removed:
+	// a number, or `0percent` to `100percent`. A percentage is rounded up, but only `100percent` keeps all of several pods.
 	//
-	// It is a label, whose values have no "%": the Deployment controller copies annotations to ReplicaSets, never labels, and an undo would bring
-	// back the stage of an update of long ago (copyDeploymentAnnotationsToReplicaSet in pkg/controller/deployment/util/deployment_util.go).
-	// A number means what partition of a StatefulSet does, a percentage what that of a CloneSet of OpenKruise does, and it rounds as
-	// CalculatePartitionReplicas in its pkg/util/tools.go.
+	// It is a label, whose value cannot have a "%", because the Deployment controller copies annotations to ReplicaSets, but never labels:
+	// an undo would bring back the partition of a much earlier update (copyDeploymentAnnotationsToReplicaSet in
+	// pkg/controller/deployment/util/deployment_util.go). A number means the same as in partition of a StatefulSet. A percentage means the
+	// same as in partition of an OpenKruise CloneSet, and is rounded as in its CalculatePartitionReplicas (pkg/util/tools.go).
 	LabelPartition = "stayput.dev/partition"
 
-	// PartitionForm is what values of LabelPartition look like; manifests/base/policy.yaml has the same.
+	// PartitionForm is the regular expression that valid values of LabelPartition match; manifests/base/policy.yaml has the same.
 	PartitionForm = `^([0-9]{1,9}|([0-9]{1,2}|100)percent)$`
 )
 
 var partitionForm = regexp.MustCompile(PartitionForm)
 
-// Partition is a value of LabelPartition; empty keeps no pod.
+// Partition is a value of LabelPartition. The empty one keeps no pod.
 type Partition string
 
-// PartitionOf is what the labels of a workload say.
+// PartitionOf returns the partition in the labels of a workload.
 func PartitionOf(labels map[string]string) Partition {
 	value, has := labels[LabelPartition]
 	if has && value == "" {
-		return `""` // it is there, and wrong
+		return `""` // the label exists, and its value is invalid
 	}
 	return Partition(value)
 }
 
-// Flaw is what is wrong with it, one clause; empty if nothing is. Such a value is rejected at admission; where it gets past that, all pods are
-// kept: somebody wanted some to be, and those that have moved do not come back, while those that wait can go on once it is mended. It is no
-// stage that anybody asked for: the update stalls, and says so.
+// Flaw returns what is wrong with the value, as one clause; empty if it is valid. The API server rejects invalid values. Where one is
+// stored nevertheless, the partition keeps all pods: the user wants some to be kept, and pods that have moved do not come back, while
+// pods that wait can go on once the value is corrected. The user has not asked for that stage, so the update is reported as stalled.
 func (p Partition) Flaw() string {
 	if p == "" || partitionForm.MatchString(string(p)) {
 		return ""
@@ -45,7 +45,7 @@ func (p Partition) Flaw() string {
 	return fmt.Sprintf("label %s: %.100q is neither a number nor 0percent to 100percent", LabelPartition, string(p))
 }
 
-// Keeps is how many of so many pods keep their old revision.
+// Keeps returns how many pods keep their old revision, out of that many.
 func (p Partition) Keeps(pods int) int {
 	number, percent := strings.CutSuffix(string(p), "percent")
 	value, err := strconv.Atoi(number)
@@ -57,11 +57,12 @@ func (p Partition) Keeps(pods int) int {
 	case percent && pods > 1:
 		return min((pods*value+99)/100, pods-1)
 	}
-	return min(value, pods) // of one pod any percentage keeps it, but for none
+	return min(value, pods) // a percentage of one pod keeps it, except 0percent
 }
 
-// MayMove is how many more pods may take the new revision, where so many are wanted, so many have the old one, and so many have, or are on their
-// way to, the new one. It is never negative: who has the new revision keeps it, however the partition is raised.
+// MayMove returns how many more pods may get the new revision. Wanted is the number of pods that the workload wants, old that of pods
+// with an old revision, and updated that of pods that have the new revision or are being moved to it. The result is never negative: pods
+// with the new revision keep it, even if the partition is raised.
 func (p Partition) MayMove(wanted, old, updated int) int {
 	kept := p.Keeps(wanted)
 	if kept == 0 {

@@ -8,9 +8,12 @@ func TestPartitionKeeps(t *testing.T) {
 		pods, kept int
 	}{
 		{"", 10, 0}, {"0", 10, 0}, {"0percent", 10, 0}, {"3", 10, 3}, {"10", 10, 10}, {"11", 10, 10}, {"999999999", 3, 3}, {"007", 10, 7},
-		{"30percent", 10, 3}, {"25percent", 10, 3}, {"1percent", 10, 1}, {"99percent", 10, 9}, {"91percent", 10, 9}, {"100percent", 10, 10}, {"00percent", 10, 0}, {"50percent", 3, 2},
-		{"99percent", 2, 1}, {"1percent", 2, 1}, {"1percent", 1, 1}, {"99percent", 1, 1}, {"0percent", 1, 0}, {"100percent", 1, 1}, {"5", 0, 0}, {"50percent", 0, 0}, {"100percent", 0, 0},
-		{"half", 10, 10}, {"101percent", 10, 10}, {"-1", 10, 10}, {"1.5", 10, 10}, {" 3", 10, 10}, {"3percentpercent", 10, 10}, {"1234567890", 3, 3},
+		{"30percent", 10, 3}, {"25percent", 10, 3}, {"1percent", 10, 1}, {"99percent", 10, 9}, {"91percent", 10, 9},
+		{"100percent", 10, 10}, {"00percent", 10, 0}, {"50percent", 3, 2},
+		{"99percent", 2, 1}, {"1percent", 2, 1}, {"1percent", 1, 1}, {"99percent", 1, 1}, {"0percent", 1, 0},
+		{"100percent", 1, 1}, {"5", 0, 0}, {"50percent", 0, 0}, {"100percent", 0, 0},
+		{"half", 10, 10}, {"101percent", 10, 10}, {"-1", 10, 10}, {"1.5", 10, 10}, {" 3", 10, 10},
+		{"3percentpercent", 10, 10}, {"1234567890", 3, 3},
 	} {
 		if kept := test.partition.Keeps(test.pods); kept != test.kept {
 			t.Errorf("%q keeps %d of %d pods, not %d", test.partition, kept, test.pods, test.kept)
@@ -45,7 +48,9 @@ func TestPartitionMayMove(t *testing.T) {
 }
 
 func TestPartitionOf(t *testing.T) {
-	for value, flawed := range map[string]bool{"": true, "0": false, "30percent": false, "101percent": true, "1e3": true, "\t3": true, "٣": true} {
+	for value, flawed := range map[string]bool{
+		"": true, "0": false, "30percent": false, "101percent": true, "1e3": true, "\t3": true, "٣": true,
+	} {
 		if flaw := PartitionOf(map[string]string{LabelPartition: value}).Flaw(); (flaw != "") != flawed {
 			t.Errorf("%q: %s", value, flaw)
 		}

@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Mode is how the template edits of a workload are carried out: the value of LabelUpdate.
+// Mode says how the template edits of a workload are carried out. It is the value of LabelUpdate.
 type Mode string
 
-// The modes. ModeNone is that of every workload outside labelled namespaces.
+// The modes. Every workload outside labelled namespaces has ModeNone.
 const (
-	// ModeNone is no label: native.
+	// ModeNone is the absence of a label: updates are native.
 	ModeNone Mode = ""
-	// ModeInPlace updates in place what can be, and the rest natively.
+	// ModeInPlace makes edits in place where that is possible, and leaves the others to the native controller.
 	ModeInPlace Mode = "in-place"
-	// ModeInPlaceOnly updates in place; edits that cannot be made so are rejected.
+	// ModeInPlaceOnly makes edits in place, and rejects edits for which that is impossible.
 	ModeInPlaceOnly Mode = "in-place-only"
-	// ModeRecreate, on a workload, opts out of what its namespace says: native.
+	// ModeRecreate, on a workload, overrides the namespace's label: updates are native.
 	ModeRecreate Mode = "recreate"
 )
 
-// Modes are the values LabelUpdate may have on one kind of object.
+// Modes are the values that LabelUpdate may have on one kind of object.
 type Modes []Mode
 
-// NamespaceModes and WorkloadModes are the values LabelUpdate takes on namespaces and on workloads.
+// NamespaceModes and WorkloadModes are the values that LabelUpdate may have on namespaces and on workloads.
 var (
 	NamespaceModes = Modes{ModeInPlace, ModeInPlaceOnly}
 	WorkloadModes  = Modes{ModeInPlace, ModeInPlaceOnly, ModeRecreate}
@@ -33,7 +33,7 @@ var (
 // Has reports whether the value is one of the modes.
 func (m Modes) Has(value string) bool { return slices.Contains(m, Mode(value)) }
 
-// String lists the modes for a message: "in-place, in-place-only".
+// String returns the modes for a message: "in-place, in-place-only".
 func (m Modes) String() string {
 	var names []string
 	for _, mode := range m {
@@ -42,9 +42,9 @@ func (m Modes) String() string {
 	return strings.Join(names, ", ")
 }
 
-// ModeOf returns the mode of a workload: what its own label says, else what its namespace's says. In a namespace without a
-// valid label it is ModeNone whatever the workload says, since no webhook is called there and nothing could be held. A value
-// on the workload that does not parse counts as ModeRecreate: native is always right.
+// ModeOf returns the mode of a workload: that of its own label, or else that of its namespace's. In a namespace without a valid label it
+// is ModeNone, whatever the workload's label is: the API server calls no webhook there, so nothing can be held. A value on the workload
+// that does not parse counts as ModeRecreate: a native update is always correct.
 func ModeOf(namespaceLabels, workloadLabels map[string]string) Mode {
 	namespace := namespaceLabels[LabelUpdate]
 	if !NamespaceModes.Has(namespace) {
@@ -61,10 +61,10 @@ func ModeOf(namespaceLabels, workloadLabels map[string]string) Mode {
 	}
 }
 
-// Manages reports whether Stayput has a say in the workload's updates.
+// Manages reports whether Stayput manages the workload's updates.
 func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 
-// Reason says that the mode does not manage a workload.
+// Reason returns the reason that Stayput does not manage workloads with this mode.
 func (m Mode) Reason() *Reason {
 	message := fmt.Sprintf("label %s is %q", LabelUpdate, m)
 	if m == ModeNone {

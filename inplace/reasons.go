@@ -6,51 +6,51 @@ import (
 	"strings"
 )
 
-// Reason says why an update is not made in place.
+// Reason is why an update is not made in place.
 type Reason struct {
 	// Code is the kind of reason, in CamelCase, for events and metrics.
 	Code string
-	// Path is the JSON pointer to the template field at fault; empty if it is not a field.
+	// Path is the JSON pointer to the template field that is the reason; empty if the reason is not a field.
 	Path string
-	// Message is one clause for people.
+	// Message is one clause for users.
 	Message string
 }
 
-// The codes of the reasons edit.Compare gives.
+// The codes of the reasons that edit.Compare returns.
 const (
-	CodeTemplateField   = "TemplateField"   // a field running pods cannot change
+	CodeTemplateField   = "TemplateField"   // a field that cannot change in a running pod
 	CodeContainers      = "Containers"      // containers or init containers added, removed or reordered
-	CodeInitContainer   = "InitContainer"   // the image of an init container that is no sidecar
-	CodeImage           = "Image"           // an image that is empty
-	CodeAnnotation      = "Annotation"      // an annotation that is not on the allow-list
-	CodeAnnotationList  = "AnnotationList"  // the workload's list of such annotations counts as not there
-	CodeDownwardAPI     = "DownwardAPI"     // a changed label or annotation that the pod itself reads
-	CodeSchedulingLabel = "SchedulingLabel" // a changed label by which the pod was placed
-	CodeStartupProbe    = "StartupProbe"    // the kubelet would report the container ready too early, or not restart the sidecar
-	CodeRestartPolicy   = "RestartPolicy"   // the container might not come back
-	CodeRestart         = "Restart"         // a restart that only new pods can give
-	CodeResources       = "Resources"       // CPU or memory that running pods cannot get, or should not
+	CodeInitContainer   = "InitContainer"   // the image of an init container that is not a sidecar
+	CodeImage           = "Image"           // an empty image
+	CodeAnnotation      = "Annotation"      // an annotation that may not change in place
+	CodeAnnotationList  = "AnnotationList"  // the workload's list of annotations does not parse, and is ignored
+	CodeDownwardAPI     = "DownwardAPI"     // a changed label or annotation that the pod reads through the downward API
+	CodeSchedulingLabel = "SchedulingLabel" // a changed label that the scheduler used to place the pod
+	CodeStartupProbe    = "StartupProbe"    // the kubelet would report the container as ready too early, or not restart the sidecar
+	CodeRestartPolicy   = "RestartPolicy"   // the container might not start again
+	CodeRestart         = "Restart"         // a restart that only new pods can provide
+	CodeResources       = "Resources"       // CPU or memory that running pods cannot get, or must not get
 )
 
-// Reasons are those that were found, the first MostReasons of them; none means none.
+// Reasons are the reasons that were found, up to MostReasons of them; empty if there are none.
 type Reasons []Reason
 
-// MostReasons bounds what is kept: a template can differ in as many places as it has bytes. shownReasons bounds what String shows: it
-// ends up in annotations, events and admission warnings.
+// MostReasons is how many reasons are kept: a template can differ in as many places as it has bytes. shownReasons is how many String
+// shows, since the text is used in annotations, events and admission warnings.
 const (
 	MostReasons  = 100
 	shownReasons = 10
 )
 
-// And adds reasons as far as they are kept.
+// And returns the reasons with those added, up to MostReasons.
 func (r Reasons) And(more ...Reason) Reasons {
 	return append(r, more[:min(len(more), MostReasons-len(r))]...)
 }
 
-// Full reports whether further reasons would not be kept.
+// Full reports whether no further reasons are kept.
 func (r Reasons) Full() bool { return len(r) >= MostReasons }
 
-// String joins the messages on one line, the first ten of them.
+// String returns the first ten messages on one line.
 func (r Reasons) String() string {
 	var messages []string
 	for _, reason := range r {
@@ -59,7 +59,7 @@ func (r Reasons) String() string {
 	return FirstOf(messages, "; ")
 }
 
-// FirstOf joins the first ten of the texts.
+// FirstOf joins the first ten of the texts, and says how many more there are.
 func FirstOf(texts []string, separator string) string {
 	shown := slices.Clone(texts[:min(len(texts), shownReasons)])
 	if more := len(texts) - shownReasons; more > 0 {
@@ -68,7 +68,7 @@ func FirstOf(texts []string, separator string) string {
 	return strings.Join(shown, separator)
 }
 
-// Codes returns the codes, sorted and each once.
+// Codes returns the codes, sorted and without duplicates.
 func (r Reasons) Codes() []string {
 	var codes []string
 	for _, reason := range r {
@@ -78,30 +78,31 @@ func (r Reasons) Codes() []string {
 	return slices.Compact(codes)
 }
 
-// Persisted reports whether an update that ends for the reason goes on record. The record ends with us.
+// Persisted reports whether an update that falls back for this reason gets a persisted fallback. Not where Stayput is uninstalled: the
+// ConfigMap goes with it.
 func (r Reason) Persisted() bool { return r.Code != CodeUninstalled }
 
-// The codes of the reasons for which a whole update goes native, next to those of edit.Compare.
+// The codes of the other reasons for which a whole update is native.
 const (
-	CodeMode           = "Mode"           // the workload is not, or no longer, updated in place
+	CodeMode           = "Mode"           // the workload is not updated in place, or no longer
 	CodeDeleting       = "Deleting"       // the workload is being deleted
-	CodeFellBack       = "FellBack"       // the update was given back before
-	CodeStrategy       = "Strategy"       // Recreate with several replicas, OnDelete, maxSurge of a DaemonSet
-	CodeMaxUnavailable = "MaxUnavailable" // no pod may be unavailable
-	CodeRevisionGone   = "RevisionGone"   // nobody knows the template a pod of a DaemonSet was made from
-	CodeHousekeeping   = "Housekeeping"   // the native controller would delete the pod anyway
-	CodeRewrittenImage = "RewrittenImage" // a pod's image is not the one of its template
-	CodeCannotCreate   = "CannotCreate"   // the target is missing and must not be written from our types
-	CodeNativeRollout  = "NativeRollout"  // the native controller is at it
-	CodeBypassed       = "Bypassed"       // the native controller's writes are not held: it is at it, too
-	CodeUnbalanced     = "Unbalanced"     // a defect: the replicas that Stayput would write do not add up, and so are not written
-	CodeTooLarge       = "TooLarge"       // what belongs to the workload is too large to be read
-	CodeNotAdmitted    = "NotAdmitted"    // a policy refuses new pods
-	CodeRefused        = "Refused"        // a policy refused a patch
-	CodeNotResized     = "NotResized"     // a node does not give a pod its CPU and memory
-	CodeInjected       = "Injected"       // admission gives new pods what running ones have not, or the other way round
-	CodeOldKubelet     = "OldKubelet"     // the kubelet of a pod would not restart its sidecar
+	CodeFellBack       = "FellBack"       // the update fell back to the native controller before
+	CodeStrategy       = "Strategy"       // strategy Recreate with several replicas, OnDelete, or maxSurge of a DaemonSet
+	CodeMaxUnavailable = "MaxUnavailable" // no pod may be unavailable, and surge pods are turned off
+	CodeRevisionGone   = "RevisionGone"   // the ControllerRevision of a pod of a DaemonSet is gone, so the pod's template is unknown
+	CodeHousekeeping   = "Housekeeping"   // the DaemonSet controller would delete the pod in any case
+	CodeRewrittenImage = "RewrittenImage" // a pod has another image than its template
+	CodeCannotCreate   = "CannotCreate"   // the new ReplicaSet does not exist, and Stayput cannot create it as the native controller would
+	CodeNativeRollout  = "NativeRollout"  // the native controller has begun a rollout with new pods
+	CodeBypassed       = "Bypassed"       // writes of the native controller are not held, so it updates the workload at the same time
+	CodeUnbalanced     = "Unbalanced"     // a defect of Stayput: the replicas that it would write do not add up, so it does not write them
+	CodeTooLarge       = "TooLarge"       // the workload, its revisions or its pods are too large to be read
+	CodeNotAdmitted    = "NotAdmitted"    // admission refuses new pods
+	CodeRefused        = "Refused"        // the API server refused a write, for example by an admission policy
+	CodeNotResized     = "NotResized"     // a node cannot give a pod its CPU and memory
+	CodeInjected       = "Injected"       // admission adds to new pods what running pods do not have, or the reverse
+	CodeOldKubelet     = "OldKubelet"     // the kubelet of a pod would not restart its sidecar for a new image
 	CodeFailing        = "Failing"        // writes have failed for too long
-	CodeHoldExpired    = "HoldExpired"    // the leader has not looked after it lately
-	CodeUninstalled    = "Uninstalled"    // Stayput is leaving
+	CodeHoldExpired    = "HoldExpired"    // the leader has not renewed the hold
+	CodeUninstalled    = "Uninstalled"    // Stayput is being uninstalled
 )

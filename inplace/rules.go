@@ -12,41 +12,44 @@ import (
 )
 
 const (
-	// AnnotationInPlaceAnnotations lists, on a Deployment or DaemonSet only, annotations of its template that may change in place, besides those
-	// of the managers' `--in-place-annotations`: keys, or `prefix/*` for all that begin so, comma-separated, up to 4096 characters.
+	// AnnotationInPlaceAnnotations lists, on a Deployment or DaemonSet only, annotations of its template that may change in place, in
+	// addition to those of the managers' `--in-place-annotations`. Entries are keys, or `prefix/*` for all keys with that prefix,
+	// comma-separated, up to 4096 characters.
 	AnnotationInPlaceAnnotations = "stayput.dev/in-place-annotations"
-	// AnnotationRestartAnnotations lists likewise annotations whose change asks for a restart, besides `kubectl.kubernetes.io/restartedAt` and those of
-	// the managers' `--restart-annotations`; they need not be in the other list, and go before it.
+	// AnnotationRestartAnnotations lists, in the same form, annotations of the template whose change asks for a restart, in addition to
+	// `kubectl.kubernetes.io/restartedAt` and those of the managers' `--restart-annotations`. An annotation that is in this list and in
+	// AnnotationInPlaceAnnotations asks for a restart.
 	AnnotationRestartAnnotations = "stayput.dev/restart-annotations"
-	// longestList bounds each: templates are compared by it again and again.
+	// longestList is the greatest length of each list: Stayput compares templates by it again and again.
 	longestList = 4 << 10
 )
 
-// Rules are what was decided about which edits can be made in place: by the administrator of all workloads, and by a workload of itself.
+// Rules say which edits can be made in place: those of the administrator, for all workloads, and those of one workload.
 type Rules struct {
-	// Annotations are the template annotations that may change in place, by key or as prefix/*; a change of any other recreates the pods.
+	// Annotations are the template annotations that may change in place, as keys or as prefix/*. A change of any other annotation recreates
+	// the pods.
 	Annotations []string
-	// Restart are those whose change asks for a restart, besides AnnotationRestartedAt.
+	// Restart are the annotations whose change asks for a restart, in addition to AnnotationRestartedAt.
 	Restart []string
-	// RestartInPlace: containers restart for them inside their pods, else the pods are replaced.
+	// RestartInPlace: containers restart inside their pods where an edit asks for a restart; otherwise the pods are replaced.
 	RestartInPlace bool
-	// InitContainers: where containers restart beside init containers, the pods are replaced. See LabelInitContainers.
+	// InitContainers: pods are replaced where containers restart and init containers would not run again. See LabelInitContainers.
 	InitContainers bool
-	// Resize is which containers are resized in running pods: see LabelResize.
+	// Resize says which containers are resized in running pods: see LabelResize.
 	Resize Resize
-	// Flaw is why a list of the workload's own counts as not there; nil if nothing is wrong with them.
+	// Flaw is why a list of the workload is ignored; nil if none is.
 	Flaw *Reason
 }
 
-// For adds what a workload with these annotations says. A list that does not parse is rejected at admission (manifests/base/policy.yaml); where
-// it gets past that, it counts as absent, and whoever changes an annotation is told.
+// For adds the workload's list of annotations that may change in place. The API server rejects lists that do not parse
+// (manifests/base/policy.yaml). Where one is stored nevertheless, it counts as absent, and a user who changes an annotation is told so.
 func (r Rules) For(workload map[string]string) Rules {
 	own, flaw := listed(workload, AnnotationInPlaceAnnotations, CheckAnnotation)
 	r.Annotations, r.Flaw = slices.Concat(r.Annotations, own), cmp.Or(r.Flaw, flaw)
 	return r
 }
 
-// Restarting adds what it says of restarts, by these settings and annotations.
+// Restarting adds the workload's rules about restarts, from its settings and its annotations.
 func (r Rules) Restarting(settings Settings, workload map[string]string) Rules {
 	own, flaw := listed(workload, AnnotationRestartAnnotations, CheckRestartAnnotation)
 	r.InitContainers = settings.InitContainers
@@ -54,13 +57,13 @@ func (r Rules) Restarting(settings Settings, workload map[string]string) Rules {
 	return r
 }
 
-// Resizing adds what it says of CPU and memory, by these settings.
+// Resizing adds the workload's rule about CPU and memory, from its settings.
 func (r Rules) Resizing(settings Settings) Rules {
 	r.Resize = settings.Resize
 	return r
 }
 
-// Allows reports whether that annotation may change in place.
+// Allows reports whether the annotation may change in place.
 func (r Rules) Allows(annotation string) bool {
 	if r.Restarts(annotation) {
 		return r.RestartInPlace
@@ -68,21 +71,23 @@ func (r Rules) Allows(annotation string) bool {
 	return covered(r.Annotations, annotation)
 }
 
-// Restarts reports whether a change of that annotation asks for a restart.
+// Restarts reports whether a change of the annotation asks for a restart.
 func (r Rules) Restarts(annotation string) bool {
 	return annotation == AnnotationRestartedAt || covered(r.Restart, annotation)
 }
 
-// Text stands for the rules.
+// Text returns a text that is different for different rules, for use as a key.
 func (r Rules) Text() string {
-	text := fmt.Sprint(r.RestartInPlace, " ", r.InitContainers, " ", r.Resize, "\n", strings.Join(r.Restart, "\n"), "\n\n", strings.Join(r.Annotations, "\n"))
+	text := fmt.Sprint(r.RestartInPlace, " ", r.InitContainers, " ", r.Resize, "\n",
+		strings.Join(r.Restart, "\n"), "\n\n", strings.Join(r.Annotations, "\n"))
 	if r.Flaw != nil {
 		text += "\n\n" + r.Flaw.Message
 	}
 	return text
 }
 
-// listed reads the list that is in an annotation of a workload. The reason is why it counts as not there; nil if it counts, or is not there.
+// listed returns the entries of the list in that annotation of a workload. The reason is why the list is ignored; nil if it is not, or if
+// there is none.
 func listed(workload map[string]string, annotation string, check func(entry string) error) ([]string, *Reason) {
 	list, has := workload[annotation]
 	if !has {
@@ -111,12 +116,12 @@ func parseList(list string, check func(entry string) error) ([]string, error) {
 	return entries, nil
 }
 
-// CheckAnnotation tells why a list of annotations that may change in place must not have that entry.
+// CheckAnnotation returns why the entry cannot be in a list of annotations that may change in place; nil if it can.
 func CheckAnnotation(entry string) error {
 	return checkEntry(entry, append(slices.Clip(reserved), reservation{AnnotationRestartedAt, "asks for a restart"}))
 }
 
-// CheckRestartAnnotation tells why a list of annotations whose change asks for a restart must not have that entry.
+// CheckRestartAnnotation returns why the entry cannot be in a list of annotations whose change asks for a restart; nil if it can.
 func CheckRestartAnnotation(entry string) error { return checkEntry(entry, reserved) }
 
 func checkEntry(entry string, reserved []reservation) error {
@@ -127,7 +132,8 @@ func checkEntry(entry string, reserved []reservation) error {
 	if prefix, all := strings.CutSuffix(entry, "/*"); all {
 		key = prefix + "/any"
 	}
-	if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 { // as ValidateAnnotations in apimachinery/pkg/api/validation
+	// As in ValidateAnnotations of apimachinery/pkg/api/validation.
+	if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
 		return fmt.Errorf("%.100q is neither an annotation's key nor prefix/*", entry)
 	}
 	for _, one := range reserved {
@@ -140,8 +146,8 @@ func checkEntry(entry string, reserved []reservation) error {
 
 type reservation struct{ entry, why string }
 
-// reserved are annotations that no list may name. The API server itself forbids some (ValidatePodSpecificAnnotationUpdates in
-// pkg/apis/core/validation), by others kubelets know which pods are theirs.
+// reserved are annotations that no list may name. The API server forbids changes of some (ValidatePodSpecificAnnotationUpdates in
+// pkg/apis/core/validation); by others, kubelets recognise their pods.
 var reserved = []reservation{
 	{"stayput.dev/*", "is Stayput's own"},
 	{corev1.PodDeletionCost, "is how Stayput removes surge pods"},
@@ -153,7 +159,7 @@ func covered(entries []string, annotation string) bool {
 	return slices.ContainsFunc(entries, func(entry string) bool { return covers(entry, annotation) })
 }
 
-// covers reports whether the entry names all that the other does.
+// covers reports whether the entry names every annotation that the other names.
 func covers(entry, other string) bool {
 	prefix, all := strings.CutSuffix(entry, "*")
 	return entry == other || all && strings.HasPrefix(other, prefix)

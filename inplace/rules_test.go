@@ -20,7 +20,7 @@ func TestRulesFor(t *testing.T) {
 		"no key":        {"a b", "example.com/always", `"a b" is neither`},
 		"empty":         {"", "example.com/always", "an empty entry"},
 		"empty entry":   {"note,", "example.com/always", "an empty entry"},
-		"ours":          {"note,stayput.dev/decision", "example.com/always", "stayput.dev/* is Stayput's own"},
+		"Stayput's":     {"note,stayput.dev/decision", "example.com/always", "stayput.dev/* is Stayput's own"},
 		"restart":       {"kubectl.kubernetes.io/restartedAt", "example.com/always", "asks for a restart"},
 		"all of it":     {"kubectl.kubernetes.io/*", "example.com/always", "kubectl.kubernetes.io/restartedAt asks"},
 		"AppArmor":      {"container.apparmor.security.beta.kubernetes.io/app", "example.com/always", "running pod"},
@@ -28,7 +28,9 @@ func TestRulesFor(t *testing.T) {
 		"long":          {strings.Repeat("a,", longestList/2) + "a", "example.com/always", "4096"},
 	} {
 		rules := flag.For(map[string]string{AnnotationInPlaceAnnotations: test.list})
-		for _, key := range []string{"note", "notes", "example.com/a", "example.com/always", "other.example.com/b", "example.com", "kubernetes.io/config.mirror"} {
+		for _, key := range []string{
+			"note", "notes", "example.com/a", "example.com/always", "other.example.com/b", "example.com", "kubernetes.io/config.mirror",
+		} {
 			if want := strings.Contains(" "+test.allowed+" ", " "+key+" "); rules.Allows(key) != want {
 				t.Errorf("%s: %s is allowed: %t", name, key, !want)
 			}
@@ -67,7 +69,7 @@ func TestRulesRestarting(t *testing.T) {
 		"Stayput's own":                    {on, "x,stayput.dev/move", "x", false, false},
 		"kubelets' own":                    {on, "x,kubernetes.io/*", "x", false, false},
 		"a list that does not parse":       {on, "x,y z", "x", false, false},
-		"nor at all":                       {on, "*", "y", false, false},
+		"no valid entry":                   {on, "*", "y", false, false},
 		"one that is too long":             {on, "x," + strings.Repeat("y", longestList), "x", false, false},
 	} {
 		rules := flags.Restarting(test.settings, map[string]string{AnnotationRestartAnnotations: test.list})
@@ -75,21 +77,24 @@ func TestRulesRestarting(t *testing.T) {
 			t.Errorf("%s: asks for a restart %t, in place %t", name, asks, may)
 		}
 	}
-	if flaw := flags.Restarting(on, map[string]string{AnnotationRestartAnnotations: "*"}).Flaw; flaw == nil || !strings.Contains(flaw.Message, AnnotationRestartAnnotations) {
+	flaw := flags.Restarting(on, map[string]string{AnnotationRestartAnnotations: "*"}).Flaw
+	if flaw == nil || !strings.Contains(flaw.Message, AnnotationRestartAnnotations) {
 		t.Errorf("the flaw of a list that does not parse is %v", flaw)
 	}
 	if len(flags.Restart) != 1 || flags.RestartInPlace {
-		t.Error("the flags' own rules have changed")
+		t.Error("the rules of the flags have changed")
 	}
 }
 
-// TestRulesText: what was worked out by some rules is not taken for that by others.
+// TestRulesText: different rules have different texts, so that a value computed with some rules is not used for others.
 func TestRulesText(t *testing.T) {
 	seen := map[string]bool{}
-	for _, rules := range []Rules{{}, {RestartInPlace: true}, {Restart: []string{"a"}}, {Annotations: []string{"a"}}, {Flaw: &Reason{Message: "a"}}, {Restart: []string{"a", "b"}},
-		{Restart: []string{"a"}, Annotations: []string{"b"}}} {
+	for _, rules := range []Rules{
+		{}, {RestartInPlace: true}, {Restart: []string{"a"}}, {Annotations: []string{"a"}}, {Flaw: &Reason{Message: "a"}},
+		{Restart: []string{"a", "b"}}, {Restart: []string{"a"}, Annotations: []string{"b"}},
+	} {
 		if seen[rules.Text()] {
-			t.Errorf("%+v has the text of others", rules)
+			t.Errorf("%+v has the text of other rules", rules)
 		}
 		seen[rules.Text()] = true
 	}

@@ -6,39 +6,43 @@ import (
 	"time"
 )
 
-// The labels, on a namespace or a workload, that say how updates are carried out. The workload's own goes first. docs/reference.md has the
-// first paragraph of each.
+// The labels of a namespace or a workload that say how updates are carried out. The workload's label overrides the namespace's.
+// docs/reference.md has the first paragraph of each comment.
 const (
-	// LabelUpdate says how template edits are carried out: `in-place`, where possible, or `in-place-only`, where others are
-	// rejected. On a workload it goes before what the namespace says, and may also be `recreate`, native; it counts only in a labelled namespace.
+	// LabelUpdate says how template edits are carried out: `in-place`, in running pods where that is possible, or `in-place-only`, where all
+	// other edits are rejected. On a workload it overrides the namespace's label, and may also be `recreate`, which leaves updates to the
+	// native controller. A workload's label counts only where the namespace has one.
 	//
 	// See Mode.
 	LabelUpdate = "stayput.dev/update"
-	// LabelDrain is how long a pod that no EndpointSlice offers any more goes on serving before its containers restart: a
-	// duration in `ms`, `s` and `m`, up to `10m`, by default `2s`. "0" waits for nothing, not even for the EndpointSlices.
+	// LabelDrain says how long a pod that no EndpointSlice offers any more goes on serving before its containers restart: a duration in
+	// `ms`, `s` and `m`, up to `10m`, by default `2s`. "0" waits for nothing, not even for the EndpointSlices.
 	LabelDrain = "stayput.dev/drain"
-	// LabelPrePullParallelism is how many nodes at a time pull new images before containers stop: up to 1000, by default 10; "0"
-	// pulls none first.
+	// LabelPrePullParallelism is the number of nodes that pull new images at the same time, before containers stop: up to 1000, by default
+	// 10. "0" stops containers without pulling first.
 	LabelPrePullParallelism = "stayput.dev/pre-pull-parallelism"
-	// LabelSurge says whether a Deployment that may miss no pod gets extra ones during an update: "true", the default, or "false".
+	// LabelSurge says whether a Deployment none of whose pods may be unavailable gets surge pods during an update: "true", the default, or
+	// "false".
 	LabelSurge = "stayput.dev/surge"
-	// LabelRestart says that containers restart inside their pods where an edit of annotations asks for a restart, as `kubectl rollout restart`
-	// does: `in-place`. Without it the pods are replaced, as natively.
+	// LabelRestart says that an edit that asks for a restart, such as `kubectl rollout restart`, restarts containers inside their pods:
+	// `in-place`. Without it, the native controller replaces the pods.
 	//
-	// See AnnotationRestartAnnotations.
+	// See AnnotationRestartAnnotations for other edits that ask for a restart.
 	LabelRestart = "stayput.dev/restart"
-	// LabelResize says whether containers get other CPU and memory in running pods: "true", wherever they can; "false", never. Without it those
-	// do whose resizePolicy says something of the resource that changes. They restart for it where that says so.
+	// LabelResize says whether Stayput changes the CPU and memory of containers in running pods: "true", wherever that is possible; "false",
+	// never. Without it, only containers whose resizePolicy names the resource that changes are resized. A container restarts for that where
+	// its resizePolicy says so.
 	LabelResize = "stayput.dev/resize"
-	// LabelInitContainers says what becomes of an update by which containers restart beside init containers that are no sidecars, and do not run again in a
-	// pod that lives: "in-place", the default, restarts the others without them; "native" replaces the pods, so that they run.
+	// LabelInitContainers says how Stayput updates pods whose containers restart and that have init containers other than sidecars, which do
+	// not run again in a running pod: "in-place", the default, restarts the containers without running them; "native" replaces the pods, so
+	// that they run.
 	LabelInitContainers = "stayput.dev/init-containers"
 )
 
-// SettingAnnotations are the annotations that say so as well, on a workload only, where a label has no room.
+// SettingAnnotations are the settings that are annotations, since their values are too long for labels. They count on a workload only.
 var SettingAnnotations = []string{AnnotationInPlaceAnnotations, AnnotationRestartAnnotations, AnnotationAuxiliary}
 
-// What holds where no label says otherwise, and the most one may say.
+// The defaults, and the largest value, of settings.
 const (
 	DefaultDrain              = 2 * time.Second
 	DefaultPrePullParallelism = 10
@@ -57,41 +61,41 @@ const RestartInPlace = "in-place"
 // AnnotationRestartedAt is what `kubectl rollout restart` sets on a template (k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go).
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// LongestDrain bounds LabelDrain.
+// LongestDrain is the longest drain that LabelDrain may ask for.
 const LongestDrain = 10 * time.Minute
 
-// Settings are what the labels say.
+// Settings are the values of the labels.
 type Settings struct {
 	// Drain: see LabelDrain.
 	Drain time.Duration
 	// PrePullParallelism: see LabelPrePullParallelism.
 	PrePullParallelism int
-	// Surge: see LabelBorrow.
+	// Surge: see LabelSurge.
 	Surge bool
 	// Restart: see LabelRestart.
 	Restart bool
-	// InitContainers: updates that leave some out are native. See LabelInitContainers.
+	// InitContainers: updates that would not run init containers again are native. See LabelInitContainers.
 	InitContainers bool
-	// Partition is the workload's alone: see LabelPartition.
+	// Partition: see LabelPartition, which counts on a workload only.
 	Partition Partition
 	// Resize: see LabelResize.
 	Resize Resize
 }
 
-// Resize is which containers are resized in running pods: the value of LabelResize.
+// Resize says which containers are resized in running pods. It is the value of LabelResize.
 type Resize string
 
-// Kubernetes takes a container without resizePolicy for one that needs no restart, since there whoever resizes a pod asks for just that. An edit of
-// a template has always meant new processes, and many a runtime sizes its heap and its threads by what it starts with. So silence is not enough
-// by default.
+// Kubernetes resizes a container without resizePolicy without a restart, because a client that resizes a pod asks for just that. An edit
+// of a template, however, has always meant new processes, and many runtimes size their heap and their threads by the resources that they
+// start with. So by default Stayput resizes only containers that have a resizePolicy for the resource.
 const (
-	ResizeDeclared Resize = ""      // where resizePolicy says whether with a restart
-	ResizeAll      Resize = "true"  // wherever they can
-	ResizeNone     Resize = "false" // nowhere
+	ResizeDeclared Resize = ""      // where resizePolicy names the resource
+	ResizeAll      Resize = "true"  // wherever possible
+	ResizeNone     Resize = "false" // never
 )
 
-// SettingsOf reads the settings of a workload. A value that does not parse is rejected at admission
-// (manifests/base/policy.yaml); where it gets past that, it counts as absent.
+// SettingsOf returns the settings of a workload. The API server rejects values that do not parse (manifests/base/policy.yaml); where such
+// a value is stored nevertheless, it counts as absent.
 func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 	labels := []map[string]string{workloadLabels, namespaceLabels}
 	return Settings{
@@ -105,7 +109,7 @@ func SettingsOf(namespaceLabels, workloadLabels map[string]string) Settings {
 	}
 }
 
-// setting is the first value of the label that is there and parses.
+// setting returns the first value of the label that exists and parses.
 func setting[T any](from []map[string]string, label string, parse func(string) (T, error), otherwise T) T {
 	for _, labels := range from {
 		if text, has := labels[label]; has {

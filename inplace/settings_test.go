@@ -36,9 +36,10 @@ func TestSettingsOf(t *testing.T) {
 			want: with(func(s *Settings) { s.Resize = ResizeNone })},
 		"resize of a namespace": {namespace: map[string]string{LabelResize: "true"}, workload: map[string]string{LabelResize: "yes"},
 			want: with(func(s *Settings) { s.Resize = ResizeAll })},
-		"init containers": {namespace: map[string]string{LabelInitContainers: "native"}, want: with(func(s *Settings) { s.InitContainers = true })},
-		"init containers of a workload": {namespace: map[string]string{LabelInitContainers: "native"}, workload: map[string]string{LabelInitContainers: "in-place"},
-			want: defaults},
+		"init containers": {namespace: map[string]string{LabelInitContainers: "native"},
+			want: with(func(s *Settings) { s.InitContainers = true })},
+		"init containers of a workload": {namespace: map[string]string{LabelInitContainers: "native"},
+			workload: map[string]string{LabelInitContainers: "in-place"}, want: defaults},
 		"negative": {namespace: map[string]string{LabelDrain: "-1s"}, want: defaults},
 	} {
 		if got := SettingsOf(test.namespace, test.workload); got != test.want {

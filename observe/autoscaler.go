@@ -14,11 +14,13 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// mostScalers bounds how many autoscalers of a namespace are looked at: a namespace has about as many as Deployments.
+// mostScalers bounds how many autoscalers of a namespace are looked at. A namespace has about as many autoscalers as
+// Deployments.
 const mostScalers = 200
 
-// AboutAutoscalers is one line about the first autoscaler that takes for load what containers of the Deployment use to start for this change;
-// empty if none does. DaemonSets have no autoscalers.
+// AboutAutoscalers returns one line about the first autoscaler that would count as load what the Deployment's
+// containers use to start, when this change restarts them. It returns "" if there is no such autoscaler. DaemonSets
+// have no autoscalers.
 func (r Reader) AboutAutoscalers(ctx context.Context, d *apps.Deployment, change edit.Change) (string, error) {
 	if !change.Restarts() {
 		return "", nil

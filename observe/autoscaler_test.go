@@ -26,8 +26,8 @@ func scalerOf(namespace, name, deployment string) *autoscalingv2.HorizontalPodAu
 	}
 }
 
-// TestAutoscalersComeInPages: of the Deployment's namespace, a page at a time, until one is found, and no more than mostScalers; none where
-// nothing restarts.
+// TestAutoscalersComeInPages checks that the reader lists autoscalers of the Deployment's namespace only, a page at a
+// time, until it finds one, and no more than mostScalers. It lists none where nothing restarts.
 func TestAutoscalersComeInPages(t *testing.T) {
 	web := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	image := edit.Change{Containers: edit.ContainerChanges{{Container: "app", Image: edit.ImageChange{From: "app:1", To: "app:2"}}}}
@@ -62,8 +62,9 @@ func TestAutoscalersComeInPages(t *testing.T) {
 				},
 			}).Build()
 			about, err := Reader{Reader: paged}.AboutAutoscalers(t.Context(), web, test.change)
-			if finds := strings.HasPrefix(about, "HorizontalPodAutoscaler z scales by cpu"); err != nil || finds != test.finds || pages != test.pages {
-				t.Errorf("is told %q, %v, after %d pages; want %t after %d", about, err, pages, test.finds, test.pages)
+			finds := strings.HasPrefix(about, "HorizontalPodAutoscaler z scales by cpu")
+			if err != nil || finds != test.finds || pages != test.pages {
+				t.Errorf("got %q, %v, after %d pages; want a line: %t, after %d pages", about, err, pages, test.finds, test.pages)
 			}
 		})
 	}

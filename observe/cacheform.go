@@ -13,29 +13,34 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// CacheForm decides what a cache keeps of the objects it watches: its methods are the cache's transforms (client-go/tools/cache,
-// TransformFunc). Anybody may fill his namespace, and must not fill the memory of everybody's manager with it. So workloads and their
-// revisions are kept whole only where they may be managed, and nothing that is large is. A Reader with Stores reads from the API
-// server what was kept as a stub; what Keep knows of namespaces therefore only has to be right most of the time.
+// CacheForm decides what a cache keeps of the objects it watches. Its methods App, Pod and Namespace are the cache's
+// transforms (client-go/tools/cache, TransformFunc).
+//
+// A user may fill a namespace with objects. That must not fill the memory of the manager, which all namespaces share.
+// So the cache keeps workloads and their revisions whole only in namespaces where they may be managed, and keeps no
+// large object whole. It keeps the other objects as outlines. A Reader with Stores reads from the API server what the
+// cache has as an outline. So what CacheForm knows of namespaces need not always be right.
 type CacheForm struct {
 	excluded Excluded
 
 	lock    sync.RWMutex
 	managed map[string]bool
-	// kept is what is kept whole of each namespace.
+	// kept has, by namespace, the objects that are kept whole.
 	kept map[string]*share
 }
 
-// mostKept bounds the text of what is kept whole of one namespace: several times what thousands of pods have.
+// mostKept bounds the total size of the objects of one namespace that are kept whole. It is several times the size of
+// thousands of pods.
 const mostKept = 64 << 20
 
-// share is a namespace's part of the memory.
+// share is the part of the memory that one namespace has.
 type share struct {
-	text int
+	text int // the total size
 	of   map[types.UID]int
 }
 
-// NewCacheForm reads which namespaces have our label: their objects must not all come as stubs only because they come before their namespace.
+// NewCacheForm returns a CacheForm that knows which namespaces have Stayput's label now. Otherwise the cache would keep
+// only outlines of all objects that it lists before their namespace.
 func NewCacheForm(ctx context.Context, live Reader) (*CacheForm, error) {
 	k := &CacheForm{excluded: live.ExcludedNamespaces, managed: map[string]bool{}, kept: map[string]*share{}}
 	var list corev1.NamespaceList
@@ -48,7 +53,7 @@ func NewCacheForm(ctx context.Context, live Reader) (*CacheForm, error) {
 	return k, nil
 }
 
-// Namespace notes whether anything in it may be managed.
+// Namespace transforms a namespace, and notes whether workloads in it may be managed.
 func (k *CacheForm) Namespace(object any) (any, error) {
 	namespace, ok := object.(*corev1.Namespace)
 	if !ok {
@@ -75,7 +80,8 @@ func (k *CacheForm) manages(namespace string) bool {
 	return k.managed[namespace]
 }
 
-// App keeps a workload, or what holds revisions. ControllerRevisions of other kinds of workloads are nobody's concern.
+// App transforms a workload, or an object that holds a revision. It makes outlines of ControllerRevisions of other
+// kinds of workloads.
 func (k *CacheForm) App(object any) (any, error) {
 	app, ok := object.(client.Object)
 	if !ok {
@@ -85,7 +91,7 @@ func (k *CacheForm) App(object any) (any, error) {
 	return k.keep(app, !foreign && k.manages(app.GetNamespace())), nil
 }
 
-// Pod keeps a pod, wherever it is: a gate must be opened in any namespace.
+// Pod transforms a pod. It keeps pods of all namespaces, because a gate must be opened in any namespace.
 func (k *CacheForm) Pod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -111,7 +117,8 @@ func (k *CacheForm) keep(object client.Object, wanted bool) client.Object {
 	return object
 }
 
-// fits reports whether the object can be kept whole beside what else there is of its namespace.
+// fits reports whether the object can be kept whole beside the other objects of its namespace. If so, it counts the
+// object.
 func (k *CacheForm) fits(object client.Object, size int) bool {
 	k.forget(object)
 	k.lock.Lock()
@@ -129,7 +136,7 @@ func (k *CacheForm) fits(object client.Object, size int) bool {
 	return true
 }
 
-// forget makes room where the object was.
+// forget no longer counts the object.
 func (k *CacheForm) forget(object client.Object) {
 	k.lock.Lock()
 	defer k.lock.Unlock()
@@ -149,7 +156,7 @@ func (k *CacheForm) OnAdd(any, bool) {}
 // OnUpdate implements cache.ResourceEventHandler of client-go.
 func (k *CacheForm) OnUpdate(any, any) {}
 
-// OnDelete implements cache.ResourceEventHandler of client-go: what is gone takes no room.
+// OnDelete implements cache.ResourceEventHandler of client-go. A deleted object no longer counts.
 func (k *CacheForm) OnDelete(object any) {
 	if missed, is := object.(toolscache.DeletedFinalStateUnknown); is {
 		object = missed.Obj

@@ -13,11 +13,12 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// mostClaims bounds how many claims of one template are read. Nodes attach about as many volumes.
+// mostClaims bounds how many claims of one template are read. A node can have about as many volumes attached.
 const mostClaims = 128
 
-// ClaimForOneNode returns the first of the claims that only one node, or one pod, can mount; empty if there is none. What does not exist, or we
-// may not read, is taken for a claim that any node can mount: then an update that borrows finds out by itself.
+// ClaimForOneNode returns the first of the claims that only one node, or one pod, can mount. It returns "" if there is
+// none. A claim that does not exist, or that Stayput may not read, counts as a claim that any node can mount. If that
+// is wrong, an update with surge pods notices it later.
 func ClaimForOneNode(ctx context.Context, live client.Reader, namespace string, names []string) (string, error) {
 	for _, name := range names[:min(len(names), mostClaims)] {
 		claim := &corev1.PersistentVolumeClaim{}

@@ -18,10 +18,10 @@ import (
 	"github.com/stayput/stayput/inplace/nodes"
 )
 
-// fieldNode is the one field besides name and namespace by which API servers select pods.
+// fieldNode is the only field besides name and namespace that Stayput uses to select pods at the API server.
 const fieldNode = "spec.nodeName"
 
-// DaemonSets have their revisions in ControllerRevisions.
+// DaemonSets is the kind whose revisions are ControllerRevisions.
 var DaemonSets = Kind{
 	Workload: typeOf("DaemonSet", func() client.ObjectList { return &apps.DaemonSetList{} },
 		func(d *apps.DaemonSet) int {
@@ -34,7 +34,8 @@ var DaemonSets = Kind{
 	waking:   wakingDaemonSets,
 }
 
-// DaemonRollout reads the DaemonSet and what belongs to it, all nodes and its pullers; nil if there is no such DaemonSet.
+// DaemonRollout returns the DaemonSet with its revisions and pods, all nodes, and its pre-pull pods. It returns nil if
+// there is no such DaemonSet.
 func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*daemonsets.Rollout, error) {
 	daemonSet, err := r.DaemonSet(ctx, key)
 	if daemonSet == nil || err != nil {
@@ -53,25 +54,28 @@ func (r Reader) DaemonRollout(ctx context.Context, key types.NamespacedName) (*d
 	return rollout, err
 }
 
-// DaemonSet reads one DaemonSet; nil if there is none.
+// DaemonSet returns one DaemonSet; nil if there is none.
 func (r Reader) DaemonSet(ctx context.Context, key types.NamespacedName) (*apps.DaemonSet, error) {
 	return find[apps.DaemonSet](ctx, r, key)
 }
 
-// DaemonSetOf reads the DaemonSet that controls the pod or revision; nil if there is none with the UID its reference names.
+// DaemonSetOf returns the DaemonSet that controls the pod or revision. It returns nil if there is none with the UID in
+// the owner reference.
 func (r Reader) DaemonSetOf(ctx context.Context, of client.Object) (*apps.DaemonSet, error) {
 	return findController[apps.DaemonSet](ctx, r, of, "DaemonSet")
 }
 
-// DaemonRolloutOf reads what belongs to the given DaemonSet, which may be one that is not stored yet, without nodes.
+// DaemonRolloutOf returns the rollout of the given DaemonSet, without nodes. The DaemonSet need not be stored yet.
 func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) (*daemonsets.Rollout, error) {
 	orders, err := r.ordersFor(ctx, daemonSet)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &daemonsets.Rollout{DaemonSet: daemonSet, Mode: orders.mode, Settings: orders.settings, PersistedFallback: orders.persistedFallback, Rules: orders.rules}
+	rollout := &daemonsets.Rollout{DaemonSet: daemonSet, Mode: orders.mode, Settings: orders.settings,
+		PersistedFallback: orders.persistedFallback, Rules: orders.rules}
 	of := selected{daemonSet, daemonSet.Spec.Selector}
-	revisions, load, err := owned[apps.ControllerRevision](ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
+	revisions, load, err := owned[apps.ControllerRevision](
+		ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +89,9 @@ func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) 
 	return rollout, nil
 }
 
-// Deletion reads what the deletion of a DaemonSet's pod depends on; nil if its DaemonSet is gone. The DaemonSet, its revisions
-// and everything on the pod's node come from r, pods and nodes elsewhere from the cache. If r is a cache, all of it does.
+// Deletion returns the rollout that a decision on the deletion of a DaemonSet's pod depends on. It returns nil if the
+// DaemonSet is gone. The DaemonSet, its revisions, the pod's node and the pods on that node come from r. The other pods
+// and nodes come from the cache. If r is a cache, everything comes from it.
 func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*daemonsets.Rollout, error) {
 	daemonSet, err := r.DaemonSetOf(ctx, pod)
 	if daemonSet == nil || err != nil {
@@ -105,7 +110,7 @@ func (r Reader) Deletion(ctx context.Context, pod *corev1.Pod, cached Reader) (*
 	return rollout, r.refresh(ctx, rollout, pod.Spec.NodeName)
 }
 
-// refresh puts what is on the node now, and the node itself, in the place of what the rollout has of it.
+// refresh replaces the node, and the pods on it, in the rollout with what r reads now.
 func (r Reader) refresh(ctx context.Context, rollout *daemonsets.Rollout, name string) error {
 	of := selected{rollout.DaemonSet, rollout.DaemonSet.Spec.Selector}
 	pods, load, err := r.podsOf(ctx, of, []types.UID{rollout.DaemonSet.UID}, client.MatchingFields{fieldNode: name})
@@ -134,7 +139,7 @@ func (r Reader) daemons(ctx context.Context, rollout *daemonsets.Rollout) error 
 	return err
 }
 
-// nodes are never nil: a cluster without nodes has none.
+// nodes returns all nodes. The result is never nil: a cluster without nodes has an empty list.
 func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
 	if r.indexed() {
 		return r.Stores.nodes.all()
@@ -150,8 +155,10 @@ func (r Reader) nodes(ctx context.Context) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// IsUnreachable reports whether the kubelet of the pod's node does not report, where that matters: while containers are not ready, only that kubelet makes
-// the pod Ready. A node that is gone or cannot be read counts as silent, which costs a second or two if it is not: see podstate.OpenGate.
+// IsUnreachable reports whether the pod's node is unreachable: its kubelet does not report. It reads the node only if
+// the pod's containers are ready. As long as they are not ready, only the kubelet can make the pod Ready, and the node
+// does not matter. A node that is gone or cannot be read counts as unreachable. If that is wrong, it costs a second or
+// two: see podstate.OpenGate.
 func (r Reader) IsUnreachable(ctx context.Context, pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" || !conditions.IsTrue(pod, corev1.ContainersReady) {
 		return false
@@ -160,7 +167,8 @@ func (r Reader) IsUnreachable(ctx context.Context, pod *corev1.Pod) bool {
 	return err != nil || node == nil || nodes.Unreachable(node)
 }
 
-// shared has a cache hand out its own objects: package inplace changes nothing, and a workload may have thousands of pods.
+// shared returns the option with which a cache returns its own objects instead of copies. That is safe because package
+// inplace changes no object, and it matters because a workload may have thousands of pods.
 func (r Reader) shared() []client.ListOption {
 	if !r.indexed() {
 		return nil
@@ -168,7 +176,7 @@ func (r Reader) shared() []client.ListOption {
 	return []client.ListOption{client.UnsafeDisableDeepCopy}
 }
 
-// wakingDaemonSets are those of a namespace.
+// wakingDaemonSets returns the rollouts of the DaemonSets of a namespace.
 func wakingDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Waking, error) {
 	var (
 		daemonSets apps.DaemonSetList

@@ -13,7 +13,8 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-// agents is DaemonSet web with two revisions and pods on two nodes, and pods and revisions of a namesake of an earlier life.
+// agents returns DaemonSet web with two revisions and pods on two nodes. It also returns a pod and a revision of an
+// earlier DaemonSet of the same name.
 func agents() []client.Object {
 	web := &apps.DaemonSet{ObjectMeta: meta("web", "ds")}
 	web.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
@@ -58,7 +59,8 @@ func TestDaemonRollout(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := [][]string{names(rollout.Revisions), names(rollout.Pods), names(rollout.Nodes)}
-			if want := [][]string{{"web-1", "web-2"}, {"a", "b"}, {"one", "two"}}; !slices.EqualFunc(got, want, slices.Equal) || rollout.Mode != inplace.ModeInPlace {
+			want := [][]string{{"web-1", "web-2"}, {"a", "b"}, {"one", "two"}}
+			if !slices.EqualFunc(got, want, slices.Equal) || rollout.Mode != inplace.ModeInPlace {
 				t.Errorf("read %v in mode %q, want %v", got, rollout.Mode, want)
 			}
 		})
@@ -67,7 +69,8 @@ func TestDaemonRollout(t *testing.T) {
 	objects[1].SetAnnotations(map[string]string{inplace.AnnotationInPlaceAnnotations: "note"})
 	reader := daemonReaders(t, objects)["live"]
 	reader.Rules.Annotations = []string{"example.com/*"}
-	if rollout, err := reader.DaemonRollout(context.Background(), key); err != nil || !rollout.Rules.Allows("note") || !rollout.Rules.Allows("example.com/a") {
+	rollout, err := reader.DaemonRollout(context.Background(), key)
+	if err != nil || !rollout.Rules.Allows("note") || !rollout.Rules.Allows("example.com/a") {
 		t.Errorf("the rules are %+v, %v", rollout.Rules, err)
 	}
 	if rollout, err := daemonReaders(t, nil)["live"].DaemonRollout(context.Background(), key); rollout != nil || err != nil {
@@ -75,17 +78,20 @@ func TestDaemonRollout(t *testing.T) {
 	}
 }
 
-// TestDeletionReadsTheNodeLive has a cache to which a pod and a node are gone, and which knows others that are.
+// TestDeletionReadsTheNodeLive has a cache that lacks a pod and a node which exist, and that has a pod which no longer
+// exists.
 func TestDeletionReadsTheNodeLive(t *testing.T) {
 	objects := agents()
 	pod := objects[5].(*corev1.Pod)
 	left := meta("d", "pd", controlledBy("DaemonSet", "web", "ds"))
-	cached := slices.Concat(objects[:5], objects[6:8], []client.Object{objects[9], &corev1.Pod{ObjectMeta: left, Spec: corev1.PodSpec{NodeName: "one"}}})
+	cached := slices.Concat(objects[:5], objects[6:8],
+		[]client.Object{objects[9], &corev1.Pod{ObjectMeta: left, Spec: corev1.PodSpec{NodeName: "one"}}})
 	rollout, err := daemonReaders(t, objects)["live"].Deletion(context.Background(), pod, daemonReaders(t, cached)["indexed"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pods, nodes := names(rollout.Pods), names(rollout.Nodes); !slices.Equal(pods, []string{"a", "b"}) || !slices.Equal(nodes, []string{"one", "two"}) {
+	pods, nodes := names(rollout.Pods), names(rollout.Nodes)
+	if !slices.Equal(pods, []string{"a", "b"}) || !slices.Equal(nodes, []string{"one", "two"}) {
 		t.Errorf("read pods %v and nodes %v", pods, nodes)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/deployments"
 )
 
-// Deployments have their revisions in ReplicaSets.
+// Deployments is the kind whose revisions are ReplicaSets.
 var Deployments = Kind{
 	Workload: typeOf("Deployment", func() client.ObjectList { return &apps.DeploymentList{} },
 		func(d *apps.Deployment) int {
@@ -31,14 +31,15 @@ var Deployments = Kind{
 	waking: wakingDeployments,
 }
 
-// outlineOfReplicaSet keeps what counts replicas.
+// outlineOfReplicaSet returns an outline that has the numbers of replicas, in spec and status.
 func outlineOfReplicaSet(rs *apps.ReplicaSet, meta metav1.ObjectMeta) *apps.ReplicaSet {
 	form := &apps.ReplicaSet{ObjectMeta: meta, Status: rs.Status}
 	form.Spec.Replicas, form.Status.Conditions = rs.Spec.Replicas, nil
 	return form
 }
 
-// Rollout reads the Deployment and what belongs to it, its nodes and pullers too; nil if there is no such Deployment.
+// Rollout returns the Deployment with its ReplicaSets and pods, the nodes of these pods, and its pre-pull pods. It
+// returns nil if there is no such Deployment.
 func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*deployments.Rollout, error) {
 	deployment, err := r.Deployment(ctx, key)
 	if deployment == nil || err != nil {
@@ -57,7 +58,8 @@ func (r Reader) Rollout(ctx context.Context, key types.NamespacedName) (*deploym
 	return rollout, err
 }
 
-// RolloutOfReplicaSet is Rollout for the Deployment that controls the ReplicaSet; nil if there is none.
+// RolloutOfReplicaSet returns the rollout of the Deployment that controls the ReplicaSet, without nodes and pre-pull
+// pods. It returns nil if there is none.
 func (r Reader) RolloutOfReplicaSet(ctx context.Context, rs *apps.ReplicaSet) (*deployments.Rollout, error) {
 	deployment, err := r.DeploymentOf(ctx, rs)
 	if deployment == nil || err != nil {
@@ -66,33 +68,37 @@ func (r Reader) RolloutOfReplicaSet(ctx context.Context, rs *apps.ReplicaSet) (*
 	return r.RolloutOf(ctx, deployment)
 }
 
-// Deployment reads one Deployment; nil if there is none.
+// Deployment returns one Deployment; nil if there is none.
 func (r Reader) Deployment(ctx context.Context, key types.NamespacedName) (*apps.Deployment, error) {
 	return find[apps.Deployment](ctx, r, key)
 }
 
-// ReplicaSet reads one ReplicaSet; nil if there is none.
+// ReplicaSet returns one ReplicaSet; nil if there is none.
 func (r Reader) ReplicaSet(ctx context.Context, key types.NamespacedName) (*apps.ReplicaSet, error) {
 	return find[apps.ReplicaSet](ctx, r, key)
 }
 
-// DeploymentOf reads the Deployment that controls the ReplicaSet; nil if there is none with the UID its reference names.
+// DeploymentOf returns the Deployment that controls the ReplicaSet. It returns nil if there is none with the UID in the
+// owner reference.
 func (r Reader) DeploymentOf(ctx context.Context, rs *apps.ReplicaSet) (*apps.Deployment, error) {
 	return findController[apps.Deployment](ctx, r, rs, "Deployment")
 }
 
-// ReplicaSetOf reads the ReplicaSet that controls the pod; nil if there is none with the UID its reference names.
+// ReplicaSetOf returns the ReplicaSet that controls the pod. It returns nil if there is none with the UID in the owner
+// reference.
 func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet, error) {
 	return findController[apps.ReplicaSet](ctx, r, pod, "ReplicaSet")
 }
 
-// RolloutOf reads what belongs to the given Deployment, which may be one that is not stored yet.
+// RolloutOf returns the rollout of the given Deployment, without nodes and pre-pull pods. The Deployment need not be
+// stored yet.
 func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*deployments.Rollout, error) {
 	orders, err := r.ordersFor(ctx, deployment)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &deployments.Rollout{Deployment: deployment, Mode: orders.mode, Settings: orders.settings, PersistedFallback: orders.persistedFallback, Rules: orders.rules}
+	rollout := &deployments.Rollout{Deployment: deployment, Mode: orders.mode, Settings: orders.settings,
+		PersistedFallback: orders.persistedFallback, Rules: orders.rules}
 	of := selected{deployment, deployment.Spec.Selector}
 	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
 	if err != nil {
@@ -110,7 +116,7 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*de
 	return rollout, nil
 }
 
-// wakingDeployments are those of a namespace.
+// wakingDeployments returns the rollouts of the Deployments of a namespace.
 func wakingDeployments(ctx context.Context, r Reader, of namespaced) ([]Waking, error) {
 	var (
 		list        apps.DeploymentList

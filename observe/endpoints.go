@@ -13,15 +13,16 @@ import (
 	"github.com/stayput/stayput/inplace/serving"
 )
 
-// mostEndpoints bounds what is listed of one namespace at the API server: several times what Kubernetes is made for.
+// mostEndpoints bounds how many endpoints and Services of one namespace are listed at the API server. It is several
+// times what Kubernetes is made for.
 const mostEndpoints = 50_000
 
-// Endpoints reads what the EndpointSlices of the namespace say about those of the pods whose gates are closed. It lists the
-// namespace: only that tells that no slice has a pod.
+// Endpoints returns what the EndpointSlices of the namespace say about those of the pods whose gates are closed. It
+// lists the whole namespace. Otherwise it could not say that no slice has a pod.
 func (r Reader) Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (serving.Endpoints, error) {
 	listed := &listing{most: mostEndpoints}
 	if r.indexed() {
-		listed.most = math.MaxInt // it is there
+		listed.most = math.MaxInt // the cache has all of them in memory already
 	}
 	for _, empty := range []client.ObjectList{&discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}} {
 		if err := r.eachPage(ctx, empty, listed.add, append(r.shared(), client.InNamespace(namespace))...); err != nil {
@@ -31,15 +32,15 @@ func (r Reader) Endpoints(ctx context.Context, namespace string, pods []*corev1.
 	return serving.EndpointsOf(pods, listed.slices, listed.services), nil
 }
 
-// listing is what sends clients to pods of one namespace.
+// listing has the EndpointSlices and Services of one namespace. They send clients to pods.
 type listing struct {
 	slices   []discoveryv1.EndpointSlice
 	services []corev1.Service
-	// size is how many endpoints and Services there are, of most that may be.
+	// size is how many endpoints and Services there are, most is how many there may be.
 	size, most int
 }
 
-// add takes what is asked of an object.
+// add counts an object, and keeps what serving.EndpointsOf needs of it.
 func (l *listing) add(object runtime.Object) error {
 	switch object := object.(type) {
 	case *discoveryv1.EndpointSlice:

@@ -16,12 +16,14 @@ import (
 	"github.com/stayput/stayput/inplace/serving"
 )
 
-// sending are so many Services, each with a slice of that many endpoints, the last of which is pod w.
+// sending returns that many Services, each with a slice of that many endpoints. The last endpoint of each slice is pod
+// w.
 func sending(count, endpoints int) []client.Object {
 	var all []client.Object
 	for i := range count {
 		slice := &discoveryv1.EndpointSlice{ObjectMeta: meta(fmt.Sprintf("slice-%03d", i), "")}
-		slice.Labels = map[string]string{discoveryv1.LabelServiceName: fmt.Sprint("service-", i), discoveryv1.LabelManagedBy: serving.SliceController}
+		slice.Labels = map[string]string{
+			discoveryv1.LabelServiceName: fmt.Sprint("service-", i), discoveryv1.LabelManagedBy: serving.SliceController}
 		for e := range endpoints {
 			uid := types.UID(fmt.Sprint(i, "-", e))
 			if e == endpoints-1 {
@@ -35,7 +37,8 @@ func sending(count, endpoints int) []client.Object {
 	return all
 }
 
-// TestEndpointsComeInPages lists more than one page of either type, and at most a page of them at a time.
+// TestEndpointsComeInPages lists more than one page of slices and of Services, and checks that no list has more than a
+// page.
 func TestEndpointsComeInPages(t *testing.T) {
 	closed := &corev1.Pod{ObjectMeta: meta("p", "w")}
 	closed.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
@@ -61,20 +64,20 @@ func TestEndpointsComeInPages(t *testing.T) {
 	}).Build()
 	found, err := Reader{Reader: paged}.Endpoints(t.Context(), "shop", []*corev1.Pod{closed})
 	if err != nil || !found["w"].Listed || found["w"].LastOf == "" || found["w"].NoClientSent {
-		t.Errorf("of the pod is known: %+v, %v", found["w"], err)
+		t.Errorf("got %+v, %v for the pod", found["w"], err)
 	}
 	if largest != servicesAtATime {
-		t.Errorf("%d objects come at a time", largest)
+		t.Errorf("the largest page has %d objects", largest)
 	}
 }
 
 func TestTooManyEndpointsAreNotListed(t *testing.T) {
 	objects := sending(mostEndpoints/1000+1, 1000)
 	if _, err := (Reader{Reader: builder(t, objects...).Build()}).Endpoints(t.Context(), "shop", nil); err == nil {
-		t.Error("all endpoints are listed")
+		t.Error("want an error for too many endpoints")
 	}
 	if _, err := cacheHas(t, objects...).Endpoints(t.Context(), "shop", nil); err != nil {
-		t.Errorf("those of the cache are there: %v", err)
+		t.Errorf("a cache has all endpoints in memory, want no error: %v", err)
 	}
 	elsewhere := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "a"}}
 	if _, err := (Reader{Reader: builder(t, append(objects, elsewhere)...).Build()}).Endpoints(t.Context(), "other", nil); err != nil {

@@ -18,19 +18,19 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// HoldPatience is how long after the leader's last sign of life native writes are still held. It bounds how long Stayput can
-// delay a rollout that it no longer carries out.
+// HoldPatience is for how long after the leader's last renewal of its Lease native writes are still held. It bounds how
+// long Stayput can delay a rollout that it no longer carries out.
 const HoldPatience = 15 * time.Second
 
-// Hold reports whether a living leader stands behind the held writes. Renewals are compared with the local clock: where clocks
-// of nodes differ by more than HoldPatience nothing is held and rollouts are native.
+// Hold reads whether a leader renews its Lease, and which fallbacks are persisted. It compares renewals with the local
+// clock. Where the clocks of nodes differ by more than HoldPatience, nothing is held and rollouts are native.
 type Hold struct {
 	client.Reader
-	// Namespace is Stayput's own, where the Lease is, and the ConfigMap with the releases on record.
+	// Namespace is Stayput's own namespace. The Lease and the ConfigMap with the persisted fallbacks are there.
 	Namespace string
 }
 
-// Alive reads the leader's Lease. A hold that is not alive comes with the reason, as a clause.
+// Alive reports whether the leader renewed its Lease within HoldPatience. If not, the reason says why, as a clause.
 func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) {
 	lease, err := leaseIn(ctx, h.Reader, h.Namespace)
 	if apierrors.IsNotFound(err) {
@@ -42,7 +42,7 @@ func (h Hold) Alive(ctx context.Context) (alive bool, reason string, err error) 
 	return alive, reason, nil
 }
 
-// leaseIn reads the leader's Lease in Stayput's own namespace.
+// leaseIn returns the leader's Lease in Stayput's own namespace.
 func leaseIn(ctx context.Context, reader client.Reader, namespace string) (coordinationv1.LeaseSpec, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: inplace.Lease}
 	var lease coordinationv1.Lease
@@ -52,13 +52,13 @@ func leaseIn(ctx context.Context, reader client.Reader, namespace string) (coord
 	return lease.Spec, nil
 }
 
-// PersistedFallback is what is on record of an update of the workload that was given back.
+// PersistedFallback returns the persisted fallback of the workload; the zero value if there is none.
 func (h Hold) PersistedFallback(ctx context.Context, workload types.UID) (revisions.Fallback, error) {
 	fallbacks, err := h.Fallbacks(ctx)
 	return fallbacks.Of(workload), err
 }
 
-// Fallbacks are all that are on record; not to be changed.
+// Fallbacks returns all persisted fallbacks. Callers must not change the map.
 func (h Hold) Fallbacks(ctx context.Context) (revisions.Fallbacks, error) {
 	if h.Reader == nil {
 		return nil, nil
@@ -71,7 +71,7 @@ func (h Hold) Fallbacks(ctx context.Context) (revisions.Fallbacks, error) {
 	return fallbacks.Data, nil
 }
 
-// FallbacksOfGone are the workloads with a record that are no more.
+// FallbacksOfGone returns the workloads with a persisted fallback that no longer exist.
 func (r Reader) FallbacksOfGone(ctx context.Context) ([]types.UID, error) {
 	fallbacks, err := r.Hold.Fallbacks(ctx)
 	if len(fallbacks) == 0 || err != nil {
@@ -102,8 +102,9 @@ func (r Reader) FallbacksOfGone(ctx context.Context) ([]types.UID, error) {
 	return gone, nil
 }
 
-// renewed looks at the time alone: a leader that steps down leaves a fresh Lease without a holder
-// (client-go/tools/leaderelection: ReleaseOnCancel), which the next one takes within seconds. The hold spans that gap.
+// renewed reports whether the Lease was renewed within HoldPatience, and if not, why. It looks at the time only, not at
+// the holder. A leader that steps down leaves a fresh Lease without a holder (client-go/tools/leaderelection:
+// ReleaseOnCancel), which the next leader takes within seconds. The hold spans that gap.
 func renewed(lease coordinationv1.LeaseSpec, now time.Time) (bool, string) {
 	if lease.RenewTime == nil {
 		return false, "no leader has held the Lease yet"

@@ -13,7 +13,7 @@ import (
 // indexController is the cache's index of revisions by the UID of their controller. For pods see Stores.
 const indexController = "metadata.controller"
 
-// Index registers the indexes that a Reader with Stores lists by. It has to be called before the cache starts.
+// Index registers the indexes by which a Reader with Stores lists. The caller must call it before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, of := range revisionTypes() {
 		if err := indexer.IndexField(ctx, of.Object(), indexController, controllerUID); err != nil {
@@ -23,18 +23,19 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// ClosedPods reads the pods whose gates are closed, wherever they are. From a cache they are its own objects, and found without looking
-// at all the others.
+// ClosedPods returns the pods of all namespaces whose gates are closed. With Stores the pods are the cache's own
+// objects, and an index finds them without a look at all other pods.
 func (r Reader) ClosedPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return r.podsThat(ctx, podsByGate, closed, readiness.Closed)
 }
 
-// PodsOn reads the pods on that node, in the same way.
+// PodsOn returns the pods on that node, in the same way.
 func (r Reader) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	return r.podsThat(ctx, podsByNode, node, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
 }
 
-// podsThat are the pods with the key in the index, which are those that the predicate tells.
+// podsThat returns the pods that have the key in the index. Without Stores it returns the pods for which the predicate
+// is true, which are the same.
 func (r Reader) podsThat(ctx context.Context, index, key string, is func(*corev1.Pod) bool) ([]*corev1.Pod, error) {
 	if r.indexed() {
 		return r.Stores.pods.by(index, key)

@@ -13,21 +13,21 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-// GroupVersion is that of all workloads and of what holds their revisions.
+// GroupVersion is the group and version of all workloads and of the objects that hold their revisions.
 var GroupVersion = appsv1.SchemeGroupVersion
 
-// Kinds are the kinds of workloads that are updated in place. What is watched, kept and indexed of them follows from here.
+// Kinds has the kinds of workloads that are updated in place. What Stayput watches, caches and indexes follows from it.
 var Kinds = []Kind{Deployments, DaemonSets}
 
-// Kind is a kind of workload, as a cluster has it.
+// Kind is a kind of workload.
 type Kind struct {
-	// Workload and Revision are the types of the workload and of what holds its revisions.
+	// Workload is the type of the workload, Revision the type of the objects that hold its revisions.
 	Workload, Revision Type
-	// waking reads what Wake needs of those of a namespace.
+	// waking returns the rollouts of all workloads of this kind in a namespace, with what Nudge needs.
 	waking func(ctx context.Context, r Reader, of namespaced) ([]Waking, error)
 }
 
-// NameOf returns the name of the object's controller if that is of this kind, else nothing.
+// NameOf returns the name of the object's controller if the controller is of this kind; "" if not.
 func (k Kind) NameOf(object metav1.Object) string {
 	owner := controllerOfKind(object, k.Workload.Name)
 	if owner == nil {
@@ -36,11 +36,11 @@ func (k Kind) NameOf(object metav1.Object) string {
 	return owner.Name
 }
 
-// Type is a type of objects of which the cache may keep stubs only.
+// Type is a type of objects. The cache may have only outlines of such objects.
 type Type struct {
-	// Name is the kind, as owner references name it.
+	// Name is the kind in owner references.
 	Name string
-	// Object is an empty object of the type, List an empty list.
+	// Object returns an empty object of the type, List an empty list.
 	Object func() client.Object
 	List   func() client.ObjectList
 
@@ -50,13 +50,14 @@ type Type struct {
 	controllerOf func(ctx context.Context, r Reader, controlled client.Object) (client.Object, error)
 }
 
-// Resource is where the API server has objects of the type.
+// Resource returns the API resource of the type.
 func (t Type) Resource() schema.GroupVersionResource {
 	resource, _ := apimeta.UnsafeGuessKindToResource(GroupVersion.WithKind(t.Name))
 	return resource
 }
 
-// typeOf is the type of group apps and that name: how large its objects are, and what their stubs have besides metadata.
+// typeOf returns the type of group apps with that name. size returns the size of an object, form its outline with that
+// metadata.
 func typeOf[T any, P object[T]](
 	name string, list func() client.ObjectList, size func(P) int, form func(of P, form metav1.ObjectMeta) P,
 ) Type {
@@ -83,14 +84,14 @@ func typeOf[T any, P object[T]](
 	}
 }
 
-// controllerRevisions are several kinds' revisions.
+// controllerRevisions is a type that holds the revisions of several kinds of workloads.
 var controllerRevisions = typeOf("ControllerRevision", func() client.ObjectList { return &apps.ControllerRevisionList{} },
 	func(revision *apps.ControllerRevision) int { return revision.ObjectMeta.Size() + len(revision.Data) },
 	func(revision *apps.ControllerRevision, form metav1.ObjectMeta) *apps.ControllerRevision {
 		return &apps.ControllerRevision{ObjectMeta: form, Revision: revision.Revision}
 	})
 
-// Types are those of workloads and of what holds their revisions.
+// Types returns the types of workloads and of the objects that hold their revisions.
 func Types() []Type {
 	var all []Type
 	for _, kind := range Kinds {
@@ -99,7 +100,7 @@ func Types() []Type {
 	return append(all, revisionTypes()...)
 }
 
-// revisionTypes are the types of what holds revisions, each once.
+// revisionTypes returns the types of the objects that hold revisions, each once.
 func revisionTypes() []Type {
 	var all []Type
 	for _, kind := range Kinds {
@@ -110,7 +111,7 @@ func revisionTypes() []Type {
 	return all
 }
 
-// typeFor is the type of the object; nil if it is of no workload's.
+// typeFor returns the type of the object; nil if the object is no workload and no revision.
 func typeFor(object client.Object) *Type {
 	for _, kind := range Kinds {
 		switch {
@@ -123,7 +124,7 @@ func typeFor(object client.Object) *Type {
 	return nil
 }
 
-// isOf reports whether a revision belongs to a workload of some kind.
+// isOf reports whether a revision belongs to a workload of one of the Kinds.
 func isOf(revision client.Object) bool {
 	return slices.ContainsFunc(Kinds, func(kind Kind) bool { return kind.Revision.is(revision) && kind.NameOf(revision) != "" })
 }

@@ -10,19 +10,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Leadership reports whether this process still is the leader. A process that was stopped for a while may go on in the middle of a reconcile, while
-// another leads (client-go/tools/leaderelection has no fencing).
+// Leadership reads whether this process is still the leader. A process that was stopped for a while may go on in the
+// middle of a reconcile while another process leads (client-go/tools/leaderelection has no fencing).
 type Leadership struct {
 	// Reader reads the API server itself.
 	client.Reader
-	// Namespace is Stayput's own, where the Lease is.
+	// Namespace is Stayput's own namespace. The Lease is there.
 	Namespace string
-	// Identity is what this process writes into the Lease as its holder.
+	// Identity is the holder that this process writes into the Lease.
 	Identity string
 }
 
-// Ends reads the Lease, and returns when it ends unless it is renewed: until then no other process is elected. A process that does not lead gets the
-// reason, as a clause.
+// Ends reads the Lease and returns when it ends if it is not renewed. No other process is elected before that. If this
+// process does not lead, the reason says why, as a clause.
 func (l Leadership) Ends(ctx context.Context) (ends time.Time, reason string, err error) {
 	lease, err := leaseIn(ctx, l.Reader, l.Namespace)
 	if err != nil {
@@ -32,7 +32,8 @@ func (l Leadership) Ends(ctx context.Context) (ends time.Time, reason string, er
 	return ends, reason, nil
 }
 
-// term compares the local clock only with what this process itself has written. Others wait for the Lease's duration from when they saw it, which is later.
+// term returns when the Lease ends. It compares the local clock only with a time that this process itself has written.
+// Other processes wait for the Lease's duration from the moment they saw the renewal, which is later.
 func (l Leadership) term(lease coordinationv1.LeaseSpec, now time.Time) (ends time.Time, reason string) {
 	if holder := ptr.Deref(lease.HolderIdentity, ""); holder != l.Identity {
 		return time.Time{}, fmt.Sprintf("%q holds the Lease, not %q", holder, l.Identity)

@@ -19,7 +19,7 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// How many objects are listed at a time: together they are as large as whoever created them likes, up to 1.5 MiB each.
+// These constants are how many objects are listed at a time. Users decide how large objects are, up to 1.5 MiB each.
 const (
 	podsAtATime      = 100
 	slicesAtATime    = 50
@@ -42,8 +42,9 @@ type selected struct {
 	selector *metav1.LabelSelector
 }
 
-// selections are the options for lists of what the controllers with those UIDs control: from an index one for each, without an index one of
-// everything the workload selects.
+// selections returns options for lists that together have everything that the controllers with those UIDs control. With
+// an index there is one list for each controller. Without an index there is one list of everything that the workload
+// selects.
 func (r Reader) selections(of selected, controllers []types.UID) ([]client.ListOption, error) {
 	if r.indexed() {
 		var each []client.ListOption
@@ -59,7 +60,8 @@ func (r Reader) selections(of selected, controllers []types.UID) ([]client.ListO
 	return []client.ListOption{client.MatchingLabelsSelector{Selector: selector}}, nil
 }
 
-// owned returns what the controllers with those UIDs control, as far as the further options let it, and how much that is.
+// owned returns the objects that the controllers with those UIDs control and that the further options select. It also
+// returns how much that is.
 func owned[T any, P object[T]](
 	ctx context.Context, r Reader, empty client.ObjectList, of selected, controllers []types.UID, options ...client.ListOption,
 ) ([]P, load, error) {
@@ -83,9 +85,11 @@ func owned[T any, P object[T]](
 	return found, all, nil
 }
 
-// podsOf returns the pods that the controllers with those UIDs control, as far as the further options of whoever does not read a cache let it, and how
-// much that is.
-func (r Reader) podsOf(ctx context.Context, of selected, controllers []types.UID, options ...client.ListOption) ([]*corev1.Pod, load, error) {
+// podsOf returns the pods that the controllers with those UIDs control, and how much that is. A Reader without Stores
+// returns only those that the further options select.
+func (r Reader) podsOf(
+	ctx context.Context, of selected, controllers []types.UID, options ...client.ListOption,
+) ([]*corev1.Pod, load, error) {
 	pods, all, err := r.outlines(ctx, of, controllers, options...)
 	if err != nil || !r.indexed() {
 		return pods, all, err
@@ -93,7 +97,7 @@ func (r Reader) podsOf(ctx context.Context, of selected, controllers []types.UID
 	return wholes(ctx, r, pods)
 }
 
-// LivePodsOf counts the live pods that the ReplicaSet controls.
+// LivePodsOf returns how many live pods the ReplicaSet controls.
 func (r Reader) LivePodsOf(ctx context.Context, rs *apps.ReplicaSet) (int, error) {
 	pods, _, err := r.outlines(ctx, selected{rs, rs.Spec.Selector}, []types.UID{rs.UID})
 	live := 0
@@ -105,8 +109,11 @@ func (r Reader) LivePodsOf(ctx context.Context, rs *apps.ReplicaSet) (int, error
 	return live, err
 }
 
-// outlines are those pods as they are kept, stubs among them, or as the API server has them.
-func (r Reader) outlines(ctx context.Context, of selected, controllers []types.UID, options ...client.ListOption) ([]*corev1.Pod, load, error) {
+// outlines returns the same pods as podsOf, but outlines as the cache has them. A Reader without Stores returns the
+// pods as the API server has them.
+func (r Reader) outlines(
+	ctx context.Context, of selected, controllers []types.UID, options ...client.ListOption,
+) ([]*corev1.Pod, load, error) {
 	if !r.indexed() {
 		return owned[corev1.Pod](ctx, r, &corev1.PodList{}, of, controllers, options...)
 	}
@@ -117,12 +124,13 @@ func (r Reader) outlines(ctx context.Context, of selected, controllers []types.U
 	return pods, load{}, nil
 }
 
-// errEnough ends a list.
+// errEnough ends a list early.
 var errEnough = errors.New("there is too much to read")
 
-// list returns those of the items the reader lists that are wanted. From the API server they come in pages, of which nothing is kept but
-// what was wanted, trimmed as the cache's are. Revisions that are too much are not read any further: webhooks ask for them, and what is left to the native
-// controller for that needs none. Pods are counted.
+// list returns the wanted items of what the reader lists. From the API server items come in pages. list keeps only the
+// wanted ones of each page, trimmed as in the cache. If revisions are too many or too large, list reads no more of
+// them: a webhook waits for the answer, and a workload that is left to the native controller for that reason needs no
+// revisions. Pods are always read to the end, and counted.
 func list[T any, P object[T]](
 	ctx context.Context, r Reader, empty client.ObjectList, wanted func(P) bool, options ...client.ListOption,
 ) ([]P, load, error) {
@@ -137,7 +145,7 @@ func list[T any, P object[T]](
 		case r.indexed():
 			kept = append(kept, found)
 		default:
-			noSurge := *found // not a part of its page
+			noSurge := *found // a copy, so that the page itself can be freed
 			kept = append(kept, take[T](P(&noSurge), &all))
 			if all.revisions > 0 && all.unread() != "" {
 				return errEnough
@@ -151,13 +159,15 @@ func list[T any, P object[T]](
 	return kept, all, err
 }
 
-// eachPage visits what the reader lists. A cache has no pages.
-func (r Reader) eachPage(ctx context.Context, empty client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption) error {
+// eachPage visits each item of what the reader lists, page by page. A cache has no pages.
+func (r Reader) eachPage(
+	ctx context.Context, empty client.ObjectList, visit func(runtime.Object) error, options ...client.ListOption,
+) error {
 	if !r.indexed() {
 		options = slices.Concat(options, []client.ListOption{client.Limit(pageOf(empty))})
 	}
 	for next := ""; ; {
-		page, ok := empty.DeepCopyObject().(client.ObjectList) // decoding into a list that is filled would change the items it has
+		page, ok := empty.DeepCopyObject().(client.ObjectList) // decoding into a filled list would change its items
 		if !ok {
 			return fmt.Errorf("%T is no list", empty)
 		}

@@ -14,22 +14,22 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Namespace is everything of workloads in one namespace.
+// Namespace has the pods of one namespace and the rollouts of its workloads.
 type Namespace struct {
 	Pods []corev1.Pod
-	// Rollouts have revisions and pods, and nothing else: all that Wake needs.
+	// Rollouts have revisions and pods, and nothing else. Nudge needs nothing else.
 	Rollouts []Waking
 }
 
-// Waking is the rollout of a workload whose native controller may have to be woken.
+// Waking is the rollout of a workload whose native controller may need a nudge.
 type Waking interface{ Nudge() []steps.Step }
 
-// namespaced is what rollouts of a namespace have in common.
+// namespaced is what all rollouts of a namespace have in common.
 type namespaced struct {
 	name     string
 	labels   map[string]string
 	excluded Excluded
-	pods     map[types.UID][]*corev1.Pod // by the UID of what controls them
+	pods     map[types.UID][]*corev1.Pod // by the UID of their controller
 	now      time.Time
 }
 
@@ -37,7 +37,7 @@ func (of namespaced) modeOf(workload client.Object) inplace.Mode {
 	return of.excluded.modeOf(&metav1.ObjectMeta{Name: of.name, Labels: of.labels}, workload.GetLabels())
 }
 
-// list fills the lists.
+// list fills the lists with the objects of the namespace.
 func (of namespaced) list(ctx context.Context, r Reader, lists ...client.ObjectList) error {
 	for _, list := range lists {
 		if err := r.List(ctx, list, client.InNamespace(of.name)); err != nil {
@@ -47,7 +47,7 @@ func (of namespaced) list(ctx context.Context, r Reader, lists ...client.ObjectL
 	return nil
 }
 
-// Namespace reads a namespace with one list of each type, however many workloads it has.
+// Namespace returns what is in a namespace. It makes one list of each type, no matter how many workloads there are.
 func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
 	var namespace corev1.Namespace
 	if err := r.Get(ctx, types.NamespacedName{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
@@ -70,7 +70,7 @@ func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
 	return read, nil
 }
 
-// byController sorts the items by the UID of what controls them.
+// byController returns the items by the UID of their controller.
 func byController[T any, P object[T]](items []T) map[types.UID][]P {
 	sorted := map[types.UID][]P{}
 	for i := range items {

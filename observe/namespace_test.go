@@ -28,8 +28,8 @@ func TestNamespace(t *testing.T) {
 	expectNames(t, deployment.Pods, "web-1-a", "web-2-a")
 	expectNames(t, daemonSet.Revisions, "web-1", "web-2")
 	expectNames(t, daemonSet.Pods, "a", "b")
-	if none, err := reader.Namespace(context.Background(), "elsewhere"); err != nil || len(none.Pods)+len(none.Rollouts) > 0 {
-		t.Errorf("read %v, %v of an empty namespace", none, err)
+	if empty, err := reader.Namespace(context.Background(), "elsewhere"); err != nil || len(empty.Pods)+len(empty.Rollouts) > 0 {
+		t.Errorf("read %v, %v of an empty namespace", empty, err)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestWithoutNodes(t *testing.T) {
 	}
 	reader := Reader{Reader: builder(t, objects...).WithInterceptorFuncs(noNodes).Build()}
 	if _, err := reader.Rollout(context.Background(), key); err == nil {
-		t.Error("no node was read, although the reader was not told so")
+		t.Error("no node was read, although the reader is not one without nodes")
 	}
 	if rollout, err := reader.WithoutNodes().Rollout(context.Background(), key); err != nil || rollout.Nodes != nil {
 		t.Errorf("Deployment: %v, %v", rollout, err)
@@ -74,7 +74,7 @@ func TestClosedPods(t *testing.T) {
 		return pod
 	}
 	objects := []client.Object{
-		pod("newborn"),
+		pod("new"),
 		pod("open", corev1.PodCondition{Type: inplace.ConditionServing, Status: corev1.ConditionTrue}),
 		pod("closed", corev1.PodCondition{Type: inplace.ConditionServing, Status: corev1.ConditionFalse}),
 	}

@@ -20,26 +20,29 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// A stub stands for an object of which nobody is likely to ask more than where it belongs, or which is too large to be kept. It has its
-// identity, its controller, our marks, and what counts replicas.
+// An outline stands for an object that is too large to be kept, or of which Stayput probably needs no more than what it
+// belongs to. It has the object's identity, its controller, Stayput's marks, and the numbers of replicas.
 
 const (
-	// annotationOutline marks a stub in the cache; its value is the size of the object. No other object there has it, whatever people set.
+	// annotationOutline is on each outline in the cache. Its value is the size of the object. No other object in the cache
+	// has it: trim deletes the annotation if a user has set it.
 	annotationOutline = "stayput.dev/outline"
-	// annotationCrowded is on the stub of a pod that has more containers than one may have; its value is how many.
+	// annotationCrowded is on the outline of a pod that has more containers than apps.MostContainers. Its value is how
+	// many.
 	annotationCrowded = "stayput.dev/outline-containers"
-	// large is the size from which an object is not kept. Templates have a few KiB.
+	// large is the size in bytes above which an object is kept as an outline. Templates have a few KiB.
 	large = 64 << 10
-	// longestReference bounds the text of an owner reference, of which the API server asks only that it is not empty.
+	// longestReference bounds the text of an owner reference. The API server only requires that the text is not empty.
 	longestReference = 1 << 10
 )
 
-// outlineLabels have values that the API server keeps short.
+// outlineLabels are the labels that an outline has. The API server keeps their values short.
 var outlineLabels = append([]string{
 	inplace.LabelUpdate, inplace.LabelPrePull, appsv1.DefaultDeploymentUniqueLabelKey, appsv1.DefaultDaemonSetUniqueLabelKey,
 }, inplace.Marks...)
 
-// outlineSize returns the size of the object that a stub in the cache stands for; not ok if it is no stub.
+// outlineSize returns the size of the object that an outline in the cache stands for. It returns false if the object is
+// no outline.
 func outlineSize(object client.Object) (size int, ok bool) {
 	value, ok := object.GetAnnotations()[annotationOutline]
 	if !ok {
@@ -49,7 +52,7 @@ func outlineSize(object client.Object) (size int, ok bool) {
 	return size, err == nil
 }
 
-// outlineOf returns the stub of an object of that size; the object itself if its type has none.
+// outlineOf returns the outline of an object of that size. It returns the object itself if its type has no outlines.
 func outlineOf(object client.Object, size int) client.Object {
 	if pod, is := object.(*corev1.Pod); is {
 		return outlineOfPod(pod, size)
@@ -60,7 +63,8 @@ func outlineOf(object client.Object, size int) client.Object {
 	return object
 }
 
-// outlineOfPod keeps what gates are opened by. Conditions are addressed by their place.
+// outlineOfPod returns an outline that has what is needed to open the pod's gate. It has all conditions, because
+// patches address conditions by their index.
 func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	form := &corev1.Pod{ObjectMeta: outlineMeta(pod, size)}
 	if isCrowded(pod) {
@@ -74,10 +78,12 @@ func outlineOfPod(pod *corev1.Pod, size int) *corev1.Pod {
 	return form
 }
 
-// isCrowded reports whether the pod has more containers than one may have. Such a pod is not even trimmed, only ever a stub.
+// isCrowded reports whether the pod has more containers than apps.MostContainers. Such a pod is never trimmed: it is
+// always an outline.
 func isCrowded(pod *corev1.Pod) bool { return apps.ContainersOf(&pod.Spec) > apps.MostContainers }
 
-// crowded says of the stub of such a pod what it is; empty for any other.
+// crowded returns a clause that says how many containers the pod has, if the object is the outline of such a pod; "" if
+// not.
 func crowded(form client.Object) string {
 	count, is := form.GetAnnotations()[annotationCrowded]
 	if !is {
@@ -94,7 +100,7 @@ func outlineMeta(object metav1.Object, size int) metav1.ObjectMeta {
 		Annotations: map[string]string{annotationOutline: strconv.Itoa(size)},
 	}
 	labels := object.GetLabels()
-	if labels != nil { // patches tell a map that is empty from one that is not there
+	if labels != nil { // to a patch, an empty map and a missing map are not the same
 		form.Labels = map[string]string{}
 	}
 	for _, key := range outlineLabels {
@@ -109,8 +115,8 @@ func outlineMeta(object metav1.Object, size int) metav1.ObjectMeta {
 	return form
 }
 
-// Compared is a pod that admission was asked about as the cache keeps running ones, with which it is compared; nil, with the reason as a clause,
-// if that is too much to be kept.
+// Compared returns the pod that admission returned, trimmed as the cache trims running pods, with which Stayput
+// compares it. If the pod is too large to be kept, Compared returns nil and the reason, as a clause.
 func Compared(pod *corev1.Pod) (*corev1.Pod, string) {
 	if isCrowded(pod) {
 		return nil, fmt.Sprintf("admission makes it one of %d containers, more than %d", apps.ContainersOf(&pod.Spec), apps.MostContainers)
@@ -122,7 +128,7 @@ func Compared(pod *corev1.Pod) (*corev1.Pod, string) {
 	return pod, ""
 }
 
-// sizeOf is about how much memory an object takes.
+// sizeOf returns about how much memory an object takes, in bytes.
 func sizeOf(object client.Object) int {
 	if pod, is := object.(*corev1.Pod); is {
 		return pod.Size()
@@ -133,8 +139,8 @@ func sizeOf(object client.Object) int {
 	return 0
 }
 
-// trim drops what nobody asks of an object. Nothing that a patch compares or addresses by its place is touched, and no map or
-// list that is there becomes one that is not.
+// trim drops the parts of an object that Stayput never reads. It does not change what a patch compares, or addresses by
+// its index. It never turns an existing map or list into a missing one.
 func trim(object client.Object) {
 	object.SetManagedFields(nil)
 	delete(object.GetAnnotations(), annotationOutline)
@@ -147,10 +153,10 @@ func trim(object client.Object) {
 	}
 }
 
-// A map or a list keeps the room of what is deleted from it, and lists that were decoded have room for more than they have: up to twice as much. So
-// what is left goes into new ones.
+// A map or a list keeps its memory when entries are deleted. A decoded list has up to twice the memory it needs. So
+// trim copies what is left into new maps and lists.
 
-// entries are those of the map that are wanted.
+// entries returns the wanted entries of the map, in a new one.
 func entries(of map[string]string, wanted func(key string) bool) map[string]string {
 	if of == nil {
 		return nil
@@ -164,7 +170,7 @@ func entries(of map[string]string, wanted func(key string) bool) map[string]stri
 	return kept
 }
 
-// each has of each item what is to be kept of it.
+// each returns a new list with what keep returns for each item.
 func each[T any](list []T, keep func(T) T) []T {
 	if list == nil {
 		return nil
@@ -176,15 +182,18 @@ func each[T any](list []T, keep func(T) T) []T {
 	return kept
 }
 
-// Shared is the same text, which many objects have, as all pods of a template or all nodes, once in memory.
+// Shared returns the same text. Texts that many objects have, such as all pods of a template or all nodes, are then in
+// memory only once.
 func Shared(text string) string { return unique.Make(text).Value() }
 
-// readsAnnotation reports whether anybody asks for that annotation of a pod. Those that change in place are written without a look.
+// readsAnnotation reports whether Stayput reads that annotation of a pod. Annotations that change in place are not
+// among them: Stayput writes them without reading them first.
 func readsAnnotation(key string) bool {
 	return strings.HasPrefix(key, "stayput.dev/") || key == corev1.PodDeletionCost
 }
 
-// trimSpec drops what only kubelets and schedulers ask for. Volumes that are images tell what a puller pulls.
+// trimSpec drops what only kubelets and schedulers need. It keeps volumes that are images, because they say what a
+// pre-pull pod pulls.
 func trimSpec(spec *corev1.PodSpec) {
 	spec.Volumes = imageVolumes(spec.Volumes)
 	spec.EphemeralContainers = nil
@@ -192,7 +201,7 @@ func trimSpec(spec *corev1.PodSpec) {
 	spec.Containers, spec.InitContainers = each(spec.Containers, trimContainer), each(spec.InitContainers, trimContainer)
 }
 
-// imageVolumes are few, and none mostly.
+// imageVolumes returns the volumes that are images. Most pods have none.
 func imageVolumes(volumes []corev1.Volume) []corev1.Volume {
 	if volumes == nil {
 		return nil
@@ -206,7 +215,7 @@ func imageVolumes(volumes []corev1.Volume) []corev1.Volume {
 	return kept
 }
 
-// trimStatus drops what is told of containers besides which ones run, since when and how.
+// trimStatus drops what the status says of containers, except which ones run, since when, and in what state.
 func trimStatus(pod *corev1.Pod) {
 	status := &pod.Status
 	status.EphemeralContainerStatuses = nil
@@ -218,7 +227,8 @@ func trimStatus(pod *corev1.Pod) {
 	})
 }
 
-// statusesOfSidecars are what is kept of init containers: of those that have ended, nobody asks.
+// statusesOfSidecars returns the statuses of init containers that are sidecars. Stayput never reads the statuses of the
+// other init containers, which have ended.
 func statusesOfSidecars(pod *corev1.Pod) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus
 	for _, status := range pod.Status.InitContainerStatuses {
@@ -230,19 +240,21 @@ func statusesOfSidecars(pod *corev1.Pod) []corev1.ContainerStatus {
 }
 
 func trimContainerStatus(s corev1.ContainerStatus) corev1.ContainerStatus {
-	return corev1.ContainerStatus{Name: Shared(s.Name), State: s.State, LastTerminationState: trimEnd(s.LastTerminationState), Ready: s.Ready, RestartCount: s.RestartCount,
+	return corev1.ContainerStatus{Name: Shared(s.Name), State: s.State, LastTerminationState: trimEnd(s.LastTerminationState),
+		Ready: s.Ready, RestartCount: s.RestartCount,
 		Image: Shared(s.Image), ImageID: Shared(s.ImageID), ContainerID: s.ContainerID, Resources: trimReported(s.Resources)}
 }
 
-// trimEnd leaves which container ended last, and when.
+// trimEnd keeps the ID of the container that ended last, and when it ended.
 func trimEnd(s corev1.ContainerState) corev1.ContainerState {
 	if s.Terminated == nil {
 		return corev1.ContainerState{}
 	}
-	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: s.Terminated.FinishedAt, ContainerID: s.Terminated.ContainerID}}
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		FinishedAt: s.Terminated.FinishedAt, ContainerID: s.Terminated.ContainerID}}
 }
 
-// trimPolicies keeps those that ask for a restart.
+// trimPolicies keeps the policies that require a restart.
 func trimPolicies(policies []corev1.ContainerResizePolicy) []corev1.ContainerResizePolicy {
 	var restarts []corev1.ContainerResizePolicy
 	for _, policy := range policies {
@@ -253,16 +265,18 @@ func trimPolicies(policies []corev1.ContainerResizePolicy) []corev1.ContainerRes
 	return restarts
 }
 
-// trimResources leaves CPU and memory, which all pods of a template share. A list that is there stays.
+// trimResources keeps CPU and memory. All pods of a template share the result. An existing list stays, even if it
+// becomes empty.
 func trimResources(r corev1.ResourceRequirements) corev1.ResourceRequirements {
-	text := fmt.Sprint(amounts.Of(corev1.ResourceRequirements{Requests: r.Requests}), amounts.Of(corev1.ResourceRequirements{Limits: r.Limits}),
+	text := fmt.Sprint(
+		amounts.Of(corev1.ResourceRequirements{Requests: r.Requests}), amounts.Of(corev1.ResourceRequirements{Limits: r.Limits}),
 		r.Requests == nil, r.Limits == nil)
 	return ofResources.Of(text, len(text), func() corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: amounts.Only(r.Requests), Limits: amounts.Only(r.Limits)}
 	})
 }
 
-// ofResources are the resources of containers, by what they are.
+// ofResources has the trimmed resources of containers, by their text.
 var ofResources findings.Findings[string, corev1.ResourceRequirements]
 
 func trimReported(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
@@ -273,10 +287,12 @@ func trimReported(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
 	return &trimmed
 }
 
-// someProbe stands for every readiness probe: that there is one is all that is asked. Nobody writes to what the cache has.
+// someProbe replaces every readiness probe, because Stayput only reads whether there is one. All pods can share it:
+// Stayput never writes to an object of the cache.
 var someProbe = &corev1.Probe{}
 
-// trimContainer leaves the names of variables and the places of volumes: by them a rehearsal tells what admission adds.
+// trimContainer keeps the names of variables and the mount paths of volumes. By them a dry run shows what admission
+// adds.
 func trimContainer(c corev1.Container) corev1.Container {
 	c.Name, c.Image = Shared(c.Name), Shared(c.Image)
 	c.Command, c.Args, c.EnvFrom, c.VolumeDevices = nil, nil, nil, nil

@@ -15,7 +15,8 @@ import (
 	"github.com/stayput/stayput/inplace/prepull"
 )
 
-// prePullPodsOf reads the pullers of a workload, which the objects with those UIDs control: the workload itself, or its revisions.
+// prePullPodsOf returns the pre-pull pods of a workload. The objects with those UIDs control them: the workload itself,
+// or its revisions.
 func (r Reader) prePullPodsOf(ctx context.Context, workload client.Object, controllers ...types.UID) (prepull.Pulling, error) {
 	found := prepull.Pulling{Waiter: r.Waiter}
 	candidates, err := r.maybePrePullPods(ctx, workload, controllers)
@@ -30,7 +31,7 @@ func (r Reader) prePullPodsOf(ctx context.Context, workload client.Object, contr
 	return found, nil
 }
 
-// maybePrePullPods are pods of which some may be the workload's pullers.
+// maybePrePullPods returns pods, among them all pre-pull pods of the workload.
 func (r Reader) maybePrePullPods(ctx context.Context, workload client.Object, controllers []types.UID) ([]*corev1.Pod, error) {
 	if r.indexed() {
 		return r.Stores.controlledBy(workload.GetNamespace(), controllers)
@@ -45,11 +46,11 @@ func isPrePullPodOf(pod *corev1.Pod, workload client.Object, controllers []types
 	return pod.Labels[inplace.LabelPrePull] == string(workload.GetUID()) && slices.Contains(controllers, controllerOf(pod))
 }
 
-// nodesOf reads the nodes the pods are on, those that exist.
+// nodesOf returns the nodes that the pods are on. It leaves out nodes that do not exist.
 func (r Reader) nodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node, error) {
 	var options []client.GetOption
 	if r.indexed() {
-		options = append(options, client.UnsafeDisableDeepCopy) // as in shared
+		options = append(options, client.UnsafeDisableDeepCopy) // for the same reason as in shared
 	}
 	asked := map[string]bool{"": true}
 	var nodes []*corev1.Node
@@ -72,13 +73,13 @@ func (r Reader) nodesOf(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Node
 	return nodes, nil
 }
 
-// RevisionOf reads the ControllerRevision that controls the pod, as that of a DaemonSet controls its pullers; nil if there is
-// none with the UID its reference names.
+// RevisionOf returns the ControllerRevision that controls the pod, if the pod is a pre-pull pod of a DaemonSet. It
+// returns nil if there is none with the UID in the owner reference.
 func (r Reader) RevisionOf(ctx context.Context, pod *corev1.Pod) (*apps.ControllerRevision, error) {
 	return findController[apps.ControllerRevision](ctx, r, pod, "ControllerRevision")
 }
 
-// Quotas reads the ResourceQuotas of a namespace; never nil. No cache has them.
+// Quotas returns the ResourceQuotas of a namespace; never nil. They are in no cache.
 func (r Reader) Quotas(ctx context.Context, namespace string) ([]corev1.ResourceQuota, error) {
 	var list corev1.ResourceQuotaList
 	if err := r.List(ctx, &list, client.InNamespace(namespace)); err != nil {

@@ -11,13 +11,15 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// prePullPods are one of Deployment web, one of an earlier life, and a pod that only claims to be one.
+// prePullPods returns a pre-pull pod of Deployment web, one of an earlier Deployment of the same name, a pod that only
+// has the label, and one that has no label. It also returns two nodes.
 func prePullPods() []client.Object {
 	named := func(name string, labels map[string]string, owner metav1.OwnerReference) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: labels, OwnerReferences: []metav1.OwnerReference{owner}}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, Labels: labels, OwnerReferences: []metav1.OwnerReference{owner}}}
 	}
 	return []client.Object{
-		named("puller", map[string]string{inplace.LabelPrePull: "d"}, controlledBy("Deployment", "web", "d")),
+		named("pre-pull", map[string]string{inplace.LabelPrePull: "d"}, controlledBy("Deployment", "web", "d")),
 		named("earlier", map[string]string{inplace.LabelPrePull: "earlier"}, controlledBy("Deployment", "web", "earlier")),
 		named("claims", map[string]string{inplace.LabelPrePull: "d"}, controlledBy("Job", "job", "j")),
 		named("unlabelled", nil, controlledBy("Deployment", "web", "d")),
@@ -42,7 +44,7 @@ func TestPrePullPodsAreNoPodsOfTheWorkload(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			expectNames(t, rollout.Pull.PrePullPods, "puller")
+			expectNames(t, rollout.Pull.PrePullPods, "pre-pull")
 			expectNames(t, rollout.Pods, "web-1-a", "web-2-a")
 			expectNames(t, rollout.Nodes, "n1")
 		})

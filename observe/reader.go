@@ -16,29 +16,33 @@ import (
 	"github.com/stayput/stayput/inplace/prepull"
 )
 
-// Reader reads snapshots for package inplace. Every error is one of the underlying client.Reader, with what was read.
+// Reader reads what package inplace decides on. Every error is an error of the underlying client.Reader, and says what
+// was read.
 type Reader struct {
 	client.Reader
-	// Rules are the administrator's: what workloads say of themselves comes to them.
+	// Rules are the administrator's rules. The rules of each workload are added to them.
 	Rules              inplace.Rules
 	ExcludedNamespaces Excluded
-	// Stores are those of the underlying reader, if that is a cache that Index was called for, and whose objects went through Keep. Any other
-	// reader has none, and lists by the workload's label selector, as the API server knows no such index.
+	// Stores are the stores of the underlying reader, if it reads a cache. Then Index must have been called for the cache,
+	// and CacheForm's methods must be the cache's transforms. A Reader of anything else has no Stores. It lists by the
+	// workload's label selector, because the API server has no index by controller.
 	Stores *Stores
-	// Whole reads what the cache has only stubs of. Needed with Stores. Get and List, which are the cache's own, return the stubs.
+	// Whole reads the objects of which the cache has only outlines. It is required with Stores. Get and List are the
+	// cache's own methods, and return the outlines.
 	Whole *Whole
-	// Waiter is what pullers run.
+	// Waiter is what pre-pull pods run.
 	Waiter prepull.Waiter
-	// Hold has the releases on record; without a Reader there are none.
+	// Hold has the persisted fallbacks. A Hold without a Reader has none.
 	Hold Hold
 
 	podless, nodeless bool
 }
 
-// indexed reports whether it reads a cache.
+// indexed reports whether the Reader reads a cache.
 func (r Reader) indexed() bool { return r.Stores != nil }
 
-// Excluded names the namespaces that are never managed, whatever their labels say: kube-system and Stayput's own.
+// Excluded has the names of the namespaces that are never managed, whatever their labels say: kube-system and Stayput's
+// own namespace.
 type Excluded []string
 
 // modeOf returns the mode of a workload with these labels in the namespace.
@@ -51,27 +55,27 @@ func (e Excluded) modeOf(namespace metav1.Object, workloadLabels map[string]stri
 
 func (e Excluded) has(namespace string) bool { return slices.Contains(e, namespace) }
 
-// WithoutPods returns a Reader whose rollouts have no Pods: cheaper, and all that a Verdict needs.
+// WithoutPods returns a Reader whose rollouts have no Pods. That is cheaper, and a Decision needs no pods.
 func (r Reader) WithoutPods() Reader {
 	r.podless = true
 	return r
 }
 
-// WithoutNodes returns a Reader whose rollouts have no Nodes, which take long to read where there are many.
+// WithoutNodes returns a Reader whose rollouts have no Nodes. Nodes take long to read where there are many.
 func (r Reader) WithoutNodes() Reader {
 	r.nodeless = true
 	return r
 }
 
-// Mode returns how template edits of a workload with these labels are carried out in the namespace.
+// Mode returns the mode of a workload with these labels in the namespace.
 func (r Reader) Mode(ctx context.Context, namespace string, workloadLabels map[string]string) (inplace.Mode, error) {
 	mode, _, err := r.policy(ctx, namespace, workloadLabels)
 	return mode, err
 }
 
-// policy returns what the labels of the namespace and of a workload in it say.
+// policy returns the mode and the settings that result from the labels of the namespace and of a workload in it.
 func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map[string]string) (inplace.Mode, inplace.Settings, error) {
-	if r.ExcludedNamespaces.has(namespace) { // not even read
+	if r.ExcludedNamespaces.has(namespace) { // no need to read it
 		return inplace.ModeNone, inplace.Settings{}, nil
 	}
 	var ns corev1.Namespace
@@ -81,7 +85,7 @@ func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map
 	return r.ExcludedNamespaces.modeOf(&ns, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
 }
 
-// orders are how the update of a workload is to be made: by labels, by annotations, and by the record of one that was given back.
+// orders are how to update a workload, by its labels, its annotations and its persisted fallback.
 type orders struct {
 	mode              inplace.Mode
 	settings          inplace.Settings
@@ -99,7 +103,7 @@ func (r Reader) ordersFor(ctx context.Context, workload client.Object) (orders, 
 	return orders{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings), fallback.Hash}, err
 }
 
-// WorkloadOf reads the workload whose pod it is, or whose puller; nil if there is none.
+// WorkloadOf returns the workload of the pod or pre-pull pod; nil if there is none.
 func (r Reader) WorkloadOf(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
 	controlled, err := r.underWorkload(ctx, pod)
 	if err != nil {
@@ -113,7 +117,8 @@ func (r Reader) WorkloadOf(ctx context.Context, pod *corev1.Pod) (client.Object,
 	return nil, nil
 }
 
-// underWorkload is the revision that controls the pod, or else the pod: DaemonSets control their pods, and Deployments their pullers.
+// underWorkload returns the revision that controls the pod. If there is none, it returns the pod: DaemonSets control
+// their pods, and Deployments their pre-pull pods.
 func (r Reader) underWorkload(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
 	for _, of := range revisionTypes() {
 		if revision, err := of.controllerOf(ctx, r, pod); revision != nil || err != nil {
@@ -123,13 +128,14 @@ func (r Reader) underWorkload(ctx context.Context, pod *corev1.Pod) (client.Obje
 	return pod, nil
 }
 
-// object is a T that is used through its pointer.
+// object is a pointer to a T that is a client.Object.
 type object[T any] interface {
 	*T
 	client.Object
 }
 
-// controllerOfKind returns the reference to the controller of an object if it is of that kind of ours; nil if not.
+// controllerOfKind returns the owner reference to the object's controller if the controller is of that kind of group
+// apps; nil if not.
 func controllerOfKind(object metav1.Object, kind string) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != GroupVersion.WithKind(kind).GroupKind() {
@@ -138,7 +144,8 @@ func controllerOfKind(object metav1.Object, kind string) *metav1.OwnerReference 
 	return owner
 }
 
-// findController reads the controller of an object if it is of that kind of ours; nil if not, or if it is gone.
+// findController returns the controller of an object if it is of that kind of group apps. It returns nil if it is not,
+// or if the controller is gone.
 func findController[T any, P object[T]](ctx context.Context, r Reader, of client.Object, kind string) (P, error) {
 	owner := controllerOfKind(of, kind)
 	if owner == nil {
@@ -151,7 +158,7 @@ func findController[T any, P object[T]](ctx context.Context, r Reader, of client
 	return found, nil
 }
 
-// find reads one object, whole; nil if there is none.
+// find returns one object, whole; nil if there is none.
 func find[T any, P object[T]](ctx context.Context, r Reader, key types.NamespacedName) (P, error) {
 	found := P(new(T))
 	err := r.Get(ctx, key, found)

@@ -32,7 +32,8 @@ func controlledBy(kind, name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: &yes}
 }
 
-// shop has Deployment web with ReplicaSets web-1 and web-2, a pod of each, and namesakes of an earlier life and bare ones.
+// shop returns Deployment web with ReplicaSets web-1 and web-2 and a pod of each. It also returns a ReplicaSet and a
+// pod of an earlier Deployment of the same name, and a ReplicaSet and a pod without a controller.
 func shop() []client.Object {
 	web := &apps.Deployment{ObjectMeta: meta("web", "d")}
 	web.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
@@ -53,7 +54,9 @@ func shop() []client.Object {
 func builder(t testing.TB, objects ...client.Object) *fake.ClientBuilder {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, autoscalingv2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		apps.AddToScheme, corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, autoscalingv2.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +64,7 @@ func builder(t testing.TB, objects ...client.Object) *fake.ClientBuilder {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
 }
 
-// indexes takes the indexes into a fake client.
+// indexes adds the indexes to a fake client.
 type indexes struct{ builder *fake.ClientBuilder }
 
 func (i indexes) IndexField(_ context.Context, object client.Object, field string, extract client.IndexerFunc) error {
@@ -69,7 +72,7 @@ func (i indexes) IndexField(_ context.Context, object client.Object, field strin
 	return nil
 }
 
-// cacheHas is a reader of a cache that has those objects.
+// cacheHas returns a Reader of a cache that has those objects.
 func cacheHas(t testing.TB, objects ...client.Object) Reader {
 	t.Helper()
 	indexed := builder(t, objects...)
@@ -79,7 +82,7 @@ func cacheHas(t testing.TB, objects ...client.Object) Reader {
 	return Reader{Reader: indexed.Build(), Stores: storesWith(t, objects...)}
 }
 
-// storesWith are stores of those of the objects.
+// storesWith returns Stores with the pods and nodes among the objects.
 func storesWith(t testing.TB, objects ...client.Object) *Stores {
 	t.Helper()
 	synced := func() bool { return true }
@@ -126,11 +129,11 @@ func TestRolloutOfReplicaSet(t *testing.T) {
 		owner []metav1.OwnerReference
 		found bool
 	}{
-		"its Deployment":              {[]metav1.OwnerReference{controlledBy("Deployment", "web", "d")}, true},
-		"a Deployment of an old life": {[]metav1.OwnerReference{controlledBy("Deployment", "web", "earlier")}, false},
-		"a Deployment that is gone":   {[]metav1.OwnerReference{controlledBy("Deployment", "gone", "d")}, false},
-		"another kind":                {[]metav1.OwnerReference{controlledBy("Rollout", "web", "d")}, false},
-		"nobody":                      {nil, false},
+		"its Deployment":            {[]metav1.OwnerReference{controlledBy("Deployment", "web", "d")}, true},
+		"a former Deployment":       {[]metav1.OwnerReference{controlledBy("Deployment", "web", "earlier")}, false},
+		"a Deployment that is gone": {[]metav1.OwnerReference{controlledBy("Deployment", "gone", "d")}, false},
+		"another kind":              {[]metav1.OwnerReference{controlledBy("Rollout", "web", "d")}, false},
+		"no controller":             {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rollout, err := reader.RolloutOfReplicaSet(context.Background(), &apps.ReplicaSet{ObjectMeta: meta("rs", "r", test.owner...)})
@@ -160,7 +163,7 @@ func TestExcludedNamespace(t *testing.T) {
 }
 
 func TestHold(t *testing.T) {
-	holder, none := "stayput-1", ""
+	holder, noHolder := "stayput-1", ""
 	renewed := func(ago time.Duration) *metav1.MicroTime {
 		at := metav1.NewMicroTime(time.Now().Add(-ago))
 		return &at
@@ -172,8 +175,8 @@ func TestHold(t *testing.T) {
 		"renewed just now":      {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(0)}, true},
 		"renewed within 15 s":   {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(10 * time.Second)}, true},
 		"renewed too long ago":  {coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: renewed(16 * time.Second)}, false},
-		"stepped down just now": {coordinationv1.LeaseSpec{HolderIdentity: &none, RenewTime: renewed(0)}, true},
-		"stepped down long ago": {coordinationv1.LeaseSpec{HolderIdentity: &none, RenewTime: renewed(16 * time.Second)}, false},
+		"stepped down just now": {coordinationv1.LeaseSpec{HolderIdentity: &noHolder, RenewTime: renewed(0)}, true},
+		"stepped down long ago": {coordinationv1.LeaseSpec{HolderIdentity: &noHolder, RenewTime: renewed(16 * time.Second)}, false},
 		"never held":            {coordinationv1.LeaseSpec{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// podsByController is the index of pods by namespace and UID of their controller.
+	// podsByController is the index of pods by the namespace and the UID of their controller.
 	podsByController = "controller"
 	// podsByGate is the index of the pods whose gates are closed.
 	podsByGate = "gate"
@@ -24,14 +24,15 @@ const (
 	podsByNode = "node"
 )
 
-// Stores hand out the pods and nodes of a cache themselves, which nobody may change. A list of the cache copies each, and lists of pods were
-// half of all memory that managers allocated.
+// Stores return the pods and nodes of a cache themselves. Callers must not change them. A list of the cache would copy
+// each object, and such lists of pods were half of all memory that managers allocated.
 type Stores struct {
 	pods  store[*corev1.Pod]
 	nodes store[*corev1.Node]
 }
 
-// StoresOf adds the indexes that Stores find pods by. It has to be called before the cache starts.
+// StoresOf returns the Stores of the informers' cache, and adds the indexes by which they find pods. The caller must
+// call it before the cache starts.
 func StoresOf(ctx context.Context, informers cache.Informers) (*Stores, error) {
 	pods, err := storeOf[*corev1.Pod](ctx, informers, &corev1.Pod{}, indexersOfPods())
 	if err != nil {
@@ -54,7 +55,8 @@ func indexersOfPods() toolscache.Indexers {
 	return toolscache.Indexers{podsByController: index(keyOfController), podsByGate: index(gateOf), podsByNode: index(nodeOf)}
 }
 
-// controlled is the key in podsByController. Whoever names a controller of another namespace is not its.
+// controlled returns the key in podsByController. It has the namespace, because a pod does not belong to a controller
+// in another namespace, even if its owner reference has that controller's UID.
 func controlled(namespace string, controller types.UID) string {
 	return namespace + "/" + string(controller)
 }
@@ -80,7 +82,7 @@ func nodeOf(pod *corev1.Pod) []string {
 	return []string{pod.Spec.NodeName}
 }
 
-// controlledBy are the pods that those controllers have in the namespace.
+// controlledBy returns the pods that those controllers control in the namespace.
 func (s *Stores) controlledBy(namespace string, controllers []types.UID) ([]*corev1.Pod, error) {
 	var all []*corev1.Pod
 	for _, uid := range controllers {
@@ -93,7 +95,7 @@ func (s *Stores) controlledBy(namespace string, controllers []types.UID) ([]*cor
 	return all, nil
 }
 
-// store has the objects of one type.
+// store has the cache's objects of one type.
 type store[P client.Object] struct {
 	toolscache.Indexer
 	synced func() bool
@@ -124,7 +126,7 @@ func (s store[P]) by(index, key string) ([]P, error) {
 	return s.typed(found)
 }
 
-// typed is an error as long as the cache does not know all there is.
+// typed returns the objects as their type. It returns an error as long as the cache has not read all objects.
 func (s store[P]) typed(objects []any) ([]P, error) {
 	if !s.synced() {
 		return nil, errors.New("the cache is still being filled")

@@ -24,18 +24,23 @@ import (
 )
 
 const updateJSON = `{
-	"deployment": {"metadata": {"name": "web", "namespace": "shop", "uid": "d", "resourceVersion": "1", "generation": 2}, "spec": {"replicas": 3,
+	"deployment": {"metadata": {"name": "web", "namespace": "shop", "uid": "d", "resourceVersion": "1", "generation": 2},
+		"spec": {"replicas": 3,
 		"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}, "template": %[2]s}, "status": {"observedGeneration": 2}},
-	"old": {"metadata": {"name": "web-1", "namespace": "shop", "uid": "r1", "resourceVersion": "1", "labels": {"pod-template-hash": "1", "stayput.dev/updating": "1"}},
+	"old": {"metadata": {"name": "web-1", "namespace": "shop", "uid": "r1", "resourceVersion": "1",
+			"labels": {"pod-template-hash": "1", "stayput.dev/updating": "1"}},
 		"spec": {"replicas": 2, "template": %[1]s}, "status": {"replicas": 3}},
-	"new": {"metadata": {"name": "web-2", "namespace": "shop", "uid": "r2", "resourceVersion": "1", "labels": {"pod-template-hash": "2", "stayput.dev/updating": "1"}},
+	"new": {"metadata": {"name": "web-2", "namespace": "shop", "uid": "r2", "resourceVersion": "1",
+			"labels": {"pod-template-hash": "2", "stayput.dev/updating": "1"}},
 		"spec": {"replicas": 0, "template": %[2]s}, "status": {"replicas": 0}}
 }`
 
 const updatedTemplateJSON = `{"metadata": {"labels": {"app": "web", "version": %[1]q}, "annotations": {"example.com/version": %[1]q}},
-	"spec": {"containers": [{"name": "app", "image": "app:%[1]s"}], "initContainers": [{"name": "mesh", "image": "mesh:%[1]s", "restartPolicy": "Always"}]}}`
+	"spec": {"containers": [{"name": "app", "image": "app:%[1]s"}],
+		"initContainers": [{"name": "mesh", "image": "mesh:%[1]s", "restartPolicy": "Always"}]}}`
 
-// updating is an update whose first pod is out of service and may be patched, with everything in the pods that there can be.
+// updating returns an update in progress. Its first pod is out of service and may be patched. The pods have every field
+// that a pod can have.
 func updating(t *testing.T, seed int64) *deployments.Rollout {
 	t.Helper()
 	var read struct {
@@ -63,13 +68,13 @@ func updating(t *testing.T, seed int64) *deployments.Rollout {
 	shut.Status.Conditions[1].Status = corev1.ConditionFalse
 	shut.Status.Conditions[2].Status, shut.Status.Conditions[2].Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
 	rollout.DryRun.UpdateRevision = read.New.UID
-	if seed%40 == 0 { // what admission adds to new pods is what the second has
+	if seed%40 == 0 { // admission adds to new pods what the second pod has
 		rollout.DryRun.Pod = rollout.Pods[1].DeepCopy()
 	}
 	return rollout
 }
 
-// furnished is a pod of web-1 in which every field is set at random that does not matter here.
+// furnished returns a pod of web-1. All fields that do not matter here have random values.
 func furnished(name, node string, seed int64) *corev1.Pod {
 	pod := &corev1.Pod{}
 	randfill.NewWithSeed(seed).NilChance(0.3).NumElements(0, 3).MaxDepth(12).Fill(pod)
@@ -89,7 +94,8 @@ func furnished(name, node string, seed int64) *corev1.Pod {
 	pod.Spec.NodeName = node
 	pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: inplace.ConditionServing})
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "app", Image: "app:1"})
-	pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)})
+	pod.Spec.InitContainers = append(pod.Spec.InitContainers,
+		corev1.Container{Name: "mesh", Image: "mesh:1", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)})
 	pod.Status.Phase, pod.Status.ObservedGeneration = corev1.PodRunning, 1
 	pod.Status.Conditions = []corev1.PodCondition{{Type: "other"}}
 	for _, kind := range []corev1.PodConditionType{inplace.ConditionServing, corev1.PodReady, corev1.ContainersReady} {
@@ -104,7 +110,7 @@ func furnished(name, node string, seed int64) *corev1.Pod {
 	return pod
 }
 
-// written is what a plan writes, a line for each step.
+// written returns one line for each step, with what the step writes.
 func written(t *testing.T, all []steps.Step) []string {
 	t.Helper()
 	var lines []string
@@ -129,7 +135,8 @@ func written(t *testing.T, all []steps.Step) []string {
 	return lines
 }
 
-// TestTrimmedPodsAreUpdatedAsWholeOnes: above all, a map or list of which something was dropped must not be taken for one that is not there.
+// TestTrimmedPodsAreUpdatedAsWholeOnes checks that a plan writes the same for whole pods and for trimmed pods. Above
+// all, a map or a list from which something was dropped must not count as missing.
 func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range int64(200) {
@@ -140,7 +147,8 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 			opened = append(opened, step)
 		}
 		plan := rollout.Plan()
-		whole := append(append(written(t, plan.Steps), plan.Message), written(t, append(opened, rollout.FallBack(inplace.Reason{}).Steps...))...)
+		whole := append(append(written(t, plan.Steps), plan.Message),
+			written(t, append(opened, rollout.FallBack(inplace.Reason{}).Steps...))...)
 		opened = nil
 		for _, pod := range rollout.Pods {
 			trim(pod)
@@ -148,9 +156,11 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 			opened = append(opened, step)
 		}
 		plan = rollout.Plan()
-		trimmed := append(append(written(t, plan.Steps), plan.Message), written(t, append(opened, rollout.FallBack(inplace.Reason{}).Steps...))...)
+		trimmed := append(append(written(t, plan.Steps), plan.Message),
+			written(t, append(opened, rollout.FallBack(inplace.Reason{}).Steps...))...)
 		if !slices.Equal(whole, trimmed) {
-			t.Fatalf("seed %d: a whole pod gets\n%s\na trimmed one\n%s", seed, strings.Join(whole, "\n"), strings.Join(trimmed, "\n"))
+			t.Fatalf("seed %d: for whole pods Stayput writes\n%s\nfor trimmed pods\n%s",
+				seed, strings.Join(whole, "\n"), strings.Join(trimmed, "\n"))
 		}
 		for _, line := range trimmed {
 			kind, _, _ := strings.Cut(line, " ")
@@ -164,7 +174,8 @@ func TestTrimmedPodsAreUpdatedAsWholeOnes(t *testing.T) {
 	}
 }
 
-// TestTrimmedPodsRestartToResize: a pod is drained for what its own containers ask for.
+// TestTrimmedPodsRestartToResize checks that trimming keeps the resize policies that require a restart. Stayput drains
+// a pod for a resize only if a container of the pod itself has such a policy.
 func TestTrimmedPodsRestartToResize(t *testing.T) {
 	of := func(cpu string, policy corev1.ResourceResizeRestartPolicy) corev1.Container {
 		return corev1.Container{Name: "app", Image: "app:1",
@@ -180,7 +191,8 @@ func TestTrimmedPodsRestartToResize(t *testing.T) {
 	}
 }
 
-// TestTrimmedPrePullPodsNameTheirImages: their volumes are what they pull.
+// TestTrimmedPrePullPodsNameTheirImages checks that trimming keeps the volumes of a pre-pull pod that are images. The
+// kubelet pulls these images.
 func TestTrimmedPrePullPodsNameTheirImages(t *testing.T) {
 	prePullPod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "config"},
 		{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "app:2"}}}}}}

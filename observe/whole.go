@@ -13,15 +13,17 @@ import (
 )
 
 const (
-	// mostRead bounds the revisions of one rollout, and its pods as far as they are read because the cache has stubs of them.
+	// mostRead bounds the size of the revisions of one rollout. It also bounds the size of those of its pods that are read
+	// because the cache has only outlines of them.
 	mostRead = 8 << 20
-	// mostRevisions bounds how many there may be: pods are looked for by revision.
+	// mostRevisions bounds how many revisions a rollout may have, because pods are read revision by revision.
 	mostRevisions = 250
-	// mostRemembered bounds what Whole remembers.
+	// mostRemembered bounds the size of the objects that Whole remembers.
 	mostRemembered = 32 << 20
 )
 
-// Whole reads from the API server what a cache has only stubs of. It remembers it, so that not every plan reads it anew.
+// Whole reads from the API server the objects of which a cache has only outlines. It remembers them, so that not every
+// plan reads them again.
 type Whole struct {
 	live client.Reader
 
@@ -30,12 +32,12 @@ type Whole struct {
 	size  int
 }
 
-// NewWhole is for a reader of the API server itself.
+// NewWhole returns a Whole for a reader of the API server itself.
 func NewWhole(live client.Reader) *Whole {
 	return &Whole{live: live, known: map[types.UID]client.Object{}}
 }
 
-// recall returns the object as it is remembered; nil if not, or not in the version of the stub.
+// recall returns the remembered object. It returns nil if there is none, or if its version is not that of the outline.
 func (w *Whole) recall(form client.Object) client.Object {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -46,7 +48,7 @@ func (w *Whole) recall(form client.Object) client.Object {
 	return known
 }
 
-// remember forgets everything else when that has become too much.
+// remember remembers the object. If that is too much, it forgets all other objects.
 func (w *Whole) remember(object client.Object, size int) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -57,7 +59,8 @@ func (w *Whole) remember(object client.Object, size int) {
 	w.known[object.GetUID()] = object
 }
 
-// whole returns what a found object stands for, which is mostly itself; nil if that is gone.
+// whole returns the whole object for an outline, and any other object itself. It returns nil if the whole object is
+// gone.
 func whole[T any, P object[T]](ctx context.Context, r Reader, found P) (P, error) {
 	size, isOutline := outlineSize(found)
 	if !r.indexed() || !isOutline {
@@ -81,17 +84,17 @@ func copyOf[T any, P object[T]](original P) P {
 	return copied
 }
 
-// load is how much there is of one rollout: its revisions, or its pods. What is too much stays a stub, or becomes one, and the rollout is left to
-// the native controller.
+// load is how many revisions and pods there are of one rollout, and how large they are. If it is too much, large
+// objects are kept as outlines, and the rollout is left to the native controller.
 type load struct {
-	// text is that of all revisions, and of the pods that are large or have to be read.
+	// text is the size of all revisions, and of those pods that are large or outlines.
 	text      int
 	revisions int
-	// crowded says of a pod that it has too many containers; empty if none has.
+	// crowded is a clause about a pod that has too many containers; "" if there is no such pod.
 	crowded string
 }
 
-// add counts an object of that size, which has to be read if it is a stub.
+// add counts an object of that size.
 func (l *load) add(object client.Object, size int, isOutline bool) {
 	l.crowded = cmp.Or(l.crowded, crowded(object))
 	_, isPod := object.(*corev1.Pod)
@@ -103,7 +106,7 @@ func (l *load) add(object client.Object, size int, isOutline bool) {
 	}
 }
 
-// unread says that not all was read, as a clause; empty if all was.
+// unread returns a clause that says why not everything was read; "" if everything was read.
 func (l load) unread() string {
 	switch {
 	case l.crowded != "":
@@ -111,12 +114,14 @@ func (l load) unread() string {
 	case l.revisions > mostRevisions:
 		return fmt.Sprintf("it has more than %d revisions, as many as revisionHistoryLimit lets it", mostRevisions)
 	case l.text > mostRead:
-		return fmt.Sprintf("what belongs to it is too large to be read: its revisions, or its pods that the cache has not, make more than %d MiB together", mostRead>>20)
+		return fmt.Sprintf(
+			"what belongs to it is too large to be read: its revisions, or its pods that the cache has not, make more than %d MiB together",
+			mostRead>>20)
 	}
 	return ""
 }
 
-// take returns one object of a list of the API server as it is kept.
+// take counts an object that the API server returned, and returns it trimmed, or its outline.
 func take[T any, P object[T]](found P, all *load) P {
 	if pod, is := client.Object(found).(*corev1.Pod); is && isCrowded(pod) {
 		form := client.Object(outlineOfPod(pod, sizeOf(pod)))
@@ -133,7 +138,7 @@ func take[T any, P object[T]](found P, all *load) P {
 	return found
 }
 
-// wholes puts in the place of the stubs what they stand for, if that is not too much.
+// wholes returns the objects, with whole objects in place of outlines if that is not too much, and how much it is.
 func wholes[T any, P object[T]](ctx context.Context, r Reader, found []P) ([]P, load, error) {
 	var all load
 	outlines := false
@@ -161,7 +166,7 @@ func wholes[T any, P object[T]](ctx context.Context, r Reader, found []P) ([]P, 
 	return read, all, nil
 }
 
-// controllerOf is the UID of the object's controller; empty if it has none.
+// controllerOf returns the UID of the object's controller; "" if it has none.
 func controllerOf(object metav1.Object) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
 		return owner.UID

@@ -22,7 +22,7 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// template has a container with that image and an environment of that size.
+// template returns a template with one container, which has that image and an environment of that size.
 func template(t *testing.T, image string, size int) apps.Template {
 	t.Helper()
 	parsed, err := apps.ParseTemplate([]byte(fmt.Sprintf(
@@ -34,15 +34,18 @@ func template(t *testing.T, image string, size int) apps.Template {
 	return parsed
 }
 
-// shopOf has in labelled namespace shop a Deployment with that many ReplicaSets whose templates have that size, and one pod of each.
+// shopOf returns the labelled namespace shop and a Deployment there with that many ReplicaSets. Their templates have
+// that size. Each ReplicaSet has one pod.
 func shopOf(t *testing.T, count, size int) []client.Object {
 	t.Helper()
 	web := &apps.Deployment{ObjectMeta: meta("web", "d")}
 	web.Spec.Selector, web.Spec.Template = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, template(t, "app:0", 0)
-	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}, web}
+	labels := map[string]string{inplace.LabelUpdate: "in-place"}
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: labels}}, web}
 	for i := range count {
 		one := int32(1)
-		set := &apps.ReplicaSet{ObjectMeta: meta(fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("r%d", i)), controlledBy("Deployment", "web", "d"))}
+		set := &apps.ReplicaSet{ObjectMeta: meta(
+			fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("r%d", i)), controlledBy("Deployment", "web", "d"))}
 		set.Spec.Replicas, set.Spec.Template = &one, template(t, fmt.Sprintf("app:%d", i), size)
 		pod := &corev1.Pod{ObjectMeta: meta(set.Name+"-a", "p"+set.UID, controlledBy("ReplicaSet", set.Name, set.UID))}
 		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: fmt.Sprintf("app:%d", i), Args: []string{strings.Repeat("x", size)}}}
@@ -51,7 +54,7 @@ func shopOf(t *testing.T, count, size int) []client.Object {
 	return objects
 }
 
-// server is an API server that counts what is read of it, and lists in pages.
+// server is an API server that counts the reads of single objects, and lists in pages.
 type server struct {
 	client.WithWatch
 	gets    int
@@ -95,7 +98,7 @@ func pageOfItems[T any](items []T, asked *client.ListOptions) ([]T, string) {
 	return items[from:to], strconv.Itoa(to)
 }
 
-// keepOf knows the namespaces among the objects.
+// keepOf returns a CacheForm that knows the namespaces among the objects.
 func keepOf(t *testing.T, objects ...client.Object) *CacheForm {
 	t.Helper()
 	keep, err := NewCacheForm(t.Context(), Reader{Reader: builder(t, objects...).Build()})
@@ -105,7 +108,7 @@ func keepOf(t *testing.T, objects ...client.Object) *CacheForm {
 	return keep
 }
 
-// kept is the object as it is in the cache.
+// kept returns the object as it is in the cache.
 func kept(t *testing.T, keep *CacheForm, object client.Object) client.Object {
 	t.Helper()
 	transform := keep.App
@@ -122,7 +125,7 @@ func kept(t *testing.T, keep *CacheForm, object client.Object) client.Object {
 	return cut.(client.Object)
 }
 
-// cacheOf is a cache of the server's objects.
+// cacheOf returns a Reader of a cache of the server's objects.
 func cacheOf(t *testing.T, s *server, keep *CacheForm, objects ...client.Object) Reader {
 	t.Helper()
 	var all []client.Object
@@ -143,7 +146,8 @@ func rolloutOf(t *testing.T, r Reader) *deployments.Rollout {
 	return rollout
 }
 
-// TestOutlinesAreReadWhole has a namespace that got its label after its objects were cached, and large objects in a labelled one.
+// TestOutlinesAreReadWhole has a namespace that got its label after its objects were cached, and large objects in a
+// labelled namespace.
 func TestOutlinesAreReadWhole(t *testing.T) {
 	for name, test := range map[string]struct {
 		size  int
@@ -169,8 +173,9 @@ func TestOutlinesAreReadWhole(t *testing.T) {
 					t.Errorf("unread: %s", rollout.Unread)
 				}
 				for _, set := range rollout.ReplicaSets {
-					if containers := set.Spec.Template.Typed().Spec.Containers; len(containers) != 1 || len(containers[0].Env[0].Value) != test.size || set.Labels["app"] != "web" {
-						t.Errorf("%s has not come whole", set.Name)
+					containers := set.Spec.Template.Typed().Spec.Containers
+					if len(containers) != 1 || len(containers[0].Env[0].Value) != test.size || set.Labels["app"] != "web" {
+						t.Errorf("%s is not whole", set.Name)
 					}
 				}
 			}
@@ -181,7 +186,8 @@ func TestOutlinesAreReadWhole(t *testing.T) {
 	}
 }
 
-// TestPartitionOfAnOutline: what the workload itself says is read with it, wherever the cache has a stub of it.
+// TestPartitionOfAnOutline checks that the workload's own label for the partition is read if the cache has an outline
+// of the workload.
 func TestPartitionOfAnOutline(t *testing.T) {
 	objects := shopOf(t, 1, 100)
 	objects[1].SetLabels(map[string]string{inplace.LabelPartition: "30percent"})
@@ -192,7 +198,8 @@ func TestPartitionOfAnOutline(t *testing.T) {
 	}
 }
 
-// TestRulesOfAnOutline: what the workload says of annotations is read with it.
+// TestRulesOfAnOutline checks that the workload's own annotation with rules is read if the cache has an outline of the
+// workload.
 func TestRulesOfAnOutline(t *testing.T) {
 	objects := shopOf(t, 1, 100)
 	objects[1].SetAnnotations(map[string]string{inplace.AnnotationInPlaceAnnotations: "note"})
@@ -229,7 +236,8 @@ func TestWhatIsReadWholeIsAsNewAsTheOutline(t *testing.T) {
 	expectNames(t, rolloutOf(t, newer).ReplicaSets)
 }
 
-// TestTooMuchIsNotRead: neither the cache nor the API server makes a manager hold more of one workload than it can.
+// TestTooMuchIsNotRead checks that neither through a cache nor from the API server a manager reads more of one workload
+// than it can keep.
 func TestTooMuchIsNotRead(t *testing.T) {
 	const count = 12
 	objects := shopOf(t, count, 1<<20)
@@ -241,7 +249,7 @@ func TestTooMuchIsNotRead(t *testing.T) {
 		for _, set := range rollout.ReplicaSets {
 			size += sizeOf(set)
 		}
-		// What is too much is in the cache in outline; from the API server it is not even listed.
+		// The cache has outlines of what is too much. A list at the API server stops before it.
 		all := len(rollout.ReplicaSets) == count || !reader.indexed() && len(rollout.ReplicaSets) <= mostRead>>20+1
 		if !all || size > mostRead+count*(1<<10) || s.largest > revisionsAtATime {
 			t.Errorf("%s: %d ReplicaSets of %d bytes were read, %d at a time", name, len(rollout.ReplicaSets), size, s.largest)
@@ -264,7 +272,7 @@ func TestLargePodsAreReadWhole(t *testing.T) {
 	s, keep := serve(t, objects...), keepOf(t, objects...)
 	form := kept(t, keep, pod).(*corev1.Pod)
 	if len(form.Spec.Containers) > 0 || !readiness.Closed(form) || form.Status.Conditions[1].Type != inplace.ConditionServing {
-		t.Errorf("its stub is %+v", form)
+		t.Errorf("its outline is %+v", form)
 	}
 	rollout := rolloutOf(t, cacheOf(t, s, keep, objects...))
 	if len(rollout.Pods) != 1 || len(rollout.Pods[0].Spec.Containers) != 1 {
@@ -284,17 +292,19 @@ func TestKeepFollowsNamespaces(t *testing.T) {
 		}
 		_, isOutline := outlineSize(kept(t, keep, shopOf(t, 1, 0)[2]))
 		if isOutline == test.keeps {
-			t.Errorf("with label %q a ReplicaSet is a stub: %t", test.label, isOutline)
+			t.Errorf("with label %q a ReplicaSet is an outline: %t", test.label, isOutline)
 		}
 	}
 	keep.excluded = []string{"kube-system"}
-	keep.note(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}})
+	labels := map[string]string{inplace.LabelUpdate: "in-place"}
+	keep.note(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", Labels: labels}})
 	if keep.manages("kube-system") {
 		t.Error("an excluded namespace is managed")
 	}
 }
 
-// TestNoUserCanMakeAnOutline: only what Keep cut is one, whatever it is called.
+// TestNoUserCanMakeAnOutline checks that only an object which CacheForm has cut is an outline, even if a user sets the
+// annotation of outlines.
 func TestNoUserCanMakeAnOutline(t *testing.T) {
 	objects := shopOf(t, 1, 0)
 	for _, object := range objects {
@@ -309,16 +319,16 @@ func TestNoUserCanMakeAnOutline(t *testing.T) {
 	}
 }
 
-// TestAllTextOfRevisionsCounts has ReplicaSets of which none is large, or that are many.
+// TestAllTextOfRevisionsCounts has ReplicaSets none of which is large, but which are too large together or too many.
 func TestAllTextOfRevisionsCounts(t *testing.T) {
 	for name, test := range map[string]struct {
 		count, size int
 		says        string
 	}{
-		"as much as may be": {mostRead/(60<<10) - 5, 60 << 10, ""},
-		"more text":         {mostRead / (60 << 10), 60 << 10, "too large to be read"},
-		"as many as may be": {mostRevisions, 0, ""},
-		"one more":          {mostRevisions + 1, 0, "more than 250 revisions"},
+		"as much as allowed": {mostRead/(60<<10) - 5, 60 << 10, ""},
+		"more text":          {mostRead / (60 << 10), 60 << 10, "too large to be read"},
+		"as many as allowed": {mostRevisions, 0, ""},
+		"one more":           {mostRevisions + 1, 0, "more than 250 revisions"},
 	} {
 		objects := shopOf(t, test.count, test.size)
 		s, keep := serve(t, objects...), keepOf(t, objects...)
@@ -334,7 +344,7 @@ func TestAllTextOfRevisionsCounts(t *testing.T) {
 	}
 }
 
-// TestCrowdedPodsAreNotRead has pods of which one has more containers than any may have, whose template has one.
+// TestCrowdedPodsAreNotRead has a pod with more containers than a pod may have, although its template has only one.
 func TestCrowdedPodsAreNotRead(t *testing.T) {
 	objects := shopOf(t, 2, 0)
 	crowd := objects[len(objects)-1].(*corev1.Pod)
@@ -359,7 +369,8 @@ func TestCrowdedPodsAreNotRead(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsKeptWithinItsShare: what one namespace has more than that is kept in outline.
+// TestNamespaceIsKeptWithinItsShare checks that objects of one namespace are kept as outlines once its share of the
+// memory is used.
 func TestNamespaceIsKeptWithinItsShare(t *testing.T) {
 	objects := shopOf(t, 0, 0)
 	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}
@@ -378,22 +389,22 @@ func TestNamespaceIsKeptWithinItsShare(t *testing.T) {
 		}
 	}
 	if whole < fit || whole > mostKept/(60<<10) {
-		t.Errorf("%d are kept", whole)
+		t.Errorf("%d ReplicaSets are kept whole", whole)
 	}
 	for range 2 {
 		if !isWhole("shop", 0) {
-			t.Error("another version of what is kept needs more room")
+			t.Error("another version of a ReplicaSet that is kept is not kept")
 		}
 	}
 	if isWhole("shop", 2*fit) {
-		t.Error("there is room for another one")
+		t.Error("more is kept than the share")
 	}
 	if !isWhole("other", 0) {
-		t.Error("another namespace has no room")
+		t.Error("another namespace has no share")
 	}
 	gone := &apps.ReplicaSet{ObjectMeta: meta("0", "shop0")}
 	keep.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: gone})
 	if !isWhole("shop", 2*fit) {
-		t.Error("what is gone still takes room")
+		t.Error("a deleted object still counts")
 	}
 }

@@ -21,20 +21,21 @@ type endpointsReader interface {
 	Endpoints(ctx context.Context, namespace string, pods []*corev1.Pod) (serving.Endpoints, error)
 }
 
-// Drains knows since when pods that wait for their restart are out of service. The cache only says when it is worth while to ask:
-// it may not even show yet that a pod was ever offered. The API server is asked twice, when the wait begins and when it ends. After
-// a restart the wait begins anew, which is the safe side.
+// Drains knows since when pods that wait for their restart are out of service. The cache only says when it is
+// worthwhile to ask the API server: the cache may not even show yet that a pod ever was an endpoint. Drains asks the
+// API server twice, when the wait begins and when it ends. After a restart the wait begins anew, which is safe.
 type Drains struct {
 	Cached, Live endpointsReader
-	// seen tells of pods to which nobody is sent whether anybody was, not long ago. Without it there is no such pod.
+	// Seen knows whether clients were sent to a pod lately, for pods to which none are sent now. If Seen is nil, every pod
+	// counts as one to which clients were sent lately.
 	Seen *Listings
 
 	lock sync.Mutex
-	// out is since when no EndpointSlice offers the pods of a workload, by UID.
+	// out has, by workload and by UID of the pod, the time since when no EndpointSlice offers the pod.
 	out map[types.NamespacedName]map[types.UID]time.Time
 }
 
-// Endpoints returns what a plan has to know. Where no gate is closed, or nothing is waited for, that is nothing.
+// Endpoints returns what a plan has to know of endpoints. It returns nil if no gate is closed, or if there is no drain.
 func (d *Drains) Endpoints(ctx context.Context, workload types.NamespacedName, seen kinds.Snapshot) (serving.Endpoints, error) {
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(seen.Pods, readiness.Closed) {
 		d.Forget(workload)
@@ -54,9 +55,11 @@ func (d *Drains) Endpoints(ctx context.Context, workload types.NamespacedName, s
 	return endpoints, nil
 }
 
-// Confirm asks once more, right before containers stop, and leaves out the steps for which that would be too early; if there are
-// such, it is not confirmed.
-func (d *Drains) Confirm(ctx context.Context, workload types.NamespacedName, seen kinds.Snapshot, todo []steps.Step) (kept []steps.Step, confirmed bool) {
+// Confirm asks the API server once more, right before containers stop. It leaves out the steps for which it is too
+// early. It returns false if there are such steps.
+func (d *Drains) Confirm(
+	ctx context.Context, workload types.NamespacedName, seen kinds.Snapshot, todo []steps.Step,
+) (kept []steps.Step, confirmed bool) {
 	if seen.Settings.Drain == 0 || !slices.ContainsFunc(todo, restartsDrained) {
 		return todo, true
 	}
@@ -79,8 +82,8 @@ func restartsDrained(step steps.Step) bool {
 	return ok && patch.Drained
 }
 
-// ask reads the API server and remembers what is out. An error is no reason to end here: nothing is known then, and that may be so
-// for only as long as the wait may take altogether.
+// ask reads the API server and remembers which pods are out of service. An error does not end the reconcile. Then
+// nothing is known of the endpoints, and the plan waits for at most as long as a drain may take altogether.
 func (d *Drains) ask(ctx context.Context, workload types.NamespacedName, seen kinds.Snapshot) serving.Endpoints {
 	current, err := d.Live.Endpoints(ctx, workload.Namespace, seen.Pods)
 	if err != nil {
@@ -93,8 +96,8 @@ func (d *Drains) ask(ctx context.Context, workload types.NamespacedName, seen ki
 	return current
 }
 
-// doubt takes back that nobody is sent to a pod where that is not known of all the time of its drain: what there was can have gone a moment
-// ago.
+// doubt resets NoClientSent of a pod unless it has been true during the whole drain. A Service or an endpoint that sent
+// clients to the pod may have gone a moment ago.
 func (d *Drains) doubt(seen kinds.Snapshot, endpoints serving.Endpoints) {
 	now := time.Now()
 	for _, pod := range seen.Pods {
@@ -105,7 +108,7 @@ func (d *Drains) doubt(seen kinds.Snapshot, endpoints serving.Endpoints) {
 	}
 }
 
-// remember notes which pods are out now, and forgets all others.
+// remember notes which pods are out of service now, and forgets all others.
 func (d *Drains) remember(workload types.NamespacedName, current serving.Endpoints, now time.Time) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
@@ -123,8 +126,8 @@ func (d *Drains) remember(workload types.NamespacedName, current serving.Endpoin
 	d.out[workload] = out
 }
 
-// compare completes the endpoints by since when they are out, and forgets those that are offered again; known, unless one is out
-// of which that is not known and matters.
+// compare sets OutSince of the endpoints, and forgets pods that are offered again. It returns false if a pod is out of
+// service, its OutSince matters and is not known.
 func (d *Drains) compare(workload types.NamespacedName, endpoints serving.Endpoints) (known bool) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
@@ -144,7 +147,7 @@ func (d *Drains) compare(workload types.NamespacedName, endpoints serving.Endpoi
 	return known
 }
 
-// Forget drops a workload of which no pod waits.
+// Forget forgets a workload none of whose pods waits.
 func (d *Drains) Forget(workload types.NamespacedName) {
 	d.lock.Lock()
 	defer d.lock.Unlock()

@@ -18,7 +18,7 @@ import (
 
 const drain = 2 * time.Second
 
-// endpointsNow reads the slices.
+// endpointsNow returns what the EndpointSlices say now.
 func (c *cluster) endpointsNow() serving.Endpoints {
 	c.T.Helper()
 	endpoints, err := observe.Reader{Reader: c}.Endpoints(c.T.Context(), fixture.Web.Namespace, c.Snapshot().Seen.Pods)
@@ -28,13 +28,13 @@ func (c *cluster) endpointsNow() serving.Endpoints {
 	return endpoints
 }
 
-func (c *cluster) scene() kinds.Snapshot {
+func (c *cluster) draining() kinds.Snapshot {
 	rollout := c.Snapshot().Seen
 	rollout.Settings.Drain = drain
 	return kinds.Deployment{Rollout: rollout}.Snapshot()
 }
 
-// unreadable fails.
+// unreadable is an API server that cannot be reached.
 type unreadable struct{}
 
 func (unreadable) Endpoints(context.Context, string, []*corev1.Pod) (serving.Endpoints, error) {
@@ -43,7 +43,7 @@ func (unreadable) Endpoints(context.Context, string, []*corev1.Pod) (serving.End
 
 func (c *cluster) endpoint(d *Drains) serving.Endpoint {
 	c.T.Helper()
-	endpoints, err := d.Endpoints(c.T.Context(), fixture.Web, c.scene())
+	endpoints, err := d.Endpoints(c.T.Context(), fixture.Web, c.draining())
 	if err != nil {
 		c.T.Fatal(err)
 	}
@@ -54,20 +54,20 @@ func TestDrainBeginsWhenThePodIsSeenToBeOut(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	d := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}
 	if e := c.endpoint(d); !e.Listed || !e.OutSince.IsZero() {
-		t.Fatalf("offered, and %+v", e)
+		t.Fatalf("the pod is offered, got %+v", e)
 	}
 	c.Serving("web-old-0")
 	first := c.endpoint(d)
 	if first.Listed || time.Since(first.OutSince) > time.Minute {
-		t.Fatalf("out, and %+v", first)
+		t.Fatalf("the pod is out of service, got %+v", first)
 	}
-	d.Live = unreadable{} // it is not asked again
+	d.Live = unreadable{} // Endpoints must not read it again
 	if second := c.endpoint(d); second != first {
 		t.Errorf("the wait began anew: %+v, %+v", first, second)
 	}
 	c.Serving()
 	if e := c.endpoint(d); !e.Listed || len(d.out[fixture.Web]) > 0 {
-		t.Errorf("offered again, and %+v", e)
+		t.Errorf("the pod is offered again, got %+v", e)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestDrainIsForgotten(t *testing.T) {
 		"the pod is another": func(s *kinds.Snapshot) { s.Pods[0].UID = "another" },
 	} {
 		c.endpoint(d)
-		seen := c.scene()
+		seen := c.draining()
 		change(&seen)
 		if _, err := d.Endpoints(t.Context(), fixture.Web, seen); err != nil {
 			t.Fatal(err)
@@ -95,16 +95,16 @@ func TestDrainIsForgotten(t *testing.T) {
 
 func TestDrainDoesNotBeginOnTheCacheAlone(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
-	cached := fixture.Stopped{At: serving.Endpoints{"web-old-0": {}}} // it has not seen the pod become an endpoint
+	cached := fixture.Stopped{At: serving.Endpoints{"web-old-0": {}}} // it does not show the pod as an endpoint yet
 	if e := c.endpoint(&Drains{Cached: cached, Live: observe.Reader{Reader: c}}); !e.Listed {
-		t.Errorf("the API server has it offered, and it is %+v", e)
+		t.Errorf("the API server offers the pod, got %+v", e)
 	}
 	if e := c.endpoint(&Drains{Cached: cached, Live: unreadable{}}); e.Listed || !e.OutSince.IsZero() {
-		t.Errorf("the API server is away, and it is %+v", e)
+		t.Errorf("the API server cannot be reached, got %+v", e)
 	}
 }
 
-// restart is a step that restarts a container of the pod.
+// restart returns a step that restarts a container of the pod.
 func restart(pod *corev1.Pod) steps.PatchPod {
 	step := fixture.Label(pod)
 	step.Drained = true
@@ -117,19 +117,19 @@ func TestConfirm(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		out    map[types.UID]time.Time
-		closed time.Duration // since when the gate is
-		slice  []string      // who is out of it
+		closed time.Duration // for how long the gate has been closed
+		slice  []string      // the pods that the slice does not offer
 		away   bool
 		kept   bool
 	}{
-		"still out":                       {out: ago(3 * time.Second), slice: []string{"web-old-0"}, kept: true},
-		"out, but not for long":           {out: ago(time.Second), slice: []string{"web-old-0"}},
-		"offered after all":               {out: ago(3 * time.Second)},
-		"offered, for longer than we may": {closed: time.Minute, kept: true},
-		"the last one":                    {slice: []string{"web-old-0", "web-old-1", "web-old-2"}, kept: true},
-		"no longer the last one":          {slice: []string{"web-old-0", "web-old-1"}},
-		"nobody knows":                    {out: ago(3 * time.Second), away: true},
-		"nobody knows, for too long":      {out: ago(3 * time.Second), closed: time.Minute, away: true, kept: true},
+		"still out":                          {out: ago(3 * time.Second), slice: []string{"web-old-0"}, kept: true},
+		"out, but not for long":              {out: ago(time.Second), slice: []string{"web-old-0"}},
+		"offered after all":                  {out: ago(3 * time.Second)},
+		"offered, for longer than the limit": {closed: time.Minute, kept: true},
+		"the last one":                       {slice: []string{"web-old-0", "web-old-1", "web-old-2"}, kept: true},
+		"no longer the last one":             {slice: []string{"web-old-0", "web-old-1"}},
+		"unknown":                            {out: ago(3 * time.Second), away: true},
+		"unknown, for too long":              {out: ago(3 * time.Second), closed: time.Minute, away: true, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
@@ -139,14 +139,14 @@ func TestConfirm(t *testing.T) {
 			if test.away {
 				d.Live = unreadable{}
 			}
-			seen := c.scene()
+			seen := c.draining()
 			steps := []steps.Step{fixture.Label(seen.Pods[1]), restart(seen.Pods[0]), fixture.Label(seen.Pods[2])}
 			kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, steps)
 			if confirmed != test.kept || len(kept) != map[bool]int{true: 3, false: 2}[test.kept] {
 				t.Errorf("confirmed is %t with %d of 3 steps", confirmed, len(kept))
 			}
 			if e := c.endpointsNow()["web-old-0"]; e.Listed && len(d.out[fixture.Web]) > 0 && !test.away {
-				t.Error("the pod is offered, and remembered as out")
+				t.Error("the pod is offered, but remembered as out of service")
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestConfirm(t *testing.T) {
 func TestConfirmAsksNothingWithoutNeed(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	d := &Drains{Live: unreadable{}}
-	seen := c.scene()
+	seen := c.draining()
 	if kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []steps.Step{fixture.Label(seen.Pods[0])}); !confirmed || len(kept) != 1 {
 		t.Error("a change of labels waits for endpoints")
 	}

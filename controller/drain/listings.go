@@ -15,40 +15,42 @@ import (
 	"github.com/stayput/stayput/inplace/serving"
 )
 
-// mostGone bounds how many pods and addresses are remembered of one namespace that have left an EndpointSlice.
+// mostGone bounds how many pods and addresses that have left EndpointSlices are remembered of one namespace.
 const mostGone = 1000
 
-// Listings is what this manager has seen pass in its watches of Services and EndpointSlices. That no Service selects a pod and no slice
-// lists it now does not say that nobody calls it: proxies and load balancers may still have to follow. So what has gone is remembered for
-// as long as the longest drain.
+// Listings has what this manager has seen in its watches of Services and EndpointSlices. If no Service selects a pod
+// and no slice lists it now, clients may still call it, because proxies and load balancers follow later. So Listings
+// remembers what is gone for as long as the longest drain.
 //
-// It keeps what there is as well, in step with what has gone: a cache may have dropped a Service before its watcher hears of it.
+// It also keeps the current Services and slices, at the same moment as those that are gone. A cache may have dropped a
+// Service before its event handlers are called.
 type Listings struct {
 	Cache cache.Cache
 
 	lock sync.Mutex
-	// since is from when on everything was seen; zero as long as that has not begun.
+	// since is the time from which on everything was seen; zero before that.
 	since      time.Time
 	namespaces map[string]*listing
 }
 
-// listing is what selects and lists pods of one namespace.
+// listing has what selects and lists pods of one namespace.
 type listing struct {
-	// since is later than that of all where more has gone than is remembered.
+	// since is the time from which on everything in this namespace was seen, if more has gone than mostGone.
 	since    time.Time
 	slices   map[string]*discoveryv1.EndpointSlice
 	services map[string]*corev1.Service
 	gone     []gone
 }
 
-// gone is a Service, or the endpoints of a slice, that were there until then.
+// gone is a Service, or endpoints of a slice, that existed until that time.
 type gone struct {
 	until   time.Time
 	slice   *discoveryv1.EndpointSlice
 	service *corev1.Service
 }
 
-// NeedLeaderElection lets every manager watch, so that who leads next need not begin then.
+// NeedLeaderElection returns false, so that every manager watches. The next leader then need not begin to watch when it
+// is elected.
 func (*Listings) NeedLeaderElection() bool { return false }
 
 // Start watches until the manager ends.
@@ -92,7 +94,7 @@ func (l *Listings) OnDelete(object any) {
 	l.see(object, nil, time.Now())
 }
 
-// see takes note of one change; nil is what is not there.
+// see notes one change. before is nil for a new object, after is nil for one that is gone.
 func (l *Listings) see(before, after any, now time.Time) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -100,13 +102,14 @@ func (l *Listings) see(before, after any, now time.Time) {
 	note(l, before, after, now, func(of *listing) map[string]*corev1.Service { return of.services }, (*listing).deselected)
 }
 
-// object is a T that is used through its pointer.
+// object is a pointer to a T that is a client.Object.
 type object[T any] interface {
 	*T
 	client.Object
 }
 
-// note puts what is there now among those of its type, and has it remembered what has gone; nothing if the change is of another type.
+// note keeps the object after the change, and calls remember for what has gone. It does nothing if the change is of
+// another type.
 func note[T any, P object[T]](
 	l *Listings, before, after any, now time.Time, all func(*listing) map[string]P, remember func(of *listing, before, after P, now time.Time),
 ) {
@@ -125,7 +128,7 @@ func note[T any, P object[T]](
 	remember(of, old, current, now)
 }
 
-// either returns the object after a change, or else the one before it.
+// either returns the object after a change; if there is none, the one before it.
 func either[T any](before, after any) (T, bool) {
 	if object, ok := after.(T); ok {
 		return object, true
@@ -144,7 +147,7 @@ func (l *Listings) of(namespace string) *listing {
 	return l.namespaces[namespace]
 }
 
-// left remembers the endpoints that a slice has no longer.
+// left remembers endpoints that a slice no longer has.
 func (l *listing) left(before, after *discoveryv1.EndpointSlice, now time.Time) {
 	if before == nil {
 		return
@@ -154,14 +157,15 @@ func (l *listing) left(before, after *discoveryv1.EndpointSlice, now time.Time) 
 	}
 }
 
-// deselected remembers a selector that a Service has no longer.
+// deselected remembers a selector that a Service no longer has.
 func (l *listing) deselected(before, after *corev1.Service, now time.Time) {
 	if before != nil && !serving.SameSelector(before, after) {
 		l.remember(gone{until: now, service: before})
 	}
 }
 
-// remember forgets all of a namespace in which too much goes: then nothing is known of what went before.
+// remember remembers what has gone. If too much has gone in the namespace, it forgets all of that. Then nothing is
+// known of the time before.
 func (l *listing) remember(went gone) {
 	l.forget(went.until)
 	l.gone = append(l.gone, went)
@@ -185,14 +189,15 @@ func (g gone) size() int {
 	return size
 }
 
-// forget drops what went before the longest drain.
+// forget forgets what went longer ago than the longest drain.
 func (l *listing) forget(now time.Time) {
 	for len(l.gone) > 0 && now.Sub(l.gone[0].until) > inplace.LongestDrain {
 		l.gone = l.gone[1:]
 	}
 }
 
-// noClientSent reports whether nobody can have been sent to the pod for as long as the drain, as far as was seen.
+// noClientSent reports whether for the duration of the drain no client can have been sent to the pod, as far as
+// Listings has seen.
 func (l *Listings) noClientSent(pod *corev1.Pod, drain time.Duration, now time.Time) bool {
 	if l == nil {
 		return false
@@ -206,7 +211,7 @@ func (l *Listings) noClientSent(pod *corev1.Pod, drain time.Duration, now time.T
 	return of == nil || now.Sub(of.since) >= drain && !of.sentTo(pod, now.Add(-drain))
 }
 
-// sentTo asks what is there, and what has gone since then.
+// sentTo reports whether a Service selects the pod or a slice lists it, now or at some time since then.
 func (l *listing) sentTo(pod *corev1.Pod, since time.Time) bool {
 	for _, service := range l.services {
 		if serving.Selects(service, pod) {
@@ -219,14 +224,15 @@ func (l *listing) sentTo(pod *corev1.Pod, since time.Time) bool {
 		}
 	}
 	for _, went := range l.gone {
-		if went.until.After(since) && (went.service != nil && serving.Selects(went.service, pod) || went.slice != nil && serving.Lists(went.slice, pod)) {
+		if went.until.After(since) &&
+			(went.service != nil && serving.Selects(went.service, pod) || went.slice != nil && serving.Lists(went.slice, pod)) {
 			return true
 		}
 	}
 	return false
 }
 
-// sweepEvery drops what no drain asks for any more, also of namespaces in which nothing happens.
+// sweepEvery regularly forgets what no drain needs any more, also in namespaces where nothing happens.
 func (l *Listings) sweepEvery(ctx context.Context, pause time.Duration) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()

@@ -22,9 +22,10 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// worker is a pod with a label, to which nobody is sent unless a test says so.
+// worker returns a pod with a label. No client is sent to it unless a test says so.
 func worker() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Web.Namespace, Name: "worker", UID: "w", Labels: map[string]string{"app": "worker"}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: fixture.Web.Namespace, Name: "worker", UID: "w", Labels: map[string]string{"app": "worker"}}}
 }
 
 func selecting(app string) *corev1.Service {
@@ -40,7 +41,7 @@ func listedIn(uids ...types.UID) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// TestNoClientSent asks at a time, after changes seen at others; all in seconds since the watch began.
+// TestNoClientSent asks at one time, after changes at other times. All times are in seconds since the watch began.
 func TestNoClientSent(t *testing.T) {
 	type change struct {
 		at            float64
@@ -55,25 +56,27 @@ func TestNoClientSent(t *testing.T) {
 		at      float64
 		want    bool
 	}{
-		"just begun to watch":           {nil, 1.9, false},
-		"watched for as long":           {nil, 2, true},
-		"selected":                      {[]change{{0, nil, selecting("worker")}}, 100, false},
-		"others are selected":           {[]change{{0, nil, selecting("shop")}}, 2, true},
-		"the Service has just gone":     {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), nil}}, 100.9, false},
-		"the Service is gone":           {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), nil}}, 101, true},
-		"gone before we know how":       {[]change{{99, toolscache.DeletedFinalStateUnknown{Obj: selecting("worker")}, nil}}, 100.9, false},
-		"has just selected it":          {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), selecting("shop")}}, 100.9, false},
-		"selects others for long":       {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), selecting("shop")}}, 101, true},
-		"only something else changed":   {[]change{{0, nil, selecting("shop")}, {99, selecting("shop"), selecting("shop")}}, 100, true},
-		"listed":                        {[]change{{0, nil, listedIn("w")}}, 100, false},
-		"a namesake is listed":          {[]change{{0, nil, listedIn("earlier")}}, 2, true},
-		"has just left the slice":       {[]change{{0, nil, listedIn("a", "w")}, {99, listedIn("a", "w"), listedIn("a")}}, 100.9, false},
-		"left the slice":                {[]change{{0, nil, listedIn("a", "w")}, {99, listedIn("a", "w"), listedIn("a")}}, 101, true},
-		"another has just left":         {[]change{{0, nil, listedIn("a")}, {99, listedIn("a"), listedIn()}}, 100, true},
-		"the slice has just gone":       {[]change{{0, nil, listedIn("w")}, {99, listedIn("w"), nil}}, 100.9, false},
-		"the slice is gone":             {[]change{{0, nil, listedIn("w")}, {99, listedIn("w"), nil}}, 101, true},
-		"too much has just gone":        {[]change{{0, nil, listedIn("w")}, {50, listedIn("w"), listedIn(many...)}, {99, listedIn(many...), nil}}, 100.9, false},
-		"too much has gone, not lately": {[]change{{0, nil, listedIn("w")}, {50, listedIn("w"), listedIn(many...)}, {99, listedIn(many...), nil}}, 101, true},
+		"the watch has just begun":     {nil, 1.9, false},
+		"watched as long as the drain": {nil, 2, true},
+		"selected":                     {[]change{{0, nil, selecting("worker")}}, 100, false},
+		"others are selected":          {[]change{{0, nil, selecting("shop")}}, 2, true},
+		"the Service has just gone":    {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), nil}}, 100.9, false},
+		"the Service is gone":          {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), nil}}, 101, true},
+		"the event has the last state": {[]change{{99, toolscache.DeletedFinalStateUnknown{Obj: selecting("worker")}, nil}}, 100.9, false},
+		"has just selected it":         {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), selecting("shop")}}, 100.9, false},
+		"selects others for long":      {[]change{{0, nil, selecting("worker")}, {99, selecting("worker"), selecting("shop")}}, 101, true},
+		"only something else changed":  {[]change{{0, nil, selecting("shop")}, {99, selecting("shop"), selecting("shop")}}, 100, true},
+		"listed":                       {[]change{{0, nil, listedIn("w")}}, 100, false},
+		"a namesake is listed":         {[]change{{0, nil, listedIn("earlier")}}, 2, true},
+		"has just left the slice":      {[]change{{0, nil, listedIn("a", "w")}, {99, listedIn("a", "w"), listedIn("a")}}, 100.9, false},
+		"left the slice":               {[]change{{0, nil, listedIn("a", "w")}, {99, listedIn("a", "w"), listedIn("a")}}, 101, true},
+		"another has just left":        {[]change{{0, nil, listedIn("a")}, {99, listedIn("a"), listedIn()}}, 100, true},
+		"the slice has just gone":      {[]change{{0, nil, listedIn("w")}, {99, listedIn("w"), nil}}, 100.9, false},
+		"the slice is gone":            {[]change{{0, nil, listedIn("w")}, {99, listedIn("w"), nil}}, 101, true},
+		"too much has just gone": {
+			[]change{{0, nil, listedIn("w")}, {50, listedIn("w"), listedIn(many...)}, {99, listedIn(many...), nil}}, 100.9, false},
+		"too much has gone, not lately": {
+			[]change{{0, nil, listedIn("w")}, {50, listedIn("w"), listedIn(many...)}, {99, listedIn(many...), nil}}, 101, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
@@ -87,11 +90,11 @@ func TestNoClientSent(t *testing.T) {
 				seen.see(change.before, change.after, at(change.at))
 			}
 			if got := seen.noClientSent(worker(), drain, at(test.at)); got != test.want {
-				t.Errorf("nobody is sent: %t, not %t", got, test.want)
+				t.Errorf("no client is sent: %t, want %t", got, test.want)
 			}
 			seen.sweep(at(test.at))
 			if got := seen.noClientSent(worker(), drain, at(test.at)); got != test.want {
-				t.Errorf("nobody is sent: %t after a sweep, not %t", got, test.want)
+				t.Errorf("no client is sent, after a sweep: %t, want %t", got, test.want)
 			}
 		})
 	}
@@ -100,7 +103,7 @@ func TestNoClientSent(t *testing.T) {
 func TestNoCacheIsBelievedWithoutAWatch(t *testing.T) {
 	for name, seen := range map[string]*Listings{"none": nil, "not begun": {}} {
 		if seen.noClientSent(worker(), drain, time.Now()) {
-			t.Errorf("%s: nobody is sent, so it is believed", name)
+			t.Errorf("%s: no client is sent, although nothing was watched", name)
 		}
 	}
 }
@@ -112,21 +115,21 @@ func TestListingsForget(t *testing.T) {
 	seen.see(nil, selecting("worker"), began)
 	seen.OnDelete(toolscache.DeletedFinalStateUnknown{Obj: selecting("worker")})
 	if of := seen.namespaces[fixture.Web.Namespace]; len(of.gone) != 1 || len(of.services) != 0 {
-		t.Fatalf("a Service that is gone is %+v", of)
+		t.Fatalf("after a Service is gone there is %+v", of)
 	}
 	if seen.sweep(time.Now().Add(2 * inplace.LongestDrain)); len(seen.namespaces) != 0 {
-		t.Errorf("%d namespaces are remembered of which nothing is left", len(seen.namespaces))
+		t.Errorf("%d empty namespaces are remembered", len(seen.namespaces))
 	}
 }
 
-// TestDrainWhereNoClientIsSent asks for pods that no Service selects and no slice lists.
+// TestDrainWhereNoClientIsSent has pods that no Service selects and no slice lists.
 func TestDrainWhereNoClientIsSent(t *testing.T) {
 	long := &Listings{}
 	long.begin(time.Now().Add(-time.Minute))
 	just := &Listings{}
 	just.begin(time.Now())
-	inTheCache := func(none bool) fixture.Stopped {
-		return fixture.Stopped{At: serving.Endpoints{"web-old-0": {NoClientSent: none}}}
+	inTheCache := func(noClientSent bool) fixture.Stopped {
+		return fixture.Stopped{At: serving.Endpoints{"web-old-0": {NoClientSent: noClientSent}}}
 	}
 	for name, test := range map[string]struct {
 		cached             fixture.Stopped
@@ -135,8 +138,8 @@ func TestDrainWhereNoClientIsSent(t *testing.T) {
 		planned, confirmed bool
 	}{
 		"all agree":                    {inTheCache(true), long, false, true, true},
-		"nobody has watched for long":  {inTheCache(true), just, false, false, false},
-		"nobody watches":               {inTheCache(true), nil, false, false, false},
+		"the watch has just begun":     {inTheCache(true), just, false, false, false},
+		"there is no watch":            {inTheCache(true), nil, false, false, false},
 		"only the API server lists it": {inTheCache(true), long, true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +152,7 @@ func TestDrainWhereNoClientIsSent(t *testing.T) {
 			if e := c.endpoint(d); e.NoClientSent != test.planned {
 				t.Errorf("planned on %+v", e)
 			}
-			seen := c.scene()
+			seen := c.draining()
 			if _, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []steps.Step{restart(seen.Pods[0])}); confirmed != test.confirmed {
 				t.Errorf("confirmed is %t", confirmed)
 			}
@@ -157,17 +160,18 @@ func TestDrainWhereNoClientIsSent(t *testing.T) {
 	}
 }
 
-// TestPreStopIsConfirmed: the drain need only pass as far as the container does not go on serving by itself.
+// TestPreStopIsConfirmed checks that the wait is shorter by the time for which the container goes on serving after the
+// patch.
 func TestPreStopIsConfirmed(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	c.Serving("web-old-0")
 	d := &Drains{Live: observe.Reader{Reader: c}}
-	seen := c.scene()
+	seen := c.draining()
 	step := restart(seen.Pods[0])
 	for servesOn, want := range map[time.Duration]bool{0: false, drain / 2: false, drain: true} {
 		step.ServesOn = servesOn
 		if _, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []steps.Step{step}); confirmed != want {
-			t.Errorf("it serves on for %s: confirmed is %t", servesOn, confirmed)
+			t.Errorf("it goes on serving for %s: confirmed is %t", servesOn, confirmed)
 		}
 	}
 }

@@ -1,2 +1,2 @@
-// Package fair has the queue of the controllers, in which a namespace waits for itself only.
+// Package fair has the queue of the controllers. In it a namespace with much work delays only its own requests.
 package fair

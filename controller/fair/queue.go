@@ -9,11 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Queue hands out requests namespace by namespace, in turn, and of each namespace no more than its share at a time. So one with many requests,
-// or with some that take long, keeps no other waiting: as long as there are more workers than one share, a request of another namespace finds one.
+// Queue returns requests of one namespace after the other, in turn, and of each namespace no more than its share at a
+// time. So a namespace with many requests, or with slow ones, does not delay others. As long as there are more workers
+// than one share, a request of another namespace finds a worker.
 //
-// When a request is due, and how its priority changes, is for the queue of controller-runtime that it is made of. What is due waits here, each
-// request once, and in its namespace by priority: a new leader looks at what changes before it has looked at all there is.
+// Queue contains a queue of controller-runtime, which decides when a request is due and how its priority changes. A
+// request that is due waits in the line of its namespace, once, and by priority. So a new leader looks at changes
+// before it has looked at everything that exists.
 type Queue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 	share int
@@ -21,11 +23,11 @@ type Queue struct {
 	lock    sync.Mutex
 	changed *sync.Cond
 	lines   map[string]*line // by namespace
-	turns   []*line          // those of which a request may be handed out, in turn
+	turns   []*line          // the lines that may return a request, in the order of their turns
 	ended   bool
 }
 
-// New returns a queue whose namespaces have that share of the workers.
+// New returns a queue that works on at most share requests of a namespace at a time.
 func New(name string, share int, limiter workqueue.TypedRateLimiter[reconcile.Request]) *Queue {
 	due := priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })
 	q := &Queue{PriorityQueue: due, share: share, lines: map[string]*line{}}
@@ -34,7 +36,7 @@ func New(name string, share int, limiter workqueue.TypedRateLimiter[reconcile.Re
 	return q
 }
 
-// sort puts what is due in line until the queue shuts down.
+// sort moves requests that are due into the lines, until the queue shuts down.
 func (q *Queue) sort() {
 	for {
 		request, priority, ended := q.PriorityQueue.GetWithPriority()
@@ -58,7 +60,8 @@ func (q *Queue) put(request reconcile.Request, priority int) {
 	q.letTurn(l)
 }
 
-// letTurn gives the line a turn if it is to have one and has none.
+// letTurn appends the line to the turns, unless it is among them already, has no request, or its namespace has used its
+// share.
 func (q *Queue) letTurn(l *line) {
 	if l.turns || len(l.waiting) == 0 || len(l.working) >= q.share {
 		return
@@ -68,7 +71,7 @@ func (q *Queue) letTurn(l *line) {
 	q.changed.Signal()
 }
 
-// GetWithPriority waits for a request.
+// GetWithPriority waits for a request and returns it.
 func (q *Queue) GetWithPriority() (request reconcile.Request, priority int, ended bool) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -85,13 +88,13 @@ func (q *Queue) GetWithPriority() (request reconcile.Request, priority int, ende
 	return request, priority, false
 }
 
-// Get is GetWithPriority.
+// Get is GetWithPriority without the priority.
 func (q *Queue) Get() (request reconcile.Request, ended bool) {
 	request, _, ended = q.GetWithPriority()
 	return request, ended
 }
 
-// Done makes room for another request of the namespace.
+// Done ends the work on a request. Another request of the namespace may then be returned.
 func (q *Queue) Done(request reconcile.Request) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -106,7 +109,7 @@ func (q *Queue) Done(request reconcile.Request) {
 	q.letTurn(l)
 }
 
-// Len is how many requests are due.
+// Len returns how many requests are due.
 func (q *Queue) Len() int {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -117,7 +120,7 @@ func (q *Queue) Len() int {
 	return due
 }
 
-// ShutDown has all who wait go.
+// ShutDown ends the queue. Workers that wait for a request return.
 func (q *Queue) ShutDown() {
 	q.PriorityQueue.ShutDown()
 	q.lock.Lock()
@@ -126,18 +129,20 @@ func (q *Queue) ShutDown() {
 	q.changed.Broadcast()
 }
 
-// ShutDownWithDrain is ShutDown, as that of the queue it is made of.
+// ShutDownWithDrain is ShutDown, as in the queue of controller-runtime.
 func (q *Queue) ShutDownWithDrain() { q.ShutDown() }
 
 // line has the requests of one namespace.
 type line struct {
-	// turns: it is among those of which one is handed out next.
+	// turns is whether the line is in Queue.turns.
 	turns bool
-	// waiting are the priorities of those that wait, each of which is in first or in last.
+	// waiting has the priorities of the requests that wait. Each of these is in first or in last.
 	waiting map[reconcile.Request]int
-	// first are those of ordinary priority and above, last the others. One whose priority has risen may be in both.
+	// first has the requests of ordinary priority and above, last the others. A request whose priority has risen may be in
+	// both.
 	first, last []reconcile.Request
-	// working are those that were handed out, again the priorities of those among them that have become due since.
+	// working has the requests that workers work on. again has the priorities of those among them that have become due
+	// since.
 	working map[reconcile.Request]bool
 	again   map[reconcile.Request]int
 }
@@ -161,7 +166,7 @@ func (l *line) put(request reconcile.Request, priority int) {
 	}
 }
 
-// raised is the priority of a request that has become due again.
+// raised returns the priority of a request that has become due again.
 func raised(priorities map[reconcile.Request]int, request reconcile.Request, priority int) int {
 	if before, has := priorities[request]; has {
 		return max(before, priority)
@@ -171,7 +176,7 @@ func raised(priorities map[reconcile.Request]int, request reconcile.Request, pri
 
 func isLow(priority int) bool { return priority <= handler.LowPriority }
 
-// take takes the next request; one waits.
+// take returns the next request. There must be one.
 func (l *line) take() (reconcile.Request, int) {
 	for {
 		list := &l.first

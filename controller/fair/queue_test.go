@@ -19,7 +19,7 @@ func in(namespace string, name any) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(name)}}
 }
 
-// queueOf is a queue with that share, in a bubble of its own.
+// queueOf runs the test with a queue that has that share, in a synctest bubble of its own.
 func queueOf(t *testing.T, share int, test func(t *testing.T, q *Queue)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func (q *Queue) addLow(requests ...reconcile.Request) {
 	q.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, requests...)
 }
 
-// got is the next request, if one is handed out now.
+// got returns the next request, if the queue returns one now.
 func got(t *testing.T, q *Queue) (found reconcile.Request, handed bool) {
 	t.Helper()
 	synctest.Wait()
@@ -51,7 +51,7 @@ func got(t *testing.T, q *Queue) (found reconcile.Request, handed bool) {
 	return found, !ended
 }
 
-// expect takes requests, which must be these and in this order, and no more.
+// expect takes requests from the queue, which must be these, in this order, and no more.
 func expect(t *testing.T, q *Queue, want ...reconcile.Request) {
 	t.Helper()
 	var all []reconcile.Request
@@ -74,7 +74,7 @@ func TestNamespaceWaitsForItself(t *testing.T) {
 		}
 		synctest.Wait()
 		q.Add(in("other", "web"))
-		expect(t, q, in("greedy", 0), in("other", "web"), in("greedy", 1)) // and no third
+		expect(t, q, in("greedy", 0), in("other", "web"), in("greedy", 1)) // and no third request of namespace greedy
 		q.Add(in("third", "web"))
 		expect(t, q, in("third", "web"))
 		q.Done(in("greedy", 1))
@@ -82,7 +82,7 @@ func TestNamespaceWaitsForItself(t *testing.T) {
 	})
 }
 
-// TestTurnsGoRound has more work in each namespace than there are workers.
+// TestTurnsGoRound has more requests in each namespace than workers.
 func TestTurnsGoRound(t *testing.T) {
 	queueOf(t, 1, func(t *testing.T, q *Queue) {
 		for _, namespace := range []string{"a", "b", "c"} {
@@ -126,7 +126,7 @@ func TestChangesComeBeforeTheFirstList(t *testing.T) {
 		q.addLow(in("shop", 0), in("shop", 1), in("shop", 2))
 		synctest.Wait()
 		q.Add(in("shop", 2))
-		q.addLow(in("shop", 2)) // stays what it is
+		q.addLow(in("shop", 2)) // does not lower the priority
 		expect(t, q, in("shop", 2), in("shop", 0), in("shop", 1))
 	})
 }
@@ -139,7 +139,7 @@ func TestLaterIsLater(t *testing.T) {
 		expect(t, q)
 		time.Sleep(time.Second)
 		expect(t, q, failed)
-		q.Add(late) // what comes sooner takes the place of what is later
+		q.Add(late) // replaces the later request
 		expect(t, q, late)
 		q.Done(late)
 		time.Sleep(time.Hour)
@@ -163,7 +163,8 @@ func TestShutDownLetsWorkersGo(t *testing.T) {
 	})
 }
 
-// TestNothingIsLost has workers of all namespaces at work, and requests come due again at random, also while they are worked on.
+// TestNothingIsLost has workers for all namespaces. Requests become due again at random, also while workers work on
+// them.
 func TestNothingIsLost(t *testing.T) {
 	const share, workers = 2, 5
 	queueOf(t, share, func(t *testing.T, q *Queue) {
@@ -175,7 +176,7 @@ func TestNothingIsLost(t *testing.T) {
 					if ended {
 						return
 					}
-					q.lock.Lock() // any lock would do
+					q.lock.Lock() // guards the variables of this test
 					seen[request] = time.Now()
 					if working[request.Namespace]++; working[request.Namespace] > share {
 						t.Errorf("%d of namespace %s at a time", working[request.Namespace], request.Namespace)

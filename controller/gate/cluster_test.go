@@ -6,7 +6,7 @@ import (
 	"github.com/stayput/stayput/controller/internal/fixture"
 )
 
-// cluster is an API server with an update under way.
+// cluster is an API server with an update in progress.
 type cluster struct{ *fixture.Cluster }
 
 func newCluster(t *testing.T) *cluster {

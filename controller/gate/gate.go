@@ -15,11 +15,11 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// patience is the time since a pod's creation in which its gate is left to the leader, so that not every replica patches it.
+// patience is the age of a pod up to which only the leader opens its gate, so that not every replica patches it.
 const patience = time.Second
 
-// Gates opens the readiness gates of newborn pods where the API server does not do so itself (manifests/ready). It runs on every replica: a
-// pod must not depend on one process to serve.
+// Gates opens the readiness gates of new pods where the API server does not open them itself (manifests/ready). It runs
+// on every replica, so that no pod depends on a single process.
 type Gates struct {
 	Client  client.Client
 	Cached  observe.Reader
@@ -27,8 +27,8 @@ type Gates struct {
 	Prober  *Prober
 }
 
-// Reconcile opens the gate of one pod if nobody ever did. The patch names the pod's resourceVersion, so that a gate which the
-// leader has closed meanwhile stays closed.
+// Reconcile opens the gate of one pod if it was never opened. The patch has the pod's resourceVersion as a guard. So a
+// gate that the leader has closed meanwhile stays closed.
 func (g *Gates) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	if err := g.Cached.Get(ctx, request.NamespacedName, pod); err != nil {
@@ -44,11 +44,12 @@ func (g *Gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	return reconcile.Result{}, g.open(ctx, pod, now)
 }
 
-// open opens the gate. On a newer version of the pod the event that brings it brings us back.
+// open opens the gate. If the pod has a newer version, the event of that version makes Reconcile try again.
 func (g *Gates) open(ctx context.Context, pod *corev1.Pod, now time.Time) error {
 	target := &corev1.Pod{}
 	target.Namespace, target.Name = pod.Namespace, pod.Name
-	err := g.Client.Status().Patch(ctx, target, write.Operations(podstate.OpenGate(pod, g.Cached.IsUnreachable(ctx, pod), now).Operations), write.FieldOwner)
+	err := g.Client.Status().Patch(ctx, target,
+		write.Operations(podstate.OpenGate(pod, g.Cached.IsUnreachable(ctx, pod), now).Operations), write.FieldOwner)
 	if write.IsOutdated(err) {
 		return nil
 	}
@@ -67,7 +68,8 @@ func (g *Gates) leads() bool {
 	}
 }
 
-// AwaitsGate reports whether a pod that could still serve has our gate, and its kubelet has reported without anybody opening it.
+// AwaitsGate reports whether a pod that is not being deleted has Stayput's gate, its kubelet has reported, and the gate
+// was never opened.
 func AwaitsGate(object client.Object) bool {
 	pod, ok := object.(*corev1.Pod)
 	return ok && pod.DeletionTimestamp == nil && readiness.AwaitsGate(pod)

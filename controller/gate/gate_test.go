@@ -24,7 +24,7 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// leading and following are what gates learn from the election.
+// leading and following return the channel of the election, on the leader and on another manager.
 func leading() <-chan struct{} {
 	elected := make(chan struct{})
 	close(elected)
@@ -39,9 +39,9 @@ func TestGatesOpenNewPods(t *testing.T) {
 		age     time.Duration
 		open    bool
 	}{
-		"leader":                      {leading(), 0, true},
-		"follower leaves it at first": {following(), -time.Hour, false}, // a creation far ahead: no race with the clock
-		"follower":                    {following(), time.Hour, true},
+		"leader":             {leading(), 0, true},
+		"follower, at first": {following(), -time.Hour, false}, // created in the future, so that the clock does not matter
+		"follower":           {following(), time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
@@ -55,7 +55,7 @@ func TestGatesOpenNewPods(t *testing.T) {
 				t.Errorf("open %t, ready %t; want %t", open, g.Prober.Ready(), test.open)
 			}
 			if waits := result.RequeueAfter > 0; waits == test.open {
-				t.Errorf("looks again %t, want %t", waits, !test.open)
+				t.Errorf("requeued %t, want %t", waits, !test.open)
 			}
 		})
 	}
@@ -88,10 +88,10 @@ func TestGatesOnAnOutdatedPodAreQuiet(t *testing.T) {
 	pod := c.Pod(c.Created(time.Now()))
 	g := &Gates{Client: c, Cached: observe.Reader{Reader: c}, Elected: leading(), Prober: &Prober{Client: c}}
 	if err := g.open(t.Context(), pod, time.Now()); err != nil {
-		t.Errorf("error %v, want none: the newer pod wakes us", err)
+		t.Errorf("error %v, want none: the event of the newer pod follows", err)
 	}
 	if g.Prober.Ready() {
-		t.Error("a write that failed counts as proof")
+		t.Error("a failed write counts as proof")
 	}
 }
 
@@ -116,7 +116,8 @@ func TestProberTriesAGatedPod(t *testing.T) {
 	}
 }
 
-// One namespace whose policy refuses us may have more pods than all others.
+// TestProberTriesDifferentNamespaces has a namespace whose policy refuses Stayput's writes. Such a namespace may have
+// more pods than all others.
 func TestProberTriesDifferentNamespaces(t *testing.T) {
 	c := newCluster(t)
 	elsewhere := fixture.Decode[corev1.Pod](t, fmt.Sprintf(fixture.PodJSON, "elsewhere"))

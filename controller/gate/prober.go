@@ -25,32 +25,34 @@ import (
 
 const (
 	probeEvery = 30 * time.Second
-	// probeAgain is sooner: while the proof is missing, new pods get no gate and the replica is not ready.
+	// probeAgain is shorter: without proof, new pods get no gate and the replica is not ready.
 	probeAgain = 5 * time.Second
-	// probeLasts leaves room for one probe that takes long, not for one that fails.
+	// probeLasts is long enough for one probe that takes long, but not for one that fails.
 	probeLasts = 75 * time.Second
-	// probePods bounds the pods a probe tries, each of another namespace: the policy of one must not speak for the others.
+	// probePods bounds how many pods a probe tries. Each is in another namespace, because the policy of one namespace says
+	// nothing about the others.
 	probePods = 3
 )
 
-// Prober finds out whether this process could open the gate of a pod born now. A gate that nobody can open keeps its pod from
-// serving for ever, so gates are only promised by a process that has just shown it can keep the promise.
+// Prober finds out whether this process could open the gate of a pod that is created now. A gate that no process can
+// open keeps its pod from serving for ever. So a webhook adds gates only if its process has just proved that it can
+// open them.
 type Prober struct {
 	Client client.Client
 	Cache  cache.Cache
-	// proved is the time of the last proof, in Unix nanoseconds; 0 if it failed.
+	// proved is the time of the last proof, in Unix nanoseconds; 0 if the last probe failed.
 	proved atomic.Int64
 }
 
-// Ready reports whether pods are watched and a pod status write succeeded in the last 75 s.
+// Ready reports whether pods are watched and a write of a pod status succeeded in the last 75 s.
 func (p *Prober) Ready() bool {
 	return time.Since(time.Unix(0, p.proved.Load())) < probeLasts
 }
 
-// NeedLeaderElection is false: webhooks run on every replica.
+// NeedLeaderElection returns false, because webhooks run on every replica.
 func (p *Prober) NeedLeaderElection() bool { return false }
 
-// Start waits until pods are watched, then probes every 30 s, after a failure every 5 s, until the context ends.
+// Start waits until pods are watched. Then it probes every 30 s, or 5 s after a failure, until the context ends.
 func (p *Prober) Start(ctx context.Context) error {
 	if _, err := p.Cache.GetInformer(ctx, &corev1.Pod{}); err != nil {
 		return fmt.Errorf("waiting for the pod informer: %w", err)
@@ -64,10 +66,10 @@ func (p *Prober) Start(ctx context.Context) error {
 	}
 }
 
-// wrote notes that a pod status write succeeded.
+// wrote notes that a write of a pod status succeeded.
 func (p *Prober) wrote(now time.Time) { p.proved.Store(now.UnixNano()) }
 
-// probe tries a write, notes for Ready what came of it, and returns when to probe again.
+// probe tries a write, notes the result for Ready, and returns when to probe again.
 func (p *Prober) probe(ctx context.Context) time.Duration {
 	now := time.Now()
 	if err := p.tryWrite(ctx); err != nil {
@@ -79,8 +81,8 @@ func (p *Prober) probe(ctx context.Context) time.Duration {
 	return probeEvery
 }
 
-// tryWrite makes a dry run on a gated pod, which asks everything that a real write asks; without such pods it asks for the
-// permission.
+// tryWrite makes a dry run on pods with Stayput's gate, for which the API server checks all that it checks for a real
+// write. If there is no such pod, it only asks for the permission.
 func (p *Prober) tryWrite(ctx context.Context) error {
 	pods, err := p.gatedPods(ctx)
 	if err != nil {
@@ -102,7 +104,7 @@ func (p *Prober) tryWrite(ctx context.Context) error {
 	return p.mayWrite(ctx)
 }
 
-// gatedPods returns a few live pods with our gate, no two of one namespace.
+// gatedPods returns up to probePods live pods with Stayput's gate, no two in one namespace.
 func (p *Prober) gatedPods(ctx context.Context) ([]*corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := p.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -120,7 +122,7 @@ func (p *Prober) gatedPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return pods, nil
 }
 
-// dryRun makes a patch of the pod's status that changes nothing.
+// dryRun makes a dry run of a patch that changes nothing in the pod's status.
 func (p *Prober) dryRun(ctx context.Context, pod *corev1.Pod) error {
 	target := &corev1.Pod{}
 	target.Namespace, target.Name = pod.Namespace, pod.Name
@@ -128,7 +130,7 @@ func (p *Prober) dryRun(ctx context.Context, pod *corev1.Pod) error {
 	return p.Client.Status().Patch(ctx, target, same, client.DryRunAll, write.FieldOwner)
 }
 
-// mayWrite asks the API server whether we may patch the status of pods.
+// mayWrite asks the API server whether Stayput may patch the status of pods.
 func (p *Prober) mayWrite(ctx context.Context) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Subresource: "status"},

@@ -14,7 +14,8 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// DaemonSets are updated by moving pods, which they control themselves, from one ControllerRevision to another.
+// DaemonSets is the kind whose updates move pods from one ControllerRevision to another. DaemonSets control their pods
+// themselves.
 var DaemonSets = Kind{
 	Kind:       observe.DaemonSets,
 	Controller: "daemonset-updates",
@@ -30,7 +31,7 @@ var DaemonSets = Kind{
 	},
 }
 
-// DaemonSetsBy is the Source of DaemonSets that are read like that.
+// DaemonSetsBy returns a Source of DaemonSets that reads them with that function.
 func DaemonSetsBy(read func(context.Context, types.NamespacedName) (*daemonsets.Rollout, error)) Source {
 	return reading(read, func(read *daemonsets.Rollout) Rollout { return DaemonSet{read} })
 }
@@ -44,9 +45,11 @@ func (d DaemonSet) Snapshot() Snapshot {
 		Mode: d.Mode, Settings: d.Settings, Now: d.Now}
 }
 
-// Needs implements Rollout. Nothing is put off, as neither replicas nor a status are ours to write.
+// Needs implements Rollout. Nothing of a DaemonSet waits for a batch, because Stayput writes neither its replicas nor
+// its status.
 func (d DaemonSet) Needs() Needs {
-	return Needs{Endpoints: &d.Endpoints, Ahead: &d.Ahead, Batches: &steps.Batches{}, Pull: &d.Pull, DryRun: &d.DryRun, OldDryRun: &dryrun.Result{}}
+	return Needs{
+		Endpoints: &d.Endpoints, Ahead: &d.Ahead, Batches: &steps.Batches{}, Pull: &d.Pull, DryRun: &d.DryRun, OldDryRun: &dryrun.Result{}}
 }
 
 // Done implements Rollout.
@@ -55,10 +58,10 @@ func (d DaemonSet) Done() bool { return !d.Unfinished() && isRolledOut(d.Rollout
 // Fresh implements Rollout.
 func (d DaemonSet) Fresh() bool { return !d.Started() }
 
-// Overdue is false: DaemonSets have no deadline.
+// Overdue implements Rollout. It returns false, because DaemonSets have no progress deadline.
 func (d DaemonSet) Overdue() bool { return false }
 
-// isRolledOut is what `kubectl rollout status` waits for (kubectl/pkg/polymorphichelpers/rollout_status.go).
+// isRolledOut reports whether `kubectl rollout status` would end (kubectl/pkg/polymorphichelpers/rollout_status.go).
 func isRolledOut(daemonSet *apps.DaemonSet) bool {
 	status := daemonSet.Status
 	return status.ObservedGeneration >= daemonSet.Generation &&

@@ -13,7 +13,7 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// Deployments are updated by moving pods from one ReplicaSet to another.
+// Deployments is the kind whose updates move pods from one ReplicaSet to another.
 var Deployments = Kind{
 	Kind:       observe.Deployments,
 	Controller: "updates",
@@ -32,7 +32,7 @@ var Deployments = Kind{
 	},
 }
 
-// DeploymentsBy is the Source of Deployments that are read like that.
+// DeploymentsBy returns a Source of Deployments that reads them with that function.
 func DeploymentsBy(read func(context.Context, types.NamespacedName) (*deployments.Rollout, error)) Source {
 	return reading(read, func(read *deployments.Rollout) Rollout { return Deployment{read} })
 }

@@ -21,29 +21,32 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// All are the kinds of workloads: who is updated, whose events wake whom, what is released in the end, and what metrics count.
+// All has the kinds of workloads. From it follows which workloads are updated, which events enqueue which workload,
+// which updates fall back when Stayput is uninstalled, and what metrics count.
 var All = []Kind{Deployments, DaemonSets}
 
 // Kind is what differs between kinds of workloads besides their rollouts.
 type Kind struct {
 	observe.Kind
-	// Controller is the name, in controller-runtime's metrics and logs, of what updates them.
+	// Controller is the name of the controller that updates them, in controller-runtime's metrics and logs.
 	Controller string
-	// Source reads them through a reader.
+	// Source returns a Source that reads them through a reader.
 	Source func(observe.Reader) Source
-	// Owned is by way of what a pod belongs to its workload: its revision, or the pod itself. nil if that is not there (yet).
+	// Owned returns the object that links a pod to its workload: its revision, or the pod itself. It returns nil if the
+	// object is not there (yet).
 	Owned func(ctx context.Context, reader observe.Reader, pod *corev1.Pod) (client.Object, error)
-	// Nodes passes the events of nodes that concern them. OnEveryNode: also those of nodes without a pod of theirs.
+	// Nodes passes the events of nodes that concern them. OnEveryNode is whether events of a node also concern workloads
+	// without a pod there.
 	Nodes       predicate.Predicate
 	OnEveryNode bool
 	// Finished reports whether the native controller is done with a workload.
 	Finished func(workload client.Object) bool
 }
 
-// Source reads one workload with everything that belongs to it, nil if it is gone.
+// Source returns one workload with everything that belongs to it; nil if it is gone.
 type Source func(ctx context.Context, key types.NamespacedName) (Rollout, error)
 
-// reading is a Source of one kind.
+// reading returns a Source of one kind.
 func reading[T any](read func(context.Context, types.NamespacedName) (*T, error), as func(*T) Rollout) Source {
 	return func(ctx context.Context, key types.NamespacedName) (Rollout, error) {
 		found, err := read(ctx, key)
@@ -54,42 +57,43 @@ func reading[T any](read func(context.Context, types.NamespacedName) (*T, error)
 	}
 }
 
-// Rollout is a workload of whatever kind with everything an update of it depends on: see deployment.go and daemonset.go.
+// Rollout is a workload of any kind with everything that an update of it depends on: see deployment.go and
+// daemonset.go.
 type Rollout interface {
 	Decision() steps.Decision
 	Plan() steps.Plan
 	FallBack(why inplace.Reason) steps.Plan
 	Nudge() []steps.Step
 	Snapshot() Snapshot
-	// Needs is what Plan needs to know besides what was read, to be set before.
+	// Needs returns pointers to what Plan has to know besides what was read. The caller sets it before it calls Plan.
 	Needs() Needs
-	// Done reports whether every pod is where it belongs and available, by the native controller's own account.
+	// Done reports whether every pod has the update revision and is available, according to the native controller.
 	Done() bool
-	// Overdue reports whether the native controller says that there has been no progress for too long.
+	// Overdue reports whether the native controller says that the progress deadline is exceeded.
 	Overdue() bool
-	// Fresh reports whether no pod has come to the target yet.
+	// Fresh reports whether no pod has the update revision yet.
 	Fresh() bool
-	// PodProgress are how far each live pod is.
+	// PodProgress returns the progress of each live pod.
 	PodProgress() []podstate.PodProgress
 }
 
-// Needs are the places of what a plan needs to know.
+// Needs has pointers to what a plan has to know.
 type Needs struct {
-	// Endpoints are of pods whose gates are closed.
+	// Endpoints has the endpoints of pods whose gates are closed.
 	Endpoints *serving.Endpoints
-	// Ahead are pods whose kubelets do not know yet that they are Ready.
+	// Ahead has the pods that are Ready before their kubelets say so.
 	Ahead *readiness.Ahead
-	// Batches are since when something has been put off.
+	// Batches has the times since when something has waited for a batch.
 	Batches *steps.Batches
 	// Pull is what is known of images on nodes.
 	Pull *prepull.Pulling
-	// DryRun is what is known of new pods.
+	// DryRun is what is known of new pods of the update revision.
 	DryRun *dryrun.Result
-	// OldDryRun is the same of a revision to which pods go back.
+	// OldDryRun is what is known of new pods of a revision to which pods go back.
 	OldDryRun *dryrun.Result
 }
 
-// Snapshot is what there is to see of a rollout whatever its kind.
+// Snapshot is what was observed of a rollout of any kind.
 type Snapshot struct {
 	Workload    client.Object
 	Revisions   []client.Object
@@ -100,7 +104,7 @@ type Snapshot struct {
 	Now         time.Time
 }
 
-// Objects returns everything the rollout was read from that anybody here writes to.
+// Objects returns all objects of the rollout to which this process writes.
 func (s Snapshot) Objects() []client.Object {
 	objects := append([]client.Object{s.Workload}, s.Revisions...)
 	for _, pod := range slices.Concat(s.Pods, s.PrePullPods) {
@@ -109,10 +113,10 @@ func (s Snapshot) Objects() []client.Object {
 	return objects
 }
 
-// Marked reports whether some revision is part of an update under way.
+// Marked reports whether a revision is part of an update in progress.
 func (s Snapshot) Marked() bool { return slices.ContainsFunc(s.Revisions, revisions.Updating) }
 
-// objectsOf are the objects of a list.
+// objectsOf returns the objects of a list.
 func objectsOf[P client.Object](list []P) []client.Object {
 	var objects []client.Object
 	for _, object := range list {

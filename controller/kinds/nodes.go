@@ -11,8 +11,8 @@ import (
 	"github.com/stayput/stayput/inplace/nodes"
 )
 
-// nodeMatters passes what decides whether a node runs pods of a DaemonSet and whether they can be patched. Nodes change otherwise
-// every few seconds.
+// nodeMatters passes changes of a node that decide whether the node runs pods of a DaemonSet, or whether these can be
+// patched. Nodes change in other ways every few seconds.
 var nodeMatters = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)
@@ -22,7 +22,7 @@ var nodeMatters = predicate.Funcs{
 	},
 }
 
-// nodeTurns passes what makes pods of Deployments lost, or not lost any more.
+// nodeTurns passes changes by which a node becomes unreachable, or reachable again.
 var nodeTurns = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {

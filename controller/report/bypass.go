@@ -9,14 +9,14 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// Webhooks fail open, so where the API server does not reach them everything seems well, but for updates that are native. Only the leader
-// can tell: a native write that should have been held was not.
+// The webhooks fail open. If the API server does not reach them, nothing seems wrong, but updates are native. Only the
+// leader can notice: a native write that a webhook should have held was not held.
 //
-// In the middle of an update the objects show it (steps.Plan.Bypassed). A rollout that nobody of us has begun looks the same whether its
-// writes were not held, or the namespace got its label after them. That of a workload which this leader saw at rest before, under
-// management, is the former.
+// In the middle of an update the objects show it (steps.Plan.Bypassed). A rollout that Stayput has not begun looks the
+// same in two cases: its writes were not held, or the namespace got its label after these writes. If this leader saw
+// the workload before, managed and without a rollout, it is the first case.
 
-// bypassed tells once per update of a native write that a webhook should have held and did not.
+// bypassed records, once for each update, that a webhook should have held a native write and did not.
 func (n news) bypassed() {
 	known := n.current()
 	switch {
@@ -34,8 +34,8 @@ func (n news) tellBypass(why string) {
 		"A write of the "+n.kind.Workload.Name+" controller was not held, so the API server may not reach Stayput's webhooks: "+why)
 }
 
-// guard remembers whether the next rollout of the workload is to be held from its first write on, and since when it has been; zero if none
-// is under way. It reports whether that has just turned out not to have happened.
+// guard remembers whether the next rollout of the workload has to be held from its first write on, and since when it is
+// held; zero if there is no rollout. It reports whether a rollout has just turned out not to have been held.
 func (n news) guard() (bypassed bool) {
 	decision := n.plan.Decision
 	since, guarded := n.guarded[n.key]
@@ -47,7 +47,8 @@ func (n news) guard() (bypassed bool) {
 		n.guarded[n.key] = time.Time{}
 	default:
 		delete(n.guarded, n.key)
-		return guarded && firstCode(decision.Reasons, "") == inplace.CodeNativeRollout && (since.IsZero() || revisions.HoldLasts(nil, since, n.Now))
+		return guarded && firstCode(decision.Reasons, "") == inplace.CodeNativeRollout &&
+			(since.IsZero() || revisions.HoldLasts(nil, since, n.Now))
 	}
 	return false
 }

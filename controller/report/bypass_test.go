@@ -17,16 +17,17 @@ var (
 	updating = native(inplace.CodeNativeRollout)
 )
 
-// native is a plan that leaves the update to the native controller.
+// native returns a plan that leaves the update to the native controller.
 func native(code string) steps.Plan {
-	return steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{Reasons: inplace.Reasons{{Code: code, Message: "begun with new pods"}}}}
+	reasons := inplace.Reasons{{Code: code, Message: "begun with new pods"}}
+	return steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{Reasons: reasons}}
 }
 
 func (s *story) bypasses() float64 {
 	return testutil.ToFloat64(s.metrics.bypassed.WithLabelValues(kinds.Deployments.Workload.Name))
 }
 
-// sees tells the plans one by one, each later than the one before.
+// sees reports the plans one by one, each later than the one before.
 func (s *story) sees(every time.Duration, plans ...steps.Plan) {
 	for _, plan := range plans {
 		s.report(plan)
@@ -40,15 +41,15 @@ func TestReportOfARolloutPastTheWebhooks(t *testing.T) {
 		every time.Duration
 		want  float64
 	}{
-		"seen at rest before":                  {[]steps.Plan{atRest, updating}, time.Hour, 1},
-		"held at first":                        {[]steps.Plan{atRest, held, held, updating}, time.Second, 1},
-		"told once":                            {[]steps.Plan{atRest, updating, updating}, time.Second, 1},
-		"again with the next update":           {[]steps.Plan{atRest, updating, atRest, updating}, time.Second, 2},
-		"the hold has lapsed":                  {[]steps.Plan{atRest, held, updating}, time.Hour, 0},
-		"never seen before":                    {[]steps.Plan{updating}, time.Second, 0},
-		"held when first seen":                 {[]steps.Plan{held, updating}, time.Second, 0},
-		"native for another reason, then ours": {[]steps.Plan{atRest, native(inplace.CodeStrategy), updating}, time.Second, 0},
-		"an edit that needs new pods":          {[]steps.Plan{atRest, native(inplace.CodeTemplateField)}, time.Second, 0},
+		"seen without a rollout before":    {[]steps.Plan{atRest, updating}, time.Hour, 1},
+		"held at first":                    {[]steps.Plan{atRest, held, held, updating}, time.Second, 1},
+		"recorded once":                    {[]steps.Plan{atRest, updating, updating}, time.Second, 1},
+		"again with the next update":       {[]steps.Plan{atRest, updating, atRest, updating}, time.Second, 2},
+		"the hold has expired":             {[]steps.Plan{atRest, held, updating}, time.Hour, 0},
+		"never seen before":                {[]steps.Plan{updating}, time.Second, 0},
+		"held when first seen":             {[]steps.Plan{held, updating}, time.Second, 0},
+		"native for another reason before": {[]steps.Plan{atRest, native(inplace.CodeStrategy), updating}, time.Second, 0},
+		"an edit that needs new pods":      {[]steps.Plan{atRest, native(inplace.CodeTemplateField)}, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
@@ -60,7 +61,7 @@ func TestReportOfARolloutPastTheWebhooks(t *testing.T) {
 	}
 }
 
-// A namespace that has just got its label may have a native rollout under way.
+// TestReportOfARolloutOlderThanTheLabel has a namespace that got its label during a native rollout.
 func TestReportOfARolloutOlderThanTheLabel(t *testing.T) {
 	s := newStory(t)
 	s.Seen.Mode = inplace.ModeNone
@@ -74,12 +75,12 @@ func TestReportOfARolloutOlderThanTheLabel(t *testing.T) {
 
 func TestReportOfABypass(t *testing.T) {
 	bypassed := held
-	bypassed.Bypassed = "somebody else has scaled"
+	bypassed.Bypassed = "another client has scaled"
 	s := newStory(t)
 	s.begin()
 	s.report(bypassed)
-	fixture.WantTold(t, s.Recorder, "Warning "+EventBypassed+" A write of the Deployment controller was not held, so the API server may not reach "+
-		"Stayput's webhooks: somebody else has scaled")
+	fixture.WantTold(t, s.Recorder, "Warning "+EventBypassed+
+		" A write of the Deployment controller was not held, so the API server may not reach "+"Stayput's webhooks: another client has scaled")
 	s.report(bypassed)
 	fixture.WantTold(t, s.Recorder)
 	if n := s.bypasses(); n != 1 {
@@ -87,12 +88,13 @@ func TestReportOfABypass(t *testing.T) {
 	}
 }
 
-// What happened while nobody led is not the webhooks' fault.
+// TestBypassBeforeALeaderIsNotTold checks that a bypass from before this leader is not recorded. The cause may be that
+// no manager ran, and not that the webhooks are unreachable.
 func TestBypassBeforeALeaderIsNotTold(t *testing.T) {
 	s := newStory(t)
 	s.apply(s.marks(inplace.LabelUpdating, "web-old", "web-new"))
 	bypassed := held
-	bypassed.Bypassed = "somebody else has scaled"
+	bypassed.Bypassed = "another client has scaled"
 	s.sees(time.Second, bypassed, bypassed)
 	fixture.WantTold(t, s.Recorder)
 	if n := s.bypasses(); n != 0 {

@@ -1,2 +1,2 @@
-// Package report tells people what happened, by events and metrics, once it has.
+// Package report tells users what happened, by events and metrics, after it has happened.
 package report

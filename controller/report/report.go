@@ -26,7 +26,8 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// The reasons of the events Stayput records: on workloads, and the last one on pods. docs/reference.md has these comments.
+// These are the reasons of the events that Stayput records: on workloads, and the last one on pods. docs/reference.md
+// is generated from these comments.
 const (
 	// EventStarted tells that pods begin to be moved to a new revision.
 	EventStarted = "InPlaceUpdateStarted"
@@ -34,25 +35,26 @@ const (
 	EventCompleted = "InPlaceUpdateCompleted"
 	// EventStalled tells that progressDeadlineSeconds have passed, and what the update waits for; or what is wrong with the partition.
 	EventStalled = "InPlaceUpdateStalled"
-	// EventPartition tells, once for each value of the partition, that all pods which it lets move have, and how many those are.
+	// EventPartition tells, once for each value of the partition, that all pods that may move have moved, and how many those are.
 	EventPartition = "InPlaceUpdateAtPartition"
 	// EventFellBack tells that an update begun in place was left to the native controller, and why.
 	EventFellBack = "InPlaceUpdateFellBack"
 	// EventRecreated tells why an edit is carried out natively, with new pods.
 	EventRecreated = "UpdateRecreatesPods"
-	// EventPullFailed tells of an image that cannot be pulled, for which nothing restarts.
+	// EventPullFailed tells of an image that cannot be pulled, so that nothing restarts for it.
 	EventPullFailed = "ImagePullFailed"
 	// EventNotPulled tells why containers stop before images are pulled.
 	EventNotPulled = "PrePullSkipped"
 	// EventNoDryRun tells why it is not known what admission makes of new pods.
 	EventNoDryRun = "DryRunSkipped"
-	// EventBypassed tells that a native write that a webhook should have held was not: the API server may not reach them.
+	// EventBypassed tells that a native write that a webhook should have held was not held: the API server may not reach the webhooks.
 	EventBypassed = "WebhookBypassed"
 	// EventMoved tells, on a pod, which images it was given.
 	EventMoved = "UpdatedInPlace"
 )
 
-// Why an update in place failed, beside inplace's reasons why it is not made in place; only metrics say these.
+// These are reasons why an update in place failed, besides package inplace's reasons why an update is not made in
+// place. Only metrics have them.
 const (
 	failedDeleted = "Deleted" // the workload was deleted meanwhile
 	failedStalled = "Stalled" // it had stalled, whatever ended it then
@@ -61,12 +63,12 @@ const (
 // RecorderName is the reportingController of Stayput's events.
 const RecorderName = "stayput"
 
-// longestNote is what events.k8s.io takes (pkg/apis/core/validation/events.go).
+// longestNote is the length of the longest note that events.k8s.io accepts (pkg/apis/core/validation/events.go).
 const longestNote = 1024
 
-// Reporter tells people what happened: events and metrics, only after the writes they speak of. It tells transitions it sees
-// in the objects; what it remembers keeps them from being told twice, and is never asked for a decision. A process that finds
-// an update under way takes it over silently.
+// Reporter tells users what happened by events and metrics, only after the writes that these are about. It reports
+// transitions that it sees in the objects. What it remembers only keeps it from reporting them twice, and no decision
+// depends on it. A process that finds an update in progress does not report its start again.
 type Reporter struct {
 	kind     kinds.Kind
 	recorder events.EventRecorder
@@ -74,22 +76,22 @@ type Reporter struct {
 
 	lock      sync.Mutex
 	Updates   map[types.NamespacedName]*update
-	recreates map[types.NamespacedName]types.UID // target already told to be recreated
+	recreates map[types.NamespacedName]types.UID // the update revisions whose recreation was reported
 	guarded   map[types.NamespacedName]time.Time // see bypass.go
 }
 
-// update is an update in place that is under way.
+// update is an update in place that is in progress.
 type update struct {
 	updateRevision types.UID
 	mode           inplace.Mode
 	started        time.Time
-	stalled        bool
+	stalled        bool                    // it has stalled
 	still          bool                    // it stalls now
-	told           map[string]bool         // of what goes before the restarts
+	told           map[string]bool         // what was reported once already
 	away           map[types.UID]time.Time // since when a pod has not been Ready
 }
 
-// New reports of one kind of workload.
+// New returns a Reporter for one kind of workload.
 func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Reporter {
 	return &Reporter{
 		kind:      kind,
@@ -101,7 +103,7 @@ func New(kind kinds.Kind, recorder events.EventRecorder, metrics *Metrics) *Repo
 	}
 }
 
-// Report tells what the writes have changed and what the plan has found out.
+// Report reports what the writes have changed and what the plan has found out.
 func (r *Reporter) Report(rollout kinds.Rollout, plan steps.Plan, writes []write.Done) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -129,7 +131,7 @@ func (r *Reporter) Gone(workload types.NamespacedName) {
 	delete(r.guarded, workload)
 }
 
-// failed ends an update that was not completed in place. One that had stalled has failed for that.
+// failed ends an update that was not completed in place. If it had stalled, that is the reason of the failure.
 func (r *Reporter) failed(workload types.NamespacedName, reason string) {
 	ended, ok := r.Updates[workload]
 	if !ok {
@@ -142,7 +144,7 @@ func (r *Reporter) failed(workload types.NamespacedName, reason string) {
 	r.metrics.failed.WithLabelValues(string(ended.mode), reason).Inc()
 }
 
-// superseded ends an update that another one follows. One that had stalled has failed.
+// superseded ends an update that another one follows. An update that had stalled counts as failed.
 func (r *Reporter) superseded(workload types.NamespacedName) {
 	ended, ok := r.Updates[workload]
 	switch {
@@ -161,7 +163,7 @@ func (r *Reporter) end(workload types.NamespacedName) {
 	r.metrics.inFlight.Dec()
 }
 
-// stalls counts the updates that stall at this moment.
+// stalls counts the updates that stall now.
 func (r *Reporter) stalls(known *update, now bool) {
 	switch {
 	case now && !known.still:
@@ -179,7 +181,7 @@ func (r *Reporter) event(regarding runtime.Object, kind, reason, note string) {
 	r.recorder.Eventf(regarding, nil, kind, reason, "Update", "%s", note)
 }
 
-// news is what one reconcile of one workload has to tell.
+// news is what one reconcile of one workload has to report.
 type news struct {
 	*Reporter
 	kinds.Snapshot
@@ -191,8 +193,8 @@ type news struct {
 
 func (n news) current() *update { return n.Updates[n.key] }
 
-// begun notices an update whose target is marked: a new one if we just put the mark or the target has changed, else one that
-// another leader began.
+// begun notices an update whose update revision is marked. It is a new update if Stayput just wrote the mark, or if the
+// update revision has changed. Otherwise another leader began it.
 func (n news) begun() {
 	updateRevision := n.updateRevision()
 	if updateRevision == nil || !n.plan.Decision.Held {
@@ -214,13 +216,14 @@ func (n news) begun() {
 		return
 	}
 	n.metrics.started.WithLabelValues(string(n.Mode)).Inc()
-	n.event(n.Workload, corev1.EventTypeNormal, EventStarted, fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, updateRevision.GetName()))
+	n.event(n.Workload, corev1.EventTypeNormal, EventStarted,
+		fmt.Sprintf("Moving running pods to %s %s", n.kind.Revision.Name, updateRevision.GetName()))
 }
 
-// updateRevision is the revision all pods are to have; nil as long as nobody has made it.
+// updateRevision returns the revision that all pods will have; nil as long as it has not been created.
 func (n news) updateRevision() metav1.Object { return n.plan.Decision.UpdateRevision }
 
-// updating reports whether the revision is marked, and whether it is so just now.
+// updating reports whether the revision is marked, and whether it was marked just now.
 func (n news) updating(revision metav1.Object) (now, updating bool) {
 	for _, w := range n.writes {
 		if w.After.GetUID() == revision.GetUID() && revisions.Updating(w.After) {
@@ -242,7 +245,7 @@ func (n news) adopt(known *update) {
 	known.told[n.stage()] = n.plan.Phase == steps.PhasePartition
 }
 
-// moves tells each pod that was given new images, a new revision, or both.
+// moves records an event on each pod that got new images, a new revision, or both.
 func (n news) moves() {
 	for _, w := range n.writes {
 		step, ok := w.Step.(steps.PatchPod)
@@ -259,7 +262,7 @@ func (n news) moves() {
 	}
 }
 
-// imageChanges lists the containers whose image differs: "app: web:1 -> web:2".
+// imageChanges returns the containers whose image differs, as in "app: web:1 -> web:2".
 func imageChanges(before, after *corev1.Pod) string {
 	from := map[string]string{}
 	for container := range edit.EachLiving(&before.Spec) {
@@ -274,8 +277,8 @@ func imageChanges(before, after *corev1.Pod) string {
 	return strings.Join(changes, ", ")
 }
 
-// preparations tells once of each image that cannot be pulled, once that some are not pulled before containers stop, and once that
-// nobody knows what policies say.
+// preparations records once for each image that the image cannot be pulled, once that images are not pulled before
+// containers stop, and once that it is unknown what admission makes of new pods.
 func (n news) preparations() {
 	for _, w := range n.writes {
 		if write.CreatesPrePullPod(w.Step) {
@@ -303,7 +306,7 @@ func (n news) preparations() {
 	}
 }
 
-// absences measures how long pods of an update are not Ready.
+// absences measures for how long pods of an update are not Ready.
 func (n news) absences() {
 	known := n.current()
 	if known == nil {
@@ -322,12 +325,13 @@ func (n news) absences() {
 	}
 }
 
-// isOurs reports whether it is us who have a hand in a pod's being not Ready.
+// isOurs reports whether Stayput may be the cause that a pod is not Ready.
 func (n news) isOurs(pod *corev1.Pod) bool {
 	return readiness.Closed(pod) || pod.Annotations[inplace.AnnotationMove] != ""
 }
 
-// partition tells once of each stage that the update waits there. How many pods that are may change meanwhile: the workload may be scaled.
+// partition records, once for each value of the partition, that the update waits at the partition. How many pods that
+// are may change later, when the workload is scaled.
 func (n news) partition() {
 	known := n.current()
 	if known == nil || n.plan.Phase != steps.PhasePartition || known.told[n.stage()] {
@@ -339,7 +343,7 @@ func (n news) partition() {
 
 func (n news) stage() string { return EventPartition + " " + string(n.Settings.Partition) }
 
-// stalled tells once that an update does not get on.
+// stalled records once that an update makes no progress.
 func (n news) stalled() {
 	known := n.current()
 	if known == nil || known.stalled || n.plan.Phase != steps.PhaseStalled {
@@ -356,7 +360,7 @@ func (n news) atStandstill() {
 	}
 }
 
-// fellBack tells that an update begun in place was given back.
+// fellBack records that an update begun in place fell back.
 func (n news) fellBack() {
 	known := n.current()
 	if known == nil || !n.justFellBack() {
@@ -369,7 +373,7 @@ func (n news) fellBack() {
 	n.recreates[n.key] = known.updateRevision
 }
 
-// justFellBack reports whether one of the writes put the mark of a released update.
+// justFellBack reports whether one of the writes put the mark of a fallback, or persisted one.
 func (n news) justFellBack() bool {
 	for _, w := range n.writes {
 		_, persistedFallback := w.Step.(steps.PersistFallback)
@@ -382,8 +386,8 @@ func (n news) justFellBack() bool {
 
 const recreation = "Pods are recreated: "
 
-// recreated tells why an edit is left to the native controller, when its revision has no pods yet: later it is no news, unless just that
-// is the reason, or it was made in place so far.
+// recreated records why an edit is left to the native controller, while the new revision has no pods. Later it is no
+// news, unless the reason is that a native rollout has begun, or the edit was made in place until now.
 func (n news) recreated() {
 	updateRevision, reasons := n.updateRevision(), n.plan.Decision.Reasons
 	if updateRevision == nil && n.justFellBack() {
@@ -401,7 +405,7 @@ func (n news) recreated() {
 	}
 }
 
-// completed tells that the last pod is where it belongs, available, and nothing of ours is left.
+// completed records that the last pod has the update revision and is available, and that no mark of Stayput is left.
 func (n news) completed() {
 	known, updateRevision := n.current(), n.updateRevision()
 	if known == nil || updateRevision == nil || updateRevision.GetUID() != known.updateRevision || n.Marked() || !n.rollout.Done() {
@@ -410,7 +414,8 @@ func (n news) completed() {
 	took := n.Now.Sub(known.started)
 	n.metrics.completed.WithLabelValues(string(known.mode)).Inc()
 	n.metrics.duration.Observe(took.Seconds())
-	n.event(n.Workload, corev1.EventTypeNormal, EventCompleted, "Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
+	n.event(n.Workload, corev1.EventTypeNormal, EventCompleted,
+		"Running pods were updated in place in "+took.Round(100*time.Millisecond).String())
 	n.end(n.key)
 }
 

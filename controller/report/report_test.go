@@ -20,7 +20,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// story tells one reconcile after another to a reporter.
+// story reports one reconcile after another to a Reporter.
 type story struct {
 	*cluster
 	reporter *Reporter
@@ -45,7 +45,7 @@ func (s *story) replicaSetOf(name string) *apps.ReplicaSet {
 	return nil
 }
 
-// marks are the writes that put a mark on ReplicaSets; the snapshot has them afterwards.
+// marks returns the writes that put a mark on ReplicaSets. apply adds them to the snapshot.
 func (s *story) marks(label string, names ...string) []write.Done {
 	var writes []write.Done
 	for _, name := range names {
@@ -57,7 +57,7 @@ func (s *story) marks(label string, names ...string) []write.Done {
 	return writes
 }
 
-// apply shows the writes in the snapshot.
+// apply adds the writes to the snapshot.
 func (s *story) apply(writes []write.Done) {
 	for _, w := range writes {
 		for i, replicaSet := range s.Seen.ReplicaSets {
@@ -83,7 +83,7 @@ func (s *story) begin() {
 	fixture.WantTold(s.T, s.Recorder, EventStarted)
 }
 
-// complete shows every pod in the target, and no mark.
+// complete changes the snapshot so that every pod has the update revision and no mark is left.
 func (s *story) complete() {
 	*s.replicaSetOf("web-old").Spec.Replicas = 0
 	s.replicaSetOf("web-old").Status = appsv1.ReplicaSetStatus{}
@@ -153,7 +153,8 @@ func TestReportOfAnUndo(t *testing.T) {
 func TestReportOfAFallBack(t *testing.T) {
 	s := newStory(t)
 	s.begin()
-	plan := steps.Plan{Message: "policy says no", Decision: steps.Decision{Reasons: inplace.Reasons{{Code: "Refused", Message: "policy says no"}}}}
+	reasons := inplace.Reasons{{Code: "Refused", Message: "policy says no"}}
+	plan := steps.Plan{Message: "policy says no", Decision: steps.Decision{Reasons: reasons}}
 	s.report(plan, s.marks(inplace.LabelFallback, "web-new")...)
 	fixture.WantTold(t, s.Recorder, "Warning "+EventFellBack+" Left to the Deployment controller: policy says no")
 	s.report(plan, s.marks(inplace.LabelFallback, "web-new")...)
@@ -164,7 +165,8 @@ func TestReportOfAFallBack(t *testing.T) {
 }
 
 func TestReportOfRecreation(t *testing.T) {
-	native := steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{Reasons: inplace.Reasons{{Code: "TemplateField", Message: "env changed"}}}}
+	native := steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{
+		Reasons: inplace.Reasons{{Code: "TemplateField", Message: "env changed"}}}}
 	s := newStory(t)
 	s.report(native)
 	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: env changed")
@@ -184,12 +186,13 @@ func TestReportOfRecreation(t *testing.T) {
 	fixture.WantTold(t, begun.Recorder, EventRecreated+" Pods are recreated: begun with new pods")
 }
 
-// TestReportOfARuleThatChanges: what was made in place so far is not any more.
+// TestReportOfARuleThatChanges has an update that was made in place until a rule of the user changed.
 func TestReportOfARuleThatChanges(t *testing.T) {
 	s := newStory(t)
 	s.begin()
 	s.replicaSetOf("web-new").Status.Replicas = 1
-	native := steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{Reasons: inplace.Reasons{{Code: inplace.CodeAnnotation, Message: "annotation note added"}}}}
+	native := steps.Plan{Phase: steps.PhaseNative, Decision: steps.Decision{
+		Reasons: inplace.Reasons{{Code: inplace.CodeAnnotation, Message: "annotation note added"}}}}
 	s.report(native)
 	fixture.WantTold(t, s.Recorder, EventRecreated+" Pods are recreated: annotation note added")
 	s.report(native)
@@ -276,7 +279,7 @@ func TestReportMeasuresAbsence(t *testing.T) {
 	}
 }
 
-// absences returns what stayput_pod_unavailable_seconds says.
+// absences returns the value of stayput_pod_unavailable_seconds.
 func (c *cluster) absences() (count uint64, sum float64) {
 	c.T.Helper()
 	families, err := c.Registry.Gather()

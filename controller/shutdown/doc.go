@@ -1,3 +1,3 @@
-// Package release gives back what is under way when Stayput goes: a leader its gates, the last manager its updates, and an uninstallation
-// everything.
+// Package shutdown leaves nothing behind when a process of Stayput ends: the leader opens the gates that it has closed,
+// the last manager leaves its updates to the native controllers, and uninstalling removes everything.
 package shutdown

@@ -21,17 +21,21 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// OfProcess is for a manager whose webhooks no longer answer. Managers that are told to go hold writes, and give gates, until then,
-// and it may be that none is left to let go and to open: gates that nobody has opened are opened, and the native controllers are woken
-// wherever an update is under way. The live reader and the client talk to the API server itself; the context bounds it all. There is
-// little time in it for a large cluster, so it reads whole lists, namespaces with marks of ours first, and nothing waits for anything else.
+// OfProcess runs in a manager whose webhooks no longer answer. A manager that is told to stop still holds writes, and
+// adds gates to new pods, until its webhooks no longer answer. Perhaps no other manager is left to end these holds and
+// to open these gates. So OfProcess opens gates that were never opened, and nudges the native controllers of all
+// updates in progress.
+//
+// The live reader and the client talk to the API server itself. The context bounds everything. In a large cluster there
+// is little time. So OfProcess reads whole lists, begins with the namespaces that have marks of Stayput, and no step
+// waits for another.
 func OfProcess(ctx context.Context, c client.Client, live observe.Reader) error {
 	r := runner{writer: write.Writer{Client: c, Live: live, Memory: &write.Memory{}}, reader: live}
 	namespaces, err := r.concerned(ctx)
 	return errors.Join(err, write.SideBySide(ctx, namespaces, r.nudgeNamespace))
 }
 
-// concerned are the namespaces with marks of ours, and then the others with our label.
+// concerned returns the namespaces that have marks of Stayput, and then the others with Stayput's label.
 func (r runner) concerned(ctx context.Context) ([]string, error) {
 	first := sets.New[string]()
 	var failed []error
@@ -56,7 +60,7 @@ func (r runner) nudgeNamespace(ctx context.Context, namespace string) error {
 	return write.SideBySide(ctx, lastSteps(read, unreachable), func(ctx context.Context, step steps.Step) error {
 		_, err := r.writer.Carry(ctx, step)
 		if err == nil || write.IsOutdated(err) {
-			return nil // another manager was faster, or what has changed has woken the native controller
+			return nil // another manager was faster, or the change that came first nudged the native controller
 		}
 		return fmt.Errorf("namespace %s: %s: %w", namespace, step.Describe(), err)
 	})
@@ -76,23 +80,26 @@ func lastSteps(read observe.Namespace, unreachable func(*corev1.Pod) bool) []ste
 }
 
 const (
-	// leaderPatience is how long a leader that is going waits for kubelets to act on its last patches. Twice what they take.
+	// leaderPatience is how long a leader that stops waits until kubelets have applied its last patches. It is twice what
+	// they take.
 	leaderPatience = 8 * time.Second
-	// leaderEvery lets writes that were under way when the leader was told to go arrive first.
+	// leaderEvery is the time between two attempts. It also delays the first one, so that writes in progress are done
+	// before.
 	leaderEvery = 250 * time.Millisecond
 )
 
-// OfLeader opens the gates that the leader has closed before it goes. If another manager follows, it drains the pods again
-// that were not patched yet; if none does, no pod is left out of service for ever and the native controller can finish.
+// OfLeader opens the gates that the leader has closed, before the leader stops. If another manager follows, it drains
+// those pods again that were not patched yet. If none follows, no pod stays out of service for ever, and the native
+// controller can finish.
 type OfLeader struct {
 	Cached observe.Reader
 	Writer write.Writer
 }
 
-// NeedLeaderElection tells the manager to run it on the leader, and to stop it before the Lease is handed over.
+// NeedLeaderElection returns true: the manager runs OfLeader on the leader, and stops it before it releases the Lease.
 func (*OfLeader) NeedLeaderElection() bool { return true }
 
-// Start waits until the leader is told to go. What fails is tried again until time is up.
+// Start waits until the leader is told to stop. It retries what fails until leaderPatience is over.
 func (f *OfLeader) Start(ctx context.Context) error {
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaderPatience)
@@ -105,7 +112,7 @@ func (f *OfLeader) Start(ctx context.Context) error {
 	return errors.Join(ended, failed)
 }
 
-// open opens what may be opened now; done when no gate is closed any more.
+// open opens the gates that may be opened now. It returns true when no gate is closed any more.
 func (f *OfLeader) open(ctx context.Context) (done bool, err error) {
 	closed, err := f.Cached.ClosedPods(ctx)
 	if err != nil {

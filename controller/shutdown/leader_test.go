@@ -64,7 +64,8 @@ func TestLeaderShutdownOpensWhatTheLeaderClosed(t *testing.T) {
 	pass(true, true, true)
 }
 
-// TestLeaderShutdownGoesOnAfterAnError: the pod that cannot be opened comes first by name, and is not forgotten.
+// TestLeaderShutdownGoesOnAfterAnError has a first pod whose gate cannot be opened at once. Both its gate and that of
+// the next pod are opened in the end.
 func TestLeaderShutdownGoesOnAfterAnError(t *testing.T) {
 	c := newCluster(t)
 	failing, other := c.drained("a", "{}"), c.drained("b", "{}")
@@ -89,8 +90,9 @@ func TestLeaderShutdownGoesOnAfterAnError(t *testing.T) {
 	}
 }
 
-// TestProcessShutdownAsksLittle: whoever goes has seconds, however large the cluster is. It marks one ReplicaSet for each update, having read
-// the marked revisions of both kinds, the namespaces, and each kind of thing there is in the one.
+// TestProcessShutdownAsksLittle checks the number of requests, because a process that stops has only seconds, even in a
+// large cluster. It marks one ReplicaSet for each update. Before, it reads the marked revisions of both kinds, the
+// namespaces, and one list of each type in the one namespace with updates.
 func TestProcessShutdownAsksLittle(t *testing.T) {
 	const workloads = 300
 	c := newCluster(t)
@@ -103,7 +105,7 @@ func TestProcessShutdownAsksLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if nudged := c.nudged(); nudged != workloads {
-		t.Errorf("%d of %d native controllers were woken", nudged, workloads)
+		t.Errorf("%d of %d native controllers got a nudge", nudged, workloads)
 	}
 	if reads := asked.reads.Load(); reads > 9 {
 		t.Errorf("read %d times", reads)
@@ -113,7 +115,8 @@ func TestProcessShutdownAsksLittle(t *testing.T) {
 	}
 }
 
-// TestProcessShutdownGoesOnAfterErrors: one namespace cannot be read, and one object elsewhere cannot be written.
+// TestProcessShutdownGoesOnAfterErrors has one namespace that cannot be read, and one object in another namespace that
+// cannot be written.
 func TestProcessShutdownGoesOnAfterErrors(t *testing.T) {
 	c := newCluster(t)
 	c.copyOfWeb("another")
@@ -138,17 +141,19 @@ func TestProcessShutdownGoesOnAfterErrors(t *testing.T) {
 		t.Errorf("error %v, want both", err)
 	}
 	if c.ReplicaSet("web-new").Labels[inplace.LabelRenewed] == "" {
-		t.Error("the native controller was not woken for an update that nothing is wrong with")
+		t.Error("the native controller of another update got no nudge")
 	}
 }
 
-// TestProcessShutdownComesFirstWhereMarksAre: there somebody certainly waits, also where nobody is labelled any more.
+// TestProcessShutdownComesFirstWhereMarksAre checks that namespaces with marks come first, even if their label was
+// removed. There a native controller certainly waits.
 func TestProcessShutdownComesFirstWhereMarksAre(t *testing.T) {
 	c := newCluster(t)
 	marked := map[string]string{inplace.LabelUpdating: "1"}
 	owner := []metav1.OwnerReference{*fixture.OwnedBy("DaemonSet", "agent", "agent")}
 	c.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "another", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}})
-	c.Add(&apps.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "unlabelled", Name: "agent-1", Labels: marked, OwnerReferences: owner}})
+	c.Add(&apps.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "unlabelled", Name: "agent-1", Labels: marked, OwnerReferences: owner}})
 	replicaSet := c.ReplicaSet("web-old")
 	replicaSet.Labels[inplace.LabelUpdating] = "1"
 	if err := c.Update(t.Context(), replicaSet); err != nil {
@@ -160,7 +165,7 @@ func TestProcessShutdownComesFirstWhereMarksAre(t *testing.T) {
 	}
 }
 
-// requests counts those that are made.
+// requests counts reads and writes.
 type requests struct{ reads, writes atomic.Int64 }
 
 func (r *requests) funcs() interceptor.Funcs {
@@ -180,7 +185,7 @@ func (r *requests) funcs() interceptor.Funcs {
 	}
 }
 
-// copyOfWeb adds another Deployment in the same state, with one pod, on a node of its own.
+// copyOfWeb adds another Deployment in the same state, with one pod on a node of its own.
 func (c *cluster) copyOfWeb(name string) {
 	c.T.Helper()
 	rename := strings.NewReplacer(`"web"`, strconv.Quote(name), "web-", name+"-")
@@ -189,15 +194,17 @@ func (c *cluster) copyOfWeb(name string) {
 	for _, object := range []client.Object{
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}},
 		fixture.Decode[apps.Deployment](c.T, rename.Replace(fixture.DeploymentJSON)),
-		fixture.Decode[apps.ReplicaSet](c.T, rename.Replace(fmt.Sprintf(fixture.ReplicaSetJSON, "web-old", "old", "10:00", 1, "app:1", "old", 1))),
-		fixture.Decode[apps.ReplicaSet](c.T, rename.Replace(fmt.Sprintf(fixture.ReplicaSetJSON, "web-new", "new", "11:00", 0, "app:2", "new", 0))),
+		fixture.Decode[apps.ReplicaSet](c.T, rename.Replace(
+			fmt.Sprintf(fixture.ReplicaSetJSON, "web-old", "old", "10:00", 1, "app:1", "old", 1))),
+		fixture.Decode[apps.ReplicaSet](c.T, rename.Replace(
+			fmt.Sprintf(fixture.ReplicaSetJSON, "web-new", "new", "11:00", 0, "app:2", "new", 0))),
 		pod,
 	} {
 		c.Add(object)
 	}
 }
 
-// nudged counts the native controllers that were.
+// nudged returns how many native controllers got a nudge.
 func (c *cluster) nudged() int {
 	c.T.Helper()
 	list := &apps.ReplicaSetList{}

@@ -24,13 +24,14 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// retryEvery is the time between two passes of All, while others write to the same objects.
+// retryEvery is the time between two attempts of Uninstall, while other clients write to the same objects.
 const retryEvery = 200 * time.Millisecond
 
-// Uninstall gives every update back to the native controller, opens every readiness gate and deletes every puller, so that nothing
-// depends on Stayput any more. It is for uninstalling, after the webhook configurations are gone, so that no new pod is given a gate.
-// Everything is read from the API server, and again for as long as others write in between; the context bounds that. What
-// the API server refuses does not keep it from the rest, and is returned.
+// Uninstall has every update fall back, opens every readiness gate and deletes every pre-pull pod, so that nothing
+// depends on Stayput any more. It is for uninstalling, after the webhook configurations are deleted, so that no new pod
+// gets a gate. It reads everything from the API server, and reads it again as long as other clients change it at the
+// same time. The context bounds that. If the API server refuses a write, Uninstall goes on with the others and returns
+// the error.
 func Uninstall(ctx context.Context, c client.Client, live observe.Reader) error {
 	r := runner{writer: write.Writer{Client: c, Live: live, Memory: &write.Memory{}}, reader: live, patient: time.Now().Add(leaderPatience)}
 	return wait.PollUntilContextCancel(ctx, retryEvery, true, func(ctx context.Context) (bool, error) {
@@ -44,11 +45,12 @@ func Uninstall(ctx context.Context, c client.Client, live observe.Reader) error 
 type runner struct {
 	writer write.Writer
 	reader observe.Reader
-	// patient: until then a pod that was just patched stays out of service, lest its old containers be taken for the new ones.
+	// patient is the time until which a pod that was just patched stays out of service. Otherwise its old containers would
+	// count as the new ones.
 	patient time.Time
 }
 
-// fallBackUpdates releases the updates under way; done unless some object changed under it.
+// fallBackUpdates has the updates in progress fall back. It returns false if an object changed at the same time.
 func (r runner) fallBackUpdates(ctx context.Context) (done bool, err error) {
 	done = true
 	for _, kind := range kinds.All {
@@ -75,8 +77,8 @@ func (r runner) fallBackKind(ctx context.Context, kind kinds.Kind) (done bool, e
 	return done, errors.Join(failed...)
 }
 
-// updating returns the workloads that may have to be released: those with a marked revision, and the unfinished ones of
-// labelled namespaces, of which something may be held although nothing is marked yet.
+// updating returns the workloads that may have to fall back: those with a marked revision, and the unfinished ones in
+// labelled namespaces, whose native writes may be held although no revision is marked yet.
 func (r runner) updating(ctx context.Context, kind kinds.Kind) (map[types.NamespacedName]bool, error) {
 	workloads, err := r.marked(ctx, kind)
 	if err != nil {
@@ -109,7 +111,7 @@ func (r runner) marked(ctx context.Context, kind kinds.Kind) (map[types.Namespac
 	return workloads, err
 }
 
-// labelled returns the namespaces with our label.
+// labelled returns the namespaces with Stayput's label.
 func (r runner) labelled(ctx context.Context) ([]string, error) {
 	var names []string
 	err := r.each(ctx, &corev1.NamespaceList{}, func(namespace client.Object) {
@@ -133,7 +135,7 @@ func (r runner) each(ctx context.Context, list client.ObjectList, visit func(cli
 	})
 }
 
-// fallBack releases one workload, if Stayput holds it or has left a mark on it.
+// fallBack has the update of one workload fall back, if Stayput holds it or has left a mark on it.
 func (r runner) fallBack(ctx context.Context, workload types.NamespacedName, read kinds.Source) (outdated bool, err error) {
 	rollout, err := read(ctx, workload)
 	if err != nil || rollout == nil {
@@ -147,7 +149,8 @@ func (r runner) fallBack(ctx context.Context, workload types.NamespacedName, rea
 	return done.Outdated, done.Err
 }
 
-// openGates opens every gate that is not open, in whatever namespace; done unless some pod changed under it.
+// openGates opens every gate that is not open, in all namespaces. It returns false if a pod changed at the same time,
+// or if a gate has to stay closed for now.
 func (r runner) openGates(ctx context.Context) (done bool, err error) {
 	list := &corev1.PodList{}
 	if err := r.reader.List(ctx, list); err != nil {
@@ -176,7 +179,7 @@ func (r runner) openGates(ctx context.Context) (done bool, err error) {
 	return done, errors.Join(failed...)
 }
 
-// deletePrePullPods deletes those of every workload; done unless some changed under it.
+// deletePrePullPods deletes the pre-pull pods of all workloads. It returns false if a pod changed at the same time.
 func (r runner) deletePrePullPods(ctx context.Context) (done bool, err error) {
 	list := &corev1.PodList{}
 	if err := r.reader.List(ctx, list, client.HasLabels{inplace.LabelPrePull}); err != nil {

@@ -1,3 +1,4 @@
-// Package write carries steps out: one guarded write each, side by side as far as their order does not matter. It knows which versions objects
-// have reached by that, and tells a write that is refused for good from one that came too late.
+// Package write carries steps out, each as one guarded write, and in parallel where their order does not matter. It
+// remembers which versions objects have reached by its writes. It tells a write that is refused for good from a write
+// that came too late.
 package write

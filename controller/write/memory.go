@@ -8,8 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Memory holds, for each workload of one kind, the versions its objects are known to have reached. A plan made on a cache that is older
-// would count pods that are already on their way as untouched, and take down more than allowed.
+// Memory has, for each workload of one kind, the versions that its objects are known to have reached. A plan made on an
+// older cache would take pods that are already being updated for untouched ones, and would make more pods unavailable
+// than allowed.
 type Memory struct {
 	lock      sync.Mutex
 	workloads map[types.NamespacedName]map[types.UID]string
@@ -22,7 +23,7 @@ func (m *Memory) Knows(workload types.NamespacedName) bool {
 	return m.workloads[workload] != nil
 }
 
-// Remember notes the versions objects have reached, and that the workload is known even if there are none.
+// Remember notes the versions that objects have reached. The workload is then known, even if there are no objects.
 func (m *Memory) Remember(workload types.NamespacedName, objects ...client.Object) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -37,15 +38,16 @@ func (m *Memory) Remember(workload types.NamespacedName, objects ...client.Objec
 	}
 }
 
-// Forget drops a workload that is gone.
+// Forget forgets a workload that is gone.
 func (m *Memory) Forget(workload types.NamespacedName) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	delete(m.workloads, workload)
 }
 
-// Lagging returns an object which the cache shows older than it is known to be, nil if it shows all of them. What it shows is
-// forgotten, and so is what it no longer has: we only write what it had, so it has seen that deleted.
+// Lagging returns an object of which the cache shows an older version than is known; nil if there is none. It forgets
+// the versions that the cache shows. It also forgets objects that the cache no longer has. Stayput only writes to
+// objects that the cache had, so the cache has seen their deletion.
 func (m *Memory) Lagging(workload types.NamespacedName, cached []client.Object) client.Object {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -63,8 +65,8 @@ func (m *Memory) Lagging(workload types.NamespacedName, cached []client.Object) 
 	return late
 }
 
-// older compares resourceVersions, which are numbers on every conformant cluster since 1.35. Elsewhere the
-// guard of each patch is what protects.
+// older compares resourceVersions, which are numbers on every conformant cluster since 1.35. On other clusters only the
+// guard of each patch protects against an outdated cache.
 func older(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order < 0

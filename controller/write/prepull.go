@@ -9,14 +9,15 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// CreatesPrePullPod reports whether the step has a node pull images.
+// CreatesPrePullPod reports whether the step creates a pre-pull pod.
 func CreatesPrePullPod(step steps.Step) bool {
 	_, creates := step.(steps.CreatePrePullPod)
 	return creates
 }
 
-// createPrePullPod has a name that is derived from target and node, so that a second attempt on a stale cache finds it existing. Somebody
-// else's pod of that name is a refusal.
+// createPrePullPod creates a pre-pull pod. The pod's name is derived from the update revision and the node. So a second
+// attempt on an outdated cache finds that the pod exists. If the existing pod is not a pre-pull pod of the same
+// workload, that is a refusal.
 func (w Writer) createPrePullPod(ctx context.Context, step steps.CreatePrePullPod) (Done, error) {
 	prePullPod := step.Pod.DeepCopy()
 	switch err := w.Client.Create(ctx, prePullPod, FieldOwner); {

@@ -28,20 +28,21 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// FieldOwner is the name under which Stayput's writes stand in managedFields.
+// FieldOwner is the field manager of Stayput's writes in managedFields.
 const FieldOwner = client.FieldOwner("stayput")
 
-// Done is a step that was carried out: the object as it was planned on and as the API server returned it.
+// Done is a step that was carried out, with the object that the plan was made on, and the object that the API server
+// returned.
 type Done struct {
 	Step          steps.Step
-	Before, After client.Object // before is nil for an object we created
+	Before, After client.Object // Before is nil for an object that the step created
 }
 
-// Refusal is the error of a write that the API server understood, saw on the current object and will not take: admission
-// policy, validation, RBAC. Trying again is no use.
+// Refusal is the error of a write that the API server understood and checked against the current object, but does not
+// accept: because of an admission policy, validation or RBAC. A retry does not help.
 type Refusal struct{ error }
 
-// Reason is why an update of which a write was refused is given back.
+// Reason returns why an update falls back if one of its writes was refused.
 func (r Refusal) Reason() inplace.Reason {
 	return inplace.Reason{Code: inplace.CodeRefused, Message: r.Error()}
 }
@@ -49,28 +50,31 @@ func (r Refusal) Reason() inplace.Reason {
 // Writer carries steps out.
 type Writer struct {
 	Client client.Client
-	// live reads the API server itself.
+	// Live reads the API server itself.
 	Live   client.Reader
 	Memory *Memory
-	// Fallbacks is the ConfigMap where releases are recorded.
+	// Fallbacks names the ConfigMap with the persisted fallbacks.
 	Fallbacks types.NamespacedName
 }
 
-// ErrTermOver is the cause by which the context of writes ends that only a leader may make, when it may lead no more.
+// ErrTermOver is the cause with which a context for writes ends when the leader's Lease ends. Only a leader may make
+// these writes.
 var ErrTermOver = errors.New("the leader's Lease has ended")
 
-// Outcome is what became of steps.
+// Outcome is the result of carrying out steps.
 type Outcome struct {
 	Writes []Done
-	// outdated: a step was made on an object that has changed since, whose newer version wakes us, or came after the leader's term.
+	// Outdated is whether a step was planned on an object that has changed since, or came after the leader's Lease ended.
+	// The event of the newer version enqueues the workload again.
 	Outdated bool
-	// unpulled: the API server refused a puller. taken: because somebody else's pod has its name.
+	// Unpulled says that the API server refused a pre-pull pod. Taken is whether that is because another pod has its name.
 	Unpulled prepull.Refused
 	Taken    bool
 	Err      error
 }
 
-// CarryOut makes the steps, each whatever becomes of the others: they do not build on one another. Outdated ones are passed over.
+// CarryOut makes the steps. Steps do not build on one another, so one that fails does not stop the others. Outdated
+// steps are no errors.
 func (w Writer) CarryOut(ctx context.Context, workload types.NamespacedName, todo []steps.Step) Outcome {
 	var done Outcome
 	for _, lot := range steps.Together(todo) {
@@ -89,13 +93,14 @@ func (w Writer) CarryOut(ctx context.Context, workload types.NamespacedName, tod
 	return done
 }
 
-// attempt is what became of one step.
+// attempt is the result of one step.
 type attempt struct {
 	Done
 	err error
 }
 
-// together makes the steps side by side, and returns what became of each. When the context ends, each fails by itself.
+// together makes the steps in parallel, and returns the result of each. When the context ends, each step fails by
+// itself.
 func (w Writer) together(ctx context.Context, todo []steps.Step) []attempt {
 	made := make([]attempt, len(todo))
 	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), atATime, len(todo), func(i int) {
@@ -104,7 +109,8 @@ func (w Writer) together(ctx context.Context, todo []steps.Step) []attempt {
 	return made
 }
 
-// attempt makes one step. A panic is a failure of this workload, as it is in Reconcile, and ends nobody else's updates.
+// attempt makes one step. A panic counts as a failure of this workload, as it does in Reconcile. It does not end the
+// updates of other workloads.
 func (w Writer) attempt(ctx context.Context, step steps.Step) (made attempt) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -115,7 +121,7 @@ func (w Writer) attempt(ctx context.Context, step steps.Step) (made attempt) {
 	return attempt{done, err}
 }
 
-// fail notes what went wrong. A puller that is refused is no error: the update goes on without.
+// fail notes a failure. A refused pre-pull pod is no error, because the update goes on without it.
 func (o *Outcome) fail(step steps.Step, err error) {
 	creates, ok := step.(steps.CreatePrePullPod)
 	if refused := (Refusal{}); ok && errors.As(err, &refused) {
@@ -126,7 +132,8 @@ func (o *Outcome) fail(step steps.Step, err error) {
 	o.Err = errors.Join(o.Err, fmt.Errorf("%s: %w", step.Describe(), err))
 }
 
-// Carry makes one step. Patches are decoded into empty objects: into a filled one, decoding would keep removed map keys.
+// Carry makes one step. It decodes the response to a patch into an empty object: decoding into a filled one would keep
+// removed map keys.
 func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	switch s := step.(type) {
 	case steps.CreateReplicaSet:
@@ -156,7 +163,7 @@ func (w Writer) Carry(ctx context.Context, step steps.Step) (Done, error) {
 	}
 }
 
-// Forget ends the records of workloads that are no more.
+// Forget deletes the persisted fallbacks of workloads that no longer exist.
 func (w Writer) Forget(ctx context.Context, workloads []types.UID) error {
 	if len(workloads) == 0 {
 		return nil
@@ -165,11 +172,12 @@ func (w Writer) Forget(ctx context.Context, workloads []types.UID) error {
 	return err
 }
 
-// updateFallbacks changes the releases on record. Several workloads may be given back at the same time.
+// updateFallbacks changes the persisted fallbacks. It retries on conflict, because several workloads may fall back at
+// the same time.
 func (w Writer) updateFallbacks(ctx context.Context, change func(revisions.Fallbacks)) (*corev1.ConfigMap, error) {
 	var fallbacks *corev1.ConfigMap
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		fallbacks = &corev1.ConfigMap{} // into a filled one, decoding would keep removed map keys
+		fallbacks = &corev1.ConfigMap{} // decoding into a filled one would keep removed map keys
 		if err := w.Live.Get(ctx, w.Fallbacks, fallbacks); err != nil {
 			return err
 		}
@@ -182,8 +190,8 @@ func (w Writer) updateFallbacks(ctx context.Context, change func(revisions.Fallb
 	return fallbacks, err
 }
 
-// create makes the object from the raw JSON, so that fields newer than our types are kept. Its name is derived from the
-// template, so a second attempt on a stale cache finds it existing instead of making another.
+// create creates a ReplicaSet from raw JSON, so that fields newer than Stayput's types are kept. Its name is derived
+// from the template. So a second attempt on an outdated cache finds that it exists, and does not create another.
 func (w Writer) create(ctx context.Context, step steps.CreateReplicaSet) (Done, error) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(step.Object); err != nil {
@@ -200,8 +208,9 @@ func (w Writer) create(ctx context.Context, step steps.CreateReplicaSet) (Done, 
 	return Done{Step: step, After: object}, nil
 }
 
-// taken tells an object of ours that only our cache does not show yet from somebody else's, which keeps ours from being created: the
-// native controller finds another name for a ReplicaSet, and nothing is pulled first without a puller.
+// taken returns the error of a create whose name is taken. If the existing object is the wanted one, and only the cache
+// does not show it yet, that is err itself. If another client created it, it is a Refusal: the native controller then
+// finds another name for a ReplicaSet, and images are not pulled in advance without a pre-pull pod.
 func (w Writer) taken(ctx context.Context, wanted client.Object, err error) error {
 	current, getErr := w.Current(ctx, wanted)
 	if getErr != nil {
@@ -214,17 +223,17 @@ func (w Writer) taken(ctx context.Context, wanted client.Object, err error) erro
 	return Refusal{err}
 }
 
-// patcher patches objects, or their status.
+// patcher patches objects, or a subresource of them.
 type patcher interface {
 	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
 }
 
-// subresourcePatcher patches one of their subresources.
+// subresourcePatcher patches a subresource of objects.
 type subresourcePatcher struct{ client.SubResourceWriter }
 
 func (w Writer) status() patcher { return subresourcePatcher{w.Client.Status()} }
 
-// podPatcher patches a pod, or its CPU and memory.
+// podPatcher returns the patcher for a pod, or for the resize subresource if the step resizes the pod.
 func (w Writer) podPatcher(step steps.PatchPod) patcher {
 	if step.Resizes {
 		return subresourcePatcher{w.Client.SubResource("resize")}
@@ -237,7 +246,7 @@ func (p subresourcePatcher) Patch(ctx context.Context, object client.Object, pat
 	return p.SubResourceWriter.Patch(ctx, object, patch, subresource)
 }
 
-// Operations are a patch as client.Client takes it.
+// Operations is a JSON patch that implements client.Patch.
 type Operations []jsonpatch.Operation
 
 // Type implements client.Patch.
@@ -248,8 +257,10 @@ func (o Operations) Data(client.Object) ([]byte, error) {
 	return json.Marshal([]jsonpatch.Operation(o))
 }
 
-// patch applies the operations to the object, which they guard.
-func (w Writer) patch(ctx context.Context, step steps.Step, to patcher, before, after client.Object, operations []jsonpatch.Operation) (Done, error) {
+// patch applies the operations to the object. The operations include the guard.
+func (w Writer) patch(
+	ctx context.Context, step steps.Step, to patcher, before, after client.Object, operations []jsonpatch.Operation,
+) (Done, error) {
 	after.SetNamespace(before.GetNamespace())
 	after.SetName(before.GetName())
 	if err := to.Patch(ctx, after, Operations(operations), FieldOwner); err != nil {
@@ -258,9 +269,10 @@ func (w Writer) patch(ctx context.Context, step steps.Step, to patcher, before, 
 	return Done{Step: step, Before: before, After: after}, nil
 }
 
-// judge tells a patch that will never be taken from one that came too late. A guard that tests, and an operation that no longer fits its object
-// (a label removed meanwhile), is answered 422, like a refusal, before versions are compared
-// (apiserver/pkg/endpoints/handlers/patch.go, applyJSPatch); so refused is only what the object is still the same for.
+// judge tells a patch that the API server will never accept from a patch that came too late. The API server answers
+// 422, as for a refusal, if a guard does not match, or if an operation does not fit the object (such as for a label
+// that was removed meanwhile). It does so before it compares versions (apiserver/pkg/endpoints/handlers/patch.go,
+// applyJSPatch). So only a patch of an object that has not changed counts as refused.
 func (w Writer) judge(ctx context.Context, planned client.Object, err error) error {
 	if !IsRefused(err) {
 		return err
@@ -276,7 +288,7 @@ func (w Writer) judge(ctx context.Context, planned client.Object, err error) err
 	}
 }
 
-// isCurrent reports whether the object still is as it was read.
+// isCurrent reports whether the object has not changed since it was read.
 func (w Writer) isCurrent(ctx context.Context, object client.Object) (bool, error) {
 	current, err := w.Current(ctx, object)
 	if err != nil {
@@ -285,7 +297,7 @@ func (w Writer) isCurrent(ctx context.Context, object client.Object) (bool, erro
 	return current.GetResourceVersion() == object.GetResourceVersion(), nil
 }
 
-// Current reads the metadata an object has now.
+// Current returns the metadata that an object has now.
 func (w Writer) Current(ctx context.Context, object client.Object) (*metav1.PartialObjectMetadata, error) {
 	kind, err := apiutil.GVKForObject(object, w.Client.Scheme())
 	if err != nil {
@@ -296,33 +308,35 @@ func (w Writer) Current(ctx context.Context, object client.Object) (*metav1.Part
 	return current, w.Live.Get(ctx, client.ObjectKeyFromObject(object), current)
 }
 
-// IsRefused reports whether repeating the request as it is could only get the same answer: any 4xx that is not about timing,
-// load or who we are. Admission webhooks choose their code freely.
+// IsRefused reports whether a repetition of the request could only get the same answer. That is so for any 4xx that is
+// not about timing, load or authentication. Admission webhooks may choose any code.
 func IsRefused(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
 		return false
 	}
 	switch code := status.Status().Code; code {
-	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone,
+		http.StatusTooManyRequests:
 		return false
 	default:
 		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 	}
 }
 
-// outdatedError is an error that came of planning on an object which has changed since.
+// outdatedError is the error of a write that was planned on an object which has changed since.
 type outdatedError struct{ error }
 
-// IsOutdated reports whether the object was not, or no longer, what the step was planned on.
+// IsOutdated reports whether the object was not what the step was planned on, or no longer is.
 func IsOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || errors.As(err, new(outdatedError))
 }
 
-// atATime is how many requests are made side by side.
+// atATime is how many requests are made in parallel.
 const atATime = 16
 
-// SideBySide does it for each of the items, in their order, whatever becomes of the others, until the context ends.
+// SideBySide calls do for each item, in parallel and in their order, until the context ends. An error does not stop the
+// others.
 func SideBySide[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
 	failed := make([]error, len(items))
 	workqueue.ParallelizeUntil(ctx, atATime, len(items), func(i int) { failed[i] = do(ctx, items[i]) })

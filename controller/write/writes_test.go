@@ -39,7 +39,7 @@ func TestCarryOutPassesOverWhatIsOutdated(t *testing.T) {
 	}
 }
 
-// gathering lets patches through when as many as are expected have come.
+// gathering is a client that delays patches until as many as expected have come.
 type gathering struct {
 	client.Client
 	missing atomic.Int32
@@ -82,14 +82,15 @@ func TestCarryOutSideBySide(t *testing.T) {
 	})
 }
 
-// What the leader has not written when its Lease ends is planned anew, by the next one.
+// TestCarryOutEndsWithTheTerm checks that writes end with the leader's Lease. The next leader plans anew what is not
+// written then.
 func TestCarryOutEndsWithTheTerm(t *testing.T) {
 	c := newCluster(t)
 	w := c.writer()
 	todo := []steps.Step{fixture.Label(c.Snapshot().Seen.Pods[0])}
 	synctest.Test(t, func(t *testing.T) {
 		waits := &gathering{Client: c, all: make(chan struct{})}
-		waits.missing.Store(2) // patches, the second of which does not come
+		waits.missing.Store(2) // patches; the second never comes
 		w.Client = waits
 		term, end := context.WithDeadlineCause(t.Context(), time.Now().Add(time.Second), ErrTermOver)
 		defer end()
@@ -110,14 +111,15 @@ func TestCarryOutGoesOnAfterARefusal(t *testing.T) {
 	}
 	todo := []steps.Step{fixture.Label(pods[0]), fixture.Label(pods[1])}
 	if done := c.writer().CarryOut(t.Context(), fixture.Web, todo); len(done.Writes) != 1 || !errors.As(done.Err, new(Refusal)) {
-		t.Errorf("carryOut stopped or lost the refusal: %+v", done)
+		t.Errorf("CarryOut stopped or lost the refusal: %+v", done)
 	}
 }
 
 func TestCarryOutReturnsRemovedKeysAsRemoved(t *testing.T) {
 	c := newCluster(t)
 	old := c.ReplicaSet("web-old")
-	step := steps.PatchReplicaSet{ReplicaSet: old, Operations: []jsonpatch.Operation{jsonpatch.NewOperation("remove", "/metadata/labels/app", nil)}}
+	step := steps.PatchReplicaSet{ReplicaSet: old,
+		Operations: []jsonpatch.Operation{jsonpatch.NewOperation("remove", "/metadata/labels/app", nil)}}
 	done := c.writer().CarryOut(t.Context(), fixture.Web, []steps.Step{step})
 	if done.Err != nil || len(done.Writes) != 1 {
 		t.Fatal(done)
@@ -128,14 +130,15 @@ func TestCarryOutReturnsRemovedKeysAsRemoved(t *testing.T) {
 }
 
 func TestRefusalIsOnlyOnTheCurrentObject(t *testing.T) {
-	unprocessable := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "pods"}, "", "no", 0, false)
+	unprocessable := apierrors.NewGenericServerResponse(
+		http.StatusUnprocessableEntity, "patch", schema.GroupResource{Resource: "pods"}, "", "no", 0, false)
 	for name, test := range map[string]struct {
 		answer  error
 		stale   bool
 		refused bool
 	}{
 		"policy":                     {answer: unprocessable, refused: true},
-		"an operation without place": {answer: unprocessable, stale: true},
+		"a path that does not exist": {answer: unprocessable, stale: true},
 		"too many requests":          {answer: apierrors.NewTooManyRequests("later", 1)},
 		"server error":               {answer: apierrors.NewInternalError(fixture.ErrText("away"))},
 		"network":                    {answer: fixture.ErrText("connection refused")},
@@ -173,7 +176,7 @@ func TestMemory(t *testing.T) {
 		{[]client.Object{pod("9")}, true},
 		{[]client.Object{pod("9")}, true},
 		{[]client.Object{pod("10")}, false},
-		{[]client.Object{pod("9")}, false}, // seen once is forgotten
+		{[]client.Object{pod("9")}, false}, // a version that the cache has shown is forgotten
 	} {
 		if lags := m.Lagging(fixture.Web, step.cached) != nil; lags != step.lags {
 			t.Errorf("cache at %s: lagging %t, want %t", step.cached[0].GetResourceVersion(), lags, step.lags)
@@ -181,14 +184,14 @@ func TestMemory(t *testing.T) {
 	}
 	m.Remember(fixture.Web, pod("10"))
 	if m.Lagging(fixture.Web, nil) != nil || m.Lagging(fixture.Web, []client.Object{pod("9")}) != nil {
-		t.Error("an object that is gone is waited for")
+		t.Error("Lagging waits for an object that is gone")
 	}
 	if m.Forget(fixture.Web); m.Knows(fixture.Web) {
 		t.Error("a forgotten Deployment is known")
 	}
 }
 
-// subresources notes which ones are patched.
+// subresources notes which subresources are patched.
 type subresources struct {
 	client.Client
 	patched []string
@@ -196,14 +199,14 @@ type subresources struct {
 
 func (s *subresources) SubResource(name string) client.SubResourceClient {
 	s.patched = append(s.patched, name)
-	return s.Client.SubResource("status") // the fake client knows no other of pods that takes patches
+	return s.Client.SubResource("status") // the only subresource of pods that the fake client can patch
 }
 
 func TestResizesGoToTheirSubresource(t *testing.T) {
 	c := newCluster(t)
-	pods, notedSurge := c.Snapshot().Seen.Pods, &subresources{Client: c}
+	pods, noted := c.Snapshot().Seen.Pods, &subresources{Client: c}
 	w := c.writer()
-	w.Client = notedSurge
+	w.Client = noted
 	resize := fixture.Label(pods[0])
 	resize.Resizes = true
 	for _, step := range []steps.PatchPod{resize, fixture.Label(pods[1])} {
@@ -211,7 +214,7 @@ func TestResizesGoToTheirSubresource(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(notedSurge.patched, []string{"resize"}) {
-		t.Errorf("patched were %q", notedSurge.patched)
+	if !slices.Equal(noted.patched, []string{"resize"}) {
+		t.Errorf("patched were %q", noted.patched)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Resizable are the resources that running containers can get more or less of.
+// Resizable are the resources that can change in a running container.
 var Resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// Amounts are the CPU and memory of a container as quantities in one spelling, but for what Written returns, so that the same amounts are the same: empty where
-// there is none.
+// Amounts are the CPU and memory of a container. Quantities have one spelling, so that equal amounts are equal texts, except those that
+// Written returns. An amount that is not set is empty.
 type Amounts struct {
 	CPURequest    string `json:"cpuRequest,omitempty"`
 	MemoryRequest string `json:"memoryRequest,omitempty"`
@@ -22,10 +22,12 @@ type Amounts struct {
 	MemoryLimit   string `json:"memoryLimit,omitempty"`
 }
 
-// Of a container of a template or a pod. A request that is left out is the limit (SetDefaults_Pod in pkg/apis/core/v1/defaults.go).
+// Of returns the amounts of a container of a template or a pod. A request that is not set equals the limit (SetDefaults_Pod in
+// pkg/apis/core/v1/defaults.go).
 func Of(r corev1.ResourceRequirements) Amounts { return read(r, milli, bytes) }
 
-// Written are the amounts of the container as it has them written, which are not for comparing: what a pod gets is spelled as a new one would have it.
+// Written returns the amounts in the spelling of the container. They are not for comparison: Stayput writes them to a running pod, so
+// that it has the same spelling as a new one.
 func Written(r corev1.ResourceRequirements) Amounts {
 	return read(r, written(corev1.ResourceCPU), written(corev1.ResourceMemory))
 }
@@ -36,7 +38,7 @@ func read(r corev1.ResourceRequirements, cpu, memory func(corev1.ResourceList) s
 	return limits
 }
 
-// written is the amount as the API server spells it, which keeps binary units apart from decimal ones.
+// written returns the amount in the API server's spelling, which keeps binary and decimal units apart.
 func written(name corev1.ResourceName) func(corev1.ResourceList) string {
 	return func(list corev1.ResourceList) string {
 		quantity, has := list[name]
@@ -47,7 +49,7 @@ func written(name corev1.ResourceName) func(corev1.ResourceList) string {
 	}
 }
 
-// Only is as much of the list as is CPU and memory; nil of nil.
+// Only returns the CPU and memory in the list; nil if the list is nil.
 func Only(list corev1.ResourceList) corev1.ResourceList {
 	if list == nil {
 		return nil
@@ -61,7 +63,7 @@ func Only(list corev1.ResourceList) corev1.ResourceList {
 	return kept
 }
 
-// milli is the CPU in the smallest unit that the API server keeps.
+// milli returns the CPU in the smallest unit that the API server keeps.
 func milli(list corev1.ResourceList) string {
 	quantity, has := list[corev1.ResourceCPU]
 	if !has {
@@ -78,7 +80,7 @@ func bytes(list corev1.ResourceList) string {
 	return strconv.FormatInt(quantity.Value(), 10)
 }
 
-// Like are these with the amounts of the other, as far as both have one.
+// Like returns these amounts, with the other's values wherever both have one.
 func (a Amounts) Like(other Amounts) Amounts {
 	amount := func(has, wants string) string {
 		if has == "" {
@@ -90,7 +92,7 @@ func (a Amounts) Like(other Amounts) Amounts {
 		CPULimit: amount(a.CPULimit, other.CPULimit), MemoryLimit: amount(a.MemoryLimit, other.MemoryLimit)}
 }
 
-// Requirements are the same as a container has them. What is no quantity is left out.
+// Requirements returns the amounts in the form that a container has. A text that is not a quantity is left out.
 func (a Amounts) Requirements() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: listOf(a.CPURequest, a.MemoryRequest), Limits: listOf(a.CPULimit, a.MemoryLimit)}
 }
@@ -105,7 +107,7 @@ func listOf(cpu, memory string) corev1.ResourceList {
 	return list
 }
 
-// Both returns the request and the limit of that resource.
+// Both returns the request and the limit of the resource.
 func (a Amounts) Both(name corev1.ResourceName) [2]string {
 	if name == corev1.ResourceCPU {
 		return [2]string{a.CPURequest, a.CPULimit}
@@ -113,7 +115,7 @@ func (a Amounts) Both(name corev1.ResourceName) [2]string {
 	return [2]string{a.MemoryRequest, a.MemoryLimit}
 }
 
-// Named is the amount that the downward API calls so, such as limits.cpu; empty where there is none.
+// Named returns the amount that the downward API calls by that name, such as limits.cpu; empty if it is not set.
 func (a Amounts) Named(field string) string {
 	of, name, _ := strings.Cut(field, ".")
 	if !slices.Contains(Resizable, corev1.ResourceName(name)) {
@@ -147,7 +149,7 @@ func QOS(spec corev1.PodSpec) corev1.PodQOSClass {
 	return corev1.PodQOSBurstable
 }
 
-// positive is the amount unless it is nothing.
+// positive returns the amount; empty if it is zero.
 func positive(amount string) string {
 	if amount == "0" || amount == "0m" {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDigestIsWorkedOutOnce has templates of which not even one is remembered as a whole. To work out a digest allocates with the size of the
-// template; to find one does not.
+// TestDigestIsWorkedOutOnce uses templates that are too large to be remembered as a whole. Computing a digest allocates in
+// proportion to the template's size. Finding a remembered one does not.
 func TestDigestIsWorkedOutOnce(t *testing.T) {
 	variables := make([]string, 5000)
 	for i := range variables {
@@ -16,7 +16,7 @@ func TestDigestIsWorkedOutOnce(t *testing.T) {
 	}
 	raw := `{"spec":{"containers":[{"name":"app","image":"app:1","env":[` + strings.Join(variables, ",") + `]}]}}`
 	var again, template Template
-	for _, into := range []*Template{&template, &again} { // the same in another version of its object
+	for _, into := range []*Template{&template, &again} { // the same template in another version of its object
 		if err := json.Unmarshal([]byte(raw), into); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestDigestIsWorkedOutOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkDigests looks for the target among 120 revisions of 64 KiB.
+// BenchmarkDigests looks for the update revision among 120 revisions of 64 KiB.
 func BenchmarkDigests(b *testing.B) {
 	var all []Template
 	for i := range 120 {

@@ -12,9 +12,10 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// The canonical form of a template is its JSON tree in which everything that native semantic equality takes for equal
-// (k8s.io/apimachinery/pkg/api/equality) is the same: absent and empty where the Go type cannot tell them apart, amounts of
-// a quantity however written. Fields our types do not know stay as they are; only null and [] count as absent there.
+// The canonical form of a template is its JSON tree in which everything that native semantic equality
+// (k8s.io/apimachinery/pkg/api/equality) takes for equal is the same: absent and empty fields if the Go type cannot tell them
+// apart, and all spellings of a quantity. Fields that Stayput's types do not know stay as they are. In them, only null and [] count
+// as absent.
 
 // Canonical returns the template's canonical form without the pod-template-hash label. Callers may change it.
 func (t Template) Canonical() map[string]any {
@@ -25,21 +26,21 @@ func (t Template) Canonical() map[string]any {
 
 // shape is what the canonical form needs to know of a Go type. The nil shape is that of unknown fields.
 type shape struct {
-	// zero is the value, in JSON, that a field has when it is absent.
+	// zero is the JSON value of a field that is absent.
 	zero any
-	// optional fields are pointers: absent differs from zero.
+	// optional says that the field is a pointer: absent differs from zero.
 	optional bool
-	// fields of a struct, by JSON name.
+	// fields are the fields of a struct, by JSON name.
 	fields map[string]*shape
-	// element of a list or map.
+	// element is the shape of the elements of a list or map.
 	element *shape
-	// quantity values have many spellings.
+	// quantity says that the value is a quantity, which has many spellings.
 	quantity bool
 }
 
 var templateShape = shapeOf(reflect.TypeFor[corev1.PodTemplateSpec]())
 
-// shapeOf reads the shape from a Go type. Pod templates have no recursive types.
+// shapeOf returns the shape of a Go type. Pod templates have no recursive types.
 func shapeOf(t reflect.Type) *shape {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -75,7 +76,7 @@ func shapeOfKind(t reflect.Type) *shape {
 	}
 }
 
-// addFields adds the fields of a struct as encoding/json sees them: those of embedded structs are its own.
+// addFields adds the fields of a struct as encoding/json sees them: fields of embedded structs are its own.
 func addFields(fields map[string]*shape, t reflect.Type) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -88,7 +89,7 @@ func addFields(fields map[string]*shape, t reflect.Type) {
 	}
 }
 
-// canonical returns the canonical form of a value of this shape, a new tree.
+// canonical returns the canonical form of a value of this shape, as a new tree.
 func (s *shape) canonical(value any) any {
 	if value == nil && s != nil && !s.optional {
 		value = s.zero
@@ -107,7 +108,7 @@ func (s *shape) canonical(value any) any {
 	}
 }
 
-// canonicalObject drops the fields that mean no more than their absence. Keys of a map always mean something.
+// canonicalObject drops the fields that mean the same as their absence. A key of a map is never dropped.
 func (s *shape) canonicalObject(value map[string]any) map[string]any {
 	isMap := s != nil && s.element != nil
 	object := make(map[string]any, len(value))
@@ -137,7 +138,8 @@ func (s *shape) canonicalScalar(value any) any {
 
 func (s *shape) isQuantity() bool { return s != nil && s.quantity }
 
-// canonicalNumber is what k8s.io/apimachinery/pkg/util/json makes of a number, and the number as it is written where that fails.
+// canonicalNumber returns what k8s.io/apimachinery/pkg/util/json makes of a number. If that fails, it returns the number as it is
+// written.
 func canonicalNumber(number json.Number) any {
 	if whole, err := number.Int64(); err == nil {
 		return whole
@@ -160,7 +162,7 @@ func (s *shape) of(key string) *shape {
 	}
 }
 
-// absent reports whether a field with this canonical value equals a field that is not there.
+// absent reports whether a field with this canonical value equals an absent field.
 func (s *shape) absent(value any) bool {
 	if s != nil && s.optional {
 		return value == nil
@@ -177,7 +179,7 @@ func (s *shape) absent(value any) bool {
 	}
 }
 
-// Object returns the object at a path of object keys, nil if there is none.
+// Object returns the object at a path of object keys, or nil if there is none.
 func Object(tree map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		tree, _ = tree[key].(map[string]any)
@@ -185,7 +187,7 @@ func Object(tree map[string]any, path ...string) map[string]any {
 	return tree
 }
 
-// Made returns the object at a path of object keys, which it creates if there is none.
+// Made returns the object at a path of object keys. It creates the object if there is none.
 func Made(tree map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		child, ok := tree[key].(map[string]any)

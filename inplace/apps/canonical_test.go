@@ -26,7 +26,8 @@ func templateFiller(seed int64) *randfill.Filler {
 	)
 }
 
-// TestSameTemplateAgreesWithNative changes random JSON trees of templates in random places, and asks both.
+// TestSameTemplateAgreesWithNative changes random JSON trees of templates in random places, and compares SameTemplate with native
+// equality.
 func TestSameTemplateAgreesWithNative(t *testing.T) {
 	equal, different := 0, 0
 	for seed := range int64(100) {
@@ -99,7 +100,7 @@ func TestSameTemplateAgreesOnSerialisedTemplates(t *testing.T) {
 	}
 }
 
-// mutate makes one random change, which may or may not mean anything, to a field that is there or could be.
+// mutate makes one random change, which may or may not have a meaning, to a field that is there or could be.
 func mutate(tree any, random *rand.Rand) {
 	var places []place
 	collect(tree, templateShape, &places)

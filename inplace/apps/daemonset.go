@@ -4,13 +4,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Surges is AllowsSurge of pkg/controller/daemon/util/daemonset_util.go.
+// Surges reports whether the DaemonSet surges. It is AllowsSurge of pkg/controller/daemon/util/daemonset_util.go.
 func (d *DaemonSet) Surges() bool {
 	rolling := d.Spec.UpdateStrategy.RollingUpdate
 	return rolling != nil && scaled(rolling.MaxSurge, 1, true) > 0
 }
 
-// MaxUnavailable is that of updatedDesiredNodeCounts in pkg/controller/daemon/update.go: rounded up, and at least one.
+// MaxUnavailable is the maxUnavailable of updatedDesiredNodeCounts in pkg/controller/daemon/update.go: rounded up, and at least
+// one.
 func (d *DaemonSet) MaxUnavailable(nodes int) int {
 	one := intstr.FromInt32(1)
 	allowed := &one

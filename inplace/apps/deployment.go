@@ -25,7 +25,7 @@ func (d *Deployment) MaxUnavailable() int32 {
 	return min(unavailable, Desired(d))
 }
 
-// MaxSurge is MaxSurge there.
+// MaxSurge is MaxSurge of pkg/controller/deployment/util/deployment_util.go.
 func (d *Deployment) MaxSurge() int32 {
 	if !d.Rolls() {
 		return 0
@@ -34,12 +34,13 @@ func (d *Deployment) MaxSurge() int32 {
 	return surge
 }
 
-// Rolls reports whether its strategy is RollingUpdate: the other one, Recreate, never has pods of two versions.
+// Rolls reports whether the strategy is RollingUpdate. The other strategy, Recreate, never has pods of two versions.
 func (d *Deployment) Rolls() bool {
 	return d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType
 }
 
-// fenceposts is ResolveFenceposts there. Values that do not parse were rejected by the API server; they count as 0.
+// fenceposts is ResolveFenceposts of pkg/controller/deployment/util/deployment_util.go. The API server rejects values that do not
+// parse. Here they count as 0.
 func (d *Deployment) fenceposts() (surge, unavailable int32) {
 	var rolling appsv1.RollingUpdateDeployment
 	if d.Spec.Strategy.RollingUpdate != nil {

@@ -1,8 +1,9 @@
-// Package apps has the workloads and revisions of apps/v1 as the API server sent them, their templates raw, and says when two templates are
-// the same.
+// Package apps has the workloads and revisions of apps/v1 as the API server sent them, with raw templates. It decides whether two
+// templates are the same.
 //
-// Templates are never decoded and written back: the fields of newer clusters would be lost, and a change of one would look like none. What our
-// types cannot tell counts as different, and goes native.
+// Templates are never decoded and written back: fields of newer clusters would be lost, and a change of such a field would not be
+// noticed. A change that Stayput's types cannot interpret counts as a difference, and is left to the native controller.
 //
-// It may know how the native controllers read these objects, and nothing of updates: not whether a difference can be made in place, nor when.
+// The package may know how the native controllers read these objects. It knows nothing of updates: neither whether a difference can
+// be made in place, nor when.
 package apps

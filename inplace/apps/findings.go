@@ -15,11 +15,11 @@ import (
 	"github.com/stayput/stayput/inplace/findings"
 )
 
-// Digest stands for a text, or for a canonical form: what is the same has the same.
+// Digest stands for a text, or for a canonical form. Equal texts or forms have equal digests.
 type Digest [sha256.Size]byte
 
-// What is remembered of a text is found by the text's digest, so that the texts themselves need not be remembered. Of canonical forms only digests
-// are: those of a text are worked out once, however large it is.
+// What was computed from a text is remembered by the text's digest, so that the text itself need not be remembered. Of canonical
+// forms only the digests are remembered: the digest of a text's canonical form is computed once, however large the text is.
 var (
 	ofTemplates findings.Findings[Digest, *corev1.PodTemplateSpec]
 	ofForms     findings.Findings[Digest, Digest]
@@ -27,7 +27,7 @@ var (
 	ofData      findings.Findings[Digest, revisionForm]
 )
 
-// Digest of the template's canonical form.
+// Digest returns the digest of the template's canonical form.
 func (t Template) Digest() Digest {
 	if t.raw == nil {
 		return t.sum()
@@ -41,7 +41,7 @@ func (t Template) sum() Digest {
 	return Digest(sum.Sum(nil))
 }
 
-// writeTo writes a canonical value so that different values give different texts: each with its type and length.
+// writeTo writes a canonical value with its type and length, so that different values give different texts.
 func writeTo(sum hash.Hash, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -73,13 +73,13 @@ func writeSized(sum hash.Hash, kind byte, size int, text string) {
 	sum.Write(append(binary.BigEndian.AppendUint64([]byte{kind}, uint64(size)), text...))
 }
 
-// revisionTemplate is what a ControllerRevision's data say.
+// revisionTemplate is the template in the data of a ControllerRevision, or the error why there is none.
 type revisionTemplate struct {
 	Template
 	err error
 }
 
-// revisionForm is the digest of its template's canonical form.
+// revisionForm is the digest of the canonical form of a revision's template.
 type revisionForm struct {
 	Digest
 	known bool

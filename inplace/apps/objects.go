@@ -65,7 +65,7 @@ type DaemonSetSpec struct {
 	Template             Template `json:"template"`
 }
 
-// ControllerRevision is apps/v1 ControllerRevision with its data kept raw: other controllers keep there what they like.
+// ControllerRevision is apps/v1 ControllerRevision with its data kept raw, because other controllers store other data there.
 //
 // +kubebuilder:object:root=true
 type ControllerRevision struct {
@@ -75,8 +75,8 @@ type ControllerRevision struct {
 	Revision          int64           `json:"revision"`
 }
 
-// Template returns the pod template of a DaemonSet's revision: its data is a patch that replaces the template (getPatch in
-// pkg/controller/daemon/update.go). The error says why the data is none.
+// Template returns the pod template of a DaemonSet's revision. The revision's data is a patch that replaces the template (getPatch
+// in pkg/controller/daemon/update.go). The error says why the data has no usable template.
 func (r *ControllerRevision) Template() (Template, error) {
 	read := ofRevisions.Of(sha256.Sum256(r.Data), len(r.Data), func() revisionTemplate {
 		template, err := r.decode()
@@ -88,7 +88,7 @@ func (r *ControllerRevision) Template() (Template, error) {
 	return read.Template, nil
 }
 
-// IsOf reports whether the revision's template is the same as that, be it one to work with or not.
+// IsOf reports whether the revision's template is the same as the given one, even if Stayput cannot use that template.
 func (r *ControllerRevision) IsOf(template Template) bool {
 	form := ofData.Of(sha256.Sum256(r.Data), 2*sha256.Size, func() revisionForm {
 		own, _ := r.decode()
@@ -153,13 +153,13 @@ type ControllerRevisionList struct {
 	Items           []ControllerRevision `json:"items"`
 }
 
-// ControllerRef names an object of that kind as the controller of another.
+// ControllerRef returns a reference that makes the object of that kind the controller of another.
 func ControllerRef(owner metav1.Object, kind string) *metav1.OwnerReference {
 	return metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))
 }
 
-// AddToScheme registers these types as the apps/v1 kinds, in the place of those of k8s.io/api/apps/v1: a scheme can hold only
-// one of the two. Clients must ask for JSON (rest.Config.ContentType), since these types have no protobuf form.
+// AddToScheme registers these types as the apps/v1 kinds, instead of the types of k8s.io/api/apps/v1: a scheme can have only one of
+// the two. Clients must ask for JSON (rest.Config.ContentType), because these types have no protobuf form.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(appsv1.SchemeGroupVersion,
 		&Deployment{}, &DeploymentList{},

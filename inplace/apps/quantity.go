@@ -11,16 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A quantity may have as many digits as its object has room for, and an exponent of ten digits. To decode a million digits takes
-// k8s.io/apimachinery/pkg/api/resource seconds, and to compare 1e1000000 or to decode 1e-1000000, too, since it writes them out; the time
-// grows with the square. No amount of anything needs that.
+// A quantity may have as many digits as its object can hold, and an exponent of ten digits. With
+// k8s.io/apimachinery/pkg/api/resource it takes seconds to decode a million digits, to compare 1e1000000 or to decode 1e-1000000,
+// because the package writes the digits out. The time grows with the square of the number of digits. No real amount needs that
+// many.
 const (
 	longestQuantity = 64
 	largestExponent = 99
 )
 
-// canonicalQuantity returns what all spellings of an amount have in common, as resource.Quantity compares, rounds and caps them. What
-// is no quantity, or not a bounded one, only equals itself.
+// canonicalQuantity returns a text that is the same for all spellings of an amount, as resource.Quantity compares, rounds and caps
+// them. A text that is not a quantity, or not a bounded one, only equals itself.
 func canonicalQuantity(text string) string {
 	text = strings.TrimSpace(text)
 	if !boundedQuantity(text) {
@@ -43,10 +44,10 @@ func boundedQuantity(text string) bool {
 		return len(text) <= longestQuantity
 	}
 	exponent, err := strconv.Atoi(text[at+1:])
-	return err != nil || -largestExponent <= exponent && exponent <= largestExponent // E and Ei are no exponents
+	return err != nil || -largestExponent <= exponent && exponent <= largestExponent // E and Ei are suffixes, not exponents
 }
 
-// unbounded returns the path to a quantity that is not bounded; nil if there is none.
+// unbounded returns the path to a quantity that is not bounded, or nil if there is none.
 func unbounded(value any, shape *shape, path ...string) []string {
 	switch value := value.(type) {
 	case map[string]any:

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestQuantityEqualsAsNatively writes amounts in many ways and asks both.
+// TestQuantityEqualsAsNatively writes amounts in many spellings, and compares canonicalQuantity with resource.Quantity.
 func TestQuantityEqualsAsNatively(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	equal := 0
@@ -31,11 +31,13 @@ func TestQuantityEqualsAsNatively(t *testing.T) {
 	}
 }
 
-// spelling writes one of a few amounts, or one near the bounds of what is rounded or capped, in one of many ways.
+// spelling returns one of a few amounts, or an amount near the bounds of rounding and capping, in one of many spellings.
 func spelling(random *rand.Rand) string {
 	pick := func(from ...string) string { return from[random.Intn(len(from))] }
-	number := pick("0", "00", ".", "1", "01", "1.", "1.0", "1.000", ".5", "0.5", "1.5", "512", "1000", "1024", "2048", "1000000", "1048576", "8", "9",
+	number := pick("0", "00", ".", "1", "01", "1.", "1.0", "1.000", ".5", "0.5", "1.5", "512", "1000", "1024", "2048", "1000000", "1048576",
+		"8", "9",
 		"9223372036854775807", "9223372036854775808", "0.0000000001", "0.1", "0.00000000050", "123456789012345678901234567890")
-	suffix := pick("", "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E3", "e+3", "e-3", "e6", "e-9", "e-10", "e0", "e03", "e18")
+	suffix := pick("", "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E3", "e+3", "e-3", "e6",
+		"e-9", "e-10", "e0", "e03", "e18")
 	return pick("", "", "", "+", "-") + number + suffix
 }

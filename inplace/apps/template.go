@@ -17,15 +17,16 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// SameTemplate reports whether the Deployment controller takes the templates for the same revision: EqualIgnoreHash in
-// pkg/controller/deployment/util/deployment_util.go, on what the API server sent, so that a field we do not know counts too.
+// SameTemplate reports whether the Deployment controller takes the templates for the same revision. It is EqualIgnoreHash in
+// pkg/controller/deployment/util/deployment_util.go, but it compares what the API server sent. So fields that Stayput does not know
+// count, too.
 func SameTemplate(a, b Template) bool { return a.Digest() == b.Digest() }
 
-// MostContainers is how many containers a template or a pod has at most, init containers among them, that is updated in place: several times what is
-// in use. Each is looked for among all, by its name, in every pod.
+// MostContainers is how many containers, init containers included, a template or a pod may have to be updated in place. It is
+// several times what is in use. In every pod, Stayput searches all containers for each of them by name.
 const MostContainers = 100
 
-// ContainersOf is how many containers the spec has.
+// ContainersOf returns the number of containers in the spec, init containers included.
 func ContainersOf(spec *corev1.PodSpec) int { return len(spec.Containers) + len(spec.InitContainers) }
 
 // TemplateHash is ComputeHash in pkg/controller/controller_utils.go.
@@ -40,23 +41,23 @@ func TemplateHash(template corev1.PodTemplateSpec, collisions *int32) string {
 	return rand.SafeEncodeString(fmt.Sprint(hasher.Sum32()))
 }
 
-// Hash tells the template from others, whatever revision it may get.
+// Hash returns a hash that identifies the template, whatever revision it may get.
 func (t Template) Hash() string { return TemplateHash(t.Typed(), nil) }
 
-// IsPersisted reports whether the hash on record, empty for none, is that of the template.
+// IsPersisted reports whether the hash of a persisted fallback is that of the template. The hash is empty if there is none.
 func (t Template) IsPersisted(hash string) bool { return hash != "" && hash == t.Hash() }
 
-// Template is a pod template exactly as the API server sent it. Decoding it into the types of one k8s.io/api release would
-// silently drop the fields of newer clusters. It never changes once decoded, so it may be shared.
+// Template is a pod template exactly as the API server sent it. Decoding it into the types of one k8s.io/api release would silently
+// drop the fields of newer clusters. A Template never changes after it is decoded, so it may be shared.
 type Template struct {
 	raw json.RawMessage
-	// text is the digest of raw, by which is remembered what was worked out of it.
+	// text is the digest of raw. What was computed from raw is remembered by this digest.
 	text []byte
-	// flaw is why our types cannot tell what it says; nil if they can.
+	// flaw is why Stayput's types cannot represent the template. It is nil if they can.
 	flaw error
 }
 
-// ParseTemplate reads a pod template from JSON. The error says where it is not one that we can work with.
+// ParseTemplate reads a pod template from JSON. The error says why Stayput cannot work with it.
 func ParseTemplate(raw []byte) (Template, error) {
 	text := sha256.Sum256(raw)
 	t := Template{raw: bytes.Clone(raw), text: text[:]}
@@ -74,8 +75,8 @@ func ParseTemplate(raw []byte) (Template, error) {
 	return t, nil
 }
 
-// UnmarshalJSON keeps the raw bytes. It takes whatever the API server sends, since a list of all templates is not to fail for one of
-// them: one with a flaw is updated natively.
+// UnmarshalJSON keeps the raw bytes. It accepts whatever the API server sends, because one template must not make a whole list
+// fail. A template with a flaw is updated natively.
 func (t *Template) UnmarshalJSON(raw []byte) error {
 	parsed, flaw := ParseTemplate(raw)
 	parsed.flaw = flaw
@@ -91,17 +92,17 @@ func (t Template) MarshalJSON() ([]byte, error) {
 	return t.raw, nil
 }
 
-// DeepCopyInto copies the template, which is shared since it never changes.
+// DeepCopyInto copies the template. The copy shares the bytes, because a template never changes.
 func (t *Template) DeepCopyInto(out *Template) { *out = *t }
 
-// Size is the length of the bytes the template was read from.
+// Size returns the number of bytes the template was read from.
 func (t Template) Size() int { return len(t.raw) }
 
-// Typed returns what our k8s.io/api types know of the template, nothing if it has a flaw. It is for reading single fields: never compare
-// it and never write it back, since fields of newer clusters are missing.
+// Typed returns what Stayput's k8s.io/api types know of the template, or nothing if it has a flaw. It is for reading single fields:
+// never compare the result and never write it back, because fields of newer clusters are missing.
 func (t Template) Typed() corev1.PodTemplateSpec { return *t.Decoded().DeepCopy() }
 
-// Decoded is Typed for those who change nothing of it: it is shared.
+// Decoded is Typed for callers that do not change the result: it is shared.
 func (t Template) Decoded() *corev1.PodTemplateSpec {
 	if t.raw == nil || t.flaw != nil {
 		return &corev1.PodTemplateSpec{}
@@ -118,7 +119,8 @@ func (t Template) decode() *corev1.PodTemplateSpec {
 	return &typed
 }
 
-// Tree is the template as JSON, numbers as they are written. What is not an object becomes one that only equals itself.
+// Tree returns the template as JSON, with numbers as they are written. A template that is not an object becomes a tree that only
+// equals itself.
 func (t Template) Tree() map[string]any {
 	if t.raw == nil {
 		return nil
@@ -132,7 +134,7 @@ func (t Template) Tree() map[string]any {
 	return tree
 }
 
-// Flawed says why the template cannot be updated in place; nil if it has no flaw.
+// Flawed returns why the template cannot be updated in place. It is nil if it has no flaw.
 func (t Template) Flawed() *inplace.Reason {
 	if t.flaw == nil {
 		return nil
@@ -140,8 +142,8 @@ func (t Template) Flawed() *inplace.Reason {
 	return &inplace.Reason{Code: inplace.CodeTemplateField, Message: t.flaw.Error()}
 }
 
-// Labels of the template, pod-template-hash included where it has one.
+// Labels returns the labels of the template, including pod-template-hash if it has that.
 func (t Template) Labels() map[string]string { return t.Typed().Labels }
 
-// Annotations of the template.
+// Annotations returns the annotations of the template.
 func (t Template) Annotations() map[string]string { return t.Typed().Annotations }

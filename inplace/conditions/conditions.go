@@ -7,10 +7,10 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-// The conditions of pods, nodes, Deployments and ReplicaSets are of types that have nothing in common but the names of their fields: the
-// helpers of k8s.io/apimachinery/pkg/api/meta take none of them.
+// The conditions of pods, nodes, Deployments and ReplicaSets are of different types that share only the names of their fields: the
+// helpers of k8s.io/apimachinery/pkg/api/meta accept none of them.
 
-// First returns the first item that is so, in its place; nil if none is.
+// First returns a pointer to the first item, in the slice, for which the function returns true; nil if there is none.
 func First[T any](items []T, is func(*T) bool) *T {
 	for i := range items {
 		if is(&items[i]) {
@@ -20,7 +20,7 @@ func First[T any](items []T, is func(*T) bool) *T {
 	return nil
 }
 
-// Condition returns the pod's condition of that type, nil if it has none.
+// Condition returns the pod's condition of that type; nil if it has none.
 func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	return First(pod.Status.Conditions, func(c *corev1.PodCondition) bool { return c.Type == kind })
 }
@@ -31,7 +31,7 @@ func IsTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// ConditionMessage is the message of that condition, empty if the pod has none.
+// ConditionMessage returns the message of the pod's condition of that type; empty if it has none.
 func ConditionMessage(pod *corev1.Pod, kind corev1.PodConditionType) string {
 	if c := Condition(pod, kind); c != nil {
 		return c.Message
@@ -39,12 +39,12 @@ func ConditionMessage(pod *corev1.Pod, kind corev1.PodConditionType) string {
 	return ""
 }
 
-// DeploymentCondition returns the condition of that type, nil if the status has none.
+// DeploymentCondition returns the condition of that type; nil if the status has none.
 func DeploymentCondition(status appsv1.DeploymentStatus, kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
 	return First(status.Conditions, func(c *appsv1.DeploymentCondition) bool { return c.Type == kind })
 }
 
-// FailureOf returns what keeps the controller of the ReplicaSet from creating or deleting pods, nil if nothing does.
+// FailureOf returns the condition that says why the ReplicaSet controller cannot create or delete pods; nil if there is none.
 func FailureOf(rs *apps.ReplicaSet) *appsv1.ReplicaSetCondition {
 	return First(rs.Status.Conditions, func(c *appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure })
 }

@@ -1,4 +1,4 @@
-// Package conditions finds the conditions of pods, Deployments and ReplicaSets.
+// Package conditions finds conditions of pods, Deployments and ReplicaSets.
 //
-// It knows only where they stand: what follows from one is for those who ask.
+// It only finds them; callers decide what follows from one.
 package conditions

@@ -12,8 +12,8 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// AddGate returns the operations that give a pod the readiness gate while it is created; none if it has it already.
-// Gates cannot be added later.
+// AddGate returns the operations that give a pod the readiness gate while it is created; none if it has the gate already. Gates cannot be
+// added later.
 func AddGate(pod *corev1.Pod) []jsonpatch.Operation {
 	gate := corev1.PodReadinessGate{ConditionType: inplace.ConditionServing}
 	switch gates := pod.Spec.ReadinessGates; {
@@ -26,7 +26,8 @@ func AddGate(pod *corev1.Pod) []jsonpatch.Operation {
 	}
 }
 
-// Unmarked returns the operations that take our marks off a ReplicaSet that is being created: labels of a template may put them there.
+// Unmarked returns the operations that remove Stayput's marks from a ReplicaSet that is being created: labels of a template may contain
+// them.
 func Unmarked(rs *apps.ReplicaSet) []jsonpatch.Operation {
 	var none [][2]string
 	for _, mark := range inplace.Marks {
@@ -35,15 +36,15 @@ func Unmarked(rs *apps.ReplicaSet) []jsonpatch.Operation {
 	return patches.SetEntries("labels", rs.Labels, none...)
 }
 
-// WithoutMove returns the operations that take off a pod that is being created what its template may say of another: it has neither been moved nor
-// borrowed.
+// WithoutMove returns the operations that remove Stayput's annotations from a pod that is being created: its template may contain those
+// of another pod, but this one has not been moved and is not known to be a surge pod.
 func WithoutMove(pod *corev1.Pod) []jsonpatch.Operation {
 	return patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, ""}, [2]string{inplace.AnnotationSurgePod, ""},
 		[2]string{inplace.AnnotationRestarts, ""}, [2]string{inplace.AnnotationNudged, ""})
 }
 
-// Decide returns the operations that note on a workload what its last template edit does, nothing if that is empty, and make the other changes of its
-// annotations.
+// Decide returns the operations that write on a workload what its last template edit does, or remove that if the decision is empty, and
+// that make the other changes of its annotations.
 func Decide(workload metav1.Object, decision string, others ...patches.EntryChange) []jsonpatch.Operation {
 	changes := append([]patches.EntryChange{{Key: inplace.AnnotationDecision, Value: decision, Removing: decision == ""}}, others...)
 	if len(workload.GetAnnotations()) > 0 {
@@ -55,8 +56,8 @@ func Decide(workload metav1.Object, decision string, others ...patches.EntryChan
 	return nil
 }
 
-// WithoutReplicas returns the operations that make a ReplicaSet be created without replicas, so that live pods can move to it;
-// none if it has none already.
+// WithoutReplicas returns the operations that make the API server create a ReplicaSet without replicas, so that live pods can move to it;
+// none if it has no replicas already.
 func WithoutReplicas(rs *apps.ReplicaSet) []jsonpatch.Operation {
 	if rs.Spec.Replicas != nil && *rs.Spec.Replicas == 0 {
 		return nil

@@ -11,11 +11,11 @@ import (
 )
 
 func TestAddGate(t *testing.T) {
-	other, ours := corev1.PodReadinessGate{ConditionType: "other"}, corev1.PodReadinessGate{ConditionType: inplace.ConditionServing}
+	other, serving := corev1.PodReadinessGate{ConditionType: "other"}, corev1.PodReadinessGate{ConditionType: inplace.ConditionServing}
 	for want, gates := range map[string][]corev1.PodReadinessGate{
 		`[{"op":"add","path":"/spec/readinessGates","value":[{"conditionType":"stayput.dev/serving"}]}]`: nil,
 		`[{"op":"add","path":"/spec/readinessGates/-","value":{"conditionType":"stayput.dev/serving"}}]`: {other},
-		"null": {other, ours},
+		"null": {other, serving},
 	} {
 		got, err := json.Marshal(AddGate(&corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: gates}}))
 		if err != nil || string(got) != want {

@@ -1,5 +1,5 @@
-// Package births says what an object gets while it is created: pods our readiness gate, which cannot be added later; ReplicaSets no replicas,
-// so that live pods can move to them; and none of them the marks that a template may have brought along.
+// Package creation changes objects while they are created. Pods get Stayput's readiness gate, which cannot be added later. ReplicaSets
+// get no replicas, so that live pods can move to them. Marks that a template may contain are removed.
 //
-// It sees one object and no update: the webhooks ask it in every birth, and it must have an answer without reading anything.
+// It sees one object and knows of no update: webhooks call it for every creation, and it must answer without reading anything.
 package creation

@@ -9,9 +9,9 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// bypassed are the first and the last pod that was born in the middle of the update and has no gate: the API server did not ask the webhooks
-// about its birth, nor then about the deletion of the one before it. That deletion itself shows nothing, since every user may delete a pod.
-// Nil if there are none.
+// bypassed returns the first and the last pod that was created in the middle of the update without a gate; nil if there are none. The API
+// server did not ask the webhooks about the creation of such a pod, and so neither about the deletion of the pod before it. That deletion
+// alone shows nothing, since every user may delete a pod.
 func (v *planner) bypassed() (first, last *daemonPod) {
 	if v.updateRevision == nil || !Updating(v.updateRevision) {
 		return nil, nil
@@ -32,7 +32,7 @@ func (v *planner) bypassed() (first, last *daemonPod) {
 	return first, last
 }
 
-// bypassedAgain is why the update is given back, if it was not once; nil if it may have been.
+// bypassedAgain returns why the update falls back, if there was more than one bypass; nil if there may have been only one.
 func (v *planner) bypassedAgain() *inplace.Reason {
 	first, last := v.bypassed()
 	if first == nil || last.Pod.CreationTimestamp.Sub(first.Pod.CreationTimestamp.Time) <= podstate.QuietAfterBypass {
@@ -42,7 +42,7 @@ func (v *planner) bypassedAgain() *inplace.Reason {
 		Message: "the DaemonSet controller replaces pods although it should be held: the API server does not reach Stayput's webhooks"}
 }
 
-// quiet reports whether Stayput alone replaces pods, as far as can be told by now, and says what there is to say.
+// quiet reports whether only Stayput replaces pods, as far as is known by now. If not, it sets the phase and its message.
 func (v *planner) quiet() bool {
 	_, last := v.bypassed()
 	if last == nil {

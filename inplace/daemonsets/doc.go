@@ -1,7 +1,7 @@
 // Package daemonsets makes the plan of a DaemonSet's update, and says which deletions of its pods are held.
 //
-// What is special about the kind is here: a revision is a label on the pod, the native controller goes on to count and to write the status, and
-// so there is nothing to scale and nothing to settle. How a single pod is updated is told in inplace/member, for both kinds.
+// Here is what is special about DaemonSets. A pod's revision is a label on the pod. The native controller goes on counting pods and writing
+// the status. So there is nothing to scale, and no ReplicaSets to mark. How a single pod is updated is in inplace/podstate, for both kinds.
 //
-// It must not know the other kind: what both need goes to a room below them.
+// This package must not know Deployments: what both kinds need goes to a package below them.
 package daemonsets

@@ -19,7 +19,7 @@ func (v *planner) needsDryRun() bool {
 	return v.updateRevision != nil && v.newPods.UpdateRevision == "" && v.unfinished()
 }
 
-// dryRun asks for a pod on the node of one that is to be updated.
+// dryRun adds the request for a dry run of a pod on the node of a pod that is to be updated.
 func (v *planner) dryRun() podstate.Turns {
 	turns := podstate.Turns{}
 	for _, m := range v.members {
@@ -40,7 +40,8 @@ func (v *planner) dryRun() podstate.Turns {
 	return turns
 }
 
-// podTemplate is CreatePodTemplate and ReplaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util/daemonset_util.go.
+// podTemplate returns what CreatePodTemplate and ReplaceDaemonSetPodNodeNameNodeAffinity in pkg/controller/daemon/util/daemonset_util.go
+// return.
 func podTemplate(d *apps.DaemonSet, updateRevision *apps.ControllerRevision, node string) map[string]any {
 	tree, typed := d.Spec.Template.Tree(), d.Spec.Template.Typed()
 	apps.Made(tree, "metadata", "labels")[inplace.LabelRevisionHash] = updateRevision.Labels[inplace.LabelRevisionHash]
@@ -50,7 +51,7 @@ func podTemplate(d *apps.DaemonSet, updateRevision *apps.ControllerRevision, nod
 	replaced := replacedBy(own)
 	all, _ := spec["tolerations"].([]any)
 	for i, toleration := range all {
-		if i >= len(templates) || !replaced(templates[i]) { // of a template with a flaw nothing is known
+		if i >= len(templates) || !replaced(templates[i]) { // a template that does not decode has no typed tolerations
 			tolerations = append(tolerations, toleration)
 		}
 	}
@@ -58,7 +59,9 @@ func podTemplate(d *apps.DaemonSet, updateRevision *apps.ControllerRevision, nod
 		tolerations = append(tolerations, toleration)
 	}
 	spec["tolerations"] = tolerations
-	apps.Made(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")["nodeSelectorTerms"] = []corev1.NodeSelectorTerm{
+	apps.Made(
+		spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+	)["nodeSelectorTerms"] = []corev1.NodeSelectorTerm{
 		{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}
 	return tree
 }
@@ -67,7 +70,8 @@ func (v *planner) againstDryRun() *inplace.Reason {
 	reason := v.newPods.Against()
 	for m := range v.pending() {
 		if reason == nil && m.Needs().InPlace() {
-			reason = cmp.Or(v.newPods.AgainstPod(m.Pod, m.Needs(), m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
+			reason = cmp.Or(v.newPods.AgainstPod(m.Pod, m.Needs(), m.Rewritten),
+				nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
 		}
 	}
 	return reason

@@ -12,9 +12,9 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// FallBack gives the update back to the native controller: gates opened as soon as that is safe, and, unless all pods are the target's already, the
-// target labelled, which ends the hold and wakes that controller (updateHistory in pkg/controller/daemon/daemon_controller.go).
-// A pod that is half-way has no revision's hash and is replaced.
+// FallBack returns the plan by which the update falls back to the native controller. It opens gates as soon as that is safe. Unless all
+// pods have the update revision already, it labels the update revision. That ends the hold and nudges the native controller (updateHistory
+// in pkg/controller/daemon/daemon_controller.go). A partially patched pod has no revision's hash, so the native controller replaces it.
 func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 	v := r.planner()
 	v.decided = steps.Decision{UpdateRevision: v.decided.UpdateRevision, Reasons: inplace.Reasons{why}}
@@ -28,7 +28,7 @@ func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 	return v.finish(nil)
 }
 
-// fallBack takes the marks off. Whatever was held is not tried again by itself: as long as pods are left, somebody has to be woken.
+// fallBack removes the marks. The native controller does not retry by itself what was held. So as long as pods are left, it is nudged.
 func (v *planner) fallBack() {
 	v.unmark()
 	if v.updateRevision != nil && v.unfinished() && v.DaemonSet.DeletionTimestamp == nil {
@@ -37,8 +37,8 @@ func (v *planner) fallBack() {
 	v.patchRevisions()
 }
 
-// Nudge is the step that has the DaemonSet controller look again at an update under way: it follows its ControllerRevisions
-// (updateHistory in pkg/controller/daemon/daemon_controller.go). None if there is nothing to update.
+// Nudge returns the step that nudges the DaemonSet controller in the middle of an update: that controller watches its ControllerRevisions
+// (updateHistory in pkg/controller/daemon/daemon_controller.go). It returns no step if there is nothing to update.
 func (r Rollout) Nudge() []steps.Step {
 	if r.untouched() {
 		return nil
@@ -48,10 +48,13 @@ func (r Rollout) Nudge() []steps.Step {
 		return nil
 	}
 	first := v.Revisions[0]
-	return []steps.Step{steps.PatchRevision{Revision: first, Operations: patches.Guarded(first, revisions.Nudge(first.Labels, v.Now)...), Why: revisions.WhyNudge}}
+	return []steps.Step{steps.PatchRevision{
+		Revision: first, Operations: patches.Guarded(first, revisions.Nudge(first.Labels, v.Now)...), Why: revisions.WhyNudge,
+	}}
 }
 
-// leave leaves nothing of ours behind where the native controller updates, or has nothing to do. What we had begun is given back.
+// leave removes all that Stayput has left behind where the native controller updates, or has nothing to do. An update that Stayput had
+// begun falls back.
 func (v *planner) leave() {
 	v.gates(nil)
 	v.openNoted()
@@ -66,7 +69,7 @@ func (v *planner) leave() {
 	v.patchRevisions()
 }
 
-// openNoted opens the gates of pods whose resize was noted and will not be written by anybody.
+// openNoted opens the gates of pods whose resize was noted and will never be written.
 func (v *planner) openNoted() {
 	for _, m := range v.members {
 		if m.MidResize() && readiness.Closed(m.Pod) {
@@ -75,8 +78,8 @@ func (v *planner) openNoted() {
 	}
 }
 
-// nudge wakes the native controller once after a gate has moved: until then it may have been kept from deleting a pod for that alone (see
-// gateMoved), and it does not try twice.
+// nudge nudges the native controller once after a gate has moved. Until then, that alone may have held a deletion of a pod by that
+// controller (see gateMoved), and the controller does not try twice.
 func (v *planner) nudge() {
 	if v.updateRevision == nil || v.workloadReason(v.updateRevision) != nil || !v.unfinished() {
 		return
@@ -95,7 +98,7 @@ func (v *planner) nudge() {
 	v.set(v.updateRevision, func(m *marks) { m.renewed = renewed })
 }
 
-// lastGate is when a gate was last moved by the leader; zero if none was.
+// lastGate returns when the leader last moved a gate; zero if it moved none.
 func (v *planner) lastGate() time.Time {
 	var last time.Time
 	for _, m := range v.members {

@@ -9,7 +9,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// finish adds what every plan says about itself.
+// finish adds the fields that every plan has: the decision, the progress, the phase and its message.
 func (v *planner) finish(turns podstate.Turns) steps.Plan {
 	v.Arrange()
 	v.Result.Decision = v.decided

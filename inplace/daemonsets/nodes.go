@@ -11,8 +11,8 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// housekeeping is why podsShouldBeOnNode of that controller deletes the pod; nil if it does not. A taint NoSchedule is no reason:
-// who runs already stays.
+// housekeeping returns why podsShouldBeOnNode of the DaemonSet controller deletes the pod; nil if it does not. A taint NoSchedule is no
+// reason: pods that run already stay.
 func (v *planner) housekeeping(pod *corev1.Pod) *inplace.Reason {
 	name := pod.Spec.NodeName
 	node, known := v.nodesByName[name]
@@ -35,7 +35,7 @@ func housekeeping(format string, about string) *inplace.Reason {
 	return &inplace.Reason{Code: inplace.CodeHousekeeping, Message: fmt.Sprintf(format, about)}
 }
 
-// onNode counts the live pods where the pod is, itself included.
+// onNode counts the live pods on the pod's node, including the pod itself.
 func (v *planner) onNode(pod *corev1.Pod) int {
 	there := v.placed[pod.Spec.NodeName]
 	if slices.Contains(there, pod.UID) {
@@ -44,7 +44,8 @@ func (v *planner) onNode(pod *corev1.Pod) int {
 	return len(there) + 1
 }
 
-// reachable: the kubelet there would act on a patch. Otherwise the pod would stay for long what its label says it is not.
+// reachable reports whether the kubelet of the pod's node would act on a patch. Otherwise the pod would not be what its label says, for a
+// long time.
 func (v *planner) reachable(pod *corev1.Pod) bool {
 	node, known := v.nodesByName[pod.Spec.NodeName]
 	if !known {
@@ -53,7 +54,7 @@ func (v *planner) reachable(pod *corev1.Pod) bool {
 	return !nodes.Unreachable(node)
 }
 
-// desired is desiredNumberScheduled.
+// desired returns desiredNumberScheduled.
 func (v *planner) desired() int {
 	desired := 0
 	for _, node := range v.Nodes {
@@ -64,8 +65,8 @@ func (v *planner) desired() int {
 	return desired
 }
 
-// unavailable counts the nodes without a pod that serves, as rollingUpdate in pkg/controller/daemon/update.go does: those that
-// should run one, and those where one is, even if it is terminating.
+// unavailable counts the nodes without a pod that serves, as rollingUpdate in pkg/controller/daemon/update.go does: nodes that should run a
+// pod, and nodes that have one, even if it is terminating.
 func (v *planner) unavailable() int {
 	serving := map[string]int{}
 	for _, node := range v.Nodes {

@@ -5,8 +5,9 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// keepFallback wakes the DaemonSet controller, as long as there is something left to do for it, where a label does not: by a pod. It follows
-// those: updatePod in pkg/controller/daemon/daemon_controller.go.
+// keepFallback nudges the DaemonSet controller as long as that controller has something left to do, where a label on a revision does not
+// nudge it. It does so by an annotation on a pod, since that controller watches pods: updatePod in
+// pkg/controller/daemon/daemon_controller.go.
 func (v *planner) keepFallback() {
 	left := v.unfinished() && v.Mode.Manages() && v.fallbackPersisted()
 	v.ForgetFallback(v.DaemonSet, v.PersistedFallback, left)

@@ -11,8 +11,8 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-// places is what a DaemonSet's template says about nodes, as NodeShouldRunDaemonPod in
-// pkg/controller/daemon/daemon_controller.go understands it.
+// places is what a DaemonSet's template says about nodes, as NodeShouldRunDaemonPod in pkg/controller/daemon/daemon_controller.go
+// understands it.
 type places struct {
 	nodeName    string
 	affinity    nodeaffinity.RequiredNodeAffinity
@@ -28,7 +28,7 @@ func placesOf(d *apps.DaemonSet) places {
 	}
 }
 
-// daemonTolerations is AddOrUpdateDaemonPodTolerations of pkg/controller/daemon/util/daemonset_util.go.
+// daemonTolerations returns the tolerations that AddOrUpdateDaemonPodTolerations of pkg/controller/daemon/util/daemonset_util.go adds.
 func daemonTolerations(hostNetwork bool) []corev1.Toleration {
 	effects := map[string]corev1.TaintEffect{
 		corev1.TaintNodeNotReady: corev1.TaintEffectNoExecute, corev1.TaintNodeUnreachable: corev1.TaintEffectNoExecute,
@@ -45,20 +45,20 @@ func daemonTolerations(hostNetwork bool) []corev1.Toleration {
 	return tolerations
 }
 
-// replacedBy tells of tolerations whether one of the native controller's own takes their place: AddOrUpdateTolerationInPodSpec in
-// pkg/apis/core/v1/helper.
+// replacedBy returns a function that reports whether one of the native controller's own tolerations replaces a toleration:
+// AddOrUpdateTolerationInPodSpec in pkg/apis/core/v1/helper.
 func replacedBy(own []corev1.Toleration) func(corev1.Toleration) bool {
 	return func(toleration corev1.Toleration) bool {
 		return slices.ContainsFunc(own, func(one corev1.Toleration) bool { return one.MatchToleration(&toleration) })
 	}
 }
 
-// shouldRun: a pod is created on the node if there is none.
+// shouldRun reports whether the native controller creates a pod on the node if there is none.
 func (p places) shouldRun(node *corev1.Node) bool {
 	return p.fits(node) && p.tolerates(node, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule)
 }
 
-// shouldContinue: a pod that is on the node stays there.
+// shouldContinue reports whether the native controller leaves a pod that is on the node there.
 func (p places) shouldContinue(node *corev1.Node) bool {
 	return p.fits(node) && p.tolerates(node, corev1.TaintEffectNoExecute)
 }
@@ -68,7 +68,7 @@ func (p places) fits(node *corev1.Node) bool {
 		return false
 	}
 	matches, err := p.affinity.Match(node)
-	return err == nil && matches // as natively: what does not parse matches nothing
+	return err == nil && matches // as natively: an affinity that does not parse matches no node
 }
 
 func (p places) tolerates(node *corev1.Node, effects ...corev1.TaintEffect) bool {

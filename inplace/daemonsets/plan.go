@@ -19,10 +19,10 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Plan returns the next steps, derived from nothing but what was observed: it may be asked at any moment, by anyone.
+// Plan returns the next steps. It derives them only from what was observed, so it may be called at any moment and by any caller.
 //
-// There is no step for the status: a denied DELETE is no error to the DaemonSet controller, which goes on to count pods by their
-// hash label and writes the status itself (syncDaemonSet in pkg/controller/daemon/daemon_controller.go).
+// It has no step for the status. A denied DELETE is no error to the DaemonSet controller, which goes on counting pods by their hash label
+// and writes the status itself (syncDaemonSet in pkg/controller/daemon/daemon_controller.go).
 func (r Rollout) Plan() steps.Plan {
 	if r.untouched() {
 		return steps.NativePlan(r.Mode)
@@ -46,7 +46,7 @@ func (r Rollout) Plan() steps.Plan {
 	return v.finish(v.update())
 }
 
-// update is the whole story of an update in place. It returns whose turn it is.
+// update plans an update in place. It returns the pods that have their turn.
 func (v *planner) update() podstate.Turns {
 	v.ForgetFallback(v.DaemonSet, v.PersistedFallback, false)
 	turns := v.proceed()
@@ -54,12 +54,13 @@ func (v *planner) update() podstate.Turns {
 	return turns
 }
 
-// applyPartition finds out what the partition leaves, and which pods it keeps.
+// applyPartition finds the partition budget, and the pods at the partition.
 func (v *planner) applyPartition() {
 	v.partition = podstate.PartitionBudgetOf(v.Settings.Partition, max(v.desired(), len(v.members)), v.states())
 }
 
-// proceed does what is next. The update is marked first: who finds it later knows that there is somebody to wake.
+// proceed plans what is next. It marks the update first: a manager that finds the mark later knows that the native controller needs a
+// nudge.
 func (v *planner) proceed() podstate.Turns {
 	switch {
 	case v.updateRevision == nil:
@@ -80,8 +81,8 @@ func (v *planner) gates(turns podstate.Turns) {
 	podstate.OpenGates(&v.PlanBuilder, v.states(), turns, v.Now)
 }
 
-// move takes each pod one step further. Pods that do not serve anyway go first and cost nothing, as natively, so an undo always
-// gets through. It returns whose turn it is, of the pods that lack nothing.
+// move moves each pod one step further. Pods that do not serve anyway go first and cost no budget, as natively, so an undo always gets
+// through. It returns the pods that have their turn, among those that can be updated in place.
 func (v *planner) move(blocked podstate.Blocked) podstate.Turns {
 	budget, turns, partition := v.DaemonSet.MaxUnavailable(v.desired())-v.unavailable(), podstate.Turns{}, v.partition
 	for m := range v.pending() {
@@ -90,7 +91,7 @@ func (v *planner) move(blocked podstate.Blocked) podstate.Turns {
 	for _, m := range v.idleFirst() {
 		switch replaced := m.WhyReplaced() != nil; {
 		case replaced && !m.Available:
-			partition.Take(&m.State) // it may be, at any moment
+			partition.Take(&m.State) // it may be replaced at any moment
 		case !replaced && v.reachable(m.Pod):
 			v.moveOne(m, blocked, turns, &partition, &budget)
 		}
@@ -99,7 +100,7 @@ func (v *planner) move(blocked podstate.Blocked) podstate.Turns {
 	return turns
 }
 
-// idleFirst are the pods in the order in which they take what a partition leaves.
+// idleFirst returns the pods in the order in which they use up the partition budget.
 func (v *planner) idleFirst() []*daemonPod {
 	var idle, serving []*daemonPod
 	for m := range v.pending() {
@@ -112,7 +113,7 @@ func (v *planner) idleFirst() []*daemonPod {
 	return append(idle, serving...)
 }
 
-// partitionLeaves reports whether the partition leaves room for another pod in the place of that one.
+// partitionLeaves reports whether the partition budget allows another pod in place of this one.
 func (v *planner) partitionLeaves(pod *corev1.Pod) bool {
 	partition := v.partition
 	for _, m := range v.idleFirst() {
@@ -123,7 +124,7 @@ func (v *planner) partitionLeaves(pod *corev1.Pod) bool {
 	return true
 }
 
-// checkPartition says so if the update waits for the partition alone, or for one that is none.
+// checkPartition sets the phase if the update waits only for the partition, or if the partition is not valid.
 func (v *planner) checkPartition() {
 	stage, flaw, unresized := v.partition.Waits(v.states()), v.partition.Flaw(v.states()), v.partition.Unresized(v.unresized)
 	switch {
@@ -132,7 +133,7 @@ func (v *planner) checkPartition() {
 	case stage != "":
 		v.Phase(steps.PhasePartition, stage)
 	case unresized != "":
-		v.Phase(steps.PhaseUpdating, unresized) // the native controller may be about to replace it
+		v.Phase(steps.PhaseUpdating, unresized) // the native controller may be about to replace the pod
 	}
 }
 
@@ -156,12 +157,12 @@ func (v *planner) moveOne(m *daemonPod, blocked podstate.Blocked, turns podstate
 	}
 }
 
-// mayBegin reports whether nothing but partition and budget keeps the pod from what is next.
+// mayBegin reports whether only the partition and the budget can keep the pod from what is next.
 func (m *daemonPod) mayBegin(blocked podstate.Blocked, turns podstate.Turns) bool {
 	return (m.ResizesAlive() || m.Restarts() && !turns[&m.State]) && blocked.MayStart(&m.State)
 }
 
-// start drains a pod first that can be drained.
+// start drains a pod first if it can be drained.
 func (v *planner) start(m *daemonPod, turns podstate.Turns) {
 	switch {
 	case !m.Resizes() && !m.VolumesFresh(&v.PlanBuilder, v.Now):
@@ -174,14 +175,14 @@ func (v *planner) start(m *daemonPod, turns podstate.Turns) {
 	v.Step(podstate.CloseGate(m.Pod, v.Now, m.Needs().OfContainers().String()))
 }
 
-// advance makes the pod's next write on its way to the target; drained: it had a turn. With it comes the identity, at once, so that at every
-// moment the hash says what its spec is.
+// advance returns the patch for the pod's next write on its way to the update revision. Drained says whether the pod had a turn. The patch
+// also sets the identity, so that the hash says at every moment what the pod's spec is.
 func (m *daemonPod) advance(updateRevision *apps.ControllerRevision, drained bool, now time.Time) steps.PatchPod {
 	w, hash := m.NextWrite(), updateRevision.Labels[inplace.LabelRevisionHash]
 	if w.Resizes {
 		return m.Resize(w, w.Describe(m.revision.Name, updateRevision.Name))
 	}
-	if w.Notes() { // it stays one of its revision
+	if w.Notes() { // the pod remains one of its revision
 		hash = m.revision.Labels[inplace.LabelRevisionHash]
 	}
 	mark, identity := m.Move.Next(m.Pod, hash, m.Move.Pending(m.Pod, now), w.Does, now), hash
@@ -191,13 +192,14 @@ func (m *daemonPod) advance(updateRevision *apps.ControllerRevision, drained boo
 	return m.Patch(w, drained, mark, m.identify(identity), w.Describe(m.revision.Name, updateRevision.Name))
 }
 
-// identify gives the pod that hash. The label pod-template-generation goes: the native controller takes it for the hash's equal, and it would
-// be stale.
+// identify returns the operations that give the pod that hash. They remove the label pod-template-generation: the native controller takes
+// it as equivalent to the hash, and it would be stale.
 func (m *daemonPod) identify(hash string) []jsonpatch.Operation {
-	return patches.SetEntries("labels", m.Pod.Labels, [2]string{inplace.LabelRevisionHash, hash}, [2]string{inplace.LabelTemplateGeneration, ""})
+	return patches.SetEntries("labels", m.Pod.Labels,
+		[2]string{inplace.LabelRevisionHash, hash}, [2]string{inplace.LabelTemplateGeneration, ""})
 }
 
-// mark marks the target as that of an update under way.
+// mark marks the update revision: the update is in progress.
 func (v *planner) mark() {
 	v.Phase(steps.PhaseUpdating, "mark the new revision")
 	began := cmp.Or(v.began(), times.Seconds(v.Now))
@@ -211,7 +213,8 @@ func (v *planner) mark() {
 	v.patchRevisions()
 }
 
-// began is the mark of the update that is under way; empty if none is. An edit in the middle of one, or its undo, makes no other of it.
+// began returns the mark of the update in progress; empty if none is. An edit in the middle of an update, or an undo, does not start
+// another update.
 func (v *planner) began() string {
 	for _, each := range v.Revisions {
 		if Updating(each) {
@@ -221,8 +224,9 @@ func (v *planner) began() string {
 	return ""
 }
 
-// markCurrent notes which revisions pods have besides the target, unless that is known since the update began. It takes writes of its own, and so waits
-// for a partition. By then a pod may be half-way, which has the target's already.
+// markCurrent notes which revisions, besides the update revision, pods had when the update began, unless that is noted already. It takes
+// extra writes, so it is done only where there is a partition. By then a pod may be partially patched; it has the update revision's hash in
+// its mark already.
 func (v *planner) markCurrent(began string) {
 	if v.Settings.Partition == "" || v.currentMarked(began) {
 		return
@@ -243,13 +247,13 @@ func (v *planner) currentMarked(began string) bool {
 	})
 }
 
-// isCurrent reports whether pods had the revision when the update began; any, if that is not noted.
+// isCurrent reports whether pods had the revision when the update began. If that is not noted for any revision, it reports true.
 func (v *planner) isCurrent(one *apps.ControllerRevision) bool {
 	began := v.began()
 	return revisions.IsCurrent(one.Labels[inplace.LabelCurrent], began) || !v.currentMarked(began)
 }
 
-// unmark ends what other updates, or this one, have left.
+// unmark removes the marks that other updates, or this one, have left.
 func (v *planner) unmark() {
 	for _, each := range v.Revisions {
 		v.set(each, func(m *marks) {
@@ -259,11 +263,11 @@ func (v *planner) unmark() {
 	}
 }
 
-// renew signs the target of an update under way: see revisions.HoldLasts.
+// renew renews the hold on the update revision of an update in progress: see revisions.HoldLasts.
 func (v *planner) renew() {
 	for _, each := range v.Revisions {
 		if each != v.updateRevision {
-			v.set(each, func(m *marks) { m.updating = "" }) // only now: since when the update is under way must not be lost
+			v.set(each, func(m *marks) { m.updating = "" }) // only now: the time at which the update began must not be lost
 		}
 	}
 	v.markCurrent(v.updateRevision.Labels[labelUpdating])
@@ -271,7 +275,8 @@ func (v *planner) renew() {
 	v.patchRevisions()
 }
 
-// renewFallback is touched as long as there is something left to do for the native controller, and taken off when that is over.
+// renewFallback returns the next value of LabelFallback. It changes as long as the native controller has something left to do, and is empty
+// when that is over.
 func (v *planner) renewFallback(each *apps.ControllerRevision, value string) string {
 	if value == "" {
 		return ""
@@ -285,7 +290,7 @@ func (v *planner) set(each *apps.ControllerRevision, change func(*marks)) {
 	v.marks[each] = m
 }
 
-// patchRevisions writes what became of the marks.
+// patchRevisions adds the steps that write the changed marks.
 func (v *planner) patchRevisions() {
 	for _, each := range v.Revisions {
 		operations := patches.SetEntries("labels", each.Labels,

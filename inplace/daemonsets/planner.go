@@ -18,47 +18,47 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// planner is what one Plan derives from a DaemonRollout, and the plan as it grows: what deployments.View is for a Deployment.
+// planner is what one Plan derives from a Rollout, and the plan as it is built: the same as deployments.Planner for a Deployment.
 type planner struct {
 	Rollout
 	steps.PlanBuilder
 	decided        steps.Decision
 	newPods        dryrun.NewPods
-	updateRevision *apps.ControllerRevision // nil as long as the native controller has not made it
-	members        []*daemonPod             // by name: an order that no event changes
+	updateRevision *apps.ControllerRevision // nil as long as the native controller has not created it
+	members        []*daemonPod             // by name: no event changes this order
 	nodesByName    map[string]*corev1.Node
 	placed         map[string][]types.UID // the live pods, by node
 	places         places
-	// partition is what the partition leaves, unresized why pods do not get their CPU and memory where they are; nil if they may.
+	// partition is the partition budget. Unresized is why pods do not get their CPU and memory on their nodes; nil if they may.
 	partition podstate.PartitionBudget
 	unresized *inplace.Reason
 	marks     map[*apps.ControllerRevision]marks
-	// What was worked out of templates once: by hash, the revisions; and what the DaemonSet wants.
+	// revisions are the revisions by hash, each read once. Wanted are the containers that the DaemonSet's template asks for.
 	revisions map[string]*revision
 	wanted    []corev1.Container
-	// auxiliary are the containers that nobody waits for.
+	// auxiliary are the containers that the user does not wait for.
 	auxiliary inplace.Auxiliary
 }
 
 // daemonPod is a live pod of a DaemonSet.
 type daemonPod struct {
 	podstate.State
-	// revision it was made or last patched from; nil if that is gone.
+	// revision is the one that the pod was created from or last patched to; nil if it is gone.
 	revision *revision
 	// housekeeping is why the native controller deletes the pod whatever its revision is; nil if it does not.
 	housekeeping *inplace.Reason
 }
 
-// revision is a ControllerRevision and what its template means.
+// revision is a ControllerRevision with its decoded template.
 type revision struct {
 	*apps.ControllerRevision
 	template   apps.Template
 	containers []corev1.Container
-	// change from its template to the DaemonSet's.
+	// change is the change from its template to the DaemonSet's.
 	change edit.Change
 }
 
-// marks are those we write on a ControllerRevision.
+// marks are the values of the labels that Stayput writes on a ControllerRevision.
 type marks struct{ updating, fallback, renewed, current string }
 
 func (r Rollout) planner() *planner {
@@ -79,7 +79,9 @@ func (r Rollout) planner() *planner {
 		}
 	}
 	for _, each := range r.Revisions {
-		v.marks[each] = marks{updating: each.Labels[labelUpdating], fallback: each.Labels[inplace.LabelFallback], current: each.Labels[inplace.LabelCurrent]}
+		v.marks[each] = marks{
+			updating: each.Labels[labelUpdating], fallback: each.Labels[inplace.LabelFallback], current: each.Labels[inplace.LabelCurrent],
+		}
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if readiness.Live(pod) {
@@ -105,7 +107,9 @@ func (v *planner) origin(pod *corev1.Pod, revision *revision) podstate.Origin {
 		from.UpdateHash = v.updateRevision.Labels[inplace.LabelRevisionHash]
 	}
 	if revision == nil {
-		from.Change = &edit.Change{Reasons: inplace.Reasons{{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"}}}
+		from.Change = &edit.Change{Reasons: inplace.Reasons{
+			{Code: inplace.CodeRevisionGone, Message: "the ControllerRevision of pod " + pod.Name + " is gone"},
+		}}
 	} else {
 		from.TemplateContainers, from.NewPods.Containers = revision.containers, revision.containers
 		from.Change, from.Current = &revision.change, v.isCurrent(revision.ControllerRevision)
@@ -113,7 +117,7 @@ func (v *planner) origin(pod *corev1.Pod, revision *revision) podstate.Origin {
 	return from
 }
 
-// revisionOf finds the pod's revision by its hash label, or by its mark while that stands for the hash.
+// revisionOf finds the pod's revision by its hash label, or by its mark if the pod is partially patched.
 func (v *planner) revisionOf(pod *corev1.Pod) *revision {
 	hash := pod.Labels[inplace.LabelRevisionHash]
 	if podstate.HasPartialHash(pod) {
@@ -134,7 +138,7 @@ func (v *planner) readRevision(hash string) *revision {
 		}
 		template, err := each.Template()
 		if err != nil {
-			return nil // nothing is known of it, as if it were gone
+			return nil // a template that does not decode counts as gone
 		}
 		return &revision{ControllerRevision: each, template: template, containers: edit.Living(&template.Decoded().Spec),
 			change: v.changeFrom(template)}
@@ -142,8 +146,8 @@ func (v *planner) readRevision(hash string) *revision {
 	return nil
 }
 
-// changeFrom is what pods of that template need to become those of the DaemonSet's. A toleration that the native controller replaces by its own
-// comes to no pod.
+// changeFrom returns what pods of that template need to become those of the DaemonSet's template. A toleration that the native controller
+// replaces with its own is added to no pod.
 func (v *planner) changeFrom(template apps.Template) edit.Change {
 	change := edit.Compare(template, v.DaemonSet.Spec.Template, v.Rules)
 	own := daemonTolerations(v.DaemonSet.Spec.Template.Decoded().Spec.HostNetwork)
@@ -151,8 +155,8 @@ func (v *planner) changeFrom(template apps.Template) edit.Change {
 	return change
 }
 
-// judge holds an update as long as some pod can take it. If some cannot, they come after those: while both controllers take
-// pods down, neither knows how many the other does.
+// judge decides whether Stayput holds the update: it does as long as some pod can be updated in place. Pods that cannot are replaced after
+// those. If both controllers took pods down at the same time, neither would know how many the other takes down.
 func (v *planner) judge() steps.Decision {
 	decision := steps.Decision{UpdateRevision: steps.RevisionOf(v.updateRevision)}
 	if !v.unfinished() {
@@ -175,7 +179,7 @@ func (v *planner) judge() steps.Decision {
 	return decision
 }
 
-// pending are the pods that stay where they are and have not the target's identity.
+// pending yields the pods that stay where they are and do not have the update revision's identity.
 func (v *planner) pending() iter.Seq[*daemonPod] {
 	return func(yield func(*daemonPod) bool) {
 		for _, m := range v.members {
@@ -188,7 +192,7 @@ func (v *planner) pending() iter.Seq[*daemonPod] {
 
 func (v *planner) updated(m *daemonPod) bool { return v.isUpdated(m.Pod) }
 
-// isUpdated reports whether the pod has the target's identity.
+// isUpdated reports whether the pod has the update revision's identity.
 func (v *planner) isUpdated(pod *corev1.Pod) bool {
 	return v.updateRevision != nil && pod.Labels[inplace.LabelRevisionHash] == v.updateRevision.Labels[inplace.LabelRevisionHash]
 }
@@ -200,7 +204,7 @@ func (v *planner) unfinished() bool {
 	return false
 }
 
-// someInPlace: some pod's revision can be updated in place, where somebody would act on that.
+// someInPlace reports whether some pod can be updated in place, and the kubelet of its node is reachable.
 func (v *planner) someInPlace() bool {
 	for m := range v.pending() {
 		if m.Needs().InPlace() && v.reachable(m.Pod) {
@@ -210,8 +214,8 @@ func (v *planner) someInPlace() bool {
 	return false
 }
 
-// othersFirst: some pod comes in place before any is replaced. Nobody waits for those that a partition keeps, nor one that does not fit for another
-// that must be replaced: that could be for ever.
+// othersFirst reports whether some pod is to be updated in place before any pod is replaced. A replacement does not wait for pods at the
+// partition. Nor does a pod whose resize is infeasible wait for another pod that must be replaced: that could last for ever.
 func (v *planner) othersFirst() bool {
 	for m := range v.pending() {
 		if m.WhyReplaced() == nil && !m.AtPartition && v.reachable(m.Pod) {
@@ -221,7 +225,7 @@ func (v *planner) othersFirst() bool {
 	return false
 }
 
-// states are the pods as far as the kind of their workload does not matter.
+// states returns the states of the pods, which do not depend on the kind of the workload.
 func (v *planner) states() iter.Seq[*podstate.State] {
 	return func(yield func(*podstate.State) bool) {
 		for _, m := range v.members {

@@ -7,10 +7,12 @@ import (
 	"github.com/stayput/stayput/inplace/prepull"
 )
 
-// prePull of a DaemonSet. Pods that go natively, or on nodes that are down, need nothing.
+// prePull returns the pre-pulls of a DaemonSet's update. Pods that are replaced natively, or whose nodes are unreachable, need none.
 func (v *planner) prePull() *prepull.PrePull {
-	p := &prepull.PrePull{PlanBuilder: &v.PlanBuilder, Pulling: v.Pull, AtATime: v.Settings.PrePullParallelism, Nodes: v.nodesByName, Now: v.Now,
-		Pods: slices.Collect(v.states()), Reserve: 1}
+	p := &prepull.PrePull{
+		PlanBuilder: &v.PlanBuilder, Pulling: v.Pull, AtATime: v.Settings.PrePullParallelism, Nodes: v.nodesByName, Now: v.Now,
+		Pods: slices.Collect(v.states()), Reserve: 1,
+	}
 	p.Pulls = v.partition.PrePulls(p.AtATime, v.states())
 	if v.updateRevision != nil {
 		p.Workload = prepull.OwnedByDaemonSet(v.DaemonSet, v.updateRevision)

@@ -6,7 +6,7 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 )
 
-// PodProgress are what there is to tell people of each live pod, by name.
+// PodProgress returns what users are told of each live pod, by name.
 func (r Rollout) PodProgress() []podstate.PodProgress {
 	v, replaces := r.planner(), ""
 	if !v.decided.Held && !slices.ContainsFunc(r.Revisions, Updating) {

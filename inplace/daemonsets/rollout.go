@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	// labelUpdating is the mark of an update's target: nothing settles in a DaemonSet.
+	// labelUpdating is the mark on the update revision. No other revision of a DaemonSet is marked as updating.
 	labelUpdating = inplace.LabelUpdating
 )
 
-// Rollout is one DaemonSet with everything an update of it depends on. As for a deployments.Rollout, no object may be older than what
-// the caller wrote itself.
+// Rollout is one DaemonSet with everything that its update depends on. As for a deployments.Rollout, no object may be older than what the
+// caller wrote itself.
 type Rollout struct {
 	DaemonSet *apps.DaemonSet
-	// Revisions are those the DaemonSet controls.
+	// Revisions are those that the DaemonSet controls.
 	Revisions []*apps.ControllerRevision
-	// Pods are those the DaemonSet controls, terminating ones too.
+	// Pods are those that the DaemonSet controls, including terminating ones.
 	Pods []*corev1.Pod
-	// Nodes are all of the cluster; nil if the caller knows none, so that pods are taken to be where they should.
+	// Nodes are all nodes of the cluster; nil if the caller knows none. Then every pod counts as being on a node that should run it.
 	Nodes []*corev1.Node
 	Pull  prepull.Pulling
 	// DryRun: as for a deployments.Rollout.
@@ -41,7 +41,7 @@ type Rollout struct {
 	Settings inplace.Settings
 	Rules    inplace.Rules
 	Now      time.Time
-	// HeldSince is since when the caller has held deletions of this update; zero if it has not.
+	// HeldSince is the time from which on the caller has held deletions of this update; zero if it has not.
 	HeldSince time.Time
 	// PersistedFallback, Unread, Endpoints and Ahead: as for a deployments.Rollout.
 	PersistedFallback string
@@ -50,8 +50,9 @@ type Rollout struct {
 	Ahead             readiness.Ahead
 }
 
-// UpdateRevision returns the owned ControllerRevision with the DaemonSet's template, the newest if there are several, as natively:
-// constructHistory and dedupCurHistories in pkg/controller/daemon/update.go. Nil as long as that controller has made none.
+// UpdateRevision returns the owned ControllerRevision with the DaemonSet's template. If there are several, it returns the newest, as
+// natively: constructHistory and dedupCurHistories in pkg/controller/daemon/update.go. It returns nil as long as the DaemonSet controller
+// has created none.
 func (r Rollout) UpdateRevision() *apps.ControllerRevision {
 	newestFirst := slices.SortedFunc(slices.Values(r.Revisions), func(a, b *apps.ControllerRevision) int {
 		if a.Revision != b.Revision {
@@ -67,7 +68,7 @@ func (r Rollout) UpdateRevision() *apps.ControllerRevision {
 	return nil
 }
 
-// Decision reports whether Stayput makes the update, or as much of it as comes first.
+// Decision returns whether Stayput makes the update, or the part of it that comes first.
 func (r Rollout) Decision() steps.Decision {
 	if r.untouched() {
 		return steps.NativeDecision(r.Mode)
@@ -75,16 +76,16 @@ func (r Rollout) Decision() steps.Decision {
 	return r.planner().decided
 }
 
-// Unfinished reports whether some pod that stays where it is has not the target's identity yet.
+// Unfinished reports whether some pod that stays where it is does not have the update revision's identity yet.
 func (r Rollout) Unfinished() bool { return r.planner().unfinished() }
 
-// Started reports whether some pod has the target's identity already.
+// Started reports whether some pod has the update revision's identity already.
 func (r Rollout) Started() bool {
 	v := r.planner()
 	return slices.ContainsFunc(v.members, v.updated)
 }
 
-// workloadReason is what stands against an update in place whatever the templates are; nil if nothing does.
+// workloadReason returns why the update cannot be made in place, whatever the templates are; nil if it can.
 func (r Rollout) workloadReason(updateRevision *apps.ControllerRevision) *inplace.Reason {
 	strategy := r.DaemonSet.Spec.UpdateStrategy
 	switch {
@@ -95,9 +96,11 @@ func (r Rollout) workloadReason(updateRevision *apps.ControllerRevision) *inplac
 	case r.Unread != "":
 		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Unread}
 	case strategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
-		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/type", Message: "strategy OnDelete leaves it to people when a pod is updated"}
+		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/type",
+			Message: "strategy OnDelete leaves it to people when a pod is updated"}
 	case r.DaemonSet.Surges():
-		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/rollingUpdate/maxSurge", Message: "maxSurge asks for a new pod before the old one goes"}
+		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/rollingUpdate/maxSurge",
+			Message: "maxSurge asks for a new pod before the old one goes"}
 	case updateRevision != nil && revisions.FellBack(updateRevision), r.fallbackPersisted():
 		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the DaemonSet controller"}
 	}
@@ -108,22 +111,23 @@ func (r Rollout) fallbackPersisted() bool {
 	return r.DaemonSet.Spec.Template.IsPersisted(r.PersistedFallback)
 }
 
-// TemplateHash is by what a record knows the update again: see revisions.Record.
+// TemplateHash returns the hash by which a persisted fallback names the update: see revisions.Fallback.
 func (r Rollout) TemplateHash() string { return r.DaemonSet.Spec.Template.Hash() }
 
-// Updating reports whether the revision is marked as the target of an update that has begun.
+// Updating reports whether the revision is marked as the update revision of an update that has begun.
 func Updating(revision *apps.ControllerRevision) bool { return revisions.Updating(revision) }
 
-// HoldsDeletion reports whether a DELETE of the pod by the DaemonSet controller is held, and why or why not. The pod must be
-// as it is now, the others on its node and the node too; of pods elsewhere an older state will do.
+// HoldsDeletion reports whether a DELETE of the pod by the DaemonSet controller is held, and why or why not. The pod, the other pods on its
+// node, and the node must be as they are now. Pods elsewhere may be in an older state.
 //
-// That controller decides on caches: a DELETE can be of a pod that has become one of the target meanwhile, so a pod that needs
-// no change is held as well, even after a release. And it takes a held pod as gone without trying again, so what ends a hold has
-// to wake it: an edit of the DaemonSet does, and so does LabelReleased.
+// The DaemonSet controller decides on caches. Its DELETE may be of a pod that has become one of the update revision meanwhile. So the
+// deletion of a pod that needs no change is held as well, even after the update fell back. The controller takes a held pod as gone and does
+// not try again. So whatever ends a hold must nudge it: an edit of the DaemonSet does, and so does LabelFallback.
 //
-// To a DaemonSet that is being deleted it does nothing (syncDaemonSet in pkg/controller/daemon/daemon_controller.go): what it deletes all the same
-// it has decided before it knew, and with --cascade=orphan nobody would replace the pod. So that is held, and nobody has to tend it: nothing that
-// anybody wants is kept back, and whoever else deletes, such as the garbage collector, is not asked.
+// The controller does nothing to a DaemonSet that is being deleted (syncDaemonSet in pkg/controller/daemon/daemon_controller.go). If it
+// still deletes a pod, it decided so before it saw the deletion, and with --cascade=orphan no controller would replace the pod. So such a
+// deletion is held. No leader has to renew this hold. It keeps back nothing that a user wants, and the webhooks are not asked about
+// deletions by other clients, such as the garbage collector.
 func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	if !r.Mode.Manages() {
 		return false, *r.Mode.Reason()
@@ -144,11 +148,13 @@ func (r Rollout) HoldsDeletion(pod *corev1.Pod) (bool, inplace.Reason) {
 	case m.WhyReplaced() == nil:
 		return true, inplace.Reason{Message: "the pod is updated in place"}
 	}
-	return r.holdsReplacement(m) // only here do pods elsewhere matter: there may be thousands, and as many deletions to judge
+	// Only here do pods elsewhere matter. There may be thousands of them, and as many deletions to decide on.
+	return r.holdsReplacement(m)
 }
 
-// holdsReplacement is HoldsDeletion for a pod that must be replaced. It waits for those that need not be: see othersFirst. One that is not available
-// does not, since it takes up the budget of those that it would wait for: it may be Ready, and on its way to a revision that is gone.
+// holdsReplacement is HoldsDeletion for a pod that must be replaced. The replacement waits for the pods that need not be replaced: see
+// othersFirst. The replacement of a pod that is not available does not wait, since such a pod uses up the budget of the pods that it would
+// wait for. It may be Ready, and on its way to a revision that is gone.
 func (r Rollout) holdsReplacement(m *daemonPod) (bool, inplace.Reason) {
 	v := r.planner()
 	v.applyPartition()
@@ -164,9 +170,10 @@ func (r Rollout) holdsReplacement(m *daemonPod) (bool, inplace.Reason) {
 	return false, *m.WhyReplaced()
 }
 
-// HoldsCleanup reports whether a DELETE of the ControllerRevision by the DaemonSet controller is held, and why. That controller keeps the one that it
-// takes for the current one, and those that labels of pods name in its cache (cleanupHistory in pkg/controller/daemon/update.go). The label of a pod that
-// is half-way names none; others are of a revision, or about to be, that its cache does not show yet. Without their revision they would have to be replaced.
+// HoldsCleanup reports whether a DELETE of the ControllerRevision by the DaemonSet controller is held, and why. That controller keeps the
+// revision that it takes for the current one, and those that labels of pods name in its cache (cleanupHistory in
+// pkg/controller/daemon/update.go). The label of a partially patched pod names no revision. Labels of other pods name a revision, or are
+// about to, that the controller's cache does not show yet. Without their revision, these pods would have to be replaced.
 func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.Reason) {
 	if !r.Mode.Manages() {
 		return false, *r.Mode.Reason()
@@ -198,13 +205,13 @@ func (r Rollout) holdLasts(updateRevision *apps.ControllerRevision) bool {
 	return revisions.HoldLasts(labels, held, r.Now)
 }
 
-// on is the rollout with the pods of one node only.
+// on returns the rollout with only the pods of one node.
 func (r Rollout) on(node string) Rollout {
 	r.Pods = slices.DeleteFunc(slices.Clone(r.Pods), func(pod *corev1.Pod) bool { return pod.Spec.NodeName != node })
 	return r
 }
 
-// ClosedGates names the pods whose gates are closed.
+// ClosedGates returns the names of the pods whose gates are closed.
 func (r Rollout) ClosedGates() []string {
 	var names []string
 	for _, pod := range r.Pods {
@@ -216,8 +223,8 @@ func (r Rollout) ClosedGates() []string {
 	return names
 }
 
-// gateMoved: another pod may count as available although its gate is or was closed. The kubelet's report of that wakes the native
-// controller, and so does every touch of a released target.
+// gateMoved reports whether another pod may count as available although its gate is or was closed. The kubelet's report of the gate makes
+// the native controller look again, and so does every nudge after the update fell back.
 func (v *planner) gateMoved(but *daemonPod) bool {
 	return slices.ContainsFunc(v.members, func(m *daemonPod) bool {
 		return m.Pod.UID != but.Pod.UID && podstate.GateUnseen(m.Pod, v.Now)

@@ -12,12 +12,12 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// An autoscaler by CPU leaves out pods that are not Ready in their first minutes, counted from the pod's startTime (groupPods in
-// pkg/controller/podautoscaler/replica_calculator.go). A container that restarts leaves that time as it is, so what it uses to start
-// counts. By all other metrics, memory too, starts count natively as well.
+// An autoscaler that scales by CPU ignores pods that are not Ready in their first minutes, counted from the pod's startTime (groupPods in
+// pkg/controller/podautoscaler/replica_calculator.go). A container that restarts does not change that time, so the CPU that it uses to
+// start counts. For all other metrics, including memory, starts count natively as well.
 
-// AboutAutoscaler is one line about the autoscaler if it scales the Deployment and takes for load what containers use to start for this
-// change; empty if not.
+// AboutAutoscaler returns one line about the autoscaler, if it scales the Deployment and counts as load what containers use to start
+// after this change; empty if not.
 func AboutAutoscaler(scaler *autoscalingv2.HorizontalPodAutoscaler, d *apps.Deployment, change edit.Change) string {
 	if !scales(scaler.Spec.ScaleTargetRef, d) {
 		return ""
@@ -35,7 +35,7 @@ func scales(newRS autoscalingv2.CrossVersionObjectReference, d *apps.Deployment)
 	return group == schema.GroupKind{Group: "apps", Kind: "Deployment"} && newRS.Name == d.Name
 }
 
-// countsStarts reports whether the autoscaler takes what containers use to start for load, and by which of its words.
+// countsStarts reports whether the autoscaler counts as load what containers use to start, and which part of its spec decides that.
 func countsStarts(scaler *autoscalingv2.HorizontalPodAutoscalerSpec, change edit.Change) (counts bool, why string) {
 	if patient, how := waits(scaler.Behavior); patient {
 		return false, how
@@ -48,7 +48,7 @@ func countsStarts(scaler *autoscalingv2.HorizontalPodAutoscalerSpec, change edit
 	return false, "does not scale by cpu of containers that restart"
 }
 
-// waits reports whether the autoscaler does not scale up at once. How long is long enough only the owner of the containers knows.
+// waits reports whether the autoscaler does not scale up at once. Only the owner of the containers knows which window is long enough.
 func waits(behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) (patient bool, how string) {
 	if behavior == nil || behavior.ScaleUp == nil {
 		return false, "scales up at once"
@@ -63,7 +63,7 @@ func waits(behavior *autoscalingv2.HorizontalPodAutoscalerBehavior) (patient boo
 	return false, "scales up at once"
 }
 
-// seesStarts reports whether the metric has what a container that restarts uses to start.
+// seesStarts reports whether the metric includes what a restarting container uses to start.
 func seesStarts(metric autoscalingv2.MetricSpec, change edit.Change) (sees bool, how string) {
 	switch {
 	case metric.Resource != nil && metric.Resource.Name == corev1.ResourceCPU:

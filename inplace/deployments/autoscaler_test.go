@@ -23,10 +23,11 @@ func byContainer(name corev1.ResourceName, container string) autoscalingv2.Metri
 }
 
 func scalingUp(window *int32, policy *autoscalingv2.ScalingPolicySelect) *autoscalingv2.HorizontalPodAutoscalerBehavior {
-	return &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: window, SelectPolicy: policy}}
+	up := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: window, SelectPolicy: policy}
+	return &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: up}
 }
 
-// TestWhichAutoscalersCountStarts: container app gets another image, and log other CPU without a restart.
+// TestWhichAutoscalersCountStarts: the change gives container app another image, and container log other CPU without a restart.
 func TestWhichAutoscalersCountStarts(t *testing.T) {
 	change := edit.Change{Containers: edit.ContainerChanges{
 		{Container: "app", Image: edit.ImageChange{From: "app:1", To: "app:2"}},
@@ -42,20 +43,25 @@ func TestWhichAutoscalersCountStarts(t *testing.T) {
 		counts   bool
 		why      string
 	}{
-		"cpu":                          {[]autoscalingv2.MetricSpec{cpu}, nil, change, true, "scales by cpu"},
-		"cpu besides others":           {[]autoscalingv2.MetricSpec{pods, memory, cpu}, nil, change, true, "scales by cpu"},
-		"cpu, and nothing restarts":    {[]autoscalingv2.MetricSpec{cpu}, nil, edit.Change{Containers: change.Containers[1:]}, false, other},
-		"memory, as natively":          {[]autoscalingv2.MetricSpec{memory}, nil, change, false, other},
-		"requests of clients":          {[]autoscalingv2.MetricSpec{pods}, nil, change, false, other},
-		"cpu of the container":         {[]autoscalingv2.MetricSpec{byContainer(corev1.ResourceCPU, "app")}, nil, change, true, "scales by cpu of container app"},
-		"memory of the container":      {[]autoscalingv2.MetricSpec{byContainer(corev1.ResourceMemory, "app")}, nil, change, false, other},
-		"cpu of one that runs on":      {[]autoscalingv2.MetricSpec{byContainer(corev1.ResourceCPU, "log")}, nil, change, false, other},
-		"scales up after a window":     {[]autoscalingv2.MetricSpec{cpu}, scalingUp(new(int32(300)), nil), change, false, "waits 300 s before it scales up"},
+		"cpu":                       {[]autoscalingv2.MetricSpec{cpu}, nil, change, true, "scales by cpu"},
+		"cpu besides others":        {[]autoscalingv2.MetricSpec{pods, memory, cpu}, nil, change, true, "scales by cpu"},
+		"cpu, and nothing restarts": {[]autoscalingv2.MetricSpec{cpu}, nil, edit.Change{Containers: change.Containers[1:]}, false, other},
+		"memory, as natively":       {[]autoscalingv2.MetricSpec{memory}, nil, change, false, other},
+		"another metric":            {[]autoscalingv2.MetricSpec{pods}, nil, change, false, other},
+		"cpu of the container": {[]autoscalingv2.MetricSpec{byContainer(corev1.ResourceCPU, "app")}, nil,
+			change, true, "scales by cpu of container app"},
+		"memory of the container": {[]autoscalingv2.MetricSpec{byContainer(corev1.ResourceMemory, "app")}, nil, change, false, other},
+		"cpu of one that runs on": {[]autoscalingv2.MetricSpec{byContainer(corev1.ResourceCPU, "log")}, nil, change, false, other},
+		"scales up after a window": {[]autoscalingv2.MetricSpec{cpu}, scalingUp(new(int32(300)), nil),
+			change, false, "waits 300 s before it scales up"},
 		"a window of 0, as is default": {[]autoscalingv2.MetricSpec{cpu}, scalingUp(new(int32(0)), nil), change, true, "scales by cpu"},
-		"no window":                    {[]autoscalingv2.MetricSpec{cpu}, scalingUp(nil, new(autoscalingv2.MinChangePolicySelect)), change, true, "scales by cpu"},
-		"says only how it scales down": {[]autoscalingv2.MetricSpec{cpu}, &autoscalingv2.HorizontalPodAutoscalerBehavior{}, change, true, "scales by cpu"},
-		"never scales up":              {[]autoscalingv2.MetricSpec{cpu}, scalingUp(nil, new(autoscalingv2.DisabledPolicySelect)), change, false, "never scales up"},
-		"no metric":                    {nil, nil, change, false, other},
+		"no window": {[]autoscalingv2.MetricSpec{cpu}, scalingUp(nil, new(autoscalingv2.MinChangePolicySelect)),
+			change, true, "scales by cpu"},
+		"says only how it scales down": {[]autoscalingv2.MetricSpec{cpu}, &autoscalingv2.HorizontalPodAutoscalerBehavior{},
+			change, true, "scales by cpu"},
+		"never scales up": {[]autoscalingv2.MetricSpec{cpu}, scalingUp(nil, new(autoscalingv2.DisabledPolicySelect)),
+			change, false, "never scales up"},
+		"no metric": {nil, nil, change, false, other},
 	} {
 		spec := autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: test.metrics, Behavior: test.behavior}
 		if counts, why := countsStarts(&spec, test.change); counts != test.counts || why != test.why {
@@ -64,11 +70,11 @@ func TestWhichAutoscalersCountStarts(t *testing.T) {
 	}
 }
 
-// TestAutoscalerOfAnotherIsNotSpokenOf: of the same name, but another kind, or of another name.
+// TestAutoscalerOfAnotherIsNotSpokenOf: autoscalers of workloads with the same name but another kind, or with another name.
 func TestAutoscalerOfAnotherIsNotSpokenOf(t *testing.T) {
 	web := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	change := edit.Change{Containers: edit.ContainerChanges{{Container: "app", Restart: true}}}
-	for newRS, speaks := range map[autoscalingv2.CrossVersionObjectReference]bool{
+	for ref, speaks := range map[autoscalingv2.CrossVersionObjectReference]bool{
 		{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}:                 true,
 		{APIVersion: "apps/v1beta1", Kind: "Deployment", Name: "web"}:            true,
 		{APIVersion: "apps/v1", Kind: "Deployment", Name: "api"}:                 false,
@@ -78,10 +84,11 @@ func TestAutoscalerOfAnotherIsNotSpokenOf(t *testing.T) {
 		{APIVersion: "", Kind: "Deployment", Name: "web"}:                        false,
 	} {
 		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "by-cpu"},
-			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: newRS, Metrics: []autoscalingv2.MetricSpec{byResource(corev1.ResourceCPU)}}}
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: ref,
+				Metrics: []autoscalingv2.MetricSpec{byResource(corev1.ResourceCPU)}}}
 		about := AboutAutoscaler(scaler, web, change)
 		if strings.HasPrefix(about, "HorizontalPodAutoscaler by-cpu scales by cpu: ") != speaks {
-			t.Errorf("of %+v is said %q", newRS, about)
+			t.Errorf("scaleTargetRef %+v: AboutAutoscaler returns %q", ref, about)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
-// books are the accounts of the ReplicaSets as they were observed, for the ledger.
+// books returns the accounts of the ReplicaSets, as observed, for the ledger.
 func (v *Planner) books(p pace) ledger.Books {
 	books := ledger.Books{Wanted: v.desired(), MaxSurge: int(v.Deployment.MaxSurge())}
 	for _, s := range v.Sets {
@@ -16,10 +16,10 @@ func (v *Planner) books(p pace) ledger.Books {
 	return books
 }
 
-// Post has the replicas of the ReplicaSet changed. Nothing else changes them.
+// Post posts a change of the ReplicaSet's replicas to the ledger. Replicas change in no other way.
 func (v *Planner) Post(s *replicas.Set, by int, why ledger.Cause) { v.ledger.Post(s.Rs.Name, by, why) }
 
-// balance is what becomes of all replicas, or why the update is given back: replicas that do not add up are never written.
+// balance returns the changes of all replicas, or why the update falls back: replicas that do not add up are never written.
 func (v *Planner) balance(p pace) (ledger.Balance, *inplace.Reason) {
 	balance, err := v.ledger.Close(v.books(p))
 	if err != nil {

@@ -5,12 +5,13 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// recreates: the native controller creates the target only after it has scaled everything down, which is held.
+// recreates reports whether Stayput has to create the new ReplicaSet: with strategy Recreate the native controller would create it only
+// after scaling everything down, which is held.
 func (v *Planner) recreates() bool { return !v.Deployment.Rolls() && !v.paused() }
 
 func (v *Planner) create() {
 	step, reason := native.NewReplicaSet(v.Deployment, v.ReplicaSets)
-	if reason != nil { // Verdict asked before
+	if reason != nil { // Decision has returned it before
 		panic(reason.Message)
 	}
 	v.Step(step)

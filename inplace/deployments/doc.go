@@ -1,8 +1,9 @@
-// Package deployments makes the plan of a Deployment's update: who moves, what becomes of the ReplicaSets meanwhile, and what the status says.
+// Package deployments plans the update of a Deployment: which pods move, what becomes of its ReplicaSets meanwhile, and what its status
+// says.
 //
-// While the update is held Stayput is the only scaler, and the native controllers see what happens through several watches. So here is the order
-// in which pods move and replicas follow, and each change of replicas is posted with its cause (inplace/ledger). How a single pod is updated is
-// told in inplace/member, for both kinds.
+// While the update is held, only Stayput scales the ReplicaSets, and the native controllers see what happens through several watches. So
+// this package decides the order in which pods move and replicas follow, and posts each change of replicas with its cause
+// (inplace/ledger). How a single pod is updated is in inplace/podstate, for both kinds.
 //
-// It must not know the other kind: what both need goes to a room below them.
+// It must not import inplace/daemonsets: what both need is in packages that both import.
 package deployments

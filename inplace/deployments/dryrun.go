@@ -16,7 +16,8 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// needsDryRun: pods are to change, and nobody knows what admission makes of new ones. While paused nothing begins, but pods go back.
+// needsDryRun reports whether pods are to change and it is not known what admission does to new pods. While the rollout is paused no pod
+// begins to move, but pods go back.
 func (v *Planner) needsDryRun() bool {
 	return v.NewRS != nil && v.newPods.UpdateRevision == "" && v.unfinished() && (!v.paused() || v.AnyUpdating() || v.anyPartiallyPatched())
 }
@@ -25,7 +26,7 @@ func (v *Planner) anyPartiallyPatched() bool {
 	return slices.ContainsFunc(v.Members, func(m *replicas.Pod) bool { return m.PartiallyPatched() })
 }
 
-// dryRun asks. Until there is an answer all stays as it is, and whose turn it is keeps it.
+// dryRun asks for a dry run. Until there is an answer everything stays as it is, and pods keep their turns.
 func (v *Planner) dryRun() podstate.Turns {
 	v.Result.DryRun = newPodOf(v.NewRS.Rs)
 	v.Result.DryRun.Claims = readiness.ClaimsOf(v.NewRS.Rs.Spec.Template.Typed().Spec)
@@ -33,7 +34,7 @@ func (v *Planner) dryRun() podstate.Turns {
 	v.keepTurns(&p, nil)
 	v.gates(p.turns)
 	v.checkPartition(p)
-	v.patchSets(nil) // signatures
+	v.patchSets(nil) // renews the hold
 	v.patchStatus(nil)
 	v.Phase(steps.PhaseWaiting, dryrun.Asking)
 	return p.turns
@@ -43,7 +44,7 @@ func newPodOf(rs *apps.ReplicaSet) *steps.DryRun {
 	return &steps.DryRun{UpdateRevision: rs.UID, Pod: dryrun.NewPod(rs.Spec.Template.Tree(), rs, "ReplicaSet")}
 }
 
-// newPodsOf is what is known of new pods of a ReplicaSet with those containers.
+// newPodsOf returns what is known of new pods of a ReplicaSet, whose template has those containers.
 func (v *Planner) newPodsOf(owner *replicas.Set, own []corev1.Container) dryrun.NewPods {
 	if owner == v.NewRS && v.newPods.UpdateRevision != "" {
 		return v.newPods
@@ -55,12 +56,13 @@ func (v *Planner) newPodsOf(owner *replicas.Set, own []corev1.Container) dryrun.
 	return known.Of(owner.Rs.UID, owner.Rs.Spec.Template, own)
 }
 
-// againstDryRun is why the pods cannot become in place what new ones would be, where they are; nil if they can.
+// againstDryRun returns why the pods cannot become in place, on their nodes, what new pods would be; nil if they can.
 func (v *Planner) againstDryRun() *inplace.Reason {
 	reason := v.newPods.Against()
 	for _, m := range v.Members {
 		if reason == nil && !m.Surge && m.Owner != v.NewRS {
-			reason = cmp.Or(v.newPods.AgainstPod(m.Pod, m.Needs(), m.Rewritten), nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
+			reason = cmp.Or(v.newPods.AgainstPod(m.Pod, m.Needs(), m.Rewritten),
+				nodes.CannotRestart(v.nodesByName[m.Pod.Spec.NodeName], m.Pod, m.Containers))
 		}
 		if reason == nil && !m.Surge && !m.Needs().InPlace() {
 			reason = &m.Needs().Reasons[0]

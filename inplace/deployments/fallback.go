@@ -11,9 +11,10 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// FallBack is what gives the update back to the native controller: gates opened as soon as that is safe, marks taken off, pods that are half-way made
-// again what their labels say, and, unless it has all pods already, the target labelled, which ends the hold and wakes
-// that controller. While there is no target, those that have pods are labelled in its stead.
+// FallBack returns the plan with which the update falls back to the native controller. It opens gates as soon as that is safe, removes
+// marks, and makes partially patched pods again what their labels say. Unless the update revision has all pods already, it also labels
+// the update revision, which ends the hold and nudges the native controller. While there is no update revision, it labels the ReplicaSets
+// that have pods instead.
 func (r Rollout) FallBack(why inplace.Reason) steps.Plan {
 	if why.Code == inplace.CodeUninstalled {
 		r.OldDryRun = dryrun.Result{Unknown: why.Message}
@@ -48,9 +49,10 @@ func (v *Planner) markFallback() {
 	}
 }
 
-// Nudge are the steps that have native controllers look again at an update under way: that of Deployments, which follows its ReplicaSets (updateReplicaSet in
-// pkg/controller/deployment/deployment_controller.go), by the newest; and that of ReplicaSets by each that has too many pods, as a deletion that was
-// refused does not come again. None if there is nothing to update.
+// Nudge returns the steps that make native controllers look at an update in progress again; none if there is nothing to update. The
+// Deployment controller follows its ReplicaSets (updateReplicaSet in pkg/controller/deployment/deployment_controller.go), so one write to
+// the newest is enough. The ReplicaSet controller does not repeat a deletion that was refused, so each ReplicaSet with too many pods gets
+// a write.
 func (r Rollout) Nudge() []steps.Step {
 	if r.untouched() {
 		return nil
@@ -62,19 +64,20 @@ func (r Rollout) Nudge() []steps.Step {
 	var nudged []steps.Step
 	for i, s := range v.Sets {
 		if i == len(v.Sets)-1 || s.Surplus() > 0 {
-			nudged = append(nudged, steps.PatchReplicaSet{ReplicaSet: s.Rs, Operations: patches.GuardedButStatus(s.Rs, revisions.Nudge(s.Rs.Labels, v.Now)...), Why: revisions.WhyNudge})
+			nudged = append(nudged, steps.PatchReplicaSet{ReplicaSet: s.Rs,
+				Operations: patches.GuardedButStatus(s.Rs, revisions.Nudge(s.Rs.Labels, v.Now)...), Why: revisions.WhyNudge})
 		}
 	}
 	return nudged
 }
 
-// leave leaves nothing of ours behind where the native controllers update, or have nothing to do.
+// leave removes everything of Stayput's where the native controllers update the workload, or have nothing to do.
 func (v *Planner) leave() {
 	v.gates(nil)
 	v.prePull().Leave(v.decided.Reasons)
 	v.goBack()
 	if v.AnyUpdating() && v.NewRS != nil && v.unfinished() && !v.Mode.Manages() {
-		v.NewRS.Wanted.Fallback = v.seconds() // a label taken off a namespace wakes nobody
+		v.NewRS.Wanted.Fallback = v.seconds() // removing the label of a namespace makes no native controller look at its workloads
 	}
 	v.unmarkSeen(inplace.Reason{Code: inplace.CodeMode})
 	v.forgetSurge()
@@ -82,9 +85,10 @@ func (v *Planner) leave() {
 	v.patchSets(nil)
 }
 
-// unmarkSeen takes the marks off the ReplicaSets whose controllers know their pods. A DELETE of a pod that has just moved away would
-// pass without the mark and be reported to the other ReplicaSet; the controller that sent it would wait five minutes for that
-// (ExpectationsTimeout in pkg/controller/controller_utils.go). At uninstall nothing is held any more, and nobody comes back.
+// unmarkSeen removes the marks from ReplicaSets whose controllers know their pods. Without the mark, the DELETE of a pod that has just
+// moved away would pass, and would be reported to the other ReplicaSet; the controller that sent it would wait five minutes for it
+// (ExpectationsTimeout in pkg/controller/controller_utils.go). During an uninstall all marks are removed: nothing is held any more, and
+// Stayput does not return.
 func (v *Planner) unmarkSeen(why inplace.Reason) {
 	for _, s := range v.Sets {
 		if s.Seen() || !s.InUse() || why.Code == inplace.CodeUninstalled {
@@ -93,11 +97,12 @@ func (v *Planner) unmarkSeen(why inplace.Reason) {
 	}
 }
 
-// askedAgain is how long after new pods of a revision were refused they are asked for again.
+// askedAgain is the time after which the dry run of a revision whose new pods were refused is repeated.
 const askedAgain = time.Minute
 
-// goBack makes pods that are half-way again what their labels say: if the user undid the update now, nobody else would ever notice. Before any gets
-// something, admission is asked what new ones would get. One of which no new pod is admitted stays as it is, as it would natively.
+// goBack makes partially patched pods again what their labels say: if the user undid the update now, no controller would ever notice
+// them. Before it patches a pod, it asks by a dry run what new pods of that revision get. If no new pod is admitted, the pod stays as it
+// is, as it would natively.
 func (v *Planner) goBack() {
 	for _, m := range v.Members {
 		switch {
@@ -113,9 +118,9 @@ func (v *Planner) goBack() {
 	}
 }
 
-// renewFallback touches a released target as long as there is something left to do for the native controller, and takes the
-// label off one for which that is over. Replicas that are missing count: with strategy Recreate the end of the last old pod does not
-// wake that controller if there are new ones already (deletePod in pkg/controller/deployment/deployment_controller.go).
+// renewFallback nudges the native controller through an update revision that fell back, as long as that controller has something left to
+// do, and then removes the label. Missing replicas count: with strategy Recreate, the end of the last old pod does not make that
+// controller look again if there are new pods already (deletePod in pkg/controller/deployment/deployment_controller.go).
 func (v *Planner) renewFallback() {
 	standsIn := v.standIns()
 	left := v.oldInUse() || v.Overfull() || v.NewRS != nil && v.NewRS.Size() < v.desired()

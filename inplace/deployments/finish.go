@@ -12,7 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// finish adds what every plan says about itself.
+// finish adds to the plan what every plan has: the decision, the progress and the phase.
 func (v *Planner) finish(turns podstate.Turns) steps.Plan {
 	v.Arrange()
 	v.Result.Decision = v.decided

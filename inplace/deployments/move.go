@@ -18,7 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// mark marks the target and all sources before anything else changes; all with the time at which the first one was.
+// mark marks the new ReplicaSet and all old ones before anything else changes, each with the time of the first mark.
 func (v *Planner) mark() {
 	started := v.seconds()
 	for _, s := range v.Sets {
@@ -34,7 +34,7 @@ func (v *Planner) mark() {
 	v.MarkCurrent(v.NewRS, started)
 }
 
-// letDelete lets the controllers of all ReplicaSets delete pods.
+// letDelete lets the ReplicaSet controller delete pods of all ReplicaSets.
 func (v *Planner) letDelete() {
 	for _, s := range v.Sets {
 		if revisions.Updating(s.Rs) {
@@ -43,7 +43,8 @@ func (v *Planner) letDelete() {
 	}
 }
 
-// movePods moves the pods whose turn it is and has everyone count them where they are. Once all is still it scales, or ends.
+// movePods moves the pods that are to leave their ReplicaSets, and corrects replicas so that every pod is counted where it is. Once the
+// controllers have seen all of that, it scales, or ends the update.
 func (v *Planner) movePods(p pace) {
 	moving := false
 	for _, s := range v.Sets {
@@ -69,7 +70,8 @@ func (v *Planner) movePods(p pace) {
 	}
 }
 
-// exchange borrows what the update has use for, and gives back what it has none for. With neither left to do the update ends, or waits.
+// exchange adds the surge pods that the update needs, and removes those that it does not need. If there is nothing to add or remove, the
+// update ends, or waits.
 func (v *Planner) exchange(turns podstate.Turns) {
 	_, wait := v.noRoomForSurge()
 	v.Again(wait)
@@ -86,9 +88,10 @@ func (v *Planner) exchange(turns podstate.Turns) {
 	}
 }
 
-// end ends the update once startup probes have had their turn, and what went back has restarted: before, a kubelet may call a pod available that is not, and without our marks the
-// Deployment controller would take its rollout for done. One that does not start keeps the update for as long as there may be progress,
-// and one that takes long to stop until it has: the Deployment controller knows nothing of that.
+// end ends the update once startup probes have run and pods that went back to their revision have restarted. Before that, a kubelet may
+// report a pod as available that is not, and without Stayput's marks the Deployment controller would consider its rollout complete. A pod
+// that does not start keeps the update in progress until the deadline has passed. A pod that takes long to stop keeps it in progress
+// until it has stopped: the Deployment controller does not extend its deadline for that.
 func (v *Planner) end() {
 	if unproved, wait := v.Unproved(v.Now); unproved && !statuses.Overdue(v.Deployment) {
 		v.Again(wait)
@@ -102,8 +105,9 @@ func (v *Planner) end() {
 	v.clearSurgeNotes()
 }
 
-// moveFrom takes the next step for one ReplicaSet: replicas are lowered before pods leave, and raised when pods have come. Nobody waits until its
-// controller has seen it. Deletions are held all the while, and so is what it would create on older caches (replicas.Full).
+// moveFrom takes the next step for one ReplicaSet: replicas are lowered before pods leave, and raised when pods have come. It does not
+// wait until the controller has seen that. Deletions are held meanwhile, and so are pods that the controller would create on an older
+// cache (replicas.Full).
 func (v *Planner) moveFrom(s *replicas.Set, p pace) {
 	stay, left := s.Staying(len(p.leaving[s])), v.CanWait(steps.DeferMove, steps.BatchWindow, v.Now)
 	switch {
@@ -121,8 +125,8 @@ func (v *Planner) moveFrom(s *replicas.Set, p pace) {
 	}
 }
 
-// passOnUncreated has the target create the pods that a source cannot: natively, too, it is the old ReplicaSet that gives up
-// what a quota keeps from it.
+// passOnUncreated lets the new ReplicaSet create pods that an old one cannot create: natively, too, a quota is at the expense of the old
+// ReplicaSet.
 func (v *Planner) passOnUncreated() {
 	if v.NewRS == nil || v.paused() {
 		return
@@ -135,7 +139,7 @@ func (v *Planner) passOnUncreated() {
 	}
 }
 
-// patchSets writes what became of the ReplicaSets, each with one patch.
+// patchSets writes the changes of the ReplicaSets, each with one patch.
 func (v *Planner) patchSets(balance ledger.Balance) {
 	for _, s := range v.Sets {
 		operations, why := v.changed(s, balance)
@@ -175,11 +179,11 @@ func (v *Planner) changed(s *replicas.Set, balance ledger.Balance) (operations [
 	return operations, why
 }
 
-// replicasAnnotations is SetReplicasAnnotations: where they differ from what the Deployment wants, the native controller sees a
-// scaling event, and does not even create a new ReplicaSet. One that it must see, once it is let to: that its only active
-// ReplicaSet was lowered for a move which never came. Did the annotation say what the Deployment wants, and were the Deployment
-// then scaled to just those replicas, it would take itself for scaling for ever (scale in pkg/controller/deployment/sync.go
-// returns before it sets the annotation).
+// replicasAnnotations is SetReplicasAnnotations. Where the annotations differ from what the Deployment wants, the native controller sees
+// a scaling event, and does not even create a new ReplicaSet. There is one scaling event that it must see once it is no longer held: that
+// its only active ReplicaSet was lowered for a move that never happened. If the annotation said what the Deployment wants, and the
+// Deployment were then scaled to exactly those lowered replicas, the controller would see a scaling event for ever (scale in
+// pkg/controller/deployment/sync.go returns before it sets the annotation).
 func (v *Planner) replicasAnnotations(s *replicas.Set, balance ledger.Balance) []jsonpatch.Operation {
 	wants := apps.Desired(v.Deployment)
 	before := int(wants)
@@ -191,7 +195,8 @@ func (v *Planner) replicasAnnotations(s *replicas.Set, balance ledger.Balance) [
 		[2]string{inplace.AnnotationMax, strconv.Itoa(int(wants + v.Deployment.MaxSurge()))})
 }
 
-// renewal signs a ReplicaSet that is marked, or will be with a mark that is old already: it joins late.
+// renewal returns the operations that renew the hold on a ReplicaSet. It must be marked, or be about to get a mark that is old already
+// because the ReplicaSet joins the update late.
 func (v *Planner) renewal(s *replicas.Set) []jsonpatch.Operation {
 	nudged, labels := "", s.Rs.Labels
 	if labels[inplace.LabelUpdating] == "" {

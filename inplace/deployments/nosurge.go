@@ -11,17 +11,18 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// A borrowed pod runs beside those for which it is borrowed, on whatever node it comes to. Where it may not, borrowing would wait for the
-// deadline and for nothing; natively such an update hangs for ever. With a percentage, which only happens to round to none, pods restart one
-// at a time instead, at once. Who wrote that no pod may be unavailable is asked to wait: a free node may come.
+// A surge pod runs beside the pods for which it was created, on any node. Where it cannot, an update with surge pods would wait until the
+// deadline for nothing; natively, such an update never ends. If maxUnavailable is a percentage that rounds to 0, pods restart one at a
+// time instead, without waiting. If the user has set it to 0 explicitly, the update waits: a free node may be added.
 
-// UnplaceableAfter is how long the scheduler may find no node for what was borrowed. It tries again with every event that might help.
+// UnplaceableAfter is how long the scheduler may find no node for surge pods. It tries again with every event that might help.
 const UnplaceableAfter = 30 * time.Second
 
-// noSurge: nothing is borrowed, since it would be in vain.
+// noSurge reports whether the update uses no surge pods because there may be no room for them.
 func (v *Planner) noSurge() bool { return v.whyNoSurge != "" && !apps.ExplicitZero(v.Deployment) }
 
-// unplaceable reports whether no node has been found for anything that was borrowed, for long; if it is only a matter of time, of how much.
+// unplaceable reports whether the scheduler has found no node for any surge pod for UnplaceableAfter; if that is only a matter of time,
+// it returns how long it takes.
 func (v *Planner) unplaceable() (bool, time.Duration) {
 	if v.NewRS == nil || v.NewRS.Surge == 0 {
 		return false, 0
@@ -39,7 +40,7 @@ func (v *Planner) unplaceable() (bool, time.Duration) {
 	return len(surge) >= v.NewRS.Surge, 0
 }
 
-// explainWait says why an update waits that was told to miss no pod, where a second one may never run.
+// explainWait says why an update waits if no pod may be unavailable and a second pod may never be able to run.
 func (v *Planner) explainWait() {
 	if v.Waiting == "" && v.whyNoSurge != "" && v.surging() && replicas.AnyToRestart(v.Members) && v.NewRS.Available() == 0 {
 		v.Waiting = "waiting for a second pod, as maxUnavailable is 0, and " + v.whyNoSurge

@@ -9,20 +9,20 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// pace is who moves.
+// pace says which pods move.
 type pace struct {
 	turns podstate.Turns
-	// leaving are the pods that move to the target now, by the ReplicaSet that they leave.
+	// leaving are the pods that move to the new ReplicaSet now, by the ReplicaSet that they leave.
 	leaving map[*replicas.Set][]*replicas.Pod
-	// reserved is for how many light pods, by the ReplicaSet that they leave, replicas were lowered already.
+	// reserved is for how many pods that need no restart the replicas of the ReplicaSet that they leave have been lowered already.
 	reserved map[*replicas.Set]int
-	// anySoon: another may move along with those in a moment.
+	// anySoon: another pod may be able to move together with those within a batch window.
 	anySoon bool
-	// partition is what the partition leaves.
+	// partition is what is left of the partition budget.
 	partition podstate.PartitionBudget
 }
 
-// pace decides whose turn it is, of the pods that lack nothing.
+// pace decides which pods have their turn. Blocked pods get none.
 func (v *Planner) pace(blocked podstate.Blocked) pace {
 	p := pace{turns: podstate.Turns{}, leaving: map[*replicas.Set][]*replicas.Pod{}, reserved: map[*replicas.Set]int{}, partition: v.partition}
 	if v.NewRS == nil {
@@ -39,7 +39,7 @@ func (v *Planner) pace(blocked podstate.Blocked) pace {
 		v.sendNoRestart(s, open, &budget, &p)
 	}
 	v.finishResizes()
-	// Nobody is taken out of service before the marks are stored: if they cannot be, the update is given back.
+	// No pod is taken out of service before the marks are stored: if they cannot be, the update falls back.
 	if v.paused() || !v.AllUpdating(v.NewRS) {
 		return p
 	}
@@ -53,8 +53,8 @@ func (v *Planner) pace(blocked podstate.Blocked) pace {
 	return p
 }
 
-// inOrder reports whether nothing has to be scaled: that comes first, and until it is done only what is half done goes on. If it is only a matter
-// of time, of how much.
+// inOrder reports whether nothing has to be scaled. Scaling comes first; until it is done, only what has begun goes on. If that is only a
+// matter of time, it returns how long it takes.
 func (v *Planner) inOrder() (bool, time.Duration) {
 	if v.Total()-v.Surge() != v.desired() || !v.AnyUpdating() && !v.Still() || v.unmarkedSurge() {
 		return false, 0
@@ -70,13 +70,15 @@ func (v *Planner) keepTurns(p *pace, blocked podstate.Blocked) {
 	}
 }
 
-// keepsTurn: a pod whose turn came keeps it until it is patched, or the user pauses or raises the partition, or wants an image that is not on its node yet.
+// keepsTurn reports whether the pod has its turn and keeps it: it does until it is patched, unless the user pauses the rollout, raises
+// the partition, or wants an image that is not on the pod's node yet.
 func (v *Planner) keepsTurn(m *replicas.Pod, blocked podstate.Blocked) bool {
-	return readiness.Closed(m.Pod) && (m.Removing || blocked.MayStart(&m.State) && !v.paused() && m.Owner != v.NewRS && m.Restarts() && !m.ToReplace && !m.AwaitsCapacity())
+	return readiness.Closed(m.Pod) && (m.Removing || blocked.MayStart(&m.State) && !v.paused() &&
+		m.Owner != v.NewRS && m.Restarts() && !m.ToReplace && !m.AwaitsCapacity())
 }
 
-// sendDrained says which pods of a source are on their way out: those that are drained. Of the light ones, which need no restart, those for which
-// replicas were lowered already go, too, whatever has come since.
+// sendDrained adds the drained pods of an old ReplicaSet to those that leave it. Of its pods that need no restart, it reserves as many as
+// replicas were lowered for: those leave, whatever has happened since.
 func (v *Planner) sendDrained(s *replicas.Set, p *pace) {
 	if s == v.NewRS {
 		return
@@ -101,8 +103,8 @@ func (v *Planner) sendDrained(s *replicas.Set, p *pace) {
 	}
 }
 
-// sendNoRestart says which light ones follow: those, and more. While such a pod moves, no ReplicaSet counts it: if we died, it would be deleted. So as
-// many may be under way as may be unavailable.
+// sendNoRestart adds the pods that need no restart: those that are reserved, and more. While such a pod moves, no ReplicaSet counts it:
+// if Stayput died, the pod would be deleted. So only as many move at a time as may be unavailable.
 func (v *Planner) sendNoRestart(s *replicas.Set, open bool, budget *int, p *pace) {
 	if s == v.NewRS {
 		return
@@ -121,7 +123,7 @@ func (v *Planner) sendNoRestart(s *replicas.Set, open bool, budget *int, p *pace
 	}
 }
 
-// spare is how many pods may move without a restart although none may be missed: one, as nothing is borrowed for that.
+// spare returns how many pods may move without a restart although none may be unavailable: one, because no surge pod is created for that.
 func (v *Planner) spare() int {
 	if v.maxUnavailable() == 0 && v.Surge() == 0 {
 		return 1
@@ -129,7 +131,7 @@ func (v *Planner) spare() int {
 	return 0
 }
 
-// startIdle gives pods that must restart their turn where they do not serve anyway.
+// startIdle gives pods their turn that must restart and do not serve anyway.
 func (v *Planner) startIdle(p *pace, blocked podstate.Blocked) {
 	unproven := v.unproven(p.turns)
 	for _, m := range v.Members {
@@ -140,7 +142,7 @@ func (v *Planner) startIdle(p *pace, blocked podstate.Blocked) {
 			v.Again(wait)
 			continue
 		}
-		// A pod that never came to run what it has now has nothing to lose: an undo must always get through.
+		// A pod that has never run what it has now loses nothing by a restart: an undo must always succeed.
 		if (!m.Applied || unproven < v.maxUnavailable()+int(v.Deployment.MaxSurge())) && p.partition.Take(&m.State) {
 			unproven++
 			v.startOne(m, p.turns)
@@ -148,7 +150,8 @@ func (v *Planner) startIdle(p *pace, blocked podstate.Blocked) {
 	}
 }
 
-// startAvailable takes as many out of service as may be missed, together with those that somebody who comes back in a moment makes room for.
+// startAvailable takes as many pods out of service as may be unavailable. If a pod becomes available within a batch window, it waits for
+// that, so that the pod that may be unavailable instead starts together with them.
 func (v *Planner) startAvailable(p *pace, blocked podstate.Blocked, budget int) {
 	var next []*replicas.Pod
 	for _, m := range v.Members {
@@ -165,7 +168,7 @@ func (v *Planner) startAvailable(p *pace, blocked podstate.Blocked, budget int) 
 	}
 }
 
-// startOne drains a pod first that can be drained.
+// startOne starts a pod, with a drain if it can be drained.
 func (v *Planner) startOne(m *replicas.Pod, turns podstate.Turns) {
 	if !m.VolumesFresh(&v.PlanBuilder, v.Now) {
 		return
@@ -178,7 +181,8 @@ func (v *Planner) startOne(m *replicas.Pod, turns podstate.Turns) {
 	v.Step(podstate.CloseGate(m.Pod, v.Now, m.Needs().OfContainers().String()))
 }
 
-// budget is how many more available pods may be missed: those that would stay available if we died now, less those that must.
+// budget returns how many more available pods may become unavailable: those that would stay available if Stayput died now, minus those
+// that must be available.
 func (v *Planner) budget() int {
 	safe := 0
 	for _, s := range v.Sets {
@@ -187,9 +191,9 @@ func (v *Planner) budget() int {
 	return safe - (v.desired() - v.maxUnavailable())
 }
 
-// unproven counts the pods on the new revision, or on their way to it, of which nobody knows yet that they work. Natively no
-// more than maxUnavailable + maxSurge are: reconcileOldReplicaSets in pkg/controller/deployment/rolling.go. Without the
-// bound a moment in which all old pods are unready would put all of them on a revision that may be broken.
+// unproven counts the pods on the update revision, or on their way to it, that are not known to work. Natively there are at most
+// maxUnavailable + maxSurge: reconcileOldReplicaSets in pkg/controller/deployment/rolling.go. Without this limit, a moment in which all
+// old pods are unready would put all of them on a revision that may be broken.
 func (v *Planner) unproven(turns podstate.Turns) int {
 	unproven := max(0, v.NewRS.Size()-len(v.NewRS.Pods))
 	for _, m := range v.Members {
@@ -201,8 +205,9 @@ func (v *Planner) unproven(turns podstate.Turns) int {
 	return unproven
 }
 
-// maxUnavailable is how many pods may be missed: what the native controller allows. A percentage that rounds to none is taken for
-// one, unless the update borrows; an explicit none borrows, or goes native. Recreate allows its only pod.
+// maxUnavailable returns how many pods may be unavailable: what the native controller allows. A percentage that rounds to 0 counts as 1,
+// unless the update uses surge pods. With an explicit 0, the update uses surge pods, or is native. Recreate allows its only pod to be
+// unavailable.
 func (v *Planner) maxUnavailable() int {
 	if v.surging() {
 		return 0

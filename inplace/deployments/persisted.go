@@ -14,8 +14,8 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// keepFallback wakes the Deployment controller, as long as there is something left to do for it, where a label does not: by a time in the status
-// that means nothing to anybody.
+// keepFallback nudges the Deployment controller where no label on the update revision does, as long as that controller has something left
+// to do. It changes a time in the status that has no other meaning.
 func (v *Planner) keepFallback(left bool) {
 	left = left && v.Mode.Manages() && v.fallbackPersisted()
 	v.ForgetFallback(v.Deployment, v.PersistedFallback, left)
@@ -33,11 +33,11 @@ func (v *Planner) keepFallback(left bool) {
 	}
 }
 
-// nudgeDeleters wakes the controllers of ReplicaSets with pods too many, by a pod, where a mark has kept them from deleting and no longer does
-// although it could not be taken off: the update is on record, or nobody tends it any more.
+// nudgeDeleters nudges the controllers of ReplicaSets with too many pods, through a pod. It does so where a mark kept them from deleting
+// pods, could not be removed, and no longer holds: the fallback is persisted, or the hold has expired.
 func (v *Planner) nudgeDeleters(left bool) {
 	if !v.Mode.Manages() {
-		return // nothing is held there, and nothing but marks may be written
+		return // nothing is held there, and only marks may be written
 	}
 	persistedFallback := left && v.fallbackPersisted()
 	for _, s := range v.Sets {
@@ -52,10 +52,11 @@ func (v *Planner) nudgeDeleters(left bool) {
 	}
 }
 
-// nudgeByStatus writes another time into the condition Available, which there is.
+// nudgeByStatus writes another time into the condition Available, which must exist.
 func (v *Planner) nudgeByStatus() {
 	status := *v.Deployment.Status.DeepCopy()
 	conditions.DeploymentCondition(status, appsv1.DeploymentAvailable).LastUpdateTime = metav1.NewTime(v.Now)
-	v.Step(steps.PatchStatus{Deployment: v.Deployment, Status: status, Operations: patches.Guarded(v.Deployment, statuses.StatusOperations(v.Deployment.Status, status)...)})
+	v.Step(steps.PatchStatus{Deployment: v.Deployment, Status: status,
+		Operations: patches.Guarded(v.Deployment, statuses.StatusOperations(v.Deployment.Status, status)...)})
 	v.Again(revisions.NudgeEvery)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Plan returns the next steps, derived from nothing but what was observed: it may be asked at any moment, by anyone.
+// Plan returns the next steps. It derives them only from what was observed, so any caller may call it at any moment.
 func (r Rollout) Plan() steps.Plan {
 	if r.untouched() {
 		return steps.NativePlan(r.Mode)
@@ -26,7 +26,7 @@ func (r Rollout) Plan() steps.Plan {
 	return v.Balanced()
 }
 
-// Balanced is the plan of an update, which is given back if its replicas do not add up: then nothing of that plan is written.
+// Balanced returns the plan of an update. If its replicas do not add up, nothing of that plan is written, and the update falls back.
 func (v *Planner) Balanced() steps.Plan {
 	turns, reason := v.update()
 	if reason != nil {
@@ -35,27 +35,27 @@ func (v *Planner) Balanced() steps.Plan {
 	return v.finish(turns)
 }
 
-// update is the whole story of an update in place; each part finds out by itself whether it is its turn. It returns whose turn it is, or why
-// the update must not be.
+// update plans an update in place from beginning to end; each part decides whether it has something to do. It returns the pods that have
+// their turn, or why the update cannot go on in place.
 func (v *Planner) update() (podstate.Turns, *inplace.Reason) {
 	v.ForgetFallback(v.Deployment, v.PersistedFallback, false)
 	p := v.pace(v.prePull().Advance(v.paused()))
 	v.gates(p.turns)
-	v.noteSurge()  // what is noted now is where borrowing and giving back begin, which write it anew
-	v.noteBypass() // only on a mark from before, and proceed puts marks on and takes them off
+	v.noteSurge()  // proceed begins with these notes, and rewrites them where it adds or removes surge pods
+	v.noteBypass() // before proceed, which adds and removes marks: a bypass is noted only on a mark that is stored
 	v.proceed(p)
 	balance, reason := v.balance(p)
 	if reason != nil {
 		return nil, reason
 	}
 	v.checkPartition(p)
-	v.explainWait() // images that are waited for go first, and the status tells what it is
+	v.explainWait() // after the parts that wait for images, which take precedence, and before the status, which says what the update waits for
 	v.patchSets(balance)
 	v.patchStatus(p.turns)
 	return p.turns, nil
 }
 
-// proceed does what is next with the ReplicaSets.
+// proceed takes the next step with the ReplicaSets.
 func (v *Planner) proceed(p pace) {
 	switch {
 	case v.NewRS == nil && v.recreates():
@@ -69,7 +69,7 @@ func (v *Planner) proceed(p pace) {
 	}
 }
 
-// prepare brings the replicas in order before pods move: the Deployment may have been scaled.
+// prepare corrects the number of replicas before pods move: the Deployment may have been scaled.
 func (v *Planner) prepare() {
 	switch quiet, wait := v.quiet(); {
 	case !quiet:

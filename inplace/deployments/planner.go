@@ -20,32 +20,33 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Planner is what one Plan derives from a Rollout, and the plan as it grows.
+// Planner is what one Plan derives from a Rollout, with the plan as it grows.
 type Planner struct {
 	Rollout
 	steps.PlanBuilder
 	decided steps.Decision
 	newPods dryrun.NewPods
 	ledger  ledger.Ledger
-	NewRS   *replicas.Set // nil as long as nobody has created it
+	NewRS   *replicas.Set // nil until it is created
 	replicas.Sets
 	Members     []*replicas.Pod // by name: an order that no event changes
 	nodesByName map[string]*corev1.Node
-	// whyNoSurge is why a pod of the target can hardly run beside another; empty if nothing is known against it.
+	// whyNoSurge is why a surge pod may find no node beside the other pods; empty if no reason is known.
 	whyNoSurge string
-	// auxiliary are the containers that nobody waits for.
+	// auxiliary are the auxiliary containers.
 	auxiliary inplace.Auxiliary
-	// partitioned is how many pods the partition keeps, room what it leaves, and stage what it says where nothing else is waited for.
+	// partitioned is how many pods the partition keeps, partition the partition budget, and stage what the status says while the update
+	// waits for the partition alone.
 	partitioned int
 	partition   podstate.PartitionBudget
 	stage       string
 	// unresized is why pods do not get their CPU and memory where they are; nil if they may.
 	unresized *inplace.Reason
-	// origins of pods, worked out once for all of a ReplicaSet's.
+	// origins has the origin of the pods of each ReplicaSet, computed once.
 	origins map[*replicas.Set]podstate.Origin
 }
 
-// Planner looks at everything once, in the order in which one thing follows from another.
+// Planner returns a planner. It looks at everything once, in the order in which one fact depends on another.
 func (r Rollout) Planner() *Planner {
 	v := &Planner{Rollout: r, PlanBuilder: steps.PlanBuilder{Batches: r.Batches}, decided: r.Decision(), nodesByName: nodes.ByName(r.Nodes),
 		auxiliary: inplace.AuxiliaryOf(r.Deployment.Annotations), origins: map[*replicas.Set]podstate.Origin{}}
@@ -77,7 +78,8 @@ func (r Rollout) Planner() *Planner {
 	return v
 }
 
-// changeFrom is what pods with that ReplicaSet's template need to become the target's; nil as long as there is no target.
+// changeFrom returns what a pod with the template of that ReplicaSet needs to become a pod of the update revision; nil while there is
+// none.
 func (v *Planner) changeFrom(rs *apps.ReplicaSet) *edit.Change {
 	if v.NewRS == nil || v.NewRS.Rs == rs {
 		return nil
@@ -90,7 +92,7 @@ func (v *Planner) desired() int { return int(apps.Desired(v.Deployment)) }
 
 func (v *Planner) paused() bool { return v.Deployment.Spec.Paused }
 
-// unfinished: some pod is not yet, or will not be, one of the target, or is not needed for long.
+// unfinished reports whether old ReplicaSets are in use, some pod has something left to change, or there are surge replicas.
 func (v *Planner) unfinished() bool {
 	return v.oldInUse() ||
 		slices.ContainsFunc(v.Members, func(m *replicas.Pod) bool { return m.Needs().Left() || m.PartiallyPatched() }) ||
@@ -101,7 +103,7 @@ func (v *Planner) oldInUse() bool {
 	return slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return s != v.NewRS && s.InUse() })
 }
 
-// states are the pods as far as the kind of their workload does not matter.
+// states returns the states of all pods, which do not depend on the workload's kind.
 func (v *Planner) states() iter.Seq[*podstate.State] { return replicas.StatesOf(v.Members) }
 
 func (v *Planner) drainState(m *replicas.Pod, turns podstate.Turns) podstate.DrainState {

@@ -10,7 +10,8 @@ import (
 )
 
 func (v *Planner) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Pod {
-	m := &replicas.Pod{State: podstate.StateOf(&v.PlanBuilder, pod, v.origin(owner), v.newPods, v.Ahead, v.Deployment.Spec.MinReadySeconds, v.Now), Owner: owner}
+	m := &replicas.Pod{State: podstate.StateOf(&v.PlanBuilder, pod, v.origin(owner), v.newPods, v.Ahead,
+		v.Deployment.Spec.MinReadySeconds, v.Now), Owner: owner}
 	m.Auxiliary, m.Infeasible = v.auxiliary, m.WhyInfeasible(v.nodesByName[pod.Spec.NodeName])
 	return m
 }
@@ -18,8 +19,8 @@ func (v *Planner) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Pod {
 func (v *Planner) origin(owner *replicas.Set) podstate.Origin {
 	from, known := v.origins[owner]
 	if !known {
-		from = podstate.Origin{TemplateContainers: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs), Updated: owner == v.NewRS, Current: v.IsCurrent(owner),
-			ByMark: !v.Mode.Manages()}
+		from = podstate.Origin{TemplateContainers: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs),
+			Updated: owner == v.NewRS, Current: v.IsCurrent(owner), ByMark: !v.Mode.Manages()}
 		from.NewPods = v.newPodsOf(owner, from.TemplateContainers)
 		if v.NewRS != nil {
 			from.UpdateHash = v.NewRS.Rs.Labels[inplace.LabelTemplateHash]

@@ -12,7 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// DecideEdit says what the edit of the template that was before does to pods.
+// DecideEdit returns what an edit of the template does to pods. The template before is the one before the edit.
 func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	decided := steps.DecideEdit(edit.Compare(before, r.Deployment.Spec.Template, r.Rules), r.Mode, r.Settings.Partition, r.Decision)
 	deadline := r.Deployment.Spec.ProgressDeadlineSeconds
@@ -23,11 +23,11 @@ func (r Rollout) DecideEdit(before apps.Template) steps.EditDecision {
 	return decided
 }
 
-// Preview is what becomes of the pods if the Deployment, which is not stored yet, takes the place of the one with the template before. Pods
-// are not needed.
+// Preview returns what happens to the pods if the Deployment, which is not stored yet, replaces the one with the template before. It
+// needs no Pods.
 func (r Rollout) Preview(before apps.Template) steps.Preview {
 	v, template := r.Planner(), r.Deployment.Spec.Template
-	v.whyNoSurge = readiness.WhyNoSurge(template.Decoded().Spec, r.DryRun.Claim) // there need not be a target yet
+	v.whyNoSurge = readiness.WhyNoSurge(template.Decoded().Spec, r.DryRun.Claim) // the new ReplicaSet need not exist yet
 	preview := steps.Preview{EditDecision: r.DecideEdit(before), Pods: v.desired(), AtPartition: v.partitioned}
 	preview.AtATime = min(v.maxUnavailable(), preview.Moving())
 	if v.surging() {

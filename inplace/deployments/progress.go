@@ -4,7 +4,7 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 )
 
-// PodProgress are what there is to tell people of each live pod, by name.
+// PodProgress returns what users need to know of each live pod, by name.
 func (r Rollout) PodProgress() []podstate.PodProgress {
 	v, replaces := r.Planner(), ""
 	if !v.decided.Held && !v.AnyUpdating() {

@@ -7,17 +7,18 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// Pods get their CPU and memory while they serve, as many at a time as may be missed, and no further ones while those are missed that fail. A pod counts as
-// missing until its kubelet says that it is done.
+// Pods get their CPU and memory while they serve, as many at a time as may be unavailable, and no others while pods that fail are
+// unavailable. A pod counts as unavailable until its kubelet reports that the resize is done.
 
-// finishResizes has every resize that was begun written, and forgets those that were taken back.
+// finishResizes writes the resizes that have begun, and removes the marks of resizes that were taken back.
 func (v *Planner) finishResizes() {
-	deadline := cmp.Or(podstate.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), podstate.ResizeDeadline(nil)) // an undo gets through in any case
+	// Without a deadline, the default one counts, so that an undo always succeeds.
+	deadline := cmp.Or(podstate.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), podstate.ResizeDeadline(nil))
 	for _, m := range v.Members {
 		back, wait := m.IsBack(deadline, v.Now)
 		v.Again(wait)
 		if opens, _ := m.MayReopen(v.Now); m.Updated && readiness.Closed(m.Pod) && opens {
-			continue // that comes first
+			continue // the gate is opened first
 		}
 		if m.MidResize() || back {
 			v.Step(m.Advance(v.NewRS.Rs, false, v.Now))
@@ -25,7 +26,8 @@ func (v *Planner) finishResizes() {
 	}
 }
 
-// startResizes begins others: as many as may be missed, and of those that do not serve, for which it may be what they lack, as many as may be unproven.
+// startResizes begins further resizes: as many as may be unavailable, and, of pods that do not serve, perhaps for lack of resources, as
+// many as may be unproven.
 func (v *Planner) startResizes(p *pace, blocked podstate.Blocked, budget *int) {
 	unproven := v.unproven(p.turns)
 	for _, m := range v.Members {
@@ -33,7 +35,7 @@ func (v *Planner) startResizes(p *pace, blocked podstate.Blocked, budget *int) {
 			continue
 		}
 		starting, grown := m.Starting(v.Now)
-		counted := !m.Applied || p.turns[&m.State] // on its way to something else
+		counted := !m.Applied || p.turns[&m.State] // it is unavailable for another change already
 		idle := !m.Ready() && unproven < v.maxUnavailable()+int(v.Deployment.MaxSurge())
 		serves := m.Available && *budget > -v.spare()
 		switch {

@@ -27,40 +27,41 @@ const (
 	recreateMaxReplicas = 1
 )
 
-// Rollout is one Deployment with everything an update of it depends on. No object may be older than what the caller wrote itself:
-// a step is guarded by the version of its own object only, and depends on several.
+// Rollout is one Deployment with everything on which an update of it depends. No object may be older than the caller's own last write to
+// it: a step is guarded by the version of its own object only, but depends on several objects.
 type Rollout struct {
 	Deployment *apps.Deployment
-	// ReplicaSets are those the Deployment controls.
+	// ReplicaSets are those that the Deployment controls.
 	ReplicaSets []*apps.ReplicaSet
-	// Pods are those the ReplicaSets control, terminating ones too.
+	// Pods are those that the ReplicaSets control, including terminating ones.
 	Pods []*corev1.Pod
-	// Nodes are those the pods are on, as far as they are known.
+	// Nodes are the nodes of the pods, as far as they are known.
 	Nodes []*corev1.Node
 	Pull  prepull.Pulling
-	// DryRun is asked for by a Plan that needs one and has none.
+	// DryRun is the result of the dry run of the update revision. A Plan that needs one and has none asks for it.
 	DryRun dryrun.Result
-	// OldDryRun is a rehearsal of a revision to which pods that are half-way go back. With Unknown and no Target nobody can be asked.
+	// OldDryRun is the result of the dry run of an old revision to which partially patched pods go back. If it has Unknown and no
+	// UpdateRevision, no dry run can be made.
 	OldDryRun dryrun.Result
 	Mode      inplace.Mode
 	Settings  inplace.Settings
 	Rules     inplace.Rules
 	Now       time.Time
-	// PersistedFallback is the hash of the template whose update was given back on record, empty if none was: see steps.RecordRelease.
+	// PersistedFallback is the hash of the template in the workload's persisted fallback, empty if it has none: see steps.PersistFallback.
 	PersistedFallback string
-	// Unread is why some ReplicaSets or pods are there only in outline; empty if none are.
+	// Unread is why only an outline of some ReplicaSets or pods was read; empty if all were read completely.
 	Unread string
-	// Endpoints are those of the pods whose gates are closed, with the time since when they have been seen to be out. Nobody needs
-	// them but the one who takes the steps of a Plan.
+	// Endpoints are those of the pods whose gates are closed, with the time since which no EndpointSlice offers the pod. Only a caller that
+	// carries out the steps of a Plan needs them.
 	Endpoints serving.Endpoints
-	// Ahead: as Endpoints, only for the one who takes the steps.
+	// Ahead: only a caller that carries out the steps needs it, as for Endpoints.
 	Ahead readiness.Ahead
-	// Batches: as Ahead. Without any, nil, nothing is put off.
+	// Batches: as for Ahead. If nil, nothing is deferred.
 	Batches steps.Batches
 }
 
-// UpdateRevision returns the oldest owned ReplicaSet with the Deployment's template, the one the Deployment controller will choose:
-// FindNewReplicaSet in pkg/controller/deployment/util/deployment_util.go. Nil if there is none.
+// UpdateRevision returns the oldest owned ReplicaSet with the Deployment's template, which is the one that the Deployment controller will
+// choose: FindNewReplicaSet in pkg/controller/deployment/util/deployment_util.go. Nil if there is none.
 func (r Rollout) UpdateRevision() *apps.ReplicaSet {
 	for _, rs := range r.OldestFirst() {
 		if apps.SameTemplate(rs.Spec.Template, r.Deployment.Spec.Template) {
@@ -80,7 +81,7 @@ func (r Rollout) OldestFirst() []*apps.ReplicaSet {
 	})
 }
 
-// OldReplicaSets returns the owned ReplicaSets, the target aside, that have or want pods; oldest first.
+// OldReplicaSets returns the owned ReplicaSets other than the new one that have or want pods; oldest first.
 func (r Rollout) OldReplicaSets() []*apps.ReplicaSet { return r.oldReplicaSets(r.UpdateRevision()) }
 
 func (r Rollout) oldReplicaSets(newRS *apps.ReplicaSet) []*apps.ReplicaSet {
@@ -97,7 +98,7 @@ func (r Rollout) hasLivePod(rs *apps.ReplicaSet) bool {
 	return slices.ContainsFunc(r.Pods, func(pod *corev1.Pod) bool { return readiness.Live(pod) && metav1.IsControlledBy(pod, rs) })
 }
 
-// Decision needs no Pods: webhooks ask it of every native write.
+// Decision returns whether Stayput makes the update in place. It needs no Pods: webhooks call it for every native write.
 func (r Rollout) Decision() steps.Decision {
 	if r.untouched() {
 		return steps.NativeDecision(r.Mode)
@@ -112,10 +113,11 @@ func (r Rollout) Decision() steps.Decision {
 	return steps.Decision{Held: len(reasons) == 0, UpdateRevision: steps.RevisionOf(newRS), Reasons: reasons}
 }
 
-// Deleting reports whether the Deployment is being deleted in the middle of an update in place: with --cascade=orphan, say, so that its pods stay.
-// Its controller then reports the status and does nothing else (syncDeployment in pkg/controller/deployment/deployment_controller.go). What it
-// creates or scales all the same it has decided on an older cache, and it would be the beginning of a rollout that nobody ends. So that is held as
-// before. Nobody has to tend such a hold: it keeps nothing back that anybody wants, and ends with the Deployment.
+// Deleting reports whether the Deployment is being deleted during an update in place; with --cascade=orphan, for example, so that its
+// pods stay. The Deployment controller then writes the status and does nothing else (syncDeployment in
+// pkg/controller/deployment/deployment_controller.go). If it creates or scales a ReplicaSet nevertheless, it has decided on an older
+// cache, and that write would begin a rollout that no controller finishes. So such writes are held as before. The leader need not renew
+// this hold: it delays nothing that a user wants, and ends with the Deployment.
 func (r Rollout) Deleting() bool {
 	if r.Deployment.DeletionTimestamp == nil {
 		return false
@@ -143,7 +145,7 @@ func (r Rollout) nativeReasons(newRS *apps.ReplicaSet, oldReplicaSets []*apps.Re
 	return reasons
 }
 
-// workloadReason is what stands against an update in place whatever the templates are; nil if nothing does.
+// workloadReason returns what prevents an update in place whatever the templates are; nil if nothing does.
 func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 	d := r.Deployment
 	recreate := d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
@@ -157,17 +159,20 @@ func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 	case newRS != nil && revisions.FellBack(newRS), slices.ContainsFunc(r.ReplicaSets, r.standIns()), r.fallbackPersisted():
 		return &inplace.Reason{Code: inplace.CodeFellBack, Message: "the update fell back to the Deployment controller"}
 	case recreate && apps.Desired(d) > recreateMaxReplicas:
-		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/strategy/type", Message: "strategy Recreate promises that two versions never run at once"}
+		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/strategy/type",
+			Message: "strategy Recreate promises that two versions never run at once"}
 	case recreate && newRS == nil:
 		_, reason := native.NewReplicaSet(d, r.ReplicaSets)
 		return reason
 	case apps.ExplicitZero(d) && !r.Settings.Surge:
-		return &inplace.Reason{Code: inplace.CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable", Message: "maxUnavailable 0 means that no pod may be unavailable"}
+		return &inplace.Reason{Code: inplace.CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable",
+			Message: "maxUnavailable 0 means that no pod may be unavailable"}
 	}
 	return nil
 }
 
-// standIns tells of ReplicaSets whether they say, in the target's stead, that this very update was given back.
+// standIns returns a function that reports whether a ReplicaSet says, in place of an update revision that did not exist, that this update
+// fell back.
 func (r Rollout) standIns() func(*apps.ReplicaSet) bool {
 	wanted := sync.OnceValue(r.TemplateHash)
 	return func(rs *apps.ReplicaSet) bool {
@@ -176,10 +181,11 @@ func (r Rollout) standIns() func(*apps.ReplicaSet) bool {
 	}
 }
 
-// fallbackPersisted reports whether the record says that this very update was given back.
+// fallbackPersisted reports whether the persisted fallback is of this update.
 func (r Rollout) fallbackPersisted() bool {
 	return r.Deployment.Spec.Template.IsPersisted(r.PersistedFallback)
 }
 
-// TemplateHash is by what marks and records know the update again while there is no target: see revisions.StandsFor and revisions.Record.
+// TemplateHash returns the hash by which marks and persisted fallbacks identify the update while there is no update revision: see
+// revisions.StandsFor and revisions.Fallback.
 func (r Rollout) TemplateHash() string { return r.Deployment.Spec.Template.Hash() }

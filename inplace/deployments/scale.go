@@ -5,7 +5,8 @@ import (
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
-// scale brings the sum of all replicas, borrowed ones aside, to what the Deployment wants. Nobody is settling now: deletions go through.
+// scale brings the sum of all replicas, not counting surge replicas, to what the Deployment wants. No ReplicaSet is marked as updating
+// now, so deletions pass.
 func (v *Planner) scale() {
 	if excess := v.excess(); excess > 0 {
 		v.shrink(excess)
@@ -16,8 +17,8 @@ func (v *Planner) scale() {
 	}
 }
 
-// cover raises ReplicaSets that have more pods than replicas, before more pods are created elsewhere. It returns how many are
-// still needed.
+// cover raises ReplicaSets that have more pods than replicas, before other ReplicaSets create more pods. It returns how many replicas are
+// still missing.
 func (v *Planner) cover(need int) int {
 	for _, s := range v.Sets {
 		if s.Seen() {
@@ -29,7 +30,7 @@ func (v *Planner) cover(need int) int {
 	return need
 }
 
-// grow adds pods: to the target if it has been seen to work, or nothing else is left; else to the largest source.
+// grow adds pods: to the new ReplicaSet if that is known to work, or if no other has pods; otherwise to the old one with the most pods.
 func (v *Planner) grow(need int) {
 	need = v.growCurrent(need)
 	grows := v.NewRS
@@ -48,8 +49,8 @@ func (v *Planner) grow(need int) {
 	}
 }
 
-// growCurrent adds the pods that the partition keeps of more pods, or in the place of others: as many on old revisions as it says, so that scaling
-// updates none. It returns how many are still needed.
+// growCurrent adds pods that the partition keeps: further ones, or replacements. They get an old revision, as many as the partition says,
+// so that scaling updates no pod. It returns how many replicas are still missing.
 func (v *Planner) growCurrent(need int) int {
 	old := v.LargestCurrent(v.NewRS)
 	if old == nil {
@@ -60,8 +61,8 @@ func (v *Planner) growCurrent(need int) int {
 	return need - kept
 }
 
-// shrink takes from the sources first, as far as no partition keeps their pods, and never more pods that serve than may be missed. What is left to take then waits
-// until more pods are available, as natively.
+// shrink removes replicas of the old ReplicaSets first, except those that the partition keeps. It never removes more pods that serve than
+// may be unavailable. The remainder waits until more pods are available, as natively.
 func (v *Planner) shrink(excess int) {
 	budget, beyondPartition := max(0, v.budget()), max(0, v.BeyondPartition(v.NewRS, v.partitioned))
 	for _, s := range v.Sets {
@@ -78,7 +79,7 @@ func (v *Planner) shrink(excess int) {
 	}
 }
 
-// take lowers one ReplicaSet, by so many at most. It returns by how many.
+// take lowers one ReplicaSet by at most that many. It returns by how many.
 func (v *Planner) take(s *replicas.Set, most int, excess, budget *int) int {
 	idle := s.Idle()
 	taken := min(*excess, most, s.Size(), idle+*budget)

@@ -13,11 +13,11 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// patchStatus writes the status while the native controller is denied before it does: by its own formula, so that both
-// always write the same. That all is done is left to it.
+// patchStatus writes the status, because the native controller fails at a held write before it would. It uses the native formula, so that
+// both always write the same status. It leaves it to the native controller to report that the rollout is complete.
 func (v *Planner) patchStatus(turns podstate.Turns) {
 	if v.NewRS == nil && !v.paused() {
-		return // it creates the target and writes the status next
+		return // the native controller creates the new ReplicaSet and writes the status next
 	}
 	formula := v.formula()
 	formula.OnTimeUntil = v.onTimeUntil(turns)
@@ -36,8 +36,9 @@ func (v *Planner) patchStatus(turns podstate.Turns) {
 	}
 }
 
-// statusCanWait is how long the status can wait to be told together with what comes next. Counts can, for a moment that nobody notices. What
-// people and tools act on is told at once, but not while pods change their ReplicaSet: the sums are of two moments then.
+// statusCanWait returns how long the status can wait, to be written together with what comes next. Counts can wait for a moment that no
+// user notices. Changes on which users and tools act are written at once, except while pods change their ReplicaSet: then the sums are
+// from two different moments.
 func (v *Planner) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 	switch {
 	case statuses.SameForActing(v.Deployment.Status, status):
@@ -48,7 +49,7 @@ func (v *Planner) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 	return 0
 }
 
-// onTimeUntil is until when pods were drained or stopped within the time that they have for it.
+// onTimeUntil returns the latest time at which pods were drained or stopped within the time that they have for it.
 func (v *Planner) onTimeUntil(turns podstate.Turns) time.Time {
 	var until time.Time
 	for s := range v.states() {
@@ -57,7 +58,7 @@ func (v *Planner) onTimeUntil(turns podstate.Turns) time.Time {
 	return until
 }
 
-// stopBy is by when the containers of all pods must have stopped that have yet to.
+// stopBy returns the time by which all containers that are to stop must have stopped.
 func (v *Planner) stopBy() time.Time {
 	var by time.Time
 	for s := range v.states() {
@@ -66,7 +67,7 @@ func (v *Planner) stopBy() time.Time {
 	return by
 }
 
-// checkPartition finds out whether the update waits for the partition alone, or for one that is none.
+// checkPartition finds out whether the update waits for the partition alone, or for an invalid partition to be corrected.
 func (v *Planner) checkPartition(p pace) {
 	if !v.paused() && len(p.turns) == 0 && v.Surge() == 0 && v.excess() == 0 && v.AllUpdating(v.NewRS) && v.Still() {
 		v.stage = v.partition.Waits(v.states())
@@ -74,7 +75,7 @@ func (v *Planner) checkPartition(p pace) {
 	v.Waiting = cmp.Or(v.partition.Flaw(v.states()), v.Waiting, v.partition.Unresized(v.unresized))
 }
 
-// formula is the native one, as long as nobody says otherwise.
+// formula returns the native formula of the status, with what the update waits for.
 func (v *Planner) formula() statuses.Formula {
 	f := statuses.Formula{Deployment: v.Deployment, Waiting: v.Waiting, Stage: v.stage, Now: v.Now}
 	for _, s := range v.Sets {

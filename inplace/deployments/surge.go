@@ -19,34 +19,34 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Where no pod may be unavailable, an update borrows: the target gets up to maxSurge replicas more, really created, and once they are
-// available as many pods at a time as were borrowed are updated in place. Then the borrowed ones are given back. So a new version
-// that does not work costs no old pod anything.
+// Where no pod may be unavailable, an update uses surge pods: the new ReplicaSet gets up to maxSurge replicas more, for which its
+// controller creates pods. Once these are available, as many pods at a time are updated in place. Then the surge pods are removed. So a
+// new version that does not work affects no old pod.
 //
-// How many replicas of a ReplicaSet are borrowed is noted on it by the patch that raises it: nothing else tells them from those that
-// the user wants. Which pods they are is marked on the pods once they are there, for the others shall stay.
+// How many replicas of a ReplicaSet are for surge pods is noted on it by the patch that raises its replicas: nothing else tells them from
+// the replicas that the user wants. Surge pods are marked once they exist, because the other pods must stay.
 
 const (
-	// NoSurge is noted on a target and says that nothing could be borrowed and the update goes on without.
+	// NoSurge is noted on the new ReplicaSet and says that there was no room for surge pods, and that the update goes on without them.
 	NoSurge = "0"
 )
 
-// MaySurge reports whether an update may borrow: no pod may be unavailable.
+// MaySurge reports whether an update may use surge pods: no pod may be unavailable.
 func (r Rollout) MaySurge() bool {
 	d := r.Deployment
 	return r.Settings.Surge && d.Rolls() && apps.Desired(d) > 0 && d.MaxUnavailable() == 0
 }
 
-// surging: it may, and it is not in vain.
+// surging reports whether the update uses surge pods: it may, and there may be room for them.
 func (v *Planner) surging() bool { return v.MaySurge() && !v.surgeGivenUp() && !v.noSurge() }
 
 func (v *Planner) surgeGivenUp() bool {
 	return v.NewRS != nil && v.NewRS.Rs.Labels[inplace.LabelSurgeReplicas] == NoSurge
 }
 
-// countSurge finds out how many replicas of each ReplicaSet are borrowed: what is noted, unless the native controller has lowered the sum
-// since, or the user wants as many pods by now. Then those are pods like others; on the target first, where they are to be anyway. Pods that are marked
-// come first: the note outlasts the pod that was given back, until the controller has seen that.
+// countSurge counts the surge replicas of each ReplicaSet. They are those that are noted, unless the native controller has lowered the
+// sum since, or the user now wants as many pods. Then surge pods become ordinary pods; those of the new ReplicaSet first, where pods are
+// to be anyway. Marked pods count first: the note outlasts a surge pod that was removed, until the controller has seen the removal.
 func (v *Planner) countSurge() {
 	left := max(0, v.Total()-v.desired())
 	take := func(s *replicas.Set, most int) {
@@ -65,16 +65,17 @@ func (v *Planner) countSurge() {
 	}
 }
 
-// excess is how many replicas there are more than the Deployment wants, borrowed ones aside; negative if too few.
+// excess returns how many replicas there are beyond those that the Deployment wants, not counting surge replicas; negative if there are
+// too few.
 func (v *Planner) excess() int { return v.Sum() - v.Surge() - v.desired() }
 
-// noteSurge keeps the notes true and the pods marked.
+// noteSurge keeps the notes on ReplicaSets and the marks on surge pods up to date.
 func (v *Planner) noteSurge() {
 	noRoomForSurge, _ := v.noRoomForSurge()
 	for _, s := range v.Sets {
 		switch {
 		case s == v.NewRS && v.surgeGivenUp():
-		case s.NotesExcessSurge() && !s.Seen(): // what was lowered may have been created in that moment
+		case s.NotesExcessSurge() && !s.Seen(): // the controller may just have created a pod for a replica that was removed
 			s.Wanted.Surge = replicas.SurgeNote(s.NotedSurge())
 		case s == v.NewRS && s.NotesExcessSurge() && s.Surge == 0 && noRoomForSurge:
 			s.Wanted.Surge = NoSurge
@@ -86,8 +87,8 @@ func (v *Planner) noteSurge() {
 	}
 }
 
-// noRoomForSurge reports whether the deadline passed before anything could be borrowed, or no node was found for it, and the user has not said outright
-// that no pod may be unavailable; if it is only a matter of time, of how much.
+// noRoomForSurge reports whether the deadline has passed before there were surge pods, or no node was found for them. It is false where
+// the user has set maxUnavailable to 0 explicitly. If it is only a matter of time, it returns how long that takes.
 func (v *Planner) noRoomForSurge() (bool, time.Duration) {
 	switch {
 	case !v.surging() || !replicas.AnyToRestart(v.Members) || apps.ExplicitZero(v.Deployment):
@@ -98,12 +99,12 @@ func (v *Planner) noRoomForSurge() (bool, time.Duration) {
 	return v.unplaceable()
 }
 
-// markSurgePods marks as many pods as are borrowed and have come. Among the pods that a controller created meanwhile nobody can tell
-// the borrowed ones, and nobody needs to: all of them are younger than the update.
+// markSurgePods marks as many pods as there are surge replicas with pods. Stayput cannot tell surge pods from the other pods that the
+// controller created meanwhile, and need not: all of them are younger than the update.
 func (v *Planner) markSurgePods(s *replicas.Set) {
 	marked := s.SurgePods()
-	// Those for whom replicas were lowered already are still there; which of them, their controller decides. Of one too many it might choose the one
-	// that serves again, which is held.
+	// Surge pods whose replicas were removed already may still exist; their controller decides which of the marked pods it deletes. If one
+	// too many were marked, it might choose the one that serves again, whose deletion is held.
 	for _, m := range marked[min(len(marked), s.Surge+s.Surplus()):] {
 		v.Step(m.UnmarkSurge())
 	}
@@ -112,14 +113,15 @@ func (v *Planner) markSurgePods(s *replicas.Set) {
 	}
 	young, unmarked := s.Youngest(), max(0, s.Surge-len(marked)-s.Missing())
 	for _, m := range young[:min(len(young), unmarked)] {
-		if !readiness.AwaitsGate(m.Pod) { // its gate comes first
+		if !readiness.AwaitsGate(m.Pod) { // its gate is opened first
 			v.Step(m.MarkSurge())
 		}
 	}
 }
 
-// removeFirst gives back, in the place of a borrowed pod that may go, any that their controller deletes before it whatever their costs:
-// it would try that one, which is held. And where the nodes are full that one may be waiting for the very place of the borrowed.
+// removeFirst removes, in place of a surge pod that may go, any pod that their controller deletes before it whatever the deletion costs
+// are. The controller would try to delete that pod, which is held. And where the nodes are full, that pod may be waiting for the very
+// room that the surge pod takes.
 func (v *Planner) removeFirst(s *replicas.Set) {
 	var going []*replicas.Pod
 	for _, m := range s.Pods {
@@ -134,7 +136,7 @@ func (v *Planner) removeFirst(s *replicas.Set) {
 	}
 }
 
-// unmarkedSurge: some pod is borrowed and nobody knows yet which. Until then it must not be moved as one of the others.
+// unmarkedSurge reports whether there is a surge pod that is not marked yet. Until it is, it must not be moved like the other pods.
 func (v *Planner) unmarkedSurge() bool {
 	return slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool {
 		unmarked := s.Surge - len(s.SurgePods())
@@ -145,7 +147,7 @@ func (v *Planner) unmarkedSurge() bool {
 	})
 }
 
-// surgeToAdd is what the update may have more and has use for.
+// surgeToAdd returns how many more surge replicas the update may add and needs.
 func (v *Planner) surgeToAdd() int {
 	if v.NewRS == nil || v.paused() || !v.surging() || v.provedNoRoom() || slices.ContainsFunc(v.Sets, (*replicas.Set).NotesExcessSurge) {
 		return 0
@@ -153,14 +155,14 @@ func (v *Planner) surgeToAdd() int {
 	return max(0, min(int(v.Deployment.MaxSurge()), v.needingSurge())-v.Surge())
 }
 
-// addSurge raises the target by that.
+// addSurge adds that many replicas to the new ReplicaSet.
 func (v *Planner) addSurge(more int) {
 	v.Post(v.NewRS, more, ledger.CauseSurge)
 	v.NewRS.Wanted.Surge = replicas.SurgeNote(v.NewRS.Surge + more)
 	v.Phase(steps.PhaseScaling, "add surge pods")
 }
 
-// needingSurge counts the pods that serve and must restart, as far as the partition lets them.
+// needingSurge counts the pods that serve and must restart, as far as the partition budget allows.
 func (v *Planner) needingSurge() int {
 	needingSurge, partition := 0, v.partition
 	for _, m := range v.Members {
@@ -171,9 +173,10 @@ func (v *Planner) needingSurge() int {
 	return needingSurge
 }
 
-// neededSurge is how many borrowed pods of the ReplicaSet the update has use for. Those an edit has left on a source prove nothing about the
-// target: unless it is known to work, they make room for others, and so do those of them that do not serve, by which nobody would ever have a turn.
-// Borrowed pods are never moved themselves.
+// neededSurge returns how many surge pods of the ReplicaSet the update needs. Surge pods that an edit has left on an old ReplicaSet prove
+// nothing about the update revision. Unless that is known to work, they are removed to make room for surge pods of the new ReplicaSet.
+// Surge pods on an old ReplicaSet that do not serve are removed, too: with them, no pod would ever have its turn. Surge pods themselves
+// are never moved.
 func (v *Planner) neededSurge(s *replicas.Set) int {
 	if !v.surging() || !replicas.AnyToRestart(v.Members) || s == v.NewRS && v.provedNoRoom() || v.NewRS == nil {
 		return 0
@@ -188,7 +191,8 @@ func (v *Planner) neededSurge(s *replicas.Set) int {
 	return min(s.Surge, s.ReadySurge(), max(0, most-v.NewRS.Surge))
 }
 
-// surgeToRemove are the ReplicaSets with borrowed pods that are no longer of use, and how many of each. Who has begun to go, goes.
+// surgeToRemove returns the ReplicaSets with surge pods that are no longer needed, and how many each has. A removal that has begun goes
+// on.
 func (v *Planner) surgeToRemove(turns podstate.Turns) map[*replicas.Set]int {
 	due := map[*replicas.Set]int{}
 	if v.anyRestarting(turns) {
@@ -206,8 +210,8 @@ func (v *Planner) surgeToRemove(turns podstate.Turns) map[*replicas.Set]int {
 	return due
 }
 
-// removeSurge lowers replicas by those. Their controller must choose just them, so they are made the first to go; and they are drained, as one
-// that restarts is.
+// removeSurge removes those surge pods. Their controller must choose exactly them when replicas are lowered, so they are made the first
+// to be deleted. They are drained first, as pods that restart are.
 func (v *Planner) removeSurge(due map[*replicas.Set]int, turns podstate.Turns) {
 	budget := v.budget()
 	for _, s := range v.Sets {
@@ -215,7 +219,7 @@ func (v *Planner) removeSurge(due map[*replicas.Set]int, turns podstate.Turns) {
 		v.lowerUncreated(s, &left)
 		for _, m := range s.SurgePods()[:min(left, len(s.SurgePods()))] {
 			switch {
-			case m.Available && budget <= 0: // it serves until another does
+			case m.Available && budget <= 0: // it serves until another pod does
 			case m.Available:
 				budget--
 				v.removeSurgePod(m, turns)
@@ -230,22 +234,23 @@ func (v *Planner) removeSurge(due map[*replicas.Set]int, turns podstate.Turns) {
 	}
 }
 
-// giveUpSurge notes with the patch that gives the last borrowed replica back that nothing can be borrowed: the pods that showed it go.
+// giveUpSurge notes that there is no room for surge pods, with the patch that removes the last surge replica: the pods that show it are
+// deleted then.
 func (v *Planner) giveUpSurge() {
 	if v.ledger.Of(v.NewRS.Rs.Name).By() == -v.NewRS.Surge {
 		v.NewRS.Wanted.Surge = NoSurge
 	}
 }
 
-// anyRestarting, or is drained for it. That comes to its end before anything is given back: a pod without a gate, which nothing but its containers takes
-// out of service, would be deleted in the place of the borrowed one.
+// anyRestarting reports whether a pod restarts, or is being drained for a restart. That ends before a surge pod is removed: a pod without
+// a gate, which is out of service only while its containers restart, would be deleted in place of the surge pod.
 func (v *Planner) anyRestarting(turns podstate.Turns) bool {
 	return slices.ContainsFunc(v.Members, func(m *replicas.Pod) bool {
 		return !m.Removing && (turns[&m.State] || !readiness.Gated(m.Pod) && !m.Applied)
 	})
 }
 
-// lowerUncreated gives back what cannot be created. What just has not been yet comes first.
+// lowerUncreated removes the surge replicas whose pods cannot be created. Pods that are merely not created yet are awaited first.
 func (v *Planner) lowerUncreated(s *replicas.Set, left *int) {
 	if !s.Failing() {
 		return
@@ -255,7 +260,7 @@ func (v *Planner) lowerUncreated(s *replicas.Set, left *int) {
 	*left -= gone
 }
 
-// removeSurgePod takes a borrowed pod one step closer to its end.
+// removeSurgePod takes the next step to remove a surge pod.
 func (v *Planner) removeSurgePod(m *replicas.Pod, turns podstate.Turns) {
 	drain := v.drainState(m, turns)
 	switch {
@@ -271,23 +276,25 @@ func (v *Planner) removeSurgePod(m *replicas.Pod, turns podstate.Turns) {
 	}
 }
 
-// anyRemoving: until that is over, nobody else has a turn who serves.
+// anyRemoving reports whether a surge pod is being removed. Until that is over, no other pod that serves has its turn.
 func (v *Planner) anyRemoving() bool {
 	return slices.ContainsFunc(v.Sets, func(s *replicas.Set) bool { return s.Removals() > 0 })
 }
 
-// servesForOthers: who goes serves until another does, and that one may have to restart for it.
+// servesForOthers reports whether a surge pod that is to be removed serves until another pod does. That other pod may have to restart to
+// serve.
 func (v *Planner) servesForOthers(budget int) bool {
 	return budget <= 0 && slices.ContainsFunc(v.Members, func(m *replicas.Pod) bool { return m.Removing && m.Available })
 }
 
+// provedNoRoom reports whether there is no room for surge pods and whyNoSurgePod says why.
 func (v *Planner) provedNoRoom() bool {
 	noRoomForSurge, _ := v.noRoomForSurge()
 	return noRoomForSurge && v.whyNoSurgePod() != ""
 }
 
-// whyNoSurgePod says why no borrowed pod can be had; empty if one can. One that has a node but does not work is another matter: the new
-// version may be broken.
+// whyNoSurgePod returns why there can be no surge pod; empty if there can be one. A surge pod that has a node but does not work is
+// another matter: the new version may be broken.
 func (v *Planner) whyNoSurgePod() string {
 	if v.NewRS == nil || v.NewRS.Surge == 0 {
 		return ""
@@ -308,7 +315,8 @@ func (v *Planner) whyNoSurgePod() string {
 	return strings.TrimSuffix("no room for surge pods: "+why, ": ")
 }
 
-// forgetSurge leaves nothing of a loan where the native controllers go on: what is too much is its surge.
+// forgetSurge removes all notes and marks of surge pods where the native controllers go on: for them, pods beyond the replicas are their
+// own surge.
 func (v *Planner) forgetSurge() {
 	v.clearSurgeNotes()
 	for _, s := range v.Sets {

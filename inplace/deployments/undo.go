@@ -8,9 +8,9 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// Undone are the changes that make the annotations by which users say how updates are made what they were before an edit of the Deployment, if that
-// edit is the undo to one of its ReplicaSets; none if it is not. An undo replaces all annotations by those that the revision had (native.Undone), and
-// how updates are made is no part of a revision. Before has the Deployment's annotations before the edit.
+// Undone returns the changes that restore settings in annotations to their values before an edit of the Deployment, if that edit is an
+// undo to one of its ReplicaSets; none if it is not. An undo replaces all annotations with those of the revision (native.Undone), but
+// settings are not part of a revision. The argument before has the Deployment's annotations before the edit.
 func (r Rollout) Undone(before map[string]string) []patches.EntryChange {
 	newRS := r.UpdateRevision()
 	if newRS == nil || !maps.Equal(r.Deployment.Annotations, native.Undone(before, newRS.Annotations)) {

@@ -6,7 +6,7 @@ import (
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
-// findUnreachable finds the pods that are lost.
+// findUnreachable finds the pods on unreachable nodes, and those of them that are to be replaced.
 func (v *Planner) findUnreachable() {
 	for _, m := range v.Members {
 		m.Unreachable = nodes.KnownUnreachable(v.nodesByName[m.Pod.Spec.NodeName])
@@ -14,9 +14,10 @@ func (v *Planner) findUnreachable() {
 	}
 }
 
-// withPodsToReplace are the ReplicaSets that are to have others in place of their lost pods. More of those than may be missed are no lost node but
-// an outage, in which new pods help nobody. If other pods are not Ready, nobody could say which of them would be deleted. And a lost pod may
-// still run, which with strategy Recreate no other may do at the same time.
+// withPodsToReplace returns the ReplicaSets whose pods on unreachable nodes are to be replaced. If there are more such pods than may be
+// unavailable, the cause is an outage rather than a lost node, and new pods do not help. If other pods are not Ready, it is not
+// predictable which of them the controller would delete. And a pod on an unreachable node may still run: with strategy Recreate no other
+// pod may run at the same time.
 func (v *Planner) withPodsToReplace() []*replicas.Set {
 	var sets []*replicas.Set
 	all := 0
@@ -32,8 +33,9 @@ func (v *Planner) withPodsToReplace() []*replicas.Set {
 	return sets
 }
 
-// replaceUnreachable lowers them, so that their controllers delete the lost pods, which are not Ready, before others; as the native controller would
-// (cleanupUnhealthyReplicas in pkg/controller/deployment/rolling.go). Pods in their place are created as after any scaling.
+// replaceUnreachable lowers the replicas of those ReplicaSets, so that their controllers delete the pods on unreachable nodes, which are
+// not Ready, before others; the native controller would do the same (cleanupUnhealthyReplicas in pkg/controller/deployment/rolling.go).
+// Replacements are created as after any scaling.
 func (v *Planner) replaceUnreachable() {
 	for _, s := range v.withPodsToReplace() {
 		v.Post(s, -min(s.ToReplace(), s.Size()), ledger.CauseReplaced)

@@ -7,8 +7,8 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// Where a workload is not managed and nothing of ours is left on it, none of its templates is looked at: anybody may have written them,
-// and made them as large and as many as the API server takes.
+// If a workload is not managed, and nothing of Stayput's is left on it, Stayput looks at none of its templates: any user may have written
+// them, as many and as large as the API server accepts.
 
 func (r Rollout) untouched() bool {
 	return podstate.Untouched(r.Mode, r.Pull.PrePullPods, r.PersistedFallback, r.Pods) && !slices.ContainsFunc(r.ReplicaSets, revisions.Marked)

@@ -1,4 +1,4 @@
-// Package rehearsal says what admission's answer about a new pod means for running ones.
+// Package dryrun says what admission's answer about a new pod means for running pods.
 //
-// It reads what was found out, and asks nobody itself; when to ask is for the planner.
+// It reads the answer of a dry run, and does not ask the API server itself. The planner decides when to ask.
 package dryrun

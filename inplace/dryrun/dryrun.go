@@ -16,36 +16,37 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// Policies that look at pods only when they are created never see what is patched into running ones. So before anything changes, the
-// API server is asked once per target to create a pod of it as the native controller would, and to store nothing: the rehearsal. What is
-// refused there would be refused natively; and no running pod gets another image than the rehearsed one has.
+// Policies that look at pods only when they are created never see what is patched into running pods. So before anything changes, Stayput
+// asks the API server once for each update revision to create a pod of it as the native controller would, and to store nothing: the dry
+// run. What is refused there would also be refused natively. And no running pod gets an image other than the pod of the dry run has.
 
-// Result is what was found out about new pods of a revision. Without Refused, Unknown and Pod admission is taken to change nothing.
+// Result is what is known about new pods of a revision. If Refused, Unknown and Pod are all unset, admission is assumed to change nothing.
 type Result struct {
-	// UpdateRevision is the UID of the revision; empty if there was no rehearsal.
+	// UpdateRevision is the UID of the revision; empty if there was no dry run.
 	UpdateRevision types.UID
-	// Pod is what admission makes of one.
+	// Pod is a new pod as admission has changed it.
 	Pod *corev1.Pod
-	// Refused is why none is created.
+	// Refused is why no pod is created.
 	Refused string
-	// Unknown is why nobody can tell. Then the update is made as if admission changed nothing, unless some pod shows that it does.
+	// Unknown is why the answer is not known. Then the update is made as if admission changed nothing, unless some pod shows that it does.
 	Unknown string
-	// Claim is one of those that only one node, or one pod, can mount; empty if there is none.
+	// Claim is a claim that only one node, or one pod, can mount; empty if there is none.
 	Claim string
 }
 
-// NewPods is a Rehearsal as far as it is one of the target's, and what it means for pods.
+// NewPods is a Result, if it is about the update revision, and what it means for pods.
 type NewPods struct {
 	Result
-	// Containers are those of the target's template that live, with the images and resources that admission gives them.
+	// Containers are the ordinary containers and sidecars of the update revision's template, with the images and resources that admission
+	// gives them.
 	Containers []corev1.Container
 	// own are the names of the containers in the template, init containers too.
 	own map[string]bool
-	// additions are those of Pod.
+	// additions are the additions of Pod.
 	additions map[addition]string
 }
 
-// Of reads the rehearsal for a target with that template, whose containers are decoded already.
+// Of returns what the result means for an update revision with that template, whose containers are decoded already.
 func (r Result) Of(updateRevision types.UID, template apps.Template, containers []corev1.Container) NewPods {
 	found := NewPods{Containers: containers}
 	if r.UpdateRevision != updateRevision {
@@ -58,7 +59,7 @@ func (r Result) Of(updateRevision types.UID, template apps.Template, containers 
 	return found
 }
 
-// read reads what became of the template's spec.
+// read reads what admission made of the template's spec.
 func (r *NewPods) read(spec corev1.PodSpec) {
 	admitted := map[string]*corev1.Container{}
 	for container := range edit.EachLiving(&r.Pod.Spec) {
@@ -78,7 +79,7 @@ func (r *NewPods) read(spec corev1.PodSpec) {
 	r.additions = r.added(r.Pod)
 }
 
-// Against is why no pod can become in place what a new one would be; nil if that is not known of all.
+// Against returns why no running pod can be changed in place to what a new pod would be; nil if no such reason holds for all pods.
 func (r NewPods) Against() *inplace.Reason {
 	if r.Refused == "" {
 		return nil
@@ -86,21 +87,23 @@ func (r NewPods) Against() *inplace.Reason {
 	return &inplace.Reason{Code: inplace.CodeNotAdmitted, Message: "no new pod is admitted: " + r.Refused}
 }
 
-// AgainstPod is why this one, of another revision, cannot make the change; nil if it can. What it has had so far does not matter, as it gets what the
-// rehearsed pod has. But where that is not known, an image that is not its template's tells that the next would be changed, too.
+// AgainstPod returns why this pod, of another revision, cannot make the change; nil if it can. The images that it has had so far do not
+// matter, since it gets those of the pod of the dry run. But where the answer is not known, an image other than the template's shows that
+// admission would change the next image, too.
 func (r NewPods) AgainstPod(pod *corev1.Pod, change edit.Change, rewritten []edit.ContainerChange) *inplace.Reason {
 	switch {
 	case r.Pod != nil:
 		return cmp.Or(r.injects(pod), r.tolerates(pod, change.Tolerations))
 	case r.Unknown != "" && len(rewritten) > 0:
 		first := rewritten[0]
-		return &inplace.Reason{Code: inplace.CodeRewrittenImage, Message: fmt.Sprintf("container %s of pod %s has image %q although its template says %q, and %s",
+		return &inplace.Reason{Code: inplace.CodeRewrittenImage, Message: fmt.Sprintf(
+			"container %s of pod %s has image %q although its template says %q, and %s",
 			first.Container, pod.Name, first.Image.From, first.Image.To, r.Unknown)}
 	}
 	return nil
 }
 
-// injects tells what a new pod has besides its template and the running one has not, or the other way round.
+// injects returns a reason if a new pod has something besides its template that the running pod does not have, or the other way round.
 func (r NewPods) injects(pod *corev1.Pod) *inplace.Reason {
 	if r.listsTheSame(pod.Spec.Containers, r.Pod.Spec.Containers) && r.listsTheSame(pod.Spec.InitContainers, r.Pod.Spec.InitContainers) {
 		return nil
@@ -117,8 +120,8 @@ func (r NewPods) injects(pod *corev1.Pod) *inplace.Reason {
 		added.in(r.additions), pod.Name, added.in(has))}
 }
 
-// tolerates tells, of a pod that gets tolerations, what it would then tolerate and a new one would not, or the other way round: none can be
-// taken from it. Their order does not matter.
+// tolerates returns a reason if a pod that gets tolerations would then tolerate something that a new pod would not, or the other way round:
+// no toleration can be removed from the pod. Their order does not matter.
 func (r NewPods) tolerates(pod *corev1.Pod, added []corev1.Toleration) *inplace.Reason {
 	if len(added) == 0 {
 		return nil
@@ -140,7 +143,7 @@ func (r NewPods) tolerates(pod *corev1.Pod, added []corev1.Toleration) *inplace.
 // addition is something that a pod may have besides its template.
 type addition struct{ kind, name, container string }
 
-// in says whether it is among them, and which image it has there.
+// in describes the addition as it is among the additions: with its image there, or as missing.
 func (a addition) in(additions map[addition]string) string {
 	image, found := additions[a]
 	text := a.kind + " " + a.name
@@ -160,9 +163,9 @@ func (a addition) compare(b addition) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.container, b.container), cmp.Compare(a.name, b.name))
 }
 
-// added is what admission may have added, as far as it is alike in all pods of a template: containers with their images, and in the
-// template's own containers the names of variables and the places of volumes. Values, and the names of volumes, may be one pod's alone.
-// What the template says is among it, too: it is the same in all pods that are compared.
+// added returns what admission may have added, as far as it is the same in all pods of a template: containers with their images, and in the
+// template's own containers the names of variables and the mount paths of volumes. Values of variables and names of volumes may differ from
+// pod to pod. What the template says is included, too: it is the same in all pods that are compared.
 func (r NewPods) added(pod *corev1.Pod) map[addition]string {
 	found := map[addition]string{}
 	for _, container := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
@@ -180,7 +183,7 @@ func (r NewPods) added(pod *corev1.Pod) map[addition]string {
 	return found
 }
 
-// listsTheSame reports whether what was added is the same and in the same order, as in nearly all pods: that is quickly seen.
+// listsTheSame reports whether what was added is the same and in the same order, as in nearly all pods. That check is fast.
 func (r NewPods) listsTheSame(a, b []corev1.Container) bool {
 	if len(a) != len(b) {
 		return false
@@ -193,7 +196,7 @@ func (r NewPods) listsTheSame(a, b []corev1.Container) bool {
 	return true
 }
 
-// addsTheSame compares two containers by what added tells of them.
+// addsTheSame compares two containers by what added returns of them.
 func (r NewPods) addsTheSame(a, b *corev1.Container) bool {
 	if a.Name != b.Name || !r.own[a.Name] {
 		return a.Name == b.Name && a.Image == b.Image
@@ -202,10 +205,10 @@ func (r NewPods) addsTheSame(a, b *corev1.Container) bool {
 		slices.EqualFunc(a.VolumeMounts, b.VolumeMounts, func(a, b corev1.VolumeMount) bool { return a.MountPath == b.MountPath })
 }
 
-// Asking is what a plan says while it waits for the answer.
+// Asking is the message of a plan that waits for the answer.
 const Asking = "ask what admission makes of a new pod"
 
-// NewPod is GetPodFromTemplate in pkg/controller/controller_utils.go, of an undecoded template.
+// NewPod returns what GetPodFromTemplate in pkg/controller/controller_utils.go returns, for a template that is not decoded.
 func NewPod(template map[string]any, controller metav1.Object, kind string) json.RawMessage {
 	metadata := map[string]any{
 		"namespace": controller.GetNamespace(), "generateName": controller.GetName() + "-",
@@ -216,7 +219,7 @@ func NewPod(template map[string]any, controller metav1.Object, kind string) json
 	}
 	raw, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
 	if err != nil {
-		panic(err) // it was decoded from JSON
+		panic(err) // the template was decoded from JSON
 	}
 	return raw
 }

@@ -25,14 +25,14 @@ func templateOf(t *testing.T, typed corev1.PodTemplateSpec) apps.Template {
 	return template
 }
 
-// TestCompareKeepsTheFirstReasons has templates with more to say against them than anybody reads, or memory holds.
+// TestCompareKeepsTheFirstReasons compares templates that give more reasons than a message or the memory can hold.
 func TestCompareKeepsTheFirstReasons(t *testing.T) {
 	const many = 2000
 	all := func(many int, change func(typed *corev1.PodTemplateSpec, i int, side string)) (from, to apps.Template) {
 		var sides [2]corev1.PodTemplateSpec
 		for at, side := range []string{"1", "2"} {
 			sides[at].Labels = map[string]string{}
-			sides[at].Spec.Containers = []corev1.Container{{Name: "app", Image: "app"}} // the last of as many as there may be
+			sides[at].Spec.Containers = []corev1.Container{{Name: "app", Image: "app"}} // the last of the most containers there may be
 			for i := range many {
 				change(&sides[at], i, side)
 			}
@@ -71,7 +71,7 @@ func TestCompareKeepsTheFirstReasons(t *testing.T) {
 				t.Errorf("%d reasons", len(found.Reasons))
 			}
 			if text := found.String(); len(text) > 10_000 {
-				t.Errorf("the verdict has %d characters", len(text))
+				t.Errorf("the text of the decision has %d characters", len(text))
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestCompareNamesTheFirstRestarts(t *testing.T) {
 	}
 }
 
-// TestCompareSaysThatContainersAreTooMany: where one more is than may be, nothing is compared but whether anything changes.
+// TestCompareSaysThatContainersAreTooMany compares templates with one container too many. Only whether they differ is compared.
 func TestCompareSaysThatContainersAreTooMany(t *testing.T) {
 	with := func(image string) apps.Template {
 		var typed corev1.PodTemplateSpec
@@ -115,6 +115,6 @@ func TestCompareSaysThatContainersAreTooMany(t *testing.T) {
 		t.Errorf("an image changes: %s", change)
 	}
 	if spec := with("1").Decoded().Spec; len(spec.Containers) > 0 {
-		t.Errorf("plans see %d containers of it", len(spec.Containers))
+		t.Errorf("plans get %d containers of the template", len(spec.Containers))
 	}
 }

@@ -11,60 +11,64 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// Change is what pods need to become those of another template: all that were made from one, or one that lives.
+// Change is what changes in a pod when it becomes a pod of another template. It is about all pods of one template, or about one
+// live pod.
 type Change struct {
-	// Containers are those of which something changes, of two templates in the order of Living. Init containers are not among them, but sidecars.
+	// Containers are the containers that change. Between two templates, they are in the order of Living. Sidecars are among them,
+	// other init containers are not.
 	Containers ContainerChanges
-	// Labels are those that change, and Annotations those of them that are on the allow-list; by key.
+	// Labels are the labels that change. Annotations are the annotations that change and are on the allow-list. Both are sorted by
+	// key.
 	Labels, Annotations []patches.EntryChange
-	// Tolerations are those that are added.
+	// Tolerations are the tolerations that are added.
 	Tolerations []corev1.Toleration
-	// NotAgain says which init containers, which have ended, do not run again although containers restart; empty if none.
+	// NotAgain says which init containers do not run again although containers restart: they have ended. It is empty if there are
+	// none.
 	NotAgain string
-	// Displaced are why pods to which admission gave its default tolerations cannot take the change: new ones would not get them. It gives none to
-	// pods of DaemonSets.
+	// Displaced are the reasons why pods with default tolerations from admission cannot take the change: new pods would not get these
+	// tolerations. Admission adds no default tolerations to pods of DaemonSets.
 	Displaced inplace.Reasons
-	// Reasons are why running pods cannot take the change; none if they can.
+	// Reasons are the reasons why running pods cannot take the change. If there are none, they can.
 	Reasons inplace.Reasons
 }
 
-// ContainerChange is what changes of a container.
+// ContainerChange is what changes in one container.
 type ContainerChange struct {
 	Container string
-	// Image it gets; zero where it keeps its own.
+	// Image is the change of the image. It is zero if the container keeps its image.
 	Image ImageChange
-	// Resources it gets; zero where it keeps its own.
+	// Resources is the change of CPU and memory. It is zero if the container keeps its own.
 	Resources ResourceChange
-	// Restart: it restarts with the image it has, in a live pod under another name of that. Between templates it can come with another image, which a
-	// live pod may have already.
+	// Restart says that the container restarts with the image it has. In a live pod, the container then gets another name of that
+	// image. Between templates, Restart can come with another image: a live pod may have that image already.
 	Restart bool
 }
 
-// ContainerChanges are those of several containers, each of another.
+// ContainerChanges are the changes of several containers, at most one for each container.
 type ContainerChanges []ContainerChange
 
-// ImageChange is an image and the one that takes its place.
+// ImageChange is an image and its replacement.
 type ImageChange struct{ From, To string }
 
-// ResourceChange is CPU and memory, and those that take their place.
+// ResourceChange is the CPU and memory of a container and their replacement.
 type ResourceChange struct {
 	From, To amounts.Amounts
-	// Written is To as it is to be spelled.
+	// Written is To in the spelling that is written to the API server.
 	Written amounts.Amounts
-	// Restarts: the container's resizePolicy asks for a restart with one of those that change.
+	// Restarts says that the container's resizePolicy asks for a restart when one of the changed resources changes.
 	Restarts bool
 }
 
 // Left reports whether anything changes.
 func (c ContainerChange) Left() bool { return c != ContainerChange{Container: c.Container} }
 
-// Restarts reports whether the container restarts for it.
+// Restarts reports whether the container restarts for the change.
 func (c ContainerChange) Restarts() bool { return c.NewImage() || c.Restart || c.Resources.Restarts }
 
-// NewImage reports whether it gets another image, or another name of the one it has.
+// NewImage reports whether the container gets another image, or another name of the image it has.
 func (c ContainerChange) NewImage() bool { return c.Image != ImageChange{} }
 
-// Resizes reports whether it gets other CPU or memory.
+// Resizes reports whether the container gets other CPU or memory.
 func (c ContainerChange) Resizes() bool { return c.Resources != ResourceChange{} }
 
 // InPlace reports whether running pods can take the change.
@@ -78,23 +82,23 @@ func (c Change) Left() bool {
 // None reports whether nothing changes at all.
 func (c Change) None() bool { return c.InPlace() && !c.Left() }
 
-// Restarts reports whether any container does.
+// Restarts reports whether any container restarts.
 func (c Change) Restarts() bool { return c.Containers.Restarts() }
 
-// RestartsContainer reports whether that container does.
+// RestartsContainer reports whether the container of that name restarts.
 func (c Change) RestartsContainer(name string) bool {
 	return slices.ContainsFunc(c.Containers, func(c ContainerChange) bool { return c.Container == name && c.Restarts() })
 }
 
-// OfContainers is as much of the change as containers are concerned.
+// OfContainers returns the part of the change that concerns containers.
 func (c Change) OfContainers() Change { return Change{Containers: c.Containers} }
 
-// Resizes reports whether that container gets other CPU or memory.
+// Resizes reports whether the container of that name gets other CPU or memory.
 func (c Change) Resizes(container string) bool {
 	return slices.ContainsFunc(c.Containers, func(c ContainerChange) bool { return c.Container == container && c.Resizes() })
 }
 
-// Restarts reports whether any container does.
+// Restarts reports whether any container restarts.
 func (c ContainerChanges) Restarts() bool { return slices.ContainsFunc(c, ContainerChange.Restarts) }
 
 // Resizes reports whether any container gets other CPU or memory.
@@ -105,7 +109,7 @@ func (c ContainerChanges) RestartsToResize() bool {
 	return slices.ContainsFunc(c, func(c ContainerChange) bool { return c.Resources.Restarts })
 }
 
-// Resizing is as much of the changes as CPU and memory are concerned.
+// Resizing returns the part of the changes that concerns CPU and memory.
 func (c ContainerChanges) Resizing() ContainerChanges {
 	var resizing ContainerChanges
 	for change := range c.those(ContainerChange.Resizes) {
@@ -114,12 +118,12 @@ func (c ContainerChanges) Resizing() ContainerChanges {
 	return resizing
 }
 
-// Restarting are the containers that restart when the change is made in place.
+// Restarting returns the changes of containers that restart when the change is made in place.
 func (c ContainerChanges) Restarting() iter.Seq[ContainerChange] {
 	return c.those(ContainerChange.Restarts)
 }
 
-// NewImages are the containers that get another image, or another name of the one they have.
+// NewImages returns the changes of containers that get another image, or another name of the image they have.
 func (c ContainerChanges) NewImages() iter.Seq[ContainerChange] {
 	return c.those(ContainerChange.NewImage)
 }
@@ -134,13 +138,13 @@ func (c ContainerChanges) those(which func(ContainerChange) bool) iter.Seq[Conta
 	}
 }
 
-// How verdicts begin.
+// These prefixes begin the text of a decision.
 const (
 	InPlacePrefix  = "in place: "
 	RecreatePrefix = "recreate: "
 )
 
-// String is the verdict on one line, for the decision annotation, warnings and events.
+// String returns the decision on one line, for the decision annotation, warnings and events.
 func (c Change) String() string {
 	switch {
 	case !c.InPlace():
@@ -158,10 +162,10 @@ func (c Change) String() string {
 	return InPlacePrefix + does
 }
 
-// restarting names the containers that restart.
+// restarting returns the names of the containers that restart.
 func (c Change) restarting() []string { return c.Containers.named(ContainerChange.Restarts) }
 
-// resizing names the containers that get other CPU or memory.
+// resizing returns the names of the containers that get other CPU or memory.
 func (c Change) resizing() []string { return c.Containers.named(ContainerChange.Resizes) }
 
 func (c ContainerChanges) named(which func(ContainerChange) bool) []string {
@@ -172,7 +176,7 @@ func (c ContainerChanges) named(which func(ContainerChange) bool) []string {
 	return names
 }
 
-// keysOf names the labels or annotations that change.
+// keysOf returns the keys of the labels or annotations that change.
 func keysOf(changes []patches.EntryChange) []string {
 	var keys []string
 	for _, change := range changes {

@@ -12,8 +12,8 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// Compare tells what the edit from one template to the other does to live pods. It puts the old values into every field of
-// the new template that may change in place and demands that nothing else differs. The pod-template-hash label is ignored.
+// Compare returns what the edit from one template to the other changes in live pods. It puts the old value into every field of the
+// new template that may change in place, and requires that nothing else differs. It ignores the label pod-template-hash.
 func Compare(from, to apps.Template, rules inplace.Rules) Change {
 	if flaw := cmp.Or(from.Flawed(), to.Flawed()); flaw != nil {
 		return compareFlawed(from, to, *flaw)
@@ -53,7 +53,7 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 	return change
 }
 
-// compareFlawed tells the templates apart by their JSON alone.
+// compareFlawed compares templates by their JSON alone.
 func compareFlawed(from, to apps.Template, flaw inplace.Reason) Change {
 	if apps.SameTemplate(from, to) {
 		return Change{}
@@ -61,8 +61,8 @@ func compareFlawed(from, to apps.Template, flaw inplace.Reason) Change {
 	return Change{Reasons: inplace.Reasons{flaw}}
 }
 
-// revert puts the old values of the allowed keys of the labels or annotations into the new tree, and returns what had changed, by
-// key. Both trees have that map afterwards, so that what still differs is found key by key.
+// revert puts the old values of the allowed labels or annotations into the new tree. It returns what had changed, sorted by key.
+// Afterwards both trees have that map, so remaining differences are found key by key.
 func revert(old, patched map[string]any, field string, allowed func(string) bool) []patches.EntryChange {
 	from, to := metadataMap(old, field), metadataMap(patched, field)
 	var reverted []patches.EntryChange
@@ -81,21 +81,22 @@ func revert(old, patched map[string]any, field string, allowed func(string) bool
 	return reverted
 }
 
-// metadataMap returns the labels or annotations of a template, which it creates if there are none.
+// metadataMap returns the labels or annotations of a template. It creates the map if there is none.
 func metadataMap(template map[string]any, field string) map[string]any {
 	return apps.Made(template, "metadata", field)
 }
 
-// revertContainers puts what may change in place back into the containers of the new tree and returns what had changed; was is the old spec, is the
-// new one.
+// revertContainers puts the old values of fields that may change in place into the containers of the new tree. It returns what had
+// changed. The old spec is was, the new one is.
 func revertContainers(old, patched map[string]any, was, is *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
 	ordinary, reasons := revertList(old, patched, containersList, was, is)
 	sidecars, more := revertList(old, patched, initContainersList, was, is)
 	return append(ordinary, sidecars...), reasons.And(more...)
 }
 
-// revertList does so in one list. Its containers are matched by name; where they do not match one by one, the reasons say so and both trees lose
-// them. One that does not live is left as it is, and so is whether it does: a difference like any other. So are the resources of sidecars.
+// revertList does what revertContainers does, for one list. It matches containers by name. If they do not match one by one, the
+// reasons say so, and the list is deleted from both trees. An init container that is not a sidecar is left as it is. So are the
+// resources of sidecars. A change between init container and sidecar remains a difference.
 func revertList(old, patched map[string]any, list string, was, is *corev1.PodSpec) ([]ContainerChange, inplace.Reasons) {
 	from, to := containers(old, list), containers(patched, list)
 	if reasons := listReasons(names(from), names(to), list); len(reasons) > 0 {
@@ -119,7 +120,7 @@ func revertList(old, patched map[string]any, list string, was, is *corev1.PodSpe
 	return changes, nil
 }
 
-// revertResources leaves differences of all resources but CPU and memory.
+// revertResources puts the old CPU and memory into the new tree. It leaves differences in all other resources.
 func revertResources(from, to map[string]any, was, is corev1.Container) ResourceChange {
 	change := resourceChange(was, is)
 	if change == (ResourceChange{}) {
@@ -143,7 +144,8 @@ func revertResources(from, to map[string]any, was, is corev1.Container) Resource
 	return change
 }
 
-// revertImage leaves an image that is or was empty as a difference: what then runs is not for us to say.
+// revertImage puts the old image into the new tree. It leaves an image that is or was empty as a difference: Stayput cannot know
+// which image then runs.
 func revertImage(from, to map[string]any) ImageChange {
 	before, _ := from["image"].(string)
 	after, _ := to["image"].(string)
@@ -154,7 +156,7 @@ func revertImage(from, to map[string]any) ImageChange {
 	return ImageChange{From: before, To: after}
 }
 
-// containers returns those of a list of a canonical template.
+// containers returns the containers of a list of a canonical template.
 func containers(template map[string]any, list string) []map[string]any {
 	items, _ := apps.Object(template, "spec")[list].([]any)
 	var all []map[string]any

@@ -37,10 +37,10 @@ func BenchmarkSameTemplate(b *testing.B) {
 	}
 }
 
-// edits sets the JSON values at JSON pointers, whose parents must exist; an empty value removes.
+// edits are JSON values to set at JSON pointers. The parents must exist. An empty value removes the field.
 type edits map[string]string
 
-// edited returns the base template with the edits made.
+// edited returns the base template with the edits.
 func edited(t *testing.T, all ...edits) apps.Template {
 	t.Helper()
 	tree := decoded(t, sample.Template)
@@ -123,7 +123,7 @@ func TestCompare(t *testing.T) {
 	}{
 		"nothing": {want: "no change"},
 
-		// What can be done in place.
+		// Changes that can be made in place.
 		"image": {
 			after: edits{newImage: `"app:2"`},
 			want:  "in place: restarts app",
@@ -132,26 +132,32 @@ func TestCompare(t *testing.T) {
 			after: edits{newImage: `"app:2"`, "/spec/containers/1/image": `"proxy:2"`},
 			want:  "in place: restarts app, proxy",
 		},
-		"label changed":             {after: edits{version: `"2"`}, want: "in place: no restart"},
-		"label added":               {after: edits{"/metadata/labels/helm.sh~1chart": `"web-2"`}, want: "in place: no restart"},
-		"label with empty value":    {after: edits{"/metadata/labels/new": `""`}, want: "in place: no restart"},
-		"label removed":             {after: edits{version: ""}, want: "in place: no restart"},
-		"all labels removed":        {after: edits{"/metadata/labels": ""}, want: "in place: no restart"},
-		"image and label":           {after: edits{newImage: `"app:2"`, version: `"2"`}, want: "in place: restarts app"},
-		"allowed annotation":        {after: edits{"/metadata/annotations/note": `"b"`}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
-		"allowed annotation goes":   {after: edits{"/metadata/annotations": ""}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
-		"allowed by prefix":         {after: edits{"/metadata/annotations/example.com~1note": `"b"`}, rules: inplace.Rules{Annotations: []string{"example.com/*"}}, want: "in place: no restart"},
-		"allowed annotation is new": {before: edits{"/metadata/annotations": ""}, rules: inplace.Rules{Annotations: []string{"note"}}, want: "in place: no restart"},
+		"label changed":          {after: edits{version: `"2"`}, want: "in place: no restart"},
+		"label added":            {after: edits{"/metadata/labels/helm.sh~1chart": `"web-2"`}, want: "in place: no restart"},
+		"label with empty value": {after: edits{"/metadata/labels/new": `""`}, want: "in place: no restart"},
+		"label removed":          {after: edits{version: ""}, want: "in place: no restart"},
+		"all labels removed":     {after: edits{"/metadata/labels": ""}, want: "in place: no restart"},
+		"image and label":        {after: edits{newImage: `"app:2"`, version: `"2"`}, want: "in place: restarts app"},
+		"allowed annotation": {after: edits{"/metadata/annotations/note": `"b"`}, rules: inplace.Rules{Annotations: []string{"note"}},
+			want: "in place: no restart"},
+		"allowed annotation goes": {after: edits{"/metadata/annotations": ""}, rules: inplace.Rules{Annotations: []string{"note"}},
+			want: "in place: no restart"},
+		"allowed by prefix": {after: edits{"/metadata/annotations/example.com~1note": `"b"`},
+			rules: inplace.Rules{Annotations: []string{"example.com/*"}}, want: "in place: no restart"},
+		"allowed annotation is new": {before: edits{"/metadata/annotations": ""}, rules: inplace.Rules{Annotations: []string{"note"}},
+			want: "in place: no restart"},
 
 		"toleration added":             {base: tolerating(gpu), after: tolerating(gpu, batch), want: "in place: no restart"},
 		"first toleration":             {after: tolerating(gpu), want: "in place: no restart"},
 		"tolerations added in between": {before: tolerating(gpu, batch), after: tolerating(batch, spot, gpu, spot), want: "in place: no restart"},
 		"toleration and image":         {after: with(tolerating(gpu), newImage, `"app:2"`), want: "in place: restarts app"},
 
-		// What makes no difference at all.
-		"hash label":       {before: edits{"/metadata/labels/pod-template-hash": `"abc"`}, want: "no change"},
-		"only hash label":  {before: edits{"/metadata/labels": `{"pod-template-hash": "abc"}`}, after: edits{"/metadata/labels": ""}, want: "no change"},
-		"null":             {after: edits{"/spec/nodeSelector": "null", "/spec/containers/0/command": "null", "/spec/affinity": "null"}, want: "no change"},
+		// Changes that make no difference.
+		"hash label": {before: edits{"/metadata/labels/pod-template-hash": `"abc"`}, want: "no change"},
+		"only hash label": {before: edits{"/metadata/labels": `{"pod-template-hash": "abc"}`}, after: edits{"/metadata/labels": ""},
+			want: "no change"},
+		"null": {after: edits{"/spec/nodeSelector": "null", "/spec/containers/0/command": "null", "/spec/affinity": "null"},
+			want: "no change"},
 		"empty list":       {after: edits{"/spec/tolerations": "[]", "/spec/containers/0/args": "[]"}, want: "no change"},
 		"empty map":        {after: edits{"/spec/nodeSelector": "{}"}, want: "no change"},
 		"empty struct":     {after: edits{"/spec/containers/1/resources": ""}, want: "no change"},
@@ -161,7 +167,7 @@ func TestCompare(t *testing.T) {
 		"unknown null":     {after: edits{"/spec/newer": "null", "/spec/containers/0/newer": "[]"}, want: "no change"},
 		"unknown the same": {base: edits{"/spec/newer": `{"a": [1]}`}, after: edits{newImage: `"app:2"`}, want: "in place: restarts app"},
 
-		// What only new pods can take.
+		// Changes that only new pods can take.
 		"env": {
 			after: edits{"/spec/containers/0/env/0/value": `"2"`},
 			want:  "recreate: /spec/containers/0/env/0/value changed",
@@ -171,27 +177,36 @@ func TestCompare(t *testing.T) {
 			after: edits{newImage: `"app:2"`, "/spec/containers/0/env/0/value": `"2"`},
 			want:  "recreate: /spec/containers/0/env/0/value changed",
 		},
-		"env longer": {after: edits{"/spec/containers/0/env": `[{"name": "A", "value": "1"}, {"name": "B"}]`}, want: "recreate: /spec/containers/0/env changed"},
-		"env new":    {after: edits{"/spec/containers/1/env": `[{"name": "B"}]`}, want: "recreate: /spec/containers/1/env added"},
+		"env longer": {after: edits{"/spec/containers/0/env": `[{"name": "A", "value": "1"}, {"name": "B"}]`},
+			want: "recreate: /spec/containers/0/env changed"},
+		"env new": {after: edits{"/spec/containers/1/env": `[{"name": "B"}]`}, want: "recreate: /spec/containers/1/env added"},
 		"env reordered": {
 			base:  edits{"/spec/containers/0/env": `[{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "C", "value": "3"}]`},
 			after: edits{"/spec/containers/0/env": `[{"name": "B", "value": "2"}, {"name": "A", "value": "1"}, {"name": "C", "value": "3"}]`},
 			want:  "recreate: /spec/containers/0/env reordered", paths: []string{"/spec/containers/0/env"},
 		},
-		"env gone":         {after: edits{"/spec/containers/0/env": ""}, want: "recreate: /spec/containers/0/env removed"},
-		"ports":            {after: edits{"/spec/containers/0/ports/0/containerPort": "81"}, want: "recreate: /spec/containers/0/ports/0/containerPort changed"},
-		"resources":        {after: edits{"/spec/containers/0/resources/limits/cpu": `"1001m"`}, want: "recreate: cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says whether it needs a restart"},
-		"resource at zero": {after: edits{"/spec/containers/0/resources/limits/x": `"0"`}, want: "recreate: /spec/containers/0/resources/limits/x added"},
-		"pull policy":      {after: edits{"/spec/containers/0/imagePullPolicy": `"Always"`}, want: "recreate: /spec/containers/0/imagePullPolicy changed"},
-		"grace period":     {after: edits{"/spec/terminationGracePeriodSeconds": "0"}, want: "recreate: /spec/terminationGracePeriodSeconds changed"},
+		"env gone": {after: edits{"/spec/containers/0/env": ""}, want: "recreate: /spec/containers/0/env removed"},
+		"ports": {after: edits{"/spec/containers/0/ports/0/containerPort": "81"},
+			want: "recreate: /spec/containers/0/ports/0/containerPort changed"},
+		"resources": {after: edits{"/spec/containers/0/resources/limits/cpu": `"1001m"`},
+			want: "recreate: cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize " +
+				"says whether it needs a restart"},
+		"resource at zero": {after: edits{"/spec/containers/0/resources/limits/x": `"0"`},
+			want: "recreate: /spec/containers/0/resources/limits/x added"},
+		"pull policy": {after: edits{"/spec/containers/0/imagePullPolicy": `"Always"`},
+			want: "recreate: /spec/containers/0/imagePullPolicy changed"},
+		"grace period": {after: edits{"/spec/terminationGracePeriodSeconds": "0"},
+			want: "recreate: /spec/terminationGracePeriodSeconds changed"},
 		"grace explicit 0": {before: edits{"/spec/terminationGracePeriodSeconds": ""}, after: edits{"/spec/terminationGracePeriodSeconds": "0"},
 			want: "recreate: /spec/terminationGracePeriodSeconds added"},
 		"empty object is not absent": {after: edits{"/spec/securityContext": ""}, want: "recreate: /spec/securityContext removed"},
 		"empty dir":                  {after: edits{"/spec/volumes/0": `{"name": "tmp"}`}, want: "recreate: /spec/volumes/0/emptyDir removed"},
-		"volume source":              {after: edits{"/spec/volumes/1/configMap/name": `"conf-2"`}, want: "recreate: /spec/volumes/1/configMap/name changed"},
-		"unknown field":              {after: edits{"/spec/newer": "{}"}, want: "recreate: /spec/newer added"},
-		"unknown scalar":             {after: edits{"/spec/containers/0/newer": "false"}, want: "recreate: /spec/containers/0/newer added"},
-		"unknown changed":            {base: edits{"/spec/newer": `{"a": 1}`}, after: edits{"/spec/newer/a": "2"}, want: "recreate: /spec/newer/a changed"},
+		"volume source": {after: edits{"/spec/volumes/1/configMap/name": `"conf-2"`},
+			want: "recreate: /spec/volumes/1/configMap/name changed"},
+		"unknown field":  {after: edits{"/spec/newer": "{}"}, want: "recreate: /spec/newer added"},
+		"unknown scalar": {after: edits{"/spec/containers/0/newer": "false"}, want: "recreate: /spec/containers/0/newer added"},
+		"unknown changed": {base: edits{"/spec/newer": `{"a": 1}`}, after: edits{"/spec/newer/a": "2"},
+			want: "recreate: /spec/newer/a changed"},
 		"ephemeral claim": {
 			base: edits{"/spec/volumes/0": `{"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"metadata": {"creationTimestamp": null},
 				"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}}`},
@@ -201,18 +216,25 @@ func TestCompare(t *testing.T) {
 		},
 
 		// Tolerations that are not only added.
-		"toleration removed":       {before: tolerating(gpu, batch), after: tolerating(gpu), want: "recreate: /spec/tolerations changed", paths: []string{"/spec/tolerations"}},
-		"last toleration":          {before: tolerating(gpu), want: "recreate: /spec/tolerations removed"},
-		"toleration replaced":      {before: tolerating(gpu), after: tolerating(batch), want: "recreate: /spec/tolerations/0/key changed; /spec/tolerations/0/operator added; /spec/tolerations/0/value removed"},
-		"one added, one removed":   {before: tolerating(gpu), after: tolerating(batch, spot), want: "recreate: /spec/tolerations changed"},
-		"other seconds":            {before: tolerating(spot), after: tolerating(`{"key": "spot", "effect": "NoExecute", "tolerationSeconds": 61}`), want: "recreate: /spec/tolerations/0/tolerationSeconds changed"},
-		"no seconds any more":      {before: tolerating(spot), after: tolerating(`{"key": "spot", "effect": "NoExecute"}`), want: "recreate: /spec/tolerations/0/tolerationSeconds removed"},
-		"another order":            {before: tolerating(gpu, batch), after: tolerating(batch, gpu), want: "recreate: /spec/tolerations reordered"},
-		"one twice":                {before: tolerating(gpu), after: tolerating(gpu, gpu), want: "recreate: /spec/tolerations changed"},
-		"a newer toleration":       {after: tolerating(`{"key": "a", "newer": 1}`), want: "recreate: /spec/tolerations added"},
-		"many":                     {after: tolerating(several(32)...), want: "in place: no restart"},
-		"too many":                 {after: tolerating(several(33)...), want: "recreate: /spec/tolerations added"},
-		"added beside a newer one": {base: tolerating(`{"key": "a", "newer": 1}`), after: tolerating(`{"key": "a", "newer": 1}`, gpu), want: "in place: no restart"},
+		"toleration removed": {before: tolerating(gpu, batch), after: tolerating(gpu), want: "recreate: /spec/tolerations changed",
+			paths: []string{"/spec/tolerations"}},
+		"last toleration": {before: tolerating(gpu), want: "recreate: /spec/tolerations removed"},
+		"toleration replaced": {before: tolerating(gpu), after: tolerating(batch),
+			want: "recreate: /spec/tolerations/0/key changed; /spec/tolerations/0/operator added; /spec/tolerations/0/value removed"},
+		"one added, one removed": {before: tolerating(gpu), after: tolerating(batch, spot), want: "recreate: /spec/tolerations changed"},
+		"other seconds": {before: tolerating(spot),
+			after: tolerating(`{"key": "spot", "effect": "NoExecute", "tolerationSeconds": 61}`),
+			want:  "recreate: /spec/tolerations/0/tolerationSeconds changed"},
+		"no seconds any more": {before: tolerating(spot), after: tolerating(`{"key": "spot", "effect": "NoExecute"}`),
+			want: "recreate: /spec/tolerations/0/tolerationSeconds removed"},
+		"another order": {before: tolerating(gpu, batch), after: tolerating(batch, gpu),
+			want: "recreate: /spec/tolerations reordered"},
+		"one twice":          {before: tolerating(gpu), after: tolerating(gpu, gpu), want: "recreate: /spec/tolerations changed"},
+		"a newer toleration": {after: tolerating(`{"key": "a", "newer": 1}`), want: "recreate: /spec/tolerations added"},
+		"many":               {after: tolerating(several(32)...), want: "in place: no restart"},
+		"too many":           {after: tolerating(several(33)...), want: "recreate: /spec/tolerations added"},
+		"added beside a newer one": {base: tolerating(`{"key": "a", "newer": 1}`), after: tolerating(`{"key": "a", "newer": 1}`, gpu),
+			want: "in place: no restart"},
 
 		// Containers.
 		"reordered": {
@@ -252,7 +274,8 @@ func TestCompare(t *testing.T) {
 		},
 		"init containers gone": {
 			after: edits{"/spec/initContainers": ""},
-			want:  "recreate: init container setup removed; init container side removed", paths: []string{"/spec/initContainers", "/spec/initContainers"},
+			want:  "recreate: init container setup removed; init container side removed",
+			paths: []string{"/spec/initContainers", "/spec/initContainers"},
 		},
 
 		// Sidecars.
@@ -268,22 +291,34 @@ func TestCompare(t *testing.T) {
 			want:  "recreate: /spec/initContainers/1/command added",
 		},
 		"sidecar added": {
-			after: edits{"/spec/initContainers": "[" + setupBefore + "," + sideAfter + `, {"name": "mesh", "image": "mesh:1", "restartPolicy": "Always"}]`},
-			want:  "recreate: init container mesh added", paths: []string{"/spec/initContainers"},
+			after: edits{"/spec/initContainers": "[" + setupBefore + "," + sideAfter +
+				`, {"name": "mesh", "image": "mesh:1", "restartPolicy": "Always"}]`},
+			want: "recreate: init container mesh added", paths: []string{"/spec/initContainers"},
 		},
 		"sidecar removed": {
 			after: edits{"/spec/initContainers": "[" + setupBefore + "]", newImage: `"app:2"`},
 			want:  "recreate: init container side removed",
 		},
-		"sidecar moved":              {after: edits{"/spec/initContainers": "[" + sideAfter + "," + setupBefore + "]"}, want: "recreate: init containers reordered"},
-		"sidecar renamed":            {after: edits{"/spec/initContainers/1/name": `"mesh"`}, want: "recreate: init container mesh added; init container side removed"},
-		"sidecar beside the others":  {after: edits{"/spec/initContainers": "[" + setupBefore + "]", "/spec/containers": "[" + appBefore + "," + proxyBefore + "," + sideAfter + "]"}, want: "recreate: container side added; init container side removed"},
-		"init container to sidecar":  {after: edits{"/spec/initContainers/0/restartPolicy": `"Always"`}, want: "recreate: /spec/initContainers/0/restartPolicy added"},
-		"sidecar to init container":  {after: edits{"/spec/initContainers/1/restartPolicy": ""}, want: "recreate: /spec/initContainers/1/restartPolicy removed"},
-		"the same, with its image":   {after: edits{"/spec/initContainers/1/restartPolicy": "", sideImage: `"side:2"`}, want: "recreate: image of init container side changed, which would never run in a live pod; /spec/initContainers/1/restartPolicy removed"},
-		"to sidecar, with its image": {after: edits{"/spec/initContainers/0/restartPolicy": `"Always"`, "/spec/initContainers/0/image": `"setup:2"`}, want: "recreate: /spec/initContainers/0/restartPolicy added"},
+		"sidecar moved": {after: edits{"/spec/initContainers": "[" + sideAfter + "," + setupBefore + "]"},
+			want: "recreate: init containers reordered"},
+		"sidecar renamed": {after: edits{"/spec/initContainers/1/name": `"mesh"`},
+			want: "recreate: init container mesh added; init container side removed"},
+		"sidecar beside the others": {after: edits{"/spec/initContainers": "[" + setupBefore + "]",
+			"/spec/containers": "[" + appBefore + "," + proxyBefore + "," + sideAfter + "]"},
+			want: "recreate: container side added; init container side removed"},
+		"init container to sidecar": {after: edits{"/spec/initContainers/0/restartPolicy": `"Always"`},
+			want: "recreate: /spec/initContainers/0/restartPolicy added"},
+		"sidecar to init container": {after: edits{"/spec/initContainers/1/restartPolicy": ""},
+			want: "recreate: /spec/initContainers/1/restartPolicy removed"},
+		"the same, with its image": {after: edits{"/spec/initContainers/1/restartPolicy": "", sideImage: `"side:2"`},
+			want: "recreate: image of init container side changed, which would never run in a live pod; " +
+				"/spec/initContainers/1/restartPolicy removed"},
+		"to sidecar, with its image": {
+			after: edits{"/spec/initContainers/0/restartPolicy": `"Always"`, "/spec/initContainers/0/image": `"setup:2"`},
+			want:  "recreate: /spec/initContainers/0/restartPolicy added"},
 		"sidecar with a startup probe": {
-			base: edits{"/spec/initContainers/1/startupProbe": probe, "/spec/initContainers/1/readinessProbe": probe}, after: edits{sideImage: `"side:2"`},
+			base:  edits{"/spec/initContainers/1/startupProbe": probe, "/spec/initContainers/1/readinessProbe": probe},
+			after: edits{sideImage: `"side:2"`},
 			want:  "recreate: sidecar side has a startup probe, for which its kubelet may not restart it",
 			paths: []string{"/spec/initContainers/1/startupProbe"},
 		},
@@ -304,7 +339,8 @@ func TestCompare(t *testing.T) {
 		"restart annotation": {
 			after: edits{"/metadata/annotations/kubectl.kubernetes.io~1restartedAt": `"now"`},
 			rules: inplace.Rules{Annotations: []string{"note"}},
-			want:  "recreate: annotation kubectl.kubernetes.io/restartedAt added (label stayput.dev/restart=in-place has containers restart in their pods)",
+			want: "recreate: annotation kubectl.kubernetes.io/restartedAt added (label stayput.dev/restart=in-place has containers restart in " +
+				"their pods)",
 			paths: []string{"/metadata/annotations/kubectl.kubernetes.io~1restartedAt"},
 		},
 		"first annotation": {before: edits{"/metadata/annotations": ""}, want: "recreate: annotation note added"},
@@ -392,12 +428,14 @@ func TestCompare(t *testing.T) {
 			want:  "recreate: annotation note is read by container app through the downward API",
 		},
 		"all labels in a volume": {
-			base:  edits{"/spec/volumes/0": `{"name": "info", "downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}`},
+			base: edits{"/spec/volumes/0": `{"name": "info", "downwardAPI": {"items": [{"path": "labels", "fieldRef": ` +
+				`{"fieldPath": "metadata.labels"}}]}}`},
 			after: edits{version: `"2"`},
 			want:  "recreate: label version is read by volume info through the downward API", paths: []string{"/spec/volumes/0"},
 		},
 		"all labels in a volume, image changed": {
-			base:  edits{"/spec/volumes/0": `{"name": "info", "downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}`},
+			base: edits{"/spec/volumes/0": `{"name": "info", "downwardAPI": {"items": [{"path": "labels", "fieldRef": ` +
+				`{"fieldPath": "metadata.labels"}}]}}`},
 			after: edits{newImage: `"app:2"`},
 			want:  "in place: restarts app",
 		},
@@ -479,12 +517,12 @@ const (
 	spot  = `{"key": "spot", "effect": "NoExecute", "tolerationSeconds": 60}`
 )
 
-// tolerating has the template have these tolerations.
+// tolerating returns edits that give the template these tolerations.
 func tolerating(tolerations ...string) edits {
 	return edits{"/spec/tolerations": "[" + strings.Join(tolerations, ",") + "]"}
 }
 
-// several are that many tolerations.
+// several returns that many tolerations.
 func several(count int) []string {
 	var all []string
 	for i := range count {
@@ -499,7 +537,7 @@ func with(all edits, path, value string) edits {
 	return all
 }
 
-// TestDefaultTolerationsAreKept: what admission gave for want of a toleration, new pods do not have any more.
+// TestDefaultTolerationsAreKept: pods keep a default toleration from admission that new pods do not get.
 func TestDefaultTolerationsAreKept(t *testing.T) {
 	const (
 		notReady    = `{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}`
@@ -542,7 +580,7 @@ func TestCompareGivesEveryReasonACode(t *testing.T) {
 	}
 }
 
-// The verdict must not depend on which of several equal spellings the API server has stored.
+// The decision must not depend on which of several equal spellings the API server has stored.
 func TestCompareIsNoneExactlyForSameTemplates(t *testing.T) {
 	base := edited(t)
 	for _, other := range []apps.Template{edited(t), edited(t, edits{newImage: `"app:2"`}), edited(t, edits{"/spec/newer": "1"}), {}} {

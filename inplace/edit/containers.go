@@ -9,16 +9,17 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// The containers of a pod that *live* are those which run for as long as the pod does, and which its kubelet restarts when their image changes: the
-// ordinary ones and sidecars. Other init containers have ended before, and never run again. No two containers of a pod have the same name, so a
-// name says which list it is in.
+// The *living* containers of a pod run for as long as the pod does, and its kubelet restarts them when their image changes. They
+// are the ordinary containers and the sidecars. Other init containers have ended before, and never run again. No two containers of
+// a pod have the same name, so a name also identifies the list.
 
-// IsSidecar reports whether an init container is one: IsRestartableInitContainer in pkg/api/v1/pod/util.go of Kubernetes.
+// IsSidecar reports whether an init container is a sidecar. It is IsRestartableInitContainer in pkg/api/v1/pod/util.go of
+// Kubernetes.
 func IsSidecar(init *corev1.Container) bool {
 	return init.RestartPolicy != nil && *init.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// Living are the containers that live: the ordinary ones, then sidecars.
+// Living returns the living containers: the ordinary ones, then sidecars.
 func Living(spec *corev1.PodSpec) []corev1.Container {
 	all := spec.Containers[:len(spec.Containers):len(spec.Containers)]
 	for i := range spec.InitContainers {
@@ -29,7 +30,7 @@ func Living(spec *corev1.PodSpec) []corev1.Container {
 	return all
 }
 
-// EachLiving yields them without a copy.
+// EachLiving yields the living containers without copying them.
 func EachLiving(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
 	return func(yield func(*corev1.Container) bool) {
 		for _, container := range living(spec) {
@@ -40,7 +41,7 @@ func EachLiving(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
 	}
 }
 
-// Named is the container of that name which lives; nil if there is none.
+// Named returns the living container of that name, or nil if there is none.
 func Named(spec *corev1.PodSpec, name string) *corev1.Container {
 	for _, container := range living(spec) {
 		if container.Name == name {
@@ -60,7 +61,7 @@ func SidecarNamed(spec *corev1.PodSpec, name string) bool {
 	return false
 }
 
-// place is where a container stands in the spec of its pod.
+// place is the position of a container in the spec of its pod.
 type place struct {
 	list  string
 	index int
@@ -71,12 +72,12 @@ const (
 	initContainersList = "initContainers"
 )
 
-// pointer is the JSON pointer to a field of the container.
+// pointer returns the JSON pointer to a field of the container.
 func (p place) pointer(field string) string {
 	return patches.Pointer("spec", p.list, strconv.Itoa(p.index), field)
 }
 
-// living are the containers that live, in the order of Living, with their places.
+// living yields the living containers with their places, in the order of Living.
 func living(spec *corev1.PodSpec) iter.Seq2[place, *corev1.Container] {
 	return func(yield func(place, *corev1.Container) bool) {
 		for i := range spec.Containers {

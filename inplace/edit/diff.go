@@ -11,18 +11,18 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// difference is a place at which two trees differ; from or to is nil where it is absent on that side.
+// difference is a place at which two trees differ. On a side where the place is absent, from or to is nil.
 type difference struct {
 	path     []string
 	from, to any
-	// reordered: both are lists of the same elements.
+	// reordered says that both are lists of the same elements.
 	reordered bool
 }
 
-// pointer is the JSON pointer to the place (RFC 6901).
+// pointer returns the JSON pointer to the place (RFC 6901).
 func (d difference) pointer() string { return patches.Pointer(d.path...) }
 
-// verb says what happened there.
+// verb returns what happened at the place.
 func (d difference) verb() string {
 	switch {
 	case d.from == nil:
@@ -36,19 +36,20 @@ func (d difference) verb() string {
 	}
 }
 
-// differences are the deepest places at which the trees differ, in order. Lists of different length differ as a whole: which of their
-// elements correspond is anybody's guess; and so do those of the same elements in another order. Each place is looked at once, and no further than somebody asks.
+// differences yields the deepest places at which the trees differ, in order. Lists of different length differ as a whole, because
+// it is unknown which of their elements correspond. Lists of the same elements in another order differ as a whole, too. Each place
+// is visited once, and the walk stops as soon as the caller stops.
 func differences(from, to any) iter.Seq[difference] {
 	return func(yield func(difference) bool) { (&walk{yield: yield}).visit(from, to) }
 }
 
-// walk goes through two trees at once.
+// walk visits two trees at once.
 type walk struct {
 	path  []string
 	yield func(difference) bool
 }
 
-// visit returns false when nobody wants to know more.
+// visit returns false when the caller has stopped.
 func (w *walk) visit(from, to any) bool {
 	switch from := from.(type) {
 	case map[string]any:
@@ -91,7 +92,7 @@ func (w *walk) visitLists(from, to []any) bool {
 	return true
 }
 
-// reordered reports whether lists that differ have the same elements in another order.
+// reordered reports whether two different lists have the same elements in another order.
 func reordered(from, to []any) bool {
 	before, after := texts(from), texts(to)
 	slices.Sort(before)
@@ -99,7 +100,7 @@ func reordered(from, to []any) bool {
 	return slices.Equal(before, after)
 }
 
-// texts are the same for elements that are the same.
+// texts returns one text for each element. Equal elements have equal texts.
 func texts(list []any) []string {
 	var all []string
 	for _, element := range list {

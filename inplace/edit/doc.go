@@ -1,6 +1,7 @@
-// Package edit says what one template makes of pods of another: what changes, why running pods cannot take it if they cannot, and which
-// operations make it in a live pod.
+// Package edit compares pod templates: what changes in pods, why running pods cannot take the change, and which operations make the
+// change in a live pod.
 //
-// A new kind of change that can be made in place begins here. It knows templates and the specs of pods, but neither their status nor time: whether
-// now is the moment, and whether the containers have followed, is for inplace/readiness.
+// A new kind of change in place is added here first. The package knows templates and the specs of pods. It knows neither the status
+// of pods nor the time: package inplace/readiness decides whether a pod may be patched now, and whether its old containers have
+// stopped.
 package edit

@@ -14,13 +14,13 @@ import (
 // downward is one place at which the pod reads a field of itself through the downward API.
 type downward struct {
 	path string
-	// reader is who reads it, for a message.
+	// reader is the container or volume that reads the field, for a message.
 	reader string
 	field  *corev1.ObjectFieldSelector
 }
 
-// downwardReasons says which changed labels and annotations the pod itself reads. In environment variables the old values would
-// stay, and pod-template-hash changes with every move; volumes are refreshed by the kubelet, hash included.
+// downwardReasons returns the changed labels and annotations that the pod itself reads, as reasons. Environment variables would
+// keep the old values, and every move changes pod-template-hash. Volumes are refreshed by the kubelet, pod-template-hash included.
 func downwardReasons(spec corev1.PodSpec, labels, annotations []string) inplace.Reasons {
 	labelsOfEnv := append(slices.Clone(labels), inplace.LabelTemplateHash)
 	slices.Sort(labelsOfEnv)
@@ -50,8 +50,8 @@ func (d downward) reason(kind, key string) inplace.Reason {
 	return inplace.Reason{Code: inplace.CodeDownwardAPI, Path: d.path, Message: message}
 }
 
-// reads returns those of the sorted keys that the selector reads in the labels or annotations, as far as reasons are kept: one of them,
-// or all. The syntax is that of k8s.io/kubernetes/pkg/fieldpath.
+// reads returns the keys that the selector reads in the labels or annotations: one of them, or all. The keys are sorted. It returns
+// no more keys than reasons are kept. The syntax is that of k8s.io/kubernetes/pkg/fieldpath.
 func reads(selector *corev1.ObjectFieldSelector, field string, keys []string) []string {
 	if selector == nil {
 		return nil
@@ -67,7 +67,8 @@ func reads(selector *corev1.ObjectFieldSelector, field string, keys []string) []
 	return nil
 }
 
-// downwardEnv finds the fields read by environment variables, of init containers too: what they did with it stays done.
+// downwardEnv returns the fields that environment variables read. Those of init containers are included: what an init container did
+// with the old value is not undone.
 func downwardEnv(spec corev1.PodSpec) []downward {
 	return slices.Concat(
 		containersEnv("container", "/spec/containers/", spec.Containers),
@@ -90,7 +91,7 @@ func containersEnv(kind, path string, containers []corev1.Container) []downward 
 	return all
 }
 
-// downwardVolumes finds the fields shown by downward API volumes, projected ones too.
+// downwardVolumes returns the fields that downward API volumes show, projected ones included.
 func downwardVolumes(spec corev1.PodSpec) []downward {
 	var all []downward
 	for i, volume := range spec.Volumes {

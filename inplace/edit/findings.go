@@ -7,20 +7,20 @@ import (
 	"github.com/stayput/stayput/inplace/findings"
 )
 
-// clipped has no room behind its lists, so that whoever appends to them gets his own.
+// clipped returns the change with lists that have no spare capacity. So a caller that appends to a list gets a copy of its own.
 func (c Change) clipped() Change {
 	c.Containers, c.Labels, c.Annotations = slices.Clip(c.Containers), slices.Clip(c.Labels), slices.Clip(c.Annotations)
 	c.Tolerations, c.Displaced, c.Reasons = slices.Clip(c.Tolerations), slices.Clip(c.Displaced), slices.Clip(c.Reasons)
 	return c
 }
 
-// comparison is of two templates without flaws, by certain rules.
+// comparison is the key of a remembered comparison: two templates without flaws, and the rules.
 type comparison struct {
 	from, to apps.Digest
 	rules    string
 }
 
-// sizeOfComparison is about what one takes besides its rules: reasons are limited.
+// sizeOfComparison is the approximate size of a remembered comparison without its rules. It is bounded because reasons are bounded.
 const sizeOfComparison = 2 << 10
 
 var (

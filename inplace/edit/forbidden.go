@@ -12,8 +12,8 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// listReasons says what happened to the containers of a list if they are not the same ones in the same order. Natively a new order is
-// a new revision, and a live pod's containers keep theirs.
+// listReasons returns what happened to the containers of a list if they are not the same containers in the same order. The native
+// controller takes a new order for a new revision, and a live pod keeps the order of its containers.
 func listReasons(from, to []string, list string) inplace.Reasons {
 	if slices.Equal(from, to) {
 		return nil
@@ -25,10 +25,10 @@ func listReasons(from, to []string, list string) inplace.Reasons {
 	return reasons
 }
 
-// kindOf says what the containers of a list are.
+// kindOf is the word for the containers of a list.
 var kindOf = map[string]string{containersList: "container", initContainersList: "init container"}
 
-// onlyIn says of the containers that only one side has what happened to them.
+// onlyIn returns a reason for each container that only one side has. The word what is what happened to it.
 func onlyIn(these, others []string, list, what string) inplace.Reasons {
 	known := map[string]bool{}
 	for _, name := range others {
@@ -47,7 +47,7 @@ func containersReason(list, message string) inplace.Reason {
 	return inplace.Reason{Code: inplace.CodeContainers, Path: patches.Pointer("spec", list), Message: message}
 }
 
-// fieldReason puts a difference that cannot be made in place into words; spec is the new one.
+// fieldReason describes a difference that cannot be made in place. The spec is that of the new template.
 func fieldReason(d difference, spec corev1.PodSpec, rules inplace.Rules) inplace.Reason {
 	path := short(d.pointer())
 	reason := inplace.Reason{Code: inplace.CodeTemplateField, Path: path, Message: path + " " + d.verb()}
@@ -61,12 +61,14 @@ func fieldReason(d difference, spec corev1.PodSpec, rules inplace.Rules) inplace
 		reason.Message = path + " is or was empty"
 	case d.path[1] == initContainersList:
 		reason.Code = inplace.CodeInitContainer
-		reason.Message = fmt.Sprintf("image of init container %s changed, which would never run in a live pod", initContainer(spec, d.path[2]).Name)
+		reason.Message = fmt.Sprintf("image of init container %s changed, which would never run in a live pod",
+			initContainer(spec, d.path[2]).Name)
 	}
 	return reason
 }
 
-// listFlaw says that the workload's list of annotations counts as not there, if some annotation changes that no list names.
+// listFlaw returns the flaw of the workload's list of annotations if an annotation changes that no list names. A list with a flaw
+// counts as absent.
 func listFlaw(reasons inplace.Reasons, rules inplace.Rules) inplace.Reasons {
 	unlisted := func(reason inplace.Reason) bool { return reason.Code == inplace.CodeAnnotation }
 	if rules.Flaw == nil || !slices.ContainsFunc(reasons, unlisted) {
@@ -75,7 +77,7 @@ func listFlaw(reasons inplace.Reasons, rules inplace.Rules) inplace.Reasons {
 	return inplace.Reasons{*rules.Flaw}
 }
 
-// initContainer is the one at that index of the spec.
+// initContainer returns the init container at that index of the spec.
 func initContainer(spec corev1.PodSpec, index string) *corev1.Container {
 	i, err := strconv.Atoi(index)
 	if err != nil || i >= len(spec.InitContainers) {
@@ -84,7 +86,7 @@ func initContainer(spec corev1.PodSpec, index string) *corev1.Container {
 	return &spec.InitContainers[i]
 }
 
-// longestPath is several times that of the fields there are. Keys of maps may be as long as the template.
+// longestPath is several times the length of the longest path of a known field. Keys of maps may be as long as the template.
 const longestPath = 512
 
 func short(path string) string {
@@ -94,7 +96,7 @@ func short(path string) string {
 	return strings.ToValidUTF8(path[:longestPath], "") + "..."
 }
 
-// podReasons says why pods of the template cannot take a change that other pods could.
+// podReasons returns why pods of this template cannot take a change that other pods could take.
 func podReasons(spec corev1.PodSpec, change Change) inplace.Reasons {
 	restarts, labels, annotations := change.restarting(), keysOf(change.Labels), keysOf(change.Annotations)
 	slices.Sort(restarts)
@@ -108,13 +110,13 @@ func podReasons(spec corev1.PodSpec, change Change) inplace.Reasons {
 	return reasons.And(schedulingReasons(spec, labels)...)
 }
 
-// has reports whether the sorted keys have that one.
+// has reports whether the sorted keys contain the key.
 func has(keys []string, key string) bool {
 	_, found := slices.BinarySearch(keys, key)
 	return found
 }
 
-// restartReasons says why a container must not be restarted inside its pod.
+// restartReasons returns why a container must not be restarted inside its pod.
 func restartReasons(container *corev1.Container, at place) inplace.Reasons {
 	var reasons inplace.Reasons
 	if message := startupMessage(container, at); message != "" {
@@ -131,24 +133,25 @@ func restartReasons(container *corev1.Container, at place) inplace.Reasons {
 	return reasons
 }
 
-// startupMessage says what a startup probe has against a restart; empty if nothing.
+// startupMessage returns why a startup probe prevents a restart. It is empty if nothing does.
 func startupMessage(container *corev1.Container, at place) string {
 	switch {
 	case container.StartupProbe == nil:
 		return ""
 	case at.list == initContainersList:
-		// computeInitContainerActions in pkg/kubelet/kuberuntime/kuberuntime_container.go compares the image only once the probe has succeeded: not while it
-		// fails, and the first kubelets of 1.35, once they had restarted, never again (kubernetes#137146).
+		// computeInitContainerActions in pkg/kubelet/kuberuntime/kuberuntime_container.go compares the image only after the startup probe
+		// has succeeded. It does not while the probe fails. The first kubelets of 1.35 never do again once they have restarted
+		// (kubernetes#137146).
 		return fmt.Sprintf("sidecar %s has a startup probe, for which its kubelet may not restart it", container.Name)
 	case container.ReadinessProbe == nil:
-		// kubernetes#141155: kubelets 1.35 and 1.36 report it ready before its startup probe has succeeded.
+		// kubernetes#141155: kubelets 1.35 and 1.36 report the container ready before its startup probe has succeeded.
 		return fmt.Sprintf("container %s has a startup probe but no readiness probe", container.Name)
 	}
 	return ""
 }
 
-// schedulingReasons says by which changed labels the pod was placed: the API server wrote their old values into the live
-// pod's selectors. (pod-template-hash among them does no harm: pods that move together keep the places they were given.)
+// schedulingReasons returns the changed labels by which the pod was placed: the API server wrote their old values into the live
+// pod's selectors. The label pod-template-hash does no harm there: pods that move together keep their places.
 func schedulingReasons(spec corev1.PodSpec, labels []string) inplace.Reasons {
 	var reasons inplace.Reasons
 	for _, placement := range placements(spec) {
@@ -168,7 +171,8 @@ type placement struct {
 	labelKeys []string
 }
 
-// placements are also those that are only preferred: the pod keeps their selectors, and the scheduler goes by them when it places others.
+// placements returns these rules of the spec. Rules that are only preferred are included: the pod keeps their selectors, and the
+// scheduler uses them when it places other pods.
 func placements(spec corev1.PodSpec) []placement {
 	var all []placement
 	for i, constraint := range spec.TopologySpreadConstraints {
@@ -178,10 +182,12 @@ func placements(spec corev1.PodSpec) []placement {
 		return all
 	}
 	if with := spec.Affinity.PodAffinity; with != nil {
-		all = append(all, termPlacements("podAffinity", with.RequiredDuringSchedulingIgnoredDuringExecution, with.PreferredDuringSchedulingIgnoredDuringExecution)...)
+		all = append(all, termPlacements("podAffinity", with.RequiredDuringSchedulingIgnoredDuringExecution,
+			with.PreferredDuringSchedulingIgnoredDuringExecution)...)
 	}
 	if apart := spec.Affinity.PodAntiAffinity; apart != nil {
-		all = append(all, termPlacements("podAntiAffinity", apart.RequiredDuringSchedulingIgnoredDuringExecution, apart.PreferredDuringSchedulingIgnoredDuringExecution)...)
+		all = append(all, termPlacements("podAntiAffinity", apart.RequiredDuringSchedulingIgnoredDuringExecution,
+			apart.PreferredDuringSchedulingIgnoredDuringExecution)...)
 	}
 	return all
 }

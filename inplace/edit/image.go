@@ -12,17 +12,19 @@ type imageName struct {
 	latest bool   // see IsLatest
 }
 
-// ofImages are names of images, as templates have them and container runtimes report them.
+// ofImages remembers parsed names of images, as templates have them and as container runtimes report them.
 var ofImages findings.Findings[string, imageName]
 
-// SameImage compares the name a container runtime reports with the one a template has, each with what it leaves out.
+// SameImage reports whether two names name the same image. One may be the name that a container runtime reports, the other the one
+// in a template. Each may leave out parts.
 func SameImage(a, b string) bool { return a != "" && (a == b || NormalImage(a) == NormalImage(b)) }
 
-// NormalImage is the name in full: with registry, and with a digest or else a tag. Where there are both, the digest alone says which image it
-// is, and nodes list it without the tag. What is no name stays as it is.
+// NormalImage returns the name in full: with its registry, and with a digest or else a tag. If there are both, the digest alone
+// identifies the image, and nodes list it without the tag. A text that is not a name is returned unchanged.
 func NormalImage(image string) string { return imageNameOf(image).full }
 
-// IsLatest reports whether the image is pulled always, if nobody says otherwise (ParseImageName in pkg/util/parsers of Kubernetes).
+// IsLatest reports whether the kubelet always pulls the image if no pull policy is set (ParseImageName in pkg/util/parsers of
+// Kubernetes).
 func IsLatest(image string) bool { return imageNameOf(image).latest }
 
 func imageNameOf(image string) imageName {

@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A kubelet restarts a container when name or image of it is another text than the container was started with (HashContainer in
-// pkg/kubelet/container/helpers.go). So one that is to restart as it is gets another name of its image. Nothing else in Kubernetes 1.34 to 1.37
-// has a container of a live pod restart: restart rules cannot be added to one, and there is no subresource.
+// A kubelet restarts a container when the text of its name or image differs from the text with which the container was started
+// (HashContainer in pkg/kubelet/container/helpers.go). So a container that is to restart unchanged gets another name of its image.
+// Kubernetes 1.34 to 1.37 have no other way to restart a container of a live pod: restart rules cannot be added to a live pod, and
+// there is no subresource.
 
-// IsNameOf reports whether a container that has the name runs what a template with that image asks for: the image written otherwise, or with the
-// digest that it had when the container was restarted.
+// IsNameOf reports whether a container with that name runs what a template with that image asks for: the same image in another
+// spelling, or with the digest that it had when the container was restarted.
 func IsNameOf(name, image string) bool {
 	if name == image {
 		return true
@@ -28,8 +29,8 @@ func IsNameOf(name, image string) bool {
 	return tagOf(have) == tagOf(want)
 }
 
-// anotherName is the first name of the image that the container of a pod does not have; empty if there is none. The image is what the template
-// says, running the ID of the one that runs: names that it does not bear out are not used.
+// anotherName returns the first name of the image that the container of a pod does not have. It is empty if there is none. The
+// image is that of the template, and running is the ID of the image that runs. Names that running does not confirm are not used.
 func anotherName(container *corev1.Container, image, running string) string {
 	names := namesOf(image, running, pullsAlways(container.ImagePullPolicy, image))
 	at := slices.IndexFunc(names, func(name string) bool { return name != container.Image })
@@ -39,8 +40,8 @@ func anotherName(container *corev1.Container, image, running string) string {
 	return names[at]
 }
 
-// namesOf are the names of an image: its own; written out in full; and with its digest, as long as that asks for no other image than the own
-// name does. What is to be pulled anew whenever a container starts is not pinned.
+// namesOf returns the names of an image: its own name; the full name; and the name with its digest, if that digest cannot ask for
+// another image than the own name does. An image that is always pulled is not pinned to a digest.
 func namesOf(image, running string, always bool) []string {
 	names, named := []string{image}, parseName(image)
 	if named == nil {
@@ -48,9 +49,10 @@ func namesOf(image, running string, always bool) []string {
 	}
 	ran := parseName(strings.TrimPrefix(running, "docker-pullable://"))
 	if ran != nil && digestOf(ran) == "" {
-		ran = nil // the ID of an image that the runtime knows by no name
+		ran = nil // it is the ID of an image that has no name in the runtime
 	}
-	if ran == nil || reference.Domain(ran) == reference.Domain(named) { // short names may have another registry (unqualified-search-registries of CRI-O)
+	// Short names may have another registry (unqualified-search-registries of CRI-O).
+	if ran == nil || reference.Domain(ran) == reference.Domain(named) {
 		names = append(names, inFull(named, always)...)
 	}
 	pinned := digestOf(named)
@@ -63,8 +65,8 @@ func namesOf(image, running string, always bool) []string {
 	return names
 }
 
-// inFull are the names with everything that may be left out, and, of an image that no digest can name, one without some of it: the tag latest, or the folder
-// of Docker's own images.
+// inFull returns the name with everything that may be left out. An image that no digest can name also gets a name without one part:
+// without the tag latest, or without the folder of Docker's own images.
 func inFull(named reference.Named, always bool) []string {
 	names := []string{named.String()}
 	library, isDockers := strings.CutPrefix(named.Name(), dockers+"library/")
@@ -78,10 +80,10 @@ func inFull(named reference.Named, always bool) []string {
 	return names
 }
 
-// dockers begins the names of images in Docker's registry.
+// dockers is the prefix of the full names of images in Docker's registry.
 const dockers = "docker.io/"
 
-// hasNames reports whether a container of the template can be given another name at all.
+// hasNames reports whether a container of the template can get another name of its image at all.
 func hasNames(container *corev1.Container) bool {
 	named := parseName(container.Image)
 	if named == nil {
@@ -90,7 +92,7 @@ func hasNames(container *corev1.Container) bool {
 	return anotherName(container, container.Image, named.Name()+"@sha256:"+strings.Repeat("0", 64)) != ""
 }
 
-// parseName reads the name of an image with what it leaves out; nil if it is none, such as an ID.
+// parseName returns the name of an image with the parts that it leaves out. It is nil if the text is not a name, such as an ID.
 func parseName(image string) reference.Named {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
@@ -113,7 +115,8 @@ func digestOf(named reference.Named) string {
 	return ""
 }
 
-// pullsAlways is SetDefaults_Container in pkg/apis/core/v1/defaults.go, of a container that may not have been through it.
+// pullsAlways reports whether the image is always pulled. It is SetDefaults_Container in pkg/apis/core/v1/defaults.go, for a
+// container that may have no defaults yet.
 func pullsAlways(policy corev1.PullPolicy, image string) bool {
 	return policy == corev1.PullAlways || policy == "" && IsLatest(image)
 }

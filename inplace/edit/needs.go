@@ -10,10 +10,11 @@ import (
 	"github.com/stayput/stayput/inplace/amounts"
 )
 
-// Becoming is what makes the containers of a pod those of the template that the changes lead to, as far as they live. One may run the template's
-// image under another name of that, unless it is the name that changes. Runs tells the ID of the image that a container of the pod runs, resizes whether its
-// CPU and memory become those of the template.
-func (c ContainerChanges) Becoming(pod *corev1.Pod, target []corev1.Container, runs func(container string) string, resizes func(container string) bool) ContainerChanges {
+// Becoming returns the changes that turn the living containers of a pod into those of the new template. A container may run the
+// template's image under another name, unless it is the name that changes. The function runs returns the ID of the image that a
+// container of the pod runs. The function resizes reports whether the container's CPU and memory become those of the template.
+func (c ContainerChanges) Becoming(pod *corev1.Pod, target []corev1.Container, runs func(container string) string,
+	resizes func(container string) bool) ContainerChanges {
 	return differing(pod, target, func(have, want *corev1.Container) ContainerChange {
 		planned, change := c.of(have.Name), becoming(have, want, resizes(have.Name))
 		if planned.NewImage() && change.NewImage() || !IsNameOf(have.Image, want.Image) {
@@ -27,7 +28,7 @@ func (c ContainerChanges) Becoming(pod *corev1.Pod, target []corev1.Container, r
 	})
 }
 
-// renaming is zero where there is no other name: see Nameless.
+// renaming returns the change to another name of the image. It is zero if there is no other name: see Nameless.
 func renaming(have *corev1.Container, image, running string) ImageChange {
 	name := anotherName(have, image, running)
 	if name == "" {
@@ -36,7 +37,7 @@ func renaming(have *corev1.Container, image, running string) ImageChange {
 	return ImageChange{From: have.Image, To: name}
 }
 
-// of is what changes of the container.
+// of returns the change of the container.
 func (c ContainerChanges) of(container string) ContainerChange {
 	for _, change := range c {
 		if change.Container == container {
@@ -46,7 +47,7 @@ func (c ContainerChanges) of(container string) ContainerChange {
 	return ContainerChange{Container: container}
 }
 
-// WithoutRestart are the changes of a pod whose containers have been restarted for them already.
+// WithoutRestart returns what remains of the changes for a pod whose containers have already been restarted for them.
 func (c ContainerChanges) WithoutRestart() ContainerChanges {
 	var rest ContainerChanges
 	for _, change := range c {
@@ -60,12 +61,13 @@ func (c ContainerChanges) WithoutRestart() ContainerChanges {
 	return rest
 }
 
-// Renew reports whether some container restarts as it is.
+// Renew reports whether any container restarts without another image.
 func (c ContainerChanges) Renew() bool {
 	return slices.ContainsFunc(c, func(change ContainerChange) bool { return change.Restart })
 }
 
-// Nameless is the first container of a pod that is to restart and has no other name for its image; empty if there is none.
+// Nameless returns the first container of a pod that is to restart but has no other name for its image. It is empty if there is
+// none.
 func (c ContainerChanges) Nameless() string {
 	for change := range c.Restarting() {
 		if change.Restart && !change.NewImage() {
@@ -75,7 +77,8 @@ func (c ContainerChanges) Nameless() string {
 	return ""
 }
 
-// Unrestartable is why a container of the live pod cannot restart for the changes although its template lets it; nil if it can.
+// Unrestartable returns why a container of the live pod cannot restart for the changes although its template permits it. It is nil
+// if the container can.
 func (c ContainerChanges) Unrestartable(pod *corev1.Pod) *inplace.Reason {
 	if !c.Renew() {
 		return nil
@@ -87,8 +90,8 @@ func (c ContainerChanges) Unrestartable(pod *corev1.Pod) *inplace.Reason {
 	return &inplace.Reason{Code: inplace.CodeRestart, Message: fmt.Sprintf("pod %s: %s", pod.Name, reasons[0].Message)}
 }
 
-// Differing is what makes the pod's containers exactly like those of the template that have the same names, as far as they live: their images, where there
-// are any, and of those that resizes says the CPU and memory.
+// Differing returns the changes that make the pod's living containers exactly like the template's containers of the same names:
+// their images, if the template has any, and the CPU and memory of the containers for which resizes is true.
 func Differing(pod *corev1.Pod, template []corev1.Container, resizes func(container string) bool) ContainerChanges {
 	return differing(pod, template, func(have, want *corev1.Container) ContainerChange {
 		change := becoming(have, want, resizes(have.Name))
@@ -97,7 +100,7 @@ func Differing(pod *corev1.Pod, template []corev1.Container, resizes func(contai
 	})
 }
 
-// differing are the changes between containers that live and those of the template that have the same names.
+// differing returns the changes between the living containers and the template's containers of the same names.
 func differing(pod *corev1.Pod, template []corev1.Container, change func(have, want *corev1.Container) ContainerChange) ContainerChanges {
 	var changes ContainerChanges
 	for i := range template {
@@ -112,11 +115,11 @@ func differing(pod *corev1.Pod, template []corev1.Container, change func(have, w
 	return changes
 }
 
-// Nothing is resized.
+// Nothing returns false: no container is resized.
 func Nothing(string) bool { return false }
 
-// becoming is what changes of a container that becomes like another. Of CPU and memory it keeps what only one of them has: no running container can
-// lose a request or a limit, and none gets what it could not lose again.
+// becoming returns the change of a container that becomes like another. It leaves alone a request or limit that only one of the two
+// has: no running container can lose a request or a limit, and none gets one that it could not lose again.
 func becoming(have, want *corev1.Container, resizes bool) ContainerChange {
 	change := ContainerChange{Container: have.Name}
 	if want.Image != "" && have.Image != want.Image {

@@ -8,16 +8,16 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// PodOperations returns the operations that make the change in a live pod; it must be InPlace, so whatever annotations change are
-// allowed to. They touch only what changes, never what admission put into the pod, nor the hash of a revision. Values the pod has
-// already are left out, annotations excepted.
+// PodOperations returns the operations that make the change in a live pod. The change must be InPlace, so all annotations in it are
+// allowed. The operations touch only what changes. They touch neither what admission added to the pod nor the hash of a revision.
+// Values that the pod has already are left out, except annotations.
 func (c Change) PodOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	operations := append(c.imageOperations(pod), c.tolerationOperations(pod)...)
 	operations = append(operations, c.labelOperations(pod)...)
 	return append(operations, c.annotationOperations(pod)...)
 }
 
-// imageOperations finds the containers by name: the pod may have more than its template, and in another order.
+// imageOperations finds containers by name: the pod may have more containers than its template, and in another order.
 func (c Change) imageOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
 	for change := range c.Containers.NewImages() {
@@ -30,8 +30,8 @@ func (c Change) imageOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	return operations
 }
 
-// annotationOperations know only whether the pod has annotations at all: caches keep no foreign ones, since any workload may list any. So each
-// is set, and one that goes is there for sure when it is removed.
+// annotationOperations sets every annotation, and removes one only after it has set it, so the removal cannot fail. It knows only
+// whether the pod has annotations at all: Stayput's caches drop other annotations, because any workload may list any annotation.
 func (c Change) annotationOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
 	if pod.Annotations == nil && len(c.Annotations) > 0 {
@@ -47,7 +47,7 @@ func (c Change) annotationOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	return operations
 }
 
-// labelOperations leave out the hash of a revision.
+// labelOperations leaves out the hash of a revision.
 func (c Change) labelOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	var changed []patches.EntryChange
 	for _, change := range c.Labels {

@@ -49,20 +49,24 @@ func TestPodOperations(t *testing.T) {
 				`{"op":"add","path":"/metadata/labels/version","value":"2"}]`,
 		},
 		"tolerations behind those that others have added": {
-			pod: tolerant(corev1.Toleration{Key: "node.kubernetes.io/not-ready"}, corev1.Toleration{Key: "batch", Operator: "Exists", Effect: "NoSchedule"}), after: tolerating(batch, spot, gpu),
+			pod: tolerant(corev1.Toleration{Key: "node.kubernetes.io/not-ready"},
+				corev1.Toleration{Key: "batch", Operator: "Exists", Effect: "NoSchedule"}),
+			after: tolerating(batch, spot, gpu),
 			want: `[{"op":"add","path":"/spec/tolerations/-","value":{"key":"spot","effect":"NoExecute","tolerationSeconds":60}},` +
 				`{"op":"add","path":"/spec/tolerations/-","value":{"key":"gpu","value":"yes","effect":"NoSchedule"}}]`,
 		},
 		"first tolerations": {
 			pod: tolerant(), after: tolerating(batch, gpu),
-			want: `[{"op":"add","path":"/spec/tolerations","value":[{"key":"batch","operator":"Exists","effect":"NoSchedule"},{"key":"gpu","value":"yes","effect":"NoSchedule"}]}]`,
+			want: `[{"op":"add","path":"/spec/tolerations","value":[{"key":"batch","operator":"Exists","effect":"NoSchedule"},{"key":"gpu",` +
+				`"value":"yes","effect":"NoSchedule"}]}]`,
 		},
 		"the same toleration for another time": {
 			pod: tolerant(corev1.Toleration{Key: "spot", Effect: "NoExecute", TolerationSeconds: new(int64(30))}), after: tolerating(spot),
 			want: `[{"op":"add","path":"/spec/tolerations/-","value":{"key":"spot","effect":"NoExecute","tolerationSeconds":60}}]`,
 		},
 		"tolerations the pod has already": {
-			pod: tolerant(corev1.Toleration{Key: "spot", Effect: "NoExecute", TolerationSeconds: new(int64(60))}), after: tolerating(spot), want: "null",
+			pod:   tolerant(corev1.Toleration{Key: "spot", Effect: "NoExecute", TolerationSeconds: new(int64(60))}),
+			after: tolerating(spot), want: "null",
 		},
 		"escapes": {
 			pod:   pod(map[string]string{"a": ""}, nil),
@@ -78,7 +82,7 @@ func TestPodOperations(t *testing.T) {
 			pod: pod(nil, nil), after: edits{version: `"2"`},
 			want: `[{"op":"add","path":"/metadata/labels","value":{}},{"op":"add","path":"/metadata/labels/version","value":"2"}]`,
 		},
-		"an allowed annotation goes, of which nobody knows whether it is there": {
+		"an allowed annotation is removed that the pod may not have": {
 			pod: pod(nil, map[string]string{"cni": "x"}), after: edits{"/metadata/annotations/note": ""},
 			want: `[{"op":"add","path":"/metadata/annotations/note","value":""},{"op":"remove","path":"/metadata/annotations/note"}]`,
 		},

@@ -11,7 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/internal/sample"
 )
 
-// limited is the base template with a memory limit.
+// limited returns the base template with a memory limit.
 func limited(t *testing.T, memory string) apps.Template {
 	t.Helper()
 	raw := strings.Replace(sample.Template, `"memory": "1Gi"`, fmt.Sprintf(`"memory": %q`, memory), 1)
@@ -22,7 +22,8 @@ func limited(t *testing.T, memory string) apps.Template {
 	return template
 }
 
-// TestQuantityIsNotExpanded has quantities whose digits would keep a manager busy for minutes, all but the first few of them for hours.
+// TestQuantityIsNotExpanded uses quantities whose digits would take a manager minutes to write out. All but the first few would
+// take hours.
 func TestQuantityIsNotExpanded(t *testing.T) {
 	for name, memory := range map[string]string{
 		"exponent": "1e300000", "another": "1e1000000", "far": "1e30000000", "farthest": "1e2147483647", "tiny": "1e-30000000",
@@ -44,7 +45,8 @@ func TestQuantityIsNotExpanded(t *testing.T) {
 }
 
 func TestQuantitySpellings(t *testing.T) {
-	for _, same := range [][2]string{{"1", "1000m"}, {"1Ki", "1024"}, {"0.5Gi", "512Mi"}, {"1e3", "1k"}, {"-0", "0"}, {"1.10", "1.1"}, {" 1 ", "1"}} {
+	for _, same := range [][2]string{{"1", "1000m"}, {"1Ki", "1024"}, {"0.5Gi", "512Mi"}, {"1e3", "1k"}, {"-0", "0"}, {"1.10", "1.1"},
+		{" 1 ", "1"}} {
 		if !apps.SameTemplate(limited(t, same[0]), limited(t, same[1])) {
 			t.Errorf("%q is not %q", same[0], same[1])
 		}

@@ -11,16 +11,18 @@ import (
 	"github.com/stayput/stayput/internal/templates"
 )
 
-// seeds are how many pairs of templates each test run looks at: `go test -fuzz=Random ./inplace/edit` looks at others for as long as it may.
+// seeds is how many pairs of templates a test run compares. `go test -fuzz=Random ./inplace/edit` compares others until it is
+// stopped.
 const seeds = 2000
 
-// FuzzRandom: what is made in place makes of a pod what a new one would be, and can be taken back but for what users are told.
+// FuzzRandom: a change in place turns a pod into what a new pod would be. The change can be undone in place, except where users are
+// told that it cannot.
 func FuzzRandom(f *testing.F) {
 	f.Add(uint64(0))
 	f.Fuzz(func(t *testing.T, seed uint64) { checkPair(t, seed) })
 }
 
-// TestRandom also demands that the pairs are worth looking at.
+// TestRandom also requires that the pairs have enough variety.
 func TestRandom(t *testing.T) {
 	possible, resizes := 0, 0
 	for seed := range uint64(seeds) {
@@ -71,7 +73,8 @@ func checkPair(t *testing.T, seed uint64) bool {
 	return true
 }
 
-func planOf(t *testing.T, compare func(from, to corev1.PodTemplateSpec) (templates.Plan, error), from, to corev1.PodTemplateSpec) templates.Plan {
+func planOf(t *testing.T, compare func(from, to corev1.PodTemplateSpec) (templates.Plan, error),
+	from, to corev1.PodTemplateSpec) templates.Plan {
 	t.Helper()
 	plan, err := compare(from, to)
 	if err != nil {
@@ -80,7 +83,7 @@ func planOf(t *testing.T, compare func(from, to corev1.PodTemplateSpec) (templat
 	return plan
 }
 
-// made is the pod after the writes of the plan. The error says what is wrong with it where a new one would be like the other.
+// made returns the pod after the writes of the plan. The error says how the pod differs from a fresh pod.
 func made(t *testing.T, plan templates.Plan, pod, fresh *corev1.Pod) (*corev1.Pod, error) {
 	t.Helper()
 	after := pod
@@ -90,7 +93,7 @@ func made(t *testing.T, plan templates.Plan, pod, fresh *corev1.Pod) (*corev1.Po
 	return after, errors.Join(plan.Restarted(pod, after), templates.Same(after, fresh))
 }
 
-// patched is the pod after the write.
+// patched returns the pod after the write.
 func patched(t *testing.T, pod *corev1.Pod, write templates.Write) *corev1.Pod {
 	t.Helper()
 	patch, err := jsonpatch.DecodePatch([]byte(templates.Text(write.Operations)))
@@ -115,7 +118,7 @@ func decoded(t *testing.T, text []byte) *corev1.Pod {
 
 func unchanged(pod *corev1.Pod) *corev1.Pod { return pod }
 
-// withMore has what admission puts into every pod, whatever its template: it is to stay as it is.
+// withMore returns the pod with what admission adds to every pod, whatever its template. It must stay as it is.
 func withMore(pod *corev1.Pod) *corev1.Pod {
 	mesh := corev1.Container{Name: "injected", Image: "registry.example/mesh:1", Env: []corev1.EnvVar{{Name: "A", Value: "1"}}}
 	pod.Spec.Containers = append([]corev1.Container{mesh}, pod.Spec.Containers...)

@@ -13,11 +13,11 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// Whether a running pod can get other CPU and memory is ValidatePodResize in pkg/apis/core/validation: its QoS class stays, nothing is taken away,
-// and the pod is neither of Windows nor has resources of its own. So nothing is added either: there would be no way back. What only a node
-// knows - room, swap, static CPUs - its kubelet says later.
+// ValidatePodResize in pkg/apis/core/validation decides whether a running pod can get other CPU and memory: its QoS class stays,
+// nothing is removed, and the pod is not a Windows pod and has no pod-level resources. Stayput adds no request or limit either,
+// because it could not be removed again. What only a node knows - free capacity, swap, static CPUs - its kubelet reports later.
 
-// resizeReasons says why pods of one spec cannot get the CPU and memory of another, or should not.
+// resizeReasons returns why pods of one spec cannot, or should not, get the CPU and memory of the other.
 func resizeReasons(was, is corev1.PodSpec, change Change, rules inplace.Rules) inplace.Reasons {
 	var reasons inplace.Reasons
 	for i, container := range is.Containers {
@@ -47,17 +47,20 @@ func containerReasons(container corev1.Container, c ContainerChange, index int, 
 		switch policy := resizePolicy(container, name); {
 		case from == to:
 		case (from[0] == "") != (to[0] == "") || (from[1] == "") != (to[1] == ""):
-			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("container %s gains or loses a request or limit of %s, which none can lose again while it runs",
-				container.Name, name)))
+			reasons = reasons.And(resourcesReason(path,
+				fmt.Sprintf("container %s gains or loses a request or limit of %s, which none can lose again while it runs",
+					container.Name, name)))
 		case policy == corev1.RestartContainer && (c.NewImage() || c.Restart):
-			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("the resizePolicy of container %s asks for a restart when its %s changes, and it restarts for something else, which would be twice",
+			reasons = reasons.And(resourcesReason(path, fmt.Sprintf(
+				"the resizePolicy of container %s asks for a restart when its %s changes, and it restarts for something else, which would be twice",
 				container.Name, name)))
 		case rules.Resize == inplace.ResizeNone:
 			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("%s of container %s changed, and label %s is %q",
 				name, container.Name, inplace.LabelResize, rules.Resize)))
 		case rules.Resize == inplace.ResizeDeclared && policy == "":
-			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("%s of container %s changed, and neither its resizePolicy nor label %s says whether it needs a restart",
-				name, container.Name, inplace.LabelResize)))
+			reasons = reasons.And(resourcesReason(path,
+				fmt.Sprintf("%s of container %s changed, and neither its resizePolicy nor label %s says whether it needs a restart",
+					name, container.Name, inplace.LabelResize)))
 		}
 	}
 	return reasons
@@ -67,7 +70,8 @@ func resourcesReason(path, message string) inplace.Reason {
 	return inplace.Reason{Code: inplace.CodeResources, Path: path, Message: message}
 }
 
-// resizePolicy is what the container says of that resource; empty if nothing. Both templates say the same, or the change is native.
+// resizePolicy returns the container's policy for that resource. It is empty if there is none. Both templates have the same policy,
+// or the change is native.
 func resizePolicy(container corev1.Container, name corev1.ResourceName) corev1.ResourceResizeRestartPolicy {
 	for _, policy := range container.ResizePolicy {
 		if policy.ResourceName == name {
@@ -77,7 +81,8 @@ func resizePolicy(container corev1.Container, name corev1.ResourceName) corev1.R
 	return ""
 }
 
-// resourceFieldReasons says where the pod reads an amount that changes: a process that has read it goes by the old value.
+// resourceFieldReasons returns where the pod reads an amount that changes: a process that has read the amount keeps using the old
+// value.
 func resourceFieldReasons(spec corev1.PodSpec, changes ContainerChanges) inplace.Reasons {
 	var reasons inplace.Reasons
 	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
@@ -95,7 +100,8 @@ func resourceFieldReasons(spec corev1.PodSpec, changes ContainerChanges) inplace
 	return reasons
 }
 
-// readBy says that the amount which the reader reads changes. Of a container that is not named it is its own.
+// readBy returns a reason if the amount that the reader reads changes. A selector that names no container reads the reader's own
+// container.
 func (c ContainerChanges) readBy(selector *corev1.ResourceFieldSelector, own, reader string) inplace.Reasons {
 	if selector == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// changed is zero where both are the same.
+// changed returns the change of the container's CPU and memory. It is zero if both are the same.
 func changed(container corev1.Container, from, to, written amounts.Amounts) ResourceChange {
 	if from == to {
 		return ResourceChange{}
@@ -26,7 +26,7 @@ func resourceChange(was, is corev1.Container) ResourceChange {
 	return changed(is, amounts.Of(was.Resources), amounts.Of(is.Resources), amounts.Written(is.Resources))
 }
 
-// Resized is the pod's spec with the CPU and memory that the changes give its containers.
+// Resized returns the pod's spec with the CPU and memory that the changes give its containers.
 func (c ContainerChanges) Resized(spec corev1.PodSpec) corev1.PodSpec {
 	spec.Containers = slices.Clone(spec.Containers)
 	for change := range c.those(ContainerChange.Resizes) {
@@ -39,7 +39,8 @@ func (c ContainerChanges) Resized(spec corev1.PodSpec) corev1.PodSpec {
 	return spec
 }
 
-// ResizeOperations give the pod's containers their CPU and memory, in subresource resize, and leave all other resources as they are.
+// ResizeOperations returns the operations on subresource resize that give the pod's containers their CPU and memory. All other
+// resources stay as they are.
 func (c ContainerChanges) ResizeOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
 	for change := range c.those(ContainerChange.Resizes) {

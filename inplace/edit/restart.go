@@ -11,24 +11,29 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// asksForRestart reports whether the annotations that change in place are among those whose change is a restart.
+// asksForRestart reports whether an annotation that changes in place is one whose change restarts containers.
 func asksForRestart(annotations []patches.EntryChange, rules inplace.Rules) bool {
-	return rules.RestartInPlace && slices.ContainsFunc(annotations, func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
+	return rules.RestartInPlace && slices.ContainsFunc(annotations,
+		func(change patches.EntryChange) bool { return rules.Restarts(change.Key) })
 }
 
-// restarts adds the restarts that annotations ask for, and says why running pods cannot be restarted for all that changes as new ones would start.
-func restarts(changes ContainerChanges, annotations []patches.EntryChange, spec *corev1.PodSpec, rules inplace.Rules) (ContainerChanges, inplace.Reasons) {
+// restarts adds the restarts that annotations ask for. It also returns why running pods cannot be restarted as new pods would
+// start.
+func restarts(changes ContainerChanges, annotations []patches.EntryChange, spec *corev1.PodSpec,
+	rules inplace.Rules) (ContainerChanges, inplace.Reasons) {
 	switch {
 	case asksForRestart(annotations, rules):
 		changes = restartAll(changes, spec)
 		return changes, renewalReasons(spec, changes)
 	case rules.InitContainers && changes.Restarts():
-		return changes, initReasons(spec.InitContainers, fmt.Sprintf(", and label %s is %q", inplace.LabelInitContainers, inplace.InitContainersNative))
+		return changes, initReasons(spec.InitContainers,
+			fmt.Sprintf(", and label %s is %q", inplace.LabelInitContainers, inplace.InitContainersNative))
 	}
 	return changes, nil
 }
 
-// restartAll has all containers of the template that live restart, each once: those that get another image by that, unless a pod has it already.
+// restartAll returns changes by which every living container of the template restarts exactly once. A container that gets another
+// image restarts for that, unless a pod has the image already.
 func restartAll(changes ContainerChanges, spec *corev1.PodSpec) ContainerChanges {
 	var all ContainerChanges
 	for container := range EachLiving(spec) {
@@ -39,8 +44,8 @@ func restartAll(changes ContainerChanges, spec *corev1.PodSpec) ContainerChanges
 	return all
 }
 
-// renewalReasons say why running pods of the template cannot be restarted as new ones would start. Whether one has an image already that changes, only it
-// can tell.
+// renewalReasons returns why running pods of the template cannot be restarted as new pods would start. If the image changes, only
+// the pod shows whether it already has the new image.
 func renewalReasons(spec *corev1.PodSpec, changes ContainerChanges) inplace.Reasons {
 	reasons := initReasons(spec.InitContainers, "")
 	for at, container := range living(spec) {
@@ -51,8 +56,8 @@ func renewalReasons(spec *corev1.PodSpec, changes ContainerChanges) inplace.Reas
 	return reasons
 }
 
-// initReasons say of each init container that is no sidecar what a restart of the others would leave as it is, and why that is not to be; empty where
-// it goes without saying.
+// initReasons returns a reason for each init container that is not a sidecar: it would not run again when the others restart. The
+// text why, if any, says why that is not acceptable.
 func initReasons(containers []corev1.Container, why string) inplace.Reasons {
 	var reasons inplace.Reasons
 	for i := range containers {
@@ -64,7 +69,7 @@ func initReasons(containers []corev1.Container, why string) inplace.Reasons {
 	return reasons
 }
 
-// AboutInitContainers begins what Change.NotAgain says.
+// AboutInitContainers is the prefix of Change.NotAgain.
 const AboutInitContainers = "init container"
 
 func notAgain(containers []corev1.Container) string {
@@ -84,8 +89,10 @@ func notAgain(containers []corev1.Container) string {
 }
 
 func whyNameless(container *corev1.Container) string {
-	if parsed := parseName(container.Image); parsed != nil && digestOf(parsed) == "" && pullsAlways(container.ImagePullPolicy, container.Image) {
-		return fmt.Sprintf("container %s is always pulled anew, and its image %s has no other name by which that could be", container.Name, container.Image)
+	if parsed := parseName(container.Image); parsed != nil && digestOf(parsed) == "" &&
+		pullsAlways(container.ImagePullPolicy, container.Image) {
+		return fmt.Sprintf("container %s is always pulled anew, and its image %s has no other name by which that could be",
+			container.Name, container.Image)
 	}
 	return fmt.Sprintf("image %s of container %s has no other name, by which it would restart", container.Image, container.Name)
 }
@@ -94,7 +101,8 @@ func restartReason(path, message string) inplace.Reason {
 	return inplace.Reason{Code: inplace.CodeRestart, Path: path, Message: message}
 }
 
-// hint says how a change of the annotation would restart containers instead of replacing pods; empty if it would not.
+// hint returns the label by which a change of the annotation would restart containers instead of replacing pods. It is empty if no
+// label would.
 func hint(annotation string, rules inplace.Rules) string {
 	if rules.RestartInPlace || !rules.Restarts(annotation) {
 		return ""

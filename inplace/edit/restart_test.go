@@ -13,7 +13,7 @@ import (
 
 const restartedAt = "/metadata/annotations/kubectl.kubernetes.io~1restartedAt"
 
-// inPlaceRestarts are rules of a workload with the label and a key of its own.
+// inPlaceRestarts are the rules of a workload with the label for restarts in place and a key of its own.
 var inPlaceRestarts = inplace.Rules{Annotations: []string{"note"}, Restart: []string{"checksum/config"}, RestartInPlace: true}
 
 func TestCompareRestarts(t *testing.T) {
@@ -24,28 +24,35 @@ func TestCompareRestarts(t *testing.T) {
 		rules               *inplace.Rules
 		want                string
 	}{
-		"rollout restart":     {base: plain, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy"},
-		"another":             {base: plain, before: edits{restartedAt: `"then"`}, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy"},
-		"its undo":            {base: plain, before: edits{restartedAt: `"then"`}, want: "in place: restarts app, proxy"},
-		"a checksum":          {base: plain, after: edits{"/metadata/annotations/checksum~1config": `"1"`}, want: "in place: restarts app, proxy"},
-		"along with an image": {base: plain, after: edits{restartedAt: `"now"`, newImage: `"app:2"`}, want: "in place: restarts app, proxy"},
-		"along with a name": {base: plain, before: edits{newImage: `"app:1"`}, after: edits{restartedAt: `"now"`, newImage: `"docker.io/library/app:1"`},
+		"rollout restart": {base: plain, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy"},
+		"another": {base: plain, before: edits{restartedAt: `"then"`}, after: edits{restartedAt: `"now"`},
 			want: "in place: restarts app, proxy"},
-		"always pulled, and another name": {base: edits{"/spec/initContainers": "", "/spec/containers/0/imagePullPolicy": `"Always"`}, before: edits{newImage: `"app:1"`},
-			after: edits{restartedAt: `"now"`, newImage: `"docker.io/library/app:1"`}, want: "in place: restarts app, proxy"},
+		"its undo": {base: plain, before: edits{restartedAt: `"then"`}, want: "in place: restarts app, proxy"},
+		"a checksum": {base: plain, after: edits{"/metadata/annotations/checksum~1config": `"1"`},
+			want: "in place: restarts app, proxy"},
+		"along with an image": {base: plain, after: edits{restartedAt: `"now"`, newImage: `"app:2"`}, want: "in place: restarts app, proxy"},
+		"along with a name": {base: plain, before: edits{newImage: `"app:1"`},
+			after: edits{restartedAt: `"now"`, newImage: `"docker.io/library/app:1"`},
+			want:  "in place: restarts app, proxy"},
+		"always pulled, and another name": {base: edits{"/spec/initContainers": "", "/spec/containers/0/imagePullPolicy": `"Always"`},
+			before: edits{newImage: `"app:1"`},
+			after:  edits{restartedAt: `"now"`, newImage: `"docker.io/library/app:1"`}, want: "in place: restarts app, proxy"},
 		"an annotation that may": {base: plain, after: edits{"/metadata/annotations/note": `"b"`}, want: "in place: no restart"},
 		"none of the others": {base: plain, after: edits{restartedAt: `"now"`, "/metadata/annotations/x": `"b"`},
 			want: "recreate: annotation x added"},
-		"without the label": {base: plain, after: edits{"/metadata/annotations/checksum~1config": `"1"`}, rules: &inplace.Rules{Restart: inPlaceRestarts.Restart},
-			want: "recreate: annotation checksum/config added (label stayput.dev/restart=in-place has containers restart in their pods)"},
+		"without the label": {base: plain, after: edits{"/metadata/annotations/checksum~1config": `"1"`},
+			rules: &inplace.Rules{Restart: inPlaceRestarts.Restart},
+			want:  "recreate: annotation checksum/config added (label stayput.dev/restart=in-place has containers restart in their pods)"},
 		"init containers": {after: edits{restartedAt: `"now"`},
 			want: "recreate: init container setup would not run again"},
-		"sidecars": {base: edits{"/spec/initContainers": `[{"name":"side","image":"side:1","restartPolicy":"Always"}]`}, after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy, side"},
-		"always pulled, in full": {base: plain, before: edits{newImage: `"r.io/app:1"`, "/spec/containers/0/imagePullPolicy": `"Always"`}, after: edits{restartedAt: `"now"`,
-			newImage: `"r.io/app:1"`, "/spec/containers/0/imagePullPolicy": `"Always"`},
-			want: "recreate: container app is always pulled anew, and its image r.io/app:1 has no other name by which that could be"},
-		"always pulled, in short": {base: edits{"/spec/initContainers": "", "/spec/containers/0/imagePullPolicy": `"Always"`}, after: edits{restartedAt: `"now"`},
-			want: "in place: restarts app, proxy"},
+		"sidecars": {base: edits{"/spec/initContainers": `[{"name":"side","image":"side:1","restartPolicy":"Always"}]`},
+			after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy, side"},
+		"always pulled, in full": {base: plain, before: edits{newImage: `"r.io/app:1"`, "/spec/containers/0/imagePullPolicy": `"Always"`},
+			after: edits{restartedAt: `"now"`, newImage: `"r.io/app:1"`, "/spec/containers/0/imagePullPolicy": `"Always"`},
+			want:  "recreate: container app is always pulled anew, and its image r.io/app:1 has no other name by which that could be"},
+		"always pulled, in short": {base: edits{"/spec/initContainers": "", "/spec/containers/0/imagePullPolicy": `"Always"`},
+			after: edits{restartedAt: `"now"`},
+			want:  "in place: restarts app, proxy"},
 		"a digest alone": {base: edits{"/spec/initContainers": "", newImage: `"r.io/app` + digest + `"`}, after: edits{restartedAt: `"now"`},
 			want: "recreate: image r.io/app" + digest + " of container app has no other name, by which it would restart"},
 		"startup probe": {base: edits{"/spec/initContainers": "", "/spec/containers/1/startupProbe": probe}, after: edits{restartedAt: `"now"`},
@@ -62,7 +69,7 @@ func TestCompareRestarts(t *testing.T) {
 	}
 }
 
-// TestRestartComesWithAnImage: a pod may have the other image already.
+// TestRestartComesWithAnImage: a change has both an image and a restart, since a pod may have the other image already.
 func TestRestartComesWithAnImage(t *testing.T) {
 	plain := edits{"/spec/initContainers": ""}
 	for _, image := range []string{"app:2", "docker.io/library/app:1"} {
@@ -92,14 +99,15 @@ func TestNamesOf(t *testing.T) {
 		{"r.io/app:1", "docker-pullable://r.io/app" + one, false, []string{"r.io/app:1", "r.io/app:1", "r.io/app:1" + one}},
 		{"r.io/app:1", "r.io/app" + one, true, []string{"r.io/app:1", "r.io/app:1"}},
 		{"r.io/app:1", "r.io/another" + one, false, []string{"r.io/app:1", "r.io/app:1"}},
-		{"r.io/app:1", one[1:], false, []string{"r.io/app:1", "r.io/app:1"}}, // no name, but an ID
+		{"r.io/app:1", one[1:], false, []string{"r.io/app:1", "r.io/app:1"}}, // an ID, not a name
 		{"app:1", "quay.io/library/app" + one, false, []string{"app:1"}},
 		{"r.io/app:1" + one, "r.io/app" + other, true, []string{"r.io/app:1" + one, "r.io/app:1" + one, "r.io/app" + one}},
 		{"app" + one, "", false, []string{"app" + one, "docker.io/library/app" + one}},
 		{"App", "", false, []string{"App"}},
 		{"r.io/app:latest", "r.io/app" + one, true, []string{"r.io/app:latest", "r.io/app:latest", "r.io/app"}},
 		{"r.io/app", "r.io/app" + one, true, []string{"r.io/app", "r.io/app:latest", "r.io/app"}},
-		{"docker.io/library/app:1", "docker.io/library/app" + one, true, []string{"docker.io/library/app:1", "docker.io/library/app:1", "docker.io/app:1"}},
+		{"docker.io/library/app:1", "docker.io/library/app" + one, true,
+			[]string{"docker.io/library/app:1", "docker.io/library/app:1", "docker.io/app:1"}},
 		{"docker.io/me/app:1", "docker.io/me/app" + one, true, []string{"docker.io/me/app:1", "docker.io/me/app:1"}},
 	} {
 		got := namesOf(test.image, test.running, test.always)
@@ -125,7 +133,7 @@ func TestIsNameOf(t *testing.T) {
 		{"r.io/app:1", "r.io/app:1" + one, false},
 		{"r.io/app:1" + other, "r.io/app:1" + one, false},
 		{"r.io/app:2" + one, "r.io/app:1" + one, false},
-		{"r.io/app" + one, "r.io/app:1", false}, // of whatever tag
+		{"r.io/app" + one, "r.io/app:1", false}, // the tag is unknown
 		{"r.io/app:1", "app:1", false},
 		{"App", "App", true},
 		{"App", "app", false},
@@ -137,7 +145,7 @@ func TestIsNameOf(t *testing.T) {
 	}
 }
 
-// TestBecoming has a pod of one template with the images app and side become one of another.
+// TestBecoming turns a pod with the images app and side into a pod of another template.
 func TestBecoming(t *testing.T) {
 	one := sample.Digests[0]
 	running := func(container string) string { return "r.io/" + container + one }
@@ -150,47 +158,55 @@ func TestBecoming(t *testing.T) {
 		return change
 	}
 	for name, test := range map[string]struct {
-		app, target string
-		change      ContainerChanges
-		want        ContainerChanges
+		app, becomes string
+		change       ContainerChanges
+		want         ContainerChanges
 	}{
-		"nothing":                     {app: "r.io/app:1", target: "r.io/app:1"},
-		"nothing, under another name": {app: "r.io/app:1" + one, target: "r.io/app:1"},
-		"a restart": {app: "r.io/app:1", target: "r.io/app:1", change: ContainerChanges{restart("app")},
+		"nothing":                     {app: "r.io/app:1", becomes: "r.io/app:1"},
+		"nothing, under another name": {app: "r.io/app:1" + one, becomes: "r.io/app:1"},
+		"a restart": {app: "r.io/app:1", becomes: "r.io/app:1", change: ContainerChanges{restart("app")},
 			want: ContainerChanges{both(image("app", "r.io/app:1", "r.io/app:1"+one))}},
-		"another restart": {app: "r.io/app:1" + one, target: "r.io/app:1", change: ContainerChanges{restart("app")},
+		"another restart": {app: "r.io/app:1" + one, becomes: "r.io/app:1", change: ContainerChanges{restart("app")},
 			want: ContainerChanges{both(image("app", "r.io/app:1"+one, "r.io/app:1"))}},
-		"a restart of what runs another image": {app: "r.io/app:0", target: "r.io/app:1", change: ContainerChanges{restart("app")},
+		"a restart of what runs another image": {app: "r.io/app:0", becomes: "r.io/app:1", change: ContainerChanges{restart("app")},
 			want: ContainerChanges{image("app", "r.io/app:0", "r.io/app:1")}},
-		"a restart without another name": {app: "r.io/other:1", target: "r.io/other:1", change: ContainerChanges{restart("app")},
+		"a restart without another name": {app: "r.io/other:1", becomes: "r.io/other:1", change: ContainerChanges{restart("app")},
 			want: ContainerChanges{restart("app")}},
-		"an image": {app: "r.io/app:1" + one, target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2")},
+		"an image": {app: "r.io/app:1" + one, becomes: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2")},
 			want: ContainerChanges{image("app", "r.io/app:1"+one, "r.io/app:2")}},
-		"an image that is written otherwise": {app: "app:1", target: "docker.io/library/app:1", change: ContainerChanges{image("app", "app:1", "docker.io/library/app:1")},
-			want: ContainerChanges{image("app", "app:1", "docker.io/library/app:1")}},
-		"an image that is written as it has it, and a restart": {app: "docker.io/library/app:1", target: "docker.io/library/app:1", change: ContainerChanges{both(image("app", "app:1", "docker.io/library/app:1"))},
-			want: ContainerChanges{restart("app")}},
-		"an image that is written otherwise, and a restart": {app: "app:1", target: "docker.io/library/app:1", change: ContainerChanges{both(image("app", "app:1", "docker.io/library/app:1"))},
-			want: ContainerChanges{image("app", "app:1", "docker.io/library/app:1")}},
-		"a digest that is taken off, and a restart": {app: "r.io/app:1" + one, target: "r.io/app:1", change: ContainerChanges{both(image("app", "r.io/app:1"+one, "r.io/app:1"))},
-			want: ContainerChanges{image("app", "r.io/app:1"+one, "r.io/app:1")}},
-		"another image that it has, and a restart": {app: "r.io/app:2", target: "r.io/app:2", change: ContainerChanges{both(image("app", "r.io/app:1", "r.io/app:2"))},
-			want: ContainerChanges{both(image("app", "r.io/app:2", "r.io/app:2"+one))}},
-		"a digest that it has, and a restart": {app: "r.io/app:1" + one, target: "r.io/app:1" + one, change: ContainerChanges{both(image("app", "r.io/app:1", "r.io/app:1"+one))},
-			want: ContainerChanges{both(image("app", "r.io/app:1"+one, "r.io/app"+one))}},
-		"an image that it has": {app: "r.io/app:2", target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2")}},
-		"an image, and a restart of the other": {app: "r.io/app:1", target: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2"), restart("side")},
-			want: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2"), both(image("side", "r.io/side:1", "r.io/side:1"+one))}},
+		"an image that is written otherwise": {app: "app:1", becomes: "docker.io/library/app:1",
+			change: ContainerChanges{image("app", "app:1", "docker.io/library/app:1")},
+			want:   ContainerChanges{image("app", "app:1", "docker.io/library/app:1")}},
+		"an image that is written as it has it, and a restart": {app: "docker.io/library/app:1", becomes: "docker.io/library/app:1",
+			change: ContainerChanges{both(image("app", "app:1", "docker.io/library/app:1"))},
+			want:   ContainerChanges{restart("app")}},
+		"an image that is written otherwise, and a restart": {app: "app:1", becomes: "docker.io/library/app:1",
+			change: ContainerChanges{both(image("app", "app:1", "docker.io/library/app:1"))},
+			want:   ContainerChanges{image("app", "app:1", "docker.io/library/app:1")}},
+		"a digest that is taken off, and a restart": {app: "r.io/app:1" + one, becomes: "r.io/app:1",
+			change: ContainerChanges{both(image("app", "r.io/app:1"+one, "r.io/app:1"))},
+			want:   ContainerChanges{image("app", "r.io/app:1"+one, "r.io/app:1")}},
+		"another image that it has, and a restart": {app: "r.io/app:2", becomes: "r.io/app:2",
+			change: ContainerChanges{both(image("app", "r.io/app:1", "r.io/app:2"))},
+			want:   ContainerChanges{both(image("app", "r.io/app:2", "r.io/app:2"+one))}},
+		"a digest that it has, and a restart": {app: "r.io/app:1" + one, becomes: "r.io/app:1" + one,
+			change: ContainerChanges{both(image("app", "r.io/app:1", "r.io/app:1"+one))},
+			want:   ContainerChanges{both(image("app", "r.io/app:1"+one, "r.io/app"+one))}},
+		"an image that it has": {app: "r.io/app:2", becomes: "r.io/app:2", change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2")}},
+		"an image, and a restart of the other": {app: "r.io/app:1", becomes: "r.io/app:2",
+			change: ContainerChanges{image("app", "r.io/app:1", "r.io/app:2"), restart("side")},
+			want:   ContainerChanges{image("app", "r.io/app:1", "r.io/app:2"), both(image("side", "r.io/side:1", "r.io/side:1"+one))}},
 	} {
-		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "injected", Image: "mesh:1"}, {Name: "app", Image: test.app}, {Name: "side", Image: "r.io/side:1"}}}}
-		target := []corev1.Container{{Name: "app", Image: test.target}, {Name: "side", Image: "r.io/side:1"}}
-		if got := test.change.Becoming(pod, target, running, Nothing); !slices.Equal(got, test.want) {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "injected", Image: "mesh:1"},
+			{Name: "app", Image: test.app}, {Name: "side", Image: "r.io/side:1"}}}}
+		template := []corev1.Container{{Name: "app", Image: test.becomes}, {Name: "side", Image: "r.io/side:1"}}
+		if got := test.change.Becoming(pod, template, running, Nothing); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 	}
 }
 
-// TestRestartedMidUpdate: what is left of a change when the containers have restarted for it.
+// TestRestartedMidUpdate checks what remains of a change after the containers have restarted for it.
 func TestRestartedMidUpdate(t *testing.T) {
 	image := ContainerChange{Container: "app", Image: ImageChange{From: "app:1", To: "app:2"}}
 	renamed := ContainerChange{Container: "mesh", Image: ImageChange{From: "mesh:1", To: "mesh:2"}, Restart: true}
@@ -200,7 +216,7 @@ func TestRestartedMidUpdate(t *testing.T) {
 	}
 }
 
-// TestUnrestartable: admission may have given the pod what its template has not.
+// TestUnrestartable: admission may have added an init container that the template does not have.
 func TestUnrestartable(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	pod.Spec.InitContainers = []corev1.Container{{Name: "vault"}}

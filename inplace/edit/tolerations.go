@@ -12,15 +12,16 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-// A running pod may be given more tolerations, and loses none (validateOnlyAddedTolerations in pkg/apis/core/validation). So templates differ in
-// place one way only: where the new one has all tolerations of the old. What is added comes last in a pod, in which others have put theirs;
-// their order means nothing.
+// A running pod may get more tolerations, and loses none (validateOnlyAddedTolerations in pkg/apis/core/validation). So the change
+// is possible in place only if the new template has all tolerations of the old one. Added tolerations come last in a pod, where
+// admission may have added others. Their order has no meaning.
 
-// mostAdded bounds the tolerations that are added: what changes is remembered by the thousands (findings.go).
+// mostAdded limits the added tolerations: thousands of changes are remembered (findings.go).
 const mostAdded = 32
 
-// revertTolerations takes from the new tree the tolerations that are only added to those of the old one, and returns them. Where any is gone,
-// our types do not know all of one, or they are too many, both trees stay as they are; typed are those of the new one.
+// revertTolerations removes the added tolerations from the new tree and returns them. It leaves both trees as they are if a
+// toleration was removed, if Stayput's types do not know all fields of an added one, or if too many were added. The tolerations
+// typed are those of the new template.
 func revertTolerations(old, patched map[string]any, typed []corev1.Toleration) []corev1.Toleration {
 	from, to := tolerations(old), tolerations(patched)
 	has := textsOf(from)
@@ -37,13 +38,13 @@ func revertTolerations(old, patched map[string]any, typed []corev1.Toleration) [
 			added = append(added, typed[i])
 		}
 	}
-	if len(added) > 0 { // another order is another revision, and nothing to do
+	if len(added) > 0 { // a mere reordering stays a difference: it is another revision with nothing to write to pods
 		put(patched, from)
 	}
 	return added
 }
 
-// tolerations are those of a canonical template.
+// tolerations returns the tolerations of a canonical template.
 func tolerations(template map[string]any) []any {
 	list, _ := apps.Object(template, "spec")["tolerations"].([]any)
 	return list
@@ -56,7 +57,7 @@ func put(template map[string]any, tolerations []any) {
 	}
 }
 
-// textOf is the same of equal tolerations. There may be thousands.
+// textOf returns a text for a toleration. Equal tolerations have equal texts. There may be thousands.
 func textOf(toleration any) string {
 	text, err := json.Marshal(toleration)
 	if err != nil {
@@ -82,7 +83,7 @@ func containsAll(texts, of map[string]bool) bool {
 	return true
 }
 
-// isKnown reports whether our type has every field of the toleration.
+// isKnown reports whether Stayput's type has every field of the toleration.
 func isKnown(toleration any) bool {
 	fields, ok := toleration.(map[string]any)
 	for field := range fields {
@@ -91,7 +92,7 @@ func isKnown(toleration any) bool {
 	return ok
 }
 
-// tolerationKey is the same of equal tolerations.
+// tolerationKey is equal for equal tolerations.
 type tolerationKey struct {
 	corev1.Toleration
 	seconds int64
@@ -106,7 +107,7 @@ func keyOf(toleration corev1.Toleration) tolerationKey {
 	return key
 }
 
-// Lacking are the tolerations wanted that are not there.
+// Lacking returns the tolerations in want that are not in have.
 func Lacking(have, want []corev1.Toleration) []corev1.Toleration {
 	there := map[tolerationKey]bool{}
 	for _, toleration := range have {
@@ -121,7 +122,7 @@ func Lacking(have, want []corev1.Toleration) []corev1.Toleration {
 	return lacking
 }
 
-// tolerationOperations add to the pod's what it has not.
+// tolerationOperations adds the tolerations that the pod does not have.
 func (c Change) tolerationOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	added := Lacking(pod.Spec.Tolerations, c.Tolerations)
 	if len(pod.Spec.Tolerations) == 0 && len(added) > 0 {
@@ -134,11 +135,12 @@ func (c Change) tolerationOperations(pod *corev1.Pod) []jsonpatch.Operation {
 	return operations
 }
 
-// defaultSeconds is how long admission has pods tolerate that their node is not ready or unreachable, if they say nothing of it
-// (plugin/pkg/admission/defaulttolerationseconds), unless API servers are told otherwise: then the rehearsal shows it.
+// defaultSeconds is how long admission makes pods tolerate a node that is not ready or unreachable if they have no toleration for
+// that (plugin/pkg/admission/defaulttolerationseconds). An API server may be configured with another value: then the dry run shows
+// it.
 const defaultSeconds = int64(300)
 
-// displaced says that pods have got a default toleration that new ones would not, since what is added takes its place.
+// displaced returns the default tolerations that pods have and new pods would not get, because an added toleration replaces them.
 func displaced(from, to []corev1.Toleration) inplace.Reasons {
 	var reasons inplace.Reasons
 	for _, toleration := range Lacking(withDefaults(to), withDefaults(from)) {
@@ -155,7 +157,8 @@ func withDefaults(tolerations []corev1.Toleration) []corev1.Toleration {
 			return (t.Key == taint || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
 		}
 		if !slices.ContainsFunc(tolerations, says) {
-			all = append(all, corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(defaultSeconds)})
+			all = append(all, corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+				TolerationSeconds: new(defaultSeconds)})
 		}
 	}
 	return all

@@ -1,4 +1,5 @@
-// Package findings remembers what was worked out of texts that never change.
+// Package findings caches what was computed from texts that never change.
 //
-// It knows neither what the texts are nor what was found in them, and nothing may depend on what it remembers: to forget costs time only.
+// It knows neither what the texts are nor what was computed, and nothing may depend on a value being cached: without one, only time is
+// lost.
 package findings

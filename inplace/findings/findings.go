@@ -4,25 +4,25 @@ import (
 	"sync"
 )
 
-// What templates say is asked with every event, of the same few templates. So what was worked out of one is remembered by its text, which
-// never changes: it is no state, and forgetting it costs time only.
+// With every event, Stayput asks the same questions of the same few templates. So it caches the answers by the text of the template,
+// which never changes. The cache is not state: without it, only time is lost.
 
 const (
-	// mostFound bounds the text of what is remembered, twice, and what is made of it takes several times that: templates have a few KiB.
+	// mostFound bounds the size of the texts in each of the two maps. The values take several times as much: templates have a few KiB.
 	mostFound = 2 << 20
-	// longestFound is the longest text by which anything is remembered.
+	// longestFound is the size of the longest text whose value is cached.
 	longestFound = 64 << 10
 )
 
-// Findings remembers values by the text they were worked out of, those asked for lately.
+// Findings caches values by the text from which they were computed, and keeps those that were asked for recently.
 type Findings[K comparable, V any] struct {
 	lock sync.Mutex
-	// lately were asked for since before was complete; size is that of their text.
+	// lately has the values that were asked for since before was complete; size is the sum of the sizes of their texts.
 	lately, before map[K]V
 	size           int
 }
 
-// Of returns the value of a text of that size, which is found if it is not known.
+// Of returns the value of a text of that size, and calls find if it is not cached.
 func (f *Findings[K, V]) Of(text K, size int, find func() V) V {
 	if value, known := f.known(text, size); known {
 		return value
@@ -49,7 +49,7 @@ func (f *Findings[K, V]) known(text K, size int) (V, bool) {
 	return value, known
 }
 
-// note forgets what has not been asked for since it forgot the last time.
+// note adds a value. When lately is full, it drops all values that were not asked for since the last time.
 func (f *Findings[K, V]) note(text K, size int, value V) {
 	if f.lately == nil || f.size+size > mostFound {
 		f.lately, f.before, f.size = map[K]V{}, f.lately, 0

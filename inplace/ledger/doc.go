@@ -1,5 +1,5 @@
-// Package ledger keeps the books of replicas: every change is posted with its cause, and books that do not add up are never closed.
+// Package ledger checks changes of replicas: every change is posted with its cause, and changes that do not add up are never written.
 //
-// Whoever posts knows only of his own reason; here is the one place that sees all of them, before anything is written. So it must know nothing
-// of pods, turns or plans: it judges by numbers that were observed, and a mistake in the planner does not come along.
+// The code that posts a change knows only its own cause. Only the ledger sees all changes together, before any is written. It knows
+// nothing of pods, turns or plans: it decides by numbers that were observed, so a mistake in the planner does not affect it.
 package ledger

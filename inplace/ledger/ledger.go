@@ -7,47 +7,50 @@ import (
 	"strings"
 )
 
-// Who writes the replicas of a ReplicaSet has pods created or deleted, and while an update is held nobody writes them but us. So whatever has
-// reason to change them only posts an entry that names its cause, and before anything is written the books are closed: what a cause takes or
-// gives must be covered by what was observed, and all of them together must not have more pods created than are wanted and borrowed.
+// A change of a ReplicaSet's replicas makes its controller create or delete pods, and while an update is held only Stayput changes them.
+// So code that has reason to change replicas only posts an entry with its cause, and the books are closed before anything is written:
+// what a cause takes or gives must be covered by what was observed, and all causes together must not create more pods than the user
+// wants, plus surge pods.
 
 // Cause is why the replicas of an account change.
 type Cause string
 
 // The causes.
 const (
-	CauseScaled       Cause = "scaled"        // the user wants more, or less
-	CauseSurge        Cause = "surge"         // more, for as long as the update needs them
-	CauseSurgeRemoved Cause = "surge removed" // of those borrowed
-	CauseMoved        Cause = "moved"         // pods leave for another ReplicaSet
-	CauseCounted      Cause = "counted"       // pods are there beyond the replicas: they have come, or stay after all
-	CausePassedOn     Cause = "passed on"     // what cannot be created here is to be created elsewhere
-	CauseReplaced     Cause = "replaced"      // pods that nobody hears of are to have others in their place
+	CauseScaled       Cause = "scaled"        // the user wants more, or fewer
+	CauseSurge        Cause = "surge"         // more, for surge pods
+	CauseSurgeRemoved Cause = "surge removed" // fewer, for surge pods
+	CauseMoved        Cause = "moved"         // pods move to another ReplicaSet
+	CauseCounted      Cause = "counted"       // there are more pods than replicas: pods have moved here, or have not left after all
+	CausePassedOn     Cause = "passed on"     // another ReplicaSet is to create the pods that this one cannot create
+	CauseReplaced     Cause = "replaced"      // pods on unreachable nodes are to be replaced
 )
 
 // Account is one ReplicaSet as it was observed.
 type Account struct {
 	Name string
-	// Replicas it has, and Pods that live.
+	// Replicas of the ReplicaSet, and Pods that are live.
 	Replicas, Pods int
-	// Leaving are the pods that move elsewhere now, Ending those given back for which it may have been lowered already.
+	// Leaving are the pods that move to another ReplicaSet now. Ending are the surge pods being removed for which replicas may already have
+	// been lowered.
 	Leaving, Ending int
-	// Surge replicas, and Lost pods.
+	// Surge are the replicas for surge pods, ToReplace the pods on unreachable nodes that are to be replaced.
 	Surge, ToReplace int
 }
 
-// uncounted is how many pods are there beyond the replicas.
+// uncounted returns how many more pods than replicas there are.
 func (a Account) uncounted() int { return max(0, a.Pods-a.Replicas) }
 
-// covered is by how much the account may be lowered for so many of its pods: for those that are uncounted it was lowered before.
+// covered returns by how much the account may be lowered for that many of its pods, as a negative number. For uncounted pods it was
+// lowered before.
 func (a Account) covered(pods int) int { return min(0, a.uncounted()-pods) }
 
-// limits are how far the replicas may go down and up.
+// limits are how far the replicas may be lowered and raised.
 type limits struct{ down, up int }
 
 const unlimited = math.MaxInt32
 
-// limits of a cause in this account. One that is not among the causes may change nothing.
+// limits returns the limits of a cause in this account. An unknown cause may change nothing.
 func (a Account) limits(why Cause) limits {
 	switch why {
 	case CauseScaled:
@@ -68,14 +71,14 @@ func (a Account) limits(why Cause) limits {
 	return limits{}
 }
 
-// Books are all accounts of one workload.
+// Books are the accounts of one workload.
 type Books struct {
-	// Wanted is what the user wants, Lendable how much more may be borrowed.
+	// Wanted is how many replicas the user wants, MaxSurge how many surge replicas there may be in addition.
 	Wanted, MaxSurge int
 	Accounts         []Account
 }
 
-// limits of a cause in all accounts together: scaling stops where the user wants it to.
+// limits returns the limits of a cause in all accounts together: scaling ends at the number that the user wants.
 func (b Books) limits(why Cause) limits {
 	switch lacking := b.Wanted + b.surge() - b.replicas(); why {
 	case CauseScaled:
@@ -99,30 +102,30 @@ func (b Books) replicas() int { return b.sum(func(a Account) int { return a.Repl
 
 func (b Books) surge() int { return b.sum(func(a Account) int { return a.Surge }) }
 
-// Entry is by how much an account changes, and why.
+// Entry is a change of an account, with its cause.
 type Entry struct {
 	Account string
 	By      int
 	Why     Cause
 }
 
-// String is the entry in a few words.
+// String returns the entry in a few words.
 func (e Entry) String() string { return fmt.Sprintf("%s %+d %s", e.Account, e.By, e.Why) }
 
-// Ledger is what one plan posts. Whatever posts knows only of its own; nothing is true before the books are closed.
+// Ledger are the entries of one plan. Each is posted without knowledge of the others; none is valid before the books are closed.
 type Ledger []Entry
 
-// Post enters a change; none is no entry.
+// Post enters a change; a change by 0 is not entered.
 func (l *Ledger) Post(account string, by int, why Cause) {
 	if by != 0 {
 		*l = append(*l, Entry{account, by, why})
 	}
 }
 
-// Balance is by how much accounts change in books that are right.
+// Balance is by how much each account changes, in books that add up.
 type Balance map[string]int
 
-// Close tells what becomes of the accounts, or why the entries cannot be right.
+// Close returns by how much the accounts change, or an error that says why the entries cannot be right.
 func (l Ledger) Close(books Books) (Balance, error) {
 	balance := Balance{}
 	for _, e := range l {
@@ -137,12 +140,13 @@ func (l Ledger) Close(books Books) (Balance, error) {
 	}
 	wrong = slices.Concat(wrong, l.unknown(books), l.beyond("all", books.limits), l.overfull(books, balance))
 	if len(wrong) > 0 {
-		return nil, fmt.Errorf("%s (%s; %d are wanted, %d surge, and there are %d)", strings.Join(wrong, ", "), l, books.Wanted, books.surge(), books.replicas())
+		return nil, fmt.Errorf("%s (%s; %d are wanted, %d surge, and there are %d)",
+			strings.Join(wrong, ", "), l, books.Wanted, books.surge(), books.replicas())
 	}
 	return balance, nil
 }
 
-// String lists the entries.
+// String returns the list of entries.
 func (l Ledger) String() string {
 	var entries []string
 	for _, e := range l {
@@ -151,18 +155,18 @@ func (l Ledger) String() string {
 	return strings.Join(entries, ", ")
 }
 
-// Of is what was posted to one account.
+// Of returns the entries of one account.
 func (l Ledger) Of(account string) Ledger {
 	return slices.DeleteFunc(slices.Clone(l), func(e Entry) bool { return e.Account != account })
 }
 
-// By is by how much all of that would change the replicas.
+// By returns by how much all entries together change the replicas.
 func (l Ledger) By() int {
 	down, up := l.turnover(func(Cause) bool { return true })
 	return down + up
 }
 
-// turnover is what causes take and what they give.
+// turnover returns the sums of what the chosen causes take and of what they give.
 func (l Ledger) turnover(chosen func(Cause) bool) (down, up int) {
 	for _, e := range l {
 		if chosen(e.Why) {
@@ -172,7 +176,7 @@ func (l Ledger) turnover(chosen func(Cause) bool) (down, up int) {
 	return down, up
 }
 
-// unknown are the entries for which there is no account.
+// unknown returns an error text for each entry without an account.
 func (l Ledger) unknown(books Books) []string {
 	var wrong []string
 	for _, e := range l {
@@ -183,7 +187,7 @@ func (l Ledger) unknown(books Books) []string {
 	return wrong
 }
 
-// beyond says which causes went beyond their limits. What one gives does not make up for what it takes.
+// beyond returns an error text for each cause that exceeds its limits. What a cause gives does not make up for what it takes.
 func (l Ledger) beyond(where string, of func(Cause) limits) []string {
 	var wrong []string
 	for i, e := range l {
@@ -202,7 +206,8 @@ func (l Ledger) beyond(where string, of func(Cause) limits) []string {
 	return wrong
 }
 
-// overfull: pods would be created beyond those that are wanted and borrowed. Those that are just moving count, and so do those too many by now.
+// overfull returns an error text if there would be more pods than the user wants, plus surge pods. Pods that are moving count, and a
+// surplus that exists already is allowed.
 func (l Ledger) overfull(books Books, balance Balance) []string {
 	surged, back := l.turnover(func(why Cause) bool { return why == CauseSurge || why == CauseSurgeRemoved })
 	now := books.sum(func(a Account) int { return max(a.Replicas, a.Pods) })

@@ -15,8 +15,8 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// NewReplicaSet is the target as the native controller would create it, without replicas: getNewReplicaSet in
-// pkg/controller/deployment/sync.go.
+// NewReplicaSet returns the step that creates the new ReplicaSet as the native controller would, but without replicas: getNewReplicaSet
+// in pkg/controller/deployment/sync.go.
 func NewReplicaSet(d *apps.Deployment, existing []*apps.ReplicaSet) (steps.CreateReplicaSet, *inplace.Reason) {
 	template := d.Spec.Template
 	typed := template.Typed()
@@ -24,13 +24,15 @@ func NewReplicaSet(d *apps.Deployment, existing []*apps.ReplicaSet) (steps.Creat
 		return steps.CreateReplicaSet{}, reason
 	}
 	if d.Spec.Selector == nil {
-		return steps.CreateReplicaSet{}, &inplace.Reason{Code: inplace.CodeCannotCreate, Path: "/spec/selector", Message: "the Deployment has no selector"}
+		return steps.CreateReplicaSet{}, &inplace.Reason{Code: inplace.CodeCannotCreate, Path: "/spec/selector",
+			Message: "the Deployment has no selector"}
 	}
 	hash := apps.TemplateHash(typed, d.Status.CollisionCount)
 	name := replicaSetName(d.Name, hash)
 	for _, rs := range existing {
 		if rs.Name == name {
-			return steps.CreateReplicaSet{}, &inplace.Reason{Code: inplace.CodeCannotCreate, Message: "ReplicaSet " + name + " exists with another template"}
+			return steps.CreateReplicaSet{}, &inplace.Reason{Code: inplace.CodeCannotCreate,
+				Message: "ReplicaSet " + name + " exists with another template"}
 		}
 	}
 	typed.Labels = WithHash(typed.Labels, hash)
@@ -51,8 +53,8 @@ func NewReplicaSet(d *apps.Deployment, existing []*apps.ReplicaSet) (steps.Creat
 	return steps.CreateReplicaSet{Name: name, Object: object}, nil
 }
 
-// lossless finds out whether our types know every field of the template. One they do not know would be lost in the target,
-// and the native controller would not take it for its own.
+// lossless returns a reason if Stayput's types do not know every field of the template. An unknown field would be missing in the new
+// ReplicaSet, and the native controller would not recognise it as its own.
 func lossless(template apps.Template, typed corev1.PodTemplateSpec) *inplace.Reason {
 	raw, err := json.Marshal(typed)
 	if err != nil {
@@ -70,12 +72,13 @@ func replicaSetName(deployment, hash string) string {
 	return deployment[:min(len(deployment), longest)] + "-" + hash
 }
 
-// Copied reports whether a Deployment's annotation is copied to the ReplicaSet of its template, where it stays when it is taken off the Deployment,
-// and comes back from there with an undo: annotationsToSkip in pkg/controller/deployment/util/deployment_util.go and
-// kubectl/pkg/polymorphichelpers/rollback.go.
+// Copied reports whether the native controller copies an annotation of a Deployment to the ReplicaSet of its template. A copy stays there
+// when the annotation is removed from the Deployment, and an undo copies it back: annotationsToSkip in
+// pkg/controller/deployment/util/deployment_util.go and kubectl/pkg/polymorphichelpers/rollback.go.
 func Copied(annotation string) bool { return !notCopied[annotation] }
 
-// Undone are the annotations of a Deployment after the undo to a ReplicaSet that has those: SetDeploymentAnnotationsTo there, Rollback in kubectl.
+// Undone returns the annotations that a Deployment has after an undo to a ReplicaSet with those annotations: SetDeploymentAnnotationsTo
+// in deployment_util.go, Rollback in kubectl.
 func Undone(deployment, replicaSet map[string]string) map[string]string {
 	undone := map[string]string{}
 	for key, value := range deployment {

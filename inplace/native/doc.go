@@ -1,4 +1,5 @@
-// Package native makes what the native controllers would have made, where they are kept from it: the ReplicaSet of a new template.
+// Package native creates what a native controller would have created, where Stayput holds that controller's writes: the ReplicaSet of a
+// new template.
 //
-// It follows their code and decides nothing: whether and when that is wanted is for the planner.
+// It follows the native code and decides nothing: whether and when to create is decided by the planner.
 package native

@@ -1,4 +1,4 @@
-// Package nodes says what is known of a node's kubelet: whether it answers, and how old it is.
+// Package nodes reads the state of a node's kubelet: whether the node is reachable, and the kubelet's version.
 //
-// What that means for pods there differs by kind and moment, and is for those who ask.
+// What this means for pods on the node depends on the kind of workload and on the moment, and is up to the callers.
 package nodes

@@ -10,8 +10,9 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// TooSmall is what the node has less of in all than the pod would ask for with the changes, so that nobody needs to try; empty if nothing. Kubelets call that
-// Infeasible, and admission refuses it (plugin/pkg/admission/podresize). Of a node that is not known nobody can say.
+// TooSmall returns which resource the pod would request more of, with the changes, than the node has in all. It is empty if there
+// is none. Such a resize need not be tried: kubelets call it Infeasible, and admission refuses it (plugin/pkg/admission/podresize).
+// For a node that is not known it is empty.
 func TooSmall(node *corev1.Node, pod *corev1.Pod, changes edit.ContainerChanges) string {
 	if node == nil || !changes.Resizes() {
 		return ""

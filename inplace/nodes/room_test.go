@@ -14,7 +14,8 @@ func TestTooSmall(t *testing.T) {
 	cpu := func(amount string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}}
 	}
-	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: cpu("1")}, {Name: "side", Resources: cpu("1")}}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: cpu("1")},
+		{Name: "side", Resources: cpu("1")}}}}
 	to := func(amount string) edit.ContainerChanges {
 		return edit.ContainerChanges{{Container: "app", Resources: edit.ResourceChange{From: amounts.Of(cpu("1")), To: amounts.Of(cpu(amount))}}}
 	}
@@ -28,12 +29,12 @@ func TestTooSmall(t *testing.T) {
 		changes edit.ContainerChanges
 		want    string
 	}{
-		"not known":            {nil, to("9"), ""},
-		"does not say":         {&corev1.Node{}, to("9"), ""},
+		"unknown node":         {nil, to("9"), ""},
+		"node without status":  {&corev1.Node{}, to("9"), ""},
 		"all of it":            {of("4"), to("3"), ""},
 		"more":                 {of("4"), to("3001m"), "cpu of 4001m is more than all of node n, which has 4"},
 		"nothing changes":      {of("1"), nil, ""},
-		"less, if still more ": {of("1"), to("500m"), "cpu of 1500m is more than all of node n, which has 1"},
+		"less, but still more": {of("1"), to("500m"), "cpu of 1500m is more than all of node n, which has 1"},
 	} {
 		if got := TooSmall(c.node, pod, c.changes); got != c.want {
 			t.Errorf("%s: %q", name, got)

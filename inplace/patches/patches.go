@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pointer joins the keys to a JSON pointer.
+// Pointer returns the JSON pointer of the keys.
 func Pointer(keys ...string) string {
 	var path strings.Builder
 	for _, key := range keys {
@@ -21,16 +21,17 @@ func Pointer(keys ...string) string {
 	return path.String()
 }
 
-// Guarded begins a patch of the object as it was read.
+// Guarded returns the patch with a guard: it fails if the object has changed since it was read.
 func Guarded(object metav1.Object, operations ...jsonpatch.Operation) []jsonpatch.Operation {
 	guard := jsonpatch.NewOperation("replace", "/metadata/resourceVersion", object.GetResourceVersion())
 	return append([]jsonpatch.Operation{guard}, operations...)
 }
 
-// GuardedButStatus begins a patch of the object as it was read, whatever has become of its status: replicas, labels and owner are the same, and there are
-// still no annotations where the patch makes the first. The API server compares with what is stored when it writes, and again if that changes
-// meanwhile (patchResource in apiserver/pkg/endpoints/handlers/patch.go); what is another it answers 422. Texts of annotations are not compared:
-// it compares bytes, and they may be escaped otherwise.
+// GuardedButStatus returns the patch with a guard that ignores the status: it fails if the UID, the generation (and so the replicas), the
+// labels or the owners have changed since the object was read, or if there are annotations now where the patch adds the first. The API
+// server compares these with the stored object when it writes, and again if that changes in between (patchResource in
+// apiserver/pkg/endpoints/handlers/patch.go); it answers a difference with 422. Values of annotations are not compared: the API server
+// compares bytes, and the values may be escaped differently.
 func GuardedButStatus(object metav1.Object, operations ...jsonpatch.Operation) []jsonpatch.Operation {
 	guard := []jsonpatch.Operation{
 		jsonpatch.NewOperation("test", "/metadata/uid", object.GetUID()),
@@ -44,7 +45,7 @@ func GuardedButStatus(object metav1.Object, operations ...jsonpatch.Operation) [
 	return append(guard, operations...)
 }
 
-// orNone is nil for what the API server leaves out when it is empty.
+// orNone returns nil for an empty field, because the API server leaves it out.
 func orNone[T map[string]string | []metav1.OwnerReference](field T) any {
 	if len(field) == 0 {
 		return nil
@@ -52,15 +53,15 @@ func orNone[T map[string]string | []metav1.OwnerReference](field T) any {
 	return field
 }
 
-// EntryChange is a label or an annotation that changes.
+// EntryChange is a change of a label or an annotation.
 type EntryChange struct {
 	Key string
-	// Value it gets, unless it goes.
+	// Value is the new value, unless the entry is removed.
 	Value    string
 	Removing bool
 }
 
-// Changed are the entries of a map after those changes.
+// Changed returns the entries of a map after those changes.
 func Changed(have map[string]string, changes []EntryChange) map[string]string {
 	next := map[string]string{}
 	maps.Copy(next, have)
@@ -72,7 +73,7 @@ func Changed(have map[string]string, changes []EntryChange) map[string]string {
 	return next
 }
 
-// SetEntries sets entries of the map at /metadata/<field>; an empty value removes one.
+// SetEntries returns the operations that set entries of the map at /metadata/<field>; an empty value removes an entry.
 func SetEntries(field string, have map[string]string, want ...[2]string) []jsonpatch.Operation {
 	var entries []EntryChange
 	for _, one := range want {
@@ -81,7 +82,8 @@ func SetEntries(field string, have map[string]string, want ...[2]string) []jsonp
 	return EntryOperations(field, have, entries)
 }
 
-// EntryOperations make the map at /metadata/<field> have those entries, in their order. What is so already is left out.
+// EntryOperations returns the operations that make those changes in the map at /metadata/<field>, in their order. Changes that are in the
+// map already are left out.
 func EntryOperations(field string, have map[string]string, want []EntryChange) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
 	for _, entry := range want {
@@ -100,7 +102,7 @@ func EntryOperations(field string, have map[string]string, want []EntryChange) [
 	return operations
 }
 
-// SetConditions returns the operations that make the conditions of a pod's status others, in the same order, with new ones at the end.
+// SetConditions returns the operations that change the conditions of a pod's status, in the same order, with new ones at the end.
 func SetConditions(have, want []corev1.PodCondition) []jsonpatch.Operation {
 	if len(have) == 0 && len(want) > 0 {
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/status/conditions", want)}

@@ -13,7 +13,7 @@ import (
 	"github.com/stayput/stayput/internal/templates"
 )
 
-// TestGuardedButStatus applies patches with the library of the API server to what has become of the object.
+// TestGuardedButStatus applies patches to objects that have changed since they were read, with the library that the API server uses.
 func TestGuardedButStatus(t *testing.T) {
 	read := func() *appsv1.ReplicaSet {
 		return &appsv1.ReplicaSet{
@@ -54,7 +54,7 @@ func TestGuardedButStatus(t *testing.T) {
 				t.Fatalf("applies: %t (%v), want %t", applies, err, c.applies)
 			}
 			if c.applies && (*after.Spec.Replicas != 5 || after.Status.Replicas != stored.Status.Replicas) {
-				t.Errorf("made %+v of it", after)
+				t.Errorf("after the patch: %+v", after)
 			}
 		})
 	}

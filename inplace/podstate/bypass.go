@@ -2,12 +2,13 @@ package podstate
 
 import "time"
 
-// A native write that should be held may pass all the same: one slips past us in the second in which a manager was killed, or every one does since
-// the API server no longer reaches the webhooks. What passed once is borne with, but nothing begins until it is clear that it was once. What comes
-// again means that two take pods out of service, who miss more than may be: then the update is given back.
+// A native write that a webhook should hold may pass all the same. One write can bypass Stayput in the second in which a manager is killed.
+// Every write does once the API server no longer reaches the webhooks. Stayput tolerates a single bypass, but starts nothing until it is
+// clear that it was single. A second bypass means that the native controller and Stayput both take pods out of service, so that more pods
+// are unavailable than may be. Then the update falls back.
 const (
-	// QuietAfterBypass is how long it must be quiet until that is clear.
+	// QuietAfterBypass is how long no further bypass must come until it is clear that the last one was single.
 	QuietAfterBypass = 10 * time.Second
-	// BypassMemory is how long a slip is held against the next.
+	// BypassMemory is how long a bypass counts when the next one comes.
 	BypassMemory = 10 * time.Minute
 )

@@ -1,6 +1,6 @@
-// Package member is about one pod of a workload in an update: what it still needs, which writes make it one of the target, in which order, and when
-// its gate closes and opens.
+// Package podstate is about one pod of a workload in an update: what the pod still needs, which writes make it one of the update revision,
+// in which order, and when its gate closes and opens.
 //
-// It may know of the pod's workload what every kind has - a target, a mode, whose turn it is - and must not know which kind that is: what differs,
-// a pod's Origin tells.
+// It may know what every kind of workload has: an update revision, a mode, and which pods have their turn. It must not know which kind the
+// workload is. A pod's Origin holds what differs between kinds.
 package podstate

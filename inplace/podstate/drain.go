@@ -11,17 +11,18 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// DrainState is how far a pod whose turn it is has come in its drain; zero for others.
+// DrainState is the progress of the drain of a pod that has its turn; zero for other pods.
 type DrainState struct {
-	// Over: it may be patched now so that containers restart. This is later than when it stopped to be Ready, which is when it counts as missing.
+	// Over: the pod may be patched now so that containers restart. This is later than the moment at which the pod stops being Ready, from
+	// which on it counts as unavailable.
 	Over bool
-	// Soon: not yet, but perhaps within a beat.
+	// Soon: the drain is not over, but may be within a batch window.
 	Soon bool
-	// Left is when to look again although nothing changes.
+	// Left is the time after which to look again even if nothing changes.
 	Left time.Duration
 }
 
-// DrainState of the pod, whatever the kind of its workload.
+// DrainState returns the progress of the pod's drain, for any kind of workload.
 func (t Turns) DrainState(s *State, endpoints serving.Endpoints, drain time.Duration, now time.Time) DrainState {
 	if !t[s] {
 		return DrainState{}
@@ -31,7 +32,8 @@ func (t Turns) DrainState(s *State, endpoints serving.Endpoints, drain time.Dura
 	return DrainState{Over: over, Soon: !over && (left <= steps.BatchWindow || endpoint.OutSince.IsZero()), Left: left}
 }
 
-// OnTimeUntil is until when the pod was drained, or its containers stopped, within the time that they have for it; zero if neither.
+// OnTimeUntil returns until when the pod was drained, or its containers stopped, within the time that they have for it; zero if neither
+// happened.
 func (t Turns) OnTimeUntil(s *State, endpoints serving.Endpoints, drain time.Duration, now time.Time) time.Time {
 	stopped := s.Move.OnTimeUntil(s.Pod, now)
 	if !t[s] || !readiness.Closed(s.Pod) || t.DrainState(s, endpoints, drain, now).Over {
@@ -41,8 +43,9 @@ func (t Turns) OnTimeUntil(s *State, endpoints serving.Endpoints, drain time.Dur
 	return times.Latest(stopped, times.Earliest(now, most))
 }
 
-// servesOn is how long the containers that the pod is to be patched for go on serving after that: what their preStop hooks sleep, as far as
-// the grace period lets them. One without such a hook may be told to stop at once, and so may a pod that is given back.
+// servesOn returns how long the containers to be patched go on serving after the patch: the sleep of their preStop hooks, as far as the
+// grace period allows it. It is 0 for a container without such a hook, because that container may be told to stop at once, and for a surge
+// pod that is being removed.
 func (s *State) servesOn() time.Duration {
 	if s.Removing || !s.Restarts() {
 		return 0

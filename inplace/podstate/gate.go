@@ -17,8 +17,8 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// GateUnseen reports whether the kubelet may be about to report the pod as not Ready for a gate that is or was closed: native
-// controllers count it as available until then.
+// GateUnseen reports whether the kubelet may be about to report the pod as not Ready for a gate that is or was closed. Native controllers
+// count the pod as available until then.
 func GateUnseen(pod *corev1.Pod, now time.Time) bool {
 	gate := readiness.MovedGate(pod)
 	if gate == nil {
@@ -28,8 +28,9 @@ func GateUnseen(pod *corev1.Pod, now time.Time) bool {
 	return conditions.IsTrue(pod, corev1.PodReady) && readiness.Closed(pod) || !readiness.Closed(pod) && !known
 }
 
-// OpenGate lets the kubelet report the pod Ready as soon as its containers are. Every gate is opened here. Where the kubelet of the pod's node is silent,
-// nothing else makes the pod Ready; so a gate need not wait until that kubelet is back, when perhaps no manager runs.
+// OpenGate opens the pod's gate, so that the kubelet reports the pod Ready as soon as its containers are. All gates are opened here. Where
+// the kubelet of the pod's node is unreachable, nothing else makes the pod Ready. So the gate need not wait until that kubelet is back:
+// perhaps no manager runs by then.
 func OpenGate(pod *corev1.Pod, unreachable bool, now time.Time) steps.SetGate {
 	return openGate(pod, unreachable, now, "its containers decide")
 }
@@ -52,12 +53,12 @@ func CloseGate(pod *corev1.Pod, now time.Time, why string) steps.SetGate {
 
 func setServing(pod *corev1.Pod, status corev1.ConditionStatus, reason string, now time.Time) []jsonpatch.Operation {
 	serving := corev1.PodCondition{Type: inplace.ConditionServing, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now),
-		ObservedGeneration: pod.Generation} // by which readiness/ready.go tells a pod that was patched since
+		ObservedGeneration: pod.Generation} // readiness/ready.go reads from it whether the pod was patched since
 	conditions := readiness.WithCondition(slices.Clone(pod.Status.Conditions), serving)
 	return patches.Guarded(pod, patches.SetConditions(pod.Status.Conditions, conditions)...)
 }
 
-// OpenGates opens the gates of pods that have no turn: new ones at once, closed ones as soon as that is safe.
+// OpenGates opens the gates of pods that have no turn: the gates of new pods at once, closed gates as soon as that is safe.
 func OpenGates(d *steps.PlanBuilder, pods iter.Seq[*State], turns Turns, now time.Time) {
 	for s := range pods {
 		switch {
@@ -73,24 +74,25 @@ func OpenGates(d *steps.PlanBuilder, pods iter.Seq[*State], turns Turns, now tim
 	}
 }
 
-// Reopen lets a pod whose gate is closed serve again, if that may be now: at once, unless it was patched since. One that is given back
-// does not come back. Silent is what is known of its node's kubelet.
+// Reopen returns the step that lets a pod whose gate is closed serve again, and whether that may be done now. It may be done at once unless
+// the pod was patched since the gate closed. A surge pod that is being removed does not serve again. Unreachable says whether the kubelet
+// of the pod's node is unreachable.
 func Reopen(pod *corev1.Pod, unreachable bool, now time.Time) (step steps.SetGate, may bool) {
 	step, may, _ = reopen(pod, unreachable, now)
 	return step, may && !readiness.Removing(pod)
 }
 
-// reopen tells as well, if it is only a matter of time, of how much.
+// reopen also returns how long to wait, if only time is needed.
 func reopen(pod *corev1.Pod, unreachable bool, now time.Time) (step steps.SetGate, may bool, wait time.Duration) {
 	s := &State{Pod: pod, Move: readiness.MoveOf(pod)}
 	may, wait = s.MayReopen(now)
 	return openGate(pod, unreachable, now, s.whyReopen()), may, wait
 }
 
-// MayReopen reports whether the old containers can no longer be taken for the new ones. The kubelet writes its
-// observedGeneration before it kills, so that alone is no proof; neither is a container that happens to be unready, or was
-// so before the patch and could get ready yet. While it waits for room on its node a pod serves on. Where the API server opens gates itself, it asks
-// what of that needs no clock: see readiness/ready.go.
+// MayReopen reports whether the old containers can no longer be mistaken for the new ones. observedGeneration alone does not prove that:
+// the kubelet writes it before it kills containers. A container that is not ready does not prove it either: it may be unready by chance, or
+// have been unready before the patch and become ready yet. A pod serves on while it waits for capacity on its node. Where the API server
+// opens gates itself, it checks the part of this that needs no clock: see readiness/ready.go.
 func (s *State) MayReopen(now time.Time) (bool, time.Duration) {
 	if s.Move.RestartsToResize(s.Pod) {
 		return false, 0

@@ -13,26 +13,27 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Origin is the revision that a pod's identity tells of.
+// Origin is the revision that a pod's identity names.
 type Origin struct {
-	// TemplateContainers are the containers of its template that live, Born what is known of its new pods, Change that from its template to the target's; nil where it is none. It is shared by the pods of the
-	// revision.
+	// TemplateContainers are the ordinary containers and sidecars of the revision's template. NewPods is what is known of its new pods. Change
+	// is the change from its template to the update revision's; nil for the update revision itself. The pods of the revision share one Change.
 	TemplateContainers []corev1.Container
 	NewPods            dryrun.NewPods
 	Change             *edit.Change
-	// ByMark: pods go back only as their marks say, too, and lose them: without the label of the namespace a policy refuses all else.
+	// ByMark: pods go back only where their marks confirm it, and lose their marks then. An admission policy refuses all other writes in a
+	// namespace without Stayput's label.
 	ByMark bool
-	// Updated: it is the target itself.
+	// Updated: this is the update revision.
 	Updated bool
-	// Current: pods had it when the update began, so that a partition may keep them there.
+	// Current: pods had this revision when the update began, so that a partition may keep them there.
 	Current bool
-	// ByLabel: the identity is a label alone, which no owner contradicts.
+	// ByLabel: the identity is a label alone. No owner reference contradicts it.
 	ByLabel bool
-	// UpdateHash is that of the target; empty as long as there is none.
+	// UpdateHash is the hash of the update revision; empty as long as there is none.
 	UpdateHash string
 }
 
-// Needs is what is left to do until the pod is one of the target, and why it cannot be done.
+// Needs returns what is left to do until the pod is one of the update revision, and why it cannot be done.
 func (s *State) Needs() edit.Change {
 	var needs edit.Change
 	if s.Change != nil {
@@ -45,8 +46,8 @@ func (s *State) Needs() edit.Change {
 	return needs
 }
 
-// stillDiffer are the changes of containers that make the pod one of the target with those. One that is the target's already needs none,
-// whatever admission would make of a new one, unless it was on its way elsewhere.
+// stillDiffer returns the changes that give the pod the containers of the update revision. A pod that has the update revision already needs
+// none, whatever admission would change in a new pod, unless the pod was on its way to another revision.
 func (s *State) stillDiffer(update []corev1.Container) edit.ContainerChanges {
 	if s.Updated {
 		return s.Back
@@ -61,26 +62,28 @@ func (s *State) stillDiffer(update []corev1.Container) edit.ContainerChanges {
 	return planned.Becoming(s.Pod, update, s.runs, s.resizes)
 }
 
-// resizes reports whether the container's CPU and memory are for the update to change: both templates say so, or they are on their way already. What
-// else they are, as by somebody who resizes pods by himself, is not fought over.
+// resizes reports whether the update changes the container's CPU and memory: both templates set them, or a resize of them has begun
+// already. The update does not undo other values, such as those of a user who resizes pods directly.
 func (s *State) resizes(container string) bool {
 	return s.Change != nil && s.Change.Resizes(container) || s.Move.Resizes(container)
 }
 
-// restartedPartially reports whether its containers were restarted for the target, although its identity does not say so yet. That they were resized is
-// no restart.
+// restartedPartially reports whether the pod's containers were restarted for the update revision, although its identity does not say so
+// yet. A resize does not count as a restart.
 func (s *State) restartedPartially() bool { return len(s.Move.Back) > 0 && s.Move.Hash == s.UpdateHash }
 
-// runs is the image that the container runs, by ID.
+// runs returns the ID of the image that the container runs.
 func (s *State) runs(container string) string {
 	return readiness.ContainerStatus(s.Pod, container).ImageID
 }
 
-// RunsWithin is how long a container is left to run for the first time, such as to pull its image: before, nobody can tell what it runs.
+// RunsWithin is how long a container has to run for the first time, for example to pull its image. Before that, it is not known which image
+// it runs.
 const RunsWithin = 2 * time.Minute
 
-// whyUnrestartable is why the pod cannot take a change that others of its revision can; nil if it can. One whose container has yet to run, or which has
-// yet to follow its last patch, may be too young to tell what it runs: for how much longer.
+// whyUnrestartable returns why the pod cannot take a change that other pods of its revision can; nil if it can. As long as a container of
+// the pod has yet to run, or the old containers have yet to stop after the last patch, it may be too early to know which image the
+// container runs. Then whyUnrestartable returns how long to wait.
 func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration) {
 	if reason := s.Containers.Unrestartable(s.Pod); reason != nil || s.nameless() == "" {
 		return reason, 0
@@ -94,7 +97,7 @@ func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration)
 	return &inplace.Reason{Code: inplace.CodeRestart, Message: s.nameless()}, 0
 }
 
-// begun is since when its kubelet has it; as long as none does, since when it is there.
+// begun returns the time from which on the pod's kubelet has the pod; as long as no kubelet has it, the time of the pod's creation.
 func (s *State) begun() time.Time {
 	if began := s.Pod.Status.StartTime; began != nil {
 		return began.Time
@@ -102,8 +105,8 @@ func (s *State) begun() time.Time {
 	return s.Pod.CreationTimestamp.Time
 }
 
-// Postponed is why containers of the pod cannot restart now; empty if they can. One that is on its way might never restart: before its kubelet has
-// acted on one name it may get the other again.
+// Postponed returns why containers of the pod cannot restart now; empty if they can. A container whose last patch has not been applied
+// might never restart: it may get its old image name again before its kubelet has acted on the new one.
 func (s *State) Postponed() string {
 	if nameless := s.nameless(); nameless != "" {
 		return nameless
@@ -114,20 +117,23 @@ func (s *State) Postponed() string {
 	return ""
 }
 
-// nameless is why there is no other name for a container that is to restart; empty if there is.
+// nameless returns why there is no other name for the image of a container that is to restart; empty if there is one.
 func (s *State) nameless() string {
 	container := s.Containers.Nameless()
 	switch {
 	case container == "":
 		return ""
 	case s.runs(container) == "":
-		return fmt.Sprintf("container %s of pod %s has yet to run, and until then there is no other name for its image, by which it would restart", container, s.Pod.Name)
+		return fmt.Sprintf(
+			"container %s of pod %s has yet to run, and until then there is no other name for its image, by which it would restart",
+			container, s.Pod.Name)
 	}
-	return fmt.Sprintf("container %s of pod %s runs image %q, for which there is no other name, by which it would restart", container, s.Pod.Name,
+	return fmt.Sprintf("container %s of pod %s runs image %q, for which there is no other name, by which it would restart",
+		container, s.Pod.Name,
 		s.runs(container))
 }
 
-// rewrites are the containers that have another image than their template's, or had before they got ours.
+// rewrites returns the containers that have an image other than their template's, or had one before Stayput patched them.
 func (s *State) rewrites() edit.ContainerChanges {
 	var rewritten, unplanned edit.ContainerChanges
 	for change := range unplanned.Becoming(s.Pod, s.TemplateContainers, s.runs, edit.Nothing).NewImages() {

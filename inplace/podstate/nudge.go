@@ -11,7 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// NudgeByPod wakes whoever follows the pods, of which there is one at least.
+// NudgeByPod nudges the native controller that watches the pods, by an annotation on one of them. There must be at least one pod.
 func NudgeByPod(d *steps.PlanBuilder, pods iter.Seq[*State], every time.Duration, now time.Time) {
 	nudged := func(s *State) string { return s.Pod.Annotations[inplace.AnnotationNudged] }
 	last := slices.MaxFunc(slices.Collect(pods), func(a, b *State) int { return times.TimeOf(nudged(a)).Compare(times.TimeOf(nudged(b))) })

@@ -7,23 +7,24 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// A pod is half-way when a write of its move has been made and the last has not: its spec is no longer what its identity says, whatever of
-// it was written and for whatever reason not all at once. We may die just then, and the user may undo the update, so it shows by itself that
-// something is left to do:
+// A pod is partially patched when one write of its move has been made and the last one has not. Its spec no longer matches its identity,
+// however much of it was written, and for whatever reason it was not written at once. The leader may die just then, and the user may undo
+// the update. So the pod itself shows that something is left to do:
 //
-//   - A pod of a Deployment keeps its identity, label and owner: until its containers have followed nobody may count it as updated. Its labels
-//     stay as well. Which containers were to change is in the mark; what they go back to, when the update is given back, its own ReplicaSet says, and
-//     a dry run of a pod of that, never the mark: an annotation can be anybody's.
-//   - A pod of a DaemonSet gets an identity that no revision has, with all else it needs: if we died, it would be replaced. With its old one an
-//     undo would make the native controller take it for updated. Of which revision it is, the mark says (Move.Hash): the one it is on the way to, or,
-//     when only a resize was noted, the one it was.
+//   - A pod of a Deployment keeps its identity (label and owner), because no controller may count it as updated until its old containers
+//     have stopped. It also keeps its other labels. The mark names the containers that were to change. What they go back to when the update
+//     falls back is in the pod's own ReplicaSet, and in a dry run of a pod of that ReplicaSet. It never comes from the mark: any client may
+//     have written an annotation.
+//   - A pod of a DaemonSet gets an identity that no revision has, together with all else it needs. If Stayput stops running, the native
+//     controller replaces the pod. If it kept its old identity, an undo would make the native controller mistake it for an updated pod. The
+//     mark (Move.Hash) names the pod's revision: the one that the pod moves to, or, when only a resize was noted, the one that it had.
 
 const (
-	// HashPartial stands in place of the hash of a pod that is half-way. It is no revision's.
+	// HashPartial stands in place of the hash of a partially patched pod. No revision has this hash.
 	HashPartial = "updating-in-place"
 )
 
-// PartiallyPatched reports whether the pod is.
+// PartiallyPatched reports whether the pod is partially patched.
 func (s *State) PartiallyPatched() bool {
 	if s.ByLabel {
 		return HasPartialHash(s.Pod)
@@ -31,7 +32,8 @@ func (s *State) PartiallyPatched() bool {
 	return s.Move.PartiallyPatched()
 }
 
-// wayBack is nothing where admission did not say what new pods get, or may not be followed, and the mark does not bear it out.
+// wayBack returns the changes that give the containers again what the pod's identity says. It returns nothing where the mark does not
+// confirm that, if admission's answer about new pods is unknown or must not be followed.
 func (s *State) wayBack() edit.ContainerChanges {
 	doubt := s.NewPods.Unknown != "" || s.NewPods.UpdateRevision != "" && s.ByMark
 	if doubt && !s.Move.Agrees(s.NewPods.Containers) {

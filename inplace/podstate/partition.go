@@ -8,19 +8,20 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// A partition keeps pods on their old revision: one that pods had when the update began. What has moved since then, or was born with a revision
-// that came since then, is not protected, so that an undo takes all back and a further edit takes along what has moved already. A pod that is
-// half-way, or has the new revision, is never taken back because the partition was raised.
+// A partition keeps pods on the current revision, that is, on one that pods had when the update began. A pod that has moved since then, or
+// was created with a revision that came later, is not protected. So an undo takes all pods back, and a further edit also changes the pods
+// that have moved already. Raising the partition never takes back a pod that is partially patched or has the new revision.
 
 // PartitionBudget is what a partition leaves of an update: how many more pods of old revisions may begin to move.
 type PartitionBudget struct {
 	partition inplace.Partition
 	left      int
-	// wanted pods, those that have an old revision, and those that have the new one.
+	// wanted counts the pods that the workload wants, old those that have an old revision, updated those that have the update revision.
 	wanted, old, updated int
 }
 
-// PartitionBudgetOf counts the pods, of which so many are wanted, borrowed ones aside. If none may begin any more, those that wait are Kept.
+// PartitionBudgetOf counts the pods, without surge pods. Wanted is how many pods the workload wants. If no further pod may begin to move,
+// it sets AtPartition of those that wait.
 func PartitionBudgetOf(partition inplace.Partition, wanted int, pods iter.Seq[*State]) PartitionBudget {
 	r := PartitionBudget{partition: partition, wanted: wanted}
 	taken := 0
@@ -43,11 +44,11 @@ func PartitionBudgetOf(partition inplace.Partition, wanted int, pods iter.Seq[*S
 	return r
 }
 
-// HoldsPods reports whether some pods stay as they are because of the partition. Without it the native controller would replace them, so while it does the
-// update is not left to that for what others lack.
+// HoldsPods reports whether some pods stay as they are because of the partition. Without the partition, the native controller would replace
+// them. So as long as HoldsPods reports true, the update does not fall back for what other pods lack.
 func (r PartitionBudget) HoldsPods() bool { return r.left < r.old }
 
-// Unresized says what keeps a stage from being reached, as what the update is doing; empty if nothing is the matter.
+// Unresized returns a message that says why the update cannot reach the partition; empty if why is nil.
 func (r PartitionBudget) Unresized(why *inplace.Reason) string {
 	if why == nil {
 		return ""
@@ -55,10 +56,10 @@ func (r PartitionBudget) Unresized(why *inplace.Reason) string {
 	return fmt.Sprintf("waiting at partition %s: %s", r.partition, why.Message)
 }
 
-// holdable: it has an old revision, and nothing of it has moved.
+// holdable reports whether the pod has an old revision and no part of its move has been made.
 func (s *State) holdable() bool { return s.Current && !s.Updated && !s.PartiallyPatched() && !s.Surge }
 
-// Take reports whether the pod may begin to move, or go on, and if so counts it.
+// Take reports whether the pod may begin or continue its move, and if so counts it.
 func (r *PartitionBudget) Take(s *State) bool {
 	switch {
 	case !s.holdable():
@@ -70,14 +71,14 @@ func (r *PartitionBudget) Take(s *State) bool {
 	return true
 }
 
-// Force counts a pod that cannot be kept any more.
+// Force counts a pod that can no longer stay at the partition.
 func (r *PartitionBudget) Force(s *State) {
 	if s.holdable() {
 		r.left--
 	}
 }
 
-// PrePulls is on how many nodes more there may be pullers of so many: on none for pods that are kept in the end.
+// PrePulls returns how many more nodes may have pre-pull pods, at most the given number. Pods that stay at the partition need none.
 func (r PartitionBudget) PrePulls(most int, pods iter.Seq[*State]) int {
 	if r.partition.Keeps(r.wanted) == 0 {
 		return most
@@ -96,7 +97,8 @@ func (r PartitionBudget) PrePulls(most int, pods iter.Seq[*State]) int {
 	return min(most, may)
 }
 
-// Waits says that the partition is all that the update waits for, and how far it is; empty if it waits for anything else, or for nothing.
+// Waits returns a message that the update waits only for the partition, with its progress; empty if it waits for anything else, or for
+// nothing.
 func (r *PartitionBudget) Waits(pods iter.Seq[*State]) string {
 	kept := false
 	for s := range pods {
@@ -111,7 +113,7 @@ func (r *PartitionBudget) Waits(pods iter.Seq[*State]) string {
 	return fmt.Sprintf("waiting at partition %s: %d of %d pods updated", r.partition, r.updated, r.wanted)
 }
 
-// Flaw is why all pods are kept although no such stage was asked for, as what the update is doing; empty if that is not why.
+// Flaw returns a message that all pods stay as they are because the partition is not valid; empty if that is not why.
 func (r *PartitionBudget) Flaw(pods iter.Seq[*State]) string {
 	for s := range pods {
 		if flaw := r.partition.Flaw(); s.AtPartition && flaw != "" {

@@ -16,23 +16,24 @@ func (s *State) Restarts() bool { return s.Containers.Restarts() }
 // Resizes reports whether containers of the pod have yet to be given CPU and memory.
 func (s *State) Resizes() bool { return s.Containers.Resizes() }
 
-// ToRestart reports whether that is for this update to do now.
+// ToRestart reports whether this update is to restart containers of the pod now.
 func (s *State) ToRestart() bool { return s.Restarts() && s.takesPart() }
 
-// ToResize reports whether this update has yet to see the pod get its CPU and memory, written or not.
+// ToResize reports whether this update has yet to see the pod get its CPU and memory, whether they are written already or not.
 func (s *State) ToResize() bool { return s.Resizing && s.takesPart() }
 
-// takesPart: a borrowed pod is given back as it is, and a kept one stays so, or one that its node has no room for.
+// takesPart reports whether the pod takes part in the update. A surge pod is removed as it is. A pod at the partition stays as it is, and
+// so does a pod whose resize is infeasible on its node.
 func (s *State) takesPart() bool { return !s.Surge && !s.AtPartition && s.Infeasible == "" }
 
 // Ready reports whether the pod serves, even if not yet for minReadySeconds.
 func (s *State) Ready() bool { return conditions.IsTrue(s.Pod, corev1.PodReady) }
 
-// NewPodGrace is how long a newborn pod is left to start.
+// NewPodGrace is how long a new pod has to start.
 const NewPodGrace = 10 * time.Second
 
-// Starting reports whether the pod was born, or its gate opened, too recently to be taken for one that does not serve anyway; for how much longer. Its
-// kubelet could report it Ready before it knows that the gate is closed, and then take it down beyond all budgets.
+// Starting reports whether the pod was created, or its gate opened, too recently to count as a pod that does not serve anyway, and for how
+// much longer. Its kubelet could report it Ready before it knows that the gate is closed, and then report it not Ready beyond all budgets.
 func (s *State) Starting(now time.Time) (bool, time.Duration) {
 	if s.Ready() {
 		return false, 0

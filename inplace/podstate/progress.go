@@ -10,29 +10,29 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// PodPhase is how far one pod is.
+// PodPhase is the phase of one pod in an update.
 type PodPhase string
 
-// The progress of pods.
+// The phases of pods.
 const (
-	Updated     PodPhase = "updated"      // it is what it should be, and available
-	Updating    PodPhase = "updating"     // it is being drained or resized, restarts or starts
+	Updated     PodPhase = "updated"      // it is as it should be, and available
+	Updating    PodPhase = "updating"     // it is drained or resized, or it restarts or starts
 	Waiting     PodPhase = "waiting"      // its update has not begun
-	AtPartition PodPhase = "at partition" // by the partition, as it is
+	AtPartition PodPhase = "at partition" // the partition keeps it as it is
 )
 
-// PodProgress is what there is to tell people of one pod.
+// PodProgress is what users are told of one pod.
 type PodProgress struct {
 	Pod *corev1.Pod
-	// Revision is the name of the one that the pod's identity tells of; empty if that is gone.
+	// Revision is the name of the revision that the pod's identity names; empty if that revision is gone.
 	Revision string
 	Phase    PodPhase
 	// Awaits is what has to come next, one clause; empty if nothing has to.
 	Awaits string
 }
 
-// Progress of the pod. Replaces is who makes another pod in its place, empty if it is updated in place; before is what keeps it from its turn
-// besides the others, one clause, empty if nothing does.
+// Progress returns the progress of the pod. Replaces names the controller that creates another pod in its place; empty if the pod is
+// updated in place. Before is what the pod waits for before its turn, besides other pods, one clause; empty for nothing.
 func (s *State) Progress(revision, replaces, before string) PodProgress {
 	progress, awaits := s.progress(replaces, before)
 	return PodProgress{Pod: s.Pod, Revision: revision, Phase: progress, Awaits: awaits}
@@ -60,7 +60,7 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 	return Waiting, "its turn"
 }
 
-// awaits is what a pod waits for that has all it needs, until it is available.
+// awaits returns what a pod that has all it needs waits for until it is available.
 func (s *State) awaits() string {
 	container, why := unready(s.Pod)
 	switch {
@@ -86,7 +86,7 @@ func (s *State) awaits() string {
 	return "readiness"
 }
 
-// unready is the first container that is not ready, and the kubelet's word for why, empty if it has none.
+// unready returns the first container that is not ready, and the kubelet's reason, empty if the kubelet gives none.
 func unready(pod *corev1.Pod) (container, why string) {
 	for _, c := range pod.Spec.Containers {
 		status := readiness.ContainerStatus(pod, c.Name)

@@ -14,8 +14,8 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// ResizeDeadline is how long a kubelet has for a resize: the workload's progressDeadlineSeconds, or what those are by default where it has none; 0 for as long
-// as it takes, as natively (HasProgressDeadline in pkg/controller/deployment/util).
+// ResizeDeadline returns how long a kubelet has for a resize: the workload's progressDeadlineSeconds, or their default where the workload
+// has none. 0 means that there is no deadline, as natively (HasProgressDeadline in pkg/controller/deployment/util).
 func ResizeDeadline(progressDeadlineSeconds *int32) time.Duration {
 	switch {
 	case progressDeadlineSeconds == nil:
@@ -26,8 +26,8 @@ func ResizeDeadline(progressDeadlineSeconds *int32) time.Duration {
 	return time.Duration(*progressDeadlineSeconds) * time.Second
 }
 
-// IsBack reports whether a pod of the target that was half-way can forget it: its containers have again what the target says, or take too
-// long for anybody to wait. If it is only a matter of time, of how much.
+// IsBack reports whether a partially patched pod of the update revision can lose its mark: its containers have again what the update
+// revision says, or take too long to wait for. If only time is needed, it returns how long to wait.
 func (s *State) IsBack(deadline time.Duration, now time.Time) (bool, time.Duration) {
 	if !s.Updated || !s.PartiallyPatched() || s.Resizes() {
 		return false, 0
@@ -36,23 +36,24 @@ func (s *State) IsBack(deadline time.Duration, now time.Time) (bool, time.Durati
 	return !s.Resizing && !s.Restarts() || s.Move.Refused(s.Pod) != "" || overdue != "", wait
 }
 
-// WhyInfeasible is why the pod cannot get the target's CPU and memory on its node; empty if it can, or nobody knows yet.
+// WhyInfeasible returns why the pod cannot get the update revision's CPU and memory on its node; empty if it can, or if that is not known
+// yet.
 func (s *State) WhyInfeasible(node *corev1.Node) string {
 	switch {
 	case s.Updated:
 		return ""
-	case s.Resizes(): // what its kubelet says is of another
+	case s.Resizes(): // what the kubelet reports is about another resize
 		return nodes.TooSmall(node, s.Pod, s.Containers)
 	}
 	return s.Move.Refused(s.Pod)
 }
 
-// AwaitsCapacity reports whether its node has no room for what the pod is to get, now or ever. It serves on until then.
+// AwaitsCapacity reports whether the pod's node lacks capacity for what the pod is to get, now or ever. The pod serves on until then.
 func (s *State) AwaitsCapacity() bool {
 	return s.Infeasible != "" || s.Resizing && s.Move.AwaitsCapacity(s.Pod)
 }
 
-// WhyReplaced is why only another pod can be one of the target in its place; nil if it can become one.
+// WhyReplaced returns why only another pod in this pod's place can be one of the update revision; nil if this pod can become one.
 func (s *State) WhyReplaced() *inplace.Reason {
 	switch reasons := s.Needs().Reasons; {
 	case len(reasons) > 0:
@@ -63,9 +64,11 @@ func (s *State) WhyReplaced() *inplace.Reason {
 	return nil
 }
 
-// NotResized is why pods cannot get their CPU and memory where they are; nil if they may. Others could, elsewhere: the update is native then, and the native
-// controller creates those that are not the target's yet. So who does not fit waits until all others have been updated in place and are counted where they are, but
-// no longer than the deadline. Nobody waits for those that a partition keeps. As long as it protects any, the caller must not leave the update to that controller.
+// NotResized returns why pods cannot get their CPU and memory on their nodes; nil if they may. New pods on other nodes could get them. So
+// the update falls back, and the native controller creates the pods that are not of the update revision yet. A pod whose resize is
+// infeasible therefore waits until all others have been updated in place and are counted in the update revision, but no longer than the
+// deadline. The update does not wait for pods at the partition. As long as the partition protects any pod, the caller must not let the
+// update fall back.
 func NotResized(d *steps.PlanBuilder, pods iter.Seq[*State], counted bool, deadline time.Duration, now time.Time) *inplace.Reason {
 	var infeasible *inplace.Reason
 	others := !counted

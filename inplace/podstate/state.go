@@ -14,44 +14,53 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// State is a live pod, and what an update needs of it, whatever the kind of its workload.
+// State is a live pod and what an update needs of it, for any kind of workload.
 type State struct {
 	Pod  *corev1.Pod
 	Move readiness.Move
 	Origin
-	// Auxiliary are the containers that nobody waits for.
+	// Auxiliary are the containers that the user does not wait for.
 	Auxiliary inplace.Auxiliary
-	// Containers are what is left to do in its containers until it is one of the target: see Needs.
+	// Containers are the changes left to do in the pod's containers until the pod is one of the update revision: see Needs.
 	Containers edit.ContainerChanges
-	// Back is what makes its containers again what its identity says; nothing unless it is half-way.
+	// Back are the changes that give the pod's containers again what its identity says; nothing unless the pod is partially patched.
 	Back edit.ContainerChanges
-	// Rewritten are its containers with images that neither their template nor our patches have given them: admission has changed those.
+	// Rewritten are the containers whose images come neither from their template nor from Stayput's patches: admission has changed them.
 	Rewritten edit.ContainerChanges
-	// Available as natively (Ready for minReadySeconds), neither being drained nor still what it was before a patch, and not for a moment only.
+	// Available: the pod is available as natively (Ready for minReadySeconds), is not being drained, no longer runs what it ran before a
+	// patch, and its Ready has lasted.
 	Available bool
-	// AvailableIn is when it will be available if that is only a matter of time; 0 if it is not, or is already.
+	// AvailableIn is the time until the pod is available, if only time is needed; 0 if more is needed, or if the pod is available already.
 	AvailableIn time.Duration
-	// unrestartable is why it cannot take a change that others of its revision can; nil if it can.
+	// unrestartable is why the pod cannot take a change that other pods of its revision can; nil if it can.
 	unrestartable *inplace.Reason
-	// Applied: its containers have followed the last patch.
+	// Applied: the kubelet has carried out the last patch.
 	Applied bool
-	// Infeasible is why its node cannot give it the CPU and memory that the target has; empty if it may. Such a pod is left alone, and serves on: see NotResized.
+	// Infeasible is why the pod's node cannot give it the update revision's CPU and memory; empty if it may. Stayput leaves such a pod alone,
+	// and the pod serves on: see NotResized.
 	Infeasible string
-	// Resizing: its containers have not yet got their CPU and memory, written or not. Nothing else is done to it until then.
+	// Resizing: the pod's containers have not yet got their CPU and memory, whether they are written already or not. Stayput does nothing else
+	// to the pod until then.
 	Resizing bool
-	// oldStopped: none of its containers can be the one that was to stop for the last patch.
+	// oldStopped: none of the pod's containers can be the one that the last patch was to stop.
 	oldStopped bool
-	// Unreachable: the kubelet of its node does not report, so that nothing acts on what becomes of the pod, and nothing says whether it serves.
+	// Unreachable: the kubelet of the pod's node does not report. So no kubelet acts on a patch of the pod, and its status does not say
+	// whether it serves.
 	Unreachable bool
-	// Surge: it exists only while others are updated. Goes: it is given back.
+	// Surge: the pod exists only while others are updated. Removing: this surge pod is being removed.
 	Surge, Removing bool
-	// AtPartition: a partition keeps it as it is; see RoomOf.
+	// AtPartition: a partition keeps the pod as it is; see PartitionBudgetOf.
 	AtPartition bool
 }
 
-// StateOf looks at a pod of that origin.
-func StateOf(d *steps.PlanBuilder, pod *corev1.Pod, from Origin, update dryrun.NewPods, ahead readiness.Ahead, minReadySeconds int32, now time.Time) State {
-	s := State{Pod: pod, Move: readiness.MoveOf(pod), Origin: from, Surge: pod.Annotations[inplace.AnnotationSurgePod] != "", Removing: readiness.Removing(pod)}
+// StateOf returns the state of a pod whose identity names that origin.
+func StateOf(
+	d *steps.PlanBuilder, pod *corev1.Pod, from Origin, update dryrun.NewPods, ahead readiness.Ahead, minReadySeconds int32, now time.Time,
+) State {
+	s := State{
+		Pod: pod, Move: readiness.MoveOf(pod), Origin: from,
+		Surge: pod.Annotations[inplace.AnnotationSurgePod] != "", Removing: readiness.Removing(pod),
+	}
 	s.Back = s.wayBack()
 	s.Containers, s.Rewritten = s.stillDiffer(update.Containers), s.rewrites()
 	s.Resizing = s.Resizes() || len(s.Move.Resize) > 0 && !s.Move.Resized(pod)
@@ -59,7 +68,8 @@ func StateOf(d *steps.PlanBuilder, pod *corev1.Pod, from Origin, update dryrun.N
 	s.unrestartable = unrestartable
 	d.Again(tells)
 	applied, wait := s.Move.Applied(pod, now)
-	unchanged := applied && s.Move.AwaitsCapacity(pod) && (!s.Move.Renews() || s.Move.Refused(pod) != "") // else it restarts whenever there is room
+	// A pod that waits for capacity is unchanged, unless a container restarts as soon as there is capacity.
+	unchanged := applied && s.Move.AwaitsCapacity(pod) && (!s.Move.Renews() || s.Move.Refused(pod) != "")
 	applied = applied && (len(s.Move.Resize) == 0 || !s.Resizing)
 	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
 	lasting, longer := ahead.Lasting(pod, now)
@@ -72,7 +82,9 @@ func StateOf(d *steps.PlanBuilder, pod *corev1.Pod, from Origin, update dryrun.N
 	return s
 }
 
-// Annotated is the patch that gives the pod those annotations; an empty value takes one off.
+// Annotated returns the patch that sets those annotations of the pod; an empty value removes one.
 func (s *State) Annotated(why string, entries ...[2]string) steps.PatchPod {
-	return steps.PatchPod{Pod: s.Pod, Operations: patches.Guarded(s.Pod, patches.SetEntries("annotations", s.Pod.Annotations, entries...)...), Why: why}
+	return steps.PatchPod{
+		Pod: s.Pod, Operations: patches.Guarded(s.Pod, patches.SetEntries("annotations", s.Pod.Annotations, entries...)...), Why: why,
+	}
 }

@@ -1,10 +1,10 @@
 package podstate
 
-// Turns are the pods whose gates are closed because they are to be patched next, or to go.
+// Turns are the pods whose gates are closed because Stayput patches them next, or removes them.
 type Turns map[*State]bool
 
-// Blocked is what pods wait for before they may restart; those that wait for nothing are not in it.
+// Blocked is what each pod waits for before it may restart. A pod that waits for nothing is not in it.
 type Blocked map[*State]string
 
-// MayStart reports whether the pod's new images are on its node, as far as that can be had, and they can restart.
+// MayStart reports whether the pod's containers can restart: its new images are on its node, as far as they can be pulled first.
 func (l Blocked) MayStart(s *State) bool { return l[s] == "" && s.Postponed() == "" }

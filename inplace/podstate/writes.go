@@ -14,30 +14,30 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// A pod becomes one of the target by writes in a fixed order: each is made when the containers have followed the one before, and the last
-// brings the identity. In between the pod is half-way (halfway.go). No list is kept anywhere: what is left to write follows from what the
-// pod still needs.
+// A pod becomes one of the update revision by writes in a fixed order. Each is made when the old containers have stopped after the one
+// before. The last write sets the identity. In between, the pod is partially patched (partial.go). Stayput keeps no list of writes: what is
+// left to write follows from what the pod still needs.
 
-// Write is one of them.
+// Write is one of these writes.
 type Write struct {
-	// Does is the part of what the pod needs that it brings.
+	// Does is the part of the pod's needs that the write meets.
 	Does edit.Change
 	Ends Outcome
-	// Resizes: it gives containers their CPU and memory, by a subresource that takes nothing else.
+	// Resizes: the write gives containers their CPU and memory, by a subresource that takes nothing else.
 	Resizes bool
 }
 
-// Outcome is where a write leaves the pod.
+// Outcome is the state in which a write leaves the pod.
 type Outcome int
 
-// Where it may leave it.
+// The outcomes.
 const (
-	EndsMoved   Outcome = iota // one of the target: it was the last write
-	EndsPartial                // with another to follow
-	EndsBack                   // what its identity has said all the time
+	EndsMoved   Outcome = iota // one of the update revision: it was the last write
+	EndsPartial                // partially patched: another write follows
+	EndsBack                   // as its identity has said all along
 )
 
-// Describe says what it does to a pod of one revision that another asks for.
+// Describe says what the write does to a pod of revision from that is to become one of revision to.
 func (w Write) Describe(from, to string) string {
 	switch w.Ends {
 	case EndsBack:
@@ -49,10 +49,10 @@ func (w Write) Describe(from, to string) string {
 	return fmt.Sprintf("move from %s to %s, %s", from, to, w.Does)
 }
 
-// Notes reports whether it brings a mark alone, of what comes next.
+// Notes reports whether the write sets only a mark, which says what comes next.
 func (w Write) Notes() bool { return w.Ends == EndsPartial && w.Does.None() }
 
-// comes is what comes before the last write.
+// comes names a write that is not the last.
 func (w Write) comes() string {
 	switch {
 	case w.Resizes:
@@ -63,12 +63,12 @@ func (w Write) comes() string {
 	return "restart"
 }
 
-// NextWrite is the one to make now; there is one at least. With the identity a pod that is not taken out of service while its containers restart
-// would be counted as updated while the old ones run. So they restart first. What goes along with them depends on what the identity is: see
-// halfway.go.
+// NextWrite returns the write to make now; there is at least one. If a pod that stays in service while its containers restart got the new
+// identity first, it would count as updated while its old containers run. So they restart first. What goes along with the restart depends
+// on the kind of identity: see partial.go.
 //
-// CPU and memory come before all that, since a node may have no room. Their write takes neither mark nor identity
-// (podResizeStrategy in pkg/registry/core/pod). So the mark goes first: if we die in between, it says what the pod had.
+// CPU and memory come before all that, because the node may lack capacity. The write that sets them takes neither mark nor identity
+// (podResizeStrategy in pkg/registry/core/pod). So the mark comes first: if the leader dies in between, the mark says what the pod had.
 func (s *State) NextWrite() Write {
 	switch needs := s.Needs(); {
 	case s.Resizes() && s.Updated:
@@ -88,38 +88,44 @@ func (s *State) NextWrite() Write {
 	}
 }
 
-// notedSurge reports whether the pod shows what is to become of its CPU and memory, so that they may be written.
+// notedSurge reports whether the pod's mark notes the CPU and memory that the pod is to get, so that they may be written.
 func (s *State) notedSurge() bool { return s.Move.Notes(s.Containers) }
 
-// RestartsToResize reports whether containers restart when the pod is given CPU and memory, so that it must be out of service by then.
+// RestartsToResize reports whether containers restart when the pod is given CPU and memory. Then the pod must be out of service by that
+// time.
 func (s *State) RestartsToResize() bool { return s.Resizes() && s.Containers.RestartsToResize() }
 
 // ResizesAlive reports whether containers are given CPU and memory while they run.
 func (s *State) ResizesAlive() bool { return s.Resizes() && !s.RestartsToResize() }
 
-// TakesTurns reports whether what restarts is what comes next, for which the pod needs a turn.
+// TakesTurns reports whether the next write restarts containers, for which the pod needs a turn.
 func (s *State) TakesTurns() bool { return !s.Resizing || s.RestartsToResize() }
 
-// MidResize reports whether a resize was begun that is to be written yet. That goes on whatever else is the matter.
+// MidResize reports whether a resize has begun and is yet to be written. It continues whatever else happens.
 func (s *State) MidResize() bool { return s.Resizes() && (s.Updated || s.notedSurge()) }
 
-// NoRestart reports whether the next write may be made while the pod serves: nothing restarts by it, and what the last one asked for has come.
+// NoRestart reports whether the next write may be made while the pod serves: the write restarts nothing, and the last patch has been
+// applied.
 func (s *State) NoRestart() bool {
 	return !s.Restarts() && !s.Resizing && (!s.PartiallyPatched() || s.Applied)
 }
 
-// Resize makes a write that Resizes.
+// Resize returns the patch for a write that Resizes.
 func (s *State) Resize(w Write, why string) steps.PatchPod {
-	return steps.PatchPod{Pod: s.Pod, Resizes: true, Operations: patches.Guarded(s.Pod, w.Does.Containers.ResizeOperations(s.Pod)...), Why: why}
+	return steps.PatchPod{
+		Pod: s.Pod, Resizes: true, Operations: patches.Guarded(s.Pod, w.Does.Containers.ResizeOperations(s.Pod)...), Why: why,
+	}
 }
 
-// Drains reports whether the pod is out of service at the next write: containers restart by it that somebody waits for, and there is a gate to
-// close. One that is closed stays so, whatever nobody waits for by now; and what a pod got while it served it gives back so.
+// Drains reports whether the pod is out of service at the next write: the pod has a gate, and the write restarts containers that the user
+// waits for. A gate that is closed stays closed, even if only auxiliary containers are left to restart. A partially patched pod that was
+// patched while it served goes back while it serves.
 func (s *State) Drains() bool {
 	return readiness.Gated(s.Pod) && !s.Updated && (s.awaited() || s.Restarts() && readiness.Closed(s.Pod))
 }
 
-// awaited reports whether somebody waits for a container that is to restart. Who asks for a restart as such does: that it has come shows by a gate.
+// awaited reports whether the user waits for a container that is to restart. A user who asks for a restart as such always waits for it,
+// because Stayput sees by the gate that it has happened.
 func (s *State) awaited() bool {
 	for change := range s.Containers.Restarting() {
 		if change.Restart || !s.Auxiliary.Has(change.Container) {
@@ -129,23 +135,28 @@ func (s *State) awaited() bool {
 	return false
 }
 
-// Patch makes the write, with the mark and the identity that go with it.
+// Patch returns the patch for the write, with its mark and identity.
 func (s *State) Patch(w Write, drained bool, mark readiness.Move, identity []jsonpatch.Operation, why string) steps.PatchPod {
 	marked, operations := s.marked(mark)
 	operations = append(operations, w.Does.PodOperations(marked)...)
 	operations = append(operations, identity...)
-	return steps.PatchPod{Pod: s.Pod, Moves: w.Ends == EndsMoved, Drained: drained, ServesOn: s.servesOn(), Operations: patches.Guarded(s.Pod, operations...), Why: why}
+	return steps.PatchPod{
+		Pod: s.Pod, Moves: w.Ends == EndsMoved, Drained: drained, ServesOn: s.servesOn(),
+		Operations: patches.Guarded(s.Pod, operations...), Why: why,
+	}
 }
 
-// Unmark makes the write and takes the mark off.
+// Unmark returns the patch for the write that also removes the mark.
 func (s *State) Unmark(w Write, why string) steps.PatchPod {
-	operations := patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, ""}, [2]string{inplace.AnnotationRestarts, ""})
+	operations := patches.SetEntries("annotations", s.Pod.Annotations,
+		[2]string{inplace.AnnotationMove, ""}, [2]string{inplace.AnnotationRestarts, ""})
 	return steps.PatchPod{Pod: s.Pod, Operations: patches.Guarded(s.Pod, append(operations, w.Does.PodOperations(s.Pod)...)...), Why: why}
 }
 
-// marked returns the pod with the mark, and the operations that put it there.
+// marked returns the pod with the mark, and the operations that set the mark.
 func (s *State) marked(mark readiness.Move) (*corev1.Pod, []jsonpatch.Operation) {
 	pod := s.Pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, inplace.AnnotationMove, mark.String())
-	return pod, patches.SetEntries("annotations", s.Pod.Annotations, [2]string{inplace.AnnotationMove, mark.String()}, [2]string{inplace.AnnotationRestarts, ""})
+	return pod, patches.SetEntries("annotations", s.Pod.Annotations,
+		[2]string{inplace.AnnotationMove, mark.String()}, [2]string{inplace.AnnotationRestarts, ""})
 }

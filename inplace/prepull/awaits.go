@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Awaits is what the node of the pod still pulls, one clause for people; empty if no puller is at work there.
+// Awaits returns which images the node of the pod still pulls, as one clause of a sentence. It is empty if no pre-pull pod works
+// there.
 func (p Pulling) Awaits(pod *corev1.Pod) string {
 	at := slices.IndexFunc(p.PrePullPods, func(prePullPod *corev1.Pod) bool {
 		return prePullPod.DeletionTimestamp == nil && prePullPod.Spec.NodeName == pod.Spec.NodeName

@@ -11,14 +11,14 @@ import (
 	"github.com/stayput/stayput/inplace/nodes"
 )
 
-// Image volumes are on by default from Kubernetes 1.35 (ImageVolume in pkg/features/kube_features.go); these runtimes mount
-// them.
+// Image volumes are on by default from Kubernetes 1.35 (ImageVolume in pkg/features/kube_features.go). These kubelets and runtimes
+// mount them.
 var (
 	mountingKubelet  = versions.MustParseGeneric("1.35")
 	mountingRuntimes = map[string]*versions.Version{"containerd": versions.MustParseGeneric("2.1"), "cri-o": versions.MustParseGeneric("1.31")}
 )
 
-// cannotMount is why pods on the node cannot have images for volumes; empty if they can.
+// cannotMount returns why pods on the node cannot have images as volumes. It is empty if they can.
 func cannotMount(node *corev1.Node) string {
 	info := node.Status.NodeInfo
 	if info.OperatingSystem == string(corev1.Windows) {
@@ -35,8 +35,8 @@ func cannotMount(node *corev1.Node) string {
 	return ""
 }
 
-// quotaRoom is how many more pullers the quotas admit if the reserve is left, and the words for it. Quotas that count other things
-// than pods speak for themselves when they refuse.
+// quotaRoom returns how many more pre-pull pods the quotas admit if the reserve is kept free. It also returns the message for that
+// limit. Quotas that count anything but pods are found only when they refuse a pod.
 func (p *PrePull) quotaRoom() (int, string) {
 	room, why := math.MaxInt, ""
 	for _, quota := range p.Quotas {
@@ -54,7 +54,7 @@ func (p *PrePull) quotaRoom() (int, string) {
 	return room, why
 }
 
-// countsPods reports whether the quota's scopes take in a pod that has requests, no deadline and no priority of its own.
+// countsPods reports whether the quota's scopes match a pod that has requests, no deadline and no priority of its own.
 func countsPods(quota corev1.ResourceQuota) bool {
 	scopes := quota.Spec.Scopes
 	if quota.Spec.ScopeSelector != nil {

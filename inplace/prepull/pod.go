@@ -19,49 +19,50 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// A puller is a pod that does nothing. The images it is there for are its volumes, so that the kubelet pulls them before it
-// starts, keeps them from garbage collection as long as it runs, and never runs any of them.
+// A pre-pull pod does nothing. The images to pull are its volumes. So the kubelet pulls them before the pod starts, protects them
+// from garbage collection as long as the pod runs, and never runs any of them.
 
-// Waiter is what pullers run: our own image, with the command that does nothing.
+// Waiter is what pre-pull pods run: Stayput's own image, with the command that does nothing.
 type Waiter struct {
 	Image         string
 	Command, Args []string
 }
 
-// WaiterOf is the waiter of the process that runs in that pod, in the container of that name or else the first.
+// WaiterOf returns the waiter of a process that runs in that pod, in the container of that name or else the first one.
 func WaiterOf(pod *corev1.Pod, container string) Waiter {
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
 	own := pod.Spec.Containers[max(0, at)]
 	return Waiter{Image: own.Image, Command: own.Command[:min(1, len(own.Command))], Args: []string{"wait"}}
 }
 
-// PodOwner is the workload a puller belongs to, and its target.
+// PodOwner is the workload of a pre-pull pod, and its update revision.
 type PodOwner struct {
 	metav1.Object
 	updateRevision types.UID
-	// Controller goes, and takes the puller along.
+	// Controller is the pre-pull pod's controller. When it is deleted, the pre-pull pod is deleted, too.
 	Controller metav1.OwnerReference
 }
 
-// OwnedByDeployment has the Deployment itself for controller, which takes only ReplicaSets for its own.
+// OwnedByDeployment returns an owner with the Deployment itself as controller. The Deployment controller adopts only ReplicaSets.
 func OwnedByDeployment(d *apps.Deployment, updateRevision *apps.ReplicaSet) PodOwner {
 	return PodOwner{d, updateRevision.UID, controlledBy("Deployment", d)}
 }
 
-// OwnedByDaemonSet has the revision for controller: the DaemonSet controller takes every pod it controls for one of its own
-// (claimPods by ControllerRef in pkg/controller/controller_ref_manager.go), and deletes it.
+// OwnedByDaemonSet returns an owner with the revision as controller. If the DaemonSet were the controller, the DaemonSet controller
+// would take the pre-pull pod for one of its pods (claimPods by ControllerRef in pkg/controller/controller_ref_manager.go), and
+// delete it.
 func OwnedByDaemonSet(ds *apps.DaemonSet, updateRevision *apps.ControllerRevision) PodOwner {
 	return PodOwner{ds, updateRevision.UID, controlledBy("ControllerRevision", updateRevision)}
 }
 
 func controlledBy(kind string, owner metav1.Object) metav1.OwnerReference {
 	reference := apps.ControllerRef(owner, kind)
-	reference.BlockOwnerDeletion = nil // nobody has to wait for a puller
+	reference.BlockOwnerDeletion = nil // the garbage collector need not wait for a pre-pull pod
 	return *reference
 }
 
-// Name is the same for every attempt, so that one made on a cache that lags finds the puller existing. It says which target a
-// puller is for.
+// Name returns the name of the pre-pull pod on the node. It is the same for every attempt, so an attempt from an outdated cache
+// finds that the pod exists. The name includes the update revision.
 func (w PodOwner) Name(node string) string {
 	if w.Object == nil {
 		return ""
@@ -73,27 +74,28 @@ func (w PodOwner) Name(node string) string {
 	return strings.TrimRight(name[:min(len(name), 63-len(suffix))], "-.") + suffix
 }
 
-// VolumeImage is an image as a kubelet is asked for it.
+// VolumeImage is an image as the kubelet is asked to pull it.
 type VolumeImage struct {
 	Reference string
 	Policy    corev1.PullPolicy
 }
 
-// WaitContainer is the one container of a puller.
+// WaitContainer is the name of the only container of a pre-pull pod.
 const WaitContainer = "wait"
 
-// neverReady is a readiness gate of pullers that nothing opens: whatever labels admission adds to one, no Service sends it requests.
+// neverReady is a readiness gate of pre-pull pods that is never opened. So no Service sends requests to a pre-pull pod, whatever
+// labels admission adds to it.
 const neverReady = inplace.LabelPrePull
 
-// NewPod pulls as the pod would: with its secrets and service account, by its runtime, despite the taints it tolerates. It
-// is bound to the node without a scheduler, since no other node will do, and has no label by which anybody would take it for one
-// of the workload's pods.
+// NewPod returns a pre-pull pod that pulls as the given pod would: with its secrets and service account, by its runtime, and with
+// its tolerations. The pre-pull pod is bound to the node without a scheduler, because it is useless on any other node. It has no
+// label by which a controller or Service would take it for a pod of the workload.
 func NewPod(workload PodOwner, pod *corev1.Pod, images []VolumeImage, waiter Waiter) *corev1.Pod {
 	no, grace := false, int64(1)
 	prePullPod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: workload.Name(pod.Spec.NodeName), Namespace: workload.GetNamespace(),
-			// Meshes: nothing is sent or served, and a sidecar would be pulled too.
+			// Service meshes must not inject a sidecar: the pod has no traffic, and the sidecar's image would be pulled, too.
 			Labels: map[string]string{inplace.LabelPrePull: string(workload.GetUID()), "sidecar.istio.io/inject": "false"},
 			Annotations: map[string]string{"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled",
 				"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
@@ -103,7 +105,8 @@ func NewPod(workload PodOwner, pod *corev1.Pod, images []VolumeImage, waiter Wai
 			NodeName: pod.Spec.NodeName, Tolerations: pod.Spec.Tolerations, RuntimeClassName: pod.Spec.RuntimeClassName,
 			ServiceAccountName: pod.Spec.ServiceAccountName, ImagePullSecrets: pod.Spec.ImagePullSecrets,
 			AutomountServiceAccountToken: &no, EnableServiceLinks: &no, RestartPolicy: corev1.RestartPolicyNever,
-			TerminationGracePeriodSeconds: &grace, SecurityContext: restrictedPod(), ReadinessGates: []corev1.PodReadinessGate{{ConditionType: neverReady}},
+			TerminationGracePeriodSeconds: &grace, SecurityContext: restrictedPod(),
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: neverReady}},
 			Containers: []corev1.Container{{Name: WaitContainer, Image: waiter.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Command: waiter.Command, Args: waiter.Args, Resources: smallResources(), SecurityContext: restrictedContainer()}},
 		},
@@ -112,7 +115,7 @@ func NewPod(workload PodOwner, pod *corev1.Pod, images []VolumeImage, waiter Wai
 	return prePullPod
 }
 
-// mount adds the images as volumes. One that is not mounted would not be pulled.
+// mount adds the images as volumes. The kubelet does not pull the image of a volume that is not mounted.
 func mount(spec *corev1.PodSpec, images []VolumeImage) {
 	for i, image := range images {
 		name := fmt.Sprintf("image-%d", i)
@@ -123,7 +126,7 @@ func mount(spec *corev1.PodSpec, images []VolumeImage) {
 	}
 }
 
-// restrictedPod and restrictedContainer meet Pod Security Standard "restricted".
+// restrictedPod and restrictedContainer return security contexts that satisfy the Pod Security Standard "restricted".
 func restrictedPod() *corev1.PodSecurityContext {
 	yes, none := true, int64(65532)
 	return &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &none, RunAsGroup: &none,
@@ -143,25 +146,26 @@ func smallResources() corev1.ResourceRequirements {
 	}
 }
 
-// holds reports whether the puller has these images.
+// holds reports whether the pre-pull pod has these images.
 func holds(prePullPod *corev1.Pod, images []string) bool {
-	return prePullPod != nil && !slices.ContainsFunc(images, func(image string) bool { return !slices.Contains(steps.References(prePullPod), image) })
+	return prePullPod != nil && !slices.ContainsFunc(images,
+		func(image string) bool { return !slices.Contains(steps.References(prePullPod), image) })
 }
 
-// podState is what a puller tells of its images.
+// podState is what the status of a pre-pull pod says of its images.
 type podState int
 
 const (
 	podWorks podState = iota
 	podDone
 	podFailed
-	// podRejected: its node did not take the puller, or threw it out.
+	// podRejected means that the node did not accept the pre-pull pod, or evicted it.
 	podRejected
 )
 
-// tells reads the puller's status. The kubelet pulls image volumes before the image of the container that mounts them
-// (SyncPod, getImageVolumes and toKubeContainerImageVolumes in pkg/kubelet/kuberuntime/kuberuntime_manager.go), so whatever
-// goes wrong with that container after they were pulled is no matter, our own image included.
+// tells returns the state of the pre-pull pod, and a message. The kubelet pulls image volumes before the image of the container
+// that mounts them (SyncPod, getImageVolumes and toKubeContainerImageVolumes in pkg/kubelet/kuberuntime/kuberuntime_manager.go). So
+// an error of that container after the volumes were pulled does not matter. That includes an error with Stayput's own image.
 func (w Waiter) tells(prePullPod *corev1.Pod) (podState, string) {
 	state := readiness.ContainerStatus(prePullPod, WaitContainer).State
 	switch {
@@ -169,7 +173,8 @@ func (w Waiter) tells(prePullPod *corev1.Pod) (podState, string) {
 		return podDone, ""
 	case readiness.Terminal(prePullPod):
 		return podRejected, strings.TrimSuffix(prePullPod.Status.Reason+": "+prePullPod.Status.Message, ": ")
-	case state.Waiting == nil || state.Waiting.Reason == "" || state.Waiting.Reason == "ContainerCreating" || state.Waiting.Reason == "PodInitializing":
+	case state.Waiting == nil || state.Waiting.Reason == "" || state.Waiting.Reason == "ContainerCreating" ||
+		state.Waiting.Reason == "PodInitializing":
 		return podWorks, ""
 	case readiness.CannotPull[state.Waiting.Reason] && !w.isMeant(state.Waiting.Message, steps.References(prePullPod)):
 		return podFailed, cause(state.Waiting)
@@ -177,12 +182,12 @@ func (w Waiter) tells(prePullPod *corev1.Pod) (podState, string) {
 	return podDone, ""
 }
 
-// isMeant reports whether a message is about our own image and no other.
+// isMeant reports whether a message is about Stayput's own image and no other image.
 func (w Waiter) isMeant(message string, others []string) bool {
 	return mentions(message, w.Image) && !slices.ContainsFunc(others, func(image string) bool { return mentions(message, image) })
 }
 
-// about is the image that the message is about, the first if none is.
+// about returns the image that the message is about, or the first one if it is about none.
 func about(images []string, message string) string {
 	return images[max(0, slices.IndexFunc(images, func(image string) bool { return mentions(message, image) }))]
 }
@@ -191,7 +196,7 @@ func mentions(message, image string) bool {
 	return strings.Contains(message, image) || strings.Contains(message, edit.NormalImage(image))
 }
 
-// cause is the registry's word without what the kubelet puts before it while it backs off, so that it stays the same.
+// cause returns the registry's message without the prefix that the kubelet adds while it backs off. So the message stays the same.
 func cause(waiting *corev1.ContainerStateWaiting) string {
 	message := waiting.Message
 	if rest, backOff := strings.CutPrefix(message, "Back-off pulling image "); backOff {

@@ -22,47 +22,49 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Pulling is what there is to see of images that are to be on a node before a container there stops.
+// Pulling is what was observed about pulling images before containers stop.
 type Pulling struct {
-	// PrePullPods are the workload's, terminating ones too.
+	// PrePullPods are the workload's pre-pull pods, terminating ones included.
 	PrePullPods []*corev1.Pod
-	// Waiter is what they run.
+	// Waiter is what pre-pull pods run.
 	Waiter Waiter
-	// Refused tells of a target for which the API server takes no pullers.
+	// Refused is about an update revision for which the API server refuses pre-pull pods.
 	Refused Refused
-	// Quotas are the ResourceQuotas of the namespace, nil as long as nobody has read them: only a plan that creates pullers is
-	// worth it, and has to be made again with them.
+	// Quotas are the ResourceQuotas of the namespace. They are nil until they have been read: they are read only for a plan that
+	// creates pre-pull pods, and that plan is then made again.
 	Quotas []corev1.ResourceQuota
 }
 
-// Refused is why no puller is created for a target.
+// Refused is why no pre-pull pod is created for an update revision.
 type Refused struct {
 	UpdateRevision types.UID
 	Why            string
 }
 
-// PrePull finds out, for one plan, which pods may restart now, since their node has what they need.
+// PrePull decides, for one plan, which pods may restart now because their node has the images they need.
 type PrePull struct {
 	*steps.PlanBuilder
 	Pulling
 	Workload PodOwner
-	// AtATime is on how many nodes images are pulled first; Pulls is the same, or fewer where a partition keeps pods.
+	// AtATime is on how many nodes images are pulled at the same time before containers stop. Pulls is the same number, or less if a
+	// partition holds pods back.
 	AtATime, Pulls int
 	Nodes          map[string]*corev1.Node
 	Now            time.Time
-	// Reserve is how many pods a quota must leave room for, besides pullers.
+	// Reserve is how many pods a quota must still admit besides pre-pull pods.
 	Reserve int
-	// Pods are all of the workload that live, Next those that are to restart, in the order in which their turns come.
+	// Pods are all live pods of the workload. Next are the pods that are to restart, in the order of their turns.
 	Pods, Next []*podstate.State
-	// current are the target's pullers, by node.
+	// current are the pre-pull pods of the update revision, by node.
 	current map[string]*corev1.Pod
 	// running are the images that pods of the workload run, by node.
 	running map[string][]string
-	// ahead are the nodes with a puller on which some pod still waits for its turn, behind those of them whose images are not there yet.
+	// ahead is the number of nodes with a pre-pull pod on which a pod still waits for its turn. behind is the number of those on which
+	// images are still missing.
 	ahead, behind int
 }
 
-// Advance says of every pod whether its images are on its node, and has them pulled where they are not.
+// Advance decides for every pod whether its images are on its node, and plans their pulling if they are not.
 func (p *PrePull) Advance(paused bool) podstate.Blocked {
 	p.look()
 	if p.AtATime == 0 {
@@ -86,7 +88,7 @@ func (p *PrePull) Advance(paused bool) podstate.Blocked {
 	return blocked
 }
 
-// look sorts what is there.
+// look sorts the observed pods.
 func (p *PrePull) look() {
 	p.current, p.running = map[string]*corev1.Pod{}, map[string][]string{}
 	for _, s := range p.Pods {
@@ -100,7 +102,7 @@ func (p *PrePull) look() {
 	slices.SortStableFunc(p.Next, func(a, b *podstate.State) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// rank is how pods come to their turns: those that do not serve anyway go first.
+// rank returns the position of a pod in the order of turns: pods that are not available come first.
 func rank(s *podstate.State) int {
 	if s.Available {
 		return 1
@@ -108,19 +110,19 @@ func rank(s *podstate.State) int {
 	return 0
 }
 
-// outlook is what there is to say of a pod's images.
+// outlook is the result for one pod's images.
 type outlook struct {
-	// lacks is what the pod has to wait for; empty if its containers may restart.
+	// lacks is what the pod waits for. It is empty if the pod's containers may restart.
 	lacks string
-	// failure tells of an image that cannot be pulled, in a sentence; empty if none is known.
+	// failure is a sentence about an image that cannot be pulled. It is empty if no failure is known.
 	failure string
-	// skipped is why it does not wait for what it lacks; empty if that is no news.
+	// skipped is why the pod does not wait for the images it lacks. It is empty if the user need not be told.
 	skipped string
 	// again is when to look again although nothing changes.
 	again time.Duration
 }
 
-// find finds out what the pod has to wait for.
+// find returns what the pod waits for.
 func (p *PrePull) find(s *podstate.State) outlook {
 	missing := p.missing(s)
 	if len(missing) == 0 || s.Stuck() {
@@ -149,7 +151,7 @@ func awaiting(image, node string) string {
 	return fmt.Sprintf("waiting for image %s on node %s", image, node)
 }
 
-// tell has the plan say it. The first image that cannot be pulled goes before whatever else is waited for.
+// tell adds the result to the plan. The first image that cannot be pulled takes precedence over everything else that is waited for.
 func (p *PrePull) tell(found outlook, isFirst bool) {
 	p.Again(found.again)
 	p.Result.NotPulled = cmp.Or(p.Result.NotPulled, found.skipped)
@@ -162,16 +164,16 @@ func (p *PrePull) tell(found outlook, isFirst bool) {
 	p.Waiting = cmp.Or(p.Waiting, found.lacks)
 }
 
-// missing are the images of which nobody knows whether the node has them, or that the kubelet asks the registry for anyway. A
-// node lists only some of its images (--node-status-max-images), so that one which is not listed may be there all the same.
+// missing returns the images that are not known to be on the node, and those for which the kubelet asks the registry anyway. A node
+// lists only some of its images (--node-status-max-images). So an image that is not listed may be there.
 func (p *PrePull) missing(s *podstate.State) []string {
 	if s.Pod.Spec.NodeName == "" {
-		return nil // it serves nobody, and pulls when it is scheduled
+		return nil // the pod serves no clients, and its kubelet pulls when it is scheduled
 	}
 	var missing []string
 	for change := range s.Containers.NewImages() {
 		image := change.Image.To
-		// What only restarts runs there, under another name.
+		// The image of a container that only restarts runs there, under another name.
 		if pullPolicy(s.Pod, change) == corev1.PullAlways || !change.Restart && !p.present(s.Pod.Spec.NodeName, image) {
 			missing = append(missing, image)
 		}
@@ -179,8 +181,8 @@ func (p *PrePull) missing(s *podstate.State) []string {
 	return missing
 }
 
-// pullPolicy is that of the pod, which no patch changes and for which admission may have chosen another than the template's.
-// Defaulted as SetDefaults_Container in pkg/apis/core/v1/defaults.go does.
+// pullPolicy returns the pull policy of the pod. No patch changes it, and admission may have chosen another one than the
+// template's. The default is that of SetDefaults_Container in pkg/apis/core/v1/defaults.go.
 func pullPolicy(pod *corev1.Pod, change edit.ContainerChange) corev1.PullPolicy {
 	if c := edit.Named(&pod.Spec, change.Container); c != nil && c.ImagePullPolicy != "" {
 		return c.ImagePullPolicy
@@ -204,12 +206,12 @@ func (p *PrePull) present(node, image string) bool {
 	last := normal[strings.LastIndex(normal, "/")+1:]
 	return slices.ContainsFunc(at.Status.Images, func(listed corev1.ContainerImage) bool {
 		return slices.ContainsFunc(listed.Names, func(name string) bool {
-			return strings.HasSuffix(name, last) && edit.NormalImage(name) == normal // the former is quick, there being many
+			return strings.HasSuffix(name, last) && edit.NormalImage(name) == normal // HasSuffix is fast, and nodes list many images
 		})
 	})
 }
 
-// running are the images that certainly run in the pod: told by both its spec and its status.
+// running returns the images that certainly run in the pod: both its spec and its status name them.
 func running(pod *corev1.Pod) []string {
 	var images []string
 	for c := range edit.EachLiving(&pod.Spec) {
@@ -221,8 +223,8 @@ func running(pod *corev1.Pod) []string {
 	return images
 }
 
-// without reports whether nothing can be pulled first on the pod's node, and why; no words where that is no news. If it is only a matter of time,
-// of how much.
+// without reports whether images cannot be pulled in advance on the pod's node, and why. The text is empty if the user need not be
+// told. If this changes with time alone, it returns after how much.
 func (p *PrePull) without(s *podstate.State) (why string, skipped bool, wait time.Duration) {
 	name := s.Pod.Spec.NodeName
 	node := p.Nodes[name]
@@ -234,9 +236,9 @@ func (p *PrePull) without(s *podstate.State) (why string, skipped bool, wait tim
 	case room == 0 && (len(p.PrePullPods) == 0 || !s.Available && p.idle()):
 		return quota, true, 0
 	case node == nil:
-		return "", true, 0 // it is gone, and its pods go
+		return "", true, 0 // the node was deleted, and its pods will be
 	case !nodes.NodeReady(node) && !s.Ready():
-		return "", true, 0 // the kubelet pulls when it is back; until then the pod is down anyway
+		return "", true, 0 // the kubelet pulls when it reports again; until then the pod is not available anyway
 	}
 	if why := cannotMount(node); why != "" {
 		return fmt.Sprintf("node %s: %s", name, why), true, 0
@@ -249,7 +251,8 @@ func (p *PrePull) without(s *podstate.State) (why string, skipped bool, wait tim
 	return why, skipped, times.Sooner(gone, wait)
 }
 
-// rejected reports whether the node did not take its puller, or cannot start it; if it is only a matter of time, of how much.
+// rejected reports whether the node did not accept its pre-pull pod, or cannot start it. If this changes with time alone, it
+// returns after how much.
 func (p *PrePull) rejected(node *corev1.Node) (why string, is bool, wait time.Duration) {
 	prePullPod := p.current[node.Name]
 	if prePullPod == nil {
@@ -265,8 +268,8 @@ func (p *PrePull) rejected(node *corev1.Node) (why string, is bool, wait time.Du
 	return fmt.Sprintf("node %s: %s", node.Name, message), true, 0
 }
 
-// lingers reports whether a puller is in the way of the next one although it should be long gone: somebody has given it a finalizer. If it is only
-// a matter of time, of how much.
+// lingers reports whether a pre-pull pod blocks the next one although it should have been deleted long ago: another client has
+// given it a finalizer. If this changes with time alone, it returns after how much.
 func (p *PrePull) lingers(node string) (bool, time.Duration) {
 	prePullPod := p.named(node)
 	if prePullPod == nil || prePullPod.DeletionTimestamp == nil {
@@ -275,15 +278,15 @@ func (p *PrePull) lingers(node string) (bool, time.Duration) {
 	return times.Since(prePullPod.DeletionTimestamp.Time, stranding, p.Now)
 }
 
-// stranding is how long a kubelet may take to give a puller its sandbox and network, or to see it off.
+// stranding is how long a kubelet may take to give a pre-pull pod its sandbox and network, or to finish its deletion.
 const stranding = time.Minute
 
-// sayingKubelet is the first that says so at once (OnPodSandboxReady in pkg/kubelet/kubelet.go). For others the condition is False for as
-// long as they pull.
+// sayingKubelet is the first kubelet version that sets PodReadyToStartContainers as soon as the sandbox is ready (OnPodSandboxReady
+// in pkg/kubelet/kubelet.go). Older kubelets leave the condition False while they pull.
 var sayingKubelet = versions.MustParseGeneric("1.36")
 
-// stranded looks at a puller whose kubelet does not come as far as to pull, since the node has trouble with its network or has no addresses
-// left. A pod that is there already may need none of that to restart.
+// stranded returns the state of a pre-pull pod whose kubelet does not get as far as pulling, because the node has network problems
+// or no free addresses. A pod that already runs there may need neither to restart.
 func (p *PrePull) stranded(prePullPod *corev1.Pod, node *corev1.Node) (podState, string, time.Duration) {
 	sandbox := conditions.Condition(prePullPod, corev1.PodReadyToStartContainers)
 	if nodes.OlderThan(sayingKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
@@ -295,8 +298,8 @@ func (p *PrePull) stranded(prePullPod *corev1.Pod, node *corev1.Node) (podState,
 	return podRejected, fmt.Sprintf("the kubelet cannot start a pod that pulls (%s is False)", corev1.PodReadyToStartContainers), 0
 }
 
-// deleteDone deletes the pullers whose work is done: their node's turn is over, or the target is another. Until then they
-// keep the images from the kubelet's garbage collection.
+// deleteDone deletes the pre-pull pods that are no longer needed: the turn of their node is over, or the update revision is another
+// one. Until then they protect the images from the kubelet's garbage collection.
 func (p *PrePull) deleteDone(blocked podstate.Blocked) {
 	needed := map[string]bool{}
 	for _, s := range p.Pods {
@@ -323,7 +326,8 @@ func (p *PrePull) deleteDone(blocked podstate.Blocked) {
 	}
 }
 
-// Leave deletes the pullers of an update that is over: as soon as the last containers have started, at once if it went native.
+// Leave deletes the pre-pull pods of an update that has ended: as soon as the last containers have started, or at once if the
+// update fell back to the native controller.
 func (p *PrePull) Leave(native inplace.Reasons) {
 	if len(native) > 0 {
 		p.DeletePrePullPods(p.PrePullPods, native.String())
@@ -333,9 +337,9 @@ func (p *PrePull) Leave(native inplace.Reasons) {
 	p.deleteDone(nil)
 }
 
-// create has the images pulled for the pods whose turns come next. While a node's pods have their turn its puller does not
-// count, so that pulling goes on ahead of the restarts. Nor does one that is done, where a pod does not serve: all others may be
-// waiting for that pod.
+// create plans pre-pull pods for the pods whose turns come next. While the pods of a node have their turn, the node's pre-pull pod
+// does not count, so pulling continues ahead of the restarts. If a pod is not available, a finished pre-pull pod does not count
+// either: all other pods may be waiting for that pod.
 func (p *PrePull) create(blocked podstate.Blocked) {
 	room, _ := p.quotaRoom()
 	begun := map[string]bool{}
@@ -356,7 +360,7 @@ func (p *PrePull) create(blocked podstate.Blocked) {
 	}
 }
 
-// named is the puller that has the name of the node's, though it may be about to go; nil if there is none.
+// named returns the pre-pull pod with the name for that node, even if it is terminating. It is nil if there is none.
 func (p *PrePull) named(node string) *corev1.Pod {
 	name := p.Workload.Name(node)
 	at := slices.IndexFunc(p.PrePullPods, func(prePullPod *corev1.Pod) bool { return prePullPod.Name == name })
@@ -366,7 +370,7 @@ func (p *PrePull) named(node string) *corev1.Pod {
 	return p.PrePullPods[at]
 }
 
-// count counts the nodes that pull. Those that did not take their puller, or whose kubelet says nothing, are not among them: nothing is
+// count counts the nodes that pull. Nodes that did not accept their pre-pull pod, or that are not ready, do not count: nothing is
 // pulled there.
 func (p *PrePull) count() {
 	counted := map[string]bool{}
@@ -386,10 +390,10 @@ func (p *PrePull) count() {
 	}
 }
 
-// idle: every puller is done, and stays until its pods have had their turns.
+// idle reports whether every pre-pull pod is done, and stays until its node's pods have had their turns.
 func (p *PrePull) idle() bool { return p.behind == 0 && p.ahead == len(p.PrePullPods) }
 
-// works reports whether the node has a puller and does something about it, and how far that is.
+// works reports whether the node has a pre-pull pod and acts on it. It also returns the pod's state.
 func (p *PrePull) works(name string) (podState, bool) {
 	prePullPod, node := p.current[name], p.Nodes[name]
 	if prePullPod == nil || node == nil || !nodes.NodeReady(node) {
@@ -399,7 +403,7 @@ func (p *PrePull) works(name string) (podState, bool) {
 	return state, state != podRejected
 }
 
-// prePullPod is the one for the pod's node, with all the images that the pods there will need.
+// prePullPod returns the pre-pull pod for the pod's node, with all images that pods there will need.
 func (p *PrePull) prePullPod(of *corev1.Pod) *corev1.Pod {
 	var images []VolumeImage
 	for _, s := range p.Next {
@@ -413,7 +417,8 @@ func (p *PrePull) prePullPod(of *corev1.Pod) *corev1.Pod {
 	return NewPod(p.Workload, of, images, p.Waiter)
 }
 
-// AllToRestart are the pods that will need images. A borrowed one is given back as it is: its puller would hold a place for ever.
+// AllToRestart returns the pods that will need images. Surge pods are not among them: a surge pod is removed as it is, and its
+// pre-pull pod would take up a place for ever.
 func AllToRestart(pods iter.Seq[*podstate.State]) []*podstate.State {
 	var all []*podstate.State
 	for s := range pods {

@@ -11,21 +11,25 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// A pod that has restarted can be Ready for a moment and not be so in the next, with nothing wrong in it. A sync of its kubelet that began before
-// the readiness probe had answered says so after it: between UpdatePodStatus, which has the probe asked, and SetPodStatus, which writes what was
-// known before (pkg/kubelet/prober/prober_manager.go, pkg/kubelet/kubelet.go). And the Failure with which every probe begins may be heard of after
-// the Success (results.Manager in doProbe, pkg/kubelet/prober/worker.go). As long as the kubelet itself said Ready a second or two later, nobody
-// saw it. So a Ready that is ahead of its kubelet, and one that startup probes may take back, count only when they have lasted: the next pod
-// would be taken out of service while this one is, too. Without a readiness probe a container is ready as long as it runs, and nothing is taken back.
+// A pod that has restarted can be Ready for a moment and then not Ready, although nothing is wrong with it. There are two causes.
+// First, a kubelet's sync that began before the readiness probe had answered reports its old result afterwards: between
+// UpdatePodStatus, which asks for the probe's result, and SetPodStatus, which writes what was known before
+// (pkg/kubelet/prober/prober_manager.go, pkg/kubelet/kubelet.go). Second, the Failure with which every probe begins may be received
+// after the Success (results.Manager in doProbe, pkg/kubelet/prober/worker.go).
+//
+// Usually the kubelet itself says Ready a second or two later, so this stays invisible. But here the API server says Ready before
+// the kubelet does, and the next pod would be taken out of service while this one is not Ready either. So a Ready that is ahead of
+// its kubelet, and a Ready that startup probes may revoke, count only after they have lasted. A container without a readiness probe
+// is ready as long as it runs, and nothing is revoked.
 
-// Lasts is how long a Ready that is ahead of its kubelet must be seen: several times what is between two writes of a kubelet. Where nobody reports
-// ahead of kubelets, native controllers build upon the first of them at once.
+// Lasts is how long a Ready that is ahead of its kubelet must be seen: several times the interval between two writes of a kubelet.
+// If nothing reports Ready ahead of kubelets, native controllers act at once on the first Ready.
 const Lasts = 100 * time.Millisecond
 
-// Ahead is since when the caller has seen pods Ready that are ahead of their kubelets, by UID.
+// Ahead is when the caller first saw each pod Ready ahead of its kubelet, by UID.
 type Ahead map[types.UID]time.Time
 
-// Next is what the caller has seen now, and when it saw it first.
+// Next returns what the caller has seen now, and when it first saw it.
 func (a Ahead) Next(pods []*corev1.Pod, now time.Time) Ahead {
 	next := Ahead{}
 	for _, pod := range pods {
@@ -43,8 +47,9 @@ func IsAhead(pod *corev1.Pod) bool {
 	return conditions.IsTrue(pod, corev1.PodReady) && conditions.Condition(pod, corev1.PodReady).Message == MessageAhead
 }
 
-// Lasting reports whether it may be built upon that the pod is Ready; if not, when. Its time is by its kubelet's clock, which may be behind, and counts only
-// where nothing was seen: it has no fractions.
+// Lasting reports whether the pod's Ready can be relied on. If not, it returns when. If the caller has not seen the pod Ready
+// before, the time of the condition counts. That time is by the kubelet's clock, which may be behind, and it has no fractions of a
+// second.
 func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if proved, wait := ProvedStarted(pod, now); !proved || !IsAhead(pod) || !readinessProbed(pod) {
 		return proved, wait
@@ -56,19 +61,19 @@ func (a Ahead) Lasting(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	return times.Since(first, Lasts, now)
 }
 
-// readinessProbed reports whether some container of the pod has a readiness probe; of init containers only sidecars have one.
+// readinessProbed reports whether any container of the pod has a readiness probe. Of the init containers, only sidecars have one.
 func readinessProbed(pod *corev1.Pod) bool {
 	has := func(c corev1.Container) bool { return c.ReadinessProbe != nil }
 	return slices.ContainsFunc(pod.Spec.Containers, has) || slices.ContainsFunc(pod.Spec.InitContainers, has)
 }
 
-// StartupProbed reports whether some container of the pod has a startup probe.
+// StartupProbed reports whether any container of the pod has a startup probe.
 func StartupProbed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.StartupProbe != nil })
 }
 
-// ProvedStarted reports whether no container can still be ready only for want of an answer of its startup probe (see tooEarly); if not, when that
-// will be so.
+// ProvedStarted reports whether no container can be ready only because its startup probe has not answered yet (see tooEarly). If
+// one can, it returns when that ends.
 func ProvedStarted(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if !StartupProbed(pod) || !tooEarly(pod) {
 		return true, 0

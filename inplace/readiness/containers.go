@@ -9,7 +9,8 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// ContainerStatus is what the kubelet says of the container of that name, be it a sidecar; zero if it has said nothing.
+// ContainerStatus returns the kubelet's status of the container of that name, which may be a sidecar. It is zero if the kubelet has
+// reported none.
 func ContainerStatus(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	for status := range containerStatuses(pod) {
 		if status.Name == name {
@@ -19,7 +20,7 @@ func ContainerStatus(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// containerStatuses are those of containers, then those of init containers.
+// containerStatuses yields the statuses of containers, then those of init containers.
 func containerStatuses(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
 	return func(yield func(*corev1.ContainerStatus) bool) {
 		for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
@@ -32,14 +33,14 @@ func containerStatuses(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
 	}
 }
 
-// CannotPull are the reasons for which a container waits when an image of it cannot be pulled: pkg/kubelet/images/types.go, and
-// errors of k8s.io/cri-api.
+// CannotPull are the reasons for which a container waits when one of its images cannot be pulled. They are in
+// pkg/kubelet/images/types.go, and among the errors of k8s.io/cri-api.
 var CannotPull = map[string]bool{
 	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "ImageInspectError": true,
 	"RegistryUnavailable": true, "SignatureValidationFailed": true,
 }
 
-// GracePeriod is how long the pod's containers may take to stop.
+// GracePeriod returns how long the pod's containers may take to stop.
 func GracePeriod(pod *corev1.Pod) time.Duration {
 	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		return time.Duration(*seconds) * time.Second
@@ -47,7 +48,7 @@ func GracePeriod(pod *corev1.Pod) time.Duration {
 	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
-// Sleeps is how long the container's preStop hook does nothing else.
+// Sleeps returns how long the container's preStop hook sleeps. It is 0 if the hook does anything else.
 func Sleeps(pod *corev1.Pod, container string) time.Duration {
 	c := edit.Named(&pod.Spec, container)
 	if c == nil || c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Sleep == nil {

@@ -15,25 +15,26 @@ import (
 const (
 	// stableRetag is how long a restarted container must run if its image has the same digest as before.
 	stableRetag = 3 * time.Second
-	// KillMargin is added to the pod's grace period until a container must have been killed if it is ever to be.
+	// KillMargin is added to the pod's grace period. After that time, a container that was told to stop must have been killed.
 	KillMargin = 10 * time.Second
 )
 
-// evidenceOf is what to note of the container before the change, by which it is told later that it has restarted for it. Sent: it is on its
-// way elsewhere.
+// evidenceOf returns what the mark notes of the container before the change. From that, Stayput decides later whether the container
+// has restarted for the change. The argument sent says that an earlier patch of the container is still pending.
 func evidenceOf(c edit.ContainerChange, status corev1.ContainerStatus, sent bool, now time.Time) MovedContainer {
-	return MovedContainer{Image: c.Image.To, ImageID: status.ImageID, ContainerID: status.ContainerID, At: metav1.NewTime(now.Truncate(time.Second)),
+	return MovedContainer{Image: c.Image.To, ImageID: status.ImageID, ContainerID: status.ContainerID,
+		At:     metav1.NewTime(now.Truncate(time.Second)),
 		Unsure: sent || status.ImageID == "", Restart: c.Restart}
 }
 
-// Observed reports whether the kubelet has started to act on the patch; unknown counts as not.
+// Observed reports whether the kubelet has started to act on the patch. It returns false if that is unknown.
 func (m Move) Observed(pod *corev1.Pod) bool {
 	return pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration >= m.Generation
 }
 
-// Followed reports whether no patched container can be the one that was to stop, if the kubelet has started to act on the patch. Each one
-// counts, and no other: an earlier patch may be why one is new, and a neighbour that fails says nothing of those that were patched. Last is the
-// report before, nil if it is not known.
+// Followed reports whether no old container can still be running, provided that the kubelet has started to act on the patch. Every
+// patched container counts, and no other: a container may be new because of an earlier patch, and another container that fails says
+// nothing about the patched ones. The pod last is the previous report, nil if it is not known.
 func (m Move) Followed(last, pod *corev1.Pod) bool {
 	for name, before := range m.Containers {
 		if status := ContainerStatus(pod, name); status.Name == "" || !before.gone(status) && !m.succeeded(before, last, status) {
@@ -43,27 +44,29 @@ func (m Move) Followed(last, pod *corev1.Pod) bool {
 	return len(m.Containers) > 0
 }
 
-// gone: it does not run, or has become unready since the patch, or is certainly another one than before.
+// gone reports whether the old container has stopped: no container runs, or it has become unready since the patch, or it certainly
+// is another container than before.
 func (c MovedContainer) gone(status corev1.ContainerStatus) bool {
 	return status.State.Running == nil || c.stops(status) || !c.Unsure && c.replaced(status)
 }
 
-// succeeded: it only restarts, and is another one than in the report before, by when its kubelet had started to act on the patch. Neither image nor name
-// tell: runtimes report the same ones, by whatever name an image was asked for. That it is another one than at the patch is not enough: it may
-// have failed, and come again as it was, before its kubelet knew.
+// succeeded reports whether a container that only restarts is another one than in the previous report, when its kubelet had already
+// started to act on the patch. Neither image nor name show that: runtimes report the same ones, by whatever name the image was
+// asked for. A container ID other than at the patch is not enough: the container may have failed and been restarted unchanged
+// before its kubelet knew of the patch.
 func (m Move) succeeded(c MovedContainer, last *corev1.Pod, status corev1.ContainerStatus) bool {
 	return c.Restart && last != nil && m.Observed(last) && status.ContainerID != "" &&
 		status.ContainerID != ContainerStatus(last, status.Name).ContainerID
 }
 
-// stops: it has become unready since the patch. One with another ID may have failed before its kubelet knew of the patch, and come again as it
-// was, or come from the patch before.
+// stops reports whether the container has become unready since the patch. A container with another ID may have failed before its
+// kubelet knew of the patch and been restarted unchanged, or may come from the patch before.
 func (c MovedContainer) stops(status corev1.ContainerStatus) bool {
 	same := status.ContainerID != "" && status.ContainerID == c.ContainerID
 	return !c.Unready && !status.Ready && (same || c.Unsure && edit.SameImage(status.Image, c.Image))
 }
 
-// Restarted reports whether every patched container is certainly another one than before.
+// Restarted reports whether every patched container certainly is another one than before.
 func (m Move) Restarted(pod *corev1.Pod) bool {
 	for name, before := range m.Containers {
 		if before.Unsure || !before.replaced(ContainerStatus(pod, name)) {
@@ -73,15 +76,16 @@ func (m Move) Restarted(pod *corev1.Pod) bool {
 	return len(m.Containers) > 0
 }
 
-// replaced asks for another image besides another ID: a container that failed may have come again as it was before its kubelet knew of the
-// patch. Where both images are the same, the runtime tells them apart by name at most; a name that it writes out otherwise is for Arrived.
+// replaced reports whether the container has another image besides another ID: a container that failed may have been restarted
+// unchanged before its kubelet knew of the patch. If both images are the same, the runtime tells them apart by name at most.
+// Applied handles names that the runtime spells differently.
 func (c MovedContainer) replaced(status corev1.ContainerStatus) bool {
 	another := status.ContainerID != "" && status.ContainerID != c.ContainerID
 	return another && !c.Restart && (status.ImageID != "" && status.ImageID != c.ImageID || status.Image == c.Image)
 }
 
-// Applied reports whether every patched container runs its new image; if not, when to look again although nothing changes
-// (0: the pod will).
+// Applied reports whether every patched container runs its new image. If not, it returns when to look again although nothing
+// changes. 0 means that the pod will change.
 func (m Move) Applied(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if pod.Status.ObservedGeneration > 0 && !m.Observed(pod) {
 		return false, 0
@@ -94,8 +98,8 @@ func (m Move) Applied(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	return all, wait
 }
 
-// Stopped reports whether no patched container can be the one that was to stop: each has arrived, or is gone, whatever the others do. One may have
-// restarted while another cannot run. If not, when to look again.
+// Stopped reports whether no old container can still be running: each patched container runs its new image or has stopped. One
+// container may have restarted while another cannot run. If not, it returns when to look again.
 func (m Move) Stopped(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	if pod.Status.ObservedGeneration > 0 && !m.Observed(pod) {
 		return false, 0
@@ -128,14 +132,14 @@ func (m Move) containerApplied(pod *corev1.Pod, name string, now time.Time) (boo
 		return false, 0
 	case named || status.ImageID != before.ImageID:
 		return true, 0
-	case status.State.Running.StartedAt.Before(&before.At): // by the clocks of two machines
+	case status.State.Running.StartedAt.Before(&before.At): // the clocks of two machines may differ
 		return times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
 	}
 	return times.Since(status.State.Running.StartedAt.Time, stableRetag, now)
 }
 
-// restartApplied asks for another container, and that the gate has opened since the patch: somebody has seen that one come (Followed). If nobody
-// has, it must have been killed by now.
+// restartApplied requires another container, and that the gate has opened since the patch: then the new container was seen to start
+// (Followed). Otherwise it waits until the old container must have been killed.
 func (m Move) restartApplied(pod *corev1.Pod, before MovedContainer, status corev1.ContainerStatus, now time.Time) (bool, time.Duration) {
 	gate := conditions.Condition(pod, inplace.ConditionServing)
 	switch {
@@ -147,7 +151,7 @@ func (m Move) restartApplied(pod *corev1.Pod, before MovedContainer, status core
 	return times.Since(before.At.Time, GracePeriod(pod)+KillMargin, now)
 }
 
-// Killed reports whether whatever the last patches were to stop must have been; if not, when.
+// Killed reports whether every container that the last patches were to stop must have been killed. If not, it returns when.
 func (m Move) Killed(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	all, wait := true, time.Duration(0)
 	for _, before := range m.Containers {
@@ -157,7 +161,7 @@ func (m Move) Killed(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	return all, wait
 }
 
-// Pending are the containers that have not arrived where they were sent.
+// Pending returns the containers that do not yet run what they were patched for.
 func (m Move) Pending(pod *corev1.Pod, now time.Time) map[string]MovedContainer {
 	behind := pod.Status.ObservedGeneration > 0 && !m.Observed(pod)
 	pending := map[string]MovedContainer{}

@@ -11,35 +11,38 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Gated reports whether the pod was born with our readiness gate.
+// Gated reports whether the pod was created with Stayput's readiness gate.
 func Gated(pod *corev1.Pod) bool {
 	return slices.Contains(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: inplace.ConditionServing})
 }
 
-// Unopened reports whether the pod's gate was never opened. One that is False was closed by the leader and is the leader's.
+// Unopened reports whether the pod's gate was never opened. A gate that is False was closed by the leader, and only the leader
+// opens it.
 func Unopened(pod *corev1.Pod) bool {
 	return Gated(pod) && conditions.Condition(pod, inplace.ConditionServing) == nil
 }
 
-// AwaitsGate reports whether the pod waits for its gate to be opened for the first time, which any replica may do. Where the API server opens
-// gates itself, that comes with the kubelet's first report: see ready.go. Before it, no gate keeps the pod from anything.
+// AwaitsGate reports whether the pod waits for its gate to be opened for the first time. Any replica of the manager may open it. If
+// the API server opens gates itself, the gate opens with the kubelet's first report: see ready.go. Before that report, no gate
+// keeps the pod from anything.
 func AwaitsGate(pod *corev1.Pod) bool {
 	return Unopened(pod) && (conditions.Condition(pod, corev1.ContainersReady) != nil || unplaced(pod))
 }
 
-// unplaced: the scheduler has found no node for the pod. It may wait for one longer than managers live.
+// unplaced reports whether the scheduler has found no node for the pod. The pod may wait for a node longer than the managers live.
 func unplaced(pod *corev1.Pod) bool {
 	scheduled := conditions.Condition(pod, corev1.PodScheduled)
 	return scheduled != nil && scheduled.Status == corev1.ConditionFalse
 }
 
-// GateSeenAfter is how long after its transition a gate is taken to be known to the kubelet; several times what that takes.
+// GateSeenAfter is how long after its transition a gate counts as known to the kubelet. It is several times the usual delay.
 const GateSeenAfter = 3 * time.Second
 
-// KeptOut reports whether the kubelet itself keeps the pod out of service because its gate is closed; if it is only a matter of time, of
-// how much. A pod that was not Ready anyway shows no sign of it: GeneratePodReadyCondition in pkg/kubelet/status/generate.go looks
-// at the containers first. Patched before the kubelet knows, it could be reported Ready with its old containers. One whose gate was open a moment before
-// may show the sign of the time before that: see Reopening.
+// KeptOut reports whether the kubelet itself keeps the pod out of service because its gate is closed. If only time is missing, it
+// returns how much. A pod that was not Ready anyway shows no sign of the gate: GeneratePodReadyCondition in
+// pkg/kubelet/status/generate.go looks at the containers first. If such a pod were patched before the kubelet knows of the gate,
+// the kubelet could report it Ready with its old containers. A pod whose gate was open a moment before may show the sign of an
+// earlier closing: see Reopening.
 func KeptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	gate, ready := conditions.Condition(pod, inplace.ConditionServing), conditions.Condition(pod, corev1.PodReady)
 	switch {
@@ -51,8 +54,8 @@ func KeptOut(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	return times.Since(gate.LastTransitionTime.Time, GateSeenAfter, now)
 }
 
-// Reopening reports whether the kubelet has yet to report what it makes of a gate that was opened again; for how much longer that is waited for. Until then
-// the pod is not Ready for the gate that was closed before.
+// Reopening reports whether the kubelet has yet to report the effect of a gate that was opened again. It also returns how much
+// longer to wait for that. Until then the pod is not Ready because of the gate that was closed before.
 func Reopening(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	gate, ready := MovedGate(pod), conditions.Condition(pod, corev1.PodReady)
 	if gate == nil || gate.Status != corev1.ConditionTrue || ready == nil || ready.Reason != ReasonGatesNotReady {
@@ -62,10 +65,10 @@ func Reopening(pod *corev1.Pod, now time.Time) (bool, time.Duration) {
 	return !known, wait
 }
 
-// ReasonGatesNotReady is ReadinessGatesNotReady there.
+// ReasonGatesNotReady is ReadinessGatesNotReady in pkg/kubelet/status/generate.go.
 const ReasonGatesNotReady = "ReadinessGatesNotReady"
 
-// MovedGate returns the condition of a gate that the leader has moved; nil if it is as it was at birth.
+// MovedGate returns the condition of a gate that the leader has moved. It is nil if the gate is as it was at creation.
 func MovedGate(pod *corev1.Pod) *corev1.PodCondition {
 	gate := conditions.Condition(pod, inplace.ConditionServing)
 	if !Gated(pod) || gate == nil || gate.Reason == ReasonCreated {
@@ -74,13 +77,13 @@ func MovedGate(pod *corev1.Pod) *corev1.PodCondition {
 	return gate
 }
 
-// The reasons of ConditionServing.
+// These are the reasons of ConditionServing.
 const (
 	ReasonCreated  = "Serving"         // opened for the first time
 	ReasonReopened = "ServingAgain"    // opened after an update
 	ReasonUpdating = "UpdatingInPlace" // closed
-	// ReasonNodeUnknown is that of a gate that was opened while the kubelet of the pod's node was silent, in the word of that node's Ready. The pod is
-	// Ready when that kubelet says so, and not before: see ready.go.
+	// ReasonNodeUnknown is the reason of a gate that was opened while the pod's node was unreachable. It is the reason of that node's
+	// condition Ready. The pod becomes Ready when that kubelet says so, and not before: see ready.go.
 	ReasonNodeUnknown = "NodeStatusUnknown"
 )
 

@@ -13,64 +13,69 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// Move is the mark on a pod that was patched in place: what it became, and by what evidence to tell that its containers have followed.
+// Move is the mark on a pod that was patched in place: what the pod became, and the evidence by which to decide whether its old
+// containers have stopped.
 type Move struct {
-	// Hash is that of the revision the pod was patched for: pod-template-hash or controller-revision-hash.
+	// Hash is the hash of the revision the pod was patched for: pod-template-hash or controller-revision-hash.
 	Hash string `json:"hash"`
-	// Generation is that of the pod after the last patch of its containers; 0 on clusters that do not count it.
+	// Generation is the pod's generation after the last patch of its containers. It is 0 on clusters that do not count it.
 	Generation int64 `json:"generation,omitempty"`
-	// Containers are those that restart, by name, sidecars among them.
+	// Containers are the containers that restart, by name, sidecars among them.
 	Containers map[string]MovedContainer `json:"containers,omitempty"`
-	// Sidecars are those of Containers that are, in the mark's text and only there: a manager that knows of none would look for them among the
-	// pod's containers, and wait for ever.
+	// Sidecars are the sidecars among Containers. They are separate only in the mark's text: a manager of a version that knows no
+	// sidecars would look for them among the pod's ordinary containers, and wait for ever.
 	Sidecars map[string]MovedContainer `json:"sidecars,omitempty"`
-	// Back are the images, by container, that a pod which is half-way has to get again if it does not become what Hash says: those it had
-	// under its labels.
+	// Back are the images, by container, that a partially patched pod must get again if it does not become what Hash says. They are
+	// the images that the pod had under its labels.
 	Back map[string]string `json:"back,omitempty"`
-	// Resize are the containers, by name, whose CPU and memory are on their way; only while the pod is half-way.
+	// Resize are the containers, by name, whose resize is in progress. It is set only while the pod is partially patched.
 	Resize map[string]ResizedContainer `json:"resize,omitempty"`
 }
 
-// MovedContainer is the evidence of a container that restarts: what it was before it was patched.
+// MovedContainer is the evidence for a container that restarts: what it was before it was patched.
 type MovedContainer struct {
-	// Image it gets: what admission makes of the template's, or another name of that.
+	// Image is the image it gets: what admission makes of the template's image, or another name of that.
 	Image string `json:"image"`
-	// ImageID and ContainerID it had.
+	// ImageID and ContainerID are those it had.
 	ImageID     string `json:"imageID,omitempty"`
 	ContainerID string `json:"containerID,omitempty"`
 	// At is when it was patched.
 	At metav1.Time `json:"at"`
-	// Unsure: what ran before is not known, since the pod was patched before it had become what it should, or had not started.
-	// Then another ID proves nothing, and the old one nothing to the contrary.
+	// Unsure says that the container that ran before is not known: the pod was patched before an earlier patch was applied, or before
+	// the container had started. Then another container ID proves nothing, and the same ID does not disprove anything.
 	Unsure bool `json:"unsure,omitempty"`
-	// Stopping: the kubelet had begun to act on the patch before that one, so the container that ran then is on its way out, whatever image it has.
+	// Stopping says that the kubelet had begun to act on the patch before this one. So the container that ran then is about to stop,
+	// whatever its image.
 	Stopping bool `json:"stopping,omitempty"`
-	// Unready: it was not ready at the last patch of containers. Then that it is not is no sign of the patch having been seen.
+	// Unready says that the container was not ready at the last patch of containers. Then its being unready does not show that the
+	// kubelet has seen the patch.
 	Unready bool `json:"unready,omitempty"`
-	// Restart: it only restarts, so Image is another name of the one it had.
+	// Restart says that the container only restarts: Image is another name of the image it had.
 	Restart bool `json:"restart,omitempty"`
-	// Sidecar: it is one.
+	// Sidecar says that the container is a sidecar.
 	Sidecar bool `json:"-"`
 }
 
-// ResizedContainer is a container that gets other CPU and memory. It is noted before they are written, since that write can bring no mark.
+// ResizedContainer is a container that gets other CPU and memory. The mark notes it before the resize is written, because that
+// write cannot carry a mark.
 type ResizedContainer struct {
-	// Back is what the container had under the pod's identity, To what it gets.
+	// Back is what the container had under the pod's identity. To is what it gets.
 	Back amounts.Amounts `json:"from"`
 	To   amounts.Amounts `json:"to"`
-	// At is when that was noted.
+	// At is when the resize was noted.
 	At metav1.Time `json:"at"`
-	// Restarts: it restarts for that.
+	// Restarts says that the container restarts for the resize.
 	Restarts bool `json:"restarts,omitempty"`
 }
 
-// longestMove is what the mark has of one container at most, several times over: names of images are no longer than 500 characters
-// (https://github.com/distribution/reference), and IDs not either.
+// longestMove is several times the most text that the mark has for one container. Names of images have at most 500 characters
+// (https://github.com/distribution/reference), and so have IDs.
 const longestMove = 8 << 10
 
-// MoveOf returns the pod's mark; the zero Move if it has none. One that does not parse is not ours and counts as none, and so does one
-// of a generation that the pod has not come to yet: it is another pod's, of which this one was made from a backup. One that is longer than
-// the pod's containers need is not even parsed: anybody who may edit the pod can write an annotation of 256 KiB.
+// MoveOf returns the pod's mark, or the zero Move if it has none. A mark that does not parse is not Stayput's and counts as none.
+// So does a mark of a generation that the pod has not reached: it belongs to another pod, and this pod was made from a backup of
+// that one. A mark that is longer than the pod's containers need is not even parsed: any user who may edit the pod can write an
+// annotation of 256 KiB.
 func MoveOf(pod *corev1.Pod) Move {
 	var move Move
 	mark := pod.Annotations[inplace.AnnotationMove]
@@ -84,7 +89,7 @@ func MoveOf(pod *corev1.Pod) Move {
 	return move.joined()
 }
 
-// joined has the sidecars among the containers, split in a field of their own.
+// joined returns the mark with the sidecars among the containers. The method split puts them into a field of their own.
 func (m Move) joined() Move {
 	for name, entry := range m.Sidecars {
 		if m.Containers == nil {
@@ -110,8 +115,8 @@ func (m Move) split() Move {
 	return m
 }
 
-// Next is the mark of a write that makes this change, on the way to the revision with that hash. The entries are those to keep: all, or
-// those pending.
+// Next returns the mark for a write that makes this change, on the way to the revision with that hash. The argument entries has the
+// entries to keep: all, or the pending ones.
 func (m Move) Next(pod *corev1.Pod, hash string, entries map[string]MovedContainer, does edit.Change, now time.Time) Move {
 	next := Move{Hash: hash, Generation: m.Generation, Containers: maps.Clone(entries)}
 	if len(does.Containers) == 0 {
@@ -138,7 +143,7 @@ func (m Move) Next(pod *corev1.Pod, hash string, entries map[string]MovedContain
 	return next
 }
 
-// String is the mark's value.
+// String returns the mark's value.
 func (m Move) String() string {
 	raw, err := json.Marshal(m.split())
 	if err != nil {

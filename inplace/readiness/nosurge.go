@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// WhyNoSurge is why a second pod of that spec can run beside the first on some nodes at most; empty if nothing is known against it. The claim is
-// one that only one node, or one pod, can mount; empty if there is none.
+// WhyNoSurge returns why a second pod of that spec cannot run beside the first on every node. It is empty if no reason is known.
+// The argument claim is a PersistentVolumeClaim that only one node, or one pod, can mount. It is empty if there is none.
 func WhyNoSurge(spec corev1.PodSpec, claim string) string {
 	if port := nodePort(spec); port != 0 {
 		return fmt.Sprintf("it takes port %d of its node", port)
@@ -19,8 +19,8 @@ func WhyNoSurge(spec corev1.PodSpec, claim string) string {
 	return ""
 }
 
-// nodePort is a port of the node that the pod takes, 0 if it takes none. In the host's network that is every port of its containers, also
-// where the template leaves hostPort out (SetDefaults_Pod in pkg/apis/core/v1/defaults.go).
+// nodePort returns a port of the node that the pod takes, or 0 if it takes none. In the host's network, that is every port of its
+// containers, even if the template leaves out hostPort (SetDefaults_Pod in pkg/apis/core/v1/defaults.go).
 func nodePort(spec corev1.PodSpec) int32 {
 	for _, container := range slices.Concat(spec.Containers, spec.InitContainers) {
 		for _, port := range container.Ports {
@@ -35,7 +35,7 @@ func nodePort(spec corev1.PodSpec) int32 {
 	return 0
 }
 
-// ClaimsOf names the claims that all pods of that spec share.
+// ClaimsOf returns the names of the claims that all pods of that spec share.
 func ClaimsOf(spec corev1.PodSpec) []string {
 	var claims []string
 	for _, volume := range spec.Volumes {
@@ -46,7 +46,8 @@ func ClaimsOf(spec corev1.PodSpec) []string {
 	return claims
 }
 
-// ForOneNode reports whether the volume can be mounted on one node at a time only, or by one pod: the volume's own modes once it is bound.
+// ForOneNode reports whether only one node at a time, or one pod, can mount the volume. Once the claim is bound, the volume's own
+// modes count.
 func ForOneNode(claim *corev1.PersistentVolumeClaim) bool {
 	modes := claim.Status.AccessModes
 	if len(modes) == 0 {

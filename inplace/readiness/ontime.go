@@ -8,8 +8,8 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// OnTimeUntil is until when containers stopped for the last patches within the time that they have for it: now, while one runs that is to stop. Zero if
-// none had to.
+// OnTimeUntil returns until when containers were stopping for the last patches within the time that they have for it. It is now
+// while a container runs that is to stop, and zero if no container had to stop.
 func (m Move) OnTimeUntil(pod *corev1.Pod, now time.Time) time.Time {
 	var until time.Time
 	for name, before := range m.Containers {
@@ -21,7 +21,8 @@ func (m Move) OnTimeUntil(pod *corev1.Pod, now time.Time) time.Time {
 	return until
 }
 
-// killedBy is by when a container must have stopped since it was told to; zero if that is yet to come, which no mark of ours says.
+// killedBy returns by when a container that was told to stop must have stopped. It is zero if the container was told in the future,
+// which no mark of Stayput says.
 func killedBy(pod *corev1.Pod, told, now time.Time) time.Time {
 	if told.After(now) {
 		return time.Time{}
@@ -29,7 +30,7 @@ func killedBy(pod *corev1.Pod, told, now time.Time) time.Time {
 	return told.Add(GracePeriod(pod) + KillMargin)
 }
 
-// StopsBy is by when the containers must have stopped that have yet to; zero if none has.
+// StopsBy returns by when the containers that have yet to stop must have stopped. It is zero if all have stopped.
 func (m Move) StopsBy(pod *corev1.Pod, now time.Time) time.Time {
 	var by time.Time
 	for name, before := range m.Containers {
@@ -40,12 +41,13 @@ func (m Move) StopsBy(pod *corev1.Pod, now time.Time) time.Time {
 	return by
 }
 
-// runs: it is still the one from before.
+// runs reports whether the container is still the one from before the patch.
 func (c MovedContainer) runs(status corev1.ContainerStatus) bool {
 	return status.State.Running != nil && status.ContainerID == c.ContainerID
 }
 
-// stopped is when the container that ran before has ended, by its kubelet's clock; now if it has not, zero if the report does not know it any more.
+// stopped returns when the container that ran before ended, by its kubelet's clock. It is now if the container has not ended, and
+// zero if the report does not mention it any more.
 func (c MovedContainer) stopped(status corev1.ContainerStatus, now time.Time) time.Time {
 	if c.runs(status) {
 		return now

@@ -9,11 +9,12 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// PartiallyPatched reports whether writes of a move have been made, or noted, and the last has not.
+// PartiallyPatched reports whether writes of a move have been made, or noted, and the last one has not been made.
 func (m Move) PartiallyPatched() bool { return len(m.Back) > 0 || len(m.Resize) > 0 }
 
-// WayBack is what makes a pod that is half-way again what its identity says: the containers of its own revision. The mark tells which of them were to
-// change, and no more: others may have written it. What still is as the mark says that it was has not been written.
+// WayBack returns the changes that turn a partially patched pod back into what its identity says: own are the containers of its own
+// revision. The mark only says which of them were to change, because other clients may have written the mark. A container that is
+// still as it was, according to the mark, has not been written.
 func (m Move) WayBack(pod *corev1.Pod, own []corev1.Container) edit.ContainerChanges {
 	var changed []corev1.Container
 	for _, container := range own {
@@ -33,7 +34,7 @@ func (m Move) WayBack(pod *corev1.Pod, own []corev1.Container) edit.ContainerCha
 	return edit.Differing(pod, changed, m.Resizes)
 }
 
-// Agrees reports whether the mark says that these containers, of the pod's own revision, are what the pod had.
+// Agrees reports whether the mark says the same of the pod's earlier containers as its own revision does.
 func (m Move) Agrees(own []corev1.Container) bool {
 	for _, container := range own {
 		image, notedSurge := m.Back[container.Name]
@@ -47,8 +48,9 @@ func (m Move) Agrees(own []corev1.Container) bool {
 	return true
 }
 
-// Remaining is what Back has to say when the change is made without the identity that goes with it: what the pod had under its labels, as far as
-// that has changed by now or changes next. An image by another name than its own revision's is noted by that one.
+// Remaining returns what Back must say when the change is made without the identity that goes with it: the images that the pod had
+// under its labels, of the containers that have changed or change next. If the pod has an image under another name than its own
+// revision, the revision's name is noted.
 func (m Move) Remaining(does edit.ContainerChanges, own []corev1.Container) map[string]string {
 	back := map[string]string{}
 	for change := range does.NewImages() {

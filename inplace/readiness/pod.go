@@ -10,17 +10,19 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Terminal reports whether the pod is over: its containers have ended and never start again.
+// Terminal reports whether the pod has ended: its containers have ended and never start again.
 func Terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// Live is IsPodActive of pkg/controller/controller_utils.go, and so what status.replicas of a ReplicaSet counts.
+// Live reports whether the pod is active. It is IsPodActive of pkg/controller/controller_utils.go, and so status.replicas of a
+// ReplicaSet counts the pod.
 func Live(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !Terminal(pod)
 }
 
-// AvailableAt is IsPodAvailable of pkg/api/v1/pod/util.go; if it is only a matter of time, of how much.
+// AvailableAt reports whether the pod is available. It is IsPodAvailable of pkg/api/v1/pod/util.go. If only time is missing, it
+// returns how much.
 func AvailableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, time.Duration) {
 	ready := conditions.Condition(pod, corev1.PodReady)
 	switch {
@@ -34,18 +36,19 @@ func AvailableAt(pod *corev1.Pod, minReadySeconds int32, now time.Time) (bool, t
 	return times.Since(ready.LastTransitionTime.Time, time.Duration(minReadySeconds)*time.Second, now)
 }
 
-// HasMarks reports whether we have, or may have, left something to do on the pod.
+// HasMarks reports whether Stayput has, or may have, left something to do on the pod.
 func HasMarks(pod *corev1.Pod) bool {
 	return Closed(pod) || Unopened(pod) || pod.Annotations[inplace.AnnotationMove] != "" || pod.Annotations[inplace.AnnotationSurgePod] != ""
 }
 
 const (
-	// LowestDeletionCost is the lowest pod-deletion-cost: of pods equally ready their controller deletes that one first (ActivePodsWithRanks
-	// in pkg/controller/controller_utils.go; GetDeletionCostFromPodAnnotations in pkg/apis/core/helper says what parses).
+	// LowestDeletionCost is the lowest pod-deletion-cost: of pods equally ready, the ReplicaSet controller deletes that one first
+	// (ActivePodsWithRanks in pkg/controller/controller_utils.go). GetDeletionCostFromPodAnnotations in pkg/apis/core/helper says
+	// which values parse.
 	LowestDeletionCost = "-2147483648"
 )
 
-// Removing reports whether the pod was borrowed and is given back.
+// Removing reports whether the pod is a surge pod that is being removed.
 func Removing(pod *corev1.Pod) bool {
 	return pod.Annotations[inplace.AnnotationSurgePod] != "" && pod.Annotations[corev1.PodDeletionCost] == LowestDeletionCost
 }

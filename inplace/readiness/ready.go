@@ -13,25 +13,26 @@ import (
 	"github.com/stayput/stayput/inplace/conditions"
 )
 
-// Ready = ContainersReady and all gates. A kubelet says so too, but from what it knew at its last sync: one or two seconds after a gate has
-// moved, on a busy node later. The API server says so in the very write, by this rule: by itself where it can change what is written
-// (manifests/ready), else by asking a manager (manifests/ready-webhook).
-// It is in force where the answer to our own write shows it; nothing else depends on it.
+// Ready = ContainersReady and all gates. A kubelet says so too, but from what it knew at its last sync: one or two seconds after a
+// gate has moved, on a busy node later. The API server says so in the very write that moves the gate, by this rule. It does so by
+// itself if it can change what is written (manifests/ready), else by asking a manager (manifests/ready-webhook). Stayput sees that
+// the rule is in force if the answer to its own write shows it. Nothing else depends on the rule.
 
-// Writer is who writes the status of a pod, as far as that matters.
+// Writer is the kind of client that writes the status of a pod.
 type Writer int
 
-// The writers of pods/status.
+// These are the writers of pods/status.
 const (
 	OtherWriter   Writer = iota
 	KubeletWriter        // the kubelet of the pod's own node
 	OwnWriter            // Stayput
 )
 
-// UserIn is Stayput's user name where it is installed in that namespace: that of the service account of manifests/base.
+// UserIn returns Stayput's user name if Stayput is installed in that namespace: the name of the service account of manifests/base.
 func UserIn(namespace string) string { return "system:serviceaccount:" + namespace + ":stayput" }
 
-// WriterOf tells by user name and groups who writes the status of a pod on that node; own is Stayput's user name.
+// WriterOf returns the writer of the status of a pod on that node, by its user name and groups. The argument own is Stayput's user
+// name.
 func WriterOf(own, user string, groups []string, node string) Writer {
 	switch {
 	case user == own:
@@ -43,16 +44,17 @@ func WriterOf(own, user string, groups []string, node string) Writer {
 }
 
 const (
-	// MessageAhead is of a Ready that its kubelet does not know of yet. A kubelet that finds another message than its own syncs at once
-	// (NeedToReconcilePodReadiness in pkg/kubelet/status/status_manager.go). With an empty one it would go on with Ready=False in its cache,
-	// and take the next time that a gate closes for no change.
+	// MessageAhead is the message of a Ready that the kubelet does not know of yet. A kubelet that finds another message than its own
+	// syncs at once (NeedToReconcilePodReadiness in pkg/kubelet/status/status_manager.go). With an empty message it would keep
+	// Ready=False in its cache, and would see no change when a gate closes next.
 	MessageAhead = "Ready follows at once"
-	// tooEarlyFor is how long after a start, and a period of its startup probe, a container may still be reported as started that is not.
+	// tooEarlyFor is how long a container may be reported as started although it is not. It counts from the container's start plus one
+	// period of its startup probe.
 	tooEarlyFor = 5 * time.Second
 )
 
-// StoredConditions are the conditions that are stored when the writer makes the old pod the new one. Only those of ConditionServing and Ready
-// can be others than were sent, and only of pods with our gate.
+// StoredConditions returns the conditions that the API server stores when the writer changes the old pod into the one sent. Only
+// ConditionServing and Ready can differ from what was sent, and only for pods with Stayput's gate.
 func StoredConditions(old, sent *corev1.Pod, writer Writer) []corev1.PodCondition {
 	if writer == OtherWriter || !Gated(sent) {
 		return sent.Status.Conditions
@@ -65,8 +67,8 @@ func StoredConditions(old, sent *corev1.Pod, writer Writer) []corev1.PodConditio
 	return stored.Status.Conditions
 }
 
-// openedByReport is the gate that opens with a kubelet's report; nil if none does: the first of a newborn pod, whoever lives then, and the one
-// that shows a patched pod to be on its way.
+// openedByReport returns the gate that opens with a kubelet's report, or nil if none opens. It opens with the first report of a new
+// pod, even if no manager runs then, and with the report which shows that a patched pod's old containers have stopped.
 func openedByReport(last, pod *corev1.Pod) *corev1.PodCondition {
 	reason := ReasonReopened
 	switch {
@@ -79,8 +81,10 @@ func openedByReport(last, pod *corev1.Pod) *corev1.PodCondition {
 		LastTransitionTime: reportedAt(pod), ObservedGeneration: pod.Generation}
 }
 
-// restartReported is the part of podstate.State.MayReopen that needs no clock, for when nobody lives: the gate was closed before our patch, which was the last,
-// and not since for the next; nothing about it is unsure; and the pod is not given back.
+// restartReported reports whether the report shows that the old containers of a patched pod have stopped. It is the part of
+// podstate.State.MayReopen that needs no clock, so the gate opens even if no manager runs. The gate must have been closed before
+// Stayput's patch, and not again since for a next patch. That patch must be the pod's last one. No container may be Unsure, and the
+// pod must not be a surge pod.
 func restartReported(last, pod *corev1.Pod) bool {
 	gate, move := conditions.Condition(pod, inplace.ConditionServing), MoveOf(pod)
 	unsure := false
@@ -92,7 +96,7 @@ func restartReported(last, pod *corev1.Pod) bool {
 		move.Observed(pod) && move.Followed(last, pod)
 }
 
-// reportedAt is the latest time that a report tells of. The API server shows no clock to policies.
+// reportedAt returns the latest time in a report. Policies of the API server have no clock.
 func reportedAt(pod *corev1.Pod) metav1.Time {
 	at := pod.CreationTimestamp
 	if ready := conditions.Condition(pod, corev1.ContainersReady); ready != nil {
@@ -106,7 +110,8 @@ func reportedAt(pod *corev1.Pod) metav1.Time {
 	return at
 }
 
-// readiness is Ready as it is to be stored; nil if as it is sent. Where containers are not ready, kubelets know by themselves.
+// readiness returns the Ready condition to store. It is nil if it is to be stored as sent. If containers are not ready, kubelets
+// report that by themselves.
 func readiness(old, sent *corev1.Pod) *corev1.PodCondition {
 	ready, containers := conditions.Condition(sent, corev1.PodReady), conditions.Condition(sent, corev1.ContainersReady)
 	if ready == nil || containers == nil || containers.Status != corev1.ConditionTrue {
@@ -119,25 +124,27 @@ func readiness(old, sent *corev1.Pod) *corev1.PodCondition {
 	switch {
 	case len(shut) > 0 && ready.Status == corev1.ConditionTrue:
 		next.Status, next.Reason, next.Message = corev1.ConditionFalse, ReasonGatesNotReady, strings.Join(shut, ", ")
-	case len(shut) == 0 && ready.Status == corev1.ConditionFalse && ready.Reason == ReasonGatesNotReady && !tooEarly(sent) && !leftToKubelet(sent):
+	case len(shut) == 0 && ready.Status == corev1.ConditionFalse && ready.Reason == ReasonGatesNotReady &&
+		!tooEarly(sent) && !leftToKubelet(sent):
 		next.Status, next.Reason, next.Message = corev1.ConditionTrue, "", MessageAhead
 	default:
 		at = ready.LastTransitionTime
 	}
 	next.LastTransitionTime = at
 	if before := conditions.Condition(old, corev1.PodReady); before != nil && before.Status == next.Status {
-		next.LastTransitionTime = before.LastTransitionTime // or the pod would be younger with every word about it
+		next.LastTransitionTime = before.LastTransitionTime // otherwise every new message would make the pod younger
 	}
 	return &next
 }
 
-// leftToKubelet reports whether our gate was opened while the pod's kubelet was silent. What the pod's status says of its containers is older than that.
+// leftToKubelet reports whether Stayput's gate was opened while the pod's node was unreachable. The pod's status of its containers
+// is older than that.
 func leftToKubelet(pod *corev1.Pod) bool {
 	gate := conditions.Condition(pod, inplace.ConditionServing)
 	return gate != nil && gate.Status == corev1.ConditionTrue && gate.Reason == ReasonNodeUnknown
 }
 
-// gatesOf are the conditions of the pod's readiness gates, as far as there are any.
+// gatesOf returns the conditions of the pod's readiness gates, as far as there are any.
 func gatesOf(pod *corev1.Pod) []*corev1.PodCondition {
 	var gates []*corev1.PodCondition
 	for _, gate := range pod.Spec.ReadinessGates {
@@ -148,8 +155,9 @@ func gatesOf(pod *corev1.Pod) []*corev1.PodCondition {
 	return gates
 }
 
-// closedGates says of each gate that is not open what its kubelet says: GeneratePodReadyCondition in pkg/kubelet/status/generate.go. With
-// other words it would sync, and the sync for our patch, a moment later, had to wait for the next look at the containers.
+// closedGates returns, for each gate that is not open, the kubelet's message: GeneratePodReadyCondition in
+// pkg/kubelet/status/generate.go. With another message the kubelet would sync at once. Then its sync for Stayput's patch, a moment
+// later, would have to wait until the kubelet looks at the containers again.
 func closedGates(pod *corev1.Pod) []string {
 	var shut []string
 	for _, gate := range pod.Spec.ReadinessGates {
@@ -163,10 +171,11 @@ func closedGates(pod *corev1.Pod) []string {
 	return shut
 }
 
-// tooEarly reports whether some container may have been called ready without its startup probe. Kubelets 1.35 and 1.36 take over from the
-// container before that it has started (convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go; kubernetes#141155), until the probe's
-// next turn, at most a period later: then it has not, and is not ready. With a readiness probe besides, that one alone decides until then.
-// Without a startup probe nothing is taken over: ready is what the readiness probe has said of this very container, or that it runs.
+// tooEarly reports whether a container may have been reported ready without its startup probe. Kubelets 1.35 and 1.36 copy from the
+// previous container that it has started (convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go; kubernetes#141155). They do
+// so until the probe's next run, at most one period later. Then the container has not started, and is not ready. If there is also a
+// readiness probe, that probe alone decides until then. Without a startup probe nothing is copied: the container is ready because
+// its own readiness probe said so, or because it runs.
 func tooEarly(pod *corev1.Pod) bool {
 	ready := conditions.Condition(pod, corev1.ContainersReady)
 	return ready == nil || slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
@@ -176,7 +185,8 @@ func tooEarly(pod *corev1.Pod) bool {
 	})
 }
 
-// startupKnown is how long after its start what a kubelet says of the container's startup probe comes from that probe.
+// startupKnown returns how long after a container's start the kubelet's report of its startup probe is known to come from that
+// probe.
 func startupKnown(c corev1.Container) time.Duration {
 	return time.Duration(c.StartupProbe.PeriodSeconds)*time.Second + tooEarlyFor
 }
@@ -188,7 +198,7 @@ func later(a, b metav1.Time) metav1.Time {
 	return a
 }
 
-// WithCondition puts the condition in the place of the one of its type.
+// WithCondition returns the conditions with set in the place of the one of its type.
 func WithCondition(all []corev1.PodCondition, set corev1.PodCondition) []corev1.PodCondition {
 	if at := conditions.First(all, func(c *corev1.PodCondition) bool { return c.Type == set.Type }); at != nil {
 		*at = set

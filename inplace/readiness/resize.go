@@ -14,13 +14,13 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Resizes reports whether that container's CPU and memory are on their way.
+// Resizes reports whether the resize of that container is in progress.
 func (m Move) Resizes(container string) bool {
 	_, notedSurge := m.Resize[container]
 	return notedSurge
 }
 
-// Notes reports whether the mark has all that those changes bring, so that they may be written.
+// Notes reports whether the mark notes everything that the changes resize, so that the resize may be written.
 func (m Move) Notes(changes edit.ContainerChanges) bool {
 	for _, change := range changes.Resizing() {
 		if notedSurge, is := m.Resize[change.Container]; !is || notedSurge.To != change.Resources.To {
@@ -30,11 +30,12 @@ func (m Move) Notes(changes edit.ContainerChanges) bool {
 	return true
 }
 
-// Noting is Resize when those changes are to be written next. What the container had under the pod's identity stays what it was.
+// Noting returns Resize for changes that are to be written next. What a container had under the pod's identity is not overwritten.
 func (m Move) Noting(changes edit.ContainerChanges, now time.Time) map[string]ResizedContainer {
 	notedSurge := maps.Clone(m.Resize)
 	for _, change := range changes.Resizing() {
-		resized := ResizedContainer{Back: change.Resources.From, To: change.Resources.To, At: metav1.NewTime(now.Truncate(time.Second)), Restarts: change.Resources.Restarts}
+		resized := ResizedContainer{Back: change.Resources.From, To: change.Resources.To, At: metav1.NewTime(now.Truncate(time.Second)),
+			Restarts: change.Resources.Restarts}
 		if before, was := m.Resize[change.Container]; was {
 			resized.Back = before.Back
 		}
@@ -46,11 +47,12 @@ func (m Move) Noting(changes edit.ContainerChanges, now time.Time) map[string]Re
 	return notedSurge
 }
 
-// Resized reports whether the pod's containers have the CPU and memory that its spec gives those on their way: its kubelet has seen the spec, has
-// nothing left to do, and reports just these. Each alone can be an old fact: observedGeneration is written before anything is done, and the
-// conditions (pkg/kubelet/status) say nothing of a spec that was not seen.
+// Resized reports whether the pod's containers have the CPU and memory that its spec gives the containers in Resize. Then its
+// kubelet has seen the spec, has nothing left to do, and reports exactly these amounts. Each of the three alone can be outdated:
+// observedGeneration is written before anything is done, and the conditions (pkg/kubelet/status) say nothing of a spec that the
+// kubelet has not seen.
 //
-// Where the pod is on no node yet, nobody has to act: it starts as its spec is then.
+// If the pod is on no node yet, no kubelet has to act: the pod starts with what its spec says then.
 func (m Move) Resized(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" {
 		return true
@@ -67,7 +69,8 @@ func (m Move) Resized(pod *corev1.Pod) bool {
 	return true
 }
 
-// resizing is the condition by which the kubelet says that a resize is not done, the one that is not begun first; nil if there is none.
+// resizing returns the condition by which the kubelet says that a resize is not done, or nil if there is none. A pending resize
+// comes before one in progress.
 func resizing(pod *corev1.Pod) *corev1.PodCondition {
 	for _, kind := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
 		if c := conditions.Condition(pod, kind); c != nil && c.Status == corev1.ConditionTrue {
@@ -77,7 +80,7 @@ func resizing(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// SaysOfResize is the kubelet's word for why a resize is not done yet; empty if it has none.
+// SaysOfResize returns the kubelet's reason why a resize is not done yet. It is empty if there is none.
 func SaysOfResize(pod *corev1.Pod) string {
 	c := resizing(pod)
 	if c == nil || c.Reason == "" {
@@ -86,13 +89,13 @@ func SaysOfResize(pod *corev1.Pod) string {
 	return c.Reason + ": " + c.Message
 }
 
-// RestartsToResize reports whether a container may be about to restart for its CPU and memory, written by now or not: what runs may be what its kubelet stops
-// next.
+// RestartsToResize reports whether a container may be about to restart for its CPU or memory, even if these have not been written
+// yet: the kubelet may stop the running container next.
 func (m Move) RestartsToResize(pod *corev1.Pod) bool {
 	return m.Renews() && !m.AwaitsCapacity(pod) && !(m.Resized(pod) && m.given(pod))
 }
 
-// Renews reports whether a container restarts for the CPU and memory that are on their way.
+// Renews reports whether any container restarts for a resize that is in progress.
 func (m Move) Renews() bool {
 	for _, notedSurge := range m.Resize {
 		if notedSurge.Restarts {
@@ -102,7 +105,7 @@ func (m Move) Renews() bool {
 	return false
 }
 
-// given reports whether the spec has what is on its way.
+// given reports whether the spec has the CPU and memory that are noted.
 func (m Move) given(pod *corev1.Pod) bool {
 	for _, container := range pod.Spec.Containers {
 		if notedSurge, is := m.Resize[container.Name]; is && notedSurge.To != amounts.Of(container.Resources) {
@@ -112,13 +115,13 @@ func (m Move) given(pod *corev1.Pod) bool {
 	return true
 }
 
-// AwaitsCapacity reports whether its kubelet knows of the resize and has not begun: the pod is still all that it was.
+// AwaitsCapacity reports whether the kubelet knows of the resize and has not begun: nothing about the running pod has changed.
 func (m Move) AwaitsCapacity(pod *corev1.Pod) bool {
 	c := m.unresized(pod)
 	return c != nil && c.Type == corev1.PodResizePending
 }
 
-// Refused is why the kubelet will never do the resize, in its words; empty if it may.
+// Refused returns why the kubelet will never do the resize, in the kubelet's words. It is empty if the kubelet may do it.
 func (m Move) Refused(pod *corev1.Pod) string {
 	if c := m.unresized(pod); c != nil && c.Reason == corev1.PodReasonInfeasible {
 		return SaysOfResize(pod)
@@ -126,8 +129,9 @@ func (m Move) Refused(pod *corev1.Pod) string {
 	return ""
 }
 
-// Overdue is why the resize has not been done within the deadline, 0 for none; empty if it has been, or may be yet. If it is only a matter of time, of how much.
-// A container that restarts for it has its grace period besides. After each further patch the kubelet has yet to see that the CPU and memory are the same.
+// Overdue returns why the resize was not done within the deadline. It is empty if it was done, or can still be done in time; then
+// Overdue also returns how much time is left. A deadline of 0 is none. A container that restarts for the resize also gets its grace
+// period. Each further patch starts the deadline again, since the kubelet must first see that the CPU and memory are the same.
 func (m Move) Overdue(pod *corev1.Pod, deadline time.Duration, now time.Time) (string, time.Duration) {
 	if len(m.Resize) == 0 || deadline == 0 || m.Resized(pod) {
 		return "", 0
@@ -146,7 +150,7 @@ func (m Move) Overdue(pod *corev1.Pod, deadline time.Duration, now time.Time) (s
 	return fmt.Sprintf("not within %s: %s", deadline, says), 0
 }
 
-// unresized is what the kubelet says of a resize that it knows of and that is not done; nil if nothing.
+// unresized returns the kubelet's condition of a resize that it knows of and has not done. It is nil if there is none.
 func (m Move) unresized(pod *corev1.Pod) *corev1.PodCondition {
 	if c := resizing(pod); len(m.Resize) > 0 && c != nil && c.ObservedGeneration >= pod.Generation {
 		return c
@@ -154,7 +158,7 @@ func (m Move) unresized(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// patchedAt is when containers were last patched to restart.
+// patchedAt returns when containers were last patched to restart.
 func (m Move) patchedAt() time.Time {
 	var at time.Time
 	for _, moved := range m.Containers {

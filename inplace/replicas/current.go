@@ -7,8 +7,9 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// MarkCurrent notes which ReplicaSets pods have besides the target. Once that is known, only one that is marked later is added: what pods have come to
-// since the update began was marked before, as a target.
+// MarkCurrent notes which ReplicaSets, besides the new ReplicaSet, pods had when the update began. Once that is noted, it adds only a
+// ReplicaSet that gets its first mark later: a ReplicaSet that pods have moved to since the update began was marked before, as the new
+// ReplicaSet.
 func (all Sets) MarkCurrent(newRS *Set, began string) {
 	known := slices.ContainsFunc(all, func(s *Set) bool { return revisions.IsCurrent(s.Wanted.Current, began) })
 	for _, s := range all {
@@ -21,18 +22,19 @@ func (all Sets) MarkCurrent(newRS *Set, began string) {
 	}
 }
 
-// marksNow reports whether it had no mark of any update.
+// marksNow reports whether the ReplicaSet gets the mark of an update now and had none.
 func (s *Set) marksNow() bool {
 	return s.Wanted.Updating != "" && s.Rs.Labels[inplace.LabelUpdating] == ""
 }
 
-// IsCurrent reports whether pods had the ReplicaSet when the update began; any, if that is not noted.
+// IsCurrent reports whether pods had the ReplicaSet when the update began. If that is not noted for any ReplicaSet, it reports true.
 func (all Sets) IsCurrent(s *Set) bool {
 	notedSurge := func(s *Set) bool { return revisions.IsCurrent(s.Wanted.Current, s.Wanted.Updating) }
 	return notedSurge(s) || !slices.ContainsFunc(all, notedSurge)
 }
 
-// BeyondPartition is how many replicas of the old ReplicaSets are not for the pods that a partition keeps there; negative if it would keep more.
+// BeyondPartition returns how many replicas of the old ReplicaSets exceed the pods that a partition keeps there; negative if the partition
+// would keep more.
 func (all Sets) BeyondPartition(newRS *Set, kept int) int {
 	for _, s := range all {
 		if s != newRS && all.IsCurrent(s) {
@@ -42,7 +44,7 @@ func (all Sets) BeyondPartition(newRS *Set, kept int) int {
 	return -kept
 }
 
-// LargestCurrent is the old ReplicaSet with the most replicas, the target aside; nil if none is in use.
+// LargestCurrent returns the old ReplicaSet with the most replicas that pods had when the update began; nil if none is in use.
 func (all Sets) LargestCurrent(newRS *Set) *Set {
 	var largest *Set
 	for _, s := range all {

@@ -21,11 +21,12 @@ import (
 type Pod struct {
 	podstate.State
 	Owner *Set
-	// ToReplace: nobody would act on a patch of the pod, and it does not serve. Only another pod can take its place.
+	// ToReplace: the kubelet of the pod's node would not act on a patch of the pod, and the pod does not serve. Only another pod can take its
+	// place.
 	ToReplace bool
 }
 
-// StatesOf are the pods as far as the kind of their workload does not matter.
+// StatesOf returns the states of the pods, which do not depend on the kind of the workload.
 func StatesOf(members []*Pod) iter.Seq[*podstate.State] {
 	return func(yield func(*podstate.State) bool) {
 		for _, m := range members {
@@ -36,18 +37,18 @@ func StatesOf(members []*Pod) iter.Seq[*podstate.State] {
 	}
 }
 
-// AnyToRestart reports whether some pod is still to restart, those borrowed or kept aside.
+// AnyToRestart reports whether some pod is still to restart, without surge pods and pods at the partition.
 func AnyToRestart(members []*Pod) bool {
 	return slices.ContainsFunc(members, func(m *Pod) bool { return m.ToRestart() })
 }
 
-// AnyAvailableSoon reports whether a pod will be available within a beat.
+// AnyAvailableSoon reports whether a pod will be available within a batch window.
 func AnyAvailableSoon(members []*Pod) bool {
 	return slices.ContainsFunc(members, func(m *Pod) bool { return 0 < m.AvailableIn && m.AvailableIn <= steps.BatchWindow })
 }
 
-// WaitsForKubelet reports whether it is not Ready and only its kubelet can do something about it. A target's, or one half-way, that was patched in the seconds
-// before nobody heard of its node waits like one that has yet to be.
+// WaitsForKubelet reports whether the pod is not Ready and only its kubelet can change that. A pod of the new ReplicaSet, or a partially
+// patched pod, may have been patched in the seconds before its node became unreachable. It waits like a pod that is yet to be patched.
 func (m *Pod) WaitsForKubelet(isUpdated bool) bool {
 	waits := !isUpdated && (m.ToRestart() || m.ToResize()) || (isUpdated || m.PartiallyPatched()) && !m.Applied && !m.Move.Observed(m.Pod)
 	return waits && !m.Ready()
@@ -63,7 +64,7 @@ func (m *Pod) Resizable(blocked podstate.Blocked) bool {
 	return blocked.MayStart(&m.State) && m.ResizesAlive() && m.ToResize() && !m.MidResize() && !m.ToReplace
 }
 
-// Advance makes the pod's next write on its way to the target; drained: it had a turn.
+// Advance returns the patch for the pod's next write on its way to the new ReplicaSet. Drained says whether the pod had a turn.
 func (m *Pod) Advance(newRS *apps.ReplicaSet, drained bool, now time.Time) steps.PatchPod {
 	w, hash := m.NextWrite(), newRS.Labels[inplace.LabelTemplateHash]
 	switch w.Ends {
@@ -71,7 +72,7 @@ func (m *Pod) Advance(newRS *apps.ReplicaSet, drained bool, now time.Time) steps
 		if w.Resizes {
 			return m.Resize(w, w.Describe(m.Owner.Rs.Name, newRS.Name))
 		}
-		if w.Notes() && len(m.Move.Back) > 0 { // it stays one whose containers were restarted for another
+		if w.Notes() && len(m.Move.Back) > 0 { // its mark still names the revision that its containers were restarted for
 			hash = m.Move.Hash
 		}
 		mark := m.Move.Next(m.Pod, hash, m.Move.Containers, w.Does, now)
@@ -85,8 +86,8 @@ func (m *Pod) Advance(newRS *apps.ReplicaSet, drained bool, now time.Time) steps
 	return m.Patch(w, drained, mark, m.identify(newRS), w.Describe(m.Owner.Rs.Name, newRS.Name))
 }
 
-// GoBack makes the pod again what its identity says: its CPU and memory first, which have a write of their own. With the last write it is no longer
-// half-way, whether anything had to change or not.
+// GoBack returns the patch that gives the pod again what its identity says: CPU and memory first, since they need a write of their own.
+// After the last write the pod is no longer partially patched, whether anything had to change or not.
 func (m *Pod) GoBack(now time.Time) steps.PatchPod {
 	rs, w := m.Owner.Rs, podstate.Write{Does: edit.Change{Containers: m.Back}, Ends: podstate.EndsBack}
 	if m.Back.Resizes() {
@@ -100,13 +101,14 @@ func (m *Pod) GoBack(now time.Time) steps.PatchPod {
 	return m.Patch(w, false, mark, nil, w.Describe(rs.Name, rs.Name))
 }
 
-// identify makes the pod one of the ReplicaSet: label and owner at once, so that they agree at every moment.
+// identify returns the operations that make the pod one of the ReplicaSet. They change label and owner at once, so that both agree at every
+// moment.
 func (m *Pod) identify(rs *apps.ReplicaSet) []jsonpatch.Operation {
 	label := patches.SetEntries("labels", m.Pod.Labels, [2]string{inplace.LabelTemplateHash, rs.Labels[inplace.LabelTemplateHash]})
 	return append(label, reown(m.Pod, rs)...)
 }
 
-// reown makes the ReplicaSet the pod's controller, in the place of the one it has.
+// reown returns the operations that make the ReplicaSet the pod's controller, in place of the present one.
 func reown(pod *corev1.Pod, rs *apps.ReplicaSet) []jsonpatch.Operation {
 	for i, owner := range pod.OwnerReferences {
 		if owner.Controller != nil && *owner.Controller {

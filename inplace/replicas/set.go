@@ -6,12 +6,12 @@ import (
 	"github.com/stayput/stayput/inplace/ledger"
 )
 
-// Set is an owned ReplicaSet with its live pods, and what shall become of it.
+// Set is an owned ReplicaSet with its live pods, and what it is to become.
 type Set struct {
 	Rs     *apps.ReplicaSet
 	Pods   []*Pod
 	Wanted Wanted
-	// Surge is how many of its replicas are borrowed.
+	// Surge is how many of its replicas are for surge pods.
 	Surge int
 }
 
@@ -25,43 +25,43 @@ func (s *Set) count(which func(*Pod) bool) int {
 	return count
 }
 
-// Size is what its controller works towards.
+// Size returns the number of replicas that the ReplicaSet controller works towards.
 func (s *Set) Size() int { return int(apps.Replicas(s.Rs)) }
 
-// Becomes is how many replicas the ReplicaSet gets.
+// Becomes returns how many replicas the ReplicaSet gets.
 func (s *Set) Becomes(balance ledger.Balance) int { return s.Size() + balance[s.Rs.Name] }
 
-// Seen reports whether its controller knows its replicas and its pods.
+// Seen reports whether the ReplicaSet controller has seen the replicas and all pods of the ReplicaSet.
 func (s *Set) Seen() bool {
 	return apps.Observed(s.Rs) && int(s.Rs.Status.Replicas) == len(s.Pods)
 }
 
-// InUse reports whether it has or wants pods.
+// InUse reports whether the ReplicaSet has or wants pods.
 func (s *Set) InUse() bool { return apps.InUse(s.Rs) || len(s.Pods) > 0 }
 
-// Available counts its pods that are.
+// Available counts the available pods.
 func (s *Set) Available() int {
 	return s.count(func(m *Pod) bool { return m.Available })
 }
 
-// Unready counts its pods that do not serve.
+// Unready counts the pods that do not serve.
 func (s *Set) Unready() int {
 	return s.count(func(m *Pod) bool { return !m.Ready() })
 }
 
-// Safe is how many available pods its controller would leave.
+// Safe returns how many available pods the ReplicaSet controller would leave.
 func (s *Set) Safe() int { return min(s.Available(), s.Size()) }
 
-// ToReplace counts its pods that are: see Member.
+// ToReplace counts the pods to replace: see Pod.ToReplace.
 func (s *Set) ToReplace() int {
 	return s.count(func(m *Pod) bool { return m.ToReplace })
 }
 
-// Failing reports whether its controller cannot create or delete pods.
+// Failing reports whether the ReplicaSet controller cannot create or delete pods.
 func (s *Set) Failing() bool { return conditions.FailureOf(s.Rs) != nil }
 
-// NoRestart are the pods that could move without a restart: only labels change, or their containers are the target's already. Those that
-// do not serve come first: replicas lowered for one of them must not be taken for another's.
+// NoRestart returns the pods that could move without a restart: only labels change, or they already run the containers of the new
+// ReplicaSet. Pods that do not serve come first: when replicas are lowered for one of them, they must not be counted for another pod.
 func (s *Set) NoRestart() []*Pod {
 	var idle, serving []*Pod
 	for _, m := range s.Pods {

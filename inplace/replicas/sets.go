@@ -15,7 +15,7 @@ import (
 // Sets are the ReplicaSets of a Deployment, oldest first.
 type Sets []*Set
 
-// Sum is what all controllers together work towards.
+// Sum returns the number of replicas that the ReplicaSet controller works towards, over all ReplicaSets.
 func (all Sets) Sum() int {
 	sum := 0
 	for _, s := range all {
@@ -24,7 +24,7 @@ func (all Sets) Sum() int {
 	return sum
 }
 
-// Total is the sum once the pods that are just moving are counted where they are.
+// Total returns that sum as it is once pods that are moving are counted in the ReplicaSet where they are.
 func (all Sets) Total() int {
 	total := 0
 	for _, s := range all {
@@ -33,26 +33,27 @@ func (all Sets) Total() int {
 	return total
 }
 
-// Still reports whether every controller has seen every pod where it is, and none has one too many.
+// Still reports whether the ReplicaSet controller has seen every pod where it is, and no ReplicaSet has surplus pods.
 func (all Sets) Still() bool {
 	return !slices.ContainsFunc(all, func(s *Set) bool { return s.InUse() && (s.Surplus() > 0 || !s.Seen()) })
 }
 
-// Overfull reports whether a mark keeps pods that are too many from being deleted.
+// Overfull reports whether a mark holds the deletion of surplus pods.
 func (all Sets) Overfull() bool {
 	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Updating(s.Rs) && s.Surplus() > 0 })
 }
 
-// Unmark takes the mark off all of them.
+// Unmark removes the updating mark from all ReplicaSets.
 func (all Sets) Unmark() {
 	for _, s := range all {
 		s.Wanted.Updating = ""
 	}
 }
 
-// Unproved reports whether some pod counts as available for what it ran before, or may: it has not restarted yet and is Ready, since it went back
-// without a drain; or its startup probes have yet to have their turn, as it has not restarted or only just has (readiness.ProvedStarted), and its
-// kubelet may call it Ready before. If that is only a matter of time, of how much. Who is not heard of calls nothing Ready.
+// Unproved reports whether some pod counts, or may count, as available for what it ran before. There are two such cases. A pod went back
+// without a drain: it is Ready and has not restarted yet. Or a pod has startup probes that are yet to run, because it has not restarted, or
+// has only just (readiness.ProvedStarted): its kubelet may call it Ready before they run. If only time is needed, Unproved returns how long
+// to wait. An unreachable kubelet calls no pod Ready.
 func (all Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
 	for _, s := range all {
 		for _, m := range s.Pods {
@@ -65,12 +66,12 @@ func (all Sets) Unproved(now time.Time) (unproved bool, wait time.Duration) {
 	return unproved, wait
 }
 
-// AnyUpdating reports whether some ReplicaSet is marked.
+// AnyUpdating reports whether some ReplicaSet is marked as updating.
 func (all Sets) AnyUpdating() bool {
 	return slices.ContainsFunc(all, func(s *Set) bool { return revisions.Updating(s.Rs) })
 }
 
-// Surge is how many replicas are borrowed in all.
+// Surge returns how many replicas of all ReplicaSets are for surge pods.
 func (all Sets) Surge() int {
 	surge := 0
 	for _, s := range all {
@@ -79,17 +80,17 @@ func (all Sets) Surge() int {
 	return surge
 }
 
-// AllUpdating reports whether all that take part are marked.
+// AllUpdating reports whether all ReplicaSets that take part in the update are marked as updating.
 func (all Sets) AllUpdating(newRS *Set) bool {
 	return !slices.ContainsFunc(all, func(s *Set) bool { return (s.InUse() || s == newRS) && !revisions.Updating(s.Rs) })
 }
 
-// OnlyActive reports whether that one will have replicas, and no other.
+// OnlyActive reports whether this ReplicaSet will have replicas and all others will have none.
 func (all Sets) OnlyActive(only *Set, balance ledger.Balance) bool {
 	return !slices.ContainsFunc(all, func(s *Set) bool { return (s.Becomes(balance) > 0) != (s == only) })
 }
 
-// Of is the ReplicaSet that controls the pod; nil if none does.
+// Of returns the ReplicaSet that controls the pod; nil if none does.
 func (all Sets) Of(pod *corev1.Pod) *Set {
 	controller := metav1.GetControllerOfNoCopy(pod)
 	if controller == nil {

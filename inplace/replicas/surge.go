@@ -13,7 +13,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// Surging reports whether replicas of the ReplicaSet are borrowed.
+// Surging reports whether the ReplicaSet has replicas for surge pods.
 func Surging(rs *apps.ReplicaSet) bool { return notedSurge(rs) > 0 }
 
 func notedSurge(rs *apps.ReplicaSet) int {
@@ -24,7 +24,7 @@ func notedSurge(rs *apps.ReplicaSet) int {
 	return max(0, n)
 }
 
-// SurgeNote is what LabelBorrowed says of a loan; nothing of none.
+// SurgeNote returns the value of LabelSurgeReplicas for that many surge replicas; empty for none.
 func SurgeNote(surge int) string {
 	if surge == 0 {
 		return ""
@@ -32,20 +32,21 @@ func SurgeNote(surge int) string {
 	return strconv.Itoa(surge)
 }
 
-// MayBeDeleted reports whether a pod whose ReplicaSet is settling may be deleted all the same: it was borrowed, is given back, and clients
-// have been told to leave it, if it could tell them, or if it serves at all.
+// MayBeDeleted reports whether a pod may be deleted although its ReplicaSet is updating. It may if it is a surge pod that is being removed,
+// and clients have been told to leave it. That is not needed if the pod has no gate to tell them by, or does not serve.
 func MayBeDeleted(pod *corev1.Pod) bool {
 	return readiness.Removing(pod) && (!readiness.Gated(pod) || readiness.Closed(pod) || !conditions.IsTrue(pod, corev1.PodReady))
 }
 
-// NotedSurge is what may be borrowed: so the note says, or somebody else has added it.
+// NotedSurge returns how many replicas may be for surge pods: those that the label notes, and those that another client has added.
 func (s *Set) NotedSurge() int { return notedSurge(s.Rs) + s.surged() }
 
-// NotesExcessSurge reports whether more is noted than is borrowed by now.
+// NotesExcessSurge reports whether the label notes more surge replicas than there are.
 func (s *Set) NotesExcessSurge() bool { return s.NotedSurge() > s.Surge }
 
-// SurgeAtMost is how many of its replicas may be borrowed. Once its controller knows all its pods, none is that was moved: what is noted of those that
-// somebody else has scaled away would be kept for nobody, and nobody would get a turn.
+// SurgeAtMost returns how many of the replicas may be for surge pods. Once the ReplicaSet controller has seen all pods, no pod that was
+// moved counts as a surge pod. If another client has scaled surge pods away, a note of them would otherwise reserve replicas for pods that
+// do not exist, and no pod would get a turn.
 func (s *Set) SurgeAtMost() int {
 	if !s.Seen() {
 		return max(s.Size(), len(s.Pods))
@@ -53,7 +54,8 @@ func (s *Set) SurgeAtMost() int {
 	return len(s.SurgePods()) + len(s.Youngest()) + s.Missing()
 }
 
-// SurgePods are the pods marked: those that go already first, most of all those that may, then those that do not serve.
+// SurgePods returns the pods marked as surge pods, in this order: those that are being removed (first of all those that may be deleted),
+// those that are not available, then all others.
 func (s *Set) SurgePods() []*Pod {
 	var marked []*Pod
 	for _, m := range s.Pods {
@@ -78,12 +80,12 @@ func (s *Set) SurgePods() []*Pod {
 	return marked
 }
 
-// ReadySurge counts its pods marked that serve, even if not yet for minReadySeconds.
+// ReadySurge counts the pods marked as surge pods that serve, even if not yet for minReadySeconds.
 func (s *Set) ReadySurge() int {
 	return s.count(func(m *Pod) bool { return m.Surge && m.Ready() })
 }
 
-// Youngest are its pods that are not marked, and were not moved: those were there before anything was borrowed.
+// Youngest returns the pods that are neither marked as surge pods nor were moved, youngest first. A moved pod existed before any surge pod.
 func (s *Set) Youngest() []*Pod {
 	var pods []*Pod
 	for _, m := range s.Pods {
@@ -95,7 +97,7 @@ func (s *Set) Youngest() []*Pod {
 	return pods
 }
 
-// Removals counts its pods that are given back.
+// Removals counts the surge pods that are being removed.
 func (s *Set) Removals() int {
 	going := 0
 	for _, m := range s.Pods {
@@ -106,15 +108,16 @@ func (s *Set) Removals() int {
 	return going
 }
 
-// Ending counts its pods that are given back and for which replicas may have been lowered.
+// Ending counts the surge pods that are being removed and for which replicas may have been lowered.
 func (s *Set) Ending() int {
 	return s.count(func(m *Pod) bool { return m.Removing && m.mayBeLowered() })
 }
 
-// mayBeLowered: replicas are lowered for a pod that is given back when it is drained, or cannot be.
+// mayBeLowered reports whether replicas may be lowered for a surge pod that is being removed: it is drained, or cannot be drained.
 func (m *Pod) mayBeLowered() bool { return readiness.Closed(m.Pod) || !readiness.Gated(m.Pod) }
 
-// Precedes reports whether this pod is deleted before the other, which may go: by what ActivePodsWithRanks compares before the costs.
+// Precedes reports whether the ReplicaSet controller deletes this pod before the other, which may be deleted. It compares what
+// ActivePodsWithRanks compares before the deletion costs.
 func (m *Pod) Precedes(other *Pod) bool {
 	placed := func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 	pending := func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending }
@@ -124,20 +127,21 @@ func (m *Pod) Precedes(other *Pod) bool {
 	case pending(m.Pod) != pending(other.Pod):
 		return pending(m.Pod)
 	}
-	return !readiness.Gated(other.Pod) && other.Ready() && !m.Ready() // one with a gate is closed and will not be Ready
+	return !readiness.Gated(other.Pod) && other.Ready() && !m.Ready() // a gated other pod is closed and will not be Ready
 }
 
-// MarkSurge marks the pod as borrowed.
+// MarkSurge returns the patch that marks the pod as a surge pod.
 func (m *Pod) MarkSurge() steps.PatchPod {
 	return m.Annotated("surge pod", [2]string{inplace.AnnotationSurgePod, "true"})
 }
 
-// MarkForRemoval makes the pod the first that its controller deletes.
+// MarkForRemoval returns the patch that makes the pod the first that the ReplicaSet controller deletes.
 func (m *Pod) MarkForRemoval() steps.PatchPod {
-	return m.Annotated("surge pod to remove", [2]string{inplace.AnnotationSurgePod, "true"}, [2]string{corev1.PodDeletionCost, readiness.LowestDeletionCost})
+	return m.Annotated("surge pod to remove",
+		[2]string{inplace.AnnotationSurgePod, "true"}, [2]string{corev1.PodDeletionCost, readiness.LowestDeletionCost})
 }
 
-// UnmarkSurge makes the pod one like the others, with the deletion cost its template gave it.
+// UnmarkSurge returns the patch that makes a surge pod an ordinary pod, with the deletion cost of its template.
 func (m *Pod) UnmarkSurge() steps.PatchPod {
 	entries := [][2]string{{inplace.AnnotationSurgePod, ""}}
 	if m.Removing {

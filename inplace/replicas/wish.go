@@ -9,22 +9,23 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// Wanted are the values of our labels on a ReplicaSet; empty for none. Its replicas are the ledger's.
+// Wanted are the values of Stayput's labels on a ReplicaSet; empty for no label. The replicas are in the ledger.
 type Wanted struct{ Updating, Fallback, Surge, Bypassed, Current string }
 
-// Marks returns the operations that give the ReplicaSet the labels it shall have. A slip is held against nobody once the update is over, and nobody
-// is kept then.
+// Marks returns the operations that give the ReplicaSet its wanted labels. Once the update is over, they remove the note of a bypass and
+// the mark of the current revision: a bypass counts no longer, and a partition keeps no pods any more.
 func (s *Set) Marks() []jsonpatch.Operation {
 	bypassed, old := s.Wanted.Bypassed, s.Wanted.Current
 	if s.Wanted.Updating == "" {
 		bypassed, old = "", ""
 	}
-	return patches.SetEntries("labels", s.Rs.Labels, [2]string{inplace.LabelUpdating, s.Wanted.Updating}, [2]string{inplace.LabelFallback, s.Wanted.Fallback},
+	return patches.SetEntries("labels", s.Rs.Labels,
+		[2]string{inplace.LabelUpdating, s.Wanted.Updating}, [2]string{inplace.LabelFallback, s.Wanted.Fallback},
 		[2]string{inplace.LabelBypassed, bypassed}, [2]string{inplace.LabelSurgeReplicas, s.Wanted.Surge},
 		[2]string{inplace.LabelCurrent, old})
 }
 
-// Giving notes on a marked ReplicaSet which replicas it has from us.
+// Giving returns the operations that note on a marked ReplicaSet how many replicas Stayput gives it.
 func (s *Set) Giving(replicas int) []jsonpatch.Operation {
 	given := ""
 	if s.Wanted.Updating != "" {
@@ -33,19 +34,19 @@ func (s *Set) Giving(replicas int) []jsonpatch.Operation {
 	return patches.SetEntries("labels", s.Rs.Labels, [2]string{inplace.LabelReplicas, given})
 }
 
-// given is how many replicas the ReplicaSet had from us, if it is marked.
+// given returns how many replicas Stayput gave the ReplicaSet last, and whether that is known: only a marked ReplicaSet notes it.
 func (s *Set) given() (int, bool) {
 	given, err := strconv.Atoi(s.Rs.Labels[inplace.LabelReplicas])
 	return given, err == nil && s.Rs.Labels[inplace.LabelUpdating] != ""
 }
 
-// Bypassed reports whether the replicas are others than we gave it.
+// Bypassed reports whether the ReplicaSet has another number of replicas than Stayput gave it.
 func (s *Set) Bypassed() bool {
 	given, known := s.given()
 	return known && given != s.Size()
 }
 
-// surged is how many replicas somebody else has added.
+// surged returns how many replicas another client has added.
 func (s *Set) surged() int {
 	given, known := s.given()
 	if !known {

@@ -1,5 +1,5 @@
-// Package revisions is about the marks on a workload's revisions, whatever its kind: since when an update is under way, whether the leader tends
-// it, whether it was given back, and what of that is on record.
+// Package revisions is about the marks on a workload's revisions, for every kind of workload: when an update started, whether the leader
+// renews the hold, whether the update fell back, and what persisted fallback there is.
 //
-// Webhooks read here what the leader has written; both must agree, and none of it may depend on pods.
+// Webhooks read here what the leader has written. Both must agree, and nothing here may depend on pods.
 package revisions

@@ -12,29 +12,29 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Fallbacks are the releases on record: the data of a ConfigMap, one for each workload, by UID. The value is the time in Unix seconds, the hash of the
-// template and the code of the reason.
+// Fallbacks are the persisted fallbacks: the data of a ConfigMap, with one entry for each workload, by UID. The value is the time in Unix
+// seconds, the hash of the template and the code of the reason.
 type Fallbacks map[string]string
 
-// Fallback is one of them; the zero Record is none.
+// Fallback is one persisted fallback; the zero Fallback is none.
 type Fallback struct{ Hash, Code string }
 
-// Unwritable reports whether the update was given back because our writes are not taken. Then a gate might never open.
+// Unwritable reports whether the update fell back because Stayput's writes are refused or fail. Then a gate might never open.
 func (r Fallback) Unwritable() bool {
 	return r.Code == inplace.CodeRefused || r.Code == inplace.CodeFailing
 }
 
-// MaxFallbacks keeps them well within the 1 MiB of a ConfigMap; the oldest give way.
+// MaxFallbacks keeps them well within the 1 MiB of a ConfigMap; the oldest are dropped.
 const MaxFallbacks = 1000
 
-// Of is the record of a workload.
+// Of returns the persisted fallback of a workload.
 func (r Fallbacks) Of(workload types.UID) Fallback {
 	_, value, _ := strings.Cut(r[string(workload)], " ")
 	hash, code, _ := strings.Cut(value, " ")
 	return Fallback{hash, code}
 }
 
-// Add puts a release on record.
+// Add adds the persisted fallback of a workload.
 func (r Fallbacks) Add(workload types.UID, fallback Fallback, now time.Time) {
 	r[string(workload)] = times.Seconds(now) + " " + fallback.Hash + " " + fallback.Code
 	oldest := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return strings.Compare(r[a], r[b]) })
@@ -43,7 +43,7 @@ func (r Fallbacks) Add(workload types.UID, fallback Fallback, now time.Time) {
 	}
 }
 
-// Remove ends the records of workloads.
+// Remove removes the persisted fallbacks of workloads.
 func (r Fallbacks) Remove(workloads ...types.UID) {
 	for _, workload := range workloads {
 		delete(r, string(workload))

@@ -13,18 +13,19 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// How often a released target is touched. The Deployment controller drops a key after 15 failures, about 164 s, and would look again
-// only after hours; the DaemonSet controller does not even try twice.
+// How often an update revision is nudged whose update fell back. The Deployment controller drops a key after 15 failures, about 164 s, and
+// would look again only after hours; the DaemonSet controller does not even try twice.
 const (
 	NudgeEvery          = time.Minute
 	NudgeDaemonSetEvery = 10 * time.Second
 )
 
-// WhyNudge is what a step says that does nothing but wake.
+// WhyNudge is the description of a step whose only purpose is to nudge.
 const WhyNudge = "nudge the native controller"
 
-// Nudge always writes another value: the same one again is no event, and so wakes nobody. Two managers may say their last words in one second,
-// and between the two a webhook of the second has refused what the first had woken.
+// Nudge returns the operations that nudge the native controller. They always write another value: the same value again is no event, so the
+// native controller would not look. Two managers may nudge at shutdown in one second, and between the two a webhook of the second manager
+// has refused the write that the first nudge caused.
 func Nudge(labels map[string]string, now time.Time) []jsonpatch.Operation {
 	at := times.Seconds(now)
 	if labels[inplace.LabelRenewed] == at {
@@ -33,33 +34,33 @@ func Nudge(labels map[string]string, now time.Time) []jsonpatch.Operation {
 	return patches.SetEntries("labels", labels, [2]string{inplace.LabelRenewed, at})
 }
 
-// Updating reports whether a revision is marked as part of an update under way. The pods of such a ReplicaSet are being moved, so
-// that its controller's deletions are held.
+// Updating reports whether a revision is marked as part of an update in progress. The pods of such a ReplicaSet are being moved, so Stayput
+// holds its controller's deletions.
 func Updating[R metav1.Object](revision R) bool {
 	value := revision.GetLabels()[inplace.LabelUpdating]
 	return value != "" && !strings.HasSuffix(value, Scaling)
 }
 
-// Scaling is the suffix of LabelSettling while replicas are brought in order in the middle of an update: the pods that are too many
-// may be deleted, and it still shows that the update is ours.
+// Scaling is the suffix of LabelUpdating while Stayput corrects replicas in the middle of an update. Surplus pods may be deleted then. The
+// label still shows that Stayput makes the update.
 const Scaling = ".scaling"
 
-// IsCurrent reports whether pods had the revision when the update that is under way began, by its mark and by what shall become of that. A mark of another
-// update is left over.
+// IsCurrent reports whether pods had the revision when the update in progress began. Mark is the revision's LabelCurrent, updating is its
+// LabelUpdating as it is to become. A mark of another update is left over and does not count.
 func IsCurrent(mark, updating string) bool {
 	return mark != "" && mark == strings.TrimSuffix(updating, Scaling)
 }
 
-// FellBack reports whether the update to that revision was given back to the native controller; a ReplicaSet may also stand in for one that
-// does not exist yet.
+// FellBack reports whether the update to that revision fell back to the native controller; a ReplicaSet may also stand in for an update
+// revision that does not exist yet.
 func FellBack[R metav1.Object](revision R) bool {
 	return revision.GetLabels()[inplace.LabelFallback] != ""
 }
 
-// StandsFor is what comes in LabelReleased before the hash of a target that did not exist when its update was given back.
+// StandsFor comes in LabelFallback before the hash of an update revision that did not exist when its update fell back.
 const StandsFor = "."
 
-// Marked reports whether the revision has a mark of ours.
+// Marked reports whether the revision has one of Stayput's marks.
 func Marked[R metav1.Object](revision R) bool {
 	return slices.ContainsFunc(inplace.Marks, func(key string) bool { return revision.GetLabels()[key] != "" })
 }

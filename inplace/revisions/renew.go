@@ -12,25 +12,27 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// A hold must not outlive the interest of who carries the update out. That a leader lives is not enough: it may never come to a workload,
-// or not be let to write to it. So it signs the revisions of every update under way, and a hold without a fresh signature lapses.
+// A hold must not outlast the work of the leader on the update. It is not enough that a leader runs: it may never come to a workload, or it
+// may not be allowed to write to it. So the leader renews the mark on the revisions of every update in progress, and a hold without a
+// recent renewal expires.
 //
-// Each signature also wakes the native controller. That of Deployments tries 15 times, the last time after 164 s, and not again before the next
-// event: so if all managers are killed while an update waits for something, a try is still to come in most moments.
+// Each renewal also nudges the native controller. The Deployment controller tries 15 times, the last time after 164 s, and not again before
+// the next event. So if all managers are killed while an update waits for something, it still has a try left at most moments.
 const (
-	// RenewEvery is how often they are signed.
+	// RenewEvery is how often the leader renews them.
 	RenewEvery = time.Minute
 	// HoldDuration is shorter than those 164 s: at the last try nothing is held any more.
 	HoldDuration = 150 * time.Second
-	// StartWithin is how long writes may be held of an update that the leader has not signed yet.
+	// StartWithin is how long writes may be held of an update that the leader has not marked yet.
 	StartWithin = time.Minute
 )
 
-// HoldExpired is why nothing is held where HoldLasts says so.
+// HoldExpired is the reason why nothing is held where HoldLasts reports false.
 var HoldExpired = inplace.Reason{Code: inplace.CodeHoldExpired, Message: "the leader has not renewed the hold lately"}
 
-// HoldLasts reports whether writes of an update may go on being held: the leader tends it, or can still be expected to begin. The labels are
-// those of its target, or of another revision that is marked. Held is since when the caller has held writes of this very update.
+// HoldLasts reports whether writes of an update may still be held: the leader renews the hold, or can still be expected to start. The
+// labels are those of the update revision, or of another marked revision. Held is the time from which on the caller has held writes of this
+// very update.
 func HoldLasts(labels map[string]string, held, now time.Time) bool {
 	if Started(labels) {
 		return Renewed(labels, now)
@@ -38,12 +40,13 @@ func HoldLasts(labels map[string]string, held, now time.Time) bool {
 	return now.Sub(held) < StartWithin
 }
 
-// Started reports whether the leader has marked the revision with those labels.
+// Started reports whether the leader has marked the revision with those labels as updating.
 func Started(labels map[string]string) bool {
 	return !StartedAt(labels[inplace.LabelUpdating]).IsZero()
 }
 
-// RevisionNumber is the number that a native controller gives a revision, a higher one each time it becomes the target.
+// RevisionNumber returns the number that a native controller gives a revision. It gives a higher number each time the revision becomes the
+// update revision.
 func RevisionNumber(revision metav1.Object) string {
 	if daemons, is := revision.(*apps.ControllerRevision); is {
 		return strconv.FormatInt(daemons.Revision, 10)
@@ -51,19 +54,19 @@ func RevisionNumber(revision metav1.Object) string {
 	return revision.GetAnnotations()[inplace.AnnotationRevision]
 }
 
-// Renewed reports whether the leader has signed lately. A time that is still to come is nobody's signature.
+// Renewed reports whether the leader has renewed the hold recently. A time in the future is no renewal.
 func Renewed(labels map[string]string, now time.Time) bool {
 	age := now.Sub(RenewedAt(labels))
 	return -RenewEvery < age && age < HoldDuration
 }
 
-// Expiry reports whether the mark no longer holds anything; if not, when it will if nobody signs it.
+// Expiry reports whether the mark no longer holds anything. If it still does, Expiry returns when it expires unless the leader renews it.
 func Expiry(labels map[string]string, now time.Time) (bool, time.Duration) {
 	_, wait := times.Since(RenewedAt(labels), HoldDuration, now)
 	return !Renewed(labels, now), wait
 }
 
-// RenewedAt is when the leader last signed, zero if never.
+// RenewedAt returns when the leader last renewed the hold, zero if never.
 func RenewedAt(labels map[string]string) time.Time {
 	begun, nudged := StartedAt(labels[inplace.LabelUpdating]), times.TimeOf(labels[inplace.LabelRenewed])
 	if begun.IsZero() || nudged.Before(begun) {
@@ -72,5 +75,5 @@ func RenewedAt(labels map[string]string) time.Time {
 	return nudged
 }
 
-// StartedAt reads the time from a value of LabelSettling.
+// StartedAt returns the time in a value of LabelUpdating.
 func StartedAt(updating string) time.Time { return times.TimeOf(strings.TrimSuffix(updating, Scaling)) }

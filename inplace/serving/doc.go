@@ -1,5 +1,5 @@
-// Package serving says whether clients are still sent to a pod whose gate is closed, by EndpointSlices and Services, and so when its containers may
-// stop.
+// Package serving decides from EndpointSlices and Services whether clients are still sent to a pod whose gate is closed, and so
+// when the pod's containers may stop.
 //
-// It sees what was listed and nothing of the update: why the pod is to stop does not matter.
+// It knows what was listed and nothing of the update: it does not matter why the pod is to stop.
 package serving

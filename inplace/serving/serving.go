@@ -19,35 +19,35 @@ import (
 )
 
 const (
-	// SliceController is controllerName of pkg/controller/endpointslice/endpointslice_controller.go. Slices of others need not
-	// follow the readiness of pods at all.
+	// SliceController is controllerName in pkg/controller/endpointslice/endpointslice_controller.go. EndpointSlices of other
+	// controllers need not follow the readiness of pods.
 	SliceController = "endpointslice-controller.k8s.io"
-	// DrainPatience bounds, with the drain itself, how long a pod whose gate is closed waits for EndpointSlices: they must not
-	// keep an update from going on.
+	// DrainPatience plus the drain is how long a pod whose gate is closed waits for EndpointSlices at most: they must not stop an
+	// update.
 	DrainPatience = 30 * time.Second
-	// UnseenAgain is when to look again for a pod that seems to be out of all EndpointSlices, but was not seen to be.
+	// UnseenAgain is when to look again for a pod that is out of all EndpointSlices, if the caller has not seen it leave.
 	UnseenAgain = time.Second
 )
 
 // Endpoints is what EndpointSlices say about the pods of one workload whose gates are closed, by UID.
 type Endpoints map[types.UID]Endpoint
 
-// Endpoint is what EndpointSlices say about one pod; the zero Endpoint is of a pod of which nothing was read.
+// Endpoint is what EndpointSlices say about one pod. The zero Endpoint is that of a pod about which nothing was read.
 type Endpoint struct {
-	// Listed: some EndpointSlice offers the pod to clients.
+	// Listed says that an EndpointSlice offers the pod to clients.
 	Listed bool
-	// LastOf is a Service that has no other endpoint to offer, or none on the pod's node although it keeps traffic there; empty if
-	// there is no such Service.
+	// LastOf is a Service of which the pod is the last ready endpoint, or the last on its node if the Service keeps traffic there. It
+	// is empty if there is no such Service.
 	LastOf string
-	// OutSince is since when the caller has seen that no EndpointSlice offers the pod; zero if it has not.
+	// OutSince is when the caller first saw that no EndpointSlice offers the pod. It is zero if the caller has not seen that.
 	OutSince time.Time
-	// NoClientSent: nothing sends clients to the pod, whether it is ready or not. See SentTo.
+	// NoClientSent says that nothing sends clients to the pod, whether it is ready or not. See SentTo.
 	NoClientSent bool
 }
 
-// EndpointsOf finds the pods whose gates are closed in the EndpointSlices of their namespace. What is ready there is
-// podToEndpoint of k8s.io/endpointslice, utils.go: unless its Service publishes addresses that are not ready, whose slices
-// say nothing, an endpoint is ready as long as its pod is Ready and not terminating.
+// EndpointsOf returns what the EndpointSlices of the namespace say about the pods whose gates are closed. The native rule is
+// podToEndpoint of k8s.io/endpointslice, utils.go: an endpoint is ready as long as its pod is Ready and not terminating. The
+// EndpointSlices of a Service that publishes addresses that are not ready say nothing about readiness.
 func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, services []corev1.Service) Endpoints {
 	endpoints, offers := Endpoints{}, offersOf(slices, services)
 	for _, pod := range pods {
@@ -60,8 +60,8 @@ func EndpointsOf(pods []*corev1.Pod, slices []discoveryv1.EndpointSlice, service
 	return endpoints
 }
 
-// SentTo reports whether clients may be sent to the pod: some Service selects it, or some EndpointSlice lists it, ready or not and whoever
-// maintains it.
+// SentTo reports whether clients may be sent to the pod: a Service selects it, or an EndpointSlice of any controller lists it,
+// ready or not.
 func SentTo(pod *corev1.Pod, all []discoveryv1.EndpointSlice, services []corev1.Service) bool {
 	for i := range services {
 		if Selects(&services[i], pod) {
@@ -77,13 +77,14 @@ func SentTo(pod *corev1.Pod, all []discoveryv1.EndpointSlice, services []corev1.
 }
 
 const (
-	// longestSelector is how many labels of a Service's selector are kept: several times what any has.
+	// longestSelector is how many labels of a Service's selector are kept. It is several times what real selectors have.
 	longestSelector = 16
-	// anyPod is a label that no selector has, since it would be none.
+	// anyPod is a label key that no selector has, because it is not a valid key.
 	anyPod = ""
 )
 
-// Kept is what is kept of a Service's selector. One that is too long is taken to select every pod, which only has pods drain.
+// Kept returns what is kept of a Service's selector. A selector that is too long counts as selecting every pod. The only effect is
+// that pods drain.
 func Kept(selector map[string]string) map[string]string {
 	if len(selector) > longestSelector {
 		return map[string]string{anyPod: ""}
@@ -91,7 +92,7 @@ func Kept(selector map[string]string) map[string]string {
 	return selector
 }
 
-// Selects reports whether the Service selects the pod. One without a selector selects nothing.
+// Selects reports whether the Service selects the pod. A Service without a selector selects nothing.
 func Selects(service *corev1.Service, pod *corev1.Pod) bool {
 	if _, every := service.Spec.Selector[anyPod]; every {
 		return true
@@ -104,12 +105,13 @@ func Selects(service *corev1.Service, pod *corev1.Pod) bool {
 	return len(service.Spec.Selector) > 0
 }
 
-// SameSelector reports whether both Services select the same pods; nil is one that is not there.
+// SameSelector reports whether both Services select the same pods. A Service that does not exist is nil.
 func SameSelector(a, b *corev1.Service) bool {
 	return a != nil && b != nil && maps.Equal(a.Spec.Selector, b.Spec.Selector)
 }
 
-// Lists reports whether the pod is among the endpoints. Nobody knows whom a name stands for.
+// Lists reports whether the pod is among the endpoints. Which pods a host name stands for is unknown, so a slice of host names
+// lists every pod.
 func Lists(slice *discoveryv1.EndpointSlice, pod *corev1.Pod) bool {
 	for i := range slice.Endpoints {
 		switch endpoint := &slice.Endpoints[i]; {
@@ -125,7 +127,8 @@ func Lists(slice *discoveryv1.EndpointSlice, pod *corev1.Pod) bool {
 	return false
 }
 
-// Unlisted are the endpoints that the slice had before and has not after the change; nil is one that is not there.
+// Unlisted returns the endpoints that the slice had before the change and does not have after it. A slice that does not exist is
+// nil.
 func Unlisted(before, after *discoveryv1.EndpointSlice) []discoveryv1.Endpoint {
 	still := map[string]bool{}
 	if after != nil {
@@ -150,15 +153,15 @@ func hasAddress(pod *corev1.Pod, addresses []string) bool {
 	})
 }
 
-// sameAddress compares addresses however they are written.
+// sameAddress reports whether both addresses are the same, in any spelling.
 func sameAddress(a, b string) bool {
 	one, err := netip.ParseAddr(a)
 	other, otherErr := netip.ParseAddr(b)
 	return a == b || err == nil && otherErr == nil && one.Unmap() == other.Unmap()
 }
 
-// endpointOf names the first of the Services of which the pod is the last. A Ready pod counts as listed: where it is not yet, it
-// may be in a moment.
+// endpointOf returns what the Services offer of the pod. LastOf is the first of the Services of which the pod is the last endpoint.
+// A Ready pod counts as listed: if it is not listed yet, it may be in a moment.
 func endpointOf(pod *corev1.Pod, offers []*offer) Endpoint {
 	endpoint := Endpoint{Listed: conditions.IsTrue(pod, corev1.PodReady)}
 	for _, o := range offers {
@@ -174,19 +177,19 @@ func endpointOf(pod *corev1.Pod, offers []*offer) Endpoint {
 	return endpoint
 }
 
-// offer is a Service with its endpoints, each counted once however many addresses and ports it has.
+// offer is a Service with its endpoints. Each endpoint counts once, however many addresses and ports it has.
 type offer struct {
 	service string
-	// local: traffic stays on the node where it is.
+	// local says that the Service keeps traffic on the node where it arrives.
 	local bool
-	// ready tells of every endpoint whether it is, by identity; total and onNode count those that are.
+	// ready has every endpoint, by identity, and whether it is ready. total and onNode count the ready ones.
 	ready  map[string]bool
 	total  int
 	onNode map[string]int
 }
 
-// offersOf are the Services whose slices say who serves, by name. One that is not among the services read counts: the wait for
-// it is bounded.
+// offersOf returns the Services whose EndpointSlices follow the readiness of pods, sorted by name. A Service that was not read
+// counts as well: the wait for it is bounded.
 func offersOf(all []discoveryv1.EndpointSlice, services []corev1.Service) []*offer {
 	byName, offers := map[string]*corev1.Service{}, map[string]*offer{}
 	for i := range services {
@@ -213,14 +216,14 @@ func SliceFollowsPods(slice *discoveryv1.EndpointSlice) bool {
 	return slice.Labels[discoveryv1.LabelManagedBy] == SliceController
 }
 
-// isLocal reports whether the Service keeps any of its traffic on the node where it is.
+// isLocal reports whether the Service keeps any of its traffic on the node where it arrives.
 func isLocal(service *corev1.Service) bool {
 	return service != nil && (service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal ||
 		service.Spec.InternalTrafficPolicy != nil && *service.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal)
 }
 
 func (o *offer) add(endpoint discoveryv1.Endpoint) {
-	// An absent condition is to be taken for true: EndpointConditions in k8s.io/api/discovery/v1.
+	// An absent condition means true: EndpointConditions in k8s.io/api/discovery/v1.
 	ready := endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready
 	key := identity(endpoint)
 	if ready && !o.ready[key] {
@@ -232,7 +235,7 @@ func (o *offer) add(endpoint discoveryv1.Endpoint) {
 	o.ready[key] = o.ready[key] || ready
 }
 
-// identity is what tells endpoints apart: the pod, by UID if that is known, since a namesake is another one.
+// identity returns a key for the endpoint. It is the pod's UID if that is known, because another pod may have the same name.
 func identity(endpoint discoveryv1.Endpoint) string {
 	switch target := endpoint.TargetRef; {
 	case !isPod(target):
@@ -256,7 +259,7 @@ func (o *offer) own(pod *corev1.Pod) (known bool, ready int) {
 	return known, ready
 }
 
-// others counts the ready endpoints that could stand in for the pod.
+// others returns the number of ready endpoints that can replace the pod.
 func (o *offer) others(pod *corev1.Pod, own int) int {
 	if o.local {
 		return o.onNode[pod.Spec.NodeName] - own
@@ -264,15 +267,17 @@ func (o *offer) others(pod *corev1.Pod, own int) int {
 	return o.total - own
 }
 
-// Drained reports whether the containers of a pod whose gate is closed may stop: its kubelet keeps it out, and no EndpointSlice has offered
-// it for as long as proxies need to follow. If not, it says when to look again although nothing changes.
+// Drained reports whether the containers of a pod whose gate is closed may stop: its kubelet keeps it out of service, and no
+// EndpointSlice has offered it for as long as proxies need to follow. If not, it returns when to look again although nothing
+// changes.
 //
-// What goes on serving after the patch need not be waited for before it: servesOn is how long that is.
+// The argument servesOn is how long the containers keep serving after the patch. That part of the drain happens after the patch and
+// is not waited for before.
 //
-// There is no wait where nobody is sent to the pod, and none where it is the last endpoint. Closing its gate has taken it out of service, since Ready=False takes
-// every pod out of the slices: the sooner it restarts, the shorter the gap. That gate is closed nevertheless: the pod serves
-// until the kubelet has reported Ready=False, so the gap begins only then, and were a Ready pod patched, it would be counted as
-// updated and available while its old container runs.
+// There is no wait if no clients are sent to the pod, and none if the pod is the last endpoint. Closing its gate has taken it out
+// of service, because Ready=False takes every pod out of the EndpointSlices: the sooner it restarts, the shorter the gap.
+// Nevertheless Stayput closes the gate of the last endpoint. The pod serves until the kubelet has reported Ready=False, so the gap
+// begins only then. And if a Ready pod were patched, it would be counted as updated and available while its old container runs.
 func (e Endpoint) Drained(pod *corev1.Pod, drain, servesOn time.Duration, now time.Time) (bool, time.Duration) {
 	if out, wait := readiness.KeptOut(pod, now); !out || drain == 0 || e.LastOf != "" || e.NoClientSent {
 		return out, wait

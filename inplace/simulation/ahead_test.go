@@ -19,11 +19,12 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// aheadSince is Ready by the word of the API server alone, and its readiness probe may say otherwise yet.
+// aheadSince makes a pod Ready since that time by the API server alone. Its readiness probe may still fail.
 func aheadSince(at time.Time) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{}
-		*conditions.Condition(pod, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: readiness.MessageAhead,
+		*conditions.Condition(pod, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+			Message:            readiness.MessageAhead,
 			LastTransitionTime: metav1.NewTime(at)}
 	}
 }
@@ -43,24 +44,25 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 	}
 	probedSidecar := func(pod *corev1.Pod) {
 		unprobed(pod)
-		pod.Spec.InitContainers = []corev1.Container{{Name: "mesh", RestartPolicy: new(corev1.ContainerRestartPolicyAlways), ReadinessProbe: &corev1.Probe{}}}
+		pod.Spec.InitContainers = []corev1.Container{{Name: "mesh", RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+			ReadinessProbe: &corev1.Probe{}}}
 	}
 	cases := map[string]struct {
 		change func(*corev1.Pod)
-		seen   time.Duration // ago; 0 if it was not seen
+		seen   time.Duration // how long ago; 0: the pod was not seen to become Ready
 		want   bool
 		wait   time.Duration
 	}{
-		"its kubelet says so":             {none, 0, true, 0},
-		"seen just now":                   {aheadSince(start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
-		"seen long enough":                {aheadSince(start), readiness.Lasts, true, 0},
-		"not seen to come":                {aheadSince(start), 0, false, time.Second + readiness.Lasts},
-		"not seen to come, but long ago":  {aheadSince(start.Add(-time.Second - readiness.Lasts)), 0, true, 0},
-		"its kubelet's clock is behind":   {aheadSince(start.Add(-time.Minute)), time.Millisecond, false, readiness.Lasts - time.Millisecond},
-		"nobody is asked":                 {unprobed, 0, true, 0},
-		"a sidecar is asked":              {probedSidecar, 0, false, time.Second + readiness.Lasts},
-		"its startup probe may not know":  {readyAfter(time.Second), 0, false, 12 * time.Second},
-		"its startup probe has had turns": {readyAfter(time.Minute), 0, true, 0},
+		"its kubelet says so":                {none, 0, true, 0},
+		"seen just now":                      {aheadSince(start), time.Millisecond, false, readiness.Lasts - time.Millisecond},
+		"seen long enough":                   {aheadSince(start), readiness.Lasts, true, 0},
+		"not seen to come":                   {aheadSince(start), 0, false, time.Second + readiness.Lasts},
+		"not seen to come, but long ago":     {aheadSince(start.Add(-time.Second - readiness.Lasts)), 0, true, 0},
+		"its kubelet's clock is behind":      {aheadSince(start.Add(-time.Minute)), time.Millisecond, false, readiness.Lasts - time.Millisecond},
+		"no probe":                           {unprobed, 0, true, 0},
+		"a sidecar has a probe":              {probedSidecar, 0, false, time.Second + readiness.Lasts},
+		"its startup probe may not have run": {readyAfter(time.Second), 0, false, 12 * time.Second},
+		"its startup probe has run":          {readyAfter(time.Minute), 0, true, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +79,7 @@ func TestReadyCountsWhenItLasts(t *testing.T) {
 	}
 }
 
-// TestNextTurnWaitsForReadyToLast: of three pods one may be out, and one has just come back.
+// TestNextTurnWaitsForReadyToLast has three pods of which one may be unavailable. One of them has just become Ready again.
 func TestNextTurnWaitsForReadyToLast(t *testing.T) {
 	for seen, closes := range map[time.Duration]int{time.Millisecond: 0, readiness.Lasts: 1} {
 		f := newFleet(t, 3)
@@ -101,8 +103,8 @@ func TestNextTurnWaitsForReadyToLast(t *testing.T) {
 	}
 }
 
-// TestUpdateEndsOnceStartupProbesHaveHadTheirTurn: all pods have moved and are counted. With the marks the update would end by the word of a
-// kubelet that has not asked the last one's startup probe.
+// TestUpdateEndsOnceStartupProbesHaveHadTheirTurn has all pods moved and counted. Without this wait the marks would be removed, and the
+// update would end, on the report of a kubelet that has not run the last pod's startup probe yet.
 func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
 	every10s := &corev1.Probe{PeriodSeconds: 10}
 	startedAgo := func(startup, ready *corev1.Probe, ago time.Duration) func(*deployments.Rollout, *corev1.Pod) {
@@ -119,13 +121,13 @@ func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
 	cases := map[string]struct {
 		change func(*deployments.Rollout, *corev1.Pod)
 		ends   bool
-		wait   time.Duration // at most; 0 if any
+		wait   time.Duration // at most; 0: any
 	}{
-		"no startup probe":            {startedAgo(nil, every10s, time.Second), true, 0},
-		"no turn yet":                 {startedAgo(every10s, every10s, time.Second), false, 14 * time.Second},
-		"no turn, no readiness probe": {startedAgo(every10s, nil, time.Second), false, 14 * time.Second},
-		"it has had its turn":         {startedAgo(every10s, every10s, 15*time.Second), true, 0},
-		"the old container stops":     {stops, false, 0},
+		"no startup probe":                   {startedAgo(nil, every10s, time.Second), true, 0},
+		"its probe has not run":              {startedAgo(every10s, every10s, time.Second), false, 14 * time.Second},
+		"it has not run, no readiness probe": {startedAgo(every10s, nil, time.Second), false, 14 * time.Second},
+		"its probe has run":                  {startedAgo(every10s, every10s, 15*time.Second), true, 0},
+		"the old container stops":            {stops, false, 0},
 		"it never starts": {func(r *deployments.Rollout, pod *corev1.Pod) {
 			stops(r, pod)
 			r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: statuses.ReasonTimedOut}}
@@ -145,8 +147,9 @@ func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
 			newRS.Labels[inplace.LabelUpdating] = begun
 			podOf(r, "p", newRS)
 			last := podOf(r, "q", newRS)
-			last.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b", Generation: 1, Containers: map[string]readiness.MovedContainer{
-				"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "old"}}}.String()}
+			last.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b", Generation: 1,
+				Containers: map[string]readiness.MovedContainer{
+					"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "old"}}}.String()}
 			c.change(r, last)
 			plan := r.Plan()
 			unmarks := slices.ContainsFunc(plan.Steps, func(step steps.Step) bool { return strings.Contains(step.Describe(), "marks") })

@@ -18,7 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// TestDrains: who is taken out of service, and what is written first.
+// TestDrains tests which pods are taken out of service, and which write comes first.
 func TestDrains(t *testing.T) {
 	side := reimaged("side", "s2").Containers
 	both := slices.Concat(reimaged("app", "v2").Containers, side)
@@ -30,19 +30,19 @@ func TestDrains(t *testing.T) {
 		drains  bool
 		writes  podstate.Outcome
 	}{
-		"nothing restarts":                       {nil, "side", nil, false, false, podstate.EndsMoved},
-		"nobody waits for it":                    {side, "side", nil, false, false, podstate.EndsPartial},
-		"nobody waits for that and another":      {side, "metrics,side", nil, false, false, podstate.EndsPartial},
-		"somebody waits for it":                  {side, "metrics", nil, false, true, podstate.EndsMoved},
-		"a list that does not parse":             {side, "*", nil, false, true, podstate.EndsMoved},
-		"somebody waits for another":             {both, "side", nil, false, true, podstate.EndsMoved},
-		"nobody waits for any":                   {both, "side,app", nil, false, false, podstate.EndsPartial},
-		"the gate is closed already":             {side, "side", drained, false, true, podstate.EndsMoved},
-		"it is closed, and nothing restarts":     {nil, "side", drained, false, false, podstate.EndsMoved},
-		"there is no gate":                       {side, "metrics", ungated, false, false, podstate.EndsPartial},
-		"back":                                   {side, "side", nil, true, false, podstate.EndsBack},
-		"back, and somebody waits for it by now": {side, "metrics", nil, true, false, podstate.EndsBack},
-		"back, and the gate is closed":           {side, "side", drained, true, false, podstate.EndsBack},
+		"nothing restarts":                   {nil, "side", nil, false, false, podstate.EndsMoved},
+		"auxiliary":                          {side, "side", nil, false, false, podstate.EndsPartial},
+		"auxiliary, with another":            {side, "metrics,side", nil, false, false, podstate.EndsPartial},
+		"not auxiliary":                      {side, "metrics", nil, false, true, podstate.EndsMoved},
+		"a list that does not parse":         {side, "*", nil, false, true, podstate.EndsMoved},
+		"auxiliary, and another restarts":    {both, "side", nil, false, true, podstate.EndsMoved},
+		"all are auxiliary":                  {both, "side,app", nil, false, false, podstate.EndsPartial},
+		"the gate is closed already":         {side, "side", drained, false, true, podstate.EndsMoved},
+		"it is closed, and nothing restarts": {nil, "side", drained, false, false, podstate.EndsMoved},
+		"there is no gate":                   {side, "metrics", ungated, false, false, podstate.EndsPartial},
+		"back":                               {side, "side", nil, true, false, podstate.EndsBack},
+		"back, and no longer auxiliary":      {side, "metrics", nil, true, false, podstate.EndsBack},
+		"back, and the gate is closed":       {side, "side", drained, true, false, podstate.EndsBack},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1", sidecar: "s1"})
@@ -50,8 +50,9 @@ func TestDrains(t *testing.T) {
 			if c.change != nil {
 				c.change(pod)
 			}
-			s := &podstate.State{Pod: pod, Containers: c.needs, Auxiliary: inplace.AuxiliaryOf(map[string]string{inplace.AnnotationAuxiliary: c.list}),
-				Origin: podstate.Origin{Updated: c.updated}}
+			s := &podstate.State{Pod: pod, Containers: c.needs,
+				Auxiliary: inplace.AuxiliaryOf(map[string]string{inplace.AnnotationAuxiliary: c.list}),
+				Origin:    podstate.Origin{Updated: c.updated}}
 			if s.Drains() != c.drains || s.NextWrite().Ends != c.writes {
 				t.Errorf("it drains: %t, and the next write ends %d", s.Drains(), s.NextWrite().Ends)
 			}
@@ -59,16 +60,16 @@ func TestDrains(t *testing.T) {
 	}
 }
 
-// unawaited says which containers nobody waits for.
-func unawaited(names string) func(*apps.Deployment) {
+// setAuxiliary lists the auxiliary containers of a Deployment.
+func setAuxiliary(names string) func(*apps.Deployment) {
 	return func(d *apps.Deployment) { d.Annotations[inplace.AnnotationAuxiliary] = names }
 }
 
-// newSideObserved is a Deployment of pods with a second container that nobody waits for.
-func newSideObserved(t *testing.T, replicas int32) (*scene, []*corev1.Pod) {
-	s := newObserved(t, replicas, func(d *apps.Deployment) {
+// newSideObserved returns a Deployment of pods with a second container, which is auxiliary, and its pods.
+func newSideLockstep(t *testing.T, replicas int32) (*lockstep, []*corev1.Pod) {
+	s := newLockstep(t, replicas, func(d *apps.Deployment) {
 		d.Spec.Template = app{image: "v1", sidecar: "s1"}.template()
-		unawaited("side")(d)
+		setAuxiliary("side")(d)
 	}, false)
 	s.world.rules.listed = inplace.Auxiliary{"side"}
 	s.now = s.now.Add(podstate.NewPodGrace)
@@ -76,7 +77,7 @@ func newSideObserved(t *testing.T, replicas int32) (*scene, []*corev1.Pod) {
 }
 
 func TestStepsOfAnAuxiliaryContainer(t *testing.T) {
-	s, before := newSideObserved(t, 2)
+	s, before := newSideLockstep(t, 2)
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
 	s.rest()
 	s.expect("A marks", "B marks",
@@ -97,16 +98,16 @@ func TestStepsOfAnAuxiliaryContainer(t *testing.T) {
 }
 
 func TestStepsOfAnAuxiliaryContainerAndTheApplication(t *testing.T) {
-	s, before := newSideObserved(t, 1)
+	s, before := newSideLockstep(t, 1)
 	s.edit("sets both images", app{image: "v2", sidecar: "s2"})
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "A 1 → 0", "move 1", "B 0 → 1", "A marks", "B marks", "open 1")
 	s.intact(before)
 }
 
-// Half-way means here: pod 1 done, pod 2 restarts its second container, pod 3 untouched.
-func sidePartial(t *testing.T) (*scene, []*corev1.Pod) {
-	s, before := newSideObserved(t, 3)
+// sidePartial stops in the middle of an update: pod 1 is updated, pod 2 restarts its second container, pod 3 is untouched.
+func sidePartial(t *testing.T) (*lockstep, []*corev1.Pod) {
+	s, before := newSideLockstep(t, 3)
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
 	s.until(s.moved(3))
 	s.expect("A marks", "B marks", "patch 1", "A 3 → 2", "move 1", "B 0 → 1", "patch 2")
@@ -116,29 +117,30 @@ func sidePartial(t *testing.T) (*scene, []*corev1.Pod) {
 func TestAuxiliaryMidUpdate(t *testing.T) {
 	third := []string{"patch 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks"}
 	for name, c := range map[string]struct {
-		does func(*scene)
+		does func(*lockstep)
 		want []string
 	}{
-		"undo": {func(s *scene) { s.edit("undoes", app{image: "v1", sidecar: "s1"}) },
+		"undo": {func(s *lockstep) { s.edit("undoes", app{image: "v1", sidecar: "s1"}) },
 			[]string{"patch 2", "patch 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks"}},
-		"the application, too": {func(s *scene) { s.edit("edits", app{image: "v2", sidecar: "s2"}) },
+		"the application, too": {func(s *lockstep) { s.edit("edits", app{image: "v2", sidecar: "s2"}) },
 			[]string{"C marks", "close 2", "A 2 → 1", "move 2", "C 0 → 1", "open 2", "close 1", "B 1 → 0", "move 1", "C 1 → 2", "open 1",
 				"close 3", "A 1 → 0", "move 3", "C 2 → 3", "A marks", "B marks", "C marks", "open 3"}},
-		"somebody waits for it by now": {func(s *scene) { s.user("waits", unawaited("ghost")) },
+		"no longer auxiliary": {func(s *lockstep) { s.user("waits", setAuxiliary("ghost")) },
 			[]string{"A 2 → 1", "move 2", "B 1 → 2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3"}},
-		"a list that does not parse": {func(s *scene) { s.user("lists", unawaited("side,")) },
+		"a list that does not parse": {func(s *lockstep) { s.user("lists", setAuxiliary("side,")) },
 			[]string{"A 2 → 1", "move 2", "B 1 → 2", "close 3", "A 1 → 0", "move 3", "B 2 → 3", "A marks", "B marks", "open 3"}},
-		"somebody waits for it, and undo": {func(s *scene) {
-			s.user("waits", unawaited("ghost"))
+		"no longer auxiliary, and undo": {func(s *lockstep) {
+			s.user("waits", setAuxiliary("ghost"))
 			s.edit("undoes", app{image: "v1", sidecar: "s1"})
 		}, []string{"patch 2", "close 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks", "open 1"}},
-		"pause and resume": {func(s *scene) {
+		"pause and resume": {func(s *lockstep) {
 			s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
 			s.rest()
 			s.expect("A 2 → 1", "move 2", "B 1 → 2")
 			s.user("resumes", func(d *apps.Deployment) { d.Spec.Paused = false })
 		}, third},
-		"label": {func(s *scene) { s.edit("edits", app{image: "v1", sidecar: "s2", chart: "c2"}) }, // the same
+		// the same edit of the side's image, and a label
+		"label": {func(s *lockstep) { s.edit("edits", app{image: "v1", sidecar: "s2", chart: "c2"}) },
 			[]string{"C marks", "A 2 → 1", "move 2", "C 0 → 1", "B 1 → 0", "move 1", "C 1 → 2",
 				"patch 3", "A 1 → 0", "move 3", "C 2 → 3", "A marks", "B marks", "C marks"}},
 	} {
@@ -152,13 +154,13 @@ func TestAuxiliaryMidUpdate(t *testing.T) {
 	}
 }
 
-// A gate that was closed before its container was listed opens again as ever.
+// TestListedWhileAGateIsClosed: a gate that was closed before its container was listed as auxiliary opens again as usual.
 func TestListedWhileAGateIsClosed(t *testing.T) {
-	s, before := newSideObserved(t, 2)
-	s.user("waits", unawaited("ghost"))
+	s, before := newSideLockstep(t, 2)
+	s.user("waits", setAuxiliary("ghost"))
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
 	s.until(func() bool { return slices.Contains(s.steps, "close 1") })
-	s.user("waits no longer", unawaited("side"))
+	s.user("waits no longer", setAuxiliary("side"))
 	s.rest()
 	s.expect("A marks", "B marks", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "open 1",
 		"patch 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
@@ -179,7 +181,8 @@ func TestAuxiliaryScaledMidUpdate(t *testing.T) {
 	}
 }
 
-// Without the namespace's label the pod goes back, as the policies let it, and the native controllers go on.
+// TestLabelTakenOffWhileAnAuxiliaryRestarts: without the label of the namespace the pod gets its old image back, which the policies allow,
+// and the native controllers go on.
 func TestLabelTakenOffWhileAnAuxiliaryRestarts(t *testing.T) {
 	s, _ := sidePartial(t)
 	s.mode = inplace.ModeNone
@@ -191,9 +194,9 @@ func TestLabelTakenOffWhileAnAuxiliaryRestarts(t *testing.T) {
 	s.intact(nil)
 }
 
-// Nothing is borrowed less: a pod counts as missing while its containers restart, whoever waits for them.
+// TestAuxiliaryWherePodsMayNotBeMissed: auxiliary containers save no surge pod. A pod is unavailable while any of its containers restarts.
 func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
-	s, before := newSideObserved(t, 2)
+	s, before := newSideLockstep(t, 2)
 	s.user("sets maxUnavailable 0", func(d *apps.Deployment) { d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(0)) })
 	s.settings.Surge = true
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
@@ -204,7 +207,7 @@ func TestAuxiliaryWherePodsMayNotBeMissed(t *testing.T) {
 	s.intact(before)
 }
 
-// auxiliaryNames has nobody wait for those containers of the DaemonSet.
+// auxiliaryNames lists the auxiliary containers of the DaemonSet.
 func auxiliaryNames(names string) func(*fleet) {
 	return func(f *fleet) { f.DaemonSet.Annotations = map[string]string{inplace.AnnotationAuxiliary: names} }
 }
@@ -213,7 +216,8 @@ func TestDaemonStepsOfAnAuxiliaryContainer(t *testing.T) {
 	f := newFleet(t, 2, auxiliaryNames("app"))
 	f.edit(app{image: "v2"})
 	f.rest()
-	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "p2 is updating-in-place app=v2", "p2 is 2 app=v2", "mark 2 false false")
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v2", "p1 is 2 app=v2", "p2 is updating-in-place app=v2", "p2 is 2 app=v2",
+		"mark 2 false false")
 	f.updated("2", "v2")
 }
 
@@ -224,8 +228,9 @@ func TestDaemonAuxiliaryMidUpdate(t *testing.T) {
 	}{
 		"undo": {func(f *fleet) { f.edit(app{image: "v1"}) },
 			[]string{"mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 is 1 app=v1", "mark 1 false false"}},
-		"somebody waits for it by now": {func(f *fleet) { auxiliaryNames("ghost")(f); f.edit(app{image: "v3"}) },
-			[]string{"mark 3 true false", "mark 2 false false", "close p1", "p1 is 3 app=v3", "open p1", "close p2", "p2 is 3 app=v3", "open p2", "mark 3 false false"}},
+		"no longer auxiliary": {func(f *fleet) { auxiliaryNames("ghost")(f); f.edit(app{image: "v3"}) },
+			[]string{"mark 3 true false", "mark 2 false false", "close p1", "p1 is 3 app=v3", "open p1", "close p2", "p2 is 3 app=v3", "open p2",
+				"mark 3 false false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2, auxiliaryNames("app"))
@@ -239,9 +244,9 @@ func TestDaemonAuxiliaryMidUpdate(t *testing.T) {
 	}
 }
 
-// Images are pulled first all the same.
+// TestAuxiliaryWaitsForItsImage: images of auxiliary containers are pulled first, too.
 func TestAuxiliaryWaitsForItsImage(t *testing.T) {
-	s, before := newSideObserved(t, 2)
+	s, before := newSideLockstep(t, 2)
 	s.pulls(2)
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
 	s.rest()
@@ -251,7 +256,8 @@ func TestAuxiliaryWaitsForItsImage(t *testing.T) {
 	s.intact(before)
 }
 
-// The rule that opens gates and says Ready leaves a pod alone that restarts behind an open gate.
+// TestStoredConditionsWhileAnAuxiliaryRestarts: the rule that opens gates and sets Ready ignores a pod whose container restarts while its
+// gate is open.
 func TestStoredConditionsWhileAnAuxiliaryRestarts(t *testing.T) {
 	gone := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].State = corev1.ContainerState{}; unready(pod) }
 	for name, report := range map[string]func(*corev1.Pod){"its old container runs": func(*corev1.Pod) {}, "it is gone": gone} {
@@ -259,8 +265,9 @@ func TestStoredConditionsWhileAnAuxiliaryRestarts(t *testing.T) {
 			r := fixture(1, app{image: "v2"})
 			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
 			pod.Spec.Containers[0].Image, pod.Generation, pod.Status.ObservedGeneration = "v2", 2, 2
-			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b", Generation: 2, Containers: map[string]readiness.MovedContainer{
-				"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app"}}, Back: map[string]string{"app": "v1"}}.String()}
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b", Generation: 2,
+				Containers: map[string]readiness.MovedContainer{
+					"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app"}}, Back: map[string]string{"app": "v1"}}.String()}
 			old := pod.DeepCopy()
 			report(pod)
 			if stored := readiness.StoredConditions(old, pod, readiness.KubeletWriter); !equality.Semantic.DeepEqual(stored, pod.Status.Conditions) {
@@ -270,9 +277,10 @@ func TestStoredConditionsWhileAnAuxiliaryRestarts(t *testing.T) {
 	}
 }
 
-// A pod whose node died right behind the first write is given up like one that had yet to be patched.
+// TestNodeUnreachableRightBehindAnAuxiliary: a pod whose node died right after the first write is replaced like a pod that was not patched
+// yet.
 func TestNodeUnreachableRightBehindAnAuxiliary(t *testing.T) {
-	s, _ := newSideObserved(t, 4)
+	s, _ := newSideLockstep(t, 4)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.edit("sets the side's image", app{image: "v1", sidecar: "s2"})
@@ -288,13 +296,14 @@ func TestNodeUnreachableRightBehindAnAuxiliary(t *testing.T) {
 	}
 	for _, pod := range sorted(s.pods.objects) {
 		if pod.DeletionTimestamp != nil {
-			remove(s.world, s.pods, pod.Name) // by the garbage collector, once its node is gone
+			remove(s.world, s.pods, pod.Name) // as the garbage collector does once its node is gone
 		}
 	}
 	s.intact(slices.Delete(before, dead, dead+1))
 }
 
-// TestUndoneIsNotDoneBeforeItsContainersAre: a pod that goes back serves on, and has been counted as one of the target all the time.
+// TestUndoneIsNotDoneBeforeItsContainersAre: an undo gives a pod its old image while its gate stays open. The pod counts as one of the
+// update revision all the time.
 func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 	for name, c := range map[string]struct {
 		runs string
@@ -302,12 +311,13 @@ func TestUndoneIsNotDoneBeforeItsContainersAre(t *testing.T) {
 	}{"the undone one runs still": {"v2", false}, "they are": {"v1", true}} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
-			newRS, source := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
-			newRS.Labels[inplace.LabelUpdating], source.Labels[inplace.LabelUpdating] = begun, begun
+			newRS, oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
+			newRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelUpdating] = begun, begun
 			pod := podOf(r, "p", newRS)
 			pod.Generation, pod.Status.ObservedGeneration = 3, 3
-			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "a", Generation: 3, Containers: map[string]readiness.MovedContainer{
-				"app": {Image: "v1", ImageID: "sha256:v2", ContainerID: "p/v2", At: metav1.NewTime(start)}}}.String()}
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "a", Generation: 3,
+				Containers: map[string]readiness.MovedContainer{
+					"app": {Image: "v1", ImageID: "sha256:v2", ContainerID: "p/v2", At: metav1.NewTime(start)}}}.String()}
 			status := &pod.Status.ContainerStatuses[0]
 			status.Image, status.ImageID, status.ContainerID = c.runs, "sha256:"+c.runs, "p/"+c.runs
 			unmarks := slices.ContainsFunc(r.Plan().Steps, func(step steps.Step) bool {

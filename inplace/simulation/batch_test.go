@@ -21,14 +21,15 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// twoOfFour is a Deployment of 4 of which 2 may be missed: p and q are on the target, r and s on the source. Its status says so.
+// twoOfFour is a Deployment of 4 pods of which 2 may be unavailable: p and q have the update revision, r and s the old one. Its status is
+// up to date.
 func twoOfFour(p, q, r, s func(*corev1.Pod)) *deployments.Rollout {
 	rollout := fixture(4, app{image: "v2"})
 	two := intstr.FromInt32(2)
 	rollout.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = &two
-	source, newRS := replicaSetOf(rollout, "a", app{image: "v1"}, 2), replicaSetOf(rollout, "b", app{image: "v2"}, 2)
+	oldRS, newRS := replicaSetOf(rollout, "a", app{image: "v1"}, 2), replicaSetOf(rollout, "b", app{image: "v2"}, 2)
 	for i, change := range []func(*corev1.Pod){p, q, r, s} {
-		rs := []*apps.ReplicaSet{newRS, newRS, source, source}[i]
+		rs := []*apps.ReplicaSet{newRS, newRS, oldRS, oldRS}[i]
 		rs.Labels[inplace.LabelUpdating] = begun
 		pod := podOf(rollout, string("pqrs"[i]), rs, nonNil(change))
 		if conditions.IsTrue(pod, corev1.PodReady) {
@@ -36,14 +37,16 @@ func twoOfFour(p, q, r, s func(*corev1.Pod)) *deployments.Rollout {
 			rs.Status.AvailableReplicas++
 		}
 	}
-	rollout.Deployment.Status = statuses.Formula{Deployment: rollout.Deployment, Sets: rollout.ReplicaSets, New: newRS, Now: start}.NativeStatus()
+	rollout.Deployment.Status = statuses.Formula{Deployment: rollout.Deployment, Sets: rollout.ReplicaSets, New: newRS,
+		Now: start}.NativeStatus()
 	statuses.RemoveCondition(&rollout.Deployment.Status, appsv1.DeploymentProgressing)
-	statuses.SetCondition(&rollout.Deployment.Status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, "", start))
+	statuses.SetCondition(&rollout.Deployment.Status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
+		statuses.ReasonUpdated, "", start))
 	rollout.Batches = steps.Batches{}
 	return rollout
 }
 
-// TestBatches: what is due waits for what comes within a beat, and no longer.
+// TestBatches: a step waits for steps of its kind that follow within a batch window, and no longer.
 func TestBatches(t *testing.T) {
 	seen := func(ago time.Duration) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) { r.Ahead = readiness.Ahead{"q": start.Add(-ago)} }
@@ -72,22 +75,35 @@ func TestBatches(t *testing.T) {
 		steps   string
 		putOff  string
 	}{
-		"nobody comes back":              {twoOfFour(nil, unready, nil, nil), nil, "close r", ""},
-		"one comes back in a moment":     {twoOfFour(nil, aheadSince(start), nil, nil), []func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow)}, "", "start"},
-		"one comes back later":           {twoOfFour(nil, aheadSince(start), nil, nil), nil, "close r", ""}, // nobody has seen when it came
-		"the moment is over":             {twoOfFour(nil, aheadSince(start), nil, nil), []func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), waited(steps.DeferStart, steps.BatchWindow)}, "close r", ""},
-		"the caller puts nothing off":    {twoOfFour(nil, aheadSince(start), nil, nil), []func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), func(r *deployments.Rollout) { r.Batches = nil }}, "close r", ""},
-		"both are drained":               {twoOfFour(nil, nil, drained, drained), nil, "2 → 0", ""},
-		"the other is not known to be":   {twoOfFour(nil, nil, drained, goingOut), nil, "", "move"},
-		"the other is nearly drained":    {twoOfFour(nil, nil, lately, lately), []func(*deployments.Rollout){out(2*time.Second - steps.BatchWindow)}, "", "move"},
-		"the other has just begun to be": {twoOfFour(nil, nil, lately, lately), []func(*deployments.Rollout){out(time.Second)}, "2 → 1", ""},
-		"it has waited for the other":    {twoOfFour(nil, nil, drained, goingOut), []func(*deployments.Rollout){waited(steps.DeferMove, steps.BatchWindow)}, "2 → 1", ""},
-		"one became ready":               {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(1)}, "2 → 0", "status"},
-		"one became ready long ago":      {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(1), waited(steps.DeferStatus, steps.StatusBatchWindow)}, "status, 2 → 0", ""},
-		"the edit was not noted yet":     {twoOfFour(nil, unready, drained, drained), []func(*deployments.Rollout){editedAnew}, "status, 2 → 0", ""},
-		"too few are available":          {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2)}, "status, 2 → 0", ""},
-		"too few, while one moves":       {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2), uncounted}, "2 → 0", "status"},
-		"too few, and one moves on":      {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2), uncounted, waited(steps.DeferStatus, steps.BatchWindow)}, "status, 2 → 0", ""},
+		"no pod becomes ready": {twoOfFour(nil, unready, nil, nil), nil, "close r", ""},
+		"one becomes ready in a moment": {twoOfFour(nil, aheadSince(start), nil, nil),
+			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow)}, "", "start"},
+		// Ahead does not say when it became Ready
+		"one becomes ready later": {twoOfFour(nil, aheadSince(start), nil, nil), nil, "close r", ""},
+		"the batch window is over": {twoOfFour(nil, aheadSince(start), nil, nil),
+			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), waited(steps.DeferStart, steps.BatchWindow)}, "close r", ""},
+		"the caller puts nothing off": {twoOfFour(nil, aheadSince(start), nil, nil),
+			[]func(*deployments.Rollout){seen(readiness.Lasts - steps.BatchWindow), func(r *deployments.Rollout) { r.Batches = nil }}, "close r",
+			""},
+		"both are drained":         {twoOfFour(nil, nil, drained, drained), nil, "2 → 0", ""},
+		"the other is still Ready": {twoOfFour(nil, nil, drained, goingOut), nil, "", "move"},
+		"the other is nearly drained": {twoOfFour(nil, nil, lately, lately),
+			[]func(*deployments.Rollout){out(2*time.Second - steps.BatchWindow)}, "", "move"},
+		"the other's drain has just begun": {twoOfFour(nil, nil, lately, lately), []func(*deployments.Rollout){out(time.Second)}, "2 → 1", ""},
+		"it has waited a batch window": {twoOfFour(nil, nil, drained, goingOut),
+			[]func(*deployments.Rollout){waited(steps.DeferMove, steps.BatchWindow)}, "2 → 1", ""},
+		"one became ready": {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(1)},
+			"2 → 0", "status"},
+		"one became ready long ago": {twoOfFour(nil, nil, drained, drained),
+			[]func(*deployments.Rollout){countReady(1), waited(steps.DeferStatus, steps.StatusBatchWindow)}, "status, 2 → 0", ""},
+		"the edit is not observed yet": {twoOfFour(nil, unready, drained, drained), []func(*deployments.Rollout){editedAnew},
+			"status, 2 → 0", ""},
+		"too few are available": {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2)},
+			"status, 2 → 0", ""},
+		"too few, while one moves": {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2), uncounted},
+			"2 → 0", "status"},
+		"too few, and one moves on": {twoOfFour(nil, nil, drained, drained), []func(*deployments.Rollout){countReady(-2), uncounted,
+			waited(steps.DeferStatus, steps.BatchWindow)}, "status, 2 → 0", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +125,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// countReady has the target's controller count as many more pods as ready.
+// countReady adds to the ready replicas in the status of the update revision.
 func countReady(more int32) func(*deployments.Rollout) {
 	return func(r *deployments.Rollout) {
 		for _, rs := range r.ReplicaSets {
@@ -149,7 +165,8 @@ func brief(planned []steps.Step) string {
 }
 
 func TestBatchesAreCountedFromTheFirst(t *testing.T) {
-	batches := steps.Batches{steps.DeferMove: start, steps.DeferStatus: start}.Next(steps.Plan{Deferred: []steps.Deferral{steps.DeferStart, steps.DeferMove}}, start.Add(steps.BatchWindow))
+	batches := steps.Batches{steps.DeferMove: start,
+		steps.DeferStatus: start}.Next(steps.Plan{Deferred: []steps.Deferral{steps.DeferStart, steps.DeferMove}}, start.Add(steps.BatchWindow))
 	if len(batches) != 2 || batches[steps.DeferMove] != start || batches[steps.DeferStart] != start.Add(steps.BatchWindow) {
 		t.Errorf("since when something is put off: %v", batches)
 	}
@@ -167,7 +184,7 @@ func TestTogether(t *testing.T) {
 		sizes = append(sizes, len(lot))
 	}
 	if !slices.Equal(sizes, []int{2, 1, 2, 2}) {
-		t.Errorf("lots of %v steps, not gates that open, the status, the rest, and gates that close", sizes)
+		t.Errorf("lots of %v steps, not gates that open, the status, the others, and gates that close", sizes)
 	}
 	if steps.Together(nil) != nil {
 		t.Error("no steps are some lots")
@@ -180,7 +197,7 @@ func TestSurplusPasses(t *testing.T) {
 		size         int32
 		passes, full bool
 	}{
-		"lowered, and pods are to leave":   {true, 1, true, true},
+		"lowered, with surplus pods":       {true, 1, true, true},
 		"as many as there are to be":       {true, 2, false, true},
 		"one is missing":                   {true, 3, false, false},
 		"no update: lowered":               {false, 1, false, false},

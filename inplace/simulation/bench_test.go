@@ -19,14 +19,15 @@ import (
 	"github.com/stayput/stayput/inplace/serving"
 )
 
-// furnished is a template of the size that applications have.
+// furnished returns a template as large as those of real applications.
 func furnished(image string) apps.Template {
 	typed := app{image: image, sidecar: "s1"}.template().Typed()
 	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
 	for i := range typed.Spec.Containers {
 		c := &typed.Spec.Containers[i]
 		c.ReadinessProbe, c.LivenessProbe = probe, probe
-		c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
+		c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
+			corev1.ResourceMemory: resource.MustParse("128Mi")}
 		for v := range 20 {
 			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprint("VARIABLE_", v), Value: "some value of it"})
 		}
@@ -34,7 +35,7 @@ func furnished(image string) apps.Template {
 	return asTemplate(typed)
 }
 
-// BenchmarkPlan plans in the middle of an update at 10 %: a third of the pods is done, a tenth is drained, the others wait.
+// BenchmarkPlan plans in the middle of an update at 10 %: a third of the pods is updated, a tenth is drained, the others wait.
 func BenchmarkPlan(b *testing.B) {
 	for _, pods := range []int{100, 1000, 3000} {
 		b.Run(fmt.Sprint("Deployment/", pods), func(b *testing.B) {
@@ -58,8 +59,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkDecision judges in the middle of an update, with as many old revisions as a workload keeps by default: Deployments without pods, as webhooks
-// do for every native write.
+// BenchmarkDecision decides in the middle of an update, with as many old revisions as a workload keeps by default. Deployments come without
+// pods, as in webhooks, which decide for every native write.
 func BenchmarkDecision(b *testing.B) {
 	b.Run("Deployment", func(b *testing.B) {
 		r := deploymentPartial(100)
@@ -75,9 +76,9 @@ func BenchmarkDecision(b *testing.B) {
 	b.Run("DaemonSet", func(b *testing.B) {
 		f := fleetPartial(b, 100)
 		for i := range 10 {
-			f.fallback(furnished(fmt.Sprint("h", i)))
+			f.setTemplate(furnished(fmt.Sprint("h", i)))
 		}
-		f.fallback(furnished("v2"))
+		f.setTemplate(furnished("v2"))
 		b.ReportAllocs()
 		for b.Loop() {
 			if !f.Decision().Held {
@@ -87,7 +88,7 @@ func BenchmarkDecision(b *testing.B) {
 	})
 }
 
-// stageOf tells which pods are done, and which are drained.
+// stageOf reports whether the pod is updated, and whether it is drained.
 func stageOf(pod, pods int) (done, isDrained bool) {
 	return pod < pods/3, pod >= pods/3 && pod < pods/3+pods/10
 }
@@ -101,21 +102,21 @@ func deploymentPartial(pods int) deployments.Rollout {
 		old := replicaSetOf(r, fmt.Sprint("h", i), app{image: "v1"}, 0)
 		old.Spec.Template = furnished(fmt.Sprint("h", i))
 	}
-	source := replicaSetOf(r, "a", app{image: "v1"}, int32(pods-pods/3))
+	oldRS := replicaSetOf(r, "a", app{image: "v1"}, int32(pods-pods/3))
 	newRS := replicaSetOf(r, "b", app{image: "v2"}, int32(pods/3))
-	source.Spec.Template, newRS.Spec.Template = furnished("v1"), furnished("v2")
-	source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+	oldRS.Spec.Template, newRS.Spec.Template = furnished("v1"), furnished("v2")
+	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
 	r.DryRun = admitted(newRS)
 	r.Endpoints = serving.Endpoints{}
 	for i := range pods {
-		addPartialTo(r, i, pods, source, newRS)
+		addPartialTo(r, i, pods, oldRS, newRS)
 	}
 	return *r
 }
 
-func addPartialTo(r *deployments.Rollout, i, pods int, source, newRS *apps.ReplicaSet) {
+func addPartialTo(r *deployments.Rollout, i, pods int, oldRS, newRS *apps.ReplicaSet) {
 	done, isDrained := stageOf(i, pods)
-	owner := source
+	owner := oldRS
 	if done {
 		owner = newRS
 	}
@@ -134,7 +135,7 @@ func addPartialTo(r *deployments.Rollout, i, pods int, source, newRS *apps.Repli
 	}
 }
 
-// imagesOnNode is what a kubelet lists, others too.
+// imagesOnNode returns what a kubelet lists: those images, and images of other workloads.
 func imagesOnNode(names ...string) []corev1.ContainerImage {
 	var images []corev1.ContainerImage
 	for i := range 40 {
@@ -155,8 +156,8 @@ func fleetPartial(tb testing.TB, nodes int) *fleet {
 	f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.Parse("10%"))}
 	f.Settings = inplace.Settings{Drain: inplace.DefaultDrain, PrePullParallelism: inplace.DefaultPrePullParallelism}
 	f.Revisions = nil
-	f.fallback(furnished("v1"))
-	f.fallback(furnished("v2"))
+	f.setTemplate(furnished("v1"))
+	f.setTemplate(furnished("v2"))
 	f.Revisions[1].Labels[inplace.LabelUpdating] = begun
 	f.Endpoints, f.Now = serving.Endpoints{}, start.Add(time.Second)
 	for i := range nodes {

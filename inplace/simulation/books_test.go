@@ -11,7 +11,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// addsUp: no plan of ours is ever given back because its replicas did not add up.
+// addsUp demands that no update falls back because its replicas do not add up.
 func (w *world) addsUp(plan steps.Plan) {
 	for _, reason := range plan.Decision.Reasons {
 		if reason.Code == inplace.CodeUnbalanced {
@@ -20,26 +20,27 @@ func (w *world) addsUp(plan steps.Plan) {
 	}
 }
 
-// halfMoved is an update with one pod that is drained, so that its ReplicaSet is lowered next.
+// halfMoved returns an update with one drained pod: its ReplicaSet is lowered next.
 func halfMoved() *deployments.Rollout {
 	r := fixture(2, app{image: "v2"})
-	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
-	source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
-	podOf(r, "p", source, drained)
-	podOf(r, "q", source)
+	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
+	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+	podOf(r, "p", oldRS, drained)
+	podOf(r, "q", oldRS)
 	return r
 }
 
-// Where a part of the planner errs, the update is given back, and nobody's replicas are written.
+// TestReplicasThatDoNotAddUpAreNotWritten: after an error in one part of the planner the update falls back, and no replicas are written.
 func TestReplicasThatDoNotAddUpAreNotWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		errs func(v *deployments.Planner)
 		want string
 	}{
-		"nobody errs":              {func(*deployments.Planner) {}, ""},
-		"a replica for nobody":     {func(v *deployments.Planner) { v.Post(v.NewRS, 1, ledger.CauseScaled) }, "all +1 scaled"},
-		"the same pod moves twice": {func(v *deployments.Planner) { v.Post(v.Sets[0], -1, ledger.CauseMoved) }, "web-a -2 moved instead of -1 at most"},
-		"surge, for no use":        {func(v *deployments.Planner) { v.Post(v.NewRS, 3, ledger.CauseSurge) }, "all +3 surge"},
+		"no error":                {func(*deployments.Planner) {}, ""},
+		"a replica without a pod": {func(v *deployments.Planner) { v.Post(v.NewRS, 1, ledger.CauseScaled) }, "all +1 scaled"},
+		"the same pod moves twice": {func(v *deployments.Planner) { v.Post(v.Sets[0], -1, ledger.CauseMoved) },
+			"web-a -2 moved instead of -1 at most"},
+		"surge without need": {func(v *deployments.Planner) { v.Post(v.NewRS, 3, ledger.CauseSurge) }, "all +3 surge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := halfMoved().Planner()
@@ -52,18 +53,19 @@ func TestReplicasThatDoNotAddUpAreNotWritten(t *testing.T) {
 				return
 			}
 			reasons := plan.Decision.Reasons
-			if plan.Decision.Held || len(reasons) != 1 || reasons[0].Code != inplace.CodeUnbalanced || !strings.Contains(reasons[0].Message, c.want) {
+			if plan.Decision.Held || len(reasons) != 1 || reasons[0].Code != inplace.CodeUnbalanced ||
+				!strings.Contains(reasons[0].Message, c.want) {
 				t.Errorf("held %v, for %v", plan.Decision.Held, reasons)
 			}
 			if written := scales(plan); written > 0 || plan.Phase != steps.PhaseNative {
 				t.Errorf("phase %s, the replicas of %d are written", plan.Phase, written)
 			}
-			fallbacks(t, plan)
+			demandsFallback(t, plan)
 		})
 	}
 }
 
-// scales counts the ReplicaSets whose replicas are written.
+// scales counts the ReplicaSets whose replicas the plan writes.
 func scales(plan steps.Plan) int {
 	count := 0
 	for _, size := range resized(plan) {
@@ -74,8 +76,8 @@ func scales(plan steps.Plan) int {
 	return count
 }
 
-// fallbacks: the plan leaves the update to the native controller for good.
-func fallbacks(t *testing.T, plan steps.Plan) {
+// demandsFallback demands that the plan falls back to the native controller for good.
+func demandsFallback(t *testing.T, plan steps.Plan) {
 	persistedFallback, fellBack := false, false
 	for _, step := range plan.Steps {
 		switch s := step.(type) {
@@ -88,6 +90,6 @@ func fallbacks(t *testing.T, plan steps.Plan) {
 		}
 	}
 	if !persistedFallback || !fellBack {
-		t.Errorf("recorded %v, the target labelled %v", persistedFallback, fellBack)
+		t.Errorf("persisted %v, the update revision labelled %v", persistedFallback, fellBack)
 	}
 }

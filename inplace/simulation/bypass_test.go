@@ -13,8 +13,8 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// bypassed lets the Deployment controller act once while nobody asks the webhooks.
-func (s *scene) bypassed() {
+// bypassed lets the Deployment controller act once while the API server does not reach the webhooks.
+func (s *lockstep) bypassed() {
 	s.unreachable = true
 	s.deploymentController.deliver(0, 1000)
 	s.deploymentController.deliver(1, 1000)
@@ -23,28 +23,31 @@ func (s *scene) bypassed() {
 	s.unreachable = false
 }
 
-// goOn lets everybody act for that long: a version that crashes never comes to rest, and what waits is not at its end.
-func (s *scene) goOn(d time.Duration) {
+// goOn lets all processes act for that long. rest would not end here: a version that crashes never stops changing, and a pending wait is
+// not over.
+func (s *lockstep) goOn(d time.Duration) {
 	for end := s.now.Add(d); s.now.Before(end); s.now = s.now.Add(100 * time.Millisecond) {
 		s.round()
 	}
 }
 
 func quarters(d *apps.Deployment) {
-	d.Spec.Strategy.RollingUpdate.MaxSurge, d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("25%")), new(intstr.FromString("25%"))
+	d.Spec.Strategy.RollingUpdate.MaxSurge, d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromString("25%")),
+		new(intstr.FromString("25%"))
 }
 
-// One native write that slips past us costs no pod that was there before, least of all those that are just being drained.
+// TestNativeWriteBypassesTheHold: one native write that bypasses the webhooks deletes no pod that existed before, and none that is just
+// being drained.
 func TestNativeWriteBypassesTheHold(t *testing.T) {
 	for name, image := range map[string]string{"a version that works": "v2", "one that crashes": "crash"} {
 		t.Run(name, func(t *testing.T) {
-			s := newObserved(t, 8, quarters, false)
+			s := newLockstep(t, 8, quarters, false)
 			before := sorted(s.pods.objects)
 			s.edit("sets the image", app{image: image})
 			s.until(func() bool { return strings.HasPrefix(strings.Join(s.steps, " "), "A marks B marks close") })
 			s.bypassed()
 			if newRS := s.rollout().UpdateRevision(); apps.Replicas(newRS) != 2 {
-				t.Fatalf("the target has %d replicas, so nothing slipped", apps.Replicas(newRS))
+				t.Fatalf("the update revision has %d replicas, so there was no bypass", apps.Replicas(newRS))
 			}
 			s.goOn(podstate.QuietAfterBypass)
 			s.goOn(time.Minute)
@@ -54,7 +57,7 @@ func TestNativeWriteBypassesTheHold(t *testing.T) {
 				}
 			}
 			if made := len(s.pods.objects); made != 8 {
-				t.Errorf("%d pods are left of 8 and those that slipped in", made)
+				t.Errorf("%d pods are left, want 8", made)
 			}
 			if image == "v2" {
 				s.intact(before)
@@ -63,9 +66,10 @@ func TestNativeWriteBypassesTheHold(t *testing.T) {
 	}
 }
 
-// Where the API server no longer reaches the webhooks, there are two scalers. The one who may be told to stop is us.
+// TestWebhooksOutOfReachMidUpdate: if the API server no longer reaches the webhooks, Stayput and the Deployment controller both scale.
+// Stayput is the one that can be told to stop.
 func TestWebhooksOutOfReachMidUpdate(t *testing.T) {
-	s := newObserved(t, 8, quarters, false)
+	s := newLockstep(t, 8, quarters, false)
 	s.edit("sets an image that crashes", app{image: "crash"})
 	s.until(func() bool { return strings.HasPrefix(strings.Join(s.steps, " "), "A marks B marks close") })
 	s.unreachable, s.world.rules.fellBack = true, true
@@ -73,7 +77,7 @@ func TestWebhooksOutOfReachMidUpdate(t *testing.T) {
 	end := s.now.Add(5 * time.Minute)
 	s.until(func() bool { return !s.rollout().Decision().Held || s.now.After(end) })
 	if decision := s.rollout().Decision(); decision.Reasons[0].Code != inplace.CodeFellBack {
-		t.Fatalf("nothing was given back within %d steps: %+v", len(s.steps), decision)
+		t.Fatalf("no fallback within %d steps: %+v", len(s.steps), decision)
 	}
 	scaled := 0
 	for _, step := range s.steps {
@@ -82,7 +86,7 @@ func TestWebhooksOutOfReachMidUpdate(t *testing.T) {
 		}
 	}
 	if scaled > 4 {
-		t.Errorf("the target was scaled %d times against the Deployment controller", scaled)
+		t.Errorf("the update revision was scaled %d times against the Deployment controller", scaled)
 	}
 	s.edit("mends it", app{image: "v3"})
 	s.goOn(2 * time.Minute)
@@ -90,7 +94,7 @@ func TestWebhooksOutOfReachMidUpdate(t *testing.T) {
 	s.intact(nil)
 }
 
-// A second slip is none for which the update ends if the first was long ago.
+// TestBypassIsForgotten: a second bypass does not end the update if the first was long ago.
 func TestBypassIsForgotten(t *testing.T) {
 	for name, test := range map[string]struct {
 		ago  time.Duration
@@ -102,12 +106,12 @@ func TestBypassIsForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(4, app{image: "v2"})
-			source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 4), replicaSetOf(r, "b", app{image: "v2"}, 1)
-			for _, rs := range []*apps.ReplicaSet{source, newRS} {
+			oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 4), replicaSetOf(r, "b", app{image: "v2"}, 1)
+			for _, rs := range []*apps.ReplicaSet{oldRS, newRS} {
 				rs.Labels[inplace.LabelUpdating] = times.Seconds(start.Add(-2 * time.Hour))
 				rs.Labels[inplace.LabelRenewed] = begun
 			}
-			source.Labels[inplace.LabelReplicas], newRS.Labels[inplace.LabelReplicas] = "4", "0"
+			oldRS.Labels[inplace.LabelReplicas], newRS.Labels[inplace.LabelReplicas] = "4", "0"
 			newRS.Labels[inplace.LabelBypassed] = times.Seconds(start.Add(-test.ago))
 			plan := r.Plan()
 			if plan.Decision.Held != test.held {
@@ -117,7 +121,7 @@ func TestBypassIsForgotten(t *testing.T) {
 				t.Errorf("it ends for %+v", plan.Decision.Reasons)
 			}
 			if isNews := test.ago > podstate.BypassMemory; isNews != (plan.Bypassed != "") {
-				t.Errorf("a bypass is told, %q", plan.Bypassed)
+				t.Errorf("a bypass is reported: %q", plan.Bypassed)
 			}
 		})
 	}

@@ -25,7 +25,7 @@ type daemonWorld struct {
 	hook   *daemonHook
 }
 
-// newDaemonWorld has a DaemonSet that has yet to be rolled out.
+// newDaemonWorld returns a world whose DaemonSet has not been rolled out yet.
 func newDaemonWorld(t testing.TB, seed int64, tracing bool) *daemonWorld {
 	w := emptyWorld(t, seed, tracing)
 	w.sized = seed%4 == 1
@@ -54,7 +54,7 @@ func (w *world) randomDaemonSet() *apps.DaemonSet {
 	return d
 }
 
-// randomDaemon is an app that works.
+// randomDaemon returns an app that works.
 func (w *world) randomDaemon() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
 	a := app{image: pick("v1", "v2", "v3", "v3-retag"), sidecar: pick("s1", "s1", "s2"), chart: pick("", "c1", "c2")}
@@ -64,7 +64,7 @@ func (w *world) randomDaemon() app {
 	return a
 }
 
-// randomlyBroken is one that need not.
+// randomlyBroken returns an app that may not work.
 func (w *world) randomlyBroken() app {
 	a := w.randomDaemon()
 	if w.rng.Intn(4) == 0 {
@@ -73,7 +73,7 @@ func (w *world) randomlyBroken() app {
 	return a
 }
 
-// tick is one random event.
+// tick makes one random event happen.
 func (w *daemonWorld) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
 	w.kubelet.retract()
@@ -102,7 +102,7 @@ func (w *daemonWorld) tick(chaos int) {
 	w.check()
 }
 
-// disturb is what users and failures do.
+// disturb does what users and failures do.
 func (w *daemonWorld) disturb() {
 	switch n := w.rng.Intn(20); {
 	case n < 6:
@@ -194,7 +194,7 @@ func (w *daemonWorld) disturbLoosely() {
 	}
 }
 
-// check is what must be true at every moment: a pod whose label names a revision has what that says.
+// check demands what must be true at every moment: a pod whose label names a revision has the images of that revision.
 func (w *daemonWorld) check() {
 	for _, pod := range w.pods.objects {
 		revision := w.revisions.objects["agent-"+pod.Labels[inplace.LabelRevisionHash]]
@@ -207,7 +207,7 @@ func (w *daemonWorld) check() {
 	}
 }
 
-// calm lets everybody finish, and no news stays undelivered.
+// calm lets all processes finish. It delivers all events.
 func (w *daemonWorld) calm() {
 	idle := 0
 	for round := 0; idle < 60 && w.failed == ""; round++ {
@@ -237,7 +237,7 @@ func (w *daemonWorld) calm() {
 	}
 }
 
-// runOthers lets everybody but us act on what they have been told.
+// runOthers lets all processes but Stayput act on the events they have received.
 func (w *daemonWorld) runOthers() {
 	w.kubelet.pods.advance(100)
 	w.kubelet.retract()
@@ -250,7 +250,7 @@ func (w *daemonWorld) runOthers() {
 	w.runPrePullPods()
 }
 
-// finish takes all obstacles away and demands the right end.
+// finish removes all obstacles and demands the right end.
 func (w *daemonWorld) finish() {
 	clear(w.answers)
 	w.unreachable, w.mode, w.kubelet.short = false, inplace.ModeInPlace, false
@@ -267,18 +267,18 @@ func (w *daemonWorld) finish() {
 
 func (w *daemonWorld) checkEnd() {
 	r := w.daemons()
-	newRS := r.UpdateRevision()
+	revision := r.UpdateRevision()
 	switch {
 	case w.failed != "":
 		return
-	case newRS == nil:
+	case revision == nil:
 		w.violated("no ControllerRevision has the DaemonSet's template")
 		return
 	case len(r.Pods) != len(w.pull.nodes):
 		w.violated("%d pods on %d nodes", len(r.Pods), len(w.pull.nodes))
 	}
 	for _, pod := range r.Pods {
-		w.checkApplied(pod, newRS, r.DaemonSet.Spec.Template)
+		w.checkApplied(pod, revision, r.DaemonSet.Spec.Template)
 	}
 	for _, each := range r.Revisions {
 		if each.Labels[inplace.LabelUpdating] != "" || each.Labels[inplace.LabelFallback] != "" {
@@ -286,14 +286,14 @@ func (w *daemonWorld) checkEnd() {
 		}
 	}
 	if len(w.pull.prePullPods) > 0 {
-		w.violated("%d pullers are left", len(w.pull.prePullPods))
+		w.violated("%d pre-pull pods are left", len(w.pull.prePullPods))
 	}
 }
 
-func (w *daemonWorld) checkApplied(pod *corev1.Pod, newRS *apps.ControllerRevision, template apps.Template) {
+func (w *daemonWorld) checkApplied(pod *corev1.Pod, revision *apps.ControllerRevision, template apps.Template) {
 	switch {
-	case pod.Labels[inplace.LabelRevisionHash] != newRS.Labels[inplace.LabelRevisionHash] || pod.DeletionTimestamp != nil:
-		w.violated("%s is not one of %s: %v", pod.Name, newRS.Name, pod.Labels)
+	case pod.Labels[inplace.LabelRevisionHash] != revision.Labels[inplace.LabelRevisionHash] || pod.DeletionTimestamp != nil:
+		w.violated("%s is not one of %s: %v", pod.Name, revision.Name, pod.Labels)
 	case !w.isAs(pod, template) || !w.runsItsSpec(pod):
 		w.violated("%s has %s, or does not run it", pod.Name, images(pod))
 	case sizes(pod) != sizes(&corev1.Pod{Spec: template.Typed().Spec}) || !w.kubelet.sized(pod):
@@ -301,7 +301,7 @@ func (w *daemonWorld) checkApplied(pod *corev1.Pod, newRS *apps.ControllerRevisi
 	case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
 		w.violated("%s is not ready", pod.Name)
 	case len(readiness.MoveOf(pod).Resize) > 0:
-		w.violated("%s is marked as half-way for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
+		w.violated("%s is marked as partially patched for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
 	}
 }
 
@@ -312,7 +312,8 @@ func (w *daemonWorld) describe() string {
 		text += fmt.Sprintf("  %s: revision %d, %v\n", each.Name, each.Revision, each.Labels)
 	}
 	for _, pod := range sorted(w.pods.objects) {
-		text += fmt.Sprintf("  %s: %s %s ready %v gated %v closed %v %v %s\n", pod.Name, images(pod), sizes(pod), conditions.IsTrue(pod, corev1.PodReady),
+		text += fmt.Sprintf("  %s: %s %s ready %v gated %v closed %v %v %s\n", pod.Name, images(pod), sizes(pod),
+			conditions.IsTrue(pod, corev1.PodReady),
 			readiness.Gated(pod), readiness.Closed(pod), pod.Labels, pod.Annotations[inplace.AnnotationMove])
 	}
 	return text
@@ -321,11 +322,12 @@ func (w *daemonWorld) describe() string {
 // simulateDaemons runs one seed.
 func simulateDaemons(t testing.TB, seed int64, tracing bool) *daemonWorld {
 	w := newDaemonWorld(t, seed, tracing)
-	w.rules.loose = true // the first rollout makes pods
+	w.rules.loose = true // the first rollout creates pods
 	w.calm()
 	w.rules.loose = w.rng.Intn(2) == 0
 	w.renews = w.rules.loose && seed%8 == 1
-	w.logf("loose %v, at most %s unavailable, history %d, gates %v", w.rules.loose, w.daemonSet().Spec.UpdateStrategy.RollingUpdate.MaxUnavailable,
+	w.logf("loose %v, at most %s unavailable, history %d, gates %v", w.rules.loose,
+		w.daemonSet().Spec.UpdateStrategy.RollingUpdate.MaxUnavailable,
 		*w.daemonSet().Spec.RevisionHistoryLimit, w.gatesCreated)
 	for range 200 + w.rng.Intn(800) {
 		if w.failed == "" {
@@ -336,8 +338,8 @@ func simulateDaemons(t testing.TB, seed int64, tracing bool) *daemonWorld {
 	return w
 }
 
-// TestDaemonSimulation is TestSimulation for DaemonSets: the same models of kubelets, slices and ourselves, beside the DaemonSet controller and what our
-// webhooks answer it.
+// TestDaemonSimulation is TestSimulation for DaemonSets. It has the same models of kubelets, EndpointSlices and Stayput, together with the
+// DaemonSet controller and the webhook that answers it.
 func TestDaemonSimulation(t *testing.T) {
 	runSeeds(t, func(seed int64, tracing bool) outcome {
 		w := simulateDaemons(t, seed, tracing)

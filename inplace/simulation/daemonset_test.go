@@ -28,26 +28,27 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// fleet is a DaemonSet with a pod on each of its nodes, and a kubelet on each that acts at once. Its revisions are called 1, 2 …,
-// its nodes n1, n2 … and the pods there p1, p2 …
+// fleet is a DaemonSet with a pod on each of its nodes, and a kubelet on each node that acts at once. Its revisions are called 1, 2 …, its
+// nodes n1, n2 … and their pods p1, p2 …
 type fleet struct {
 	daemonsets.Rollout
 	t     testing.TB
 	steps []string
-	// sick is the pod whose container never gets ready.
+	// sick is the pod whose container never becomes ready.
 	sick string
 	pull pullModel
-	// runs are the names by which containers were started, by pod and container.
+	// runs are the image names with which containers were started, by pod and container.
 	runs map[string]string
-	// short: its nodes have no room for more.
+	// short says that no node has capacity for larger resources.
 	short bool
-	// says: the API server says what is Ready, and kubelets say that they have seen a patch before they act on it.
+	// says means that the API server sets Ready, and that kubelets report observedGeneration before they act on a patch.
 	says bool
 }
 
 func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	t.Helper()
-	f := &fleet{t: t, Rollout: daemonsets.Rollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}, runs: map[string]string{}}
+	f := &fleet{t: t, Rollout: daemonsets.Rollout{DaemonSet: &apps.DaemonSet{}, Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start},
+		runs: map[string]string{}}
 	f.DaemonSet.ObjectMeta = metav1.ObjectMeta{Name: "agent", Namespace: "shop", UID: "agent"}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	f.edit(app{image: "v1"})
@@ -61,12 +62,12 @@ func newFleet(t testing.TB, nodes int, changes ...func(*fleet)) *fleet {
 	return f
 }
 
-// edit gives the DaemonSet a template, for which the native controller makes a revision unless there is one.
+// edit sets the template of the DaemonSet. The native controller creates its revision unless there is one.
 func (f *fleet) edit(a app) {
-	f.fallback(a.template())
+	f.setTemplate(a.template())
 }
 
-func (f *fleet) fallback(template apps.Template) {
+func (f *fleet) setTemplate(template apps.Template) {
 	f.DaemonSet.Spec.Template = template
 	defer func() {
 		f.DryRun = dryrun.Result{UpdateRevision: f.UpdateRevision().UID, Pod: &corev1.Pod{Spec: template.Typed().Spec}}
@@ -80,8 +81,9 @@ func (f *fleet) fallback(template apps.Template) {
 	}
 	name := fmt.Sprint(len(f.Revisions) + 1)
 	f.Revisions = append(f.Revisions, &apps.ControllerRevision{Revision: int64(len(f.Revisions) + 1),
-		ObjectMeta: metav1.ObjectMeta{Name: "agent-" + name, UID: types.UID(name), ResourceVersion: "1", Labels: map[string]string{inplace.LabelRevisionHash: name}},
-		Data:       json.RawMessage(`{"spec":{"template":{"$patch":"replace",` + strings.TrimPrefix(string(raw), "{") + `}}`)})
+		ObjectMeta: metav1.ObjectMeta{Name: "agent-" + name, UID: types.UID(name), ResourceVersion: "1",
+			Labels: map[string]string{inplace.LabelRevisionHash: name}},
+		Data: json.RawMessage(`{"spec":{"template":{"$patch":"replace",` + strings.TrimPrefix(string(raw), "{") + `}}`)})
 }
 
 func (f *fleet) addNode(name string) *corev1.Node {
@@ -153,7 +155,8 @@ func (f *fleet) carryOut(step steps.Step) {
 	case steps.PatchRevision:
 		f.patch(s.Revision, s.Operations[1:])
 		labels := s.Revision.Labels
-		f.steps = append(f.steps, fmt.Sprintf("mark %s %t %t", s.Revision.UID, labels[inplace.LabelUpdating] != "", labels[inplace.LabelFallback] != ""))
+		f.steps = append(f.steps, fmt.Sprintf("mark %s %t %t", s.Revision.UID, labels[inplace.LabelUpdating] != "",
+			labels[inplace.LabelFallback] != ""))
 	case steps.SetGate:
 		f.patch(s.Pod, s.Operations[1:])
 		f.steps = append(f.steps, map[bool]string{true: "open ", false: "close "}[s.Open]+s.Pod.Name)
@@ -197,7 +200,7 @@ func (f *fleet) patch(object any, operations []jsonpatch.Operation) {
 	}
 }
 
-// saidOf is what is said of the container, in whichever list.
+// saidOf returns the status of the container or init container.
 func saidOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for i := range list {
@@ -209,7 +212,7 @@ func saidOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	return nil
 }
 
-// started is the name by which the container was started: the first time it is asked, that which is said of it.
+// started returns the image name with which the container was started. Before its first restart that is the name in its status.
 func (f *fleet) started(pod *corev1.Pod, container string) string {
 	key := pod.Name + "/" + container
 	if f.runs[key] == "" {
@@ -218,7 +221,8 @@ func (f *fleet) started(pod *corev1.Pod, container string) string {
 	return f.runs[key]
 }
 
-// kubelet restarts what has another image, or another name for it; one with "bad" in its name cannot be pulled.
+// kubelet restarts containers that have another image, or another name for the same image. Images with "bad" in their name cannot be
+// pulled.
 func (f *fleet) kubelet(pod *corev1.Pod) {
 	if before := pod.DeepCopy(); f.says {
 		defer func() { pod.Status.Conditions = readiness.StoredConditions(before, pod, readiness.KubeletWriter) }()
@@ -238,7 +242,8 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 		f.runs[pod.Name+"/"+want.Name] = want.Image
 		*status = corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(want.Image)}
 		if !bad {
-			status.ImageID, status.ContainerID, status.State = "sha256:"+plain.Replace(want.Image), fmt.Sprint(pod.Name, "/", want.Image, f.Now.Unix()), runningSince(f.Now)
+			status.ImageID, status.ContainerID, status.State = "sha256:"+plain.Replace(want.Image),
+				fmt.Sprint(pod.Name, "/", want.Image, f.Now.Unix()), runningSince(f.Now)
 		}
 	}
 	is := func(yes bool) corev1.ConditionStatus {
@@ -258,7 +263,7 @@ func (f *fleet) kubelet(pod *corev1.Pod) {
 	}
 }
 
-// resize gives the pod's container what it asks for, unless no node has that, or none has room.
+// resize gives the container of the pod the resources in its spec, unless that is infeasible or its node has no capacity now.
 func (f *fleet) resize(pod *corev1.Pod) {
 	wants, has := pod.Spec.Containers[0].Resources, &pod.Status.ContainerStatuses[0].Resources
 	var why string
@@ -271,7 +276,8 @@ func (f *fleet) resize(pod *corev1.Pod) {
 		*has = wants.DeepCopy()
 		return
 	}
-	pod.Status.Conditions = readiness.WithCondition(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue,
+	pod.Status.Conditions = readiness.WithCondition(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending,
+		Status: corev1.ConditionTrue,
 		Reason: why, Message: "too much", ObservedGeneration: pod.Generation})
 }
 
@@ -286,7 +292,8 @@ func (f *fleet) expect(want ...string) {
 func (f *fleet) updated(revision, image string) {
 	f.t.Helper()
 	for _, pod := range f.Pods {
-		if pod.Labels[inplace.LabelRevisionHash] != revision || images(pod) != "app="+image || pod.Labels[inplace.LabelTemplateGeneration] != "" || !conditions.IsTrue(pod, corev1.PodReady) {
+		if pod.Labels[inplace.LabelRevisionHash] != revision || images(pod) != "app="+image ||
+			pod.Labels[inplace.LabelTemplateGeneration] != "" || !conditions.IsTrue(pod, corev1.PodReady) {
 			f.t.Errorf("%s has labels %v, %s and is ready: %t", pod.Name, pod.Labels, images(pod), conditions.IsTrue(pod, corev1.PodReady))
 		}
 	}
@@ -375,10 +382,10 @@ func TestDaemonBudget(t *testing.T) {
 		{"2", 2, nil},
 		{"50%", 3, nil}, // of five, rounded up
 		{"100%", 5, nil},
-		{"2", 1, func(f *fleet) { f.Pods = f.Pods[1:] }}, // a node without pod counts
-		{"2", 2, func(f *fleet) { f.ail("p1") }},         // a pod that does not serve counts, and costs nothing itself
+		{"2", 1, func(f *fleet) { f.Pods = f.Pods[1:] }}, // a node without a pod counts
+		{"2", 2, func(f *fleet) { f.ail("p1") }},         // a pod that does not serve counts, and is updated without taking more of the budget
 		{"1", 1, func(f *fleet) { f.ail("p5") }},
-		{"2", 2, func(f *fleet) { f.addNode("n6").Spec.Taints = taint("NoExecute") }}, // a node that runs none does not
+		{"2", 2, func(f *fleet) { f.addNode("n6").Spec.Taints = taint("NoExecute") }}, // a node that runs no pod does not count
 		{"1", 0, func(f *fleet) { unready(f.Pods[0]); f.away("n1") }},
 		{"2", 1, func(f *fleet) { unready(f.Pods[0]); f.away("n1") }},
 	} {
@@ -388,7 +395,8 @@ func TestDaemonBudget(t *testing.T) {
 		}
 		f.edit(app{image: "bad"})
 		f.rest()
-		if at := slices.DeleteFunc(slices.Clone(f.steps), func(step string) bool { return !strings.HasSuffix(step, "app=bad") }); len(at) != test.at {
+		if at := slices.DeleteFunc(slices.Clone(f.steps),
+			func(step string) bool { return !strings.HasSuffix(step, "app=bad") }); len(at) != test.at {
 			t.Errorf("maxUnavailable %s: %d pods at a time, want %d: %q", test.value, len(at), test.at, f.steps)
 		}
 	}
@@ -398,7 +406,7 @@ func taint(effect corev1.TaintEffect) []corev1.Taint {
 	return []corev1.Taint{{Key: "dedicated", Value: "db", Effect: effect}}
 }
 
-// ail has the pod's container not ready.
+// ail makes the container of the pod not ready.
 func (f *fleet) ail(name string) {
 	f.sick = name
 	f.rest()
@@ -463,7 +471,7 @@ func TestDaemonsOfSeveralRevisions(t *testing.T) {
 	held(1, true)
 	f.rest()
 	f.expect("mark 3 true false", "close p1", "p1 is 3 app=v2", "open p1", "mark 3 false true")
-	held(0, true) // decided before it moved
+	held(0, true) // the native controller may have decided to delete it before it moved
 	held(1, false)
 	f.Now = f.Now.Add(revisions.NudgeDaemonSetEvery)
 	f.once()
@@ -473,15 +481,17 @@ func TestDaemonsOfSeveralRevisions(t *testing.T) {
 	f.expect("mark 3 false false")
 }
 
-// A pod that is on its way to a revision which is gone must be replaced. It is Ready and not available, so it takes the budget of the pods for which its
-// deletion would wait: were that held, nothing would ever happen.
+// TestDaemonOfARevisionThatIsGoneMakesCapacity: a pod that is partially patched to a revision that is gone must be replaced. It is Ready
+// and not available, so it takes the budget of the pods for which its deletion would wait. If its deletion were held, nothing would ever
+// happen.
 func TestDaemonOfARevisionThatIsGoneMakesCapacity(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v2"})
 	f.once()
 	f.Pods[0].Labels[inplace.LabelRevisionHash] = podstate.HashPartial
 	f.Pods[0].Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "gone", Generation: 1,
-		Containers: map[string]readiness.MovedContainer{"app": {Image: "v3", ContainerID: f.Pods[0].Status.ContainerStatuses[0].ContainerID}}}.String()}
+		Containers: map[string]readiness.MovedContainer{"app": {Image: "v3",
+			ContainerID: f.Pods[0].Status.ContainerStatuses[0].ContainerID}}}.String()}
 	if held, why := f.HoldsDeletion(f.Pods[0]); held || why.Code != inplace.CodeRevisionGone {
 		t.Errorf("deletion held: %t, %+v", held, why)
 	}
@@ -500,10 +510,10 @@ func TestDaemonFallBack(t *testing.T) {
 	}
 	f.expect("mark 2 true false", "close p1", "open p1", "mark 2 false true")
 	if decision := f.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
-		t.Errorf("verdict is %+v after a release", decision)
+		t.Errorf("decision is %+v after a fallback", decision)
 	}
 	if held, _ := f.HoldsDeletion(f.Pods[0]); held {
-		t.Error("a deletion is held after a release")
+		t.Error("a deletion is held after a fallback")
 	}
 }
 
@@ -527,10 +537,11 @@ func TestDaemonsNative(t *testing.T) {
 		"maxSurge": {func(f *fleet) {
 			f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxSurge: &one}
 		}, inplace.CodeStrategy},
-		"opted out":                {func(f *fleet) { f.Mode = inplace.ModeRecreate }, inplace.CodeMode},
-		"deleting":                 {func(f *fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: start} }, inplace.CodeDeleting},
-		"too large":                {func(f *fleet) { f.Unread = "too large" }, inplace.CodeTooLarge},
-		"released":                 {func(f *fleet) { f.UpdateRevision().Labels[inplace.LabelFallback] = times.Seconds(start) }, inplace.CodeFellBack},
+		"opted out": {func(f *fleet) { f.Mode = inplace.ModeRecreate }, inplace.CodeMode},
+		"deleting":  {func(f *fleet) { f.DaemonSet.DeletionTimestamp = &metav1.Time{Time: start} }, inplace.CodeDeleting},
+		"too large": {func(f *fleet) { f.Unread = "too large" }, inplace.CodeTooLarge},
+		"fallen back": {func(f *fleet) { f.UpdateRevision().Labels[inplace.LabelFallback] = times.Seconds(start) },
+			inplace.CodeFellBack},
 		"the old revision is gone": {func(f *fleet) { f.Revisions = f.Revisions[1:] }, inplace.CodeRevisionGone},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -539,7 +550,7 @@ func TestDaemonsNative(t *testing.T) {
 			test.change(f)
 			decision := f.Decision()
 			if decision.Held || len(decision.Reasons) == 0 || decision.Reasons[0].Code != test.code {
-				t.Errorf("verdict is %+v, want it native for %s", decision, test.code)
+				t.Errorf("decision is %+v, want it native for %s", decision, test.code)
 			}
 			if held, why := f.HoldsDeletion(f.Pods[0]); held != (test.code == inplace.CodeDeleting) || why.Code != test.code {
 				t.Errorf("deletion held: %t, %+v, want it allowed for %s", held, why, test.code)
@@ -551,7 +562,8 @@ func TestDaemonsNative(t *testing.T) {
 	}
 }
 
-// A deletion is held for as long as the gate of another pod may still take that down. Nothing need happen when that is over.
+// TestDaemonsAreNudgedAfterAGate: a deletion is held for as long as the gate of another pod may still make that pod unavailable. When that
+// time is over, no event need occur, so the native controller is nudged.
 func TestDaemonsAreNudgedAfterAGate(t *testing.T) {
 	f := newFleet(t, 2)
 	f.edit(app{image: "v1", env: "a"})
@@ -568,10 +580,10 @@ func TestDaemonsAreNudgedAfterAGate(t *testing.T) {
 		t.Errorf("the deletion is still held: %s", why.Message)
 	}
 	if f.once(); f.UpdateRevision().Labels[inplace.LabelRenewed] == "" {
-		t.Error("the native controller is not woken")
+		t.Error("the native controller is not nudged")
 	}
 	if plan := f.Plan(); len(plan.Steps) > 0 {
-		t.Errorf("it is woken again: %v", plan.Steps)
+		t.Errorf("it is nudged again: %v", plan.Steps)
 	}
 }
 
@@ -587,7 +599,7 @@ func TestHoldsDeletion(t *testing.T) {
 	const housekept = inplace.CodeHousekeeping
 	for name, test := range map[string]struct {
 		change func(*fleet, *corev1.Pod)
-		code   string // "" is held
+		code   string // empty: held
 	}{
 		"untouched":          {func(*fleet, *corev1.Pod) {}, ""},
 		"moved a moment ago": {func(_ *fleet, pod *corev1.Pod) { pod.Labels[inplace.LabelRevisionHash] = "2" }, ""},
@@ -635,18 +647,19 @@ func TestHoldsDeletion(t *testing.T) {
 	}
 }
 
-// The native controller does nothing to a DaemonSet that is being deleted, once it knows. Nobody tends the update any more.
+// TestDaemonsOfADaemonSetBeingDeletedStay: the native controller does nothing to a DaemonSet that is being deleted, once it knows of the
+// deletion. The leader no longer renews the hold.
 func TestDaemonsOfADaemonSetBeingDeletedStay(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*fleet)
 		held   bool
 		code   string
 	}{
-		"updated in place":        {func(*fleet) {}, true, inplace.CodeDeleting},
-		"long ago":                {func(f *fleet) { f.HeldSince = f.Now.Add(-time.Hour) }, true, inplace.CodeDeleting},
-		"one of the target":       {func(f *fleet) { f.Pods[0].Labels[inplace.LabelRevisionHash] = "2" }, true, inplace.CodeDeleting},
-		"its node is gone":        {func(f *fleet) { f.Nodes = f.Nodes[1:] }, false, inplace.CodeHousekeeping},
-		"Stayput has no business": {func(f *fleet) { f.Mode = inplace.ModeNone }, false, inplace.CodeMode},
+		"updated in place":           {func(*fleet) {}, true, inplace.CodeDeleting},
+		"long ago":                   {func(f *fleet) { f.HeldSince = f.Now.Add(-time.Hour) }, true, inplace.CodeDeleting},
+		"one of the update revision": {func(f *fleet) { f.Pods[0].Labels[inplace.LabelRevisionHash] = "2" }, true, inplace.CodeDeleting},
+		"its node is gone":           {func(f *fleet) { f.Nodes = f.Nodes[1:] }, false, inplace.CodeHousekeeping},
+		"not managed":                {func(f *fleet) { f.Mode = inplace.ModeNone }, false, inplace.CodeMode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 2)
@@ -660,10 +673,11 @@ func TestDaemonsOfADaemonSetBeingDeletedStay(t *testing.T) {
 	}
 }
 
-// place has all revisions say where pods run.
+// place gives all revisions these scheduling constraints.
 func (f *fleet) place(where string) {
 	f.t.Helper()
-	template, err := apps.ParseTemplate([]byte(`{"metadata":{"labels":{"app":"web"}},"spec":{` + where + `,"containers":[{"name":"app","image":"v2"}]}}`))
+	template, err := apps.ParseTemplate([]byte(`{"metadata":{"labels":{"app":"web"}},"spec":{` + where +
+		`,"containers":[{"name":"app","image":"v2"}]}}`))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -691,16 +705,17 @@ func TestRevisionTemplate(t *testing.T) {
 	}
 }
 
-// A pod that is born in the middle of an update has its gate from a webhook. One without shows that nobody asked.
+// TestCreationPastTheWebhooks: a pod that is created in the middle of an update gets its gate from a webhook. A pod without one shows that
+// the API server did not call the webhook.
 func TestCreationPastTheWebhooks(t *testing.T) {
 	for name, c := range map[string]struct {
 		ungated bool
 		age     time.Duration
 		want    bool
 	}{
-		"born before the update":       {true, time.Hour, false},
-		"in its middle":                {true, time.Minute, true},
-		"in its middle, and was asked": {false, time.Minute, false},
+		"created before the update":   {true, time.Hour, false},
+		"in its middle, without gate": {true, time.Minute, true},
+		"in its middle, with gate":    {false, time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 3)
@@ -712,13 +727,14 @@ func TestCreationPastTheWebhooks(t *testing.T) {
 				other.Spec.ReadinessGates = nil
 			}
 			if plan := f.Plan(); (plan.Bypassed != "") != c.want {
-				t.Errorf("a bypass is told: %q, phase %s", plan.Bypassed, plan.Phase)
+				t.Errorf("a bypass is reported: %q, phase %s", plan.Bypassed, plan.Phase)
 			}
 		})
 	}
 }
 
-// Where such births go on, the DaemonSet controller takes pods down beside us. The one who may be told to stop is us.
+// TestCreationsPastTheWebhooksGoOn: if such creations go on, the DaemonSet controller takes pods down at the same time as Stayput. Stayput
+// is the one that can be told to stop.
 func TestCreationsPastTheWebhooksGoOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		ages                []time.Duration
@@ -742,7 +758,8 @@ func TestCreationsPastTheWebhooksGoOn(t *testing.T) {
 				created.CreationTimestamp, created.Spec.ReadinessGates = metav1.NewTime(f.Now.Add(-age)), nil
 			}
 			plan := f.Plan()
-			if closes := slices.ContainsFunc(plan.Steps, steps.Closes); closes != c.closes || plan.Decision.Held != c.held || (plan.Phase == steps.PhaseWaiting) != c.waits {
+			if closes := slices.ContainsFunc(plan.Steps, steps.Closes); closes != c.closes || plan.Decision.Held != c.held ||
+				(plan.Phase == steps.PhaseWaiting) != c.waits {
 				t.Errorf("a gate closes: %v, held %v %s, phase %s: %s", closes, plan.Decision.Held, plan.Decision.Reasons, plan.Phase, plan.Message)
 			}
 			if !c.held && plan.Decision.Reasons[0].Code != inplace.CodeBypassed {
@@ -756,7 +773,7 @@ func newSizedFleet(t *testing.T, nodes int) *fleet {
 	return newFleetOf(t, nodes, app{image: "v1", cpu: "100m"})
 }
 
-// newFleetOf has pods made from that.
+// newFleetOf returns a fleet whose pods were created from that app.
 func newFleetOf(t *testing.T, nodes int, a app) *fleet {
 	return newFleet(t, nodes, func(f *fleet) {
 		f.Revisions = nil
@@ -792,18 +809,21 @@ func TestDaemonUndoOfResourcesMidUpdate(t *testing.T) {
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m")
 	f.edit(app{image: "v1", cpu: "100m"})
 	f.rest()
-	f.expect("mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 gets 100m", "p1 is 1 app=v1", "mark 1 false false")
+	f.expect("mark 1 true false", "mark 2 false false", "p1 is updating-in-place app=v1", "p1 gets 100m", "p1 is 1 app=v1",
+		"mark 1 false false")
 }
 
 func TestDaemonStepsOfResourcesAndAnImage(t *testing.T) {
 	f := newSizedFleet(t, 1)
 	f.edit(app{image: "v2", cpu: "200m"})
 	f.rest()
-	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "close p1", "p1 is 2 app=v2", "open p1", "mark 2 false false")
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "close p1", "p1 is 2 app=v2", "open p1",
+		"mark 2 false false")
 	f.updated("2", "v2")
 }
 
-// A revision with the same resources as the one a pod is half-way to still has to give it those.
+// TestDaemonFurtherEditOfAnImage: a pod is partially patched to a revision, and the next revision has the same resources. The pod still has
+// to get them.
 func TestDaemonFurtherEditOfAnImage(t *testing.T) {
 	f := newSizedFleet(t, 1)
 	f.edit(app{image: "v1", cpu: "200m"})
@@ -819,9 +839,11 @@ func TestDaemonFurtherEditOfAnImage(t *testing.T) {
 	}
 }
 
-// Who asks for a restart with other CPU gets it like one with another image, and goes back so.
+// TestDaemonResourcesThatRestart: if resizePolicy asks for a restart with other CPU, the pod is resized like a pod that gets another image.
+// An undo takes the same way.
 func TestDaemonResourcesThatRestart(t *testing.T) {
-	there := []string{"mark 2 true false", "close p1", "p1 is updating-in-place app=v1", "p1 gets 200m", "open p1", "p1 is 2 app=v1", "mark 2 false false"}
+	there := []string{"mark 2 true false", "close p1", "p1 is updating-in-place app=v1", "p1 gets 200m", "open p1", "p1 is 2 app=v1",
+		"mark 2 false false"}
 	back := []string{"close p1", "p1 is updating-in-place app=v1", "p1 gets 100m", "open p1", "p1 is 1 app=v1", "mark 1 false false"}
 	for steps, then := range map[int][]string{
 		1: {"mark 2 false false"},
@@ -847,10 +869,11 @@ func TestDaemonInfeasibleResources(t *testing.T) {
 	f := newSizedFleet(t, 2)
 	f.edit(app{image: "v1", cpu: "9"})
 	f.rest()
-	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 9", "p2 is updating-in-place app=v1", "p2 gets 9", "mark 2 false true")
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 9", "p2 is updating-in-place app=v1", "p2 gets 9",
+		"mark 2 false true")
 }
 
-// Its restart is still to come when a pod has been resized.
+// TestDaemonStepsOfResourcesAndARestart: a pod that has been resized still has to be restarted.
 func TestDaemonStepsOfResourcesAndARestart(t *testing.T) {
 	f := newSizedFleet(t, 1)
 	f.says = true
@@ -858,6 +881,7 @@ func TestDaemonStepsOfResourcesAndARestart(t *testing.T) {
 	for range 30 {
 		f.once()
 	}
-	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "renew p1", "close p1", "p1 is 2 app="+another, "mark 2 false false")
+	f.expect("mark 2 true false", "p1 is updating-in-place app=v1", "p1 gets 200m", "renew p1", "close p1", "p1 is 2 app="+another,
+		"mark 2 false false")
 	f.updated("2", another)
 }

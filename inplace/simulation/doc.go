@@ -1,5 +1,5 @@
-// Package simulation tests all rooms together: a model of the API server, the native controllers, kubelets and endpoints runs updates at random
-// and judges every moment of them, and the planner's tests list exact steps.
+// Package simulation tests all packages of inplace together. A model of the API server, the native controllers, kubelets and EndpointSlices
+// runs updates at random and checks every moment of them. The planner's tests list exact steps.
 //
-// It may know everything, and nothing may know it: there is nothing but tests.
+// It may import every package under inplace, and no package may import it. It has only tests.
 package simulation

@@ -18,12 +18,12 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// toV2 is an update from v1 to v2 that is about to begin.
+// toV2 returns an update from v1 to v2 that is about to begin, and the running pod.
 func toV2() (r *deployments.Rollout, running *corev1.Pod) {
 	r = fixture(1, app{image: "v2"})
-	source := replicaSetOf(r, "a", app{image: "v1"}, 1)
+	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1)
 	replicaSetOf(r, "b", app{image: "v2"}, 0)
-	return r, podOf(r, "p", source)
+	return r, podOf(r, "p", oldRS)
 }
 
 func TestDryRunComesFirst(t *testing.T) {
@@ -31,23 +31,23 @@ func TestDryRunComesFirst(t *testing.T) {
 		change func(*deployments.Rollout)
 		asks   bool
 	}{
-		"known":                 {func(*deployments.Rollout) {}, false},
-		"unknown":               {func(r *deployments.Rollout) { r.DryRun = dryrun.Result{} }, true},
-		"of another target":     {func(r *deployments.Rollout) { r.DryRun.UpdateRevision = "a" }, true},
-		"no target yet":         {func(r *deployments.Rollout) { r.ReplicaSets, r.DryRun = r.ReplicaSets[:1], dryrun.Result{} }, false},
-		"paused":                {func(r *deployments.Rollout) { r.Deployment.Spec.Paused, r.DryRun = true, dryrun.Result{} }, false},
-		"native":                {func(r *deployments.Rollout) { r.Mode, r.DryRun = inplace.ModeNone, dryrun.Result{} }, false},
-		"a new leader half-way": {func(r *deployments.Rollout) { r.DryRun = dryrun.Result{}; drained(r.Pods[0]) }, true},
-		"a rollout begun without us": {func(r *deployments.Rollout) {
+		"known":                      {func(*deployments.Rollout) {}, false},
+		"unknown":                    {func(r *deployments.Rollout) { r.DryRun = dryrun.Result{} }, true},
+		"of another update revision": {func(r *deployments.Rollout) { r.DryRun.UpdateRevision = "a" }, true},
+		"no update revision yet":     {func(r *deployments.Rollout) { r.ReplicaSets, r.DryRun = r.ReplicaSets[:1], dryrun.Result{} }, false},
+		"paused":                     {func(r *deployments.Rollout) { r.Deployment.Spec.Paused, r.DryRun = true, dryrun.Result{} }, false},
+		"native":                     {func(r *deployments.Rollout) { r.Mode, r.DryRun = inplace.ModeNone, dryrun.Result{} }, false},
+		"a new leader in the middle": {func(r *deployments.Rollout) { r.DryRun = dryrun.Result{}; drained(r.Pods[0]) }, true},
+		"a native rollout in progress": {func(r *deployments.Rollout) {
 			r.ReplicaSets[1].Spec.Replicas, r.DryRun = new(int32(1)), dryrun.Result{}
 		}, false},
-		"paused half-way by somebody": {func(r *deployments.Rollout) {
+		"paused in the middle": {func(r *deployments.Rollout) {
 			r.Deployment.Spec.Paused, r.DryRun = true, dryrun.Result{}
-			settlesOn(r)
+			markAll(r)
 		}, true},
 		"only marks are left to remove": {func(r *deployments.Rollout) {
 			r.Deployment.Spec.Template, r.DryRun = app{image: "v1"}.template(), dryrun.Result{}
-			settlesOn(r)
+			markAll(r)
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,15 +57,18 @@ func TestDryRunComesFirst(t *testing.T) {
 			if (plan.DryRun != nil) != test.asks {
 				t.Fatalf("asks for %+v", plan.DryRun)
 			}
-			if test.asks && slices.ContainsFunc(plan.Steps, func(step steps.Step) bool { _, isStatus := step.(steps.PatchStatus); return !isStatus }) {
-				t.Errorf("without knowing it does %v", plan.Steps)
+			if test.asks && slices.ContainsFunc(plan.Steps, func(step steps.Step) bool {
+				_, isStatus := step.(steps.PatchStatus)
+				return !isStatus
+			}) {
+				t.Errorf("without an answer it does %v", plan.Steps)
 			}
 		})
 	}
 }
 
-// settlesOn marks every ReplicaSet.
-func settlesOn(r *deployments.Rollout) {
+// markAll marks every ReplicaSet as updating.
+func markAll(r *deployments.Rollout) {
 	for _, rs := range r.ReplicaSets {
 		rs.Labels[inplace.LabelUpdating] = times.Seconds(start)
 	}
@@ -103,7 +106,8 @@ func TestDryRunOfADaemon(t *testing.T) {
 	if err := json.Unmarshal(plan.DryRun.Pod, pod); err != nil {
 		t.Fatal(err)
 	}
-	if owner := metav1.GetControllerOf(pod); owner.Kind != "DaemonSet" || owner.UID != "agent" || pod.GenerateName != "agent-" || pod.Labels[inplace.LabelRevisionHash] != "2" {
+	if owner := metav1.GetControllerOf(pod); owner.Kind != "DaemonSet" || owner.UID != "agent" || pod.GenerateName != "agent-" ||
+		pod.Labels[inplace.LabelRevisionHash] != "2" {
 		t.Errorf("the pod has metadata %+v", pod.ObjectMeta)
 	}
 	if place := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms; len(place) != 1 ||
@@ -125,40 +129,41 @@ func TestDryRunDecides(t *testing.T) {
 		"refused": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
 			r.DryRun = dryrun.Result{UpdateRevision: "b", Refused: "not signed"}
 		}, inplace.CodeNotAdmitted},
-		"nobody knows": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
+		"the answer is unknown": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
 			r.DryRun = dryrun.Result{UpdateRevision: "b", Unknown: "no dry run"}
 		}, ""},
 		"the image is rewritten": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
 			setImages(made, "mirror/v2")
 			setImages(old, "mirror/v1")
 		}, ""},
-		"it is rewritten since lately": {func(_ *deployments.Rollout, made, _ *corev1.Pod) { setImages(made, "mirror/v2") }, ""},
-		"it is not any more":           {func(_ *deployments.Rollout, _, old *corev1.Pod) { setImages(old, "mirror/v1") }, ""},
-		"it was, and nobody knows": {func(r *deployments.Rollout, _, old *corev1.Pod) {
+		"it was not rewritten before": {func(_ *deployments.Rollout, made, _ *corev1.Pod) { setImages(made, "mirror/v2") }, ""},
+		"it is no longer rewritten":   {func(_ *deployments.Rollout, _, old *corev1.Pod) { setImages(old, "mirror/v1") }, ""},
+		"it was, and the dry run failed": {func(r *deployments.Rollout, _, old *corev1.Pod) {
 			r.DryRun = dryrun.Result{UpdateRevision: "b", Unknown: "no dry run"}
 			setImages(old, "mirror/v1")
 		}, inplace.CodeRewrittenImage},
-		"it is, without a gate": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+		"it is rewritten, without a gate": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
 			setImages(made, "mirror/v2")
 			setImages(old, "mirror/v1")
 			ungated(old)
 		}, ""},
-		"one of the target was rewritten otherwise": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
+		"one of the update revision was rewritten otherwise": {func(r *deployments.Rollout, _, _ *corev1.Pod) {
 			setImages(podOf(r, "q", r.ReplicaSets[1]), "elsewhere/v2")
 			r.ReplicaSets[0].Labels[inplace.LabelUpdating] = times.Seconds(start)
 		}, ""},
 		"a sidecar is injected": {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m1")); add(old, sidecar("m1")) }, ""},
-		"another one":           {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m2")); add(old, sidecar("m1")) }, inplace.CodeInjected},
-		"one that is new":       {func(_ *deployments.Rollout, made, _ *corev1.Pod) { add(made, sidecar("m1")) }, inplace.CodeInjected},
-		"none any more":         {func(_ *deployments.Rollout, _, old *corev1.Pod) { add(old, sidecar("m1")) }, inplace.CodeInjected},
-		"none, and the running one is lent": {func(_ *deployments.Rollout, _, old *corev1.Pod) {
+		"another sidecar": {func(_ *deployments.Rollout, made, old *corev1.Pod) { add(made, sidecar("m2")); add(old, sidecar("m1")) },
+			inplace.CodeInjected},
+		"a new sidecar":       {func(_ *deployments.Rollout, made, _ *corev1.Pod) { add(made, sidecar("m1")) }, inplace.CodeInjected},
+		"no sidecar any more": {func(_ *deployments.Rollout, _, old *corev1.Pod) { add(old, sidecar("m1")) }, inplace.CodeInjected},
+		"no sidecar, and the running pod is a surge pod": {func(_ *deployments.Rollout, _, old *corev1.Pod) {
 			add(old, sidecar("m1"))
 			metav1.SetMetaDataAnnotation(&old.ObjectMeta, inplace.AnnotationSurgePod, "true")
 		}, ""},
-		"one that starts before the others": {func(_ *deployments.Rollout, made, _ *corev1.Pod) {
+		"an init container": {func(_ *deployments.Rollout, made, _ *corev1.Pod) {
 			made.Spec.InitContainers = []corev1.Container{sidecar("m1")}
 		}, inplace.CodeInjected},
-		"one that starts before the others has another image": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
+		"an init container has another image": {func(_ *deployments.Rollout, made, old *corev1.Pod) {
 			made.Spec.InitContainers, old.Spec.InitContainers = []corev1.Container{sidecar("m2")}, []corev1.Container{sidecar("m1")}
 		}, inplace.CodeInjected},
 		"a variable is new": {func(_ *deployments.Rollout, made, _ *corev1.Pod) {
@@ -190,7 +195,7 @@ func TestDryRunDecides(t *testing.T) {
 	}
 }
 
-// TestKubeletsThatDoNotRestartSidecars: their pods would wait for ever.
+// TestKubeletsThatDoNotRestartSidecars: on such kubelets pods would wait for ever.
 func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
 	mesh1, mesh2, app2 := app{image: "v1", mesh: "m1"}, app{image: "v1", mesh: "m2"}, app{image: "v2", mesh: "m1"}
 	for name, test := range map[string]struct {
@@ -200,7 +205,7 @@ func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
 	}{
 		"too old":                      {"v1.31.14", mesh2, inplace.CodeOldKubelet},
 		"the first that does":          {"v1.32.0", mesh2, ""},
-		"nobody knows":                 {"fake", mesh2, inplace.CodeOldKubelet},
+		"the answer is unknown":        {"fake", mesh2, inplace.CodeOldKubelet},
 		"too old, and no sidecar does": {"v1.31.14", app2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -208,16 +213,17 @@ func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
 			node := mountingNode("n1")
 			node.Status.NodeInfo.KubeletVersion = test.kubelet
 			r.Nodes = []*corev1.Node{node}
-			source := replicaSetOf(r, "a", mesh1, 1)
+			oldRS := replicaSetOf(r, "a", mesh1, 1)
 			replicaSetOf(r, "b", test.to, 0)
-			podOf(r, "p", source, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
+			podOf(r, "p", oldRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })
 			if got := strings.Join(r.Plan().Decision.Reasons.Codes(), " "); got != test.code {
 				t.Errorf("a Deployment's is native for %q, want %q", got, test.code)
 			}
 
 			f := newFleet(t, 1)
 			f.edit(mesh1)
-			f.Pods[0].Spec.InitContainers, f.Pods[0].Status.InitContainerStatuses = r.Pods[0].Spec.InitContainers, r.Pods[0].Status.InitContainerStatuses
+			f.Pods[0].Spec.InitContainers, f.Pods[0].Status.InitContainerStatuses = r.Pods[0].Spec.InitContainers,
+				r.Pods[0].Status.InitContainerStatuses
 			f.Pods[0].Labels[inplace.LabelRevisionHash] = "2"
 			f.Nodes[0].Status.NodeInfo.KubeletVersion = test.kubelet
 			f.edit(test.to)
@@ -230,11 +236,11 @@ func TestKubeletsThatDoNotRestartSidecars(t *testing.T) {
 
 func setImages(pod *corev1.Pod, image string) { pod.Spec.Containers[0].Image = image }
 
-// TestRewrittenImages: pods get the images of new ones, and all else is as ever.
+// TestRewrittenImages: pods get the images that admission gives to new pods. All else is as usual.
 func TestRewrittenImages(t *testing.T) {
 	for name, ungated := range map[string]bool{"gated": false, "without gates": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newObserved(t, 2, nil, ungated)
+			s := newLockstep(t, 2, nil, ungated)
 			s.mirror = true
 			before := sorted(s.pods.objects)
 			for _, image := range []string{"v2", "v3"} {
@@ -256,14 +262,14 @@ func TestRewrittenImages(t *testing.T) {
 	}
 }
 
-// TestRewrittenImageGoesBack: a pod without gate that restarts when the update is undone or given back gets what it had.
+// TestRewrittenImageGoesBack: a pod without gate restarts, and the update is undone or falls back. The pod gets the image it had.
 func TestRewrittenImageGoesBack(t *testing.T) {
-	for name, ends := range map[string]func(*scene){
-		"undone":         func(s *scene) { s.edit("undoes", app{image: "v1", sidecar: "s1"}) },
-		"no longer ours": func(s *scene) { s.mode = inplace.ModeRecreate },
+	for name, ends := range map[string]func(*lockstep){
+		"undone":            func(s *lockstep) { s.edit("undoes", app{image: "v1", sidecar: "s1"}) },
+		"no longer managed": func(s *lockstep) { s.mode = inplace.ModeRecreate },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newObserved(t, 1, nil, true)
+			s := newLockstep(t, 1, nil, true)
 			s.mirror = true
 			s.edit("sets the images", app{image: "v1", sidecar: "s1"})
 			s.rest()
@@ -271,7 +277,7 @@ func TestRewrittenImageGoesBack(t *testing.T) {
 			s.edit("sets one image", app{image: "v2", sidecar: "s1"})
 			s.until(s.moved(1))
 			if got := images(sorted(s.pods.objects)[0]); got != "app=mirror/v2,side=mirror/s1" {
-				t.Fatalf("half-way the pod has %s", got)
+				t.Fatalf("in the middle the pod has %s", got)
 			}
 			first := sorted(s.pods.objects)[0].Name
 			ends(s)
@@ -284,9 +290,9 @@ func TestRewrittenImageGoesBack(t *testing.T) {
 	}
 }
 
-// TestRewrittenSidecar: a template's own gets what admission makes of its image.
+// TestRewrittenSidecar: a sidecar of the template gets the image that admission makes of the template's.
 func TestRewrittenSidecar(t *testing.T) {
-	s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
 	s.mirror = true
 	before := sorted(s.pods.objects)
 	s.edit("sets the sidecar's image", app{image: "v1", mesh: "m2"})

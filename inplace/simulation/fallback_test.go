@@ -17,7 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// persistedFallback is the hash that a plan puts on record; false if it does not.
+// persistedFallback returns the hash of the fallback that a plan persists; false if it persists none.
 func persistedFallback(plan steps.Plan) (string, bool) {
 	for _, step := range plan.Steps {
 		if fallback, is := step.(steps.PersistFallback); is {
@@ -31,80 +31,82 @@ func forgets(plan steps.Plan) bool {
 	return slices.ContainsFunc(plan.Steps, func(step steps.Step) bool { _, is := step.(steps.ForgetFallback); return is })
 }
 
-// The label by which an update is given back is a write like that which was refused.
+// TestRefusedFallbackIsPersisted: the label that marks a fallback is a write like the one that was refused.
 func TestRefusedFallbackIsPersisted(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
-	source := replicaSetOf(r, "a", app{image: "v1"}, 2)
+	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 2)
 	replicaSetOf(r, "b", app{image: "v2"}, 0)
-	podOf(r, "p", source)
-	podOf(r, "q", source)
+	podOf(r, "p", oldRS)
+	podOf(r, "q", oldRS)
 	r.Deployment.Status.Conditions = []appsv1.DeploymentCondition{
 		statuses.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, statuses.ReasonMinimumAvailable, "", start.Add(-time.Hour))}
-	for code, want := range map[string]bool{inplace.CodeRefused: true, inplace.CodeFailing: true, inplace.CodeNativeRollout: true, inplace.CodeUninstalled: false} {
+	for code, want := range map[string]bool{inplace.CodeRefused: true, inplace.CodeFailing: true, inplace.CodeNativeRollout: true,
+		inplace.CodeUninstalled: false} {
 		if _, is := persistedFallback(r.FallBack(inplace.Reason{Code: code})); is != want {
-			t.Errorf("%s goes on record: %t", code, is)
+			t.Errorf("%s is persisted: %t", code, is)
 		}
 	}
 	hash, _ := persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeRefused}))
 	r.PersistedFallback = hash
 	if decision := r.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
-		t.Fatalf("what is on record is %+v", decision)
+		t.Fatalf("the decision after a persisted fallback is %+v", decision)
 	}
 	plan := r.Plan()
 	nudge, ok := plan.Steps[0].(steps.PatchStatus)
 	if !ok || len(plan.Steps) != 1 || len(nudge.Operations) != 2 || !nudge.Status.Conditions[0].LastUpdateTime.Time.Equal(start) {
-		t.Errorf("nobody wakes the Deployment controller: %+v", plan.Steps)
+		t.Errorf("the Deployment controller is not nudged: %+v", plan.Steps)
 	}
 	r.Deployment.Status = nudge.Status
 	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != revisions.NudgeEvery {
-		t.Errorf("it is woken again at once: %+v", plan)
+		t.Errorf("it is nudged again at once: %+v", plan)
 	}
-	source.Spec.Replicas, source.Status.Replicas, r.Pods = new(int32), 0, nil
+	oldRS.Spec.Replicas, oldRS.Status.Replicas, r.Pods = new(int32), 0, nil
 	r.ReplicaSets[1].Spec.Replicas = new(int32(2))
 	if plan := r.Plan(); !forgets(plan) {
-		t.Errorf("the record outlives its update: %+v", plan)
+		t.Errorf("the persisted fallback outlives its update: %+v", plan)
 	}
 }
 
-// Undone and scaled down while no mark may be written: nothing is left to update, and the mark would keep three pods for ever.
+// TestFallbackLetsPodsGoThatAMarkKeeps: the workload was undone and scaled down while the API server refused marks. Nothing is left to
+// update, and the mark would hold the deletion of surplus pods for ever.
 func TestFallbackLetsPodsGoThatAMarkKeeps(t *testing.T) {
 	r := fixture(1, app{image: "v1"})
-	source := replicaSetOf(r, "a", app{image: "v1"}, 1)
-	source.Labels[inplace.LabelUpdating] = begun
+	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1)
+	oldRS.Labels[inplace.LabelUpdating] = begun
 	for _, name := range []string{"p", "q"} {
-		podOf(r, name, source)
+		podOf(r, name, oldRS)
 	}
 	hash, is := persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeRefused}))
 	if !is {
-		t.Fatal("it does not go on record")
+		t.Fatal("it is not persisted")
 	}
 	r.PersistedFallback = hash
 	if plan := r.Plan(); forgets(plan) || nudges(plan) != 1 {
-		t.Errorf("the ReplicaSet controller is not woken: %+v", plan.Steps)
+		t.Errorf("the ReplicaSet controller is not nudged: %+v", plan.Steps)
 	}
-	source.Labels[inplace.LabelUpdating] = ""
-	r.Pods, source.Status.Replicas = r.Pods[:1], 1
+	oldRS.Labels[inplace.LabelUpdating] = ""
+	r.Pods, oldRS.Status.Replicas = r.Pods[:1], 1
 	if plan := r.Plan(); !forgets(plan) || nudges(plan) != 0 {
-		t.Errorf("it goes on although the pods are gone: %+v", plan.Steps)
+		t.Errorf("nudges go on although the pods are gone: %+v", plan.Steps)
 	}
 }
 
-// An edit that only new pods can follow, while no mark may be taken off: when nobody has signed it for long enough, deletions pass, of which
-// nobody would know.
+// TestExpiredMarkNudgesTheDeleter: an edit needs new pods, and the API server refuses to remove a mark. Once the hold of the mark has
+// expired, deletions pass, but the ReplicaSet controller does not notice without a nudge.
 func TestExpiredMarkNudgesTheDeleter(t *testing.T) {
 	r := fixture(2, app{image: "v1", env: "new"})
-	source := replicaSetOf(r, "a", app{image: "v1"}, 1)
-	source.Labels[inplace.LabelUpdating] = times.Seconds(start)
+	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1)
+	oldRS.Labels[inplace.LabelUpdating] = times.Seconds(start)
 	replicaSetOf(r, "b", app{image: "v1", env: "new"}, 1)
 	for _, name := range []string{"p", "q"} {
-		podOf(r, name, source)
+		podOf(r, name, oldRS)
 	}
 	if plan := r.Plan(); plan.Decision.Held || nudges(plan) > 0 || plan.After > revisions.HoldDuration {
 		t.Fatalf("as long as deletions are held: %+v", plan)
 	}
 	r.Now = start.Add(revisions.HoldDuration)
 	if plan := r.Plan(); nudges(plan) != 1 {
-		t.Errorf("the ReplicaSet controller is not woken: %+v", plan.Steps)
+		t.Errorf("the ReplicaSet controller is not nudged: %+v", plan.Steps)
 	}
 	r.Mode = inplace.ModeNone
 	if plan := r.Plan(); nudges(plan) > 0 {
@@ -112,7 +114,7 @@ func TestExpiredMarkNudgesTheDeleter(t *testing.T) {
 	}
 }
 
-// nudges counts the pods by which somebody is woken.
+// nudges counts the pods with which the plan nudges the ReplicaSet controller.
 func nudges(plan steps.Plan) int {
 	nudged := 0
 	for _, step := range plan.Steps {
@@ -125,12 +127,12 @@ func nudges(plan steps.Plan) int {
 
 func TestFallbackIsAboutOneTemplate(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
-	source := replicaSetOf(r, "a", app{image: "v1"}, 2)
-	podOf(r, "p", source)
+	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 2)
+	podOf(r, "p", oldRS)
 	r.PersistedFallback, _ = persistedFallback(r.FallBack(inplace.Reason{Code: inplace.CodeFailing}))
 	r.Deployment.Spec.Template = app{image: "v3"}.template()
 	if plan := r.Plan(); !plan.Decision.Held || !forgets(plan) {
-		t.Errorf("a further edit is not ours: %+v", plan)
+		t.Errorf("a further edit is not updated in place: %+v", plan)
 	}
 }
 
@@ -139,7 +141,7 @@ func TestDaemonFallbackPersisted(t *testing.T) {
 	f.edit(app{image: "v2"})
 	f.PersistedFallback = f.TemplateHash()
 	if held, _ := f.HoldsDeletion(f.Pods[0]); held {
-		t.Error("a deletion is held of an update that is given back")
+		t.Error("a deletion is held after a fallback")
 	}
 	nudged := map[string]bool{}
 	for range 3 {
@@ -151,29 +153,32 @@ func TestDaemonFallbackPersisted(t *testing.T) {
 	}
 	delete(nudged, "")
 	if len(nudged) != 3 {
-		t.Errorf("the DaemonSet controller was woken %d times in three", len(nudged))
+		t.Errorf("the DaemonSet controller was nudged %d times in three plans", len(nudged))
 	}
 	f.edit(app{image: "v3"})
 	if f.once(); f.PersistedFallback != "" {
-		t.Error("the record is about a template that nobody wants any more")
+		t.Error("the persisted fallback is about an old template")
 	}
 }
 
-// The oldest give way.
+// TestFallbacksAreBounded: the oldest entries are removed.
 func TestFallbacksAreBounded(t *testing.T) {
 	fallbacks := revisions.Fallbacks{}
 	for i := range revisions.MaxFallbacks + 5 {
-		fallbacks.Add(types.UID(fmt.Sprint("w", i)), revisions.Fallback{Hash: fmt.Sprint("h", i), Code: inplace.CodeFailing}, start.Add(time.Duration(i)*time.Second))
+		fallbacks.Add(types.UID(fmt.Sprint("w", i)), revisions.Fallback{Hash: fmt.Sprint("h", i), Code: inplace.CodeFailing},
+			start.Add(time.Duration(i)*time.Second))
 	}
-	if len(fallbacks) != revisions.MaxFallbacks || fallbacks.Of("w4") != (revisions.Fallback{}) || fallbacks.Of("w5") != (revisions.Fallback{Hash: "h5", Code: inplace.CodeFailing}) {
-		t.Errorf("%d are kept: w4 %+v, w5 %+v", len(fallbacks), fallbacks.Of("w4"), fallbacks.Of("w5"))
+	if len(fallbacks) != revisions.MaxFallbacks || fallbacks.Of("w4") != (revisions.Fallback{}) ||
+		fallbacks.Of("w5") != (revisions.Fallback{Hash: "h5", Code: inplace.CodeFailing}) {
+		t.Errorf("%d are left: w4 %+v, w5 %+v", len(fallbacks), fallbacks.Of("w4"), fallbacks.Of("w5"))
 	}
 	if fallbacks.Remove("w5"); fallbacks.Of("w5") != (revisions.Fallback{}) || fallbacks.Of("w6").Hash != "h6" {
 		t.Error("the wrong one was removed")
 	}
 }
 
-// What fails must not keep the rest from being done, and least of all a gate from opening.
+// TestStepsComeInTheOrderOfWhatTheyAreWorth: a step that fails must not keep the others from being carried out, above all not a gate from
+// opening.
 func TestStepsComeInTheOrderOfWhatTheyAreWorth(t *testing.T) {
 	r := updating()
 	r.Settings = inplace.Settings{}

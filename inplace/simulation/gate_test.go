@@ -44,10 +44,10 @@ func TestUnopened(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"open":         {func(*corev1.Pod) {}, false},
-		"closed by us": {drained, false},
-		"no gate":      {ungated, false},
-		"new":          {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, true},
+		"open":              {func(*corev1.Pod) {}, false},
+		"closed by Stayput": {drained, false},
+		"no gate":           {ungated, false},
+		"new":               {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,8 @@ func TestUnopened(t *testing.T) {
 	}
 }
 
-// Until its kubelet has spoken again, a pod whose gate opened is not Ready for the gate that was closed before. Patched then, it could be Ready for a moment.
+// TestReopening: after its gate opened, a pod is not Ready until its kubelet reports again, because its gate was closed before. If it were
+// patched then, it could be Ready for a moment.
 func TestReopening(t *testing.T) {
 	seconds := func(n time.Duration) time.Time { return start.Add(n * time.Second) }
 	condition := func(kind corev1.PodConditionType, is corev1.ConditionStatus, reason string) corev1.PodCondition {
@@ -77,8 +78,10 @@ func TestReopening(t *testing.T) {
 		"long ago":                     {opened, keptOut, seconds(3), false, 0},
 		"its kubelet has seen it":      {opened, condition(corev1.PodReady, corev1.ConditionTrue, ""), seconds(1), false, 0},
 		"its containers are not ready": {opened, condition(corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady"), seconds(1), false, 0},
-		"closed":                       {condition(inplace.ConditionServing, corev1.ConditionFalse, readiness.ReasonUpdating), keptOut, seconds(1), false, 0},
-		"open since its birth":         {condition(inplace.ConditionServing, corev1.ConditionTrue, readiness.ReasonCreated), keptOut, seconds(1), false, 0},
+		"closed": {condition(inplace.ConditionServing, corev1.ConditionFalse, readiness.ReasonUpdating), keptOut,
+			seconds(1), false, 0},
+		"open since its creation": {condition(inplace.ConditionServing, corev1.ConditionTrue, readiness.ReasonCreated), keptOut,
+			seconds(1), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
@@ -96,11 +99,12 @@ func TestAwaitsGate(t *testing.T) {
 		conditions []corev1.PodCondition
 		want       bool
 	}{
-		"nobody has said anything": {nil, false},
-		"its kubelet is about to":  {[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}, false},
-		"its kubelet has reported": {[]corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}}, true},
-		"there is no node for it":  {[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}, true},
-		"it was opened when born":  {[]corev1.PodCondition{{Type: corev1.ContainersReady}, {Type: inplace.ConditionServing, Status: corev1.ConditionTrue}}, false},
+		"no conditions yet":            {nil, false},
+		"its kubelet has not reported": {[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}, false},
+		"its kubelet has reported":     {[]corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionFalse}}, true},
+		"there is no node for it":      {[]corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}, true},
+		"it was opened at creation": {[]corev1.PodCondition{{Type: corev1.ContainersReady},
+			{Type: inplace.ConditionServing, Status: corev1.ConditionTrue}}, false},
 		"the leader has closed it": {[]corev1.PodCondition{{Type: corev1.ContainersReady}, {Type: inplace.ConditionServing}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,19 +131,19 @@ func TestKeptOut(t *testing.T) {
 		want   bool
 		wait   time.Duration
 	}{
-		"open":                               {func(*corev1.Pod) {}, false, 0},
-		"open, containers not ready":         {unready, false, 0},
-		"closed, still Ready":                {closedAt(time.Hour, corev1.ConditionTrue, ""), false, 0},
-		"closed, not Ready for that":         {closedAt(0, corev1.ConditionFalse, readiness.ReasonGatesNotReady), true, 0},
-		"closed just now, not Ready before":  {closedAt(time.Second, corev1.ConditionFalse, "ContainersNotReady"), false, 2 * time.Second},
-		"closed long ago, not Ready all the": {closedAt(3*time.Second, corev1.ConditionFalse, "ContainersNotReady"), true, 0},
+		"open":                              {func(*corev1.Pod) {}, false, 0},
+		"open, containers not ready":        {unready, false, 0},
+		"closed, still Ready":               {closedAt(time.Hour, corev1.ConditionTrue, ""), false, 0},
+		"closed, not Ready for that":        {closedAt(0, corev1.ConditionFalse, readiness.ReasonGatesNotReady), true, 0},
+		"closed just now, not Ready before": {closedAt(time.Second, corev1.ConditionFalse, "ContainersNotReady"), false, 2 * time.Second},
+		"closed long ago, not Ready before": {closedAt(3*time.Second, corev1.ConditionFalse, "ContainersNotReady"), true, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			got, wait := readiness.KeptOut(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change), start)
 			if got != c.want || wait != c.wait {
-				t.Errorf("kept out is %v, to be looked at again in %s", got, wait)
+				t.Errorf("out of service is %v, to be looked at again in %s", got, wait)
 			}
 		})
 	}
@@ -158,13 +162,13 @@ func TestUnsettledGate(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"born just now":               {moved(corev1.ConditionTrue, readiness.ReasonCreated, 0, corev1.ConditionTrue), false},
+		"created just now":            {moved(corev1.ConditionTrue, readiness.ReasonCreated, 0, corev1.ConditionTrue), false},
 		"closed, still Ready":         {moved(corev1.ConditionFalse, readiness.ReasonUpdating, time.Minute, corev1.ConditionTrue), true},
 		"closed, no longer Ready":     {moved(corev1.ConditionFalse, readiness.ReasonUpdating, time.Minute, corev1.ConditionFalse), false},
 		"opened again just now":       {moved(corev1.ConditionTrue, readiness.ReasonReopened, time.Second, corev1.ConditionTrue), true},
 		"opened again some while ago": {moved(corev1.ConditionTrue, readiness.ReasonReopened, 3*time.Second, corev1.ConditionTrue), false},
-		"not ours to close: no gate":  {ungated, false},
-		"nobody has opened it so far": {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, false},
+		"no gate":                     {ungated, false},
+		"not opened yet":              {func(pod *corev1.Pod) { pod.Status.Conditions = nil }, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -16,9 +16,11 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// TestMarksAreNoOrders: whoever writes a mark gets nothing written into the pod that its own ReplicaSet does not say, whatever the mode. The mark goes.
+// TestMarksAreNoOrders: another client may write a mark, in any mode. Stayput writes nothing into the pod that its own ReplicaSet does not
+// say, and removes the mark.
 func TestMarksAreNoOrders(t *testing.T) {
-	image := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v1"}}, Back: map[string]string{"app": "v9"}}
+	image := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v1"}},
+		Back: map[string]string{"app": "v9"}}
 	size := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{"app": {Back: amounts.Amounts{MemoryLimit: "268435456"}}}}
 	both := readiness.Move{Hash: "a", Back: map[string]string{"app": "v9"}, Resize: size.Resize}
 	for name, mark := range map[string]readiness.Move{"an image": image, "memory": size, "both": both} {
@@ -31,31 +33,37 @@ func TestMarksAreNoOrders(t *testing.T) {
 				follow(t, r, pod)
 				container := pod.Spec.Containers[0]
 				if container.Image != "v1" || container.Resources.Limits.Memory().String() != "64Mi" || readiness.MoveOf(pod).PartiallyPatched() {
-					t.Errorf("%s, mode %q, settling %q: the pod has %s, %v and the mark %s", name, mode, marked, container.Image, container.Resources, readiness.MoveOf(pod))
+					t.Errorf("%s, mode %q, updating %q: the pod has %s, %v and the mark %s", name, mode, marked, container.Image, container.Resources,
+						readiness.MoveOf(pod))
 				}
 			}
 		}
 	}
 }
 
-// TestWayBackIsAdmissions: a pod with an image of its own by admission does not get its template's because a mark says so.
+// TestWayBackIsAdmissions: admission gave a pod another image than its template has. A mark does not make Stayput write the template's
+// image.
 func TestWayBackIsAdmissions(t *testing.T) {
-	mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "mirror/v1"}}, Back: map[string]string{"app": "v1"}}
+	mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "mirror/v1"}},
+		Back: map[string]string{"app": "v1"}}
 	for name, c := range map[string]struct {
 		answer dryrun.Result
 		mode   inplace.Mode
 		marked bool
 		want   string
 	}{
-		"as new ones":                 {dryrun.Result{Pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "mirror/v1"}}}}}, inplace.ModeInPlace, false, "mirror/v1"},
-		"not what a policy refuses":   {dryrun.Result{Pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "mirror/v1"}}}}}, inplace.ModeNone, false, "mirror/v1"},
+		"as new ones": {dryrun.Result{Pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app",
+			Image: "mirror/v1"}}}}}, inplace.ModeInPlace, false, "mirror/v1"},
+		"not what a policy refuses": {dryrun.Result{Pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app",
+			Image: "mirror/v1"}}}}}, inplace.ModeNone, false, "mirror/v1"},
 		"not where none are admitted": {dryrun.Result{Refused: "not signed"}, inplace.ModeInPlace, true, "mirror/v1"},
 		"not without an answer":       {dryrun.Result{}, inplace.ModeInPlace, true, "mirror/v1"},
 	} {
 		r, pod := markedRollout(mark, c.mode)
 		pod.Spec.Containers[0].Image, r.DryRun = "mirror/v1", dryrun.Result{}
 		plan := r.Plan()
-		if plan.DryRun == nil || !plan.DryRun.Back || plan.DryRun.UpdateRevision != r.ReplicaSets[0].UID || slices.ContainsFunc(plan.Steps, patchesPods) {
+		if plan.DryRun == nil || !plan.DryRun.Back || plan.DryRun.UpdateRevision != r.ReplicaSets[0].UID ||
+			slices.ContainsFunc(plan.Steps, patchesPods) {
 			t.Fatalf("%s: it asks %+v before %v", name, plan.DryRun, plan.Steps)
 		}
 		r.OldDryRun = c.answer
@@ -75,7 +83,7 @@ func TestWayBackIsAdmissions(t *testing.T) {
 	}
 }
 
-// markedRollout is a complete one of a pod that somebody has marked.
+// markedRollout returns a complete rollout with a pod that another client has marked.
 func markedRollout(mark readiness.Move, mode inplace.Mode) (deployments.Rollout, *corev1.Pod) {
 	r := fixture(1, app{image: "v1"})
 	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
@@ -85,7 +93,7 @@ func markedRollout(mark readiness.Move, mode inplace.Mode) (deployments.Rollout,
 	return *r, pod
 }
 
-// follow carries out what is planned for the pod, until that is nothing.
+// follow carries out the planned patches of the pod until there are none.
 func follow(t *testing.T, r deployments.Rollout, pod *corev1.Pod) {
 	t.Helper()
 	for range 5 {

@@ -23,26 +23,28 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// daemonSet is nil in a world with a Deployment.
+// daemonSet returns nil in a world with a Deployment.
 func (w *world) daemonSet() *apps.DaemonSet { return w.daemonSets.objects["agent"] }
 
-// daemonRollout is what one reader knows of the DaemonSet.
+// daemonRollout returns what one reader knows of the DaemonSet.
 func (w *world) daemonRollout(d *apps.DaemonSet, all []*apps.ControllerRevision, pods []*corev1.Pod) daemonsets.Rollout {
-	r := daemonsets.Rollout{DaemonSet: d, Revisions: all, Pods: pods, Mode: w.mode, Settings: w.settings, Rules: allInPlace, PersistedFallback: w.persistedFallback, Now: w.now}
+	r := daemonsets.Rollout{DaemonSet: d, Revisions: all, Pods: pods, Mode: w.mode, Settings: w.settings, Rules: allInPlace,
+		PersistedFallback: w.persistedFallback, Now: w.now}
 	r.Settings.Partition = inplace.PartitionOf(d.Labels)
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
-	if newRS := r.UpdateRevision(); newRS != nil {
-		r.DryRun = dryrun.Result{UpdateRevision: newRS.UID, Pod: &corev1.Pod{Spec: w.admitted(d.Spec.Template)}}
+	if revision := r.UpdateRevision(); revision != nil {
+		r.DryRun = dryrun.Result{UpdateRevision: revision.UID, Pod: &corev1.Pod{Spec: w.admitted(d.Spec.Template)}}
 	}
 	return r
 }
 
-// daemons is what is, without any delay.
+// daemons returns the live objects.
 func (w *world) daemons() daemonsets.Rollout {
 	return w.daemonRollout(w.daemonSet(), sorted(w.revisions.objects), sorted(w.pods.objects))
 }
 
-// daemonPlan is the next for the DaemonSet. Before a gate closes the API server is asked whether what the plan rests on is the latest.
+// daemonPlan returns the next plan for the DaemonSet. Before a gate closes, Stayput asks the API server whether the DaemonSet in the plan
+// is the latest.
 func (s *stayput) daemonPlan() steps.Plan {
 	r := s.daemonRollout(s.daemonSets.objects["agent"], s.revisions.list(), s.pods.list())
 	s.ahead = s.ahead.Next(r.Pods, s.now)
@@ -59,7 +61,7 @@ func (s *stayput) daemonPlan() steps.Plan {
 	return plan
 }
 
-// daemonHook is our webhook about writes of the DaemonSet controller, on a cache of its own.
+// daemonHook is Stayput's webhook for writes of the DaemonSet controller. It has a cache of its own.
 type daemonHook struct {
 	*world
 	sets *informer[*apps.DaemonSet]
@@ -82,7 +84,8 @@ func (h *daemonHook) deliver(watch, n int) {
 	}
 }
 
-// stays is daemonStays in webhook/daemonset.go: what is closed may be held by the cache; else all is read live but the pods elsewhere.
+// stays is holdsDaemonPod in webhook/daemonset.go. For a pod with a closed gate the cache is enough to hold its deletion. Otherwise all is
+// read live, except pods on other nodes.
 func (h *daemonHook) stays(pod *corev1.Pod) bool {
 	cached := h.daemonRollout(h.sets.objects["agent"], h.revs.list(), h.pods.list())
 	if readiness.Closed(pod) && h.holds(cached, pod) {
@@ -90,7 +93,8 @@ func (h *daemonHook) stays(pod *corev1.Pod) bool {
 	}
 	live := h.daemons()
 	elsewhere := func(other *corev1.Pod) bool { return other.Spec.NodeName != pod.Spec.NodeName }
-	live.Pods = append(slices.DeleteFunc(live.Pods, elsewhere), slices.DeleteFunc(cached.Pods, func(p *corev1.Pod) bool { return !elsewhere(p) })...)
+	live.Pods = append(slices.DeleteFunc(live.Pods, elsewhere),
+		slices.DeleteFunc(cached.Pods, func(p *corev1.Pod) bool { return !elsewhere(p) })...)
 	return h.holds(live, pod)
 }
 
@@ -99,7 +103,7 @@ func (h *daemonHook) holds(r daemonsets.Rollout, pod *corev1.Pod) bool {
 	return held
 }
 
-// keeps is keepsRevision there.
+// keeps is keepsRevision in webhook/daemonset.go.
 func (h *daemonHook) keeps(revision *apps.ControllerRevision) bool {
 	cached := h.daemonRollout(h.sets.objects["agent"], h.revs.list(), h.pods.list())
 	byCache, _ := h.since(cached).HoldsCleanup(revision)
@@ -109,8 +113,8 @@ func (h *daemonHook) keeps(revision *apps.ControllerRevision) bool {
 
 func (h *daemonHook) since(r daemonsets.Rollout) daemonsets.Rollout {
 	r.HeldSince = h.now
-	if newRS := r.UpdateRevision(); newRS != nil && !revisions.Started(newRS.Labels) {
-		r.HeldSince = h.holdStart(newRS)
+	if revision := r.UpdateRevision(); revision != nil && !revisions.Started(revision.Labels) {
+		r.HeldSince = h.holdStart(revision)
 	}
 	return r
 }
@@ -122,16 +126,17 @@ type daemonSetController struct {
 	sets *informer[*apps.DaemonSet]
 	revs *informer[*apps.ControllerRevision]
 	pods *informer[*corev1.Pod]
-	// dirty: the key is in the queue, from due on; failures have put it off.
+	// dirty says that the key is in the queue. It is taken from due on, which failures have put off.
 	dirty    bool
 	due      time.Time
 	failures int
-	// creations and deletions are what it has done and not seen yet; it does nothing else before.
+	// creations and deletions are writes whose events it has not received yet. Until then it makes no others.
 	creations, deletions map[string]bool
 }
 
 func newDaemonSetController(w *world, hook *daemonHook) *daemonSetController {
-	return &daemonSetController{world: w, hook: hook, sets: w.daemonSets.informer(), revs: w.revisions.informer(), pods: w.pods.informer(), dirty: true,
+	return &daemonSetController{world: w, hook: hook, sets: w.daemonSets.informer(), revs: w.revisions.informer(),
+		pods: w.pods.informer(), dirty: true,
 		creations: map[string]bool{}, deletions: map[string]bool{}}
 }
 
@@ -185,7 +190,8 @@ func (c *daemonSetController) sync() error {
 	return c.cleanupHistory(d, old)
 }
 
-func (c *daemonSetController) constructHistory(d *apps.DaemonSet) (current *apps.ControllerRevision, old []*apps.ControllerRevision, err error) {
+func (c *daemonSetController) constructHistory(d *apps.DaemonSet) (current *apps.ControllerRevision,
+	old []*apps.ControllerRevision, err error) {
 	latest := int64(0)
 	for _, each := range c.revs.list() {
 		template, err := each.Template()
@@ -202,12 +208,14 @@ func (c *daemonSetController) constructHistory(d *apps.DaemonSet) (current *apps
 	case current == nil:
 		current, err = c.snapshot(d, latest+1)
 	case current.Revision <= latest:
-		current, err = alter(c.world, c.revisions, current.Name, current.ResourceVersion, func(r *apps.ControllerRevision) { r.Revision = latest + 1 })
+		current, err = alter(c.world, c.revisions, current.Name, current.ResourceVersion,
+			func(r *apps.ControllerRevision) { r.Revision = latest + 1 })
 	}
 	return current, old, err
 }
 
-// snapshot makes the revision of the template, whose name is the template's: of what its types have of it, so that two that are written otherwise are one.
+// snapshot creates the revision of the template. Its name is a hash of the typed template, so two templates that differ only in their JSON
+// have one revision.
 func (c *daemonSetController) snapshot(d *apps.DaemonSet, revision int64) (*apps.ControllerRevision, error) {
 	raw := rawOf(d.Spec.Template)
 	decoded, err := json.Marshal(d.Spec.Template.Typed())
@@ -223,13 +231,14 @@ func (c *daemonSetController) snapshot(d *apps.DaemonSet, revision int64) (*apps
 	c.made++
 	c.logf("native: revision %s of %s", hash, templateImages(d.Spec.Template))
 	made := &apps.ControllerRevision{Revision: revision, ObjectMeta: metav1.ObjectMeta{Name: "agent-" + hash, Namespace: d.Namespace,
-		UID: types.UID(fmt.Sprint(hash, "-", c.made)), Labels: map[string]string{inplace.LabelRevisionHash: hash}, CreationTimestamp: metav1.NewTime(c.now),
-		OwnerReferences: []metav1.OwnerReference{*apps.ControllerRef(d, "DaemonSet")}},
+		UID: types.UID(fmt.Sprint(hash, "-", c.made)), Labels: map[string]string{inplace.LabelRevisionHash: hash},
+		CreationTimestamp: metav1.NewTime(c.now),
+		OwnerReferences:   []metav1.OwnerReference{*apps.ControllerRef(d, "DaemonSet")}},
 		Data: json.RawMessage(`{"spec":{"template":{"$patch":"replace",` + strings.TrimPrefix(raw, "{") + `}}`)}
 	return put(c.world, c.revisions, made), nil
 }
 
-// onNodes are the pods by node. One that is over is none.
+// onNodes returns the pods by node. It leaves out pods that are terminal and being deleted.
 func (c *daemonSetController) onNodes() map[string][]*corev1.Pod {
 	there := map[string][]*corev1.Pod{}
 	for _, pod := range c.pods.list() {
@@ -240,7 +249,7 @@ func (c *daemonSetController) onNodes() map[string][]*corev1.Pod {
 	return there
 }
 
-// manage creates what nodes lack, and deletes what they have too many of.
+// manage creates missing pods on nodes, and deletes surplus ones.
 func (c *daemonSetController) manage(d *apps.DaemonSet, current *apps.ControllerRevision) {
 	there := c.onNodes()
 	for _, node := range c.pull.nodes {
@@ -255,7 +264,7 @@ func (c *daemonSetController) manage(d *apps.DaemonSet, current *apps.Controller
 	}
 }
 
-// rollingUpdate is that for maxSurge 0.
+// rollingUpdate is rollingUpdate for maxSurge 0.
 func (c *daemonSetController) rollingUpdate(d *apps.DaemonSet, hash string) {
 	most, unavailable := d.MaxUnavailable(len(c.pull.nodes)), 0
 	var replaced, candidates []*corev1.Pod
@@ -303,7 +312,7 @@ func (c *daemonSetController) updatedOn(pods []*corev1.Pod, d *apps.DaemonSet, h
 func (c *daemonSetController) available(d *apps.DaemonSet, pod *corev1.Pod) bool {
 	is, wait := readiness.AvailableAt(pod, d.Spec.MinReadySeconds, c.now)
 	if wait > 0 {
-		c.dirty, c.due = true, c.now.Add(wait) // as updateDaemonSetStatus has it
+		c.dirty, c.due = true, c.now.Add(wait) // as in updateDaemonSetStatus
 	}
 	return is
 }
@@ -328,7 +337,7 @@ func (c *daemonSetController) cleanupHistory(d *apps.DaemonSet, old []*apps.Cont
 	return nil
 }
 
-// deleteRevision is a DELETE of whatever version is stored, which passes our webhook.
+// deleteRevision is a DELETE of any stored version. It passes Stayput's webhook.
 func (c *daemonSetController) deleteRevision(name string) error {
 	stored := c.revisions.objects[name]
 	switch {
@@ -343,7 +352,7 @@ func (c *daemonSetController) deleteRevision(name string) error {
 	return nil
 }
 
-// create is a CREATE, of which the webhook adds the gate.
+// create is a CREATE. The webhook adds the gate.
 func (c *daemonSetController) create(d *apps.DaemonSet, node, hash string) {
 	c.made++
 	name := fmt.Sprintf("agent-%s-%03d", node, c.made)
@@ -359,7 +368,7 @@ func (c *daemonSetController) create(d *apps.DaemonSet, node, hash string) {
 	put(c.world, c.world.pods, pod)
 }
 
-// delete is a DELETE of a pod, which passes our webhook. That it is gone is no error.
+// delete is a DELETE of a pod, which passes Stayput's webhook. A pod that is gone is no error.
 func (c *daemonSetController) delete(cached *corev1.Pod) {
 	pod := c.world.pods.objects[cached.Name]
 	switch {
@@ -377,14 +386,14 @@ func (c *daemonSetController) delete(cached *corev1.Pod) {
 	}
 }
 
-// daemonDeleted: nothing is deleted that can be updated in place, and what cannot be is in no strict world.
-func (j *judge) daemonDeleted(w *world, pod *corev1.Pod) {
+// daemonDeleted demands that no pod is deleted that can be updated in place. In a strict world every pod can.
+func (j *invariants) daemonDeleted(w *world, pod *corev1.Pod) {
 	if _, why := w.daemons().HoldsDeletion(pod); !j.loose && w.mode.Manages() {
 		w.violated("%s is deleted: %s %s", pod.Name, why.Code, why.Message)
 	}
 }
 
-// editDaemons is a change by a user. What the API server counts is the template's generation.
+// editDaemons is a change by a user. The API server increments the template's generation.
 func (w *world) editDaemons(does string, change func(*apps.DaemonSet)) {
 	d, err := alter(w, w.daemonSets, "agent", "", func(d *apps.DaemonSet) {
 		before := rawOf(d.Spec.Template)

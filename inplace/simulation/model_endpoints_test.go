@@ -20,7 +20,7 @@ import (
 type endpointsController struct {
 	*world
 	pods *informer[*corev1.Pod]
-	// away: it does not run.
+	// away says that it does not run.
 	away bool
 }
 
@@ -48,7 +48,7 @@ func (c *endpointsController) run() {
 	c.rules.sliceWritten(c.world)
 }
 
-// endpointsOf are those that slices show, of one reader.
+// endpointsOf returns the endpoints in the slices and pods that one reader sees.
 func (w *world) endpointsOf(pods []*corev1.Pod, shown map[string]*discoveryv1.EndpointSlice) serving.Endpoints {
 	var all []discoveryv1.EndpointSlice
 	for _, s := range shown {
@@ -61,12 +61,12 @@ func (w *world) endpointsOf(pods []*corev1.Pod, shown map[string]*discoveryv1.En
 	return serving.EndpointsOf(pods, all, services)
 }
 
-// drains is what the controller does around a plan: the cache says when to ask, the API server says what is.
+// drains is what the leader adds to a plan: the cache says when to ask, and the API server's answer counts.
 type drains struct {
 	out map[types.UID]time.Time
 }
 
-// known completes what was read; not known if a pod is out that nobody has seen to be.
+// known adds to the endpoints since when pods are out of service. It returns false if a pod is out and the leader does not know since when.
 func (d *drains) known(endpoints serving.Endpoints) bool {
 	known := true
 	for uid := range d.out {
@@ -82,7 +82,7 @@ func (d *drains) known(endpoints serving.Endpoints) bool {
 	return known
 }
 
-// ask asks the API server.
+// ask reads the slices from the API server.
 func (w *world) ask(d *drains, pods []*corev1.Pod) serving.Endpoints {
 	endpoints := w.endpointsOf(pods, w.slices.objects)
 	d.known(endpoints)
@@ -95,7 +95,7 @@ func (w *world) ask(d *drains, pods []*corev1.Pod) serving.Endpoints {
 	return endpoints
 }
 
-// endpoints are those to plan on.
+// endpoints returns the endpoints to plan on.
 func (s *stayput) endpoints() serving.Endpoints {
 	endpoints := s.endpointsOf(s.pods.list(), s.slices.objects)
 	if s.settings.Drain == 0 || s.drains.known(endpoints) {
@@ -104,7 +104,7 @@ func (s *stayput) endpoints() serving.Endpoints {
 	return s.ask(&s.drains, s.pods.list())
 }
 
-// confirmed leaves out what may not be stopped yet.
+// confirmed leaves out patches of pods whose drain is not over.
 func (s *stayput) confirmed(planned []steps.Step) []steps.Step {
 	if s.settings.Drain == 0 {
 		return planned
@@ -123,8 +123,8 @@ func (s *stayput) confirmed(planned []steps.Step) []steps.Step {
 	})
 }
 
-// sliceWritten notes since when pods are really out: those that never were in as well, which no slice need be written for.
-func (j *judge) sliceWritten(w *world) {
+// sliceWritten notes since when pods are out of the slice. This includes pods that never were in it, for which no slice need be written.
+func (j *invariants) sliceWritten(w *world) {
 	offered := map[string]bool{}
 	for _, e := range w.slices.objects["web-1"].Endpoints {
 		offered[e.TargetRef.Name] = *e.Conditions.Ready
@@ -139,11 +139,12 @@ func (j *judge) sliceWritten(w *world) {
 	}
 }
 
-// stopping: containers of a pod with a gate are about to stop. Nothing may offer it, and no proxy that follows within the drain,
-// unless it was the last or had waited too long.
-func (j *judge) stopping(w *world, pod *corev1.Pod) {
+// stopping checks a pod with a gate whose containers are about to stop. No slice may offer it, and no proxy that catches up within the
+// drain. Exceptions are the last endpoint and a drain that took too long.
+func (j *invariants) stopping(w *world, pod *corev1.Pod) {
 	gate := conditions.Condition(pod, inplace.ConditionServing)
-	if w.settings.Drain == 0 || w.unserved || j.last[pod.Name] || gate == nil || w.now.Sub(gate.LastTransitionTime.Time) >= serving.DrainPatience+w.settings.Drain {
+	if w.settings.Drain == 0 || w.unserved || j.last[pod.Name] || gate == nil ||
+		w.now.Sub(gate.LastTransitionTime.Time) >= serving.DrainPatience+w.settings.Drain {
 		return
 	}
 	if out, known := j.gone[pod.Name]; !known || w.now.Sub(out) < w.settings.Drain {
@@ -151,9 +152,9 @@ func (j *judge) stopping(w *world, pod *corev1.Pod) {
 	}
 }
 
-// reopened: a gate that was closed opens. No container may be left that was told to stop and has not been: the pod would be
-// reported Ready with it, taken for updated, and then restart while it serves.
-func (j *judge) reopened(w *world, pod *corev1.Pod) {
+// reopened checks a closed gate that opens. No container may still run that the kubelet must stop for its image. Otherwise the pod would be
+// reported Ready with that container, count as updated, and then restart while it serves.
+func (j *invariants) reopened(w *world, pod *corev1.Pod) {
 	for _, want := range kept(pod.Spec) {
 		if c := w.kubelet.state[pod.Name][want.Name]; c != nil && c.running && c.dying.IsZero() && c.image != want.Image && !j.fellBack {
 			w.violated("the gate of %s opens while it still runs %s", pod.Name, c.image)
@@ -161,10 +162,11 @@ func (j *judge) reopened(w *world, pod *corev1.Pod) {
 	}
 }
 
-// killed: the kubelet stops a container for its image.
-func (j *judge) killed(w *world, name, container string) {
+// killed checks a container that the kubelet stops for its image.
+func (j *invariants) killed(w *world, name, container string) {
 	pod := w.pods.objects[name]
-	if pod == nil || !readiness.Gated(pod) || j.listed.Has(container) || w.settings.Drain == 0 || w.unserved || j.last[name] || !j.gone[name].IsZero() {
+	if pod == nil || !readiness.Gated(pod) || j.listed.Has(container) || w.settings.Drain == 0 || w.unserved || j.last[name] ||
+		!j.gone[name].IsZero() {
 		return
 	}
 	w.violated("%s is restarted while it is offered", name)

@@ -22,42 +22,44 @@ type kubelet struct {
 	*world
 	pods  *informer[*corev1.Pod]
 	state map[string]map[string]*container
-	// gates are those of the last sync of each pod: SetContainerReadiness in pkg/kubelet/status/status_manager.go computes Ready from these.
+	// gates are the gates in the last sync of each pod: SetContainerReadiness in pkg/kubelet/status/status_manager.go computes Ready from
+	// these.
 	gates map[string]bool
-	// said is the last status it made of each pod, at what time it was last compared with the stored one. Only what is not the same is
-	// written (updateStatusInternal), and every 10 s what is stored otherwise (needsReconcile).
+	// said is the last status that it generated for each pod, and compared is when it was last compared with the stored one. It writes only a
+	// status that differs from the last (updateStatusInternal), and every 10 s one that differs from the stored one (needsReconcile).
 	said     map[string]corev1.PodStatus
 	compared map[string]time.Time
-	// retracts is when it takes back that containers are ready: see readiness/ahead.go.
+	// retracts is when it reports again that containers are not ready: see readiness/ahead.go.
 	retracts map[string]time.Time
-	// lags: it may go by those. A scene's does not.
+	// lags says that it may use old gates and skip writes, as in gates and said. In a lockstep it does not.
 	lags bool
 	ids  int
-	// announced are pods as its last status had them, whose containers have yet to become that: SyncPod in pkg/kubelet/kubelet.go writes the status first.
+	// announced are pods of the last status whose containers do not run yet as their spec says: SyncPod in pkg/kubelet/kubelet.go writes the
+	// status first.
 	announced map[string]*corev1.Pod
 	// sizes are the CPU and memory that containers have got, by pod and container.
 	sizes map[string]map[string]amounts.Amounts
-	// skew is how far its clock is ahead of ours.
+	// skew is how far its clock is ahead of the leader's.
 	skew time.Duration
-	// short: its nodes have no room for more.
+	// short says that its nodes have no capacity for larger resources.
 	short bool
-	// stops is how long containers take to; a moment where it is not said.
+	// stops is how long containers take to stop; if zero, a moment.
 	stops time.Duration
-	// cramped is the CPU that the node of a pod has not, by the name of the pod.
+	// cramped is a CPU request that is infeasible on the node of a pod, by the name of the pod.
 	cramped map[string]string
 }
 
-// container is one in the runtime. An image with "bad" in its name cannot be pulled, one with "crash" never gets ready.
+// container is a container in the runtime. An image with "bad" in its name cannot be pulled, one with "crash" never becomes ready.
 type container struct {
 	id, image string
 	started   time.Time
 	running   bool
 	ready     bool
-	// dying until then, of a kill.
+	// dying is when a container that is being killed ends.
 	dying time.Time
-	// backOff until then, after a crash.
+	// backOff is when it starts again after a crash.
 	backOff time.Time
-	// ended is how the one before ended.
+	// ended is how the container before it ended.
 	ended *corev1.ContainerStateTerminated
 }
 
@@ -67,8 +69,8 @@ func newKubelet(w *world) *kubelet {
 		sizes: map[string]map[string]amounts.Amounts{}, announced: map[string]*corev1.Pod{}}
 }
 
-// pass lets time pass, in which controllers stand still, as after a failure, but no kubelet knows less than what is stored for longer than it takes to see
-// a gate.
+// pass lets time pass in which controllers do nothing, as after a failure. Kubelets still read all that is stored, because no kubelet lags
+// for longer than it takes to see a gate.
 func (w *world) pass() {
 	w.kubelet.pods.advance(len(w.pods.log))
 	for _, name := range slices.Sorted(maps.Keys(w.kubelet.pods.objects)) {
@@ -78,7 +80,7 @@ func (w *world) pass() {
 	w.logf("time passes")
 }
 
-// clock is by what it dates what it reports.
+// clock returns the time of what it reports.
 func (k *kubelet) clock() time.Time { return k.now.Add(k.skew) }
 
 func (k *kubelet) run(name string) {
@@ -118,13 +120,13 @@ func (k *kubelet) run(name string) {
 	}
 	k.writeStatus(pod)
 	if k.rng.Intn(3) == 0 {
-		k.announced[name] = pod // others get a turn between the status and what it announces
+		k.announced[name] = pod // other processes act between the status and the change that it announces
 		return
 	}
 	k.syncContainers(pod)
 }
 
-// syncContainers has the containers become what that pod says, which may have been patched since.
+// syncContainers makes the containers run as the spec of that pod says. The stored pod may have been patched since.
 func (k *kubelet) syncContainers(pod *corev1.Pod) {
 	name := pod.Name
 	for _, want := range kept(pod.Spec) {
@@ -135,7 +137,8 @@ func (k *kubelet) syncContainers(pod *corev1.Pod) {
 	}
 }
 
-// give has the container of the pod get that, with a restart where it asks for one. One that does not run starts with it.
+// give resizes the container of the pod, with a restart if its resizePolicy asks for one. A container that does not run starts with the new
+// size.
 func (k *kubelet) give(pod string, want corev1.Container, gets amounts.Amounts) {
 	switch c := k.state[pod][want.Name]; {
 	case len(want.ResizePolicy) == 0 || c == nil || !c.running:
@@ -151,7 +154,7 @@ func (k *kubelet) kill(pod, name string, c *container) {
 	c.dying = k.now.Add(cmp.Or(k.stops, time.Duration(k.rng.Intn(300))*time.Millisecond))
 }
 
-// whyNot is why no container of the pod gets that: as a kubelet calls it.
+// whyNot returns why a container of the pod does not get these resources, as a kubelet calls it.
 func (k *kubelet) whyNot(pod string, gets amounts.Amounts) string {
 	switch {
 	case gets.CPURequest == tooMuch, gets.CPURequest != "" && gets.CPURequest == k.cramped[pod]:
@@ -162,10 +165,10 @@ func (k *kubelet) whyNot(pod string, gets amounts.Amounts) string {
 	return ""
 }
 
-// tooMuch is more than any node has.
+// tooMuch is infeasible on all nodes.
 const tooMuch = "9000m"
 
-// sized reports whether the pod's containers have got what its spec says.
+// sized reports whether the containers of the pod have got the resources in its spec.
 func (k *kubelet) sized(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		got, known := k.sizes[pod.Name][c.Name]
@@ -173,13 +176,14 @@ func (k *kubelet) sized(pod *corev1.Pod) bool {
 	})
 }
 
-// resizing puts the condition that a kubelet has for a resize.
+// resizing sets the condition that a kubelet has for a resize.
 func (k *kubelet) resizing(status *corev1.PodStatus, cached *corev1.Pod) {
 	pending := func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress
 	}
 	before := slices.IndexFunc(status.Conditions, pending)
-	next := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.clock().Truncate(time.Second)),
+	next := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(k.clock().Truncate(time.Second)),
 		ObservedGeneration: cached.Generation}
 	if before >= 0 {
 		next.LastTransitionTime = status.Conditions[before].LastTransitionTime
@@ -234,13 +238,14 @@ func (k *kubelet) crash() {
 	}
 }
 
-// writeStatus is the status the kubelet generates from its cache and the runtime; it patches only what it owns.
+// writeStatus writes the status that the kubelet generates from its cache and the runtime. It patches only the fields it owns.
 func (k *kubelet) writeStatus(cached *corev1.Pod) {
 	live, exists := k.world.pods.objects[cached.Name]
 	if !exists {
 		return
 	}
-	status := corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: cached.Generation, Conditions: slices.Clone(live.Status.Conditions)}
+	status := corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: cached.Generation,
+		Conditions: slices.Clone(live.Status.Conditions)}
 	containersReady := true
 	for i, want := range kept(cached.Spec) {
 		c := k.state[cached.Name][want.Name]
@@ -282,7 +287,8 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 			k.rules.reopened(k.world, stored)
 		}
 		k.rules.readySet(k.world, cached.Name, stored)
-		if k.lags && cached.Spec.Containers[0].ReadinessProbe != nil && readiness.IsAhead(stored) && !readiness.IsAhead(live) && k.rng.Intn(2) == 0 {
+		if k.lags && cached.Spec.Containers[0].ReadinessProbe != nil && readiness.IsAhead(stored) && !readiness.IsAhead(live) &&
+			k.rng.Intn(2) == 0 {
 			k.retracts[cached.Name] = k.now.Add(time.Duration(k.rng.Int63n(int64(readiness.Lasts * 4 / 5))))
 		}
 		k.logf("kubelet: %s generation %d ready %v/%v %s; stored: gate %v ready %v", cached.Name, cached.Generation, containersReady, ready,
@@ -290,7 +296,7 @@ func (k *kubelet) writeStatus(cached *corev1.Pod) {
 	}
 }
 
-// retract writes what was known before a probe had answered.
+// retract writes the readiness that was known before a probe had answered.
 func (k *kubelet) retract() {
 	for _, name := range slices.Sorted(maps.Keys(k.retracts)) {
 		if k.now.Before(k.retracts[name]) {
@@ -307,14 +313,15 @@ func (k *kubelet) retract() {
 		k.logf("kubelet: %s is not ready after all", name)
 		k.rules.taken(k.world, pod)
 		k.writeStatus(k.pods.objects[name])
-		// Within what is left of readiness.Lasts our watch brings it.
+		// Stayput's watch delivers it before readiness.Lasts is over.
 		k.world.stayput.pods.advance(len(k.world.pods.log))
 		k.world.stayput.stale = true
 	}
 }
 
-// swallows reports whether it has said the same before, and so says nothing, whatever was stored since: unless it has seen that its word about
-// Ready is not what is stored (NeedToReconcilePodReadiness), or compares again. A scene's always does.
+// swallows reports whether the kubelet has generated the same status before, and so writes nothing, whatever was stored since. It does
+// write if it has seen that another Ready is stored (NeedToReconcilePodReadiness), and when it compares again. In a lockstep it always
+// writes.
 func (k *kubelet) swallows(cached *corev1.Pod, status corev1.PodStatus) bool {
 	said, before := k.said[cached.Name]
 	k.said[cached.Name] = *status.DeepCopy()
@@ -327,16 +334,17 @@ func (k *kubelet) swallows(cached *corev1.Pod, status corev1.PodStatus) bool {
 	return !finds && sameStatus(byKubelet(said), byKubelet(status))
 }
 
-// byKubelet is the status without the conditions of others.
+// byKubelet returns the status without the conditions of other writers.
 func byKubelet(status corev1.PodStatus) corev1.PodStatus {
-	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c corev1.PodCondition) bool { return c.Type == inplace.ConditionServing })
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions),
+		func(c corev1.PodCondition) bool { return c.Type == inplace.ConditionServing })
 	return status
 }
 
-// whyShut is its word about our gate.
+// whyShut is its message about Stayput's gate.
 const whyShut = `the status of pod readiness gate "stayput.dev/serving" is not "True", but False`
 
-// gateOpen reports whether the pod's gate was open in the last sync; sometimes a sync has just taken place.
+// gateOpen reports whether the pod's gate was open in the last sync. At random it is the current gate, as if a sync had just taken place.
 func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
 	open := !readiness.Gated(pod) || conditions.IsTrue(pod, inplace.ConditionServing)
 	last, known := k.gates[pod.Name]
@@ -348,7 +356,7 @@ func (k *kubelet) gateOpen(pod *corev1.Pod) bool {
 }
 
 func (c *container) status(want corev1.Container, skew time.Duration) corev1.ContainerStatus {
-	// What a runtime says of an image does not tell by which of its names it was asked for.
+	// The image in a runtime's status does not show which of its names the spec has.
 	status := corev1.ContainerStatus{Name: want.Name, Image: plain.Replace(c.image), ContainerID: c.id, Ready: c.ready,
 		LastTerminationState: corev1.ContainerState{Terminated: c.ended}}
 	if c.image == "" {
@@ -365,7 +373,8 @@ func (c *container) status(want corev1.Container, skew time.Duration) corev1.Con
 }
 
 func (k *kubelet) setPodCondition(status *corev1.PodStatus, kind corev1.PodConditionType, value bool, why string) {
-	want := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: why, LastTransitionTime: metav1.NewTime(k.clock().Truncate(time.Second))}
+	want := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: why,
+		LastTransitionTime: metav1.NewTime(k.clock().Truncate(time.Second))}
 	if value {
 		want.Status, want.Reason = corev1.ConditionTrue, ""
 	}
@@ -383,13 +392,15 @@ func (k *kubelet) setPodCondition(status *corev1.PodStatus, kind corev1.PodCondi
 
 func sameStatus(a, b corev1.PodStatus) bool {
 	same := func(a, b corev1.ContainerStatus) bool {
-		return sameSize(a.Resources, b.Resources) && a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready && (a.State.Running == nil) == (b.State.Running == nil)
+		return sameSize(a.Resources, b.Resources) && a.ContainerID == b.ContainerID && a.Image == b.Image && a.Ready == b.Ready &&
+			(a.State.Running == nil) == (b.State.Running == nil)
 	}
 	sameCondition := func(a, b corev1.PodCondition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 	}
 	return a.Phase == b.Phase && a.ObservedGeneration == b.ObservedGeneration &&
-		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.InitContainerStatuses, b.InitContainerStatuses, same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
+		slices.EqualFunc(a.ContainerStatuses, b.ContainerStatuses, same) && slices.EqualFunc(a.InitContainerStatuses, b.InitContainerStatuses,
+		same) && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition)
 }
 
 func sameSize(a, b *corev1.ResourceRequirements) bool {

@@ -30,14 +30,15 @@ type deploymentController struct {
 	deployments *informer[*apps.Deployment]
 	sets        *informer[*apps.ReplicaSet]
 	pods        *informer[*corev1.Pod]
-	// dirty: the key is in the queue, from due on. After 15 failures it is dropped.
+	// dirty says that the key is in the queue. It is taken from due on. After 15 failures it is dropped.
 	dirty    bool
 	failures int
 	due      time.Time
 }
 
 func newDeploymentController(w *world) *deploymentController {
-	return &deploymentController{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), dirty: true}
+	return &deploymentController{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(),
+		pods: w.pods.informer(), dirty: true}
 }
 
 func (c *deploymentController) deliver(watch, n int) {
@@ -68,7 +69,8 @@ func (c *deploymentController) run() {
 	c.dirty, c.due = false, time.Time{}
 	err := c.sync()
 	switch {
-	case err == nil, errors.Is(err, errHeld) && c.seed%2 == 0: // where many are refused, with a cause after which it waits for the next event
+	// where webhooks refuse many writes, they give a cause after which the controller waits for the next event
+	case err == nil, errors.Is(err, errHeld) && c.seed%2 == 0:
 		c.failures = 0
 	case c.failures < 15:
 		c.failures++
@@ -103,7 +105,8 @@ func older(a, b *apps.ReplicaSet) bool {
 }
 
 // split is getAllReplicaSetsAndSyncRevision.
-func (c *deploymentController) split(d *apps.Deployment, sets []*apps.ReplicaSet, create bool) (newRS *apps.ReplicaSet, old []*apps.ReplicaSet, err error) {
+func (c *deploymentController) split(d *apps.Deployment, sets []*apps.ReplicaSet, create bool) (newRS *apps.ReplicaSet,
+	old []*apps.ReplicaSet, err error) {
 	latest := int64(0)
 	for _, rs := range sets {
 		if newRS == nil && sameTemplate(rs.Spec.Template, d.Spec.Template) {
@@ -131,7 +134,7 @@ func (c *deploymentController) split(d *apps.Deployment, sets []*apps.ReplicaSet
 	return newRS, old, err
 }
 
-// copied are those annotations that pass from a Deployment to its ReplicaSets, and with an undo back.
+// copied returns the annotations that the Deployment controller copies from a Deployment to its ReplicaSets, and that an undo copies back.
 func copied(annotations map[string]string) map[string]string {
 	copies := maps.Clone(annotations)
 	maps.DeleteFunc(copies, func(key, _ string) bool { return !native.Copied(key) })
@@ -140,7 +143,7 @@ func copied(annotations map[string]string) map[string]string {
 
 var sameTemplates = map[[2]string]bool{}
 
-// sameTemplate is EqualIgnoreHash, remembered.
+// sameTemplate is EqualIgnoreHash with a cache.
 func sameTemplate(a, b apps.Template) bool {
 	key := [2]string{rawOf(a), rawOf(b)}
 	same, known := sameTemplates[key]
@@ -177,7 +180,8 @@ func (c *deploymentController) create(d *apps.Deployment, old []*apps.ReplicaSet
 		return err
 	}
 	return c.writeStatus(d, func(status *appsv1.DeploymentStatus) {
-		statuses.SetCondition(status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, "NewReplicaSetCreated", "", c.now))
+		statuses.SetCondition(status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
+			"NewReplicaSetCreated", "", c.now))
 	})
 }
 
@@ -247,8 +251,8 @@ func (c *deploymentController) scale(d *apps.Deployment, newRS *apps.ReplicaSet,
 		_, err := c.scaleTo(d, all[len(all)-1], apps.Desired(d), false)
 		return err
 	case len(active) == 1 && apps.Replicas(active[0]) == apps.Desired(d) && !c.stayput.scaled[active[0].Name]:
-		// The real one leaves the annotation as it is and takes itself for scaling for ever, if a conflict came in between before.
-		// That is not for us to judge, unless it comes of our scaling.
+		// The real controller leaves the annotation as it is. If a conflict came in between before, it considers itself scaling for ever. That is
+		// no fault of Stayput's, unless Stayput has scaled.
 		_, err := c.scaleTo(d, active[0], apps.Desired(d), true)
 		return err
 	case len(active) == 1:
@@ -310,7 +314,7 @@ func (c *deploymentController) rolling(d *apps.Deployment, sets []*apps.ReplicaS
 	return c.syncStatus(d, sets, newRS)
 }
 
-// scaleDownOld is reconcileOldReplicaSets, with what it calls. Like there, errors of single writes are swallowed.
+// scaleDownOld is reconcileOldReplicaSets, with what it calls. As in the original, errors of single writes are dropped.
 func (c *deploymentController) scaleDownOld(d *apps.Deployment, sets, old []*apps.ReplicaSet, newRS *apps.ReplicaSet) bool {
 	minimum := apps.Desired(d) - d.MaxUnavailable()
 	unavailable := apps.Replicas(newRS) - newRS.Status.AvailableReplicas
@@ -336,7 +340,7 @@ func (c *deploymentController) scaleDownOld(d *apps.Deployment, sets, old []*app
 	for _, rs := range old {
 		scaled, err := c.scaleTo(d, rs, sizes[rs.Name], false)
 		if err != nil {
-			return false // the real one tries again with the next event, or when the deadline has passed
+			return false // the real controller tries again with the next event, or when the deadline has passed
 		}
 		changed = changed || scaled
 	}
@@ -387,7 +391,7 @@ func (c *deploymentController) cleanup(d *apps.Deployment, old []*apps.ReplicaSe
 	return nil
 }
 
-// deleteReplicaSet is a DELETE by the Deployment controller, of whatever version is stored: held while pods move there.
+// deleteReplicaSet is a DELETE by the Deployment controller, of any stored version. It is held while pods move to the ReplicaSet.
 func (w *world) deleteReplicaSet(name string) {
 	rs, found := w.sets.objects[name]
 	switch {
@@ -401,7 +405,8 @@ func (w *world) deleteReplicaSet(name string) {
 	}
 }
 
-// collectGarbage deletes the pods of ReplicaSets that are gone; also those that are made after that, by a controller that does not know yet.
+// collectGarbage deletes the pods of ReplicaSets that are gone. It also deletes pods that a controller creates later because it does not
+// know yet.
 func (w *world) collectGarbage() {
 	for _, pod := range sorted(w.pods.objects) {
 		if w.sets.objects[metav1.GetControllerOf(pod).Name] == nil && readiness.Live(pod) {
@@ -414,19 +419,21 @@ func (w *world) collectGarbage() {
 
 func statusComplete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
 	want := apps.Desired(d)
-	return status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want && status.ObservedGeneration >= d.Generation
+	return status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want &&
+		status.ObservedGeneration >= d.Generation
 }
 
-// syncStatus is syncRolloutStatus; the counts are those of statuses/formula.go, whose tables prove them. Of stages it knows nothing: their reason
-// is one like any other.
+// syncStatus is syncRolloutStatus. The counts come from statuses/formula.go, which its own tables test. The native controller does not know
+// the reason of a partition, so the reason is replaced by an unknown one.
 func (c *deploymentController) syncStatus(d *apps.Deployment, sets []*apps.ReplicaSet, newRS *apps.ReplicaSet) error {
-	const other = "SomebodyElses"
+	const other = "OtherReason"
 	unaware := d.DeepCopy()
 	unaware.Status = withReason(d.Status, statuses.ReasonPartition, other)
 	native := statuses.Formula{Deployment: unaware, Sets: sets, New: newRS, Now: c.now}
 	status := withReason(native.NativeStatus(), other, statuses.ReasonPartition)
 	if statusComplete(d, status) && !d.Spec.Paused {
-		statuses.SetCondition(&status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonComplete, "", c.now))
+		statuses.SetCondition(&status, statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
+			statuses.ReasonComplete, "", c.now))
 	}
 	if len(statuses.StatusOperations(d.Status, status)) == 0 {
 		c.awaitDeadline(native.UntilDeadline(status))
@@ -435,7 +442,7 @@ func (c *deploymentController) syncStatus(d *apps.Deployment, sets []*apps.Repli
 	return c.writeStatus(d, func(into *appsv1.DeploymentStatus) { *into = status })
 }
 
-// withReason is the status with the one reason in the place of the other.
+// withReason returns the status with one reason replaced by another.
 func withReason(status appsv1.DeploymentStatus, instead, reason string) appsv1.DeploymentStatus {
 	renamed := *status.DeepCopy()
 	for i := range renamed.Conditions {
@@ -457,7 +464,7 @@ func (c *deploymentController) writeStatus(d *apps.Deployment, change func(*apps
 	return c.updateStatus(d, change)
 }
 
-// replicaSetController is pkg/controller/replicaset: two watches, expectations, and its own status writes read back.
+// replicaSetController is pkg/controller/replicaset: two watches, expectations, and a cache that must have its own status writes.
 type replicaSetController struct {
 	*world
 	sets  *informer[*apps.ReplicaSet]
@@ -469,10 +476,10 @@ type replicaSetState struct {
 	dirty     bool
 	due       time.Time
 	creations int
-	// refused are creations that failed.
+	// refused says that a creation failed.
 	refused   bool
 	deletions map[string]bool
-	// expired: expectations that are not met are dropped after five minutes.
+	// expired is when unmet expectations are dropped: after five minutes.
 	expired time.Time
 	wrote   int64
 }
@@ -538,7 +545,7 @@ func (c *replicaSetController) sync(name string, state *replicaSetState) error {
 		return nil
 	}
 	if version, _ := strconv.ParseInt(rs.ResourceVersion, 10, 64); version < state.wrote {
-		return errors.New("cache older than our own write")
+		return errors.New("cache older than the controller's own write")
 	}
 	var active []*corev1.Pod
 	for _, pod := range c.pods.list() {
@@ -552,7 +559,7 @@ func (c *replicaSetController) sync(name string, state *replicaSetState) error {
 		c.manage(rs, active, state)
 	}
 	if state.creations > 0 || len(state.deletions) > 0 {
-		state.due = state.expired.Add(time.Second) // a resync, of which the real one has more
+		state.due = state.expired.Add(time.Second) // a resync; the real controller has more of them
 	}
 	return c.writeStatus(rs, active, state)
 }
@@ -579,7 +586,7 @@ func (c *replicaSetController) manage(rs *apps.ReplicaSet, active []*corev1.Pod,
 	}
 }
 
-// deletedBefore is ActivePodsWithRanks.Less as far as pods differ here.
+// deletedBefore is ActivePodsWithRanks.Less, as far as pods differ here.
 func deletedBefore(a, b *corev1.Pod) bool {
 	if noneA, noneB := a.Spec.NodeName == "", b.Spec.NodeName == ""; noneA != noneB {
 		return noneA
@@ -617,7 +624,8 @@ func (c *replicaSetController) writeStatus(rs *apps.ReplicaSet, active []*corev1
 		}
 	}
 	if status.Replicas == rs.Status.Replicas && status.ReadyReplicas == rs.Status.ReadyReplicas &&
-		status.AvailableReplicas == rs.Status.AvailableReplicas && len(status.Conditions) == len(rs.Status.Conditions) && status.ObservedGeneration == rs.Status.ObservedGeneration {
+		status.AvailableReplicas == rs.Status.AvailableReplicas && len(status.Conditions) == len(rs.Status.Conditions) &&
+		status.ObservedGeneration == rs.Status.ObservedGeneration {
 		return nil
 	}
 	// The first UpdateStatus may conflict; the second, after a GET, does not.

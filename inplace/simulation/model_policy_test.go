@@ -14,14 +14,14 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// policy is what manifests/base/own-power.yaml lets us write in a namespace without the label. Nothing that is planned there may be
-// refused, or an update could not be given back; what was planned before the label went may.
+// policy is what manifests/base/own-power.yaml lets Stayput write in a namespace without the label. It must allow every step that is
+// planned there, or an update could not fall back. It may refuse a step that was planned before the label was removed.
 func (w *world) policy(step steps.Step) error {
 	if w.mode.Manages() || !w.refuses(step) {
 		return nil
 	}
 	if !w.stayput.queuedIn.Manages() {
-		w.violated("a policy refuses to give an update back: %s", step.Describe())
+		w.violated("a policy refuses a fallback: %s", step.Describe())
 	}
 	return errRefused
 }
@@ -43,7 +43,7 @@ func (w *world) refuses(step steps.Step) bool {
 	return false
 }
 
-// hasAgain reports whether a resize gives containers what the mark says that they had.
+// hasAgain reports whether a resize gives containers the resources that the mark says they had.
 func hasAgain(resize steps.PatchPod) bool {
 	pod := resize.Pod.DeepCopy()
 	if err := apply(pod, resize.Operations); err != nil {
@@ -51,14 +51,15 @@ func hasAgain(resize steps.PatchPod) bool {
 	}
 	for i, container := range pod.Spec.Containers {
 		is, was := amounts.Of(container.Resources), amounts.Of(resize.Pod.Spec.Containers[i].Resources)
-		if notedSurge, marked := readiness.MoveOf(pod).Resize[container.Name]; is != was && (!marked || notedSurge.Back != is) {
+		if noted, marked := readiness.MoveOf(pod).Resize[container.Name]; is != was && (!marked || noted.Back != is) {
 			return false
 		}
 	}
 	return true
 }
 
-// removesSurge reports whether the policy lets the operation be: our marks go from a pod, and it gets an image that its mark says it had.
+// removesSurge reports whether the policy allows the operation: it removes a mark of Stayput from a pod, or sets an image that the mark
+// says the pod had.
 func removesSurge(pod *corev1.Pod, o jsonpatch.Operation) bool {
 	for list, containers := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
 		for i, container := range containers {
@@ -74,7 +75,8 @@ func removesSurge(pod *corev1.Pod, o jsonpatch.Operation) bool {
 		slices.Contains([]string{inplace.AnnotationMove, inplace.AnnotationSurgePod, inplace.AnnotationRestarts}, mark))
 }
 
-// stored are the conditions that the API server stores of a write of pods/status: by the rule, where it has one and the namespace its label.
+// stored returns the conditions that the API server stores for a write of pods/status. It applies the rule if it has one and the namespace
+// has the label.
 func (w *world) stored(old, sent *corev1.Pod, writer readiness.Writer) []corev1.PodCondition {
 	if !w.says || !w.mode.Manages() {
 		return sent.Status.Conditions

@@ -17,7 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// pullModel is the nodes and pullers of a cluster that pulls first; it does not if parallel is 0.
+// pullModel is the nodes and pre-pull pods of a cluster. Nothing is pulled first if parallel is 0.
 type pullModel struct {
 	parallel    int
 	nodes       []*corev1.Node
@@ -27,10 +27,11 @@ type pullModel struct {
 
 var waiterForTests = prepull.Waiter{Image: "stayput/stayput:v1", Args: []string{"wait"}}
 
-// mountingNode is ready and can mount images.
+// mountingNode returns a node that is ready and can mount images.
 func mountingNode(name string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	node.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "containerd://2.4.2", OperatingSystem: "linux"}
+	node.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "containerd://2.4.2",
+		OperatingSystem: "linux"}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	return node
 }
@@ -41,7 +42,7 @@ func (m *pullModel) observe(settings *inplace.Settings, nodes *[]*corev1.Node, p
 	*pull = prepull.Pulling{PrePullPods: slices.Clone(m.prePullPods), Waiter: waiterForTests}
 }
 
-// place puts pods on nodes, of which there are that many.
+// place gives the pod one of that many nodes.
 func (m *pullModel) place(pod *corev1.Pod, nodes int) {
 	if m.parallel == 0 {
 		return
@@ -55,7 +56,7 @@ func (m *pullModel) place(pod *corev1.Pod, nodes int) {
 	}
 }
 
-// isDown reports whether the node's kubelet does nothing.
+// isDown reports whether the kubelet of the node does nothing.
 func (m *pullModel) isDown(name string) bool {
 	node := nodes.ByName(m.nodes)[name]
 	return node != nil && nodes.Unreachable(node)
@@ -76,16 +77,18 @@ func (m *pullModel) delete(step steps.DeletePrePullPod) {
 	m.prePullPods = slices.DeleteFunc(m.prePullPods, func(p *corev1.Pod) bool { return p == step.Pod || p.Name == step.Pod.Name })
 }
 
-// run has the kubelets pull; an image with "bad" in its name does not exist.
+// run has the kubelets pull. An image with "bad" in its name does not exist.
 func (m *pullModel) run() (changed bool) {
 	for i, prePullPod := range m.prePullPods {
-		if prePullPod.Status.ContainerStatuses[0].State.Waiting == nil || prePullPod.Status.ContainerStatuses[0].State.Waiting.Reason == "ErrImagePull" {
+		if prePullPod.Status.ContainerStatuses[0].State.Waiting == nil ||
+			prePullPod.Status.ContainerStatuses[0].State.Waiting.Reason == "ErrImagePull" {
 			continue
 		}
 		changed = true
 		state := runningSince(time.Time{})
 		if at := slices.IndexFunc(steps.References(prePullPod), func(image string) bool { return strings.Contains(image, "bad") }); at >= 0 {
-			state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: steps.References(prePullPod)[at] + ": not found"}}
+			state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull",
+				Message: steps.References(prePullPod)[at] + ": not found"}}
 		}
 		m.prePullPods[i] = prePullPod.DeepCopy()
 		m.prePullPods[i].Status.ContainerStatuses[0].State = state
@@ -93,7 +96,7 @@ func (m *pullModel) run() (changed bool) {
 	return changed
 }
 
-// runPrePullPods counts as a change that wakes everybody.
+// runPrePullPods lets pre-pull pods pull. A change makes the leader plan again.
 func (w *world) runPrePullPods() {
 	if w.pull.run() {
 		w.version++
@@ -101,14 +104,15 @@ func (w *world) runPrePullPods() {
 	}
 }
 
-// stopsForNothing watches that nothing stops for an image that does not exist.
+// stopsForNothing demands that no container stops for an image that does not exist.
 func (w *world) stopsForNothing(plan steps.Plan) {
 	newRS, _ := plan.Decision.UpdateRevision.(*apps.ReplicaSet)
 	if w.pull.parallel == 0 || newRS == nil || !strings.Contains(templateImages(newRS.Spec.Template), "bad") {
 		return
 	}
 	for _, step := range plan.Steps {
-		if gate, ok := step.(steps.SetGate); ok && !gate.Open && !readiness.Removing(gate.Pod) && gate.Pod.Spec.NodeName != "" && !strings.Contains(images(gate.Pod), "bad") {
+		if gate, ok := step.(steps.SetGate); ok && !gate.Open && !readiness.Removing(gate.Pod) && gate.Pod.Spec.NodeName != "" &&
+			!strings.Contains(images(gate.Pod), "bad") {
 			w.violated("%s is drained for an image that does not exist", gate.Pod.Name)
 		}
 	}

@@ -41,19 +41,20 @@ var (
 	errHeld     = errors.New("held")
 	errNotFound = errors.New("not found")
 	errQuota    = errors.New("exceeded quota")
-	// What the API server answers to our writes where somebody forbids them, or is asked about them and does not answer.
+	// errRefused and errFailing are answers of the API server to Stayput's writes: a policy forbids the write, or a webhook is called for it
+	// and does not answer.
 	errRefused = errors.New("forbidden")
 	errFailing = errors.New("failed calling webhook")
 )
 
-// stored is what the model API server stores; objects are never changed, writes store a changed copy.
+// stored is an object of the model API server. Stored objects are never changed; writes store a changed copy.
 type stored[T any] interface {
 	comparable
 	metav1.Object
 	DeepCopy() T
 }
 
-// store is one resource of the model API server: what is, and every change in order, which watches deliver.
+// store is one resource of the model API server: the current objects, and all changes in order, which watches deliver.
 type store[T stored[T]] struct {
 	objects map[string]T
 	log     []change[T]
@@ -66,7 +67,7 @@ type change[T any] struct {
 
 func newStore[T stored[T]]() *store[T] { return &store[T]{objects: map[string]T{}} }
 
-// informer is a cache of a store that lags behind by its own delay.
+// informer is a cache of a store. Each lags behind by its own delay.
 type informer[T stored[T]] struct {
 	store   *store[T]
 	at      int
@@ -102,20 +103,20 @@ func sorted[T any](objects map[string]T) []T {
 	return list
 }
 
-// world is the cluster: the API server and everybody who writes to it.
+// world is the cluster: the API server and all its clients.
 type world struct {
 	t       testing.TB
 	seed    int64
 	rng     *rand.Rand
-	dice    *rand.Rand // that of partitions
+	dice    *rand.Rand // for partitions
 	now     time.Time
 	version int64
 	made    int
-	// sized: its users edit CPU, too.
+	// sized says that users edit CPU, too.
 	sized bool
-	// renews: and resizePolicy asks for a restart with it.
+	// renews says that resizePolicy asks for a restart with other CPU.
 	renews bool
-	// foreign: somebody else resizes pods.
+	// foreign says that another client resizes pods.
 	foreign bool
 	trace   []string
 	tracing bool
@@ -125,7 +126,7 @@ type world struct {
 	sets        *store[*apps.ReplicaSet]
 	pods        *store[*corev1.Pod]
 	slices      *store[*discoveryv1.EndpointSlice]
-	// In their place there may be a DaemonSet: see model_daemonset_test.go.
+	// A world may have a DaemonSet instead: see model_daemonset_test.go.
 	daemonSets *store[*apps.DaemonSet]
 	revisions  *store[*apps.ControllerRevision]
 
@@ -137,38 +138,38 @@ type world struct {
 
 	mode     inplace.Mode
 	settings inplace.Settings
-	// unserved: there is no Service.
+	// unserved says that there is no Service.
 	unserved bool
-	// meshed: the pods have a sidecar; alone: and no other init container.
-	meshed, noSurge bool
-	// claim is one of the pods' that only one node can mount; empty if there is none.
+	// meshed says that the pods have a sidecar, noSetup that they have no other init container.
+	meshed, noSetup bool
+	// claim is a claim of the pods that only one node can mount; empty if there is none.
 	claim string
-	// quota is how many pods there may be, room how many find a node.
+	// quota is how many pods there may be, room how many pods the nodes have capacity for.
 	quota, room int
-	// decision is that of the live objects at some version, remembered.
+	// decision is the cached decision about the live objects at that version.
 	decision     steps.Decision
 	decisionAt   int64
 	decisionMode inplace.Mode
 
-	// unreachable: the API server does not reach our webhooks.
+	// unreachable says that the API server does not reach Stayput's webhooks.
 	unreachable bool
-	// answers are what our writes to a resource are answered.
+	// answers are the errors with which the API server answers Stayput's writes, by resource.
 	answers map[string]error
-	// persistedFallback is what the Lease says of the Deployment.
+	// persistedFallback is the template hash of the fallback in Stayput's ConfigMap.
 	persistedFallback string
 	unwritable        bool
-	// heldSince is when a write of an update was first held, by its target, or by its template as long as there is none.
+	// heldSince is when a write of an update was first held, by its update revision, or by the template hash while there is no revision.
 	heldSince map[string]time.Time
 
 	gatesCreated bool
-	// says: the API server says what is Ready, as from Kubernetes 1.36 on.
+	// says means that the API server sets Ready, as from Kubernetes 1.36 on.
 	says bool
-	// mirror: admission has all images come from there.
+	// mirror says that admission gives all images another registry.
 	mirror bool
 	pull   pullModel
-	// lags are those of our controller, the Deployment controller and the ReplicaSet controller.
+	// lags are those of Stayput, the Deployment controller and the ReplicaSet controller.
 	lags  [3]lag
-	rules judge
+	rules invariants
 }
 
 func (w *world) logf(format string, args ...any) {
@@ -177,7 +178,7 @@ func (w *world) logf(format string, args ...any) {
 	}
 }
 
-// violated records the first violation; the run goes on no further.
+// violated records the first violation, which ends the run.
 func (w *world) violated(format string, args ...any) {
 	if w.failed == "" {
 		w.failed = fmt.Sprintf(format, args...)
@@ -201,7 +202,7 @@ func remove[T stored[T]](w *world, s *store[T], name string) {
 	delete(s.objects, name)
 }
 
-// alter stores a changed copy; the version read must be the stored one, unless it is empty.
+// alter stores a changed copy. The version must be the stored one, unless it is empty.
 func alter[T stored[T]](w *world, s *store[T], name, version string, change func(T)) (T, error) {
 	current, found := s.objects[name]
 	switch {
@@ -217,9 +218,10 @@ func alter[T stored[T]](w *world, s *store[T], name, version string, change func
 
 func (w *world) deployment() *apps.Deployment { return w.deployments.objects["web"] }
 
-// rollout is what is, without any delay.
+// rollout returns the live objects.
 func (w *world) rollout() deployments.Rollout {
-	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode, Settings: w.settings,
+	r := deployments.Rollout{Deployment: w.deployment(), ReplicaSets: sorted(w.sets.objects), Pods: sorted(w.pods.objects), Mode: w.mode,
+		Settings:          w.settings,
 		PersistedFallback: w.persistedFallback, Rules: allInPlace.For(w.deployment().Annotations), Now: w.now}
 	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	w.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
@@ -227,7 +229,7 @@ func (w *world) rollout() deployments.Rollout {
 	return r
 }
 
-// held is the verdict of the webhooks, after live reads.
+// held reports whether the webhooks hold the update, after live reads.
 func (w *world) held() bool {
 	if w.decisionAt != w.version || w.decisionMode != w.mode {
 		w.decision, w.decisionAt, w.decisionMode = w.rollout().Decision(), w.version, w.mode
@@ -236,10 +238,10 @@ func (w *world) held() bool {
 	return w.holdAlive() && w.decision.Held && w.lasts(newRS)
 }
 
-// holdAlive: the webhooks are asked, and a leader stands behind them.
+// holdAlive reports whether the API server reaches the webhooks, and a leader runs.
 func (w *world) holdAlive() bool { return !w.unreachable && w.now.Before(w.stayput.lease) }
 
-// lasts: the leader tends the update.
+// lasts reports whether the leader renews the hold of the update.
 func (w *world) lasts(newRS *apps.ReplicaSet) bool {
 	if newRS == nil {
 		return revisions.HoldLasts(nil, w.firstHeld(w.rollout().TemplateHash()), w.now)
@@ -250,12 +252,12 @@ func (w *world) lasts(newRS *apps.ReplicaSet) bool {
 	return revisions.HoldLasts(newRS.Labels, w.holdStart(newRS), w.now)
 }
 
-// holdStart is since when writes of the update to the target have been held.
-func (w *world) holdStart(newRS metav1.Object) time.Time {
-	return w.firstHeld(newRS.GetName() + " " + revisions.RevisionNumber(newRS))
+// holdStart returns since when writes of the update to that revision have been held.
+func (w *world) holdStart(revision metav1.Object) time.Time {
+	return w.firstHeld(revision.GetName() + " " + revisions.RevisionNumber(revision))
 }
 
-// firstHeld is since when writes of that update have been.
+// firstHeld returns since when writes of that update have been held.
 func (w *world) firstHeld(update string) time.Time {
 	if w.heldSince[update].IsZero() || w.now.Sub(w.heldSince[update]) > 10*time.Minute {
 		w.heldSince[update] = w.now
@@ -263,7 +265,7 @@ func (w *world) firstHeld(update string) time.Time {
 	return w.heldSince[update]
 }
 
-// heldFor judges a new ReplicaSet by its own template: the Deployment controller may create it from an old cache.
+// heldFor decides about a new ReplicaSet by its own template, because the Deployment controller may create it from an old cache.
 func (w *world) heldFor(rs *apps.ReplicaSet) bool {
 	r := w.rollout()
 	r.Deployment = r.Deployment.DeepCopy()
@@ -271,7 +273,7 @@ func (w *world) heldFor(rs *apps.ReplicaSet) bool {
 	return w.holdAlive() && r.Decision().Held
 }
 
-// updateReplicaSet is an UPDATE by the Deployment controller, which passes our webhook.
+// updateReplicaSet is an UPDATE by the Deployment controller. It passes Stayput's webhook.
 func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.ReplicaSet)) (*apps.ReplicaSet, error) {
 	next := read.DeepCopy()
 	change(next)
@@ -292,7 +294,8 @@ func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.Replic
 	})
 }
 
-// updateStatus is an UPDATE of the status by the Deployment controller: that all is done is denied as long as it is not.
+// updateStatus is an UPDATE of the status by the Deployment controller. A status that announces completion is denied until the update is
+// complete.
 func (w *world) updateStatus(read *apps.Deployment, change func(*appsv1.DeploymentStatus)) error {
 	next := read.DeepCopy()
 	change(&next.Status)
@@ -307,7 +310,7 @@ func (w *world) updateStatus(read *apps.Deployment, change func(*appsv1.Deployme
 	return err
 }
 
-// createReplicaSet is a CREATE: born empty if the update is held.
+// createReplicaSet is a CREATE. The webhook sets replicas to 0 if the update is held.
 func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
 	if _, exists := w.sets.objects[rs.Name]; exists {
 		return errConflict
@@ -322,7 +325,8 @@ func (w *world) createReplicaSet(rs *apps.ReplicaSet) error {
 	return nil
 }
 
-// createPod is a CREATE by the ReplicaSet controller: born with the gate while our webhook answers, unless there are as many as there are to be.
+// createPod is a CREATE by the ReplicaSet controller. Stayput's webhook adds the gate if the API server reaches it. It denies pods beyond
+// the replicas of the ReplicaSet.
 func (w *world) createPod(rs *apps.ReplicaSet) error {
 	if stored := w.sets.objects[rs.Name]; stored != nil && w.markHolds(stored) && replicas.Full(stored, w.livingOf(stored)) {
 		w.logf("denied: create a pod of %s", rs.Name)
@@ -346,14 +350,14 @@ func (w *world) createPod(rs *apps.ReplicaSet) error {
 	return nil
 }
 
-// addGate is what our webhook does to a newborn pod.
+// addGate is what Stayput's webhook does to a new pod.
 func (w *world) addGate(pod *corev1.Pod) {
 	if w.gatesCreated && w.mode.Manages() && !w.stayput.gone && !w.unreachable && !w.unwritable && w.answers["pods/status"] == nil {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 	}
 }
 
-// admitted is what admission makes of the spec of a new pod.
+// admitted returns the spec that admission makes for a new pod.
 func (w *world) admitted(template apps.Template) corev1.PodSpec {
 	spec := template.Typed().Spec
 	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
@@ -378,7 +382,7 @@ func withDefaultTolerations(tolerations []corev1.Toleration) []corev1.Toleration
 	return tolerations
 }
 
-// dryRun is answered at once.
+// dryRun returns the answer of the API server at once.
 func (w *world) dryRun(newRS *apps.ReplicaSet) dryrun.Result {
 	if newRS == nil {
 		return dryrun.Result{}
@@ -386,7 +390,7 @@ func (w *world) dryRun(newRS *apps.ReplicaSet) dryrun.Result {
 	return dryrun.Result{UpdateRevision: newRS.UID, Pod: &corev1.Pod{Spec: w.admitted(newRS.Spec.Template)}, Claim: w.claim}
 }
 
-// planned is the plan that knows what was asked for it.
+// planned returns the plan with the answers to the dry runs that it asks for.
 func (w *world) planned(r *deployments.Rollout) steps.Plan {
 	plan := r.Plan()
 	if r.OldDryRun = w.own(plan.DryRun); r.OldDryRun.UpdateRevision != "" {
@@ -395,7 +399,7 @@ func (w *world) planned(r *deployments.Rollout) steps.Plan {
 	return plan
 }
 
-// own is the answer about a revision to which pods go back, if that is what was asked.
+// own returns the answer for the old revision, if pods go back to it and the plan asked for that.
 func (w *world) own(asked *steps.DryRun) dryrun.Result {
 	if asked == nil || !asked.Back {
 		return dryrun.Result{}
@@ -407,14 +411,14 @@ func (w *world) own(asked *steps.DryRun) dryrun.Result {
 	return w.dryRun(sorted(w.sets.objects)[at])
 }
 
-// surges: an update may borrow, and does where it can.
+// surges reports whether an update may surge, and does so where nodes have capacity.
 func (w *world) surges() bool {
 	return w.rollout().MaySurge() && (w.claim == "" || apps.ExplicitZero(w.deployment()))
 }
 
 const plenty = 100
 
-// schedule gives the pod a node if there is room.
+// schedule gives the pod a node if one has capacity.
 func (w *world) schedule(pod *corev1.Pod) {
 	if w.roomy() {
 		pod.Spec.NodeName = "node"
@@ -425,7 +429,7 @@ func (w *world) schedule(pod *corev1.Pod) {
 	}
 }
 
-// unschedulable says that there is none.
+// unschedulable sets the condition that no node has capacity.
 func (w *world) unschedulable(pod *corev1.Pod) {
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 		Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(w.now), Message: "no node has room"})
@@ -443,7 +447,7 @@ func (w *world) placed() int {
 	return placed
 }
 
-// deletePod is a DELETE by the ReplicaSet controller: held while its ReplicaSet is settling.
+// deletePod is a DELETE by the ReplicaSet controller. It is held while its ReplicaSet is marked as updating.
 func (w *world) deletePod(name string) error {
 	pod, found := w.pods.objects[name]
 	if !found || pod.DeletionTimestamp != nil {
@@ -458,7 +462,7 @@ func (w *world) deletePod(name string) error {
 	return w.terminate(name)
 }
 
-// markHolds: the webhooks hold deletions for the mark.
+// markHolds reports whether the webhooks hold deletions because of the mark.
 func (w *world) markHolds(rs *apps.ReplicaSet) bool {
 	return revisions.Updating(rs) && w.holdAlive() && w.mode.Manages() && w.lasts(rs) && w.persistedFallback == ""
 }
@@ -471,7 +475,7 @@ func (w *world) terminate(name string) error {
 	return err
 }
 
-// carryOut does one of our steps. The patches are applied to JSON, as the API server does.
+// carryOut does one of Stayput's steps. It applies the patches to JSON, as the API server does.
 func (w *world) carryOut(step steps.Step) error {
 	if err := w.answers[resourceOf(step)]; err != nil {
 		return err
@@ -539,7 +543,7 @@ func (w *world) carryOut(step steps.Step) error {
 	return fmt.Errorf("unknown step %T", step)
 }
 
-// resourceOf is what a step writes to, empty for what nobody refuses.
+// resourceOf returns the resource that a step writes to; empty for one whose writes are never refused.
 func resourceOf(step steps.Step) string {
 	switch step.(type) {
 	case steps.CreateReplicaSet, steps.PatchReplicaSet:
@@ -556,7 +560,7 @@ func resourceOf(step steps.Step) string {
 	return ""
 }
 
-// sizes are the CPU and memory of the pod's containers.
+// sizes returns the CPU and memory of the pod's containers.
 func sizes(pod *corev1.Pod) string {
 	var all []string
 	for _, c := range pod.Spec.Containers {
@@ -568,12 +572,12 @@ func sizes(pod *corev1.Pod) string {
 // allInPlace are the rules of all Deployments and DaemonSets here.
 var allInPlace = inplace.Rules{RestartInPlace: true, Resize: inplace.ResizeAll}
 
-// plain are names of images without what they may leave out: containers that have restarted have others for the same image.
+// plain removes the optional parts of image names. Containers that have restarted have a name with them for the same image.
 var plain = strings.NewReplacer("docker.io/library/", "", "docker.io/", "", ":latest", "")
 
 func sameImages(a, b string) bool { return plain.Replace(a) == plain.Replace(b) }
 
-// kept are the containers that a kubelet keeps running, and restarts for another image.
+// kept returns the containers that a kubelet keeps running, and restarts for another image.
 func kept(spec corev1.PodSpec) []corev1.Container {
 	all := slices.Clone(spec.Containers)
 	for _, c := range spec.InitContainers {
@@ -592,7 +596,8 @@ func images(pod *corev1.Pod) string {
 	return strings.Join(all, ",")
 }
 
-func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpatch.Operation, specChanged func(before, after T) bool) error {
+func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpatch.Operation,
+	specChanged func(before, after T) bool) error {
 	current, found := s.objects[name]
 	if !found {
 		return errNotFound
@@ -607,7 +612,7 @@ func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpat
 		return err
 	}
 	if len(next.GetAnnotations()) == 0 {
-		next.SetAnnotations(nil) // as it is sent to watches
+		next.SetAnnotations(nil) // as watches send it
 	}
 	if specChanged(current, next) {
 		next.SetGeneration(current.GetGeneration() + 1)
@@ -616,7 +621,7 @@ func patch[T stored[T]](w *world, s *store[T], name string, operations []jsonpat
 	return nil
 }
 
-// guard is how a patch begins: with the version that was read, or with tests.
+// guard is the beginning of a patch: the version that was read, or tests.
 type guard []jsonpatch.Operation
 
 func guardOf(operations []jsonpatch.Operation) (guard, []jsonpatch.Operation) {
@@ -629,7 +634,7 @@ func guardOf(operations []jsonpatch.Operation) (guard, []jsonpatch.Operation) {
 	return operations[:n], operations[n:]
 }
 
-// holds reports whether the object is what the patch was planned for; it never is for a patch that does not say.
+// holds reports whether the object is the one for which the patch was planned; false for a patch without guard.
 func (g guard) holds(object metav1.Object) bool {
 	var has struct {
 		Metadata map[string]any `json:"metadata"`
@@ -646,10 +651,10 @@ func (g guard) holds(object metav1.Object) bool {
 	return len(g) > 0
 }
 
-// apply applies a JSON patch to an object, whatever its guard.
-func apply(newRS any, operations []jsonpatch.Operation) error {
+// apply applies a JSON patch to an object, without its guard.
+func apply(object any, operations []jsonpatch.Operation) error {
 	var tree any = map[string]any{}
-	if err := recode(newRS, &tree); err != nil {
+	if err := recode(object, &tree); err != nil {
 		return err
 	}
 	_, operations = guardOf(operations)
@@ -668,7 +673,7 @@ func apply(newRS any, operations []jsonpatch.Operation) error {
 	if err != nil {
 		return err
 	}
-	switch into := newRS.(type) {
+	switch into := object.(type) {
 	case *corev1.Pod:
 		*into = corev1.Pod{}
 	case *apps.ReplicaSet:
@@ -678,7 +683,7 @@ func apply(newRS any, operations []jsonpatch.Operation) error {
 	case *apps.ControllerRevision:
 		*into = apps.ControllerRevision{}
 	}
-	return json.Unmarshal(raw, newRS)
+	return json.Unmarshal(raw, object)
 }
 
 func recode(from, into any) error {
@@ -736,17 +741,17 @@ func atIndex(node []any, key string, path []string, operation string, value any)
 
 // app is what the users of the simulation edit in a template.
 //
-// Its mesh is a sidecar as Kubernetes has them, behind another init container unless it is alone; its sidecar runs beside it as an ordinary
-// container.
+// Its mesh is a sidecar container of Kubernetes. It comes after another init container, unless noSetup is set. Its sidecar is an ordinary
+// container beside the first.
 type app struct {
 	image, sidecar, mesh, chart, note, tolerates, env, restarted, cpu string
-	noSurge                                                           bool
-	// renews: its container restarts for other CPU.
+	noSetup                                                           bool
+	// renews says that its container restarts for other CPU.
 	renews bool
 }
 
-// notedSurge is the annotation that a note is in.
-const notedSurge = "example.com/note"
+// noteKey is the annotation with the note.
+const noteKey = "example.com/note"
 
 func (a app) template() apps.Template {
 	labels := map[string]string{"app": "web"}
@@ -754,7 +759,7 @@ func (a app) template() apps.Template {
 		labels["chart"] = a.chart
 	}
 	typed := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
-	annotations := map[string]string{notedSurge: a.note, inplace.AnnotationRestartedAt: a.restarted}
+	annotations := map[string]string{noteKey: a.note, inplace.AnnotationRestartedAt: a.restarted}
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
 	if len(annotations) > 0 {
 		typed.Annotations = annotations
@@ -770,12 +775,13 @@ func (a app) template() apps.Template {
 		typed.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(a.cpu)}
 	}
 	if a.renews {
-		typed.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
+		typed.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU,
+			RestartPolicy: corev1.RestartContainer}}
 	}
 	if a.mesh != "" {
 		typed.Spec.InitContainers = []corev1.Container{{Name: "setup", Image: "setup"},
 			{Name: "mesh", Image: a.mesh, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
-		if a.noSurge {
+		if a.noSetup {
 			typed.Spec.InitContainers = typed.Spec.InitContainers[1:]
 		}
 	}
@@ -797,7 +803,7 @@ func asTemplate(typed corev1.PodTemplateSpec) apps.Template {
 	return template
 }
 
-// newDeployment has the defaults of the API server.
+// newDeployment returns a Deployment with the defaults of the API server.
 func newDeployment(replicas int32, a app) *apps.Deployment {
 	quarter, deadline, history := intstr.FromString("25%"), int32(600), int32(10)
 	d := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "uid-web", Generation: 1,

@@ -36,7 +36,8 @@ func TestApplied(t *testing.T) {
 	}
 	status := func(id, image, imageID string, since time.Time) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", ContainerID: id, Image: image, ImageID: imageID, State: runningSince(since)}
+			pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "app", ContainerID: id, Image: image, ImageID: imageID,
+				State: runningSince(since)}
 		}
 	}
 	observed := func(generation int64) func(*corev1.Pod) {
@@ -53,32 +54,50 @@ func TestApplied(t *testing.T) {
 		applied   bool
 		wait      time.Duration
 	}{
-		"not observed":                            {before, []func(*corev1.Pod){observed(1)}, later, false, 0},
-		"observed, the old container":             {before, nil, later, false, 0},
-		"new container, new image":                {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later)}, later, true, 0},
-		"new container, new digest, other name":   {before, []func(*corev1.Pod){status("new", "sha256:abc", "sha256:v2", later)}, later, true, 0},
-		"new container, not observed":             {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later), observed(1)}, later, false, 0},
-		"new container, kubelet without observed": {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later), observed(0)}, later, true, 0},
-		"the old image crashed once more":         {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 3 * time.Second},
-		"the same digest, stable":                 {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later.Add(3 * time.Second), true, 0},
-		"the same digest, started before":         {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))}, later, false, 38 * time.Second},
-		"the same digest, another clock":          {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))}, start.Add(40 * time.Second), true, 0},
-		"new image that cannot be pulled":         {before, []func(*corev1.Pod){waiting}, later, false, 0},
-		"unsure, named":                           {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, true, 0},
-		"unsure, named in full":                   {unsure, []func(*corev1.Pod){status("p/app", "docker.io/library/v2:latest", "", later)}, later, true, 0},
-		"unsure, named, kubelet without observed": {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later), observed(0)}, later, false, 38 * time.Second},
-		"stopping, named":                         {stopping, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, false, 38 * time.Second},
-		"stopping, new container":                 {stopping, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later)}, later, true, 0},
-		"stopping, after the grace period":        {stopping, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", start)}, start.Add(40 * time.Second), true, 0},
-		"unsure, another name":                    {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 38 * time.Second},
-		"a restart, the old container":            {again, nil, later, false, 0},
-		"a restart, another container":            {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false, 38 * time.Second},
-		"a restart, behind the closed gate":       {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), gate(corev1.ConditionFalse, 1)}, later, false, 38 * time.Second},
-		"a restart that was seen":                 {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), gate(corev1.ConditionTrue, 2)}, later, true, 0},
-		"a restart that was seen, and the next":   {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later), gate(corev1.ConditionFalse, 2)}, later, true, 0},
-		"a restart, after the grace period":       {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, start.Add(40 * time.Second), true, 0},
-		"an unsure restart, by its name":          {againUnsure, []func(*corev1.Pod){status("new", again.Image, "sha256:v1", later)}, later, false, 38 * time.Second},
-		"unsure, after the grace period":          {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, start.Add(40 * time.Second), true, 0},
+		"not observed":                          {before, []func(*corev1.Pod){observed(1)}, later, false, 0},
+		"observed, the old container":           {before, nil, later, false, 0},
+		"new container, new image":              {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later)}, later, true, 0},
+		"new container, new digest, other name": {before, []func(*corev1.Pod){status("new", "sha256:abc", "sha256:v2", later)}, later, true, 0},
+		"new container, not observed": {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later), observed(1)},
+			later, false, 0},
+		"new container, kubelet without observed": {before, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later), observed(0)}, later,
+			true, 0},
+		"the old image crashed once more": {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false,
+			3 * time.Second},
+		"the same digest, stable": {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)},
+			later.Add(3 * time.Second), true, 0},
+		"the same digest, started before": {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))}, later,
+			false, 38 * time.Second},
+		"the same digest, another clock": {before, []func(*corev1.Pod){status("new", "v1", "sha256:v1", start.Add(-time.Minute))},
+			start.Add(40 * time.Second), true, 0},
+		"new image that cannot be pulled": {before, []func(*corev1.Pod){waiting}, later, false, 0},
+		"unsure, named":                   {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, true, 0},
+		"unsure, named in full": {unsure, []func(*corev1.Pod){status("p/app", "docker.io/library/v2:latest", "", later)}, later,
+			true, 0},
+		"unsure, named, kubelet without observed": {unsure, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later), observed(0)}, later,
+			false, 38 * time.Second},
+		"stopping, named": {stopping, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", later)}, later, false,
+			38 * time.Second},
+		"stopping, new container": {stopping, []func(*corev1.Pod){status("new", "v2", "sha256:v2", later)}, later, true, 0},
+		"stopping, after the grace period": {stopping, []func(*corev1.Pod){status("p/app", "v2", "sha256:v2", start)},
+			start.Add(40 * time.Second), true, 0},
+		"unsure, another name": {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false,
+			38 * time.Second},
+		"a restart, the old container": {again, nil, later, false, 0},
+		"a restart, another container": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)}, later, false,
+			38 * time.Second},
+		"a restart, behind the closed gate": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later),
+			gate(corev1.ConditionFalse, 1)}, later, false, 38 * time.Second},
+		"a restart that was seen": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later),
+			gate(corev1.ConditionTrue, 2)}, later, true, 0},
+		"a restart that was seen, and the next": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later),
+			gate(corev1.ConditionFalse, 2)}, later, true, 0},
+		"a restart, after the grace period": {again, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)},
+			start.Add(40 * time.Second), true, 0},
+		"an unsure restart, by its name": {againUnsure, []func(*corev1.Pod){status("new", again.Image, "sha256:v1", later)}, later,
+			false, 38 * time.Second},
+		"unsure, after the grace period": {unsure, []func(*corev1.Pod){status("new", "v1", "sha256:v1", later)},
+			start.Add(40 * time.Second), true, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +106,7 @@ func TestApplied(t *testing.T) {
 			move := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": c.container}}
 			for _, kind := range []string{"container", "sidecar"} {
 				if applied, wait := move.Applied(pod, c.now); applied != c.applied || wait != c.wait {
-					t.Errorf("%s: arrived is %v, wait %s", kind, applied, wait)
+					t.Errorf("%s: applied is %v, wait %s", kind, applied, wait)
 				}
 				asSidecar(pod)
 			}
@@ -98,7 +117,8 @@ func TestApplied(t *testing.T) {
 func TestMarkOfAnotherPodIsNone(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
 	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v2"}, 1))
-	pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2"}}}.String()}
+	pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Generation: 2,
+		Containers: map[string]readiness.MovedContainer{"app": {Image: "v2"}}}.String()}
 	for generation, known := range map[int64]bool{0: true, 1: false, 2: true, 3: true} {
 		pod.Generation = generation
 		if got := len(readiness.MoveOf(pod).Containers) > 0; got != known {
@@ -141,7 +161,8 @@ func TestMayReopen(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
-			m := &podstate.State{Pod: podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), append([]func(*corev1.Pod){drained}, c.changes...)...)}
+			m := &podstate.State{Pod: podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1),
+				append([]func(*corev1.Pod){drained}, c.changes...)...)}
 			if c.mark {
 				m.Move = readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1",
 					ContainerID: "p/app", At: metav1.NewTime(start), Unready: m.Pod.Annotations["unready"] != ""}}}
@@ -156,32 +177,38 @@ func TestMayReopen(t *testing.T) {
 	}
 }
 
-// asSidecar has the pod's first container run as a sidecar, beside one of which nothing is asked.
+// asSidecar makes the pod's first container a sidecar, beside a container that no patch changes.
 func asSidecar(pod *corev1.Pod) {
 	side, status := pod.Spec.Containers[0], pod.Status.ContainerStatuses[0]
 	side.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	pod.Spec.InitContainers, pod.Status.InitContainerStatuses = []corev1.Container{side}, []corev1.ContainerStatus{status}
-	pod.Spec.Containers[0].Name, pod.Status.ContainerStatuses[0] = "beside", corev1.ContainerStatus{Name: "beside", ContainerID: "p/beside", Ready: true, State: runningSince(start)}
+	pod.Spec.Containers[0].Name, pod.Status.ContainerStatuses[0] = "beside", corev1.ContainerStatus{Name: "beside", ContainerID: "p/beside",
+		Ready: true, State: runningSince(start)}
 }
 
-// TestMayReopenAfterASecondEdit has a pod of which app was sent on its way first, and side, or app again, after it.
+// TestMayReopenAfterASecondEdit has a pod whose container app was patched first, and then side, or app again.
 func TestMayReopenAfterASecondEdit(t *testing.T) {
 	at := metav1.NewTime(start)
 	app2 := readiness.MovedContainer{Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: at}
 	side2 := readiness.MovedContainer{Image: "s2", ImageID: "sha256:s1", ContainerID: "p/side", At: at}
 	again := readiness.MovedContainer{Image: "v3", ContainerID: "p/app", At: at, Unsure: true}
 	cases := map[string]struct {
-		// with statuses the pod has been unready since before the last patch; ids are those of other containers, and of their images
+		// If statuses is set, the pod was unready before the last patch. ids are the IDs of new containers, and statuses are their images.
 		moved         map[string]readiness.MovedContainer
 		ids, statuses map[string]string
 		running       bool
 		want          bool
 	}{
-		"only the first has restarted": {map[string]readiness.MovedContainer{"app": app2, "side": side2}, map[string]string{"app": "new"}, nil, true, false},
-		"both have":                    {map[string]readiness.MovedContainer{"app": app2, "side": side2}, map[string]string{"app": "new", "side": "new"}, nil, true, true},
-		"one in between runs, unready": {map[string]readiness.MovedContainer{"app": again}, map[string]string{"app": "new"}, map[string]string{"app": "v2"}, true, false},
-		"none runs":                    {map[string]readiness.MovedContainer{"app": again}, map[string]string{"app": "new"}, map[string]string{"app": "v2"}, false, true},
-		"the last runs":                {map[string]readiness.MovedContainer{"app": again}, map[string]string{"app": "new"}, map[string]string{"app": "v3"}, true, true},
+		"only the first has restarted": {map[string]readiness.MovedContainer{"app": app2, "side": side2}, map[string]string{"app": "new"},
+			nil, true, false},
+		"both have": {map[string]readiness.MovedContainer{"app": app2, "side": side2},
+			map[string]string{"app": "new", "side": "new"}, nil, true, true},
+		"one in between runs, unready": {map[string]readiness.MovedContainer{"app": again}, map[string]string{"app": "new"},
+			map[string]string{"app": "v2"}, true, false},
+		"none runs": {map[string]readiness.MovedContainer{"app": again}, map[string]string{"app": "new"},
+			map[string]string{"app": "v2"}, false, true},
+		"the last runs": {map[string]readiness.MovedContainer{"app": again}, map[string]string{"app": "new"},
+			map[string]string{"app": "v3"}, true, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -249,13 +276,15 @@ func TestMarkKeepsWhatIsPending(t *testing.T) {
 	}
 }
 
-// TestMarkOfASidecar: what is noted of it comes from its own status, and stands in a field of its own, which older versions do not read.
+// TestMarkOfASidecar: what the mark notes of a sidecar comes from the sidecar's own status. It has a field of its own, which older versions
+// do not read.
 func TestMarkOfASidecar(t *testing.T) {
 	r := fixture(1, app{image: "v1", mesh: "m1"})
 	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1", mesh: "m1"}, 1))
 	does := edit.Change{Containers: append(reimaged("app", "v2").Containers, reimaged("mesh", "m2").Containers...)}
 	for want, does := range map[string]edit.Change{
-		`{"hash":"b","generation":2,"sidecars":{"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`: reimaged("mesh", "m2"),
+		`{"hash":"b","generation":2,"sidecars":{"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`: reimaged("mesh",
+			"m2"),
 		`{"hash":"b","generation":2,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"AT"}},` +
 			`"sidecars":{"mesh":{"image":"m2","imageID":"sha256:m1","containerID":"p/mesh","at":"AT"}}}`: does,
 	} {
@@ -266,7 +295,8 @@ func TestMarkOfASidecar(t *testing.T) {
 		}
 		marked := pod.DeepCopy()
 		marked.Generation, marked.Annotations = 2, map[string]string{inplace.AnnotationMove: want}
-		if got := readiness.MoveOf(marked); !got.Containers["mesh"].Sidecar || got.Containers["mesh"].ContainerID != "p/mesh" || got.String() != want {
+		if got := readiness.MoveOf(marked); !got.Containers["mesh"].Sidecar || got.Containers["mesh"].ContainerID != "p/mesh" ||
+			got.String() != want {
 			t.Errorf("it is read as %+v", got)
 		}
 	}
@@ -290,7 +320,8 @@ func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 			pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{})
 		}
 		for i := range test.marked {
-			mark.Containers[long[:60]+fmt.Sprint(i)] = readiness.MovedContainer{Image: long, ImageID: long, ContainerID: long, At: metav1.NewTime(start), Unsure: true}
+			mark.Containers[long[:60]+fmt.Sprint(i)] = readiness.MovedContainer{Image: long, ImageID: long, ContainerID: long,
+				At: metav1.NewTime(start), Unsure: true}
 		}
 		pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
 		if got := readiness.MoveOf(pod).Hash != ""; got != test.counts {
@@ -299,9 +330,10 @@ func TestMarkIsBoundedByWhatAPodCanNeed(t *testing.T) {
 	}
 }
 
-// TestMarksOfOtherVersionsAreRead: pods keep the marks that they have while Stayput is upgraded, forward and back.
+// TestMarksOfOtherVersionsAreRead: pods keep their marks while Stayput is upgraded or downgraded.
 func TestMarksOfOtherVersionsAreRead(t *testing.T) {
-	const mark = `{"hash":"b","generation":3,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app","at":"2026-01-02T03:04:05Z"},` +
+	const mark = `{"hash":"b","generation":3,"containers":{"app":{"image":"v2","imageID":"sha256:v1","containerID":"p/app",` +
+		`"at":"2026-01-02T03:04:05Z"},` +
 		`"side":{"image":"s2","at":"2026-01-02T03:04:05Z","unsure":true,"unready":true,"restart":true}},` +
 		`"sidecars":{"mesh":{"image":"m2","at":"2026-01-02T03:04:05Z"}},"back":{"app":"v1","mesh":"m1","side":"s1"}}`
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{inplace.AnnotationMove: mark}}}

@@ -28,16 +28,17 @@ func TestWhyAlone(t *testing.T) {
 		claim string
 		want  string // a part of the reason; empty for none
 	}{
-		"nothing":                  {taking(), "", ""},
-		"a port of its own":        {taking(corev1.ContainerPort{ContainerPort: 80}), "", ""},
-		"a port of the node":       {taking(corev1.ContainerPort{ContainerPort: 80}, corev1.ContainerPort{ContainerPort: 81, HostPort: 8081}), "", "port 8081 of its node"},
+		"nothing":           {taking(), "", ""},
+		"a port of its own": {taking(corev1.ContainerPort{ContainerPort: 80}), "", ""},
+		"a port of the node": {taking(corev1.ContainerPort{ContainerPort: 80}, corev1.ContainerPort{ContainerPort: 81, HostPort: 8081}), "",
+			"port 8081 of its node"},
 		"one of a sidecar":         {sidecar, "", "port 24 of its node"},
 		"in the node's network":    {inHostNetwork(taking(corev1.ContainerPort{ContainerPort: 80})), "", "port 80 of its node"},
 		"there, without any ports": {inHostNetwork(taking()), "", ""},
 		"a volume":                 {taking(), "data", "claim data"},
 	} {
 		if got := readiness.WhyNoSurge(c.spec, c.claim); (got == "") != (c.want == "") || !strings.Contains(strings.ToLower(got), c.want) {
-			t.Errorf("%s: alone since %q, not %q", name, got, c.want)
+			t.Errorf("%s: no surge since %q, not %q", name, got, c.want)
 		}
 	}
 }
@@ -101,14 +102,16 @@ func TestStepsWhereNoSecondPodCanRun(t *testing.T) {
 	}
 }
 
-// TestNoneMayBeUnavailableWhereNoSecondPodCanRun: maybe one can after all; if none comes, people are told why.
+// TestNoneMayBeUnavailableWhereNoSecondPodCanRun: a second pod may be able to run after all, so the update waits for one. If none comes,
+// its message says why.
 func TestNoneMayBeUnavailableWhereNoSecondPodCanRun(t *testing.T) {
 	s, before := surging(t, 1, surge("0", "1"))
 	s.claim, s.room = "data", s.placed()
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	plan := s.rollout().Plan()
-	if want := "waiting for a second pod, as maxUnavailable is 0, and not every node can mount its PersistentVolumeClaim data"; !strings.Contains(plan.Message, want) {
+	const want = "waiting for a second pod, as maxUnavailable is 0, and not every node can mount its PersistentVolumeClaim data"
+	if !strings.Contains(plan.Message, want) {
 		t.Errorf("it says %q", plan.Message)
 	}
 	s.wait(3 * time.Minute)
@@ -118,7 +121,7 @@ func TestNoneMayBeUnavailableWhereNoSecondPodCanRun(t *testing.T) {
 	s.intact(before)
 }
 
-// TestNoNodeForASurgePod: the deadline is an hour, and the scheduler finds nothing.
+// TestNoNodeForASurgePod: the deadline is an hour, and the scheduler finds no node.
 func TestNoNodeForASurgePod(t *testing.T) {
 	s, before := surging(t, 3, func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(3600)) })
 	s.room = s.placed()
@@ -127,7 +130,7 @@ func TestNoNodeForASurgePod(t *testing.T) {
 	made := s.now
 	s.wait(deployments.UnplaceableAfter - time.Second)
 	if s.moved(1)() || slices.Contains(s.steps, "4 surge pod to remove") {
-		t.Errorf("%s after it was borrowed pod 4 is not waited for any more: %q", s.now.Sub(made), s.steps)
+		t.Errorf("%s after its creation surge pod 4 is not waited for any more: %q", s.now.Sub(made), s.steps)
 	}
 	s.wait(time.Minute)
 	if s.made != 4 || !strings.HasPrefix(s.stalled, "no room for surge pods: no node has room") {

@@ -7,16 +7,16 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// The last manager wakes whoever was refused by it: the Deployment controller by the newest ReplicaSet, and the ReplicaSet controller by each that has
-// pods too many, as a deletion that is refused is not tried again.
+// TestNudge: the last manager nudges the controllers whose writes it refused. It nudges the Deployment controller by the newest ReplicaSet,
+// and the ReplicaSet controller by each ReplicaSet with surplus pods, because a refused deletion is not tried again.
 func TestNudge(t *testing.T) {
 	for name, test := range map[string]struct {
 		sizes [2]int32
 		want  []string
 	}{
-		"as many as there are to be": {[2]int32{2, 2}, []string{"web-b"}},
-		"the source has too many":    {[2]int32{1, 3}, []string{"web-a", "web-b"}},
-		"the target has too many":    {[2]int32{2, 1}, []string{"web-b"}},
+		"as many as there are to be":       {[2]int32{2, 2}, []string{"web-b"}},
+		"the old ReplicaSet has too many":  {[2]int32{1, 3}, []string{"web-a", "web-b"}},
+		"the update revision has too many": {[2]int32{2, 1}, []string{"web-b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := twoOfFour(nil, nil, nil, nil)
@@ -25,12 +25,12 @@ func TestNudge(t *testing.T) {
 			for _, step := range r.Nudge() {
 				patch, ok := step.(steps.PatchReplicaSet)
 				if !ok {
-					t.Fatalf("%T does not wake anybody", step)
+					t.Fatalf("%T is no nudge", step)
 				}
 				nudged = append(nudged, patch.ReplicaSet.Name)
 			}
 			if !slices.Equal(nudged, test.want) {
-				t.Errorf("woken are %v, want %v", nudged, test.want)
+				t.Errorf("nudged are %v, want %v", nudged, test.want)
 			}
 		})
 	}

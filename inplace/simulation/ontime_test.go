@@ -14,11 +14,11 @@ import (
 	"github.com/stayput/stayput/inplace/statuses"
 )
 
-// impatient has a deadline that is shorter than its containers' grace period.
+// impatient sets a deadline that is shorter than the containers' grace period.
 func impatient(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(20)) }
 
-// overdueAfter has everybody act for that long, and tells when the deadline was said to have passed; 0 if it was not.
-func (s *scene) overdueAfter(most time.Duration) time.Duration {
+// overdueAfter lets all processes act for that long. It returns when the status said that the deadline had passed; 0 if it did not.
+func (s *lockstep) overdueAfter(most time.Duration) time.Duration {
 	for start := s.now; s.now.Sub(start) < most; s.now = s.now.Add(500 * time.Millisecond) {
 		s.round()
 		if statuses.Overdue(s.deployment()) {
@@ -32,13 +32,14 @@ func (s *scene) overdueAfter(most time.Duration) time.Duration {
 	return 0
 }
 
-// Natively the next pod starts while one still stops. So the time that a container takes to stop is no lack of progress, by images and by resizes.
+// TestSlowStopIsNoLackOfProgress: natively the next pod starts while another still stops. So the time that a container takes to stop is no
+// lack of progress. This holds for images and for resizes.
 func TestSlowStopIsNoLackOfProgress(t *testing.T) {
 	for name, edit := range map[string]struct{ from, to app }{
 		"image":  {app{image: "v1"}, app{image: "v2"}},
 		"resize": {app{image: "v1", cpu: "100m", renews: true}, app{image: "v1", cpu: "200m", renews: true}},
 	} {
-		s := newObserved(t, 2, func(d *apps.Deployment) { impatient(d); d.Spec.Template = edit.from.template() }, false)
+		s := newLockstep(t, 2, func(d *apps.Deployment) { impatient(d); d.Spec.Template = edit.from.template() }, false)
 		s.kubelet.stops = 28 * time.Second
 		before := sorted(s.pods.objects)
 		s.edit("edits", edit.to)
@@ -50,9 +51,10 @@ func TestSlowStopIsNoLackOfProgress(t *testing.T) {
 	}
 }
 
-// What starts in the place of the one that stopped has half the deadline at least, and no more than natively.
+// TestDeadlineAfterASlowStop: the container that starts after the old one has stopped has at least half the deadline, and no more than
+// natively.
 func TestDeadlineAfterASlowStop(t *testing.T) {
-	s := newObserved(t, 1, impatient, false)
+	s := newLockstep(t, 1, impatient, false)
 	s.kubelet.stops = 28 * time.Second
 	s.edit("sets an image that does not exist", app{image: "bad"})
 	if after := s.overdueAfter(2 * time.Minute); after < 38*time.Second || after > 52*time.Second {
@@ -60,9 +62,10 @@ func TestDeadlineAfterASlowStop(t *testing.T) {
 	}
 }
 
-// One that does not end is no progress when its grace period and what a kubelet needs are over.
+// TestDeadlineOfAContainerThatDoesNotStop: a container that does not stop is a lack of progress once its grace period and the margin for
+// its kubelet are over.
 func TestDeadlineOfAContainerThatDoesNotStop(t *testing.T) {
-	s := newObserved(t, 1, impatient, false)
+	s := newLockstep(t, 1, impatient, false)
 	s.kubelet.stops = time.Hour
 	s.edit("sets the image", app{image: "v2"})
 	if after := s.overdueAfter(3 * time.Minute); after < 50*time.Second || after > 64*time.Second {
@@ -70,7 +73,7 @@ func TestDeadlineOfAContainerThatDoesNotStop(t *testing.T) {
 	}
 }
 
-// A mark can be anybody's: one from the future keeps nothing open.
+// TestMarkFromTheFutureHoldsNoDeadline: another client may write a mark. A time in the future does not extend the deadline.
 func TestMarkFromTheFutureHoldsNoDeadline(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
 	pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v2"}, 1))
@@ -81,13 +84,13 @@ func TestMarkFromTheFutureHoldsNoDeadline(t *testing.T) {
 			t.Errorf("marked %s from now it stops by %s", at, by)
 		}
 		if until := move.OnTimeUntil(pod, start); until.IsZero() != want.IsZero() {
-			t.Errorf("marked %s from now it obeys until %s", at, until)
+			t.Errorf("marked %s from now it is on time until %s", at, until)
 		}
 	}
 }
 
 func TestLongDrainIsNoLackOfProgress(t *testing.T) {
-	s := newObserved(t, 2, impatient, false)
+	s := newLockstep(t, 2, impatient, false)
 	s.settings.Drain = time.Minute
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
@@ -98,25 +101,26 @@ func TestLongDrainIsNoLackOfProgress(t *testing.T) {
 	s.intact(before)
 }
 
-// The native controller takes its deadline from the condition alone, and may look at any moment: the time in it is never older than half the deadline
-// while pods stop, and nobody writes it more often than that.
+// TestDeadlineIsRenewed: the native controller computes its deadline from the condition alone, and may look at any moment. So the time in
+// it is never older than half the deadline while pods stop, and Stayput does not write it more often than that.
 func TestDeadlineIsRenewed(t *testing.T) {
 	for name, c := range map[string]struct {
 		onTimeUntil, last time.Duration
 		renewed           bool
 		again             time.Duration
 	}{
-		"nothing is waited for":       {-time.Hour, -11 * time.Second, false, 10 * time.Second},
-		"pods stop":                   {0, -9 * time.Second, false, 2 * time.Second},
-		"pods stop, half is over":     {0, -10 * time.Second, true, 11 * time.Second},
-		"they stopped a moment ago":   {-3 * time.Second, -9 * time.Second, false, 2 * time.Second},
-		"they stopped, half is over":  {-3 * time.Second, -11 * time.Second, true, 18 * time.Second},
-		"they stopped before that":    {-12 * time.Second, -11 * time.Second, false, 10 * time.Second},
-		"nobody looked for very long": {0, -time.Hour, true, 11 * time.Second},
+		"nothing is waited for":              {-time.Hour, -11 * time.Second, false, 10 * time.Second},
+		"pods stop":                          {0, -9 * time.Second, false, 2 * time.Second},
+		"pods stop, half is over":            {0, -10 * time.Second, true, 11 * time.Second},
+		"they stopped a moment ago":          {-3 * time.Second, -9 * time.Second, false, 2 * time.Second},
+		"they stopped, half is over":         {-3 * time.Second, -11 * time.Second, true, 18 * time.Second},
+		"they stopped before that":           {-12 * time.Second, -11 * time.Second, false, 10 * time.Second},
+		"Stayput did not look for very long": {0, -time.Hour, true, 11 * time.Second},
 	} {
 		d := newDeployment(1, app{image: "v2"})
 		impatient(d)
-		d.Status.Conditions = []appsv1.DeploymentCondition{statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, "", start.Add(c.last))}
+		d.Status.Conditions = []appsv1.DeploymentCondition{statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue,
+			statuses.ReasonUpdated, "", start.Add(c.last))}
 		f := statuses.Formula{Deployment: d, OnTimeUntil: start.Add(c.onTimeUntil), Now: start}
 		status := f.NativeStatus()
 		got, want := conditions.DeploymentCondition(status, appsv1.DeploymentProgressing), d.Status.Conditions[0]

@@ -14,11 +14,12 @@ import (
 )
 
 func TestOrphan(t *testing.T) {
-	// patchedAt has the kubelet run a container of which nobody knows whether it is the new one.
+	// patchedAt makes the kubelet run a container that may be the old one or the new one.
 	patchedAt := func(at time.Time) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			drained(pod)
-			move := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", Unsure: true, At: metav1.NewTime(at)}}}
+			move := readiness.Move{Hash: "b",
+				Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", Unsure: true, At: metav1.NewTime(at)}}}
 			pod.Annotations = map[string]string{inplace.AnnotationMove: move.String()}
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", Image: "v1", Ready: true,
 				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
@@ -31,7 +32,7 @@ func TestOrphan(t *testing.T) {
 		wait   time.Duration
 	}{
 		"was to be patched": {drained, true, 0},
-		"was to be given back": {func(pod *corev1.Pod) {
+		"was to be removed": {func(pod *corev1.Pod) {
 			drained(pod)
 			pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 		}, true, 0},
@@ -61,20 +62,21 @@ func TestMayBeOrphan(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"serves":                        {func(*corev1.Pod) {}, false},
-		"is kept out":                   {drained, true},
-		"is kept out, but goes":         {func(pod *corev1.Pod) { drained(pod); pod.DeletionTimestamp = &metav1.Time{} }, false},
-		"is kept out, but has failed":   {func(pod *corev1.Pod) { drained(pod); pod.Status.Phase = corev1.PodFailed }, false},
-		"pulls for a Deployment":        {ownedBy("Deployment"), true},
-		"pulls for a DaemonSet":         {ownedBy("ControllerRevision"), true},
-		"pulled in vain":                {func(pod *corev1.Pod) { ownedBy("Deployment")(pod); pod.Status.Phase = corev1.PodFailed }, true},
-		"pulls for nobody any more":     {func(pod *corev1.Pod) { labelled(pod); pod.OwnerReferences = nil }, true},
+		"serves":             {func(*corev1.Pod) {}, false},
+		"its gate is closed": {drained, true},
+		"its gate is closed, but it is being deleted": {func(pod *corev1.Pod) { drained(pod); pod.DeletionTimestamp = &metav1.Time{} }, false},
+		"its gate is closed, but it has failed":       {func(pod *corev1.Pod) { drained(pod); pod.Status.Phase = corev1.PodFailed }, false},
+		"pulls for a Deployment":                      {ownedBy("Deployment"), true},
+		"pulls for a DaemonSet":                       {ownedBy("ControllerRevision"), true},
+		"its pull failed": {func(pod *corev1.Pod) { ownedBy("Deployment")(pod); pod.Status.Phase = corev1.PodFailed },
+			true},
+		"pulls without an owner":        {func(pod *corev1.Pod) { labelled(pod); pod.OwnerReferences = nil }, true},
 		"has a label from its template": {labelled, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			if got := podstate.MayBeOrphan(podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), c.change)); got != c.want {
-				t.Errorf("may stray is %t", got)
+				t.Errorf("may be an orphan is %t", got)
 			}
 		})
 	}

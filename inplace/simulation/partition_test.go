@@ -24,7 +24,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// repartition has the users of every third world change the partition now and then. It has a dice of its own.
+// repartition lets the users of every third world change the partition now and then. It has its own random numbers.
 func (w *world) repartition() {
 	if w.seed%3 != 1 {
 		return
@@ -46,9 +46,9 @@ func (w *world) partition(value string) {
 	})
 }
 
-// keepsPods demands of a plan that it neither takes a pod out of service that the partition keeps, nor resizes one: of those on old revisions, as many
-// as it says are left that nothing has begun with.
-func (w *world) keepsPods(r deployments.Rollout, plan steps.Plan) {
+// respectsPartition demands that a plan neither closes the gate of a pod that must stay at the partition, nor resizes it. It counts the
+// pods on old revisions whose update has not begun.
+func (w *world) respectsPartition(r deployments.Rollout, plan steps.Plan) {
 	kept := r.Settings.Partition.Keeps(int(apps.Desired(r.Deployment)))
 	newRS, _ := plan.Decision.UpdateRevision.(*apps.ReplicaSet)
 	if kept == 0 || newRS == nil || !plan.Decision.Held {
@@ -75,11 +75,11 @@ func (w *world) keepsPods(r deployments.Rollout, plan steps.Plan) {
 		}
 	}
 	if beginsOld && left < kept {
-		w.violated("only %d pods are left on old revisions where the partition %s keeps %d", left, r.Settings.Partition, kept)
+		w.violated("only %d pods are left on old revisions where partition %s demands %d", left, r.Settings.Partition, kept)
 	}
 }
 
-// notesASize reports whether the patch is the one that a resize begins with.
+// notesASize reports whether the patch is the first one of a resize.
 func notesASize(patch steps.PatchPod) bool {
 	at := patches.Pointer("metadata", "annotations", inplace.AnnotationMove)
 	return len(readiness.MoveOf(patch.Pod).Resize) == 0 && slices.ContainsFunc(patch.Operations, func(o jsonpatch.Operation) bool {
@@ -96,14 +96,15 @@ func partitioned(value string) func(*apps.Deployment) {
 }
 
 // waits demands that the update waits at its partition, and that status and plan say so.
-func (s *scene) waits(want string) {
+func (s *lockstep) waits(want string) {
 	s.t.Helper()
 	plan := s.rollout().Plan()
 	if plan.Phase != steps.PhasePartition || plan.Message != want || len(plan.Steps) > 0 {
 		s.t.Errorf("the plan is %s %q with %d steps", plan.Phase, plan.Message, len(plan.Steps))
 	}
 	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
-	if progressing == nil || progressing.Reason != statuses.ReasonPartition || progressing.Message != want || progressing.Status != corev1.ConditionUnknown {
+	if progressing == nil || progressing.Reason != statuses.ReasonPartition || progressing.Message != want ||
+		progressing.Status != corev1.ConditionUnknown {
 		s.t.Errorf("the status says %+v", progressing)
 	}
 	if statuses.Announces(s.deployment(), s.deployment().Status) {
@@ -112,7 +113,7 @@ func (s *scene) waits(want string) {
 }
 
 // has demands how many pods each ReplicaSet has, by its letter.
-func (s *scene) has(want map[string]int) {
+func (s *lockstep) has(want map[string]int) {
 	s.t.Helper()
 	got := map[string]int{}
 	for _, pod := range s.pods.objects {
@@ -126,7 +127,7 @@ func (s *scene) has(want map[string]int) {
 }
 
 func TestStepsOfAPartition(t *testing.T) {
-	s := newObserved(t, 3, partitioned("50percent"), false)
+	s := newLockstep(t, 3, partitioned("50percent"), false)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
@@ -148,7 +149,7 @@ func TestStepsOfAPartition(t *testing.T) {
 
 func TestPartitionThatKeepsAll(t *testing.T) {
 	for value, phase := range map[string]steps.Phase{"100percent": steps.PhasePartition, "3": steps.PhasePartition, "x": steps.PhaseStalled} {
-		s := newObserved(t, 3, partitioned(value), false)
+		s := newLockstep(t, 3, partitioned(value), false)
 		s.edit("sets the image", app{image: "v2"})
 		s.rest()
 		s.expect("A marks", "B marks")
@@ -159,7 +160,7 @@ func TestPartitionThatKeepsAll(t *testing.T) {
 }
 
 func TestStepsOfLabelsAtAPartition(t *testing.T) {
-	s := newObserved(t, 3, partitioned("2"), false)
+	s := newLockstep(t, 3, partitioned("2"), false)
 	s.edit("sets a label", app{image: "v1", chart: "c2"})
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 1})
@@ -169,10 +170,11 @@ func TestStepsOfLabelsAtAPartition(t *testing.T) {
 	s.has(map[string]int{"B": 3})
 }
 
-// An undo takes all back, and an edit takes along what has moved: only who has not moved since the update began is kept.
+// TestUndoAndEditAtAPartition: an undo takes all pods back. An edit updates the pods that have moved. Only pods that have not moved since
+// the update began stay at the partition.
 func TestUndoAndEditAtAPartition(t *testing.T) {
 	for value, want := range map[string]map[string]int{"v1": {"A": 5}, "v3": {"A": 2, "C": 3}} {
-		s := newObserved(t, 5, partitioned("2"), false)
+		s := newLockstep(t, 5, partitioned("2"), false)
 		before := sorted(s.pods.objects)
 		s.edit("sets the image", app{image: "v2"})
 		s.rest()
@@ -186,9 +188,9 @@ func TestUndoAndEditAtAPartition(t *testing.T) {
 	}
 }
 
-// An undo to a revision that was staged once goes all the way, as its stage is over.
+// TestUndoToARevisionThatWasStaged: an undo to the revision of an earlier partition updates all pods, because that partition was removed.
 func TestUndoToARevisionThatWasStaged(t *testing.T) {
-	s := newObserved(t, 5, partitioned("2"), false)
+	s := newLockstep(t, 5, partitioned("2"), false)
 	before := sorted(s.pods.objects)
 	first := before[0].OwnerReferences[0].Name
 	s.edit("sets the image", app{image: "v2"})
@@ -208,7 +210,8 @@ func TestUndoToARevisionThatWasStaged(t *testing.T) {
 	s.intact(before)
 }
 
-// A ReplicaSet that is marked later than the others has its pods from before the update, unless it was a target on the way.
+// TestOldReplicaSetThatIsMarkedLate: a ReplicaSet that is marked later than the others has pods from before the update, unless it was an
+// update revision in between.
 func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
 	r := fixture(6, app{image: "v3"})
 	r.Settings.Partition = "4"
@@ -234,7 +237,7 @@ func TestOldReplicaSetThatIsMarkedLate(t *testing.T) {
 }
 
 func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
-	s := newObserved(t, 3, partitioned("1"), false)
+	s := newLockstep(t, 3, partitioned("1"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.until(s.moved(1))
 	s.partition("100percent")
@@ -251,14 +254,15 @@ func TestRaisedPartitionTakesNoPodBack(t *testing.T) {
 }
 
 func TestScalingAtAPartition(t *testing.T) {
-	s := newObserved(t, 4, partitioned("50percent"), false)
+	s := newLockstep(t, 4, partitioned("50percent"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.has(map[string]int{"A": 2, "B": 2})
 	for _, step := range []struct {
 		replicas int32
 		want     map[string]int
-	}{{6, map[string]int{"A": 3, "B": 3}}, {3, map[string]int{"A": 2, "B": 1}}, {1, map[string]int{"A": 1}}, {5, map[string]int{"A": 3, "B": 2}}} {
+	}{{6, map[string]int{"A": 3, "B": 3}}, {3, map[string]int{"A": 2, "B": 1}}, {1, map[string]int{"A": 1}},
+		{5, map[string]int{"A": 3, "B": 2}}} {
 		s.user("scales", func(d *apps.Deployment) { d.Spec.Replicas = &step.replicas })
 		s.rest()
 		s.has(step.want)
@@ -267,7 +271,7 @@ func TestScalingAtAPartition(t *testing.T) {
 }
 
 func TestPausedAtAPartition(t *testing.T) {
-	s := newObserved(t, 3, partitioned("1"), false)
+	s := newLockstep(t, 3, partitioned("1"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
@@ -280,9 +284,9 @@ func TestPausedAtAPartition(t *testing.T) {
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
 }
 
-// Borrowed pods are given back when the stage is reached, and borrowed anew for the next.
+// TestSurgeUpToAPartition: surge pods are removed when the update has reached its partition, and created again when it goes on.
 func TestSurgeUpToAPartition(t *testing.T) {
-	s := newObserved(t, 3, func(d *apps.Deployment) {
+	s := newLockstep(t, 3, func(d *apps.Deployment) {
 		partitioned("1")(d)
 		none, two := intstr.FromInt32(0), intstr.FromInt32(2)
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: &none, MaxSurge: &two}
@@ -293,35 +297,35 @@ func TestSurgeUpToAPartition(t *testing.T) {
 	s.has(map[string]int{"A": 1, "B": 2})
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
 	if surges := strings.Count(strings.Join(s.steps, "\n"), "surge pod"); surges == 0 {
-		t.Errorf("nothing was borrowed: %q", s.steps)
+		t.Errorf("there was no surge pod: %q", s.steps)
 	}
 	s.partition("")
 	s.rest()
 	s.has(map[string]int{"B": 3})
 }
 
-// The deadline does not pass at a stage, and counts anew from when the update goes on.
+// TestDeadlineAtAPartition: the deadline does not pass at a partition. It starts again when the update goes on.
 func TestDeadlineAtAPartition(t *testing.T) {
-	s := newObserved(t, 3, partitioned("1"), false)
+	s := newLockstep(t, 3, partitioned("1"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.pass(30 * time.Minute)
 	s.waits("waiting at partition 1: 2 of 3 pods updated")
 	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
 	if age := s.now.Sub(progressing.LastUpdateTime.Time); age > 6*time.Minute {
-		t.Errorf("whoever goes on finds that the last progress was %s ago", age)
+		t.Errorf("after the partition the last progress would be %s ago", age)
 	}
 	s.edit("sets the image", app{image: "bad"})
 	s.rest()
 	s.pass(12 * time.Minute)
 	if s.stalled == "" || !statuses.Overdue(s.deployment()) {
-		t.Errorf("the deadline does not pass within a stage: %+v", s.deployment().Status)
+		t.Errorf("the deadline does not pass before the partition is reached: %+v", s.deployment().Status)
 	}
 }
 
-// A value that is none keeps all, and the deadline passes.
+// TestDeadlineOfAFlawedPartition: an invalid value keeps all pods at the partition, and the deadline passes.
 func TestDeadlineOfAFlawedPartition(t *testing.T) {
-	s := newObserved(t, 3, partitioned("half"), false)
+	s := newLockstep(t, 3, partitioned("half"), false)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	s.pass(12 * time.Minute)
@@ -334,13 +338,13 @@ func TestDeadlineOfAFlawedPartition(t *testing.T) {
 	s.has(map[string]int{"B": 3})
 }
 
-func (f *fleet) keeps(value string) *fleet {
+func (f *fleet) atPartition(value string) *fleet {
 	f.Settings.Partition = inplace.PartitionOf(map[string]string{inplace.LabelPartition: value})
 	return f
 }
 
 func TestDaemonStepsOfAPartition(t *testing.T) {
-	f := newFleet(t, 3).keeps("50percent")
+	f := newFleet(t, 3).atPartition("50percent")
 	f.edit(app{image: "v2"})
 	f.rest()
 	f.expect("mark 1 false false", "mark 2 true false", "close p1", "p1 is 2 app=v2", "open p1")
@@ -348,13 +352,13 @@ func TestDaemonStepsOfAPartition(t *testing.T) {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
 	if stays, why := f.HoldsDeletion(f.Pods[1]); !stays {
-		t.Errorf("a pod that is kept may be deleted: %s", why.Message)
+		t.Errorf("a pod at the partition may be deleted: %s", why.Message)
 	}
-	f.keeps("100percent").rest()
+	f.atPartition("100percent").rest()
 	f.expect()
-	f.keeps("1").rest()
+	f.atPartition("1").rest()
 	f.expect("close p2", "p2 is 2 app=v2", "open p2")
-	f.keeps("0").rest()
+	f.atPartition("0").rest()
 	f.expect("close p3", "p3 is 2 app=v2", "open p3", "mark 1 false false", "mark 2 false false")
 	f.updated("2", "v2")
 }
@@ -367,7 +371,7 @@ func TestDaemonsAtAPartition(t *testing.T) {
 		"undo":         {app{image: "v1"}, "1 1 1"},
 		"further edit": {app{image: "v3"}, "3 3 1"},
 	} {
-		f := newFleet(t, 3).keeps("1")
+		f := newFleet(t, 3).atPartition("1")
 		f.edit(app{image: "v2"})
 		f.rest()
 		f.edit(test.edit)
@@ -382,7 +386,8 @@ func TestDaemonsAtAPartition(t *testing.T) {
 	}
 }
 
-// A partition that comes while a pod is half-way to the target keeps nobody there: an undo takes all back.
+// TestDaemonPartitionThatComesMidUpdate: a partition that is set while a pod is partially patched keeps no pod on the update revision. An
+// undo takes all pods back.
 func TestDaemonPartitionThatComesMidUpdate(t *testing.T) {
 	f := newFleet(t, 3, func(f *fleet) {
 		for _, pod := range f.Pods {
@@ -393,7 +398,7 @@ func TestDaemonPartitionThatComesMidUpdate(t *testing.T) {
 	f.once()
 	f.once()
 	f.expect("mark 2 true false", "p1 is updating-in-place app=v2")
-	f.keeps("2").rest()
+	f.atPartition("2").rest()
 	f.expect("mark 1 false false", "p1 is 2 app=v2")
 	if f.Revisions[1].Labels[inplace.LabelCurrent] != "" || f.Revisions[0].Labels[inplace.LabelCurrent] == "" {
 		t.Errorf("noted as old: %v, %v", f.Revisions[0].Labels, f.Revisions[1].Labels)
@@ -404,17 +409,17 @@ func TestDaemonPartitionThatComesMidUpdate(t *testing.T) {
 }
 
 func TestDaemonsThatDoNotServeGoFirst(t *testing.T) {
-	f := newFleet(t, 3).keeps("2")
+	f := newFleet(t, 3).atPartition("2")
 	f.ail("p3")
 	f.edit(app{image: "v2"})
 	f.rest()
 	if hash := f.Pods[2].Labels[inplace.LabelRevisionHash]; hash != "2" {
-		t.Errorf("p3, which does not serve, is kept: %q", f.steps)
+		t.Errorf("p3, which does not serve, stays at the partition: %q", f.steps)
 	}
 }
 
 func TestFlawedPartitionOfADaemonSet(t *testing.T) {
-	f := newFleet(t, 2).keeps("-1")
+	f := newFleet(t, 2).atPartition("-1")
 	f.edit(app{image: "v2"})
 	f.rest()
 	f.expect("mark 1 false false", "mark 2 true false")

@@ -25,20 +25,20 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// scene is a cluster whose caches do not lag, and the writes that change it, in order.
-type scene struct {
+// lockstep is a world whose caches do not lag, and whose processes act in turn. It records the steps of Stayput in order.
+type lockstep struct {
 	*world
 	names map[string]string
 	steps []string
 	// times are those of the steps.
 	times []time.Time
-	// stalled is what was said when the deadline had passed.
+	// stalled is the message of the plan when the deadline had passed.
 	stalled string
 }
 
-// newObserved is a Deployment of that many pods, natively rolled out and at rest. Its ReplicaSets are called A, B … in the order in
-// which they come, its pods 1, 2 …
-func newObserved(t *testing.T, replicas int32, change func(*apps.Deployment), ungated bool) *scene {
+// newLockstep returns a Deployment of that many pods, natively rolled out and at rest. Its ReplicaSets are called A, B … in the order in
+// which they are created, its pods 1, 2 …
+func newLockstep(t *testing.T, replicas int32, change func(*apps.Deployment), ungated bool) *lockstep {
 	w := newWorld(t, 1, true)
 	w.rules.loose, w.gatesCreated, w.settings, w.unserved, w.claim = true, !ungated, inplace.Settings{}, false, ""
 	d := newDeployment(replicas, app{image: "v1"})
@@ -47,16 +47,16 @@ func newObserved(t *testing.T, replicas int32, change func(*apps.Deployment), un
 	}
 	w.deployments.objects = map[string]*apps.Deployment{}
 	put(w, w.deployments, d)
-	s := &scene{world: w, names: map[string]string{}}
+	s := &lockstep{world: w, names: map[string]string{}}
 	s.rest()
 	s.steps, s.times = nil, nil
 	return s
 }
 
-// rest lets everybody act, without delay and in the same order, until nothing changes.
-func (s *scene) rest() { s.until(func() bool { return false }) }
+// rest lets all processes act, without delay and in the same order, until nothing changes.
+func (s *lockstep) rest() { s.until(func() bool { return false }) }
 
-func (s *scene) until(done func() bool) {
+func (s *lockstep) until(done func() bool) {
 	for quiet := 0; quiet < 200 && !done(); s.now = s.now.Add(20 * time.Millisecond) {
 		before := s.version
 		s.round()
@@ -70,7 +70,7 @@ func (s *scene) until(done func() bool) {
 	}
 }
 
-func (s *scene) round() {
+func (s *lockstep) round() {
 	if s.stayput.running {
 		s.stayput.lease = s.now.Add(leaseDuration)
 	}
@@ -95,16 +95,16 @@ func (s *scene) round() {
 	s.plan()
 }
 
-// pass lets time pass in which nothing happens, but that our controller looks when it asked to.
-func (s *scene) pass(d time.Duration) {
+// pass lets time pass in which only Stayput acts, when it asked to look again.
+func (s *lockstep) pass(d time.Duration) {
 	for end := s.now.Add(d); s.now.Before(end); s.plan() {
 		s.now = s.now.Add(revisions.RenewEvery / 2)
 		s.stayput.lease = s.now.Add(leaseDuration)
 	}
 }
 
-// plan carries out one plan and notes its steps, gates of new pods and status aside.
-func (s *scene) plan() {
+// plan carries out one plan and notes its steps, except gates of new pods and the status.
+func (s *lockstep) plan() {
 	if !s.stayput.running {
 		return
 	}
@@ -112,7 +112,7 @@ func (s *scene) plan() {
 	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
 	plan := s.planned(&r)
 	s.addsUp(plan)
-	s.keepsPods(r, plan)
+	s.respectsPartition(r, plan)
 	if plan.Phase == steps.PhaseStalled && s.stalled == "" {
 		s.stalled = plan.Message
 	}
@@ -130,7 +130,7 @@ func (s *scene) plan() {
 	}
 }
 
-func (s *scene) note(step steps.Step) {
+func (s *lockstep) note(step steps.Step) {
 	switch step := step.(type) {
 	case steps.PatchStatus:
 	case steps.SetGate:
@@ -153,7 +153,7 @@ func (s *scene) note(step steps.Step) {
 		s.steps = append(s.steps, fmt.Sprintf("%s %s", map[bool]string{true: "move", false: "patch"}[step.Moves], s.short(step.Pod)))
 	case steps.PatchReplicaSet:
 		why := strings.TrimSuffix(strings.TrimSuffix(strings.ReplaceAll(step.Why, "replicas ", ""), "renewed"), ", ")
-		if why != "" { // how time passes is for TestTending to see
+		if why != "" { // renewals are for TestRenewal to check
 			s.steps = append(s.steps, s.shortSet(step.ReplicaSet.Name)+" "+why)
 		}
 	case steps.CreatePrePullPod:
@@ -165,8 +165,8 @@ func (s *scene) note(step steps.Step) {
 	}
 }
 
-// short is the pod's number.
-func (s *scene) short(pod *corev1.Pod) string {
+// short returns the pod's number.
+func (s *lockstep) short(pod *corev1.Pod) string {
 	if s.names[pod.Name] == "" {
 		all := sorted(s.pods.objects)
 		slices.SortFunc(all, func(a, b *corev1.Pod) int { return strings.Compare(a.Name[len(a.Name)-3:], b.Name[len(b.Name)-3:]) })
@@ -177,8 +177,8 @@ func (s *scene) short(pod *corev1.Pod) string {
 	return s.names[pod.Name]
 }
 
-// shortSet is the ReplicaSet's letter.
-func (s *scene) shortSet(name string) string {
+// shortSet returns the ReplicaSet's letter.
+func (s *lockstep) shortSet(name string) string {
 	for i, rs := range s.rollout().OldestFirst() {
 		if rs.Name == name {
 			return string(rune('A' + i))
@@ -187,12 +187,12 @@ func (s *scene) shortSet(name string) string {
 	return name
 }
 
-func (s *scene) edit(does string, a app) {
+func (s *lockstep) edit(does string, a app) {
 	s.user(does, func(d *apps.Deployment) { d.Spec.Template = a.template() })
 }
 
-// expect compares the steps so far, and begins anew.
-func (s *scene) expect(want ...string) {
+// expect compares the steps so far, and forgets them.
+func (s *lockstep) expect(want ...string) {
 	s.t.Helper()
 	if !slices.Equal(s.steps, want) {
 		s.t.Errorf("steps are\n\t%s\nnot\n\t%s", strings.Join(s.steps, "\n\t"), strings.Join(want, "\n\t"))
@@ -200,8 +200,8 @@ func (s *scene) expect(want ...string) {
 	s.steps, s.times = nil, nil
 }
 
-// moved waits until n pods have been moved since.
-func (s *scene) moved(n int) func() bool {
+// moved returns a condition for until: n pods have been patched or moved.
+func (s *lockstep) moved(n int) func() bool {
 	return func() bool {
 		count := 0
 		for _, step := range s.steps {
@@ -213,8 +213,8 @@ func (s *scene) moved(n int) func() bool {
 	}
 }
 
-// intact demands that the pods are those there were, all of them updated and serving.
-func (s *scene) intact(before []*corev1.Pod) {
+// intact demands that the pods are those before, all of them updated and serving.
+func (s *lockstep) intact(before []*corev1.Pod) {
 	s.t.Helper()
 	s.world.rules.loose = true
 	s.checkEnd()
@@ -229,7 +229,7 @@ func (s *scene) intact(before []*corev1.Pod) {
 }
 
 func TestStepsOfAnImage(t *testing.T) {
-	s := newObserved(t, 3, nil, false)
+	s := newLockstep(t, 3, nil, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
@@ -245,7 +245,7 @@ func TestStepsOfAnImage(t *testing.T) {
 }
 
 func TestStepsOfALabel(t *testing.T) {
-	s := newObserved(t, 2, nil, false)
+	s := newLockstep(t, 2, nil, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets a label", app{image: "v1", chart: "c2"})
 	s.rest()
@@ -261,22 +261,23 @@ func TestStepsOfALabel(t *testing.T) {
 	}
 }
 
-// goesDown has a node's kubelet fall silent; the node controller says that its pods are not Ready (MarkPodsNotReady in
+// goesDown stops the kubelet of a node. The node controller sets its pods to not Ready (MarkPodsNotReady in
 // pkg/controller/util/node/controller_utils.go).
-func (s *scene) goesDown(node string) {
+func (s *lockstep) goesDown(node string) {
 	nodes.ByName(s.pull.nodes)[node].Status.Conditions[0].Status = corev1.ConditionUnknown
 	for _, pod := range sorted(s.pods.objects) {
 		if pod.Spec.NodeName != node {
 			continue
 		}
-		if _, err := alter(s.world, s.pods, pod.Name, "", func(pod *corev1.Pod) { conditions.Condition(pod, corev1.PodReady).Status = corev1.ConditionFalse }); err != nil {
+		if _, err := alter(s.world, s.pods, pod.Name, "",
+			func(pod *corev1.Pod) { conditions.Condition(pod, corev1.PodReady).Status = corev1.ConditionFalse }); err != nil {
 			s.t.Fatal(err)
 		}
 	}
 }
 
 func TestStepsWithAnUnreachableNode(t *testing.T) {
-	s := newObserved(t, 4, nil, false)
+	s := newLockstep(t, 4, nil, false)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.goesDown("n2")
@@ -289,14 +290,14 @@ func TestStepsWithAnUnreachableNode(t *testing.T) {
 		"close 5", "A 1 → 0", "move 5", "B 3 → 4", "A marks", "B marks", "open 5", "drop n3")
 	for _, pod := range sorted(s.pods.objects) {
 		if pod.DeletionTimestamp != nil {
-			remove(s.world, s.pods, pod.Name) // by the garbage collector, once its node is gone
+			remove(s.world, s.pods, pod.Name) // as the garbage collector does once its node is gone
 		}
 	}
 	s.intact(slices.DeleteFunc(before, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "n2" }))
 }
 
 func TestNodeUnreachableMidUpdate(t *testing.T) {
-	s := newObserved(t, 4, nil, false)
+	s := newLockstep(t, 4, nil, false)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
@@ -324,7 +325,7 @@ func TestUnreachablePodsThatAreNotGivenUp(t *testing.T) {
 		"Recreate": {1, recreate, []string{"n1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newObserved(t, test.replicas, test.change, false)
+			s := newLockstep(t, test.replicas, test.change, false)
 			s.pulls(4)
 			before := sorted(s.pods.objects)
 			for _, node := range test.down {
@@ -334,7 +335,7 @@ func TestUnreachablePodsThatAreNotGivenUp(t *testing.T) {
 			s.rest()
 			for _, pod := range before {
 				if s.pods.objects[pod.Name].DeletionTimestamp != nil {
-					t.Errorf("pod %s was given up", pod.Name)
+					t.Errorf("pod %s was deleted", pod.Name)
 				}
 			}
 		})
@@ -342,7 +343,7 @@ func TestUnreachablePodsThatAreNotGivenUp(t *testing.T) {
 }
 
 func TestStepsWithoutGates(t *testing.T) {
-	s := newObserved(t, 2, nil, true)
+	s := newLockstep(t, 2, nil, true)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
@@ -353,7 +354,7 @@ func TestStepsWithoutGates(t *testing.T) {
 }
 
 func TestStepsOfRecreate(t *testing.T) {
-	s := newObserved(t, 1, func(d *apps.Deployment) {
+	s := newLockstep(t, 1, func(d *apps.Deployment) {
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}, false)
 	before := sorted(s.pods.objects)
@@ -363,9 +364,9 @@ func TestStepsOfRecreate(t *testing.T) {
 	s.intact(before)
 }
 
-// Half-way means: pod 1 done, pod 2 on its way, pod 3 untouched.
-func partial(t *testing.T) (*scene, []*corev1.Pod) {
-	s := newObserved(t, 3, nil, false)
+// partial stops in the middle of an update: pod 1 is updated, pod 2 restarts, pod 3 is untouched.
+func partial(t *testing.T) (*lockstep, []*corev1.Pod) {
+	s := newLockstep(t, 3, nil, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
 	s.until(s.moved(2))
@@ -377,7 +378,8 @@ func TestStepsOfUndoMidUpdate(t *testing.T) {
 	s, before := partial(t)
 	s.edit("undoes", app{image: "v1"})
 	s.rest()
-	// Pod 2 goes back before the new ReplicaSet could count it, and pod 1 when pod 2 serves again: its container was about to stop already.
+	// Pod 2 goes back before the new ReplicaSet could count it, because its container was about to stop already. Pod 1 goes back when pod 2
+	// serves again.
 	s.expect("move 2", "A 1 → 2", "open 2", "close 1", "B 1 → 0", "move 1", "A 2 → 3", "A marks", "B marks", "open 1")
 	s.intact(before)
 }
@@ -397,7 +399,7 @@ func TestStepsOfPauseMidUpdate(t *testing.T) {
 }
 
 func TestStepsOfPauseBeforeAPodWasPatched(t *testing.T) {
-	s := newObserved(t, 3, nil, false)
+	s := newLockstep(t, 3, nil, false)
 	s.edit("sets the image", app{image: "v2"})
 	s.until(func() bool { return slices.Contains(s.steps, "A 3 → 2") })
 	s.user("pauses", func(d *apps.Deployment) { d.Spec.Paused = true })
@@ -421,7 +423,7 @@ func TestStepsOfScalingMidUpdate(t *testing.T) {
 }
 
 func TestStepsOfABadImageAndItsUndo(t *testing.T) {
-	s := newObserved(t, 3, func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(60)) }, false)
+	s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(60)) }, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets an image that does not exist", app{image: "bad"})
 	s.rest()
@@ -431,7 +433,8 @@ func TestStepsOfABadImageAndItsUndo(t *testing.T) {
 	if plan := s.rollout().Plan(); plan.Phase != steps.PhaseStalled || plan.Progress.Moved != 0 || plan.Progress.Moving != 1 {
 		t.Errorf("after the deadline the plan is %+v", plan)
 	}
-	if progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing); progressing.Reason != statuses.ReasonTimedOut {
+	if progressing := conditions.DeploymentCondition(s.deployment().Status,
+		appsv1.DeploymentProgressing); progressing.Reason != statuses.ReasonTimedOut {
 		t.Errorf("Progressing is %+v", progressing)
 	}
 	s.edit("undoes", app{image: "v1"})
@@ -441,7 +444,7 @@ func TestStepsOfABadImageAndItsUndo(t *testing.T) {
 }
 
 func TestStepsOfTwoContainers(t *testing.T) {
-	s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets the sidecar's image", app{image: "v1", sidecar: "s2"})
 	s.rest()
@@ -453,9 +456,9 @@ func TestStepsOfTwoContainers(t *testing.T) {
 	}
 }
 
-// TestStepsOfASidecar: it restarts behind a gate like any container, alone or together with others, and back.
+// TestStepsOfASidecar: a sidecar restarts behind a gate like any container, alone or together with others, and in an undo.
 func TestStepsOfASidecar(t *testing.T) {
-	s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
 	before := sorted(s.pods.objects)
 	at := func() (app, mesh string) {
 		containers := s.kubelet.state[before[0].Name]
@@ -481,15 +484,15 @@ func TestStepsOfASidecar(t *testing.T) {
 	s.intact(before)
 }
 
-// TestStepsOfASidecarWithoutGates: half-way its mark has the way back, and an undo takes it.
+// TestStepsOfASidecarWithoutGates: the mark of a partially patched pod has the old image, and an undo sets it.
 func TestStepsOfASidecarWithoutGates(t *testing.T) {
-	s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, true)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, true)
 	before := sorted(s.pods.objects)
 	s.edit("sets the sidecar's image", app{image: "v1", mesh: "m2"})
 	s.until(s.moved(1))
 	half := s.pods.objects[before[0].Name]
 	if move := readiness.MoveOf(half); images(half) != "app=v1,mesh=m2" || move.Back["mesh"] != "m1" || !move.Containers["mesh"].Sidecar {
-		t.Fatalf("half-way the pod has %s and the mark %s", images(half), move)
+		t.Fatalf("partially patched, the pod has %s and the mark %s", images(half), move)
 	}
 	s.edit("undoes", app{image: "v1", mesh: "m1"})
 	s.rest()
@@ -499,9 +502,10 @@ func TestStepsOfASidecarWithoutGates(t *testing.T) {
 	s.intact(before)
 }
 
-// TestStepsOfABadSidecarAndItsUndo: the pod that waits for an image that is not goes back at once, the others were never touched.
+// TestStepsOfABadSidecarAndItsUndo: a pod waits for an image that does not exist. An undo takes it back at once, and the others were never
+// touched.
 func TestStepsOfABadSidecarAndItsUndo(t *testing.T) {
-	s := newObserved(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
+	s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", mesh: "m1"}.template() }, false)
 	before := sorted(s.pods.objects)
 	s.edit("sets an image that is not", app{image: "v1", mesh: "m-bad"})
 	s.rest()
@@ -513,7 +517,7 @@ func TestStepsOfABadSidecarAndItsUndo(t *testing.T) {
 }
 
 func TestMinReadySecondsPass(t *testing.T) {
-	s := newObserved(t, 2, func(d *apps.Deployment) { d.Spec.MinReadySeconds = 5 }, false)
+	s := newLockstep(t, 2, func(d *apps.Deployment) { d.Spec.MinReadySeconds = 5 }, false)
 	s.now = s.now.Add(10 * time.Second)
 	s.rest()
 	before := sorted(s.pods.objects)
@@ -553,7 +557,7 @@ func TestFallBack(t *testing.T) {
 
 func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
 	r := fixture(3, app{image: "v2"})
-	source := replicaSetOf(r, "a", app{image: "v1"}, 3)
+	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 3)
 	newRS := replicaSetOf(r, "b", app{image: "v2"}, 0)
 	newRS.Labels[inplace.LabelFallback] = fmt.Sprint(start.Unix() - 20)
 	if plan := r.Plan(); len(plan.Steps) > 0 || plan.After != 40*time.Second || plan.Phase != steps.PhaseNative {
@@ -563,18 +567,18 @@ func TestFallbackRevisionIsNudgedUntilItIsAlone(t *testing.T) {
 	if plan := r.Plan(); len(plan.Steps) != 1 || plan.Steps[0].Describe() != "ReplicaSet web-b: marks" {
 		t.Errorf("after 80 s the plan is %+v", plan)
 	}
-	source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+	oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
 	if plan := r.Plan(); len(plan.Steps) != 1 || firstDone(plan.Steps[0]) != "add" {
-		t.Errorf("while the target lacks replicas the plan is %+v", plan)
+		t.Errorf("while the update revision lacks replicas the plan is %+v", plan)
 	}
 	newRS.Spec.Replicas = new(int32(3))
 	plan := r.Plan()
 	if len(plan.Steps) != 1 || firstDone(plan.Steps[0]) != "remove" {
-		t.Errorf("once the target is alone the plan is %+v", plan)
+		t.Errorf("once only the update revision has replicas the plan is %+v", plan)
 	}
 }
 
-// firstDone is the first operation behind the guard.
+// firstDone returns the first operation after the guard.
 func firstDone(step steps.Step) string {
 	_, operations := guardOf(step.(steps.PatchReplicaSet).Operations)
 	return operations[0].Operation
@@ -583,26 +587,26 @@ func firstDone(step steps.Step) string {
 func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
 	r.Deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-	source := replicaSetOf(r, "a", app{image: "v1"}, 1)
-	podOf(r, "p", source)
+	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1)
+	podOf(r, "p", oldRS)
 	label := func(plan steps.Plan) string {
-		planned := slices.DeleteFunc(plan.Steps, func(step steps.Step) bool { _, fallbacks := step.(steps.PersistFallback); return fallbacks })
+		planned := slices.DeleteFunc(plan.Steps, func(step steps.Step) bool { _, persists := step.(steps.PersistFallback); return persists })
 		if plan.Decision.Held || len(planned) > 1 {
 			t.Fatalf("the plan is %+v", plan)
 		}
 		for _, step := range planned {
-			if err := apply(source, step.(steps.PatchReplicaSet).Operations); err != nil {
+			if err := apply(oldRS, step.(steps.PatchReplicaSet).Operations); err != nil {
 				t.Fatal(err)
 			}
 		}
-		return source.Labels[inplace.LabelFallback]
+		return oldRS.Labels[inplace.LabelFallback]
 	}
 	first := label(r.FallBack(inplace.Reason{Code: inplace.CodeRefused, Message: "refused"}))
 	if decision := r.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
-		t.Fatalf("what has no target yet is not given back: %+v", decision)
+		t.Fatalf("without an update revision it does not fall back: %+v", decision)
 	}
 	if again := label(r.Plan()); again != first {
-		t.Errorf("touched at once: %s, then %s", first, again)
+		t.Errorf("nudged at once: %s, then %s", first, again)
 	}
 	r.Now = r.Now.Add(revisions.NudgeEvery)
 	if later := label(r.Plan()); later == first || !strings.HasSuffix(later, revisions.StandsFor+r.TemplateHash()) {
@@ -610,9 +614,9 @@ func TestFallBackWithoutAnUpdateRevision(t *testing.T) {
 	}
 	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
 	if decision := r.Decision(); decision.Held || decision.UpdateRevision != newRS {
-		t.Errorf("held once the target is there: %+v", decision)
+		t.Errorf("held once the update revision is there: %+v", decision)
 	}
-	source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+	oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
 	r.Pods = nil
 	if last := label(r.Plan()); last != "" {
 		t.Errorf("in the end the label is %q", last)
@@ -624,7 +628,8 @@ func TestFallBackLeavesNoLabelWhereNothingIsLeftToDo(t *testing.T) {
 	newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
 	pod := podOf(r, "p", newRS, drained)
 	plan := r.FallBack(inplace.Reason{Code: inplace.CodeUninstalled, Message: "uninstalled"})
-	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != (steps.SetGate{Pod: pod, Open: true, Why: "its containers run what they should"}).Describe() {
+	if len(plan.Steps) != 1 || plan.Steps[0].Describe() != (steps.SetGate{Pod: pod, Open: true,
+		Why: "its containers run what they should"}).Describe() {
 		t.Errorf("the plan is %+v", plan)
 	}
 }
@@ -634,17 +639,18 @@ func TestLabelTakenOffMidUpdate(t *testing.T) {
 	s.mode = inplace.ModeNone
 	s.plan()
 	if s.sets.objects[s.rollout().UpdateRevision().Name].Labels[inplace.LabelFallback] == "" {
-		t.Error("nobody wakes the native controller")
+		t.Error("the native controller is not nudged")
 	}
 	s.rest()
 	s.intact(nil)
 }
 
-// TestTooLargeMidUpdate has the ReplicaSets of an update under way in outline: without templates, since others have become too large.
+// TestTooLargeMidUpdate has an update in progress whose ReplicaSets are read as outlines without templates, because other objects have
+// become too large.
 func TestTooLargeMidUpdate(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
-	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
-	shut := podOf(r, "p1", source, drained)
+	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
+	shut := podOf(r, "p1", oldRS, drained)
 	podOf(r, "p2", newRS)
 	for _, rs := range r.ReplicaSets {
 		rs.Labels[inplace.LabelUpdating], rs.Spec.Template = "1", apps.Template{}
@@ -662,14 +668,14 @@ func TestTooLargeMidUpdate(t *testing.T) {
 			t.Errorf("%s", step.Describe())
 		}
 	}
-	if plan.Decision.Held || len(patched) != 3 || !patched[shut.Name] || !patched[source.Name] || !patched[newRS.Name] {
+	if plan.Decision.Held || len(patched) != 3 || !patched[shut.Name] || !patched[oldRS.Name] || !patched[newRS.Name] {
 		t.Errorf("the plan is %+v, want the gate open and the marks off", plan)
 	}
 }
 
-// TestLabelTakenOffWhileAPodIsPartiallyPatched: the policies let such a pod go back, and nothing else.
+// TestLabelTakenOffWhileAPodIsPartiallyPatched: the policies allow such a pod to go back, and nothing else.
 func TestLabelTakenOffWhileAPodIsPartiallyPatched(t *testing.T) {
-	s := newObserved(t, 3, nil, true)
+	s := newLockstep(t, 3, nil, true)
 	s.edit("sets the image", app{image: "v2"})
 	s.until(func() bool { return slices.Contains(s.steps, "patch 1") })
 	s.mode, s.steps = inplace.ModeNone, nil
@@ -701,35 +707,38 @@ func TestTurns(t *testing.T) {
 	}
 	neverRan := func(pod *corev1.Pod) {
 		unready(pod)
-		pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Containers: map[string]readiness.MovedContainer{"app": {ContainerID: pod.Status.ContainerStatuses[0].ContainerID}}}.String()}
+		pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Containers: map[string]readiness.MovedContainer{
+			"app": {ContainerID: pod.Status.ContainerStatuses[0].ContainerID}}}.String()}
 	}
 	cases := map[string]struct {
 		maxUnavailable string
 		old, new       []func(*corev1.Pod)
 		want           []string
 	}{
-		"one at a time":                             {"1", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
-		"two at a time":                             {"50%", make([]func(*corev1.Pod), 4), nil, []string{"old0", "old1"}},
-		"a percentage that rounds to none":          {"10%", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
-		"one that does not serve, for free":         {"1", []func(*corev1.Pod){nil, nil, unready, nil}, nil, []string{"old2"}},
-		"two that do not serve, with the surge":     {"1", []func(*corev1.Pod){nil, unready, unready, nil}, nil, []string{"old1", "old2"}},
-		"not one that was just born":                {"1", []func(*corev1.Pod){nil, nil, newPod, nil}, nil, nil},
-		"no more of them than native would replace": {"1", []func(*corev1.Pod){unready, unready, unready, unready}, nil, []string{"old0", "old1"}},
-		"all that never came to run":                {"1", []func(*corev1.Pod){neverRan, neverRan, neverRan, nil}, nil, []string{"old0", "old1", "old2"}},
-		"none while a new one is not ready":         {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){unready}, nil},
-		"the next when the new one is":              {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){nil}, []string{"old0"}},
-		"none while one is missing":                 {"1", []func(*corev1.Pod){nil, nil, nil, terminating}, nil, nil},
-		"one that is drained keeps its turn":        {"1", []func(*corev1.Pod){nil, drained, nil, nil}, nil, nil},
-		"none while pods are to be added":           {"2", make([]func(*corev1.Pod), 3), nil, nil},
+		"one at a time":                              {"1", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
+		"two at a time":                              {"50%", make([]func(*corev1.Pod), 4), nil, []string{"old0", "old1"}},
+		"a percentage that rounds to none":           {"10%", make([]func(*corev1.Pod), 4), nil, []string{"old0"}},
+		"one that does not serve, beside the budget": {"1", []func(*corev1.Pod){nil, nil, unready, nil}, nil, []string{"old2"}},
+		"two that do not serve, with the surge":      {"1", []func(*corev1.Pod){nil, unready, unready, nil}, nil, []string{"old1", "old2"}},
+		"not one that was just created":              {"1", []func(*corev1.Pod){nil, nil, newPod, nil}, nil, nil},
+		"no more of them than native would replace": {"1", []func(*corev1.Pod){unready, unready, unready, unready}, nil,
+			[]string{"old0", "old1"}},
+		"all that never ran": {"1", []func(*corev1.Pod){neverRan, neverRan, neverRan, nil}, nil,
+			[]string{"old0", "old1", "old2"}},
+		"none while a new one is not ready":  {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){unready}, nil},
+		"the next when the new one is":       {"1", make([]func(*corev1.Pod), 3), []func(*corev1.Pod){nil}, []string{"old0"}},
+		"none while one is being deleted":    {"1", []func(*corev1.Pod){nil, nil, nil, terminating}, nil, nil},
+		"one that is drained keeps its turn": {"1", []func(*corev1.Pod){nil, drained, nil, nil}, nil, nil},
+		"none while pods are to be added":    {"2", make([]func(*corev1.Pod), 3), nil, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(4, app{image: "v2"})
 			r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = percent(c.maxUnavailable)
 			r.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = percent("1")
-			source, newRS := replicaSetOf(r, "a", app{image: "v1"}, int32(len(c.old))), replicaSetOf(r, "b", app{image: "v2"}, int32(len(c.new)))
+			oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, int32(len(c.old))), replicaSetOf(r, "b", app{image: "v2"}, int32(len(c.new)))
 			for i, change := range c.old {
-				podOf(r, fmt.Sprintf("old%d", i), source, nonNil(change))
+				podOf(r, fmt.Sprintf("old%d", i), oldRS, nonNil(change))
 			}
 			for i, change := range c.new {
 				podOf(r, fmt.Sprintf("new%d", i), newRS, nonNil(change))
@@ -744,7 +753,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// resized returns what becomes of the ReplicaSets' replicas.
+// resized returns the descriptions of the plan's patches of ReplicaSets.
 func resized(plan steps.Plan) []string {
 	var sizes []string
 	for _, step := range plan.Steps {
@@ -758,57 +767,57 @@ func resized(plan steps.Plan) []string {
 func TestMovingWaits(t *testing.T) {
 	stillReady := conditionIs(corev1.PodReady, corev1.ConditionTrue)
 	cases := map[string]struct {
-		change func(r *deployments.Rollout, source, newRS *apps.ReplicaSet)
+		change func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet)
 		sizes  []string
 		moves  int
 	}{
-		"for the drain": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
-			podOf(r, "p", source, drained, stillReady)
+		"for the drain": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
+			podOf(r, "p", oldRS, drained, stillReady)
 		}, nil, 0},
-		"not when drained": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
-			podOf(r, "p", source, drained)
+		"not when drained": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
+			podOf(r, "p", oldRS, drained)
 		}, []string{"ReplicaSet web-a: replicas 1 → 0"}, 0},
-		"not for the lowered replicas to be observed": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
-			podOf(r, "p", source, drained)
-			source.Spec.Replicas, source.Generation = new(int32), 2
+		"not for the lowered replicas to be observed": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
+			podOf(r, "p", oldRS, drained)
+			oldRS.Spec.Replicas, oldRS.Generation = new(int32), 2
 		}, nil, 1},
-		"not when they are": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
-			podOf(r, "p", source, drained)
-			source.Spec.Replicas = new(int32)
+		"not when they are": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
+			podOf(r, "p", oldRS, drained)
+			oldRS.Spec.Replicas = new(int32)
 		}, nil, 1},
-		"not for the pods to be counted": {func(r *deployments.Rollout, source, _ *apps.ReplicaSet) {
-			podOf(r, "p", source, drained)
-			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+		"not for the pods to be counted": {func(r *deployments.Rollout, oldRS, _ *apps.ReplicaSet) {
+			podOf(r, "p", oldRS, drained)
+			oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
 		}, nil, 1},
-		"not for the moved pod to be seen": {func(r *deployments.Rollout, source, newRS *apps.ReplicaSet) {
+		"not for the moved pod to be seen": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
 			podOf(r, "p", newRS, drained)
-			source.Spec.Replicas = new(int32)
+			oldRS.Spec.Replicas = new(int32)
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
-		"not when it is seen to have left": {func(r *deployments.Rollout, source, newRS *apps.ReplicaSet) {
+		"not when it is seen to have left": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
 			podOf(r, "p", newRS, drained)
-			source.Spec.Replicas, source.Status.Replicas = new(int32), 0
+			oldRS.Spec.Replicas, oldRS.Status.Replicas = new(int32), 0
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
-		"not when it is": {func(r *deployments.Rollout, source, newRS *apps.ReplicaSet) {
+		"not when it is": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
 			podOf(r, "p", newRS, drained)
-			source.Spec.Replicas, source.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
+			oldRS.Spec.Replicas, oldRS.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
 		}, []string{"ReplicaSet web-b: replicas 0 → 1"}, 0},
-		"for the raised replicas to be observed": {func(r *deployments.Rollout, source, newRS *apps.ReplicaSet) {
+		"for the raised replicas to be observed": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
 			podOf(r, "p", newRS, drained)
-			source.Spec.Replicas, source.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
+			oldRS.Spec.Replicas, oldRS.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
 			newRS.Spec.Replicas, newRS.Generation = new(int32(1)), 2
 		}, nil, 0},
-		"not when all is seen": {func(r *deployments.Rollout, source, newRS *apps.ReplicaSet) {
+		"not when all is seen": {func(r *deployments.Rollout, oldRS, newRS *apps.ReplicaSet) {
 			podOf(r, "p", newRS, drained)
-			source.Spec.Replicas, source.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
+			oldRS.Spec.Replicas, oldRS.Status.Replicas, newRS.Status.Replicas = new(int32), 0, 1
 			newRS.Spec.Replicas = new(int32(1))
 		}, []string{"ReplicaSet web-a: marks", "ReplicaSet web-b: marks"}, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v2"})
-			source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
-			source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
-			c.change(r, source, newRS)
+			oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 0)
+			oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+			c.change(r, oldRS, newRS)
 			plan := r.Plan()
 			moves := 0
 			for _, step := range plan.Steps {
@@ -831,7 +840,7 @@ func nonNil(change func(*corev1.Pod)) func(*corev1.Pod) {
 }
 
 func TestNativeRolloutInProgressGoesOn(t *testing.T) {
-	s := newObserved(t, 4, nil, false)
+	s := newLockstep(t, 4, nil, false)
 	s.mode = inplace.ModeNone
 	s.edit("sets the image", app{image: "v2"})
 	s.until(func() bool { return len(s.pods.objects) > 4 })
@@ -840,29 +849,30 @@ func TestNativeRolloutInProgressGoesOn(t *testing.T) {
 	s.intact(nil)
 	for _, pod := range s.pods.objects {
 		if pod.Annotations[inplace.AnnotationMove] != "" {
-			t.Errorf("pod %s was moved, as if nobody else were at work", pod.Name)
+			t.Errorf("pod %s was moved during a native rollout", pod.Name)
 		}
 	}
 }
 
-// Natively too many pods are a sign of a rollout with new ones. In an update of ours they are that of a Deployment scaled down.
+// TestTooManyPods: in a native rollout there are more pods than replicas because new ones are created. In an update by Stayput there are
+// more after the Deployment was scaled down.
 func TestTooManyPods(t *testing.T) {
 	for name, c := range map[string]struct {
 		marked string
 		phase  steps.Phase
 	}{
 		"a native rollout":            {"", steps.PhaseNative},
-		"scaled down half-way":        {"1", steps.PhaseScaling},
+		"scaled down in the middle":   {"1", steps.PhaseScaling},
 		"scaled down, deletions pass": {begun + revisions.Scaling, steps.PhaseScaling},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(2, app{image: "v2"})
-			source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 1)
-			for _, rs := range []*apps.ReplicaSet{source, newRS} {
+			oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 1)
+			for _, rs := range []*apps.ReplicaSet{oldRS, newRS} {
 				rs.Labels[inplace.LabelUpdating] = c.marked
 			}
-			podOf(r, "p", source)
-			podOf(r, "q", source)
+			podOf(r, "p", oldRS)
+			podOf(r, "q", oldRS)
 			podOf(r, "r", newRS)
 			if plan := r.Plan(); plan.Phase != c.phase {
 				t.Errorf("%s (%s) instead of %s", plan.Phase, plan.Message, c.phase)
@@ -873,18 +883,19 @@ func TestTooManyPods(t *testing.T) {
 
 func TestQuotaDoesNotBlockTheEnd(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
-	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
+	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 1)
 	podOf(r, "p", newRS)
-	source.Status.Replicas = 0
-	source.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
-	source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+	oldRS.Status.Replicas = 0
+	oldRS.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
+	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
 	planned := r.Plan().Steps
 	if !slices.ContainsFunc(planned, func(s steps.Step) bool { return strings.HasPrefix(s.Describe(), "ReplicaSet web-a: replicas 1 → 0") }) {
-		t.Errorf("the source keeps the replicas it cannot create: %v", planned)
+		t.Errorf("the old ReplicaSet keeps the replicas it cannot create: %v", planned)
 	}
 }
 
-// A pod whose gate is just closed is none that its ReplicaSet's controller would delete first: that goes by Ready.
+// TestScalingDownWhileAGateCloses: the gate of a pod is closed and the pod is still Ready. The ReplicaSet controller does not delete it
+// first, because it decides by Ready.
 func TestScalingDownWhileAGateCloses(t *testing.T) {
 	for name, c := range map[string]struct {
 		ready corev1.ConditionStatus
@@ -895,14 +906,14 @@ func TestScalingDownWhileAGateCloses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(5, app{image: "v2"})
-			source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 3), replicaSetOf(r, "b", app{image: "v2"}, 3)
-			source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun+revisions.Scaling, begun+revisions.Scaling
-			podOf(r, "closing", source, conditionIs(inplace.ConditionServing, corev1.ConditionFalse), conditionIs(corev1.PodReady, c.ready))
-			podOf(r, "q", source)
-			podOf(r, "r", source)
+			oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 3), replicaSetOf(r, "b", app{image: "v2"}, 3)
+			oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun+revisions.Scaling, begun+revisions.Scaling
+			podOf(r, "closing", oldRS, conditionIs(inplace.ConditionServing, corev1.ConditionFalse), conditionIs(corev1.PodReady, c.ready))
+			podOf(r, "q", oldRS)
+			podOf(r, "r", oldRS)
 			podOf(r, "s", newRS)
-			podOf(r, "born", newRS, conditionIs(corev1.PodReady, corev1.ConditionFalse))
-			podOf(r, "newborn", newRS, conditionIs(corev1.PodReady, corev1.ConditionFalse))
+			podOf(r, "a-new", newRS, conditionIs(corev1.PodReady, corev1.ConditionFalse))
+			podOf(r, "new", newRS, conditionIs(corev1.PodReady, corev1.ConditionFalse))
 			if sizes := resized(r.Plan()); len(sizes) != 1 || !strings.Contains(sizes[0], c.lower) {
 				t.Errorf("ReplicaSets %q", sizes)
 			}

@@ -32,7 +32,7 @@ func TestPrePullPodPullsAsThePodWould(t *testing.T) {
 		}
 	}
 	if prePullPod == nil {
-		t.Fatal("no puller is created")
+		t.Fatal("no pre-pull pod is created")
 	}
 	spec := prePullPod.Spec
 	if spec.NodeName != "n1" || spec.ServiceAccountName != "shop" || spec.ImagePullSecrets[0].Name != "registry" ||
@@ -48,7 +48,8 @@ func TestPrePullPodPullsAsThePodWould(t *testing.T) {
 	if spec.Containers[0].Image != waiterForTests.Image || spec.Containers[0].Args[0] != "wait" {
 		t.Errorf("it runs %+v", spec.Containers[0])
 	}
-	if prePullPod.Labels["app"] != "" || prePullPod.Labels[inplace.LabelPrePull] != "uid-web" || !metav1.IsControlledBy(prePullPod, r.Deployment) {
+	if prePullPod.Labels["app"] != "" || prePullPod.Labels[inplace.LabelPrePull] != "uid-web" ||
+		!metav1.IsControlledBy(prePullPod, r.Deployment) {
 		t.Errorf("it could be taken for one of the pods: %+v", prePullPod.ObjectMeta)
 	}
 }
@@ -61,7 +62,7 @@ func TestPrePullPodNames(t *testing.T) {
 		for _, node := range []string{"n1", "n2"} {
 			name := prepull.OwnedByDeployment(long, newRS).Name(node)
 			if len(name) > 63 || strings.Contains(name, ".-") || seen[name] {
-				t.Errorf("%q is no name for target %s on %s", name, newRS.UID, node)
+				t.Errorf("%q is no name for update revision %s on %s", name, newRS.UID, node)
 			}
 			seen[name] = true
 		}

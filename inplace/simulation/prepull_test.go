@@ -22,17 +22,18 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// pullFixture is a Deployment of 4 with pods p1 … p4 on nodes n1 … n4 that is edited from app:1 to app:2. Two nodes pull at a time,
-// and all pods may be missed.
+// pullFixture returns a Deployment of 4 with pods p1 … p4 on nodes n1 … n4 that is edited from app:1 to app:2. Two nodes pull at a time,
+// and all pods may be unavailable.
 func pullFixture(changes ...func(*deployments.Rollout)) *deployments.Rollout {
 	r := fixture(4, app{image: "app:2", sidecar: "side:1"})
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(4))
 	r.Settings.PrePullParallelism, r.Pull.Waiter = 2, waiterForTests
-	source, newRS := replicaSetOf(r, "a", app{image: "app:1", sidecar: "side:1"}, 4), replicaSetOf(r, "b", app{image: "app:2", sidecar: "side:1"}, 0)
-	source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+	oldRS, newRS := replicaSetOf(r, "a", app{image: "app:1", sidecar: "side:1"}, 4),
+		replicaSetOf(r, "b", app{image: "app:2", sidecar: "side:1"}, 0)
+	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
 	for i := range 4 {
 		r.Nodes = append(r.Nodes, mountingNode(fmt.Sprint("n", i+1)))
-		podOf(r, fmt.Sprint("p", i+1), source, func(pod *corev1.Pod) { pod.Spec.NodeName = fmt.Sprint("n", i+1) })
+		podOf(r, fmt.Sprint("p", i+1), oldRS, func(pod *corev1.Pod) { pod.Spec.NodeName = fmt.Sprint("n", i+1) })
 	}
 	for _, change := range changes {
 		change(r)
@@ -40,7 +41,7 @@ func pullFixture(changes ...func(*deployments.Rollout)) *deployments.Rollout {
 	return r
 }
 
-// updateRevisionIs has the Deployment edited to another image than app:2.
+// updateRevisionIs edits the Deployment to another image than app:2.
 func updateRevisionIs(image string) func(*deployments.Rollout) {
 	return func(r *deployments.Rollout) {
 		template, newRS := app{image: image, sidecar: "side:1"}.template(), r.UpdateRevision()
@@ -49,11 +50,12 @@ func updateRevisionIs(image string) func(*deployments.Rollout) {
 	}
 }
 
-// prePullPodOn adds a puller of the target with its container in that state.
+// prePullPodOn adds a pre-pull pod of the update revision whose container has that state.
 func prePullPodOn(node string, state corev1.ContainerState, changes ...func(*corev1.Pod)) func(*deployments.Rollout) {
 	return func(r *deployments.Rollout) {
 		at := slices.IndexFunc(r.Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
-		prePullPod := prepull.NewPod(prepull.OwnedByDeployment(r.Deployment, r.UpdateRevision()), r.Pods[at], []prepull.VolumeImage{{Reference: "app:2", Policy: corev1.PullIfNotPresent}}, r.Pull.Waiter)
+		prePullPod := prepull.NewPod(prepull.OwnedByDeployment(r.Deployment, r.UpdateRevision()), r.Pods[at],
+			[]prepull.VolumeImage{{Reference: "app:2", Policy: corev1.PullIfNotPresent}}, r.Pull.Waiter)
 		prePullPod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: prepull.WaitContainer, State: state}}
 		for _, change := range changes {
 			change(prePullPod)
@@ -99,7 +101,7 @@ func quotaOf(hard, used string, scopes ...corev1.ResourceQuotaScope) func(*deplo
 	}
 }
 
-// told is what a plan does about pods and pullers, in order.
+// told returns the plan's steps about pods and pre-pull pods, in order.
 func told(plan steps.Plan) string {
 	var all []string
 	for _, step := range plan.Steps {
@@ -137,70 +139,117 @@ func TestPull(t *testing.T) {
 	for name, test := range map[string]struct {
 		changes []func(*deployments.Rollout)
 		want    string
-		skipped string // part of why nothing is pulled somewhere
+		skipped string // part of why nothing is pulled on some node
 		waits   string // part of the plan's message
 	}{
-		"two nodes at a time":          {nil, "pull n1, pull n2", "", "waiting for image app:2 on node n1"},
-		"nothing is pulled first":      {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Settings.PrePullParallelism = 0 }}, "close p1, close p2, close p3, close p4", "", ""},
+		"two nodes at a time": {nil, "pull n1, pull n2", "", "waiting for image app:2 on node n1"},
+		"nothing is pulled first": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Settings.PrePullParallelism = 0 }},
+			"close p1, close p2, close p3, close p4", "", ""},
 		"those that are unready first": {[]func(*deployments.Rollout){podIs(3, unready)}, "pull n4, pull n1", "", ""},
-		"one that serves no more goes ahead of the budget": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), prePullPodOn("n2", isRunning()), podIs(3, unready),
+		"one that does not serve may exceed the budget": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
+			prePullPodOn("n2", isRunning()), podIs(3, unready),
 			func(r *deployments.Rollout) {
 				r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 			}}, "pull n4", "", "node n4"},
-		"nor does the quota keep it":    {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), prePullPodOn("n2", isRunning()), podIs(3, unready), quotaOf("10", "8")}, "close p4, close p1, close p2", "ResourceQuota q", ""},
-		"but not of those that pull":    {[]func(*deployments.Rollout){prePullPodOn("n1", creating), prePullPodOn("n2", creating), podIs(3, unready)}, "", "", "node n4"},
-		"two are being pulled":          {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("ContainerCreating", "")), prePullPodOn("n2", corev1.ContainerState{})}, "", "", "node n1"},
-		"the first have it":             {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), prePullPodOn("n2", corev1.ContainerState{})}, "close p1", "", "node n2"},
-		"the next while the first move": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), podIs(0, drained)}, "pull n2, pull n3", "", ""},
-		"the node lists it":             {[]func(*deployments.Rollout){nodeIs(1, lists("docker.io/library/app@sha256:1", "docker.io/library/app:2"))}, "pull n1, pull n3, close p2", "", ""},
-		"the node lists it by digest":   {[]func(*deployments.Rollout){updateRevisionIs("app:2" + sample.Digests[0]), nodeIs(1, lists("docker.io/library/app"+sample.Digests[0]))}, "pull n1, pull n3, close p2", "", ""},
-		"the node lists another digest": {[]func(*deployments.Rollout){updateRevisionIs("app:2" + sample.Digests[0]), nodeIs(1, lists("docker.io/library/app"+sample.Digests[1], "docker.io/library/app:2"))}, "pull n1, pull n2", "", ""},
-		"the registry is always asked":  {[]func(*deployments.Rollout){nodeIs(0, lists("app:2")), podIs(0, policyIs(corev1.PullAlways))}, "pull n1, pull n2", "", ""},
+		"one that does not serve ignores the quota": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
+			prePullPodOn("n2", isRunning()), podIs(3, unready), quotaOf("10", "8")}, "close p4, close p1, close p2", "ResourceQuota q", ""},
+		"one that does not serve waits for parallel pulls": {[]func(*deployments.Rollout){prePullPodOn("n1", creating),
+			prePullPodOn("n2", creating), podIs(3, unready)}, "", "", "node n4"},
+		"two are being pulled": {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("ContainerCreating", "")),
+			prePullPodOn("n2", corev1.ContainerState{})}, "", "", "node n1"},
+		"the first have it": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
+			prePullPodOn("n2", corev1.ContainerState{})}, "close p1", "", "node n2"},
+		"the next while the first move": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), podIs(0, drained)},
+			"pull n2, pull n3", "", ""},
+		"the node lists it": {[]func(*deployments.Rollout){nodeIs(1,
+			lists("docker.io/library/app@sha256:1", "docker.io/library/app:2"))}, "pull n1, pull n3, close p2", "", ""},
+		"the node lists it by digest": {[]func(*deployments.Rollout){updateRevisionIs("app:2" + sample.Digests[0]),
+			nodeIs(1, lists("docker.io/library/app"+sample.Digests[0]))}, "pull n1, pull n3, close p2", "", ""},
+		"the node lists another digest": {[]func(*deployments.Rollout){updateRevisionIs("app:2" + sample.Digests[0]),
+			nodeIs(1, lists("docker.io/library/app"+sample.Digests[1], "docker.io/library/app:2"))}, "pull n1, pull n2", "", ""},
+		"the registry is always asked": {[]func(*deployments.Rollout){nodeIs(0, lists("app:2")),
+			podIs(0, policyIs(corev1.PullAlways))}, "pull n1, pull n2", "", ""},
 		"another pod there runs it": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
 			newRS := r.ReplicaSets[1]
 			r.Deployment.Spec.Replicas, newRS.Spec.Replicas, newRS.Status.Replicas = new(int32(5)), new(int32(1)), 1
 			podOf(r, "q", newRS, func(pod *corev1.Pod) { pod.Spec.NodeName = "n3" })
 		}}, "pull n1, pull n2, close p3", "", ""},
-		"one pod that serves for two on a node": {[]func(*deployments.Rollout){podIs(1, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })}, "pull n1, pull n3", "", ""},
+		"one pod that serves for two on a node": {[]func(*deployments.Rollout){podIs(1, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" })},
+			"pull n1, pull n3", "", ""},
 
-		"an old kubelet":         {[]func(*deployments.Rollout){nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.34.9" })}, "pull n2, pull n3, close p1", `node n1: kubelet "v1.34.9"`, ""},
-		"an old runtime":         {[]func(*deployments.Rollout){nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.ContainerRuntimeVersion = "containerd://2.0.9" })}, "pull n2, pull n3, close p1", "containerd://2.0.9", ""},
-		"CRI-O":                  {[]func(*deployments.Rollout){nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.ContainerRuntimeVersion = "cri-o://1.31.0" })}, "pull n1, pull n2", "", ""},
-		"a simulated node":       {[]func(*deployments.Rollout){nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "fake"} })}, "pull n2, pull n3, close p1", "node n1", ""},
-		"Windows":                {[]func(*deployments.Rollout){nodeIs(0, func(n *corev1.Node) { n.Status.NodeInfo.OperatingSystem = "windows" })}, "pull n2, pull n3, close p1", "Windows", ""},
-		"a node that is gone":    {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Nodes = r.Nodes[1:] }}, "pull n2, pull n3, close p1", "", ""},
-		"our image is not known": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Pull.Waiter = prepull.Waiter{} }}, "close p1, close p2, close p3, close p4", "own image", ""},
-		"refused":                {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Pull.Refused = prepull.Refused{UpdateRevision: "b", Why: "policy"} }}, "close p1, close p2, close p3, close p4", "policy", ""},
-		"refused for another":    {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Pull.Refused = prepull.Refused{UpdateRevision: "c", Why: "policy"} }}, "pull n1, pull n2", "", ""},
+		"an old kubelet": {[]func(*deployments.Rollout){nodeIs(0,
+			func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.34.9" })}, "pull n2, pull n3, close p1", `node n1: kubelet "v1.34.9"`, ""},
+		"an old runtime": {[]func(*deployments.Rollout){nodeIs(0,
+			func(n *corev1.Node) { n.Status.NodeInfo.ContainerRuntimeVersion = "containerd://2.0.9" })}, "pull n2, pull n3, close p1",
+			"containerd://2.0.9", ""},
+		"CRI-O": {[]func(*deployments.Rollout){nodeIs(0,
+			func(n *corev1.Node) { n.Status.NodeInfo.ContainerRuntimeVersion = "cri-o://1.31.0" })}, "pull n1, pull n2", "", ""},
+		"a simulated node": {[]func(*deployments.Rollout){nodeIs(0,
+			func(n *corev1.Node) { n.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "fake"} })},
+			"pull n2, pull n3, close p1", "node n1", ""},
+		"Windows": {[]func(*deployments.Rollout){nodeIs(0,
+			func(n *corev1.Node) { n.Status.NodeInfo.OperatingSystem = "windows" })}, "pull n2, pull n3, close p1", "Windows", ""},
+		"a node that is gone": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Nodes = r.Nodes[1:] }},
+			"pull n2, pull n3, close p1", "", ""},
+		"Stayput's image is not known": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Pull.Waiter = prepull.Waiter{} }},
+			"close p1, close p2, close p3, close p4", "own image", ""},
+		"refused": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
+			r.Pull.Refused = prepull.Refused{UpdateRevision: "b", Why: "policy"}
+		}}, "close p1, close p2, close p3, close p4", "policy", ""},
+		"refused for another": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
+			r.Pull.Refused = prepull.Refused{UpdateRevision: "c", Why: "policy"}
+		}}, "pull n1, pull n2", "", ""},
 		"the node does not take it": {[]func(*deployments.Rollout){prePullPodOn("n1", corev1.ContainerState{}, func(p *corev1.Pod) {
 			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfpods", Message: "full"}
 		})}, "pull n2, pull n3, close p1", "node n1: OutOfpods: full", ""},
-		"no sandbox yet":                    {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Second))}, "pull n2", "", "node n1"},
-		"no sandbox":                        {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Minute))}, "pull n2, close p1", "node n1: the kubelet cannot start", ""},
-		"no sandbox, of an older kubelet":   {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Hour)), oldKubelet}, "pull n2", "", "node n1"},
-		"its sandbox is gone":               {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), noSandboxFor(time.Hour))}, "pull n2, close p1", "", ""},
-		"a quota with room for one":         {[]func(*deployments.Rollout){quotaOf("10", "7")}, "pull n1", "", ""}, // 1 of surge and 1 to spare
-		"a quota without room":              {[]func(*deployments.Rollout){quotaOf("10", "8")}, "close p1, close p2, close p3, close p4", "ResourceQuota q", ""},
-		"one that pullers have filled":      {[]func(*deployments.Rollout){quotaOf("10", "8"), prePullPodOn("n1", corev1.ContainerState{})}, "", "", "node n1"},
-		"a quota for others":                {[]func(*deployments.Rollout){quotaOf("10", "8", corev1.ResourceQuotaScopeBestEffort)}, "pull n1, pull n2", "", ""},
-		"the tightest of several quotas":    {[]func(*deployments.Rollout){quotaOf("10", "0"), quotaOf("10", "7", corev1.ResourceQuotaScopeNotTerminating)}, "pull n1", "", ""},
-		"a bad image":                       {[]func(*deployments.Rollout){prePullPodOn("n1", notFound), prePullPodOn("n2", isRunning())}, "close p2", "", `on node n1: failed to pull "docker.io/library/app:2": not found`},
-		"two bad ones are enough":           {[]func(*deployments.Rollout){prePullPodOn("n1", notFound), prePullPodOn("n2", notFound)}, "", "", "not found"},
-		"our own image cannot be pulled":    {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("ErrImagePull", `"stayput/stayput:v1": denied`))}, "pull n2, close p1", "", ""},
-		"the puller cannot run":             {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("CreateContainerError", "x"))}, "pull n2, close p1", "", ""},
-		"a pod that cannot start anyway":    {[]func(*deployments.Rollout){podIs(0, stuck)}, "pull n2, pull n3, close p1", "", ""},
-		"a pod that crashes waits":          {[]func(*deployments.Rollout){podIs(0, unready)}, "pull n1, pull n2", "", ""},
-		"a pod that is on no node yet":      {[]func(*deployments.Rollout){podIs(0, unready, func(pod *corev1.Pod) { pod.Spec.NodeName = "" })}, "pull n2, pull n3, close p1", "", ""},
-		"a pod on a node that is down":      {[]func(*deployments.Rollout){podIs(0, unready), nodeIs(0, func(n *corev1.Node) { n.Status.Conditions = nil })}, "pull n2, pull n3", "", ""},
-		"drained for another image":         {[]func(*deployments.Rollout){podIs(0, drained)}, "open p1, pull n1, pull n2", "", ""},
-		"without gate":                      {[]func(*deployments.Rollout){prePullPodOn("n2", isRunning()), podIs(0, ungated), podIs(1, ungated)}, "pull n1, patch p2", "", ""},
-		"a puller of another target":        {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), func(p *corev1.Pod) { p.Name = "old" })}, "drop n1, pull n1, pull n2", "", ""},
-		"one that is terminating":           {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), terminatingFor(time.Second))}, "pull n2, pull n3", "", ""},
-		"one that somebody does not let go": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), terminatingFor(time.Minute))}, "pull n2, pull n3, close p1", "node n1: pod", ""},
-		"one that lacks an image":           {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), func(p *corev1.Pod) { p.Spec.Volumes[0].Image.Reference = "other" })}, "drop n1, pull n2", "", ""},
-		"paused":                            {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }}, "", "", ""},
-		"the update is released":            {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelFallback] = "1" }}, "drop n1", "", ""},
-		"nothing is pulled first any more":  {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()), func(r *deployments.Rollout) { r.Settings.PrePullParallelism = 0 }}, "drop n1, close p1, close p2, close p3, close p4", "", ""},
+		"no sandbox yet": {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Second))},
+			"pull n2", "", "node n1"},
+		"no sandbox": {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Minute))},
+			"pull n2, close p1", "node n1: the kubelet cannot start", ""},
+		"no sandbox, of an older kubelet": {[]func(*deployments.Rollout){prePullPodOn("n1", creating, noSandboxFor(time.Hour)),
+			oldKubelet}, "pull n2", "", "node n1"},
+		"its sandbox is gone": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), noSandboxFor(time.Hour))},
+			"pull n2, close p1", "", ""},
+		// 1 of surge and 1 to spare
+		"a quota with room for one": {[]func(*deployments.Rollout){quotaOf("10", "7")}, "pull n1", "", ""},
+		"a quota without room": {[]func(*deployments.Rollout){quotaOf("10", "8")}, "close p1, close p2, close p3, close p4",
+			"ResourceQuota q", ""},
+		"a quota that pre-pull pods have filled": {[]func(*deployments.Rollout){quotaOf("10", "8"),
+			prePullPodOn("n1", corev1.ContainerState{})}, "", "", "node n1"},
+		"a quota for others": {[]func(*deployments.Rollout){quotaOf("10", "8", corev1.ResourceQuotaScopeBestEffort)},
+			"pull n1, pull n2", "", ""},
+		"the tightest of several quotas": {[]func(*deployments.Rollout){quotaOf("10", "0"),
+			quotaOf("10", "7", corev1.ResourceQuotaScopeNotTerminating)}, "pull n1", "", ""},
+		"a bad image": {[]func(*deployments.Rollout){prePullPodOn("n1", notFound), prePullPodOn("n2", isRunning())},
+			"close p2", "", `on node n1: failed to pull "docker.io/library/app:2": not found`},
+		"two bad ones are enough": {[]func(*deployments.Rollout){prePullPodOn("n1", notFound), prePullPodOn("n2", notFound)},
+			"", "", "not found"},
+		"Stayput's image cannot be pulled": {[]func(*deployments.Rollout){prePullPodOn("n1",
+			waitingFor("ErrImagePull", `"stayput/stayput:v1": denied`))}, "pull n2, close p1", "", ""},
+		"the pre-pull pod cannot run": {[]func(*deployments.Rollout){prePullPodOn("n1", waitingFor("CreateContainerError", "x"))},
+			"pull n2, close p1", "", ""},
+		"a pod that cannot start anyway": {[]func(*deployments.Rollout){podIs(0, stuck)}, "pull n2, pull n3, close p1", "", ""},
+		"a pod that crashes waits":       {[]func(*deployments.Rollout){podIs(0, unready)}, "pull n1, pull n2", "", ""},
+		"a pod that is on no node yet": {[]func(*deployments.Rollout){podIs(0, unready,
+			func(pod *corev1.Pod) { pod.Spec.NodeName = "" })}, "pull n2, pull n3, close p1", "", ""},
+		"a pod on a node that is down": {[]func(*deployments.Rollout){podIs(0, unready),
+			nodeIs(0, func(n *corev1.Node) { n.Status.Conditions = nil })}, "pull n2, pull n3", "", ""},
+		"drained for another image": {[]func(*deployments.Rollout){podIs(0, drained)}, "open p1, pull n1, pull n2", "", ""},
+		"without gate": {[]func(*deployments.Rollout){prePullPodOn("n2", isRunning()), podIs(0, ungated),
+			podIs(1, ungated)}, "pull n1, patch p2", "", ""},
+		"a pre-pull pod of another update revision": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(),
+			func(p *corev1.Pod) { p.Name = "old" })}, "drop n1, pull n1, pull n2", "", ""},
+		"a pre-pull pod that is terminating": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), terminatingFor(time.Second))},
+			"pull n2, pull n3", "", ""},
+		"a pre-pull pod that a finalizer keeps": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(), terminatingFor(time.Minute))},
+			"pull n2, pull n3, close p1", "node n1: pod", ""},
+		"a pre-pull pod that lacks an image": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning(),
+			func(p *corev1.Pod) { p.Spec.Volumes[0].Image.Reference = "other" })}, "drop n1, pull n2", "", ""},
+		"paused": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }}, "", "", ""},
+		"the update fell back": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
+			func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelFallback] = "1" }}, "drop n1", "", ""},
+		"nothing is pulled first any more": {[]func(*deployments.Rollout){prePullPodOn("n1", isRunning()),
+			func(r *deployments.Rollout) { r.Settings.PrePullParallelism = 0 }}, "drop n1, close p1, close p2, close p3, close p4", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := pullFixture(test.changes...).Plan()
@@ -217,13 +266,14 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// TestPullOfASidecar: its image is pulled like any, by its own pull policy, and not where a pod of the workload runs it.
+// TestPullOfASidecar: the image of a sidecar is pulled like any, by its own pull policy, and not on nodes where a pod of the workload runs
+// it.
 func TestPullOfASidecar(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*deployments.Rollout)
 		want   string
 	}{
-		"nobody has it":     {func(*deployments.Rollout) {}, "pull n1, pull n2"},
+		"no node has it":    {func(*deployments.Rollout) {}, "pull n1, pull n2"},
 		"the node lists it": {nodeIs(1, lists("mesh:2")), "pull n1, pull n3, close p2"},
 		"the registry is always asked": {func(r *deployments.Rollout) {
 			nodeIs(0, lists("mesh:2"))(r)
@@ -246,23 +296,23 @@ func TestPullOfASidecar(t *testing.T) {
 			}
 			for _, step := range plan.Steps {
 				if pull, ok := step.(steps.CreatePrePullPod); ok && !slices.Equal(steps.References(pull.Pod), []string{"mesh:2"}) {
-					t.Errorf("the puller has %q", steps.References(pull.Pod))
+					t.Errorf("the pre-pull pod has %q", steps.References(pull.Pod))
 				}
 			}
 		})
 	}
 }
 
-// toMesh2 has the fixture's Deployment edited from mesh:1 to mesh:2 instead.
+// toMesh2 edits the fixture's Deployment from mesh:1 to mesh:2 instead.
 func toMesh2(r *deployments.Rollout) {
 	before, after := app{image: "app:1", mesh: "mesh:1"}.template(), app{image: "app:1", mesh: "mesh:2"}.template()
-	source, newRS := r.ReplicaSets[0], r.ReplicaSets[1]
-	r.Deployment.Spec.Template, source.Spec.Template, newRS.Spec.Template = after, before, after
+	oldRS, newRS := r.ReplicaSets[0], r.ReplicaSets[1]
+	r.Deployment.Spec.Template, oldRS.Spec.Template, newRS.Spec.Template = after, before, after
 	r.DryRun = admitted(newRS)
 	pods := r.Pods
 	r.Pods = nil
 	for _, pod := range pods {
-		podOf(r, pod.Name, source, func(made *corev1.Pod) { made.Spec.NodeName = pod.Spec.NodeName })
+		podOf(r, pod.Name, oldRS, func(made *corev1.Pod) { made.Spec.NodeName = pod.Spec.NodeName })
 	}
 }
 
@@ -282,8 +332,8 @@ func TestPullFailuresStayTheSame(t *testing.T) {
 	}
 }
 
-// pulls has a scene pull first, with each pod on a node of its own.
-func (s *scene) pulls(parallel int) {
+// pulls makes a lockstep pull first, with each pod on a node of its own.
+func (s *lockstep) pulls(parallel int) {
 	s.pull.parallel = parallel
 	pods := sorted(s.pods.objects)
 	for _, pod := range pods {
@@ -296,7 +346,7 @@ func (s *scene) pulls(parallel int) {
 }
 
 func TestStepsOfPullingFirst(t *testing.T) {
-	s := newObserved(t, 3, nil, false)
+	s := newLockstep(t, 3, nil, false)
 	s.pulls(2)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
@@ -309,7 +359,7 @@ func TestStepsOfPullingFirst(t *testing.T) {
 }
 
 func TestBadImageStopsNothing(t *testing.T) {
-	s := newObserved(t, 3, nil, false)
+	s := newLockstep(t, 3, nil, false)
 	s.pulls(2)
 	before := sorted(s.pods.objects)
 	s.edit("sets an image that does not exist", app{image: "bad"})
@@ -319,7 +369,8 @@ func TestBadImageStopsNothing(t *testing.T) {
 	s.rest()
 	s.expect()
 	progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing)
-	if progressing.Reason != statuses.ReasonTimedOut || !strings.Contains(progressing.Message, "waiting for image bad on node n1: bad: not found") {
+	if progressing.Reason != statuses.ReasonTimedOut ||
+		!strings.Contains(progressing.Message, "waiting for image bad on node n1: bad: not found") {
 		t.Errorf("after the deadline the status says %+v", progressing)
 	}
 	if status := s.deployment().Status; status.AvailableReplicas != 3 || status.UpdatedReplicas != 0 {
@@ -371,6 +422,6 @@ func TestDaemonFallBackDeletesPrePullPods(t *testing.T) {
 	f.once()
 	f.pull.observe(&f.Settings, &f.Nodes, &f.Pull)
 	if got := told(f.FallBack(inplace.Reason{Code: inplace.CodeUninstalled})); got != "drop n1, drop n2" {
-		t.Errorf("release does %q", got)
+		t.Errorf("the fallback does %q", got)
 	}
 }

@@ -38,14 +38,24 @@ func TestPreview(t *testing.T) {
 		claim    string
 		want     string
 	}{
-		"as many as may be missed": {8, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 8 pods, 2 at a time, 0 surge pod, forbidden: false"},
-		"none may be missed":       {8, paces("0", "2"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 8 pods, 2 at a time, 2 surge pod, forbidden: false"},
-		"a percentage of none":     {2, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 2 pods, 1 at a time, 1 surge pod, forbidden: false"},
-		"no second pod can run":    {1, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "data", "in place: restarts app; 1 pods, 1 at a time, 0 surge pod, forbidden: false"},
-		"there are none":           {0, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "", "in place: restarts app; 0 pods, 0 at a time, 0 surge pod, forbidden: false"},
-		"by strategy":              {2, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, inplace.ModeInPlaceOnly, app{image: "v2"}, "", "recreate: strategy Recreate promises that two versions never run at once; 2 pods, 1 at a time, 0 surge pod, forbidden: true"},
-		"not managed":              {2, paces("1", "1"), inplace.ModeNone, app{image: "v2"}, "", "recreate: not updated in place: the namespace has no label stayput.dev/update, or none that counts; 2 pods, 1 at a time, 0 surge pod, forbidden: false"},
-		"opted out":                {2, paces("1", "1"), inplace.ModeRecreate, app{image: "v2"}, "", `recreate: not updated in place: label stayput.dev/update is "recreate"; 2 pods, 1 at a time, 0 surge pod, forbidden: false`},
+		"as many as may be unavailable": {8, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "",
+			"in place: restarts app; 8 pods, 2 at a time, 0 surge pod, forbidden: false"},
+		"none may be unavailable": {8, paces("0", "2"), inplace.ModeInPlace, app{image: "v2"}, "",
+			"in place: restarts app; 8 pods, 2 at a time, 2 surge pod, forbidden: false"},
+		"a percentage of none": {2, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "",
+			"in place: restarts app; 2 pods, 1 at a time, 1 surge pod, forbidden: false"},
+		"no second pod can run": {1, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "data",
+			"in place: restarts app; 1 pods, 1 at a time, 0 surge pod, forbidden: false"},
+		"there are none": {0, paces("25%", "25%"), inplace.ModeInPlace, app{image: "v2"}, "",
+			"in place: restarts app; 0 pods, 0 at a time, 0 surge pod, forbidden: false"},
+		"by strategy": {2, appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, inplace.ModeInPlaceOnly, app{image: "v2"}, "",
+			"recreate: strategy Recreate promises that two versions never run at once; " +
+				"2 pods, 1 at a time, 0 surge pod, forbidden: true"},
+		"not managed": {2, paces("1", "1"), inplace.ModeNone, app{image: "v2"}, "",
+			"recreate: not updated in place: the namespace has no label stayput.dev/update, or none that counts; " +
+				"2 pods, 1 at a time, 0 surge pod, forbidden: false"},
+		"opted out": {2, paces("1", "1"), inplace.ModeRecreate, app{image: "v2"}, "",
+			`recreate: not updated in place: label stayput.dev/update is "recreate"; 2 pods, 1 at a time, 0 surge pod, forbidden: false`},
 	} {
 		r := fixture(c.replicas, c.to)
 		r.Deployment.Spec.Strategy, r.Mode, r.Settings.Surge = c.strategy, c.mode, true
@@ -67,25 +77,26 @@ func TestDaemonPreview(t *testing.T) {
 	}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
 	if got := f.Preview(before); got.InPlace() || got.Reasons[0].Code != inplace.CodeStrategy {
-		t.Errorf("OnDelete is forecast as %s", got)
+		t.Errorf("the preview of OnDelete is %s", got)
 	}
 }
 
-// TestPreviewAtAPartition: no more at a time, and no more borrowed, than the partition lets move.
+// TestPreviewAtAPartition: neither the pods at a time nor the surge pods are more than the partition budget.
 func TestPreviewAtAPartition(t *testing.T) {
 	for want, partition := range map[string]inplace.Partition{
-		"4 kept, 2 at a time, 2 surge pod": "4", "5 kept, 1 at a time, 1 surge pod": "90percent", "6 kept, 0 at a time, 0 surge pod": "half",
+		"4 at the partition, 2 at a time, 2 surge pod": "4", "5 at the partition, 1 at a time, 1 surge pod": "90percent",
+		"6 at the partition, 0 at a time, 0 surge pod": "half",
 	} {
 		r := fixture(6, app{image: "v2"})
 		r.Deployment.Spec.Strategy, r.Settings.Surge, r.Settings.Partition = paces("0", "3"), true, partition
 		f := r.Preview(replicaSetOf(r, "a", app{image: "v1"}, 6).Spec.Template)
-		if got := fmt.Sprintf("%d kept, %d at a time, %d surge pod", f.AtPartition, f.AtATime, f.SurgePods); got != want {
+		if got := fmt.Sprintf("%d at the partition, %d at a time, %d surge pod", f.AtPartition, f.AtATime, f.SurgePods); got != want {
 			t.Errorf("%s: %s instead of %s", partition, got, want)
 		}
 	}
 }
 
-// progress is one pod's, in short.
+// progress returns the progress of one pod as a short text.
 func progress(all []podstate.PodProgress, name string) string {
 	at := slices.IndexFunc(all, func(s podstate.PodProgress) bool { return s.Pod.Name == name })
 	return fmt.Sprintf("%s %s: %s", all[at].Revision, all[at].Phase, all[at].Awaits)
@@ -102,7 +113,8 @@ func TestPodProgress(t *testing.T) {
 	}
 	moved := func(pod *corev1.Pod) {
 		pod.Generation = 2
-		mark := readiness.Move{Hash: "b", Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ContainerID: "x/app"}}}
+		mark := readiness.Move{Hash: "b", Generation: 2,
+			Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ContainerID: "x/app"}}}
 		pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
 		pod.Status.ContainerStatuses[0].ContainerID = "x/app"
 	}
@@ -113,11 +125,13 @@ func TestPodProgress(t *testing.T) {
 	resized := func(conditions ...corev1.PodCondition) func(pod *corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			size := readiness.ResizedContainer{To: amounts.Amounts{CPURequest: "200m"}}
-			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Resize: map[string]readiness.ResizedContainer{"app": size}}.String()}
+			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{
+				Resize: map[string]readiness.ResizedContainer{"app": size}}.String()}
 			pod.Status.Conditions = append(pod.Status.Conditions, conditions...)
 		}
 	}
-	deferred := corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred, Message: "no room"}
+	deferred := corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred,
+		Message: "no room"}
 	lately := func(pod *corev1.Pod) {
 		pod.Status.Conditions[2].LastTransitionTime = metav1.NewTime(start.Add(-1500 * time.Millisecond))
 	}
@@ -153,7 +167,7 @@ func TestPodProgress(t *testing.T) {
 	}
 }
 
-// TestPodProgressBefore: nobody has begun.
+// TestPodProgressBefore: the update has not begun.
 func TestPodProgressBefore(t *testing.T) {
 	outdated := func(changes ...func(*deployments.Rollout)) *deployments.Rollout {
 		r := fixture(1, app{image: "v2"})
@@ -165,18 +179,26 @@ func TestPodProgressBefore(t *testing.T) {
 	}
 	prePullPod := func(reason, message string) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) {
-			pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n", Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "v2"}}}}}}
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "wait", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+			pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n",
+				Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "v2"}}}}}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "wait",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
 			r.Pull.PrePullPods = []*corev1.Pod{pod}
 		}
 	}
 	for want, r := range map[string]*deployments.Rollout{
-		"web-a waiting: its turn":                                               outdated(),
-		"web-a waiting: the rollout to be resumed":                              outdated(func(r *deployments.Rollout) { r.Deployment.Spec.Paused = true }),
-		"web-a at partition: the partition, to be lowered or taken off":         outdated(func(r *deployments.Rollout) { r.Settings.Partition = "1" }),
-		"web-a waiting: its node to pull images":                                outdated(prePullPod("ContainerCreating", "")),
-		"web-a waiting: its node to pull images: v2: no":                        outdated(prePullPod("ErrImagePull", "v2: no")),
-		"web-a waiting: another pod in its place, by the Deployment controller": outdated(func(r *deployments.Rollout) { r.Mode = inplace.ModeNone }),
+		"web-a waiting: its turn": outdated(),
+		"web-a waiting: the rollout to be resumed": outdated(func(r *deployments.Rollout) {
+			r.Deployment.Spec.Paused = true
+		}),
+		"web-a at partition: the partition, to be lowered or taken off": outdated(func(r *deployments.Rollout) {
+			r.Settings.Partition = "1"
+		}),
+		"web-a waiting: its node to pull images":         outdated(prePullPod("ContainerCreating", "")),
+		"web-a waiting: its node to pull images: v2: no": outdated(prePullPod("ErrImagePull", "v2: no")),
+		"web-a waiting: another pod in its place, by the Deployment controller": outdated(func(r *deployments.Rollout) {
+			r.Mode = inplace.ModeNone
+		}),
 	} {
 		if got := progress(r.PodProgress(), "p"); got != want {
 			t.Errorf("%q instead of %q", got, want)

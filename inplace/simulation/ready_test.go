@@ -14,14 +14,15 @@ import (
 
 const shutMessage = `the status of pod readiness gate "stayput.dev/serving" is not "True", but False`
 
-// behindGate is a pod that was patched behind its closed gate, and is reported with its new container.
+// behindGate returns a pod that was patched behind its closed gate, and is reported with its new container.
 func behindGate(changes ...func(*corev1.Pod)) *corev1.Pod {
 	r := fixture(1, app{image: "v2"})
 	pod := podOf(r, "p", replicaSetOf(r, "b", app{image: "v2"}, 1), drained)
 	conditions.Condition(pod, inplace.ConditionServing).ObservedGeneration = 1
 	conditions.Condition(pod, corev1.PodReady).Message = shutMessage
 	pod.Generation, pod.Status.ObservedGeneration = 2, 2
-	moved := readiness.Move{Hash: "b", Generation: 2, Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "old"}}}
+	moved := readiness.Move{Hash: "b", Generation: 2,
+		Containers: map[string]readiness.MovedContainer{"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "old"}}}
 	pod.Annotations = map[string]string{inplace.AnnotationMove: moved.String()}
 	pod.Status.ContainerStatuses[0].State = runningSince(start.Add(-time.Second))
 	for _, change := range changes {
@@ -36,7 +37,7 @@ func justCreated(pod *corev1.Pod) {
 	conditionIs(corev1.PodReady, corev1.ConditionFalse)(pod)
 }
 
-// probed gives the container probes, and has it restarted that long before it was called ready.
+// probed gives the container probes. The container was restarted that long before it was reported ready.
 func probed(startup *corev1.Probe, readiness *corev1.Probe, before time.Duration) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		conditionIs(inplace.ConditionServing, corev1.ConditionTrue)(pod)
@@ -57,25 +58,35 @@ func TestStoredConditions(t *testing.T) {
 		change      []func(*corev1.Pod)
 		gate, ready corev1.ConditionStatus
 	}{
-		"a restart is reported":                    {readiness.KubeletWriter, nil, isTrue, isTrue},
-		"by somebody else":                         {readiness.OtherWriter, nil, isFalse, isFalse},
-		"by us, who decide ourselves":              {readiness.OwnWriter, nil, isFalse, isFalse},
-		"the old container still runs":             {readiness.KubeletWriter, []func(*corev1.Pod){old}, isFalse, isFalse},
-		"the patch is not seen":                    {readiness.KubeletWriter, []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.ObservedGeneration = 1 }}, isFalse, isFalse},
+		"a restart is reported":            {readiness.KubeletWriter, nil, isTrue, isTrue},
+		"by another client":                {readiness.OtherWriter, nil, isFalse, isFalse},
+		"by Stayput, which decides itself": {readiness.OwnWriter, nil, isFalse, isFalse},
+		"the old container still runs":     {readiness.KubeletWriter, []func(*corev1.Pod){old}, isFalse, isFalse},
+		"the patch is not seen": {readiness.KubeletWriter,
+			[]func(*corev1.Pod){func(p *corev1.Pod) { p.Status.ObservedGeneration = 1 }}, isFalse, isFalse},
 		"a kubelet that does not know of the gate": {readiness.KubeletWriter, []func(*corev1.Pod){old, unopened}, isFalse, isFalse},
-		"we close": {readiness.OwnWriter, []func(*corev1.Pod){unopened}, isFalse, isFalse},
-		"we open":  {readiness.OwnWriter, []func(*corev1.Pod){conditionIs(inplace.ConditionServing, isTrue)}, isTrue, isTrue},
-		"we open, and the containers are not ready":       {readiness.OwnWriter, []func(*corev1.Pod){conditionIs(inplace.ConditionServing, isTrue), unready}, isTrue, isFalse},
-		"the next update has closed it":                   {readiness.KubeletWriter, []func(*corev1.Pod){func(p *corev1.Pod) { conditions.Condition(p, inplace.ConditionServing).ObservedGeneration = 2 }}, isFalse, isFalse},
-		"it is a surge pod to remove":                     {readiness.KubeletWriter, []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[inplace.AnnotationSurgePod] = "true" }}, isFalse, isFalse},
-		"the first report of a newborn pod":               {readiness.KubeletWriter, []func(*corev1.Pod){justCreated}, isTrue, isFalse},
-		"a pod without our gate":                          {readiness.KubeletWriter, []func(*corev1.Pod){ungated}, "", isFalse},
-		"no probes":                                       {readiness.KubeletWriter, []func(*corev1.Pod){probed(nil, nil, 0)}, isTrue, isTrue},
-		"a readiness probe":                               {readiness.KubeletWriter, []func(*corev1.Pod){probed(nil, every10s, 0)}, isTrue, isTrue},
-		"a startup probe that may not have been asked":    {readiness.KubeletWriter, []func(*corev1.Pod){probed(every10s, nil, 14*time.Second)}, isTrue, isFalse},
-		"both, and only the other was":                    {readiness.KubeletWriter, []func(*corev1.Pod){probed(every10s, every10s, time.Second)}, isTrue, isFalse},
-		"both, and both were":                             {readiness.KubeletWriter, []func(*corev1.Pod){probed(every10s, every10s, 15*time.Second)}, isTrue, isTrue},
-		"a restart that the containers' Ready has missed": {readiness.KubeletWriter, []func(*corev1.Pod){probed(every10s, nil, -time.Minute)}, isTrue, isFalse},
+		"Stayput closes": {readiness.OwnWriter, []func(*corev1.Pod){unopened}, isFalse, isFalse},
+		"Stayput opens": {readiness.OwnWriter,
+			[]func(*corev1.Pod){conditionIs(inplace.ConditionServing, isTrue)}, isTrue, isTrue},
+		"Stayput opens, and the containers are not ready": {readiness.OwnWriter,
+			[]func(*corev1.Pod){conditionIs(inplace.ConditionServing, isTrue), unready}, isTrue, isFalse},
+		"the next update has closed it": {readiness.KubeletWriter,
+			[]func(*corev1.Pod){func(p *corev1.Pod) { conditions.Condition(p, inplace.ConditionServing).ObservedGeneration = 2 }}, isFalse, isFalse},
+		"it is a surge pod to remove": {readiness.KubeletWriter,
+			[]func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[inplace.AnnotationSurgePod] = "true" }}, isFalse, isFalse},
+		"the first report of a new pod": {readiness.KubeletWriter, []func(*corev1.Pod){justCreated}, isTrue, isFalse},
+		"a pod without the gate":        {readiness.KubeletWriter, []func(*corev1.Pod){ungated}, "", isFalse},
+		"no probes":                     {readiness.KubeletWriter, []func(*corev1.Pod){probed(nil, nil, 0)}, isTrue, isTrue},
+		"a readiness probe": {readiness.KubeletWriter, []func(*corev1.Pod){probed(nil, every10s, 0)}, isTrue,
+			isTrue},
+		"a startup probe that may not have run": {readiness.KubeletWriter, []func(*corev1.Pod){probed(every10s, nil, 14*time.Second)},
+			isTrue, isFalse},
+		"both, and only the other has run": {readiness.KubeletWriter, []func(*corev1.Pod){probed(every10s, every10s, time.Second)},
+			isTrue, isFalse},
+		"both, and both have run": {readiness.KubeletWriter,
+			[]func(*corev1.Pod){probed(every10s, every10s, 15*time.Second)}, isTrue, isTrue},
+		"a restart that ContainersReady does not show": {readiness.KubeletWriter, []func(*corev1.Pod){probed(every10s, nil, -time.Minute)},
+			isTrue, isFalse},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +121,8 @@ func TestReadySaysWhatTheKubeletExpects(t *testing.T) {
 	}
 	closing.Spec.ReadinessGates = append(closing.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: "example.com/lb"})
 	closed.Status.Conditions = readiness.StoredConditions(closing, closing, readiness.OwnWriter)
-	if c := conditions.Condition(closed, corev1.PodReady); c.Message != shutMessage+`, corresponding condition of pod readiness gate "example.com/lb" does not exist.` {
+	if c := conditions.Condition(closed,
+		corev1.PodReady); c.Message != shutMessage+`, corresponding condition of pod readiness gate "example.com/lb" does not exist.` {
 		t.Errorf("closed, and another gate, too: %+v", c)
 	}
 	opened := behindGate()
@@ -120,7 +132,7 @@ func TestReadySaysWhatTheKubeletExpects(t *testing.T) {
 	}
 }
 
-// TestReadyIsAsOldAsItIs: minReadySeconds count from when all was there, and go on when the kubelet says the same later.
+// TestReadyIsAsOldAsItIs: minReadySeconds count from when all containers ran, and go on when the kubelet reports Ready later.
 func TestReadyIsAsOldAsItIs(t *testing.T) {
 	before := behindGate()
 	opened := before.DeepCopy()
@@ -130,10 +142,11 @@ func TestReadyIsAsOldAsItIs(t *testing.T) {
 		t.Errorf("Ready since %s, although the container runs since %s", at, want)
 	}
 	told := opened.DeepCopy()
-	*conditions.Condition(told, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(start)}
+	*conditions.Condition(told, corev1.PodReady) = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(start)}
 	told.Status.Conditions = readiness.StoredConditions(opened, told, readiness.KubeletWriter)
 	if c := conditions.Condition(told, corev1.PodReady); !c.LastTransitionTime.Equal(&at) || c.Message != "" {
-		t.Errorf("the kubelet says so, too: %+v", c)
+		t.Errorf("the kubelet reports the same: %+v", c)
 	}
 }
 

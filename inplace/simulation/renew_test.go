@@ -14,9 +14,9 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// An update that waits is signed once a minute, so that it goes on being held; without a leader it is not.
+// TestRenewal: the leader renews the hold of a waiting update once a minute. Without a leader the hold expires.
 func TestRenewal(t *testing.T) {
-	s := newObserved(t, 3, nil, false)
+	s := newLockstep(t, 3, nil, false)
 	s.pulls(2)
 	s.edit("sets an image that does not exist", app{image: "bad"})
 	s.rest()
@@ -27,17 +27,17 @@ func TestRenewal(t *testing.T) {
 		before := s.version
 		s.pass(time.Minute)
 		if s.version == before {
-			t.Fatal("nothing was signed within a minute")
+			t.Fatal("the hold was not renewed within a minute")
 		}
 		if !s.held() {
-			t.Fatal("the update is not held although somebody tends it")
+			t.Fatal("the update is not held although the leader renews the hold")
 		}
 	}
 	s.stayput.running = false
 	s.now = s.now.Add(revisions.HoldDuration)
 	s.stayput.lease = s.now.Add(time.Hour) // a leader that lives, and never comes to this update
 	if s.held() {
-		t.Error("the update is held although nobody tends it")
+		t.Error("the update is held although no leader renews the hold")
 	}
 }
 
@@ -57,15 +57,15 @@ func TestHoldLasts(t *testing.T) {
 		held     time.Duration
 		lasts    bool
 	}{
-		"not marked yet":             {&apps.ReplicaSet{}, revisions.StartWithin - time.Second, true},
-		"never marked":               {&apps.ReplicaSet{}, revisions.StartWithin, false},
-		"marked just now":            {marked(time.Second, 0), time.Hour, true},
-		"not signed since":           {marked(revisions.HoldDuration, 0), 0, false},
-		"signed just now":            {marked(time.Hour, time.Second), time.Hour, true},
-		"signed too long ago":        {marked(time.Hour, revisions.HoldDuration), 0, false},
-		"signed before it was begun": {marked(time.Second, time.Hour), time.Hour, true},
-		"a time that is to come":     {marked(-time.Hour, 0), 0, false},
-		"a mark that is not ours":    {forged, revisions.StartWithin, false},
+		"not marked yet":           {&apps.ReplicaSet{}, revisions.StartWithin - time.Second, true},
+		"never marked":             {&apps.ReplicaSet{}, revisions.StartWithin, false},
+		"marked just now":          {marked(time.Second, 0), time.Hour, true},
+		"not renewed since":        {marked(revisions.HoldDuration, 0), 0, false},
+		"renewed just now":         {marked(time.Hour, time.Second), time.Hour, true},
+		"renewed too long ago":     {marked(time.Hour, revisions.HoldDuration), 0, false},
+		"renewed before it began":  {marked(time.Second, time.Hour), time.Hour, true},
+		"a time that is to come":   {marked(-time.Hour, 0), 0, false},
+		"a mark of another client": {forged, revisions.StartWithin, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if lasts := revisions.HoldLasts(test.revision.Labels, start.Add(-test.held), start); lasts != test.lasts {
@@ -75,10 +75,10 @@ func TestHoldLasts(t *testing.T) {
 	}
 }
 
-// All managers are killed while the update waits for an image. The Deployment controller has long stopped trying: it was woken a minute
-// before, and tries once more when nothing is held.
+// TestManagersKilledWhileQuiet: all managers are killed while the update waits for an image. The Deployment controller stopped retrying
+// long ago. It was nudged a minute before, and tries once more when the hold has expired.
 func TestManagersKilledWhileQuiet(t *testing.T) {
-	s := newObserved(t, 4, surge("1", "1"), false)
+	s := newLockstep(t, 4, surge("1", "1"), false)
 	s.pulls(2)
 	s.edit("sets an image that does not exist", app{image: "bad"})
 	s.rest()
@@ -96,8 +96,8 @@ func TestManagersKilledWhileQuiet(t *testing.T) {
 	}
 }
 
-// nativeRound lets time pass for the native controllers alone, without anybody waking them.
-func (s *scene) nativeRound(d time.Duration) {
+// nativeRound lets time pass for the native controllers alone, without nudges.
+func (s *lockstep) nativeRound(d time.Duration) {
 	for end := s.now.Add(d); s.now.Before(end); s.now = s.now.Add(100 * time.Millisecond) {
 		for watch := range 3 {
 			s.deploymentController.deliver(watch, 1000)
@@ -115,12 +115,12 @@ func (s *scene) nativeRound(d time.Duration) {
 	}
 }
 
-// Nobody is taken out of service for an update that may turn out not to be ours to make: the marks are stored first.
+// TestMarksComeFirst: Stayput may turn out not to be allowed to make the update. So it stores the marks before it closes a gate.
 func TestMarksComeFirst(t *testing.T) {
 	r := fixture(4, app{image: "v2"})
-	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 4), replicaSetOf(r, "b", app{image: "v2"}, 0)
+	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 4), replicaSetOf(r, "b", app{image: "v2"}, 0)
 	for _, name := range []string{"p", "q", "r", "s"} {
-		podOf(r, name, source)
+		podOf(r, name, oldRS)
 	}
 	describe := func() string {
 		var planned []string
@@ -134,7 +134,7 @@ func TestMarksComeFirst(t *testing.T) {
 	if got := describe(); got != "ReplicaSet web-a: marks, ReplicaSet web-b: marks" {
 		t.Errorf("it begins with %s", got)
 	}
-	source.Labels[inplace.LabelUpdating], source.Labels[inplace.LabelCurrent] = begun, begun
+	oldRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelCurrent] = begun, begun
 	if got := describe(); got != "ReplicaSet web-b: marks" {
 		t.Errorf("with one mark it goes on with %s", got)
 	}
@@ -144,8 +144,8 @@ func TestMarksComeFirst(t *testing.T) {
 	}
 }
 
-// Two managers say their last words within one second. The first has woken the native controller while the webhooks of the second still refused
-// what it then did: the second must wake it again, and the same value would be no event.
+// TestEachNudgeIsAnEvent: two managers shut down within one second. The first has nudged the native controller while the webhooks of the
+// second still refused its writes. The second must nudge it again, and the same value would cause no event.
 func TestEachNudgeIsAnEvent(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
 	podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))
@@ -172,7 +172,7 @@ func TestEachNudgeIsAnEvent(t *testing.T) {
 			values = append(values, each.labels()[inplace.LabelRenewed])
 		}
 		if values[0] == "" || values[0] == values[1] || values[1] == values[2] {
-			t.Errorf("three wakes write %v", values)
+			t.Errorf("three nudges write %v", values)
 		}
 	}
 }
@@ -184,11 +184,12 @@ func carry(t *testing.T, object any, operations []jsonpatch.Operation) {
 	}
 }
 
-// A ReplicaSet that joins an old update is signed by the patch that marks it: by its mark alone nothing would be held any more.
+// TestLateMarkIsSigned: a ReplicaSet joins an old update. The patch that marks it also renews its hold, because a mark as old as the update
+// would not hold anything.
 func TestLateMarkIsSigned(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
-	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
-	source.Labels[inplace.LabelUpdating], source.Labels[inplace.LabelRenewed] = times.Seconds(start.Add(-time.Hour)), begun
+	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
+	oldRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelRenewed] = times.Seconds(start.Add(-time.Hour)), begun
 	for _, step := range r.Plan().Steps {
 		if patch, is := step.(steps.PatchReplicaSet); is && patch.ReplicaSet == newRS {
 			if err := apply(newRS, patch.Operations); err != nil {
@@ -197,6 +198,6 @@ func TestLateMarkIsSigned(t *testing.T) {
 		}
 	}
 	if !revisions.HoldLasts(newRS.Labels, start.Add(-time.Hour), start) {
-		t.Errorf("the mark is born too old: %v", newRS.Labels)
+		t.Errorf("the new mark is too old: %v", newRS.Labels)
 	}
 }

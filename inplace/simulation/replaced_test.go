@@ -10,15 +10,15 @@ import (
 	"github.com/stayput/stayput/inplace/conditions"
 )
 
-// small has the nodes not have more CPU than that.
+// small limits the allocatable CPU of the nodes.
 func (f *fleet) small(cpu string, nodes ...string) {
 	for _, name := range nodes {
 		f.node(name).Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
 	}
 }
 
-// letsGo demands which pods the native controller may delete.
-func (f *fleet) letsGo(want map[string]bool) {
+// mayDelete demands which pods the native controller may delete.
+func (f *fleet) mayDelete(want map[string]bool) {
 	f.t.Helper()
 	for _, pod := range f.Pods {
 		if held, why := f.HoldsDeletion(pod); held == want[pod.Name] {
@@ -27,7 +27,7 @@ func (f *fleet) letsGo(want map[string]bool) {
 	}
 }
 
-// replaced has the native controller delete the pod and make another.
+// replaced lets the native controller delete the pod and create another.
 func (f *fleet) replaced(name string) {
 	for i, pod := range f.Pods {
 		if pod.Name == name {
@@ -42,15 +42,15 @@ func (f *fleet) replaced(name string) {
 	}
 }
 
-// A pod that does not serve takes up the budget of those it would wait for.
+// TestDaemonThatDoesNotServeIsReplacedAtOnce: a pod that does not serve takes the budget of the pods for which it would wait.
 func TestDaemonThatDoesNotServeIsReplacedAtOnce(t *testing.T) {
 	t.Run("its node has too little", func(t *testing.T) {
 		f := newSizedFleet(t, 2)
 		f.small("150m", "n1")
 		f.edit(app{image: "v1", cpu: "200m"})
-		f.letsGo(nil) // it serves, so others come first
+		f.mayDelete(nil) // it serves, so others come first
 		f.ail("p1")
-		f.letsGo(map[string]bool{"p1": true})
+		f.mayDelete(map[string]bool{"p1": true})
 		f.sick = ""
 		f.replaced("p1")
 		f.rest()
@@ -61,22 +61,23 @@ func TestDaemonThatDoesNotServeIsReplacedAtOnce(t *testing.T) {
 		f.edit(app{image: "v1", env: "a"})
 		f.Pods[1].Labels[inplace.LabelRevisionHash] = "2"
 		f.edit(app{image: "v2"})
-		f.letsGo(nil)
+		f.mayDelete(nil)
 		f.ail("p2")
-		f.letsGo(map[string]bool{"p2": true})
+		f.mayDelete(map[string]bool{"p2": true})
 	})
 }
 
-// Who may be replaced at once takes of what the partition leaves, as who moves does, and those that it keeps stay.
+// TestDaemonsThatDoNotServeAtAPartition: pods that may be replaced at once take from the partition budget, as pods that move do. Pods at
+// the partition stay.
 func TestDaemonsThatDoNotServeAtAPartition(t *testing.T) {
-	f := newSizedFleet(t, 3).keeps("2")
+	f := newSizedFleet(t, 3).atPartition("2")
 	maxUnavailable("3")(f)
 	f.small("150m", "n1", "n2")
 	f.edit(app{image: "v1", cpu: "200m"})
 	for _, pod := range f.Pods[:2] {
 		unready(pod)
 	}
-	f.letsGo(map[string]bool{"p1": true})
+	f.mayDelete(map[string]bool{"p1": true})
 	for range 5 {
 		f.sick = "p1"
 		f.once()
@@ -86,19 +87,19 @@ func TestDaemonsThatDoNotServeAtAPartition(t *testing.T) {
 		t.Errorf("p3 takes the place of p1: %q", f.steps)
 	}
 	f.replaced("p1")
-	f.letsGo(nil)
+	f.mayDelete(nil)
 }
 
-// What has moved is no longer kept, and does not wait for who is.
+// TestDaemonThatMovedIsReplacedAtAPartition: a pod that has moved is no longer at the partition, and does not wait for those that are.
 func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
 	t.Run("its node has too little", func(t *testing.T) {
-		f := newSizedFleet(t, 3).keeps("2")
+		f := newSizedFleet(t, 3).atPartition("2")
 		f.edit(app{image: "v1", cpu: "200m"})
 		f.rest()
 		f.small("250m", "n1")
 		f.edit(app{image: "v1", cpu: "300m"})
 		f.rest()
-		f.letsGo(map[string]bool{"p1": true})
+		f.mayDelete(map[string]bool{"p1": true})
 		f.replaced("p1")
 		f.rest()
 		if plan := f.Plan(); plan.Message != "waiting at partition 2: 1 of 3 pods updated" || !plan.Decision.Held {
@@ -106,7 +107,7 @@ func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
 		}
 	})
 	t.Run("it cannot lose what it got", func(t *testing.T) {
-		f := newFleet(t, 3).keeps("2")
+		f := newFleet(t, 3).atPartition("2")
 		f.edit(app{image: "v2", tolerates: "t"})
 		f.rest()
 		if hash := f.Pods[0].Labels[inplace.LabelRevisionHash]; hash != "2" || !conditions.IsTrue(f.Pods[0], corev1.PodReady) {
@@ -114,14 +115,15 @@ func TestDaemonThatMovedIsReplacedAtAPartition(t *testing.T) {
 		}
 		f.edit(app{image: "v3"})
 		f.rest()
-		f.letsGo(map[string]bool{"p1": true})
+		f.mayDelete(map[string]bool{"p1": true})
 		if plan := f.Plan(); !plan.Decision.Held {
 			t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 		}
 	})
 }
 
-// Two that cannot be updated where they are, each for another reason, do not wait for one another: how many at a time the native controller knows.
+// TestDaemonsThatMustBeReplacedDoNotWaitForEachOther: two pods cannot be updated in place, each for another reason. They do not wait for
+// each other: the native controller knows how many to replace at a time.
 func TestDaemonsThatMustBeReplacedDoNotWaitForEachOther(t *testing.T) {
 	f := newSizedFleet(t, 2)
 	f.edit(app{image: "v1", cpu: "100m", env: "a"})
@@ -129,5 +131,5 @@ func TestDaemonsThatMustBeReplacedDoNotWaitForEachOther(t *testing.T) {
 	f.small("150m", "n1")
 	f.edit(app{image: "v1", cpu: "200m"})
 	f.rest()
-	f.letsGo(map[string]bool{"p1": true, "p2": true})
+	f.mayDelete(map[string]bool{"p1": true, "p2": true})
 }

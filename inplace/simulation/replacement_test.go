@@ -17,8 +17,9 @@ import (
 
 const watchOfPods = 2
 
-// Somebody deletes a pod while another is out of service and about to move, and watches of pods are late: nobody is created but the replacement.
-// 1.36 and newer wait for what they have created (StaleControllerConsistencyReplicaSet), 1.34 and 1.35 do not.
+// TestReplacementIsTheOnlyPodCreated: another client deletes a pod while a second one is out of service and about to move, and watches of
+// pods lag. No pod is created but the replacement. Controllers 1.36 and newer wait for what they have created
+// (StaleControllerConsistencyReplicaSet), 1.34 and 1.35 do not.
 func TestReplacementIsTheOnlyPodCreated(t *testing.T) {
 	replaced := 0
 	for seed := range int64(20) {
@@ -29,7 +30,7 @@ func TestReplacementIsTheOnlyPodCreated(t *testing.T) {
 		}
 		replaced++
 		made := w.made
-		for range 100 { // the controller does not see the replacement, and we do only when we have written to a pod
+		for range 100 { // the controller does not see the replacement, and Stayput sees it only when it has written to a pod
 			w.turn(w.owner(leaving.Name) != w.uidOf(leaving), false)
 		}
 		for range 200 {
@@ -44,7 +45,7 @@ func TestReplacementIsTheOnlyPodCreated(t *testing.T) {
 	}
 }
 
-// closedInAnUpdateOfFour goes on until a pod is out of service, and its kubelet has said so.
+// closedInAnUpdateOfFour goes on until a gate is closed and the kubelet has reported the pod as not Ready. It returns that pod.
 func (w *world) closedInAnUpdateOfFour() *corev1.Pod {
 	w.gatesCreated, w.unserved, w.claim, w.settings = true, true, "", inplace.Settings{}
 	w.calm()
@@ -68,7 +69,7 @@ func (w *world) closedInAnUpdateOfFour() *corev1.Pod {
 	return nil
 }
 
-// replacedBeside has somebody delete another pod of the same ReplicaSet, and its controller create one in its place.
+// replacedBeside deletes another pod of the same ReplicaSet, as another client, and lets the controller create one in its place.
 func (w *world) replacedBeside(leaving *corev1.Pod) bool {
 	for _, pod := range sorted(w.pods.objects) {
 		if pod.Name != leaving.Name && w.uidOf(pod) == w.uidOf(leaving) {
@@ -89,7 +90,7 @@ func (w *world) replacedBeside(leaving *corev1.Pod) bool {
 
 func (w *world) owner(name string) string { return w.uidOf(w.pods.objects[name]) }
 
-// uidOf is the UID of what controls the pod.
+// uidOf returns the UID of the pod's controller.
 func (w *world) uidOf(pod *corev1.Pod) string {
 	if pod == nil {
 		return ""
@@ -97,7 +98,7 @@ func (w *world) uidOf(pod *corev1.Pod) string {
 	return string(metav1.GetControllerOf(pod).UID)
 }
 
-// turn lets everybody get on, but for our watch of pods and that of the ReplicaSet controller, unless they are told to.
+// turn lets all processes act. Stayput's watch of pods delivers if ours is set, and that of the ReplicaSet controller if theirs is set.
 func (w *world) turn(ours, theirs bool) {
 	for watch := range 4 {
 		w.deploymentController.deliver(watch, 100)

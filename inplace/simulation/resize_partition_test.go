@@ -17,8 +17,8 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// cpus are the CPU requests of all pods, least first.
-func (s *scene) cpus() string {
+// cpus returns the CPU requests of all pods, lowest first.
+func (s *lockstep) cpus() string {
 	var all []string
 	for _, pod := range sorted(s.pods.objects) {
 		all = append(all, pod.Spec.Containers[0].Resources.Requests.Cpu().String())
@@ -27,14 +27,14 @@ func (s *scene) cpus() string {
 	return strings.Join(all, " ")
 }
 
-func newSizedAt(t *testing.T, replicas int32, partition string) *scene {
-	return newObserved(t, replicas, func(d *apps.Deployment) {
+func newSizedAt(t *testing.T, replicas int32, partition string) *lockstep {
+	return newLockstep(t, replicas, func(d *apps.Deployment) {
 		partitioned(partition)(d)
 		d.Spec.Template = app{image: "v1", cpu: "100m"}.template()
 	}, false)
 }
 
-// A pod that is only to be resized counts as any other, and one that is kept keeps its CPU.
+// TestStepsOfResourcesAtAPartition: a pod that is only resized counts as any other. A pod at the partition keeps its CPU.
 func TestStepsOfResourcesAtAPartition(t *testing.T) {
 	s := newSizedAt(t, 3, "50percent")
 	before := sorted(s.pods.objects)
@@ -57,11 +57,13 @@ func TestStepsOfResourcesAtAPartition(t *testing.T) {
 	s.checkEnd()
 }
 
-// Where several may be missed at a time, no more begin than the partition lets, whether they serve or not.
+// TestResourcesOfManyAtAPartition: if several pods may be unavailable at a time, no more begin than the partition budget, whether they
+// serve or not.
 func TestResourcesOfManyAtAPartition(t *testing.T) {
-	s := newObserved(t, 5, func(d *apps.Deployment) {
+	s := newLockstep(t, 5, func(d *apps.Deployment) {
 		partitioned("3")(d)
-		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(5)), MaxSurge: new(intstr.FromInt32(0))}
+		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(5)),
+			MaxSurge: new(intstr.FromInt32(0))}
 		d.Spec.Template = app{image: "v1", cpu: "100m"}.template()
 	}, false)
 	s.kubelet.short = true
@@ -73,7 +75,7 @@ func TestResourcesOfManyAtAPartition(t *testing.T) {
 	s.waits("waiting at partition 3: 2 of 5 pods updated")
 }
 
-// Who was begun with goes on, or back, however the partition is raised, and nobody else begins.
+// TestRaisedPartitionMidUpdateToASize: a pod whose update has begun goes on, or back, after the partition is raised. No other pod begins.
 func TestRaisedPartitionMidUpdateToASize(t *testing.T) {
 	for cpu, want := range map[string]string{"200m": "100m 100m 200m", "100m": "100m 100m 100m", "300m": "100m 100m 300m"} {
 		s := newSizedAt(t, 3, "1")
@@ -90,7 +92,7 @@ func TestRaisedPartitionMidUpdateToASize(t *testing.T) {
 	}
 }
 
-// An image that comes along with a size takes no more room than one of both alone.
+// TestResourcesAndAnImageAtAPartition: a pod that gets a new image and a resize counts once in the partition budget.
 func TestResourcesAndAnImageAtAPartition(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
 	s.edits(app{image: "v2", cpu: "200m"})
@@ -102,7 +104,8 @@ func TestResourcesAndAnImageAtAPartition(t *testing.T) {
 	}
 }
 
-// An update waits at its partition without a deadline, but not for a resize within its stage.
+// TestDeferredResourcesAtAPartition: an update waits at its partition without a deadline. It does have a deadline for a resize before it
+// reaches the partition.
 func TestDeferredResourcesAtAPartition(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
 	s.kubelet.short = true
@@ -118,7 +121,7 @@ func TestDeferredResourcesAtAPartition(t *testing.T) {
 }
 
 func TestDaemonResourcesOfManyAtAPartition(t *testing.T) {
-	f := newSizedFleet(t, 4).keeps("2")
+	f := newSizedFleet(t, 4).atPartition("2")
 	all := intstr.FromInt32(4)
 	f.DaemonSet.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &all}
 	f.edit(app{image: "v1", cpu: "200m"})
@@ -129,7 +132,7 @@ func TestDaemonResourcesOfManyAtAPartition(t *testing.T) {
 }
 
 func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
-	f := newSizedFleet(t, 3).keeps("50percent")
+	f := newSizedFleet(t, 3).atPartition("50percent")
 	cpus := func() string {
 		var all []string
 		for _, pod := range f.Pods {
@@ -150,15 +153,16 @@ func TestDaemonStepsOfResourcesAtAPartition(t *testing.T) {
 	}
 }
 
-// Pods that do not get their size keep a stage from coming, and the status says so. They do not have the rest rolled out that somebody held back.
+// TestStageThatDoesNotFit: pods that do not get their size keep the update from reaching its partition, and the status says so. The pods at
+// the partition are not rolled out because of it.
 func TestStageThatDoesNotFit(t *testing.T) {
 	for name, test := range map[string]struct {
 		short bool
 		cpu   string
 		want  string
 	}{
-		"no room for long": {short: true, cpu: "200m", want: "not within 10m0s: Deferred"},
-		"infeasible":       {cpu: "9", want: "Infeasible"},
+		"no capacity for long": {short: true, cpu: "200m", want: "not within 10m0s: Deferred"},
+		"infeasible":           {cpu: "9", want: "Infeasible"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSizedAt(t, 3, "1")
@@ -168,7 +172,8 @@ func TestStageThatDoesNotFit(t *testing.T) {
 			s.rest()
 			s.pass(30 * time.Minute)
 			s.rest()
-			if progressing := conditions.DeploymentCondition(s.deployment().Status, appsv1.DeploymentProgressing); !statuses.Overdue(s.deployment()) ||
+			if progressing := conditions.DeploymentCondition(s.deployment().Status,
+				appsv1.DeploymentProgressing); !statuses.Overdue(s.deployment()) ||
 				!strings.Contains(progressing.Message, test.want) || !strings.Contains(progressing.Message, "partition 1") {
 				t.Errorf("the status says %+v", progressing)
 			}
@@ -197,7 +202,8 @@ func TestStageThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// A pod that has moved and does not fit any more waits for those that are kept, and the status says so.
+// TestMovedPodThatDoesNotFitAtAPartition: a pod has moved and its next resize is infeasible. It waits for the pods at the partition, and
+// the plan says so.
 func TestMovedPodThatDoesNotFitAtAPartition(t *testing.T) {
 	s := newSizedAt(t, 3, "2")
 	s.edits(app{image: "v1", cpu: "200m"})
@@ -216,7 +222,7 @@ func TestMovedPodThatDoesNotFitAtAPartition(t *testing.T) {
 	}
 }
 
-// What an undo cannot resize does not wait for a partition that keeps nobody.
+// TestUndoThatDoesNotFitAtAPartition: an undo that cannot resize a pod does not wait for a partition that keeps no pod.
 func TestUndoThatDoesNotFitAtAPartition(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
 	s.edits(app{image: "v1", cpu: "200m"})
@@ -228,32 +234,33 @@ func TestUndoThatDoesNotFitAtAPartition(t *testing.T) {
 	s.pass(30 * time.Minute)
 	s.rest()
 	if s.made == 3 {
-		t.Errorf("nobody is replaced: %q", s.steps)
+		t.Errorf("no pod is replaced: %q", s.steps)
 	}
 }
 
-// A DaemonSet's pods that do not fit are replaced as far as the partition lets them be.
+// TestDaemonsThatDoNotFitAtAPartition: pods of a DaemonSet that do not fit are replaced, as many as the partition budget allows.
 func TestDaemonsThatDoNotFitAtAPartition(t *testing.T) {
-	f := newSizedFleet(t, 3).keeps("1")
+	f := newSizedFleet(t, 3).atPartition("1")
 	f.small("150m", "n1", "n2", "n3")
 	f.edit(app{image: "v1", cpu: "200m"})
 	f.rest()
 	if plan := f.Plan(); !plan.Decision.Held || !strings.Contains(plan.Message, "does not get its CPU and memory") {
 		t.Fatalf("the plan is %s %q", plan.Phase, plan.Message)
 	}
-	f.letsGo(map[string]bool{"p1": true, "p2": true})
+	f.mayDelete(map[string]bool{"p1": true, "p2": true})
 	f.replaced("p1")
 	f.replaced("p2")
 	f.rest()
-	f.letsGo(nil)
+	f.mayDelete(nil)
 	if plan := f.Plan(); plan.Phase != steps.PhasePartition || plan.Message != "waiting at partition 1: 2 of 3 pods updated" {
 		t.Errorf("the plan is %s %q", plan.Phase, plan.Message)
 	}
-	f.keeps("0").rest()
-	f.letsGo(map[string]bool{"p3": true})
+	f.atPartition("0").rest()
+	f.mayDelete(map[string]bool{"p3": true})
 }
 
-// Who is kept is so as well while somebody else is to come in its place.
+// TestPodAtThePartitionIsGoneBesideAStageThatDoesNotFit: a pod at the partition is gone. It still counts there while its replacement is
+// missing.
 func TestPodAtThePartitionIsGoneBesideAStageThatDoesNotFit(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
 	s.kubelet.short = true
@@ -266,7 +273,7 @@ func TestPodAtThePartitionIsGoneBesideAStageThatDoesNotFit(t *testing.T) {
 		}
 	}
 	if plan := s.rollout().Plan(); !plan.Decision.Held {
-		t.Errorf("the update is given back: %s %q", plan.Phase, plan.Message)
+		t.Errorf("the update falls back: %s %q", plan.Phase, plan.Message)
 	}
 	s.pass(time.Minute)
 	s.rest()
@@ -275,10 +282,11 @@ func TestPodAtThePartitionIsGoneBesideAStageThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// A pod that was to restart for its size serves while there is no room, whatever else of it is to restart.
+// TestGateOpensWhileThereIsNoCapacity: a pod that was to restart for its size serves while its node has no capacity, even if another
+// container is to restart, too.
 func TestGateOpensWhileThereIsNoCapacity(t *testing.T) {
 	before, after := app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}, app{image: "v1", sidecar: "s2", cpu: "200m", renews: true}
-	s := newObserved(t, 3, func(d *apps.Deployment) {
+	s := newLockstep(t, 3, func(d *apps.Deployment) {
 		partitioned("1")(d)
 		d.Spec.Template = before.template()
 	}, false)
@@ -294,7 +302,7 @@ func TestGateOpensWhileThereIsNoCapacity(t *testing.T) {
 }
 
 func TestDaemonGateOpensWhileThereIsNoCapacity(t *testing.T) {
-	f := newFleetOf(t, 2, app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}).keeps("1")
+	f := newFleetOf(t, 2, app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}).atPartition("1")
 	f.short = true
 	f.edit(app{image: "v1", sidecar: "s2", cpu: "200m", renews: true})
 	f.rest()

@@ -19,11 +19,11 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-func newSized(t *testing.T, replicas int32) *scene {
-	return newObserved(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, false)
+func newSized(t *testing.T, replicas int32) *lockstep {
+	return newLockstep(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, false)
 }
 
-func (s *scene) edits(a app) {
+func (s *lockstep) edits(a app) {
 	s.user("edits", func(d *apps.Deployment) { d.Spec.Template = a.template() })
 }
 
@@ -68,7 +68,7 @@ func TestUndoOfResources(t *testing.T) {
 	}
 }
 
-// Half-way to one size, the user wants another, and then an image with the size of the beginning.
+// TestFurtherEditsOfResources: pods are partially patched to one size. Then the user wants another size, or an image with the first size.
 func TestFurtherEditsOfResources(t *testing.T) {
 	for _, last := range []app{{image: "v1", cpu: "300m"}, {image: "v2", cpu: "100m"}, {image: "v2", cpu: "200m"}} {
 		s := newSized(t, 3)
@@ -86,7 +86,8 @@ func TestFurtherEditsOfResources(t *testing.T) {
 	}
 }
 
-// While nodes have no room pods wait and serve on, and keep nobody from his turn. When there is room it goes on by itself.
+// TestDeferredResources: while nodes have no capacity, pods wait and go on serving. They do not keep other pods from their turns. When
+// there is capacity, the update goes on by itself.
 func TestDeferredResources(t *testing.T) {
 	s := newSized(t, 3)
 	s.kubelet.short = true
@@ -101,7 +102,8 @@ func TestDeferredResources(t *testing.T) {
 	}
 }
 
-// It waits no longer than the rollout may: then the pod is what its label says again, and others are created.
+// TestDeferredForTooLong: the update waits until the progress deadline. Then the pod gets back the size of its revision, and new pods are
+// created.
 func TestDeferredForTooLong(t *testing.T) {
 	s := newSized(t, 2)
 	s.kubelet.short = true
@@ -117,18 +119,20 @@ func TestDeferredForTooLong(t *testing.T) {
 	}
 }
 
-// What a node will never have is given back, and the pod that showed it gets back what it had.
+// TestInfeasibleResources: an update to an infeasible size falls back. The pods get back the size they had.
 func TestInfeasibleResources(t *testing.T) {
 	s := newSized(t, 2)
 	s.edits(app{image: "v1", cpu: "9"})
 	s.rest()
-	s.expect("A marks", "B marks", "patch 1", "resize 1", "patch 2", "resize 2", "resize 1", "resize 2", "A marks", "B marks", "patch 1", "patch 2", "patch 1", "B marks")
+	s.expect("A marks", "B marks", "patch 1", "resize 1", "patch 2", "resize 2", "resize 1", "resize 2", "A marks", "B marks", "patch 1",
+		"patch 2", "patch 1", "B marks")
 	if s.made != 4 {
 		t.Errorf("%d pods were created", s.made)
 	}
 }
 
-// Who asks for a restart with other CPU gets it like one with another image: drained, as many at a time, and once.
+// TestStepsOfResourcesThatRestart: if resizePolicy asks for a restart with other CPU, pods are resized as with another image: drained, as
+// many at a time, and with one restart each.
 func TestStepsOfResourcesThatRestart(t *testing.T) {
 	s := newRenewing(t, 2)
 	made := s.kubelet.ids
@@ -142,11 +146,12 @@ func TestStepsOfResourcesThatRestart(t *testing.T) {
 	s.checkEnd()
 }
 
-func newRenewing(t *testing.T, replicas int32) *scene {
-	return newObserved(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m", renews: true}.template() }, false)
+func newRenewing(t *testing.T, replicas int32) *lockstep {
+	return newLockstep(t, replicas, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m", renews: true}.template() },
+		false)
 }
 
-// Undone half-way, while it waits and when all is done, it goes back with a restart.
+// TestUndoOfResourcesThatRestart: an undo at any step, and after the last one, takes the pod back with a restart.
 func TestUndoOfResourcesThatRestart(t *testing.T) {
 	for _, until := range []string{"close 1", "patch 1", "resize 1", "open 1", "move 1"} {
 		s := newRenewing(t, 2)
@@ -161,7 +166,8 @@ func TestUndoOfResourcesThatRestart(t *testing.T) {
 	}
 }
 
-// A pod serves on while its node has no room, and no other begins: each restarts whenever there is room.
+// TestDeferredResourcesThatRestart: a pod goes on serving while its node has no capacity, and no other pod begins, because each restarts as
+// soon as there is capacity.
 func TestDeferredResourcesThatRestart(t *testing.T) {
 	s := newRenewing(t, 4)
 	s.kubelet.short = true
@@ -178,8 +184,8 @@ func TestDeferredResourcesThatRestart(t *testing.T) {
 	s.checkEnd()
 }
 
-// down is how many pods have a container that does not run, or not for long.
-func (s *scene) down() int {
+// down returns how many pods have a container that does not run, stops, or is not ready.
+func (s *lockstep) down() int {
 	down := 0
 	for _, containers := range s.kubelet.state {
 		for _, c := range containers {
@@ -192,7 +198,8 @@ func (s *scene) down() int {
 	return down
 }
 
-// A gate that is closed for a restart stays so between the note and the resize, whoever goes just then: the next one resizes.
+// TestResourcesThatRestartByAnother: a gate that is closed for a restart stays closed between the first patch and the resize, even if the
+// leader goes just then. The next leader resizes.
 func TestResourcesThatRestartByAnother(t *testing.T) {
 	s := newRenewing(t, 2)
 	s.edits(app{image: "v1", cpu: "200m", renews: true})
@@ -210,9 +217,10 @@ func TestResourcesThatRestartByAnother(t *testing.T) {
 	s.checkEnd()
 }
 
-// An undo gets through where there is no room to go back: the image comes when the deadline has passed.
+// TestUndoOfResourcesAndAnImageWithoutRoom: the node has no capacity to undo the resize. The undo of the image comes when the deadline has
+// passed.
 func TestUndoOfResourcesAndAnImageWithoutRoom(t *testing.T) {
-	s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "200m"}.template() }, true)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "200m"}.template() }, true)
 	s.edits(app{image: "bad", cpu: "100m"})
 	s.rest()
 	s.kubelet.short = true
@@ -225,9 +233,9 @@ func TestUndoOfResourcesAndAnImageWithoutRoom(t *testing.T) {
 	}
 }
 
-// Another image comes with one restart of its own container, if that is not the one that is resized.
+// TestResourcesThatRestartAndAnotherImage: a new image restarts its own container once, if another container is resized.
 func TestResourcesThatRestartAndAnotherImage(t *testing.T) {
-	s := newObserved(t, 1, func(d *apps.Deployment) {
+	s := newLockstep(t, 1, func(d *apps.Deployment) {
 		d.Spec.Template = app{image: "v1", sidecar: "s1", cpu: "100m", renews: true}.template()
 	}, false)
 	made := s.kubelet.ids
@@ -240,7 +248,7 @@ func TestResourcesThatRestartAndAnotherImage(t *testing.T) {
 	s.checkEnd()
 }
 
-// Only the pod whose node has too little is replaced, after all others were resized.
+// TestInfeasibleOnOneNode: only the pod whose node has too little CPU is replaced, after all others were resized.
 func TestInfeasibleOnOneNode(t *testing.T) {
 	s := newSized(t, 4)
 	s.kubelet.cramped = map[string]string{s.rollout().Pods[0].Name: "200m"}
@@ -254,7 +262,7 @@ func TestInfeasibleOnOneNode(t *testing.T) {
 	}
 }
 
-func (s *scene) uids() map[types.UID]bool {
+func (s *lockstep) uids() map[types.UID]bool {
 	uids := map[types.UID]bool{}
 	for _, pod := range s.rollout().Pods {
 		uids[pod.UID] = true
@@ -277,7 +285,7 @@ func TestPausedResources(t *testing.T) {
 	s.checkEnd()
 }
 
-// We may die after each of the writes, and whoever comes next goes on from there.
+// TestResizeByAnother: the leader may die after each of the writes, and the next leader goes on from there.
 func TestResizeByAnother(t *testing.T) {
 	for writes := range 4 {
 		s := newSized(t, 1)
@@ -294,7 +302,7 @@ func TestResizeByAnother(t *testing.T) {
 	}
 }
 
-// A pod that somebody else has resized is left alone, unless templates change what it has.
+// TestResizedByAnother: a pod that another client has resized is left alone, unless templates change its resources.
 func TestResizedByAnother(t *testing.T) {
 	s := newSized(t, 1)
 	pod := s.rollout().Pods[0]
@@ -312,7 +320,7 @@ func TestResizedByAnother(t *testing.T) {
 	}
 }
 
-// A pod that goes back has not arrived until its kubelet says so, and its mark stays until then.
+// TestUndoOfResourcesTakesTime: a resize back is not applied until the kubelet reports it, and the mark stays until then.
 func TestUndoOfResourcesTakesTime(t *testing.T) {
 	s := newSized(t, 2)
 	s.edits(app{image: "v1", cpu: "200m"})
@@ -332,7 +340,8 @@ func TestUndoOfResourcesTakesTime(t *testing.T) {
 	s.checkEnd()
 }
 
-// A pod that is out of service for a new image is resized first if that is wanted meanwhile.
+// TestResourcesOfAPodOutOfService: a pod is out of service for a new image, and then an edit asks for a resize, too. The pod is resized
+// first.
 func TestResourcesOfAPodOutOfService(t *testing.T) {
 	s := newSized(t, 1)
 	s.edits(app{image: "v2", cpu: "100m"})
@@ -344,10 +353,10 @@ func TestResourcesOfAPodOutOfService(t *testing.T) {
 	s.checkEnd()
 }
 
-// Who asks for a restart along with a size gets both: a pod that was resized has not been restarted yet.
+// TestResourcesAndARestart: an edit of resources and a restart does both. A pod that was resized has not been restarted yet.
 func TestResourcesAndARestart(t *testing.T) {
 	for _, ungated := range []bool{false, true} {
-		s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, ungated)
+		s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, ungated)
 		made := s.kubelet.ids
 		s.edits(app{image: "v1", cpu: "200m", restarted: "1"})
 		s.killed()
@@ -358,9 +367,10 @@ func TestResourcesAndARestart(t *testing.T) {
 	}
 }
 
-// A pod that was restarted before its move, and gets another size and restart meanwhile, restarts again.
+// TestFurtherRestartWithResources: a pod was restarted before its move. Another edit asks for another size and restart, and the pod
+// restarts again.
 func TestFurtherRestartWithResources(t *testing.T) {
-	s := newObserved(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, true)
+	s := newLockstep(t, 1, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", cpu: "100m"}.template() }, true)
 	made := s.kubelet.ids
 	s.edits(app{image: "v1", cpu: "100m", restarted: "1"})
 	s.until(s.moved(1))
@@ -377,14 +387,15 @@ func TestFurtherRestartWithResources(t *testing.T) {
 	s.checkEnd()
 }
 
-// killed lets all containers be killed that may have to be.
-func (s *scene) killed() {
+// killed lets enough time pass for all containers that may have to be killed.
+func (s *lockstep) killed() {
 	s.rest()
 	s.now = s.now.Add(readiness.GracePeriod(s.rollout().Pods[0]) + readiness.KillMargin)
 	s.rest()
 }
 
-// A pod that a DaemonSet's update has noted for a restart serves again when nobody updates it any more.
+// TestDaemonResourcesThatRestartLeft: a pod's mark says that it restarts, and then Stayput no longer updates the DaemonSet. The pod serves
+// again.
 func TestDaemonResourcesThatRestartLeft(t *testing.T) {
 	f := newFleetOf(t, 1, app{image: "v1", cpu: "100m", renews: true})
 	f.edit(app{image: "v1", cpu: "200m", renews: true})
@@ -399,7 +410,7 @@ func TestDaemonResourcesThatRestartLeft(t *testing.T) {
 	}
 }
 
-// A pod that a partition keeps is not left to the native controller because it would not fit.
+// TestPodAtThePartitionThatDoesNotFit: a pod at the partition is not left to the native controller because it would not fit.
 func TestPodAtThePartitionThatDoesNotFit(t *testing.T) {
 	s := newSizedAt(t, 3, "1")
 	s.edits(app{image: "v1", cpu: "200m"})

@@ -21,15 +21,15 @@ import (
 // another is the other name that containers get for the image v1.
 const another = "docker.io/library/v1:latest"
 
-// aRestart is a scene whose API server says what is Ready.
-func aRestart(t *testing.T, replicas int32, ungated bool) *scene {
-	s := newObserved(t, replicas, nil, ungated)
+// aRestart returns a lockstep whose API server sets Ready.
+func aRestart(t *testing.T, replicas int32, ungated bool) *lockstep {
+	s := newLockstep(t, replicas, nil, ungated)
 	s.says, s.kubelet.lags = true, false
 	return s
 }
 
-// imageNames are the images of the pods, in the order of their numbers.
-func (s *scene) imageNames() string {
+// imageNames returns the images of the pods, in the order of their numbers.
+func (s *lockstep) imageNames() string {
 	var all []string
 	for _, pod := range sorted(s.pods.objects) {
 		all = append(all, pod.Spec.Containers[0].Image)
@@ -42,10 +42,12 @@ func TestStepsOfARestart(t *testing.T) {
 	before := sorted(s.pods.objects)
 	s.edit("restarts", app{image: "v1", restarted: "1"})
 	s.rest()
-	if renewed, closed := slices.Index(s.steps, "renew 1"), slices.Index(s.steps, "close 1"); closed < 0 || s.times[closed].Sub(s.times[renewed]) < time.Second {
+	if renewed, closed := slices.Index(s.steps, "renew 1"), slices.Index(s.steps, "close 1"); closed < 0 ||
+		s.times[closed].Sub(s.times[renewed]) < time.Second {
 		t.Errorf("the kubelet had no time to write volumes anew: %v", s.times)
 	}
-	s.expect("A marks", "B marks", "renew 1", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "renew 2", "close 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks")
+	s.expect("A marks", "B marks", "renew 1", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "renew 2", "close 2", "A 1 → 0", "move 2", "B 1 → 2",
+		"A marks", "B marks")
 	s.intact(before)
 	if got, want := s.imageNames(), another+" "+another; got != want {
 		t.Errorf("the pods have %s, want %s", got, want)
@@ -72,7 +74,7 @@ func TestStepsOfARestart(t *testing.T) {
 	}
 }
 
-// TestRestartUndoneMidUpdate: who has restarted does so again, who has not is left alone.
+// TestRestartUndoneMidUpdate: pods that have restarted do so again, the others are left alone.
 func TestRestartUndoneMidUpdate(t *testing.T) {
 	s := aRestart(t, 4, false)
 	before := sorted(s.pods.objects)
@@ -92,7 +94,7 @@ func TestRestartUndoneMidUpdate(t *testing.T) {
 	}
 }
 
-// TestRestartAlongWithAnImage restarts each container once: what has a new image by that.
+// TestRestartAlongWithAnImage: each container restarts once. A container with a new image restarts by that.
 func TestRestartAlongWithAnImage(t *testing.T) {
 	s := aRestart(t, 1, false)
 	s.edit("adds a container", app{image: "v1", sidecar: "s1"})
@@ -107,7 +109,8 @@ func TestRestartAlongWithAnImage(t *testing.T) {
 	}
 }
 
-// TestRestartBesideAnImageThatNeverRuns: one container has restarted, and the other cannot, so that at no moment all of them run. What mends it has its turn.
+// TestRestartBesideAnImageThatNeverRuns: one container has restarted, and the other cannot. So the containers never all run. An edit that
+// mends this has its turn.
 func TestRestartBesideAnImageThatNeverRuns(t *testing.T) {
 	broken := app{image: "v1", sidecar: "s-bad", restarted: "1"}
 	for name, mended := range map[string]app{
@@ -117,7 +120,7 @@ func TestRestartBesideAnImageThatNeverRuns(t *testing.T) {
 		"undone, with a new app": {image: "v2", sidecar: "s1", restarted: "2"},
 	} {
 		for _, says := range []bool{true, false} {
-			s := newObserved(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
+			s := newLockstep(t, 3, func(d *apps.Deployment) { d.Spec.Template = app{image: "v1", sidecar: "s1"}.template() }, false)
 			s.says = says
 			before := sorted(s.pods.objects)
 			s.edit("restarts, with an image that is not", broken)
@@ -127,7 +130,7 @@ func TestRestartBesideAnImageThatNeverRuns(t *testing.T) {
 			}
 			s.edit(name, mended)
 			s.rest()
-			for range 3 * len(before) { // each may have to wait until what was to be killed must have been
+			for range 3 * len(before) { // each may have to wait until its old container must have been killed
 				s.now = s.now.Add(time.Minute)
 				s.rest()
 			}
@@ -139,7 +142,7 @@ func TestRestartBesideAnImageThatNeverRuns(t *testing.T) {
 	}
 }
 
-// TestAnnouncementThatHasExpired: what a pod was told of its volumes long before its turn is told again.
+// TestAnnouncementThatHasExpired: a pod is told to renew its volumes long before its turn. It is told again.
 func TestAnnouncementThatHasExpired(t *testing.T) {
 	for name, test := range map[string]struct {
 		ago  time.Duration
@@ -156,7 +159,8 @@ func TestAnnouncementThatHasExpired(t *testing.T) {
 			rs.Labels[inplace.LabelUpdating] = times.Seconds(start)
 		}
 		podOf(r, "p", a, func(pod *corev1.Pod) {
-			pod.Annotations = map[string]string{inplace.AnnotationRestarts: times.Seconds(start.Add(-test.ago)) + "-" + newRS.Labels[inplace.LabelTemplateHash]}
+			pod.Annotations = map[string]string{inplace.AnnotationRestarts: times.Seconds(start.Add(-test.ago)) + "-" +
+				newRS.Labels[inplace.LabelTemplateHash]}
 		})
 		got := ""
 		for _, step := range r.Plan().Steps {
@@ -172,10 +176,10 @@ func TestAnnouncementThatHasExpired(t *testing.T) {
 	}
 }
 
-// TestRestartOfSidecars restarts them with the containers, each once. Reports that come between the two tell of neither.
+// TestRestartOfSidecars: sidecars restart with the containers, each once. Reports between the two restarts prove neither.
 func TestRestartOfSidecars(t *testing.T) {
 	s := aRestart(t, 1, false)
-	s.edit("adds a sidecar", app{image: "v1", mesh: "m1", noSurge: true})
+	s.edit("adds a sidecar", app{image: "v1", mesh: "m1", noSetup: true})
 	s.rest()
 	pod, made := sorted(s.pods.objects)[0], s.kubelet.ids
 	killed := func() {
@@ -183,14 +187,14 @@ func TestRestartOfSidecars(t *testing.T) {
 		s.now = s.now.Add(readiness.GracePeriod(pod) + readiness.KillMargin)
 		s.rest()
 	}
-	s.edit("restarts", app{image: "v1", mesh: "m1", noSurge: true, restarted: "1"})
+	s.edit("restarts", app{image: "v1", mesh: "m1", noSetup: true, restarted: "1"})
 	killed()
 	s.intact([]*corev1.Pod{pod})
 	now := s.pods.objects[pod.Name]
 	if got, want := images(now), "app="+another+",mesh=docker.io/library/m1:latest"; got != want || s.kubelet.ids != made+2 {
 		t.Errorf("the pod has %s, want %s; %d containers were started, want 2", got, want, s.kubelet.ids-made)
 	}
-	s.edit("undoes", app{image: "v1", mesh: "m1", noSurge: true})
+	s.edit("undoes", app{image: "v1", mesh: "m1", noSetup: true})
 	killed()
 	s.intact([]*corev1.Pod{pod})
 	if got := images(s.pods.objects[pod.Name]); got != "app=v1,mesh=m1" {
@@ -198,7 +202,7 @@ func TestRestartOfSidecars(t *testing.T) {
 	}
 }
 
-// TestRestartOfPodsWithoutGate: they are patched first, and moved when what ran before must have been killed.
+// TestRestartOfPodsWithoutGate: such pods are patched first. They are moved when the old containers must have been killed.
 func TestRestartOfPodsWithoutGate(t *testing.T) {
 	s := aRestart(t, 1, true)
 	before := sorted(s.pods.objects)
@@ -215,7 +219,7 @@ func TestRestartOfPodsWithoutGate(t *testing.T) {
 	}
 }
 
-// TestRestartOfPodsWithoutGateUndone: what was restarted before its move gets again what it had.
+// TestRestartOfPodsWithoutGateUndone: a container that was restarted before its move gets its old image name again.
 func TestRestartOfPodsWithoutGateUndone(t *testing.T) {
 	s := aRestart(t, 1, true)
 	before := sorted(s.pods.objects)
@@ -241,7 +245,8 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 	}
 	f.edit(app{image: "v1", restarted: "1"})
 	rest()
-	f.expect("mark 2 true false", "renew p1", "close p1", "p1 is 2 app="+another, "renew p2", "close p2", "p2 is 2 app="+another, "mark 2 false false")
+	f.expect("mark 2 true false", "renew p1", "close p1", "p1 is 2 app="+another, "renew p2", "close p2", "p2 is 2 app="+another,
+		"mark 2 false false")
 	f.updated("2", another)
 	for _, pod := range f.Pods {
 		if pod.Annotations[inplace.AnnotationRestartedAt] != "1" || pod.Status.ContainerStatuses[0].ContainerID == pod.Name+"/app" {
@@ -256,9 +261,9 @@ func TestDaemonStepsOfARestart(t *testing.T) {
 	}
 }
 
-// TestDaemonStepsOfARestartOfASidecar: one report tells that both have restarted.
+// TestDaemonStepsOfARestartOfASidecar: one report shows that both have restarted.
 func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
-	meshed := func(restarted string) app { return app{image: "v1", mesh: "m1", noSurge: true, restarted: restarted} }
+	meshed := func(restarted string) app { return app{image: "v1", mesh: "m1", noSetup: true, restarted: restarted} }
 	f := newFleet(t, 1)
 	f.says = true
 	f.edit(meshed(""))
@@ -276,8 +281,8 @@ func TestDaemonStepsOfARestartOfASidecar(t *testing.T) {
 	}
 }
 
-// TestRestartIsReported: that the container is another than at the patch proves nothing, as it may have failed before its kubelet knew. That it
-// is another than in a report which knew of the patch does.
+// TestRestartIsReported: a container with another ID than at the patch proves nothing, as it may have failed before its kubelet knew of the
+// patch. A container with another ID than in a report that knew of the patch proves the restart.
 func TestRestartIsReported(t *testing.T) {
 	is := func(id string, observed int64) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
@@ -321,7 +326,8 @@ func stoppedContainer(pod *corev1.Pod) {
 
 func unreadyContainer(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].Ready = false }
 
-// TestPodsThatCannotRestart: what nobody can tell another name for is left to the native controller, when it is old enough to be asked.
+// TestPodsThatCannotRestart: if no other name for an image is known, the update is left to the native controller, once the pod is old
+// enough to have run.
 func TestPodsThatCannotRestart(t *testing.T) {
 	full := "r.io/app:1"
 	created := func(ago time.Duration) func(*corev1.Pod) {
@@ -341,20 +347,23 @@ func TestPodsThatCannotRestart(t *testing.T) {
 		changes []func(*corev1.Pod)
 		want    string
 	}{
-		"it tells which image":     {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0])}, ""},
-		"one of another name":      {[]func(*corev1.Pod){runs("r.io/imported" + sample.Digests[0])}, `container app of pod p runs image "r.io/imported` + sample.Digests[0] + `", for which there is no other name, by which it would restart`},
-		"it has not started":       {[]func(*corev1.Pod){runs(""), created(time.Second)}, ""},
-		"it pulls its image":       {[]func(*corev1.Pod){runs(""), created(119 * time.Second)}, ""},
-		"it does so for too long":  {[]func(*corev1.Pod){runs(""), created(2 * time.Minute)}, yetToRun},
-		"it waited for a node":     {[]func(*corev1.Pod){runs(""), created(time.Hour), begun(time.Minute)}, ""},
-		"it has an init container": {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withInit}, "pod p: init container vault would not run again"},
-		"it has a sidecar":         {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withSidecar}, ""},
+		"it tells which image": {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0])}, ""},
+		"one of another name": {[]func(*corev1.Pod){runs("r.io/imported" + sample.Digests[0])},
+			`container app of pod p runs image "r.io/imported` + sample.Digests[0] +
+				`", for which there is no other name, by which it would restart`},
+		"it has not started":      {[]func(*corev1.Pod){runs(""), created(time.Second)}, ""},
+		"it pulls its image":      {[]func(*corev1.Pod){runs(""), created(119 * time.Second)}, ""},
+		"it does so for too long": {[]func(*corev1.Pod){runs(""), created(2 * time.Minute)}, yetToRun},
+		"it waited for a node":    {[]func(*corev1.Pod){runs(""), created(time.Hour), begun(time.Minute)}, ""},
+		"it has an init container": {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withInit},
+			"pod p: init container vault would not run again"},
+		"it has a sidecar": {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0]), withSidecar}, ""},
 	} {
 		r := fixture(1, app{image: full, restarted: "1"})
 		podOf(r, "p", replicaSetOf(r, "a", app{image: full}, 1), test.changes...)
 		replicaSetOf(r, "b", app{image: full, restarted: "1"}, 0)
 		for _, pod := range r.Pods {
-			r.DryRun.Pod.Spec.InitContainers = pod.Spec.InitContainers // given to new ones as well
+			r.DryRun.Pod.Spec.InitContainers = pod.Spec.InitContainers // new pods have them, too
 		}
 		plan := r.Plan()
 		if got := plan.Decision.Reasons.String(); got != test.want {
@@ -377,7 +386,7 @@ func withSidecar(pod *corev1.Pod) {
 	pod.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 }
 
-// TestRestartByTheSettings: without the label it is native.
+// TestRestartByTheSettings: without the label a restart is native.
 func TestRestartByTheSettings(t *testing.T) {
 	r := fixture(1, app{image: "v1", restarted: "1"})
 	podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1))

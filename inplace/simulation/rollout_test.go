@@ -24,17 +24,18 @@ import (
 
 var start = time.Unix(1_000_000, 0)
 
-// begun is the mark of an update that began just then.
+// begun is the mark of an update that began at start.
 var begun = times.Seconds(start)
 
-// fixture builds rollouts for tables: ReplicaSets are named after their hash, pods after theirs.
+// fixture returns a rollout for tables. ReplicaSets are named after their hash.
 func fixture(replicas int32, a app) *deployments.Rollout {
 	return &deployments.Rollout{Deployment: newDeployment(replicas, a), Mode: inplace.ModeInPlace, Rules: allInPlace, Now: start}
 }
 
-// replicaSetOf adds a ReplicaSet of which everything has been observed.
+// replicaSetOf adds a ReplicaSet whose status is up to date.
 func replicaSetOf(r *deployments.Rollout, hash string, a app, size int32) *apps.ReplicaSet {
-	rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-" + hash, Namespace: "shop", UID: types.UID(hash), Generation: 1, ResourceVersion: "1",
+	rs := &apps.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-" + hash, Namespace: "shop", UID: types.UID(hash), Generation: 1,
+		ResourceVersion:   "1",
 		CreationTimestamp: metav1.NewTime(start.Add(time.Duration(len(r.ReplicaSets)-100) * time.Minute)),
 		Labels:            map[string]string{"app": "web", inplace.LabelTemplateHash: hash}, Annotations: map[string]string{}}}
 	setReplicasAnnotations(r.Deployment, rs)
@@ -45,7 +46,7 @@ func replicaSetOf(r *deployments.Rollout, hash string, a app, size int32) *apps.
 	return rs
 }
 
-// admitted is a rehearsal in which admission leaves pods as they are.
+// admitted returns a dry run in which admission changes nothing.
 func admitted(newRS *apps.ReplicaSet) dryrun.Result {
 	if newRS == nil {
 		return dryrun.Result{}
@@ -58,7 +59,8 @@ func podOf(r *deployments.Rollout, name string, rs *apps.ReplicaSet, changes ...
 	template := rs.Spec.Template.Typed()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: 1, ResourceVersion: "1",
 		Labels:          native.WithHash(template.Labels, rs.Labels[inplace.LabelTemplateHash]),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}}, Spec: template.Spec}
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(rs, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}},
+		Spec: template.Spec}
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, ObservedGeneration: 1}
 	for _, kind := range []corev1.PodConditionType{inplace.ConditionServing, corev1.ContainersReady, corev1.PodReady} {
@@ -102,14 +104,15 @@ func drained(pod *corev1.Pod) {
 	conditions.Condition(pod, corev1.PodReady).Reason = readiness.ReasonGatesNotReady
 }
 
-// tolerateTheSame: in any order.
+// tolerateTheSame reports whether the tolerations are the same, in any order.
 func tolerateTheSame(a, b []corev1.Toleration) bool {
 	return len(edit.Lacking(a, b)) == 0 && len(edit.Lacking(b, a)) == 0
 }
 
 func ungated(pod *corev1.Pod) {
 	pod.Spec.ReadinessGates = nil
-	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == inplace.ConditionServing })
+	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions,
+		func(c corev1.PodCondition) bool { return c.Type == inplace.ConditionServing })
 }
 
 func TestUpdateRevisionIsTheOldestWithTheTemplate(t *testing.T) {
@@ -118,15 +121,15 @@ func TestUpdateRevisionIsTheOldestWithTheTemplate(t *testing.T) {
 	replicaSetOf(r, "c", app{image: "v2"}, 0)
 	replicaSetOf(r, "b", app{image: "v2"}, 0)
 	if newRS := r.UpdateRevision(); newRS.Name != "web-c" {
-		t.Errorf("target is %s, not the older twin web-c", newRS.Name)
+		t.Errorf("update revision is %s, not web-c, the older one with the same template", newRS.Name)
 	}
 	r.ReplicaSets[2].CreationTimestamp = r.ReplicaSets[1].CreationTimestamp
 	if newRS := r.UpdateRevision(); newRS.Name != "web-b" {
-		t.Errorf("target is %s, not web-b, the first by name of two of the same age", newRS.Name)
+		t.Errorf("update revision is %s, not web-b, the first by name of two of the same age", newRS.Name)
 	}
 	r.Deployment.Spec.Template = app{image: "v3"}.template()
 	if newRS := r.UpdateRevision(); newRS != nil {
-		t.Errorf("target is %s although no template is equal", newRS.Name)
+		t.Errorf("update revision is %s although no template is equal", newRS.Name)
 	}
 }
 
@@ -147,38 +150,43 @@ func TestDecision(t *testing.T) {
 		held   bool
 		code   string
 	}{
-		"an image":                    {func(*deployments.Rollout) {}, true, ""},
-		"the target is not there yet": {func(r *deployments.Rollout) { r.ReplicaSets = r.ReplicaSets[:1] }, true, ""},
-		"nothing to update":           {func(r *deployments.Rollout) { r.Deployment.Spec.Template = app{image: "v1"}.template() }, false, ""},
-		"a source without replicas, whose pods are still there": {func(r *deployments.Rollout) { r.ReplicaSets[0].Spec.Replicas = new(int32) }, true, ""},
+		"an image":                             {func(*deployments.Rollout) {}, true, ""},
+		"the update revision is not there yet": {func(r *deployments.Rollout) { r.ReplicaSets = r.ReplicaSets[:1] }, true, ""},
+		"nothing to update": {func(r *deployments.Rollout) { r.Deployment.Spec.Template = app{image: "v1"}.template() }, false,
+			""},
+		"an old ReplicaSet without replicas whose pods are still there": {func(r *deployments.Rollout) {
+			r.ReplicaSets[0].Spec.Replicas = new(int32)
+		}, true, ""},
 		"only a mark is left": {func(r *deployments.Rollout) {
 			r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status.Replicas = new(int32), 0
 			r.ReplicaSets[0].Labels[inplace.LabelUpdating] = begun
 		}, true, ""},
-		"only sources without pods": {func(r *deployments.Rollout) {
+		"only old ReplicaSets without pods": {func(r *deployments.Rollout) {
 			r.ReplicaSets[0].Spec.Replicas, r.ReplicaSets[0].Status.Replicas = new(int32), 0
 		}, false, ""},
-		"no label":                 {func(r *deployments.Rollout) { r.Mode = inplace.ModeNone }, false, inplace.CodeMode},
-		"opted out":                {func(r *deployments.Rollout) { r.Mode = inplace.ModeRecreate }, false, inplace.CodeMode},
-		"in place only":            {func(r *deployments.Rollout) { r.Mode = inplace.ModeInPlaceOnly }, true, ""},
-		"deleting":                 {func(r *deployments.Rollout) { r.Deployment.DeletionTimestamp = &metav1.Time{} }, false, inplace.CodeDeleting},
-		"too large":                {func(r *deployments.Rollout) { r.Unread = "too large" }, false, inplace.CodeTooLarge},
-		"released":                 {func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelFallback] = "1" }, false, inplace.CodeFellBack},
-		"another one was released": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1" }, true, ""},
-		"released before the target was there": {func(r *deployments.Rollout) {
+		"no label":      {func(r *deployments.Rollout) { r.Mode = inplace.ModeNone }, false, inplace.CodeMode},
+		"opted out":     {func(r *deployments.Rollout) { r.Mode = inplace.ModeRecreate }, false, inplace.CodeMode},
+		"in place only": {func(r *deployments.Rollout) { r.Mode = inplace.ModeInPlaceOnly }, true, ""},
+		"deleting":      {func(r *deployments.Rollout) { r.Deployment.DeletionTimestamp = &metav1.Time{} }, false, inplace.CodeDeleting},
+		"too large":     {func(r *deployments.Rollout) { r.Unread = "too large" }, false, inplace.CodeTooLarge},
+		"fallen back": {func(r *deployments.Rollout) { r.ReplicaSets[1].Labels[inplace.LabelFallback] = "1" }, false,
+			inplace.CodeFellBack},
+		"another one fell back": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1" }, true, ""},
+		"fallen back before the update revision was there": {func(r *deployments.Rollout) {
 			r.ReplicaSets = r.ReplicaSets[:1]
 			r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1." + r.TemplateHash()
 		}, false, inplace.CodeFellBack},
-		"another edit was released before that": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1.abc" }, true, ""},
-		"Recreate, one replica":                 {recreate(1), true, ""},
-		"Recreate, three replicas":              {recreate(3), false, inplace.CodeStrategy},
-		"maxUnavailable 0":                      {maxUnavailable("0"), false, inplace.CodeMaxUnavailable},
-		"maxUnavailable 0%":                     {maxUnavailable("0%"), false, inplace.CodeMaxUnavailable},
-		"maxUnavailable 1%":                     {maxUnavailable("1%"), true, ""},
-		"a source that cannot": {func(r *deployments.Rollout) {
+		"another edit fell back before that": {func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[inplace.LabelFallback] = "1.abc" }, true,
+			""},
+		"Recreate, one replica":    {recreate(1), true, ""},
+		"Recreate, three replicas": {recreate(3), false, inplace.CodeStrategy},
+		"maxUnavailable 0":         {maxUnavailable("0"), false, inplace.CodeMaxUnavailable},
+		"maxUnavailable 0%":        {maxUnavailable("0%"), false, inplace.CodeMaxUnavailable},
+		"maxUnavailable 1%":        {maxUnavailable("1%"), true, ""},
+		"an old ReplicaSet that cannot be updated": {func(r *deployments.Rollout) {
 			replicaSetOf(r, "c", app{image: "v2", env: "x"}, 1)
 		}, false, inplace.CodeTemplateField},
-		"a source that cannot, but has no pods": {func(r *deployments.Rollout) {
+		"an old ReplicaSet that cannot be updated, without pods": {func(r *deployments.Rollout) {
 			replicaSetOf(r, "c", app{image: "v2", env: "x"}, 0)
 		}, true, ""},
 	}
@@ -215,7 +223,8 @@ func TestCreateWithRecreateNeedsANewName(t *testing.T) {
 
 func TestCreateGoesNativeWhereTemplateHasNewerFields(t *testing.T) {
 	r := fixture(1, app{})
-	template, err := apps.ParseTemplate([]byte(`{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"v2"}],"newer":1}}`))
+	template, err := apps.ParseTemplate([]byte(`{"metadata":{"labels":{"app":"web"}},` +
+		`"spec":{"containers":[{"name":"app","image":"v2"}],"newer":1}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

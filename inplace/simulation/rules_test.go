@@ -10,13 +10,13 @@ import (
 	"github.com/stayput/stayput/inplace/patches"
 )
 
-// listing has the workload name annotations that may change in place.
+// listing lists annotations that may change in place.
 func listing(entries string) func(*apps.Deployment) {
 	return func(d *apps.Deployment) { d.Annotations[inplace.AnnotationInPlaceAnnotations] = entries }
 }
 
 func TestStepsOfAListedAnnotation(t *testing.T) {
-	s := newObserved(t, 2, listing("example.com/*"), false)
+	s := newLockstep(t, 2, listing("example.com/*"), false)
 	before := sorted(s.pods.objects)
 	s.edit("adds a note", app{image: "v1", note: "n1"})
 	s.rest()
@@ -27,15 +27,15 @@ func TestStepsOfAListedAnnotation(t *testing.T) {
 	s.intact(before)
 }
 
-// TestListChangedMidUpdate: what the workload says now decides about the pods that have not moved.
+// TestListChangedMidUpdate: for pods that have not moved, the current list of the workload decides.
 func TestListChangedMidUpdate(t *testing.T) {
-	s := newObserved(t, 3, listing(notedSurge), false)
+	s := newLockstep(t, 3, listing(noteKey), false)
 	before := sorted(s.pods.objects)
 	s.edit("adds a note and sets the image", app{image: "v2", note: "n1"})
 	s.until(s.moved(1))
 	s.user("takes the annotation off the list", listing("example.com/other"))
 	if decision := s.rollout().Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeAnnotation {
-		t.Errorf("verdict is %+v, want it native for the annotation", decision)
+		t.Errorf("decision is %+v, want it native for the annotation", decision)
 	}
 	s.rest()
 	s.checkEnd()
@@ -44,7 +44,7 @@ func TestListChangedMidUpdate(t *testing.T) {
 			t.Errorf("pod %d is there: %t; want the first alone, which had moved", i+1, there)
 		}
 	}
-	s.user("puts it back", listing(notedSurge))
+	s.user("puts it back", listing(noteKey))
 	s.edit("undoes", app{image: "v1"})
 	now := sorted(s.pods.objects)
 	s.rest()
@@ -52,17 +52,17 @@ func TestListChangedMidUpdate(t *testing.T) {
 }
 
 func TestDaemonStepsOfAListedAnnotation(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.Rules.Annotations = []string{notedSurge} })
+	f := newFleet(t, 2, func(f *fleet) { f.Rules.Annotations = []string{noteKey} })
 	f.edit(app{image: "v1", note: "n1"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
-	if f.Pods[0].Annotations[notedSurge] != "n1" {
+	if f.Pods[0].Annotations[noteKey] != "n1" {
 		t.Errorf("annotations are %v", f.Pods[0].Annotations)
 	}
 }
 
 func TestDaemonListChangedMidUpdate(t *testing.T) {
-	f := newFleet(t, 2, func(f *fleet) { f.Rules.Annotations = []string{notedSurge} })
+	f := newFleet(t, 2, func(f *fleet) { f.Rules.Annotations = []string{noteKey} })
 	f.edit(app{image: "v2", note: "n1"})
 	for len(f.steps) < 4 {
 		f.once()
@@ -71,30 +71,31 @@ func TestDaemonListChangedMidUpdate(t *testing.T) {
 	f.Rules = inplace.Rules{}
 	f.rest()
 	if f.Pods[1].Labels[inplace.LabelRevisionHash] != "1" || f.UpdateRevision().Labels[inplace.LabelUpdating] != "" {
-		t.Errorf("p2 is %s, and the target's labels are %v", f.Pods[1].Labels[inplace.LabelRevisionHash], f.UpdateRevision().Labels)
+		t.Errorf("p2 is %s, and the update revision's labels are %v", f.Pods[1].Labels[inplace.LabelRevisionHash], f.UpdateRevision().Labels)
 	}
-	for i, want := range []bool{true, false} { // what has just moved may be deleted by a cache that does not know
+	for i, want := range []bool{true, false} { // the native controller may delete a pod that has just moved, because its cache does not know
 		if held, why := f.HoldsDeletion(f.Pods[i]); held != want {
 			t.Errorf("deletion of p%d is held: %t, %s", i+1, held, why.Message)
 		}
 	}
 }
 
-// TestUndoLeavesHowUpdatesAreMade: a list is none of a revision's, whatever the ReplicaSet has a copy of.
+// TestUndoLeavesHowUpdatesAreMade: the list is not part of a revision, even if the ReplicaSet has a copy of it.
 func TestUndoLeavesHowUpdatesAreMade(t *testing.T) {
 	const list, other = inplace.AnnotationInPlaceAnnotations, "example.com/other"
 	for name, test := range map[string]struct {
-		before, copied, now map[string]string // now are those of an undo, where there are none
+		before, copied, now map[string]string // now are the annotations after an edit; nil: after an undo
 		image               string
 		want                map[string]string
 	}{
-		"set since":                   {map[string]string{list: "a"}, nil, nil, "v1", map[string]string{list: "a"}},
-		"changed since":               {map[string]string{list: "a"}, map[string]string{list: "b"}, nil, "v1", map[string]string{list: "a"}},
-		"taken off since":             {nil, map[string]string{list: "b"}, nil, "v1", nil},
-		"of another key, set since":   {map[string]string{other: "a"}, nil, nil, "v1", nil},
-		"of another key, taken off":   {nil, map[string]string{other: "b"}, nil, "v1", map[string]string{other: "b"}},
-		"an edit that takes it off":   {map[string]string{list: "a", other: "a"}, nil, map[string]string{other: "a"}, "v1", map[string]string{other: "a"}},
-		"to what was no revision yet": {map[string]string{list: "a"}, nil, map[string]string{}, "v3", nil},
+		"set since":                 {map[string]string{list: "a"}, nil, nil, "v1", map[string]string{list: "a"}},
+		"changed since":             {map[string]string{list: "a"}, map[string]string{list: "b"}, nil, "v1", map[string]string{list: "a"}},
+		"taken off since":           {nil, map[string]string{list: "b"}, nil, "v1", nil},
+		"of another key, set since": {map[string]string{other: "a"}, nil, nil, "v1", nil},
+		"of another key, taken off": {nil, map[string]string{other: "b"}, nil, "v1", map[string]string{other: "b"}},
+		"an edit that takes it off": {map[string]string{list: "a", other: "a"}, nil, map[string]string{other: "a"}, "v1",
+			map[string]string{other: "a"}},
+		"to a template without a revision": {map[string]string{list: "a"}, nil, map[string]string{}, "v3", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: test.image})

@@ -18,20 +18,20 @@ import (
 	"github.com/stayput/stayput/inplace/serving"
 )
 
-// slice is an EndpointSlice of a Service as the native controller writes it.
+// slice returns an EndpointSlice of a Service as the native controller writes it.
 func slice(service string, endpoints ...discoveryv1.Endpoint) discoveryv1.EndpointSlice {
 	return discoveryv1.EndpointSlice{Endpoints: endpoints, ObjectMeta: metav1.ObjectMeta{Name: service + "-1", Namespace: "shop",
 		Labels: map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: serving.SliceController}}}
 }
 
-// foreign is the same by somebody else.
+// foreign returns an EndpointSlice that another client manages.
 func foreign(service string, endpoints ...discoveryv1.Endpoint) discoveryv1.EndpointSlice {
 	foreign := slice(service, endpoints...)
 	foreign.Labels[discoveryv1.LabelManagedBy] = "mesh.example"
 	return foreign
 }
 
-// endpoint is a pod on node n1, whose UID is its name.
+// endpoint returns a pod on node n1, whose UID is its name.
 func endpoint(pod string, ready bool) discoveryv1.Endpoint {
 	return discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
 		NodeName: new("n1"), TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: pod, UID: types.UID(pod)}}
@@ -78,43 +78,58 @@ func TestEndpointsOf(t *testing.T) {
 		services []corev1.Service
 		want     serving.Endpoint
 	}{
-		"no slice":                        {nil, nil, serving.Endpoint{}},
-		"slice of others":                 {all{slice("a", endpoint("q", true))}, nil, serving.Endpoint{}},
-		"offered":                         {all{slice("a", endpoint("p", true), endpoint("q", true))}, nil, serving.Endpoint{Listed: true}},
-		"out":                             {all{slice("a", endpoint("p", false), endpoint("q", true))}, nil, serving.Endpoint{}},
-		"nil counts as ready":             {all{slice("a", changed(endpoint("p", true), nilReady), endpoint("q", true))}, nil, serving.Endpoint{Listed: true}},
-		"nil of another, too":             {all{slice("a", endpoint("p", false), changed(endpoint("q", true), nilReady))}, nil, serving.Endpoint{}},
-		"by name, without UID":            {all{slice("a", changed(endpoint("p", true), byName), endpoint("q", true))}, nil, serving.Endpoint{Listed: true}},
-		"a namesake":                      {all{slice("a", changed(endpoint("p", true), func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "earlier" }))}, nil, serving.Endpoint{}},
-		"a foreign slice":                 {all{foreign("a", endpoint("p", true)), slice("a", endpoint("p", false), endpoint("q", true))}, nil, serving.Endpoint{}},
-		"only a foreign slice":            {all{foreign("a", endpoint("p", true))}, nil, serving.Endpoint{}},
-		"published anyway":                {all{slice("a", endpoint("p", true))}, []corev1.Service{service("a", publishing)}, serving.Endpoint{}},
-		"a Service not read":              {all{slice("a", endpoint("p", true), endpoint("q", true))}, []corev1.Service{service("b", publishing)}, serving.Endpoint{Listed: true}},
-		"one of two Services":             {all{slice("a", endpoint("p", false), endpoint("q", true)), slice("b", endpoint("p", true), endpoint("q", true))}, nil, serving.Endpoint{Listed: true}},
-		"out of two Services":             {all{slice("a", endpoint("p", false), endpoint("q", true)), slice("b", endpoint("p", false), endpoint("q", true))}, nil, serving.Endpoint{}},
-		"one of two slices":               {all{slice("a", endpoint("p", false), endpoint("q", true)), slice("a", endpoint("p", true), endpoint("q", true))}, nil, serving.Endpoint{Listed: true}},
-		"last and offered":                {all{slice("a", endpoint("p", true), endpoint("q", false))}, nil, serving.Endpoint{Listed: true, LastOf: "a"}},
-		"last and out":                    {all{slice("a", endpoint("p", false), endpoint("q", false))}, nil, serving.Endpoint{LastOf: "a"}},
-		"last but for one gone":           {all{slice("a", endpoint("p", false), changed(endpoint("q", false), terminating))}, nil, serving.Endpoint{LastOf: "a"}},
-		"last in two slices":              {all{slice("a", endpoint("p", true)), slice("a", endpoint("p", true))}, nil, serving.Endpoint{Listed: true, LastOf: "a"}},
-		"others in another slice":         {all{slice("a", endpoint("p", false)), slice("a", endpoint("q", true))}, nil, serving.Endpoint{}},
-		"last of one of two":              {all{slice("b", endpoint("p", false)), slice("a", endpoint("p", false), endpoint("q", true))}, nil, serving.Endpoint{LastOf: "b"}},
-		"last of a foreign one's Service": {all{slice("a", endpoint("p", false)), foreign("a", endpoint("q", true))}, nil, serving.Endpoint{LastOf: "a"}},
+		"no slice":        {nil, nil, serving.Endpoint{}},
+		"slice of others": {all{slice("a", endpoint("q", true))}, nil, serving.Endpoint{}},
+		"offered":         {all{slice("a", endpoint("p", true), endpoint("q", true))}, nil, serving.Endpoint{Listed: true}},
+		"out":             {all{slice("a", endpoint("p", false), endpoint("q", true))}, nil, serving.Endpoint{}},
+		"nil counts as ready": {all{slice("a", changed(endpoint("p", true), nilReady), endpoint("q", true))}, nil,
+			serving.Endpoint{Listed: true}},
+		"nil of another, too": {all{slice("a", endpoint("p", false), changed(endpoint("q", true), nilReady))}, nil, serving.Endpoint{}},
+		"by name, without UID": {all{slice("a", changed(endpoint("p", true), byName), endpoint("q", true))}, nil,
+			serving.Endpoint{Listed: true}},
+		"a namesake": {all{slice("a",
+			changed(endpoint("p", true), func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "earlier" }))}, nil, serving.Endpoint{}},
+		"a foreign slice": {all{foreign("a", endpoint("p", true)), slice("a", endpoint("p", false), endpoint("q", true))}, nil,
+			serving.Endpoint{}},
+		"only a foreign slice": {all{foreign("a", endpoint("p", true))}, nil, serving.Endpoint{}},
+		"published anyway":     {all{slice("a", endpoint("p", true))}, []corev1.Service{service("a", publishing)}, serving.Endpoint{}},
+		"a Service not read": {all{slice("a", endpoint("p", true), endpoint("q", true))}, []corev1.Service{service("b", publishing)},
+			serving.Endpoint{Listed: true}},
+		"one of two Services": {all{slice("a", endpoint("p", false), endpoint("q", true)),
+			slice("b", endpoint("p", true), endpoint("q", true))}, nil, serving.Endpoint{Listed: true}},
+		"out of two Services": {all{slice("a", endpoint("p", false), endpoint("q", true)),
+			slice("b", endpoint("p", false), endpoint("q", true))}, nil, serving.Endpoint{}},
+		"one of two slices": {all{slice("a", endpoint("p", false), endpoint("q", true)),
+			slice("a", endpoint("p", true), endpoint("q", true))}, nil, serving.Endpoint{Listed: true}},
+		"last and offered": {all{slice("a", endpoint("p", true), endpoint("q", false))}, nil,
+			serving.Endpoint{Listed: true, LastOf: "a"}},
+		"last and out": {all{slice("a", endpoint("p", false), endpoint("q", false))}, nil, serving.Endpoint{LastOf: "a"}},
+		"last but for one gone": {all{slice("a", endpoint("p", false), changed(endpoint("q", false), terminating))}, nil,
+			serving.Endpoint{LastOf: "a"}},
+		"last in two slices": {all{slice("a", endpoint("p", true)), slice("a", endpoint("p", true))}, nil,
+			serving.Endpoint{Listed: true, LastOf: "a"}},
+		"others in another slice": {all{slice("a", endpoint("p", false)), slice("a", endpoint("q", true))}, nil, serving.Endpoint{}},
+		"last of one of two": {all{slice("b", endpoint("p", false)), slice("a", endpoint("p", false), endpoint("q", true))}, nil,
+			serving.Endpoint{LastOf: "b"}},
+		"last beside a foreign slice": {all{slice("a", endpoint("p", false)), foreign("a", endpoint("q", true))}, nil,
+			serving.Endpoint{LastOf: "a"}},
 		"last of one that publishes": {all{slice("a", endpoint("p", true)), slice("b", endpoint("p", false), endpoint("q", true))},
 			[]corev1.Service{service("a", publishing), service("b")}, serving.Endpoint{}},
 		"last on its node from outside": {all{slice("a", endpoint("p", false), changed(endpoint("q", true), elsewhere))},
 			[]corev1.Service{service("a", localOutside)}, serving.Endpoint{LastOf: "a"}},
 		"last on its node inside": {all{slice("a", endpoint("p", false), changed(endpoint("q", true), elsewhere))},
 			[]corev1.Service{service("a", localInside)}, serving.Endpoint{LastOf: "a"}},
-		"not last on its node":       {all{slice("a", endpoint("p", false), endpoint("q", true))}, []corev1.Service{service("a", localInside)}, serving.Endpoint{}},
-		"last on its node, anywhere": {all{slice("a", endpoint("p", false), changed(endpoint("q", true), elsewhere))}, []corev1.Service{service("a")}, serving.Endpoint{}},
+		"not last on its node": {all{slice("a", endpoint("p", false), endpoint("q", true))}, []corev1.Service{service("a", localInside)},
+			serving.Endpoint{}},
+		"last on its node, anywhere": {all{slice("a", endpoint("p", false), changed(endpoint("q", true), elsewhere))},
+			[]corev1.Service{service("a")}, serving.Endpoint{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
 			pod := podOf(r, "p", replicaSetOf(r, "a", app{image: "v1"}, 1), drained)
 			pod.Spec.NodeName = "n1"
 			got := serving.EndpointsOf(r.Pods, c.shown, c.services)[pod.UID]
-			if got.NoClientSent = false; got != c.want { // that has a test of its own
+			if got.NoClientSent = false; got != c.want { // TestSentTo tests it
 				t.Errorf("it is %+v, not %+v", got, c.want)
 			}
 		})
@@ -134,22 +149,24 @@ func TestSentTo(t *testing.T) {
 		services []corev1.Service
 		want     bool
 	}{
-		"nothing there":               {nil, nil, false},
-		"selected":                    {nil, []corev1.Service{service("a", selecting("app", "web"))}, true},
-		"selected by the second":      {nil, []corev1.Service{service("a"), service("b", selecting("app", "web"))}, true},
-		"selected and published":      {nil, []corev1.Service{service("a", selecting("app", "web"), publishing)}, true},
-		"others are selected":         {nil, []corev1.Service{service("a", selecting("app", "shop"))}, false},
-		"no selector":                 {nil, []corev1.Service{service("a")}, false},
-		"listed, ready":               {all{slice("a", endpoint("p", true))}, nil, true},
-		"listed, not ready":           {all{slice("a", endpoint("q", true), endpoint("p", false))}, nil, true},
-		"listed by name, without UID": {all{slice("a", changed(endpoint("p", true), func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "" }))}, nil, true},
-		"a namesake":                  {all{slice("a", changed(endpoint("p", true), func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "earlier" }))}, nil, false},
-		"another pod of its address":  {all{slice("a", endpoint("q", true))}, nil, false},
-		"by a mesh":                   {all{foreign("a", endpoint("p", true))}, nil, true},
-		"by hand":                     {all{byHand("10.0.0.7", "10.0.0.1")}, nil, true},
-		"by hand, written otherwise":  {all{byHand("::ffff:10.0.0.1")}, nil, true},
-		"others by hand":              {all{byHand("10.0.0.7")}, nil, false},
-		"a name by hand":              {all{named}, nil, true},
+		"nothing there":          {nil, nil, false},
+		"selected":               {nil, []corev1.Service{service("a", selecting("app", "web"))}, true},
+		"selected by the second": {nil, []corev1.Service{service("a"), service("b", selecting("app", "web"))}, true},
+		"selected and published": {nil, []corev1.Service{service("a", selecting("app", "web"), publishing)}, true},
+		"others are selected":    {nil, []corev1.Service{service("a", selecting("app", "shop"))}, false},
+		"no selector":            {nil, []corev1.Service{service("a")}, false},
+		"listed, ready":          {all{slice("a", endpoint("p", true))}, nil, true},
+		"listed, not ready":      {all{slice("a", endpoint("q", true), endpoint("p", false))}, nil, true},
+		"listed by name, without UID": {all{slice("a", changed(endpoint("p", true), func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "" }))},
+			nil, true},
+		"a namesake": {all{slice("a",
+			changed(endpoint("p", true), func(e *discoveryv1.Endpoint) { e.TargetRef.UID = "earlier" }))}, nil, false},
+		"another pod of its address": {all{slice("a", endpoint("q", true))}, nil, false},
+		"by a mesh":                  {all{foreign("a", endpoint("p", true))}, nil, true},
+		"by hand":                    {all{byHand("10.0.0.7", "10.0.0.1")}, nil, true},
+		"by hand, written otherwise": {all{byHand("::ffff:10.0.0.1")}, nil, true},
+		"others by hand":             {all{byHand("10.0.0.7")}, nil, false},
+		"a name by hand":             {all{named}, nil, true},
 		"of another kind": {all{foreign("a", changed(endpoint("q", true), func(e *discoveryv1.Endpoint) {
 			e.TargetRef.Kind = "Machine"
 		}))}, nil, true},
@@ -162,7 +179,7 @@ func TestSentTo(t *testing.T) {
 				t.Errorf("clients are sent to it: %t, not %t", got, c.want)
 			}
 			if got := serving.EndpointsOf(r.Pods, c.shown, c.services)[pod.UID].NoClientSent; got == c.want {
-				t.Errorf("the endpoint says that nobody is sent: %t", got)
+				t.Errorf("the endpoint says that no client is sent to it: %t", got)
 			}
 		})
 	}
@@ -186,29 +203,32 @@ func TestDrained(t *testing.T) {
 	for name, c := range map[string]struct {
 		endpoint serving.Endpoint
 		drain    time.Duration
-		closed   time.Duration // since when the gate is
+		closed   time.Duration // how long the gate has been closed
 		change   func(*corev1.Pod)
 		want     bool
 		again    time.Duration
 	}{
-		"Ready":                         {serving.Endpoint{OutSince: ago(5 * time.Second)}, 2 * time.Second, 5 * time.Second, ready, false, 0},
-		"Ready without drain":           {serving.Endpoint{}, 0, 5 * time.Second, ready, false, 0},
-		"Ready and overdue":             {serving.Endpoint{}, 2 * time.Second, time.Minute, ready, false, 0},
-		"open":                          {serving.Endpoint{}, 0, 0, conditionIs(inplace.ConditionServing, corev1.ConditionTrue), false, 0},
-		"without drain":                 {serving.Endpoint{Listed: true}, 0, 0, nil, true, 0},
-		"offered":                       {serving.Endpoint{Listed: true}, 2 * time.Second, time.Second, nil, false, 31 * time.Second},
-		"offered, almost too long":      {serving.Endpoint{Listed: true}, 2 * time.Second, 31 * time.Second, nil, false, time.Second},
-		"offered for too long":          {serving.Endpoint{Listed: true}, 2 * time.Second, 32 * time.Second, nil, true, 0},
-		"offered after having been out": {serving.Endpoint{Listed: true, OutSince: ago(time.Minute)}, 2 * time.Second, 0, nil, false, 32 * time.Second},
-		"not seen to be out":            {serving.Endpoint{}, 2 * time.Second, time.Second, nil, false, serving.UnseenAgain},
-		"out just now":                  {serving.Endpoint{OutSince: start}, 2 * time.Second, time.Second, nil, false, 2 * time.Second},
-		"out not long enough":           {serving.Endpoint{OutSince: ago(1500 * time.Millisecond)}, 2 * time.Second, 3 * time.Second, nil, false, 500 * time.Millisecond},
-		"out long enough":               {serving.Endpoint{OutSince: ago(2 * time.Second)}, 2 * time.Second, 3 * time.Second, nil, true, 0},
-		"out late":                      {serving.Endpoint{OutSince: ago(time.Second)}, 2 * time.Second, 31500 * time.Millisecond, nil, false, 500 * time.Millisecond},
-		"last":                          {serving.Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, nil, true, 0},
-		"nobody is sent":                {serving.Endpoint{NoClientSent: true}, 2 * time.Second, 0, nil, true, 0},
-		"nobody is sent, and Ready":     {serving.Endpoint{NoClientSent: true}, 2 * time.Second, 0, ready, false, 0},
-		"last and Ready":                {serving.Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, ready, false, 0},
+		"Ready":                    {serving.Endpoint{OutSince: ago(5 * time.Second)}, 2 * time.Second, 5 * time.Second, ready, false, 0},
+		"Ready without drain":      {serving.Endpoint{}, 0, 5 * time.Second, ready, false, 0},
+		"Ready and overdue":        {serving.Endpoint{}, 2 * time.Second, time.Minute, ready, false, 0},
+		"open":                     {serving.Endpoint{}, 0, 0, conditionIs(inplace.ConditionServing, corev1.ConditionTrue), false, 0},
+		"without drain":            {serving.Endpoint{Listed: true}, 0, 0, nil, true, 0},
+		"offered":                  {serving.Endpoint{Listed: true}, 2 * time.Second, time.Second, nil, false, 31 * time.Second},
+		"offered, almost too long": {serving.Endpoint{Listed: true}, 2 * time.Second, 31 * time.Second, nil, false, time.Second},
+		"offered for too long":     {serving.Endpoint{Listed: true}, 2 * time.Second, 32 * time.Second, nil, true, 0},
+		"offered after having been out": {serving.Endpoint{Listed: true, OutSince: ago(time.Minute)}, 2 * time.Second, 0, nil, false,
+			32 * time.Second},
+		"not seen to be out": {serving.Endpoint{}, 2 * time.Second, time.Second, nil, false, serving.UnseenAgain},
+		"out just now":       {serving.Endpoint{OutSince: start}, 2 * time.Second, time.Second, nil, false, 2 * time.Second},
+		"out not long enough": {serving.Endpoint{OutSince: ago(1500 * time.Millisecond)}, 2 * time.Second, 3 * time.Second, nil, false,
+			500 * time.Millisecond},
+		"out long enough": {serving.Endpoint{OutSince: ago(2 * time.Second)}, 2 * time.Second, 3 * time.Second, nil, true, 0},
+		"out late": {serving.Endpoint{OutSince: ago(time.Second)}, 2 * time.Second, 31500 * time.Millisecond, nil, false,
+			500 * time.Millisecond},
+		"last":                         {serving.Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, nil, true, 0},
+		"no client is sent":            {serving.Endpoint{NoClientSent: true}, 2 * time.Second, 0, nil, true, 0},
+		"no client is sent, and Ready": {serving.Endpoint{NoClientSent: true}, 2 * time.Second, 0, ready, false, 0},
+		"last and Ready":               {serving.Endpoint{Listed: true, LastOf: "a"}, 2 * time.Second, 0, ready, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v1"})
@@ -221,15 +241,15 @@ func TestDrained(t *testing.T) {
 	}
 }
 
-// draining is a Deployment with a drain whose pods have served for long.
-func draining(t *testing.T, replicas int32) *scene {
-	s := newObserved(t, replicas, nil, false)
+// draining returns a Deployment with a drain whose pods have served for long.
+func draining(t *testing.T, replicas int32) *lockstep {
+	s := newLockstep(t, replicas, nil, false)
 	s.settings.Drain = 2 * time.Second
 	return s
 }
 
-// waited says when a step came, after the one before it.
-func (s *scene) waited(step string) time.Duration {
+// waited returns how long after the previous step a step came.
+func (s *lockstep) waited(step string) time.Duration {
 	s.t.Helper()
 	i := slices.Index(s.steps, step)
 	if i < 1 {
@@ -238,7 +258,7 @@ func (s *scene) waited(step string) time.Duration {
 	return s.times[i].Sub(s.times[i-1])
 }
 
-// roughly is what a scene, which takes 20 ms for each round, can tell.
+// roughly compares as exactly as a lockstep can, whose rounds take 20 ms.
 func roughly(got, want time.Duration) bool { return got >= want && got < want+200*time.Millisecond }
 
 func TestStepsOfADrain(t *testing.T) {
@@ -246,7 +266,7 @@ func TestStepsOfADrain(t *testing.T) {
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
-	// Replicas are lowered only when the pod may be patched: until then it is counted where it is.
+	// Replicas are lowered only when the pod may be patched. Until then its old ReplicaSet counts it.
 	if !roughly(s.waited("A 3 → 2"), 2*time.Second) || !roughly(s.waited("A 2 → 1"), 2*time.Second) {
 		t.Errorf("the drains took %s and %s: %q", s.waited("A 3 → 2"), s.waited("A 2 → 1"), s.steps)
 	}
@@ -272,13 +292,13 @@ func TestStepsWhereNoClientIsSent(t *testing.T) {
 	s.edit("sets the image", app{image: "v2"})
 	s.rest()
 	if first, second := s.waited("A 2 → 1"), s.waited("A 1 → 0"); first > 200*time.Millisecond || second > 200*time.Millisecond {
-		t.Errorf("pods that nobody calls were out of service for %s and %s before they restarted", first, second)
+		t.Errorf("pods without clients were out of service for %s and %s before they restarted", first, second)
 	}
 	s.expect("A marks", "B marks", "close 1", "A 2 → 1", "move 1", "B 0 → 1", "open 1",
 		"close 2", "A 1 → 0", "move 2", "B 1 → 2", "A marks", "B marks", "open 2")
 }
 
-// TestPreStopCounts asks when a pod of two containers, out of service since just now, may be patched.
+// TestPreStopCounts asks when a pod of two containers, whose gate has just been closed, may be patched.
 func TestPreStopCounts(t *testing.T) {
 	sleep := func(seconds int64) *corev1.Lifecycle {
 		return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: seconds}}}
@@ -311,21 +331,21 @@ func TestPreStopCounts(t *testing.T) {
 			if c.both {
 				s.Containers = append(s.Containers, reimaged("proxy", "p2").Containers...)
 			}
-			his, endpoints := podstate.Turns{&s: true}, serving.Endpoints{pod.UID: {OutSince: start}}
-			if found := his.DrainState(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
+			turns, endpoints := podstate.Turns{&s: true}, serving.Endpoints{pod.UID: {OutSince: start}}
+			if found := turns.DrainState(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
 				t.Errorf("drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
 			}
 			if !c.both {
 				side := pod.Spec.Containers[0]
 				side.Name, side.RestartPolicy = "mesh", new(corev1.ContainerRestartPolicyAlways)
 				pod.Spec.InitContainers, s.Containers = []corev1.Container{side}, reimaged("mesh", "m2").Containers
-				if found := his.DrainState(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
+				if found := turns.DrainState(&s, endpoints, drain, start); found.Over != (c.left == 0) || found.Left != c.left {
 					t.Errorf("a sidecar: drained %t, looks again in %s; want %s", found.Over, found.Left, c.left)
 				}
 			}
 			s.Removing = true
-			if his.DrainState(&s, endpoints, drain, start).Over {
-				t.Error("a pod that is given back is deleted before its drain is over")
+			if turns.DrainState(&s, endpoints, drain, start).Over {
+				t.Error("a surge pod is deleted before its drain is over")
 			}
 		})
 	}
@@ -368,11 +388,11 @@ func TestStepsOfALabelDoNotDrain(t *testing.T) {
 
 func TestPlanLooksAgainWhenADrainEnds(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
-	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
-	source.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
+	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
+	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
 	r.Settings.Drain = 2 * time.Second
-	pod := podOf(r, "p", source, drained)
-	podOf(r, "q", source)
+	pod := podOf(r, "p", oldRS, drained)
+	podOf(r, "q", oldRS)
 	conditions.Condition(pod, inplace.ConditionServing).LastTransitionTime = metav1.NewTime(start.Add(-time.Second))
 	for name, c := range map[string]struct {
 		endpoint serving.Endpoint
@@ -407,7 +427,7 @@ func TestDaemonStepsOfADrain(t *testing.T) {
 		{serving.Endpoint{}, serving.UnseenAgain, nil},
 		{serving.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 2 * time.Second, nil},
 		{serving.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, time.Second, nil},
-		{serving.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 54 * time.Second, []string{"p1 is 2 app=v2"}}, // to sign that somebody tends it
+		{serving.Endpoint{OutSince: closedAt.Add(3 * time.Second)}, 54 * time.Second, []string{"p1 is 2 app=v2"}}, // until the next renewal
 	} {
 		f.Endpoints = out(step.endpoint)
 		if plan := f.once(); plan.After != step.after {

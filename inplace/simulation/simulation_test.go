@@ -35,7 +35,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// stayput is our controller: it plans on caches that lag, and carries steps out one by one while everything else goes on.
+// stayput is Stayput's leader. It plans on caches that lag, and carries out its steps one by one while all other processes go on.
 type stayput struct {
 	*world
 	deployments *informer[*apps.Deployment]
@@ -49,25 +49,26 @@ type stayput struct {
 	batches     steps.Batches
 	queue       []steps.Step
 	queuedIn    inplace.Mode
-	// wrote are the versions up to which our writes went, by resource: a plan waits until the caches have come that far.
+	// wrote are the versions of its last writes, by resource. A plan waits until the caches have them.
 	wrote [4]int
-	// scaled are the ReplicaSets whose replicas we wrote last.
+	// scaled are the ReplicaSets whose replicas Stayput wrote last.
 	scaled map[string]bool
 	stale  bool
 	due    time.Time
-	// plannedOn is what the steps in the queue were planned on, failing since when some of them have failed each time.
+	// plannedOn is the rollout for which the steps in the queue were planned. failing is since when some steps have failed in each plan.
 	plannedOn interface {
 		FallBack(why inplace.Reason) steps.Plan
 	}
 	failing time.Time
 	failed  bool
-	// lease: until then the webhooks hold. running: the process lives. gone: it never comes back.
+	// lease is until when the webhooks hold. running says that the process lives, gone that it never comes back.
 	lease         time.Time
 	running, gone bool
 }
 
 func newStayput(w *world) *stayput {
-	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(), slices: w.slices.informer(),
+	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(),
+		slices:     w.slices.informer(),
 		daemonSets: w.daemonSets.informer(), revisions: w.revisions.informer(),
 		drains: drains{out: map[types.UID]time.Time{}}, batches: steps.Batches{}, stale: true, running: true, scaled: map[string]bool{}}
 }
@@ -127,12 +128,13 @@ func (s *stayput) run() {
 	}
 }
 
-// plan is the next one for the workload that there is.
+// plan returns the next plan for the workload.
 func (s *stayput) plan() steps.Plan {
 	if len(s.world.daemonSets.objects) > 0 {
 		return s.daemonPlan()
 	}
-	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode, Settings: s.settings, Endpoints: s.endpoints(),
+	r := deployments.Rollout{Deployment: s.deployments.objects["web"], ReplicaSets: s.sets.list(), Pods: s.pods.list(), Mode: s.mode,
+		Settings: s.settings, Endpoints: s.endpoints(),
 		PersistedFallback: s.persistedFallback, Now: s.now}
 	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	r.Rules = allInPlace.For(r.Deployment.Annotations)
@@ -143,7 +145,7 @@ func (s *stayput) plan() steps.Plan {
 	plan := s.planned(&r)
 	s.addsUp(plan)
 	s.stopsForNothing(plan)
-	s.keepsPods(r, plan)
+	s.respectsPartition(r, plan)
 	s.rules.late = s.rules.late || s.rules.paused && slices.ContainsFunc(plan.Decision.Reasons, func(reason inplace.Reason) bool {
 		return reason.Code == inplace.CodeNotResized
 	})
@@ -153,8 +155,8 @@ func (s *stayput) plan() steps.Plan {
 	return plan
 }
 
-// stumble is what our controller does about a step that is not taken: the update is given back at once where it never will be, and after
-// two minutes where nobody can tell.
+// stumble is what the leader does about a step that fails. The update falls back at once if the step is refused, and after two minutes if
+// it fails for an unknown reason.
 func (s *stayput) stumble(err error) {
 	why := inplace.Reason{Code: inplace.CodeRefused, Message: err.Error()}
 	switch {
@@ -178,7 +180,7 @@ func (s *stayput) stumble(err error) {
 	}
 }
 
-// readsItsWrites: no cache is older than what we wrote. Each write is guarded by the version of its own object only, and a plan
+// readsItsWrites reports whether all caches have Stayput's writes. Each write is guarded by the version of its own object only, and a plan
 // depends on several.
 func (s *stayput) readsItsWrites() bool {
 	return s.deployments.at >= s.wrote[0] && s.sets.at >= s.wrote[1] && s.pods.at >= s.wrote[2] && s.revisions.at >= s.wrote[3]
@@ -197,50 +199,55 @@ func (s *stayput) rememberWrite(step steps.Step) {
 	}
 }
 
-// judge watches every write.
-type judge struct {
-	// loose: pods may be created and deleted, since the user scaled, the update was native for a while, or we died.
+// invariants checks every write.
+type invariants struct {
+	// loose says that pods may be created and deleted: the user scaled, the update was native for a while, or Stayput died.
 	loose bool
-	// native: the Deployment controller has scaled, and may have done so while pods were given back.
+	// native says that the Deployment controller has scaled, maybe while surge pods were removed.
 	native bool
-	// disturbed: pods failed or were deleted by somebody. deleted: the latter, and one may have been replaced once too often.
+	// disturbed says that pods failed or that another client deleted some. deleted is the latter only: one may have been replaced once too
+	// often.
 	disturbed, deleted bool
-	// originals are the pods there were before anything was borrowed. missed: nothing could be, so one may be missed.
-	originals []*corev1.Pod
-	missed    bool
-	// out are the pods that served until we took them out of service.
+	// originals are the pods before the first surge pod. mayBeUnavailable says that there was no room for surge, so one pod may be
+	// unavailable.
+	originals        []*corev1.Pod
+	mayBeUnavailable bool
+	// out are the pods that served until Stayput took them out of service.
 	out map[string]bool
-	// gone is since when pods are really out of the slice; last are those that were found to be the last when they were patched.
+	// gone is since when pods are out of the slice. last are the pods that were the last endpoint when they were patched.
 	gone map[string]time.Time
 	last map[string]bool
-	// fellBack: gates open whatever pods run.
+	// fellBack says that gates open whatever containers run.
 	fellBack bool
-	// paused: a pause has been, in which a kubelet may take longer for a resize than the deadline lets it. late: one has.
+	// paused says that there was a pause, in which a kubelet may take longer for a resize than the deadline. late says that one did.
 	paused, late bool
-	// listed are the containers of which it was ever said that nobody waits for them.
+	// listed are all containers that were ever listed as auxiliary.
 	listed inplace.Auxiliary
 }
 
-// statusWritten: whoever reads the status takes it for the end as soon as it says so: kubectl/pkg/polymorphichelpers/rollout_status.go.
-func (j *judge) statusWritten(w *world, d *apps.Deployment) {
+// statusWritten checks a status. Clients take an update for complete as soon as the status says so:
+// kubectl/pkg/polymorphichelpers/rollout_status.go.
+func (j *invariants) statusWritten(w *world, d *apps.Deployment) {
 	status := d.Status
 	if j.loose || j.disturbed || !statuses.Announces(w.rollout().Deployment, status) || !w.held() {
 		return
 	}
 	r := w.rollout()
 	for _, pod := range r.Pods {
-		surgePods := pod.Annotations[inplace.AnnotationSurgePod] != ""
-		if readiness.Live(pod) && !surgePods && !w.kubelet.sized(pod) {
+		isSurgePod := pod.Annotations[inplace.AnnotationSurgePod] != ""
+		if readiness.Live(pod) && !isSurgePod && !w.kubelet.sized(pod) {
 			w.violated("success was reported before %s was resized", pod.Name)
 		}
-		if readiness.Live(pod) && !surgePods && (!metav1.IsControlledBy(pod, r.UpdateRevision()) || !conditions.IsTrue(pod, corev1.PodReady) || readiness.Closed(pod) || len(w.dated(pod)) > 0) {
+		if readiness.Live(pod) && !isSurgePod && (!metav1.IsControlledBy(pod, r.UpdateRevision()) || !conditions.IsTrue(pod, corev1.PodReady) ||
+			readiness.Closed(pod) || len(w.dated(pod)) > 0) {
 			w.violated("success was reported before %s was done: %+v", pod.Name, status)
 		}
 	}
 }
 
-// outdated: no patch of a ReplicaSet is lost because its controller has counted meanwhile, which it does after each pod that moves.
-func (j *judge) outdated(w *world, s steps.PatchReplicaSet, err error) {
+// outdated demands that no patch of a ReplicaSet fails because its controller has updated the status meanwhile, as it does after each pod
+// that moves.
+func (j *invariants) outdated(w *world, s steps.PatchReplicaSet, err error) {
 	current := w.sets.objects[s.ReplicaSet.Name]
 	if current == nil || !errors.Is(err, errConflict) {
 		return
@@ -252,7 +259,7 @@ func (j *judge) outdated(w *world, s steps.PatchReplicaSet, err error) {
 	}
 }
 
-func (j *judge) podCreated(w *world, rs *apps.ReplicaSet) {
+func (j *invariants) podCreated(w *world, rs *apps.ReplicaSet) {
 	allowed := apps.Desired(w.deployment())
 	if w.surges() {
 		allowed += w.deployment().MaxSurge()
@@ -262,22 +269,22 @@ func (j *judge) podCreated(w *world, rs *apps.ReplicaSet) {
 	}
 }
 
-func (j *judge) podDeleted(w *world, pod *corev1.Pod) {
+func (j *invariants) podDeleted(w *world, pod *corev1.Pod) {
 	if !j.loose && !j.deleted && w.held() && !replicas.MayBeDeleted(pod) && (j.original(pod) || conditions.IsTrue(pod, corev1.PodReady)) {
 		w.violated("%s was deleted while held", pod.Name)
 	}
 	if replicas.MayBeDeleted(pod) && readiness.Gated(pod) && conditions.IsTrue(pod, corev1.PodReady) && !j.native {
-		w.violated("%s was given back while it served", pod.Name)
+		w.violated("surge pod %s was removed while it served", pod.Name)
 	}
 }
 
-func (j *judge) original(pod *corev1.Pod) bool {
+func (j *invariants) original(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(j.originals, func(original *corev1.Pod) bool { return original.Name == pod.Name })
 }
 
-// nativeScaled: the Deployment controller was let to. It may act on an old cache after an edit and its undo, where nothing is
-// left to update.
-func (j *judge) nativeScaled(w *world) {
+// nativeScaled checks a write of replicas that was not held. The Deployment controller may act on an old cache after an edit and its undo,
+// when nothing is left to update.
+func (j *invariants) nativeScaled(w *world) {
 	if reasons := w.rollout().Decision().Reasons; !j.loose && !j.late && len(reasons) > 0 {
 		w.violated("native for no reason: %s", reasons)
 	}
@@ -286,7 +293,7 @@ func (j *judge) nativeScaled(w *world) {
 
 func (w *world) living() int { return w.livingThat(func(*corev1.Pod) bool { return true }) }
 
-// livingOf counts those that the ReplicaSet controls.
+// livingOf counts the pods that the ReplicaSet controls.
 func (w *world) livingOf(rs *apps.ReplicaSet) int {
 	return w.livingThat(func(pod *corev1.Pod) bool { return metav1.IsControlledBy(pod, rs) })
 }
@@ -301,11 +308,12 @@ func (w *world) livingThat(which func(*corev1.Pod) bool) int {
 	return living
 }
 
-func (j *judge) gateSet(w *world, s steps.SetGate) {
+func (j *invariants) gateSet(w *world, s steps.SetGate) {
 	if current := w.pods.objects[s.Pod.Name]; !s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion {
 		j.taken(w, current)
 	}
-	if current := w.pods.objects[s.Pod.Name]; s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion && readiness.Closed(current) {
+	if current := w.pods.objects[s.Pod.Name]; s.Open && current != nil && current.ResourceVersion == s.Pod.ResourceVersion &&
+		readiness.Closed(current) {
 		j.reopened(w, current)
 		if conditions.IsTrue(current, corev1.PodReady) && w.runsItsSpec(current) {
 			delete(j.out, s.Pod.Name) // its kubelet has not seen that it was closed
@@ -313,7 +321,7 @@ func (j *judge) gateSet(w *world, s steps.SetGate) {
 	}
 }
 
-func (j *judge) podPatched(w *world, s steps.PatchPod) {
+func (j *invariants) podPatched(w *world, s steps.PatchPod) {
 	current := w.pods.objects[s.Pod.Name]
 	if current == nil || current.ResourceVersion != s.Pod.ResourceVersion {
 		return
@@ -332,10 +340,11 @@ func (j *judge) podPatched(w *world, s steps.PatchPod) {
 	}
 }
 
-// restarting are the containers that restart by the patch.
+// restarting returns the containers that restart for the patch.
 func restarting(s steps.PatchPod) []string {
 	var names []string
-	for list, containers := range map[string][]corev1.Container{"containers": s.Pod.Spec.Containers, "initContainers": s.Pod.Spec.InitContainers} {
+	for list, containers := range map[string][]corev1.Container{"containers": s.Pod.Spec.Containers,
+		"initContainers": s.Pod.Spec.InitContainers} {
 		for i, container := range containers {
 			image, cpu := fmt.Sprintf("/spec/%s/%d/image", list, i), fmt.Sprintf("/spec/%s/%d/resources/requests/cpu", list, i)
 			if slices.ContainsFunc(s.Operations, func(o jsonpatch.Operation) bool {
@@ -348,7 +357,7 @@ func restarting(s steps.PatchPod) []string {
 	return names
 }
 
-func (j *judge) taken(w *world, pod *corev1.Pod) {
+func (j *invariants) taken(w *world, pod *corev1.Pod) {
 	if !conditions.IsTrue(pod, corev1.PodReady) {
 		return
 	}
@@ -363,7 +372,7 @@ func (j *judge) taken(w *world, pod *corev1.Pod) {
 	}
 }
 
-// mayBeOut is how many pods may be out of service at a time: in the place of those there can be others.
+// mayBeOut returns how many pods may be out of service at a time. With surge, surge pods serve in their place.
 func (w *world) mayBeOut() int {
 	if d := w.daemonSet(); d != nil {
 		return max(1, d.MaxUnavailable(len(w.pull.nodes)))
@@ -374,14 +383,16 @@ func (w *world) mayBeOut() int {
 	return max(1, int(w.deployment().MaxUnavailable()))
 }
 
-func (j *judge) readySet(w *world, name string, pod *corev1.Pod) {
+func (j *invariants) readySet(w *world, name string, pod *corev1.Pod) {
 	ready, runs := conditions.IsTrue(pod, corev1.PodReady), w.runsItsSpec(pod)
 	if ready && !readiness.Closed(pod) && runs {
 		delete(j.out, name)
 	}
-	// Where the label goes in the second in which a kubelet learns of a gate and of the patch, no policy corrects what it reports meanwhile: see README.
+	// If the label is removed in the second in which a kubelet learns of a gate and of the patch, no policy corrects what it reports
+	// meanwhile: see README.
 	corrected := !w.says || w.mode.Manages()
-	if ready && readiness.Gated(pod) && !runs && corrected && slices.ContainsFunc(w.dated(pod), func(name string) bool { return !j.listed.Has(name) }) {
+	if ready && readiness.Gated(pod) && !runs && corrected &&
+		slices.ContainsFunc(w.dated(pod), func(name string) bool { return !j.listed.Has(name) }) {
 		w.violated("%s was reported Ready with the containers it had before its patch", name)
 	}
 }
@@ -395,7 +406,7 @@ func (w *world) runsItsSpec(pod *corev1.Pod) bool {
 	return true
 }
 
-// dated are the containers that still run another image than they should.
+// dated returns the containers that still run another image than in the spec.
 func (w *world) dated(pod *corev1.Pod) []string {
 	var names []string
 	for _, want := range kept(pod.Spec) {
@@ -406,9 +417,9 @@ func (w *world) dated(pod *corev1.Pod) []string {
 	return names
 }
 
-// check is what must be true at every moment: label and owner of every pod agree, and of a gated one the images that are waited for, too. And no
-// more pods that serve may be uncounted than may be missed, since they would be deleted if we died; save for those that started
-// to serve after they were lowered away.
+// check demands what must be true at every moment. Label and owner of every pod agree. The images of a gated pod agree with them, too,
+// except those of auxiliary containers. No more serving pods are uncounted than may be unavailable, because they would be deleted if
+// Stayput died, except pods that began to serve after replicas were lowered.
 func (w *world) check() {
 	w.checkRisk()
 	w.checkSurge()
@@ -423,13 +434,14 @@ func (w *world) check() {
 		if readiness.Gated(pod) && !w.awaitedAs(pod, owner.Spec.Template) {
 			w.violated("%s has %s %v and is owned by %s", pod.Name, images(pod), pod.Annotations, owner.Name)
 		}
-		if of := sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}); !w.foreign && sizes(pod) != of && len(readiness.MoveOf(pod).Resize) == 0 {
+		if of := sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}); !w.foreign && sizes(pod) != of &&
+			len(readiness.MoveOf(pod).Resize) == 0 {
 			w.violated("%s has %s, is owned by %s, and nothing shows it", pod.Name, sizes(pod), owner.Name)
 		}
 	}
 }
 
-// awaited are the images of containers that are waited for.
+// awaited returns the images without those of auxiliary containers.
 func (w *world) awaited(images string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(images, ","), func(image string) bool {
 		name, _, _ := strings.Cut(image, "=")
@@ -437,7 +449,7 @@ func (w *world) awaited(images string) string {
 	}), ",")
 }
 
-// checkSurge: where no pod may be unavailable, none ever is, unless one failed by itself or none could be borrowed.
+// checkSurge demands that no pod is ever unavailable where none may be, unless one failed by itself or there was no room for surge.
 func (w *world) checkSurge() {
 	available, none := 0, false
 	for _, rs := range w.sets.objects {
@@ -448,11 +460,11 @@ func (w *world) checkSurge() {
 			available++
 		}
 	}
-	if w.rules.missed = w.rules.missed || none; none && apps.ExplicitZero(w.deployment()) {
-		w.violated("nothing was borrowed although no pod may be unavailable at all")
+	if w.rules.mayBeUnavailable = w.rules.mayBeUnavailable || none; none && apps.ExplicitZero(w.deployment()) {
+		w.violated("the update goes on without surge although no pod may be unavailable at all")
 	}
 	want := int(apps.Desired(w.deployment()))
-	if w.rules.originals != nil && w.surges() && !w.rules.loose && !w.rules.disturbed && !w.rules.missed && available < want {
+	if w.rules.originals != nil && w.surges() && !w.rules.loose && !w.rules.disturbed && !w.rules.mayBeUnavailable && available < want {
 		w.violated("%d pods are available instead of %d", available, want)
 	}
 }
@@ -472,7 +484,7 @@ func (w *world) checkRisk() {
 	}
 }
 
-// rawOf is the template as it was sent.
+// rawOf returns the JSON of the template as the user sent it.
 func rawOf(t apps.Template) string {
 	raw, err := t.MarshalJSON()
 	if err != nil {
@@ -492,7 +504,7 @@ func templateImages(t apps.Template) string {
 	return known
 }
 
-// imagesOf are those of the pods that are made from the template.
+// imagesOf returns the images of pods that are created from the template.
 func (w *world) imagesOf(t apps.Template) string {
 	if !w.mirror {
 		return templateImages(t)
@@ -500,12 +512,12 @@ func (w *world) imagesOf(t apps.Template) string {
 	return images(&corev1.Pod{Spec: w.admitted(t)})
 }
 
-// isAs reports whether the pod has what the template says: images, by whatever name, and when it was restarted last.
+// isAs reports whether the pod has the images of the template, by any of their names, and its time of the last restart.
 func (w *world) isAs(pod *corev1.Pod, t apps.Template) bool {
 	return sameImages(images(pod), w.imagesOf(t)) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
 }
 
-// awaitedAs asks it of what is waited for.
+// awaitedAs is isAs without auxiliary containers.
 func (w *world) awaitedAs(pod *corev1.Pod, t apps.Template) bool {
 	return sameImages(w.awaited(images(pod)), w.awaited(w.imagesOf(t))) && pod.Annotations[inplace.AnnotationRestartedAt] == restartedAt(t)
 }
@@ -514,10 +526,12 @@ func restartedAt(t apps.Template) string {
 	return t.Decoded().Annotations[inplace.AnnotationRestartedAt]
 }
 
-// emptyWorld is a cluster without a workload.
+// emptyWorld returns a cluster without a workload.
 func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing, mode: inplace.ModeInPlace, quota: plenty, room: plenty, answers: map[string]error{}, heldSince: map[string]time.Time{},
-		deployments: newStore[*apps.Deployment](), sets: newStore[*apps.ReplicaSet](), pods: newStore[*corev1.Pod](), slices: newStore[*discoveryv1.EndpointSlice](),
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewSource(seed)), now: time.Unix(1_000_000, 0), tracing: tracing,
+		mode: inplace.ModeInPlace, quota: plenty, room: plenty, answers: map[string]error{}, heldSince: map[string]time.Time{},
+		deployments: newStore[*apps.Deployment](), sets: newStore[*apps.ReplicaSet](), pods: newStore[*corev1.Pod](),
+		slices:     newStore[*discoveryv1.EndpointSlice](),
 		daemonSets: newStore[*apps.DaemonSet](), revisions: newStore[*apps.ControllerRevision]()}
 	w.rules.out, w.rules.gone, w.rules.last = map[string]bool{}, map[string]time.Time{}, map[string]bool{}
 	w.gatesCreated = w.rng.Intn(4) > 0
@@ -525,7 +539,7 @@ func emptyWorld(t testing.TB, seed int64, tracing bool) *world {
 	return w
 }
 
-// newWorld is a cluster with a Deployment that has been rolled out natively.
+// newWorld returns a cluster with a Deployment. The first rollout is native.
 func newWorld(t testing.TB, seed int64, tracing bool) *world {
 	w := emptyWorld(t, seed, tracing)
 	w.settings.Surge = w.rng.Intn(3) > 0
@@ -533,7 +547,7 @@ func newWorld(t testing.TB, seed int64, tracing bool) *world {
 		w.lags[i] = lag{slow: w.rng.Intn(3), by: 1 + w.rng.Intn(12)}
 	}
 	w.sized = seed%5 == 2
-	w.meshed, w.noSurge = seed%5 > 2, seed%5 == 4
+	w.meshed, w.noSetup = seed%5 > 2, seed%5 == 4
 	put(w, w.deployments, w.randomDeployment())
 	w.deploymentController, w.replicaSetController = newDeploymentController(w), newReplicaSetController(w)
 	w.kubelet, w.stayput, w.endpointsController = newKubelet(w), newStayput(w), newEndpointsController(w)
@@ -546,7 +560,8 @@ func (w *world) randomDeployment() *apps.Deployment {
 	for strings.Contains(rawOf(d.Spec.Template), "bad") || strings.Contains(rawOf(d.Spec.Template), "crash") {
 		d.Spec.Template = w.randomApp().template()
 	}
-	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]), intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
+	unavailable, surge := intstr.Parse([]string{"25%", "1", "2", "50%", "100%"}[w.rng.Intn(5)]),
+		intstr.Parse([]string{"25%", "25%", "1", "0"}[w.rng.Intn(4)])
 	if w.settings.Surge && w.rng.Intn(2) == 0 {
 		unavailable, surge = intstr.Parse([]string{"0", "10%"}[w.rng.Intn(2)]), intstr.Parse([]string{"25%", "1", "2"}[w.rng.Intn(3)])
 		d.Spec.ProgressDeadlineSeconds = new([]int32{600, 5}[w.rng.Intn(2)])
@@ -564,9 +579,10 @@ func (w *world) randomDeployment() *apps.Deployment {
 
 func (w *world) randomApp() app {
 	pick := func(values ...string) string { return values[w.rng.Intn(len(values))] }
-	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "1", "2", "2", "-bad"), chart: pick("", "c1", "c2")}
+	a := app{image: pick("v1", "v2", "v2", "v3", "v3-retag", "bad", "crash"), sidecar: "s" + pick("1", "1", "1", "2", "2", "-bad"),
+		chart: pick("", "c1", "c2")}
 	if w.meshed {
-		a.noSurge = w.noSurge
+		a.noSetup = w.noSetup
 		a.mesh = pick("m1", "m1", "m2", "m2-retag", "m-bad", "m-crash")
 	}
 	if w.sized {
@@ -578,7 +594,7 @@ func (w *world) randomApp() app {
 	return a
 }
 
-// randomEdit is an app that may have a note, and ask for a restart.
+// randomEdit returns an app that may have a note, and ask for a restart.
 func (w *world) randomEdit() app {
 	a := w.randomApp()
 	a.note = []string{"", "", "n1", "n2"}[w.rng.Intn(4)]
@@ -588,10 +604,10 @@ func (w *world) randomEdit() app {
 	return a
 }
 
-// restarts reports whether a restart of the app is for this world: with an init container it is native.
-func (w *world) restarts(a app) bool { return w.rules.loose || a.mesh == "" || a.noSurge }
+// restarts reports whether this world can restart the app in place: with an init container a restart is native.
+func (w *world) restarts(a app) bool { return w.rules.loose || a.mesh == "" || a.noSetup }
 
-// lag is how the watches of one process differ: that of Deployments, ReplicaSets or pods is slower than the others.
+// lag is how the watches of one process differ: one of those of Deployments, ReplicaSets and pods is slower than the others.
 type lag struct{ slow, by int }
 
 // watch picks the watch that delivers next.
@@ -603,7 +619,7 @@ func (w *world) watch(process int) int {
 	return (lag.slow + 1 + w.rng.Intn(2)) % 3
 }
 
-// tick is one random event.
+// tick makes one random event happen.
 func (w *world) tick(chaos int) {
 	w.now = w.now.Add(time.Duration(w.rng.Intn(20)) * time.Millisecond)
 	w.kubelet.retract()
@@ -645,7 +661,7 @@ func (w *world) tickEndpoints() {
 	}
 }
 
-// disturb is what users and failures do.
+// disturb does what users and failures do.
 func (w *world) disturb() {
 	w.repartition()
 	switch n := w.rng.Intn(27); {
@@ -693,7 +709,7 @@ func (w *world) disturb() {
 	}
 }
 
-// cramp takes a pod's node for too small for one of the sizes.
+// cramp makes one of the sizes infeasible on the node of a pod.
 func (w *world) cramp() {
 	pods := slices.Sorted(maps.Keys(w.pods.objects))
 	if !w.sized || !w.rules.loose || len(pods) == 0 {
@@ -704,7 +720,7 @@ func (w *world) cramp() {
 	w.logf("the node of %s has no %s for it", pod, cpu)
 }
 
-// list has the user say which containers nobody waits for.
+// list lets the user list auxiliary containers.
 func (w *world) list() {
 	list := []string{"", "side", "app", "side, app", "side,mesh", "mesh,ghost", "*"}[w.rng.Intn(7)]
 	w.user("says that nobody waits for "+list, func(d *apps.Deployment) { d.Annotations[inplace.AnnotationAuxiliary] = list })
@@ -721,7 +737,7 @@ func (w *world) disturbLoosely() {
 		})
 	case n == 9:
 		w.user("changes the list of annotations", func(d *apps.Deployment) {
-			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", notedSurge, "example.com/other", "a,"}[w.rng.Intn(4)]
+			d.Annotations[inplace.AnnotationInPlaceAnnotations] = []string{"example.com/*", noteKey, "example.com/other", "a,"}[w.rng.Intn(4)]
 		})
 	case n == 6:
 		w.unreachable = !w.unreachable
@@ -747,7 +763,7 @@ func (w *world) disturbLoosely() {
 	case w.rng.Intn(3) == 0:
 		w.logf("our process dies")
 		w.stayput.running, w.stayput.queue = false, nil
-		clear(w.stayput.scaled) // a known limit: see replicasAnnotations
+		clear(w.stayput.scaled) // a known limit: see Planner.replicasAnnotations in package deployments
 		w.stayput.gone = w.rng.Intn(2) == 0
 	}
 }
@@ -756,7 +772,8 @@ func (w *world) user(does string, change func(*apps.Deployment)) {
 	d, err := alter(w, w.deployments, "web", "", func(d *apps.Deployment) {
 		before := d.DeepCopy()
 		change(d)
-		if rawOf(before.Spec.Template) != rawOf(d.Spec.Template) || apps.Desired(before) != apps.Desired(d) || before.Spec.Paused != d.Spec.Paused {
+		if rawOf(before.Spec.Template) != rawOf(d.Spec.Template) || apps.Desired(before) != apps.Desired(d) ||
+			before.Spec.Paused != d.Spec.Paused {
 			d.Generation++
 		}
 	})
@@ -784,8 +801,8 @@ func (w *world) undo() {
 	w.undoTo(sets[w.rng.Intn(len(sets))])
 }
 
-// undoTo is Rollback in kubectl/pkg/polymorphichelpers/rollback.go: what the Deployment controller has copied to the ReplicaSet takes the place of what
-// is there.
+// undoTo is Rollback in kubectl/pkg/polymorphichelpers/rollback.go: the annotations that the Deployment controller has copied to the
+// ReplicaSet replace those of the Deployment.
 func (w *world) undoTo(rs *apps.ReplicaSet) {
 	w.user("undoes", func(d *apps.Deployment) {
 		before := d.Annotations
@@ -799,10 +816,11 @@ func (w *world) undoTo(rs *apps.ReplicaSet) {
 	})
 }
 
-// appOf is the app that a template was made from.
+// appOf returns the app from which a template was made.
 func appOf(template apps.Template) app {
 	typed := template.Typed()
-	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], note: typed.Annotations[notedSurge], restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
+	a := app{image: typed.Spec.Containers[0].Image, chart: typed.Labels["chart"], note: typed.Annotations[noteKey],
+		restarted: typed.Annotations[inplace.AnnotationRestartedAt]}
 	if len(typed.Spec.Containers) > 1 {
 		a.sidecar = typed.Spec.Containers[1].Image
 	}
@@ -810,7 +828,7 @@ func appOf(template apps.Template) app {
 		a.tolerates += toleration.Key + " "
 	}
 	if n := len(typed.Spec.InitContainers); n > 0 {
-		a.mesh, a.noSurge = typed.Spec.InitContainers[n-1].Image, n == 1
+		a.mesh, a.noSetup = typed.Spec.InitContainers[n-1].Image, n == 1
 	}
 	if env := typed.Spec.Containers[0].Env; len(env) > 0 {
 		a.env = env[0].Value
@@ -821,12 +839,12 @@ func appOf(template apps.Template) app {
 	return a
 }
 
-// calm lets everybody finish, in no particular order, and no news stays undelivered.
+// calm lets all processes finish, in no particular order. It delivers all events.
 func (w *world) calm() {
 	idle := 0
 	for round := 0; idle < 90 && w.failed == ""; round++ {
 		if round > 600 && (len(w.answers) > 0 || w.stayput.gone) {
-			return // it may go on for as long as our writes are not taken, or nobody wakes who could end a crash loop
+			return // it may go on for as long as Stayput's writes fail, or no process is left that could end a crash loop
 		}
 		if round > 6000 {
 			w.violated("it does not come to rest")
@@ -844,7 +862,7 @@ func (w *world) calm() {
 		w.check()
 		w.now = w.now.Add(50 * time.Millisecond)
 		if len(w.answers) > 0 && round > 100 {
-			w.now = w.now.Add(time.Second) // there is patience with writes that fail
+			w.now = w.now.Add(time.Second) // Stayput waits two minutes before it falls back
 		}
 		w.collectGarbage()
 		if idle++; w.version != before {
@@ -858,7 +876,7 @@ func (w *world) calm() {
 	}
 }
 
-// runOthers lets everybody but us act on what they have been told.
+// runOthers lets all processes but Stayput act on the events they have received.
 func (w *world) runOthers() {
 	w.kubelet.pods.advance(100)
 	w.kubelet.retract()
@@ -872,16 +890,17 @@ func (w *world) runOthers() {
 	w.runPrePullPods()
 }
 
-// finish takes all obstacles away and demands the right end.
+// finish removes all obstacles and demands the right end.
 func (w *world) finish() {
 	w.quota, w.kubelet.short, w.kubelet.cramped = plenty, false, nil
 	w.user("ends with something that works", func(d *apps.Deployment) {
 		d.Spec.Paused = false
 		delete(d.Labels, inplace.LabelPartition)
-		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) || w.rng.Intn(3) == 0 {
+		if raw := rawOf(d.Spec.Template); strings.Contains(raw, "bad") || strings.Contains(raw, "crash") || strings.Contains(raw, `"9"`) ||
+			w.rng.Intn(3) == 0 {
 			a := app{image: "v" + strconv.Itoa(1+w.rng.Intn(3)), sidecar: "s1", cpu: map[bool]string{true: "200m"}[w.sized], renews: w.renews}
 			if w.meshed {
-				a.mesh, a.noSurge = "m1", w.noSurge
+				a.mesh, a.noSetup = "m1", w.noSetup
 			}
 			d.Spec.Template = a.template()
 		}
@@ -908,8 +927,8 @@ func (w *world) finish() {
 	w.checkEnd()
 }
 
-// obey demands that nothing is held for writes that are never taken. Then whoever kept us from writing to pods lets us: a gate that is closed
-// needs to be opened by somebody.
+// obey demands that writes which always fail end the hold. After that the API server takes writes to pods again, because Stayput must open
+// the closed gates.
 func (w *world) obey() {
 	if len(w.answers) > 0 && w.held() && w.failed == "" && !w.complete() {
 		for resource, err := range w.answers {
@@ -923,7 +942,7 @@ func (w *world) obey() {
 	w.stayput.stale = true
 }
 
-// mute: whatever could wake the Deployment controller is not taken from us.
+// mute reports whether the API server refuses all writes with which Stayput could nudge the Deployment controller.
 func (w *world) mute() bool {
 	return w.answers["replicasets"] != nil && w.answers["deployments/status"] != nil
 }
@@ -933,9 +952,11 @@ func (w *world) complete() bool { return statusComplete(w.deployment(), w.deploy
 func (w *world) describe() string {
 	r := w.rollout()
 	plan := r.Plan()
-	text := fmt.Sprintf("desired %d, held %v %s, %s: %s\n", apps.Desired(r.Deployment), plan.Decision.Held, plan.Decision.Reasons, plan.Phase, plan.Message)
+	text := fmt.Sprintf("desired %d, held %v %s, %s: %s\n", apps.Desired(r.Deployment), plan.Decision.Held, plan.Decision.Reasons,
+		plan.Phase, plan.Message)
 	for _, rs := range r.ReplicaSets {
-		text += fmt.Sprintf("  %s %s: replicas %d, status %d ready %d, generation %d observed %d, %v %v\n", rs.Name, templateImages(rs.Spec.Template),
+		text += fmt.Sprintf("  %s %s: replicas %d, status %d ready %d, generation %d observed %d, %v %v\n", rs.Name,
+			templateImages(rs.Spec.Template),
 			apps.Replicas(rs), rs.Status.Replicas, rs.Status.ReadyReplicas, rs.Generation, rs.Status.ObservedGeneration, rs.Labels, rs.Annotations)
 	}
 	for _, pod := range r.Pods {
@@ -945,8 +966,8 @@ func (w *world) describe() string {
 	return text
 }
 
-// resync is what happens to Deployments and ReplicaSets twice a day at the latest. A deletion that was held just before we died is not
-// tried again before, unless the ReplicaSet or one of its pods changes, nor a write of which the Deployment controller had tired.
+// resync happens to Deployments and ReplicaSets twice a day at the latest. A deletion that was held just before Stayput died is not tried
+// again before, unless the ReplicaSet or one of its pods changes. Neither is a write that the Deployment controller has given up.
 func (w *world) resync() {
 	w.deploymentController.nudge(1)
 	for _, state := range w.replicaSetController.state {
@@ -955,14 +976,14 @@ func (w *world) resync() {
 	w.calm()
 }
 
-// deleteStranded is what an administrator has to do whose Stayput is gone without having been uninstalled: pods that were just
-// being updated wait for a gate that nobody opens, or have no gate and, the update having been undone since, other images than
-// their ReplicaSet.
+// deleteStranded does what an administrator has to do if Stayput is gone without having been uninstalled. Pods that were just being updated
+// wait for a gate that no process opens. Or they have no gate and, if the update was undone since, other images than their ReplicaSet.
 func (w *world) deleteStranded() {
 	for _, pod := range sorted(w.pods.objects) {
 		owner := w.sets.objects[metav1.GetControllerOf(pod).Name]
 		waits := readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing)
-		if readiness.Live(pod) && (waits || owner != nil && (!w.isAs(pod, owner.Spec.Template) || sizes(pod) != sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}))) {
+		if readiness.Live(pod) && (waits || owner != nil &&
+			(!w.isAs(pod, owner.Spec.Template) || sizes(pod) != sizes(&corev1.Pod{Spec: owner.Spec.Template.Typed().Spec}))) {
 			if err := w.terminate(pod.Name); err != nil {
 				w.violated("delete: %v", err)
 			}
@@ -981,7 +1002,8 @@ func (w *world) checkEnd() {
 		return
 	}
 	for _, rs := range r.ReplicaSets {
-		marked := revisions.Updating(rs) || rs.Labels[inplace.LabelFallback] != "" || rs.Labels[inplace.LabelSurgeReplicas] != "" || rs.Labels[inplace.LabelReplicas] != ""
+		marked := revisions.Updating(rs) || rs.Labels[inplace.LabelFallback] != "" || rs.Labels[inplace.LabelSurgeReplicas] != "" ||
+			rs.Labels[inplace.LabelReplicas] != ""
 		if !w.stayput.gone && marked && w.answers["replicasets"] == nil {
 			w.violated("%s is still marked: %v", rs.Name, rs.Labels)
 		}
@@ -1005,17 +1027,17 @@ func (w *world) checkEnd() {
 		case sizes(pod) != sizes(&corev1.Pod{Spec: newRS.Spec.Template.Typed().Spec}) || !w.kubelet.sized(pod):
 			w.violated("%s has %s, or was not given it: %v", pod.Name, sizes(pod), w.kubelet.sizes[pod.Name])
 		case !w.stayput.gone && len(readiness.MoveOf(pod).Resize) > 0:
-			w.violated("%s is marked as half-way for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
+			w.violated("%s is marked as partially patched for ever: %s", pod.Name, pod.Annotations[inplace.AnnotationMove])
 		case !tolerateTheSame(pod.Spec.Tolerations, w.admitted(newRS.Spec.Template).Tolerations):
 			w.violated("%s has tolerations %v", pod.Name, pod.Spec.Tolerations)
-		case pod.Annotations[notedSurge] != newRS.Spec.Template.Annotations()[notedSurge]:
+		case pod.Annotations[noteKey] != newRS.Spec.Template.Annotations()[noteKey]:
 			w.violated("%s has annotations %v", pod.Name, pod.Annotations)
 		case !conditions.IsTrue(pod, corev1.PodReady) || readiness.Gated(pod) && !conditions.IsTrue(pod, inplace.ConditionServing):
 			w.violated("%s is not ready", pod.Name)
 		}
 	}
 	if len(w.pull.prePullPods) > 0 && !w.stayput.gone {
-		w.violated("%d pullers are left", len(w.pull.prePullPods))
+		w.violated("%d pre-pull pods are left", len(w.pull.prePullPods))
 	}
 	if len(r.Pods) != int(apps.Desired(r.Deployment)) {
 		w.violated("%d pods instead of %d", len(r.Pods), apps.Desired(r.Deployment))
@@ -1025,7 +1047,7 @@ func (w *world) checkEnd() {
 	}
 }
 
-// skewOf is how far the kubelets' clocks are ahead of ours.
+// skewOf returns how far the kubelets' clocks are ahead of the leader's.
 func skewOf(seed int64) time.Duration {
 	return []time.Duration{0, 0, -2 * time.Second, 0, 2 * time.Second, -30 * time.Second}[seed%6]
 }
@@ -1059,10 +1081,11 @@ func simulate(t testing.TB, seed int64, tracing bool) *world {
 	return w
 }
 
-// pause is some minutes in which users do nothing and all others what they always do, each pod's kubelet about every two seconds.
+// pause is some minutes in which users do nothing and all processes go on. Each pod's kubelet acts about every two seconds.
 func (w *world) pause() {
 	w.rules.paused = true
-	for end := w.now.Add(time.Duration(20+w.rng.Intn(160)) * time.Second); w.now.Before(end) && w.failed == ""; w.now = w.now.Add(50 * time.Millisecond) {
+	for end := w.now.Add(time.Duration(20+w.rng.Intn(160)) * time.Second); w.now.Before(end) &&
+		w.failed == ""; w.now = w.now.Add(50 * time.Millisecond) {
 		w.tick(0)
 	}
 	w.logf("after a pause")
@@ -1071,10 +1094,10 @@ func (w *world) pause() {
 // traced is how many events before a failure are shown.
 const traced = 80
 
-// TestSimulation interleaves everybody who writes to a Deployment's objects at random, on caches with delays of their own, with
-// users and failures in between, and demands what must be true at every moment and in the end. STAYPUT_SEEDS=n runs n seeds,
-// STAYPUT_SEED=n that one, and both together n seeds from there on. STAYPUT_TRACES=folder writes there what happened in each: a change of code
-// that is none of behaviour leaves these files as they were.
+// TestSimulation runs all clients of a Deployment's objects in random order, on caches that lag by different delays, with users and
+// failures in between. It demands what must be true at every moment and in the end. STAYPUT_SEEDS=n runs n seeds, STAYPUT_SEED=n runs that
+// seed, and both together run n seeds from there on. STAYPUT_TRACES=folder writes what happened in each seed to that folder: a change of
+// code that changes no behaviour leaves these files as they were.
 func TestSimulation(t *testing.T) {
 	runSeeds(t, func(seed int64, tracing bool) outcome {
 		w := simulate(t, seed, tracing)
@@ -1082,18 +1105,18 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// outcome is how the simulation of a seed ended: why it failed, empty if it did not, what there is in the end, and what happened.
+// outcome is how the simulation of a seed ended: why it failed (empty if it did not), the state in the end, and the trace.
 type outcome struct {
 	failed, end string
 	trace       []string
 }
 
-// story is what is shown of one that failed.
+// story returns the text that is shown of a failure.
 func (o outcome) story() string {
 	return o.end + strings.Join(o.trace[max(0, len(o.trace)-traced):], "\n")
 }
 
-// runSeeds runs those that are asked for, and tells what happened before the first failures.
+// runSeeds runs the seeds that the environment asks for, and shows the events before the first failures.
 func runSeeds(t *testing.T, simulate func(seed int64, tracing bool) outcome) {
 	first, seeds := int64(0), int64(150)
 	if n, err := strconv.ParseInt(os.Getenv("STAYPUT_SEED"), 10, 64); err == nil {

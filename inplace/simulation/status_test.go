@@ -18,7 +18,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// updating is a Deployment of 4 in the middle of an update, with the status its last writer left.
+// updating returns a Deployment of 4 in the middle of an update, with an up-to-date status.
 func updating() *deployments.Rollout {
 	r := fixture(4, app{image: "v2"})
 	for i, hash := range []string{"a", "b"} {
@@ -29,7 +29,8 @@ func updating() *deployments.Rollout {
 			podOf(r, hash+name, rs)
 		}
 	}
-	r.Deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 4, UpdatedReplicas: 2, ReadyReplicas: 4, AvailableReplicas: 4,
+	r.Deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 4, UpdatedReplicas: 2, ReadyReplicas: 4,
+		AvailableReplicas: 4,
 		Conditions: []appsv1.DeploymentCondition{
 			statuses.NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, "", start.Add(-time.Minute)),
 			statuses.NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, statuses.ReasonMinimumAvailable, "", start.Add(-time.Minute)),
@@ -37,7 +38,7 @@ func updating() *deployments.Rollout {
 	return r
 }
 
-// statusOf returns the status the plan writes, nil if none, and when it looks again.
+// statusOf returns the status that the plan writes, nil if none, and when it looks again.
 func statusOf(r *deployments.Rollout) (*appsv1.DeploymentStatus, time.Duration) {
 	plan := r.Plan()
 	for _, step := range plan.Steps {
@@ -81,7 +82,8 @@ func TestTerminatingIsLeftOutWhereItIsUnknown(t *testing.T) {
 		t.Errorf("%d are terminating, although one ReplicaSet does not say", *terminating)
 	}
 	r.ReplicaSets[1].Status.ObservedGeneration = 0
-	if terminating := (statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets}).Terminating(); terminating == nil || *terminating != 2 {
+	if terminating := (statuses.Formula{Deployment: r.Deployment, Sets: r.ReplicaSets}).Terminating(); terminating == nil ||
+		*terminating != 2 {
 		t.Errorf("%v are terminating, although the other ReplicaSet was never synced", terminating)
 	}
 }
@@ -122,7 +124,8 @@ func TestStatusConditions(t *testing.T) {
 			r.Deployment.Status.UpdatedReplicas = 1
 		}, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, start.Add(-time.Minute)},
 		"a ReplicaSet that fails": {func(r *deployments.Rollout) {
-			r.ReplicaSets[0].Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate"}}
+			r.ReplicaSets[0].Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue,
+				Reason: "FailedCreate"}}
 		}, appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate", time.Time{}},
 		"no deadline": {func(r *deployments.Rollout) { r.Deployment.Spec.ProgressDeadlineSeconds = new(int32(math.MaxInt32)) },
 			appsv1.DeploymentProgressing, "", "", time.Time{}},
@@ -148,8 +151,8 @@ func TestStatusConditions(t *testing.T) {
 
 func TestCompletionIsNeverWritten(t *testing.T) {
 	r := updating()
-	source, newRS := r.ReplicaSets[0], r.ReplicaSets[1]
-	source.Spec.Replicas, source.Status = new(int32), appsv1.ReplicaSetStatus{ObservedGeneration: 1}
+	oldRS, newRS := r.ReplicaSets[0], r.ReplicaSets[1]
+	oldRS.Spec.Replicas, oldRS.Status = new(int32), appsv1.ReplicaSetStatus{ObservedGeneration: 1}
 	newRS.Spec.Replicas, newRS.Status.Replicas, newRS.Status.AvailableReplicas = new(int32(4)), 4, 4
 	if status, _ := statusOf(r); status != nil {
 		t.Errorf("the status is %+v", status)
@@ -170,20 +173,25 @@ func TestCreatedReplicaSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	hash := rs.Labels[inplace.LabelTemplateHash]
-	if rs.Name != "web-"+hash || rs.Spec.Selector.MatchLabels[inplace.LabelTemplateHash] != hash || rs.Spec.Template.Labels()[inplace.LabelTemplateHash] != hash {
+	if rs.Name != "web-"+hash || rs.Spec.Selector.MatchLabels[inplace.LabelTemplateHash] != hash ||
+		rs.Spec.Template.Labels()[inplace.LabelTemplateHash] != hash {
 		t.Errorf("the hash is not the same everywhere: %+v", rs)
 	}
-	if apps.Replicas(&rs) != 0 || !metav1.IsControlledBy(&rs, r.Deployment) || !apps.SameTemplate(rs.Spec.Template, r.Deployment.Spec.Template) {
+	if apps.Replicas(&rs) != 0 || !metav1.IsControlledBy(&rs, r.Deployment) ||
+		!apps.SameTemplate(rs.Spec.Template, r.Deployment.Spec.Template) {
 		t.Errorf("not an empty ReplicaSet of the Deployment: %+v", rs)
 	}
 	want := map[string]string{inplace.AnnotationRevision: "5", inplace.AnnotationDesired: "1", inplace.AnnotationMax: "1", "note": "x"}
-	if len(rs.Annotations) != len(want) || slices.ContainsFunc([]string{inplace.AnnotationRevision, inplace.AnnotationDesired, inplace.AnnotationMax, "note"}, func(key string) bool { return rs.Annotations[key] != want[key] }) {
+	if len(rs.Annotations) != len(want) ||
+		slices.ContainsFunc([]string{inplace.AnnotationRevision, inplace.AnnotationDesired, inplace.AnnotationMax, "note"},
+			func(key string) bool { return rs.Annotations[key] != want[key] }) {
 		t.Errorf("annotations are %v", rs.Annotations)
 	}
 }
 
-// The hash is that of a Deployment on Kubernetes 1.36: TestPodTemplateSpecHash in pkg/controller/deployment/util/hash_test.go
-// checks that different templates have different ones; this checks that collisions change it.
+// TestTemplateHashCountsCollisions: the hash is that of a Deployment on Kubernetes 1.36. TestPodTemplateSpecHash in
+// pkg/controller/deployment/util/hash_test.go checks that different templates have different hashes. This checks that collisions change the
+// hash.
 func TestTemplateHashCountsCollisions(t *testing.T) {
 	template := app{image: "v1"}.template().Typed()
 	hashes := []string{apps.TemplateHash(template, nil), apps.TemplateHash(template, new(int32)), apps.TemplateHash(template, new(int32(1)))}

@@ -22,9 +22,9 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// surging is a scene whose updates may borrow.
-func surging(t *testing.T, replicas int32, change func(*apps.Deployment)) (*scene, []*corev1.Pod) {
-	s := newObserved(t, replicas, change, false)
+// surging returns a lockstep whose updates may surge, and its pods.
+func surging(t *testing.T, replicas int32, change func(*apps.Deployment)) (*lockstep, []*corev1.Pod) {
+	s := newLockstep(t, replicas, change, false)
 	s.settings.Surge = true
 	return s, sorted(s.pods.objects)
 }
@@ -37,7 +37,7 @@ func surge(unavailable, surge string) func(*apps.Deployment) {
 	}
 }
 
-// The steps of an update that borrows: it begins with the borrowed pods, which have the highest numbers, and ends with them.
+// begin returns the first steps of an update with surge: it creates the surge pods, which have the highest numbers.
 func begin(pods ...int) []string {
 	planned := []string{"A marks", "B marks", fmt.Sprintf("B 0 → %d, marks", len(pods))}
 	for _, pod := range pods {
@@ -65,9 +65,10 @@ func TestStepsOfSurge(t *testing.T) {
 		change   func(*apps.Deployment)
 		want     [][]string
 	}{
-		"one replica":    {1, nil, [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
-		"two replicas":   {2, nil, [][]string{begin(3), one("1", "2 → 1", "1 → 2"), one("2", "1 → 0", "2 → 3"), end(2, 3)}},
-		"three replicas": {3, nil, [][]string{begin(4), one("1", "3 → 2", "1 → 2"), one("2", "2 → 1", "2 → 3"), one("3", "1 → 0", "3 → 4"), end(3, 4)}},
+		"one replica":  {1, nil, [][]string{begin(2), one("1", "1 → 0", "1 → 2"), end(1, 2)}},
+		"two replicas": {2, nil, [][]string{begin(3), one("1", "2 → 1", "1 → 2"), one("2", "1 → 0", "2 → 3"), end(2, 3)}},
+		"three replicas": {3, nil, [][]string{begin(4), one("1", "3 → 2", "1 → 2"), one("2", "2 → 1", "2 → 3"),
+			one("3", "1 → 0", "3 → 4"), end(3, 4)}},
 		"two at a time": {4, surge("0", "2"), [][]string{begin(5, 6),
 			// Pod 6 is available a moment after pod 5, and so is pod 1 after pod 2.
 			{"close 1", "A 4 → 3", "close 2", "A 3 → 2", "move 1", "move 2", "B 2 → 4", "open 2", "open 1",
@@ -88,12 +89,12 @@ func TestStepsOfSurge(t *testing.T) {
 
 func TestNoSurgePods(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*scene)
+		change func(*lockstep)
 		edit   app
 	}{
-		"for a label":          {func(*scene) {}, app{image: "v1", chart: "c2"}},
-		"where the label says": {func(s *scene) { s.settings.Surge = false }, app{image: "v2"}},
-		"where one may be missed": {func(s *scene) {
+		"for a label":          {func(*lockstep) {}, app{image: "v1", chart: "c2"}},
+		"where the label says": {func(s *lockstep) { s.settings.Surge = false }, app{image: "v2"}},
+		"where one may be unavailable": {func(s *lockstep) {
 			s.user("allows it", surge("1", "1"))
 		}, app{image: "v2"}},
 	} {
@@ -120,7 +121,8 @@ func TestBrokenVersionTouchesNoPod(t *testing.T) {
 			s.expect(begin(4)...)
 			s.wait(2 * time.Minute)
 			s.expect()
-			if plan := s.rollout().Plan(); plan.Phase != steps.PhaseStalled || plan.Progress.Moved != 0 || strings.Contains(plan.Message, "borrowed") {
+			if plan := s.rollout().Plan(); plan.Phase != steps.PhaseStalled || plan.Progress.Moved != 0 ||
+				strings.Contains(plan.Message, "no room for surge") {
 				t.Errorf("after the deadline the plan is %+v", plan)
 			}
 			s.edit("undoes", app{image: "v1"})
@@ -131,17 +133,17 @@ func TestBrokenVersionTouchesNoPod(t *testing.T) {
 	}
 }
 
-// wait lets time pass in which the pods go on.
-func (s *scene) wait(d time.Duration) {
+// wait lets time pass in which all processes go on.
+func (s *lockstep) wait(d time.Duration) {
 	for until := s.now.Add(d); s.now.Before(until); s.now = s.now.Add(time.Second) {
 		s.round()
 	}
 }
 
 func TestNoCapacityForSurge(t *testing.T) {
-	scarce := map[string]func(*scene){
-		"quota":    func(s *scene) { s.quota = 2 },
-		"capacity": func(s *scene) { s.room = s.placed() },
+	scarce := map[string]func(*lockstep){
+		"quota":    func(s *lockstep) { s.quota = 2 },
+		"capacity": func(s *lockstep) { s.room = s.placed() },
 	}
 	for name, scarce := range scarce {
 		t.Run(name+", a percentage", func(t *testing.T) {
@@ -163,7 +165,8 @@ func TestNoCapacityForSurge(t *testing.T) {
 			scarce(s)
 			s.edit("sets the image", app{image: "v2"})
 			s.wait(3 * time.Minute)
-			if plan := s.rollout().Plan(); s.moved(1)() || plan.Phase != steps.PhaseStalled || !strings.HasPrefix(plan.Message, "no room for surge pods") {
+			if plan := s.rollout().Plan(); s.moved(1)() || plan.Phase != steps.PhaseStalled ||
+				!strings.HasPrefix(plan.Message, "no room for surge pods") {
 				t.Errorf("after the deadline the plan is %+v, steps %q", plan, s.steps)
 			}
 			s.quota, s.room = plenty, plenty
@@ -173,8 +176,8 @@ func TestNoCapacityForSurge(t *testing.T) {
 	}
 }
 
-// surgePartial is an update of which pod 1 is done and pod 2 on its way.
-func surgePartial(t *testing.T, replicas int32, change func(*apps.Deployment)) (*scene, []*corev1.Pod) {
+// surgePartial stops in the middle of an update: pod 1 is updated, pod 2 restarts.
+func surgePartial(t *testing.T, replicas int32, change func(*apps.Deployment)) (*lockstep, []*corev1.Pod) {
 	s, before := surging(t, replicas, change)
 	s.edit("sets the image", app{image: "v2"})
 	s.until(s.moved(2))
@@ -186,7 +189,7 @@ func TestUndoWhileSurging(t *testing.T) {
 	s, before := surgePartial(t, 3, nil)
 	s.edit("undoes", app{image: "v1"})
 	s.rest()
-	// The borrowed pod serves on while pods 2 and 1 go back, and goes from where it is.
+	// The surge pod goes on serving while pods 2 and 1 go back. Then it is removed from the ReplicaSet that it is in.
 	s.expect("move 2", "A 1 → 2", "open 2", "close 1", "B 2 → 1", "move 1", "A 2 → 3", "open 1",
 		"4 surge pod to remove", "close 4", "B 1 → 0", "A marks", "B marks")
 	s.intact(before)
@@ -198,7 +201,7 @@ func TestEditWhileSurging(t *testing.T) {
 	s.rest()
 	s.intact(before)
 	if s.made != 4 { // pod 2, which does not serve anyway, proves that the new version works
-		t.Errorf("%d pods were borrowed", s.made-3)
+		t.Errorf("%d surge pods were created", s.made-3)
 	}
 }
 
@@ -257,7 +260,7 @@ func TestLastSurgePodIsNotReopened(t *testing.T) {
 	newRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelSurgeReplicas] = begun, "1"
 	newRS.Status.Replicas = 2
 	podOf(r, "original", newRS)
-	going := podOf(r, "borrowed", newRS, drained, func(pod *corev1.Pod) {
+	going := podOf(r, "extra", newRS, drained, func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 	})
 	for _, step := range r.Plan().Steps {
@@ -266,14 +269,15 @@ func TestLastSurgePodIsNotReopened(t *testing.T) {
 		}
 	}
 	if _, may := podstate.Reopen(going, false, start); may {
-		t.Error("a leader that goes would reopen it")
+		t.Error("a leader that shuts down would reopen it")
 	}
 	if !replicas.MayBeDeleted(going) {
 		t.Error("its deletion is held")
 	}
 }
 
-// The borrowed pod is given back by an edit that comes when another pod has been moved to a version that does not work: one waits for the other.
+// TestWhoGoesServesUntilAnotherDoes: another pod has been moved to a version that does not work. Then an edit comes, and the surge pod
+// would be removed. It waits until the other pod serves.
 func TestWhoGoesServesUntilAnotherDoes(t *testing.T) {
 	for name, surger := range map[string]string{"of another ReplicaSet": "b", "of the same": "a"} {
 		t.Run(name, func(t *testing.T) {
@@ -281,10 +285,10 @@ func TestWhoGoesServesUntilAnotherDoes(t *testing.T) {
 			r.Settings.Surge = true
 			sets := map[string]*apps.ReplicaSet{"a": replicaSetOf(r, "a", app{image: "bad"}, 0), "b": replicaSetOf(r, "b", app{image: "v2"}, 0)}
 			replicaSetOf(r, "c", app{image: "v3"}, 0)
-			settlesOn(r)
+			markAll(r)
 			sets[surger].Labels[inplace.LabelSurgeReplicas] = "1"
 			podOf(r, "original", sets["a"], unready)
-			podOf(r, "borrowed", sets[surger], func(pod *corev1.Pod) {
+			podOf(r, "extra", sets[surger], func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 			})
 			for _, pod := range r.Pods {
@@ -305,14 +309,15 @@ func TestWhoGoesServesUntilAnotherDoes(t *testing.T) {
 	}
 }
 
-// A pod that was borrowed for what is undone serves on for others, or is in the way of another that would.
+// TestSurgePodThatDoesNotServeIsGivenBackAfterAnUndo: a surge pod of an update that is undone goes on serving in place of others. If it
+// does not serve, it is removed, because it takes the place of one that would.
 func TestSurgePodThatDoesNotServeIsGivenBackAfterAnUndo(t *testing.T) {
 	for name, test := range map[string]struct {
 		serves func(*corev1.Pod)
 		want   string
 	}{
 		"it serves":   {func(*corev1.Pod) {}, "close moved"},
-		"it does not": {unready, "borrowed surge pod to remove"},
+		"it does not": {unready, "extra surge pod to remove"},
 		"it just came": {func(pod *corev1.Pod) {
 			pod.Status.Conditions[len(pod.Status.Conditions)-1].LastTransitionTime.Time = start
 		}, ""},
@@ -320,14 +325,14 @@ func TestSurgePodThatDoesNotServeIsGivenBackAfterAnUndo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(2, app{image: "v1"})
 			r.Settings.Surge, r.Deployment.Spec.MinReadySeconds = true, 60
-			newRS, source := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 2)
-			settlesOn(r)
-			source.Labels[inplace.LabelSurgeReplicas] = "1"
+			newRS, oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1), replicaSetOf(r, "b", app{image: "v2"}, 2)
+			markAll(r)
+			oldRS.Labels[inplace.LabelSurgeReplicas] = "1"
 			podOf(r, "original", newRS)
-			podOf(r, "moved", source, func(pod *corev1.Pod) {
+			podOf(r, "moved", oldRS, func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b"}.String()}
 			})
-			podOf(r, "borrowed", source, test.serves, func(pod *corev1.Pod) {
+			podOf(r, "extra", oldRS, test.serves, func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true"}
 			})
 			var does []string
@@ -346,7 +351,8 @@ func TestSurgePodThatDoesNotServeIsGivenBackAfterAnUndo(t *testing.T) {
 	}
 }
 
-// An undo has made the ReplicaSet of the borrowed pod the target, and the other pod has moved there: what is too many is not who goes.
+// TestWhoGoesIsNotWhoHasCome: an undo has made the ReplicaSet of the surge pod the update revision, and the other pod has moved there. The
+// surplus pod is not the one that is removed.
 func TestWhoGoesIsNotWhoHasCome(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate   func(*corev1.Pod)
@@ -361,15 +367,15 @@ func TestWhoGoesIsNotWhoHasCome(t *testing.T) {
 			replicaSetOf(r, "a", app{image: "bad"}, 0)
 			newRS := replicaSetOf(r, "b", app{image: "v2"}, 1)
 			newRS.Status.Replicas, newRS.Status.ReadyReplicas, newRS.Status.AvailableReplicas = 2, 2, 2
-			settlesOn(r)
+			markAll(r)
 			newRS.Labels[inplace.LabelSurgeReplicas] = "1"
 			podOf(r, "original", newRS)
-			podOf(r, "borrowed", newRS, test.gate, func(pod *corev1.Pod) {
+			podOf(r, "extra", newRS, test.gate, func(pod *corev1.Pod) {
 				pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true", corev1.PodDeletionCost: readiness.LowestDeletionCost}
 			})
 			raised := slices.ContainsFunc(r.Plan().Steps, func(step steps.Step) bool { return strings.Contains(step.Describe(), "replicas 1 → 2") })
 			if raised != test.raised {
-				t.Errorf("the target is raised: %t, want %t: steps are %v", raised, test.raised, r.Plan().Steps)
+				t.Errorf("the update revision is raised: %t, want %t: steps are %v", raised, test.raised, r.Plan().Steps)
 			}
 		})
 	}
@@ -408,43 +414,46 @@ func TestAnnounces(t *testing.T) {
 		updated, replicas, available int32
 		want                         bool
 	}{
-		"all done":                      {4, 3, 3, 3, true},
-		"with a borrowed pod":           {4, 4, 4, 4, true},
-		"a borrowed pod and an old one": {4, 3, 4, 4, false},
-		"too few updated":               {4, 2, 2, 2, false},
-		"one not available":             {4, 4, 4, 3, false},
-		"of the edit before":            {3, 3, 3, 3, false},
+		"all done":                   {4, 3, 3, 3, true},
+		"with a surge pod":           {4, 4, 4, 4, true},
+		"a surge pod and an old one": {4, 3, 4, 4, false},
+		"too few updated":            {4, 2, 2, 2, false},
+		"one not available":          {4, 4, 4, 3, false},
+		"of the edit before":         {3, 3, 3, 3, false},
 	} {
-		status := appsv1.DeploymentStatus{ObservedGeneration: c.observed, UpdatedReplicas: c.updated, Replicas: c.replicas, AvailableReplicas: c.available}
+		status := appsv1.DeploymentStatus{ObservedGeneration: c.observed, UpdatedReplicas: c.updated, Replicas: c.replicas,
+			AvailableReplicas: c.available}
 		if got := statuses.Announces(r.Deployment, status); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
-// What is noted as borrowed of pods that somebody else has scaled away belongs to nobody: the Deployment has one replica too many, like any other.
+// TestNoPodIsASurgePodWhereAllWereMoved: the label notes a surge pod, but another client has scaled it away. So the Deployment has one
+// replica too many, like any other.
 func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
 	r := fixture(3, app{image: "v2"})
 	r.Settings.Surge = true
-	source, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 2)
-	for _, rs := range []*apps.ReplicaSet{source, newRS} {
+	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 2)
+	for _, rs := range []*apps.ReplicaSet{oldRS, newRS} {
 		rs.Labels[inplace.LabelUpdating], rs.Status.Replicas = begun, 2
 	}
 	newRS.Labels[inplace.LabelSurgeReplicas] = "1"
-	podOf(r, "p", source)
-	podOf(r, "q", source)
+	podOf(r, "p", oldRS)
+	podOf(r, "q", oldRS)
 	for _, name := range []string{"r", "s"} {
 		podOf(r, name, newRS, func(pod *corev1.Pod) {
 			pod.Annotations = map[string]string{inplace.AnnotationMove: readiness.Move{Hash: "b"}.String()}
 		})
 	}
-	if got := brief(r.Plan().Steps); got != "status, marks, marks" { // deletions are let through for the one that is too many
+	if got := brief(r.Plan().Steps); got != "status, marks, marks" { // deletions pass for the surplus pod
 		t.Errorf("of three pods that are wanted there are four, and the plan is %q", got)
 	}
 }
 
-// A pod that was given back in the place of another, as it did not serve and would be deleted first, serves by now. Their controller would choose it,
-// as it is Ready for a shorter time, and is not let to.
+// TestWhoServesAgainIsNotGivenBackInAnothersPlace: a pod was to be removed in the place of a surge pod, because it did not serve and would
+// be deleted first. Now it serves. The ReplicaSet controller would choose it, because it has been Ready for a shorter time. Its deletion is
+// held.
 func TestWhoServesAgainIsNotGivenBackInAnothersPlace(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
 	r.Settings.Surge = true
@@ -457,7 +466,7 @@ func TestWhoServesAgainIsNotGivenBackInAnothersPlace(t *testing.T) {
 	})
 	moved := podOf(r, "moved", newRS, func(pod *corev1.Pod) { pod.Annotations = maps.Clone(given) })
 	if !replicas.MayBeDeleted(ungated) || replicas.MayBeDeleted(moved) {
-		t.Fatal("the one without a gate may go, and the one that serves with an open gate may not")
+		t.Fatal("the pod without a gate may be deleted, and the one that serves with an open gate may not")
 	}
 	var stays []string
 	for _, step := range r.Plan().Steps {
@@ -466,7 +475,7 @@ func TestWhoServesAgainIsNotGivenBackInAnothersPlace(t *testing.T) {
 		}
 	}
 	if !slices.Equal(stays, []string{moved.Name}) {
-		t.Errorf("%v stay, not the one that may not go", stays)
+		t.Errorf("%v stay, not the one that may not be deleted", stays)
 	}
 }
 

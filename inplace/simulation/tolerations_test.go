@@ -11,7 +11,7 @@ import (
 )
 
 func TestStepsOfATolerationAndItsUndo(t *testing.T) {
-	s := newObserved(t, 2, nil, false)
+	s := newLockstep(t, 2, nil, false)
 	before := sorted(s.pods.objects)
 	s.edit("adds a toleration", app{image: "v1", tolerates: "a"})
 	s.rest()
@@ -24,7 +24,7 @@ func TestStepsOfATolerationAndItsUndo(t *testing.T) {
 	}
 	s.edit("undoes", app{image: "v1"})
 	if decision := s.rollout().Decision(); decision.Held || decision.Reasons[0].Path != "/spec/tolerations" {
-		t.Errorf("verdict on the undo is %+v, want it native", decision)
+		t.Errorf("decision on the undo is %+v, want it native", decision)
 	}
 	s.rest()
 	s.checkEnd()
@@ -38,7 +38,7 @@ func TestStepsOfATolerationAndItsUndo(t *testing.T) {
 func TestStepsOfATolerationAndAnImage(t *testing.T) {
 	for name, ungated := range map[string]bool{"gated": false, "without gates": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newObserved(t, 2, nil, ungated)
+			s := newLockstep(t, 2, nil, ungated)
 			before := sorted(s.pods.objects)
 			s.edit("adds a toleration and sets the image", app{image: "v2", tolerates: "a b"})
 			s.rest()
@@ -47,11 +47,11 @@ func TestStepsOfATolerationAndAnImage(t *testing.T) {
 	}
 }
 
-// TestUndoOfATolerationMidUpdate: who has it already is replaced, who has not stays.
+// TestUndoOfATolerationMidUpdate: pods that already have the toleration are replaced, the others stay.
 func TestUndoOfATolerationMidUpdate(t *testing.T) {
 	for name, ungated := range map[string]bool{"gated": false, "without gates": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newObserved(t, 3, nil, ungated)
+			s := newLockstep(t, 3, nil, ungated)
 			before := sorted(s.pods.objects)
 			s.edit("adds a toleration and sets the image", app{image: "v2", tolerates: "a"})
 			s.until(func() bool {
@@ -74,23 +74,23 @@ func TestUndoOfATolerationMidUpdate(t *testing.T) {
 	}
 }
 
-// TestTolerationsInThePlaceOfDefaults: by the template, and where only the rehearsal shows it.
+// TestTolerationsInThePlaceOfDefaults: a toleration of the template replaces a default one, or only the dry run shows that.
 func TestTolerationsInThePlaceOfDefaults(t *testing.T) {
 	r, pod := toV2()
 	own := app{image: "v2", tolerates: corev1.TaintNodeNotReady}
 	r.ReplicaSets[1].Spec.Template, r.Deployment.Spec.Template = own.template(), own.template()
 	if decision := r.Decision(); decision.Held || decision.Reasons[0].Path != "/spec/tolerations" {
-		t.Errorf("verdict is %+v, want it native", decision)
+		t.Errorf("decision is %+v, want it native", decision)
 	}
 	for name, test := range map[string]struct {
 		has, admitted string
 		code          string
 	}{
-		"the same":              {"x", "a x", ""},
-		"has what is added":     {"a x", "x a", ""},
-		"has what nobody gives": {"x y", "a x", inplace.CodeInjected},
-		"has not what is given": {"", "a x", inplace.CodeInjected},
-		"whose order differs":   {"y x", "x a y", ""},
+		"the same":                     {"x", "a x", ""},
+		"has what is added":            {"a x", "x a", ""},
+		"has one that new pods lack":   {"x y", "a x", inplace.CodeInjected},
+		"lacks one that new pods have": {"", "a x", inplace.CodeInjected},
+		"whose order differs":          {"y x", "x a y", ""},
 	} {
 		tolerations := func(keys string) []corev1.Toleration {
 			return app{tolerates: keys}.template().Decoded().Spec.Tolerations
@@ -122,14 +122,15 @@ func TestDaemonStepsOfAToleration(t *testing.T) {
 	}
 }
 
-// TestDaemonsToMoreNodes: a node that the DaemonSet tolerates from now on has no pod yet, and keeps no other from the change.
+// TestDaemonsToMoreNodes: the DaemonSet tolerates another node from now on, which has no pod yet. This keeps no other pod from being
+// updated.
 func TestDaemonsToMoreNodes(t *testing.T) {
 	f := newFleet(t, 2)
 	f.addNode("n3").Spec.Taints = taint(corev1.TaintEffectNoExecute)
 	f.edit(app{image: "v1", tolerates: "dedicated"})
 	f.rest()
 	f.expect("mark 2 true false", "p1 is 2 app=v1", "p2 is 2 app=v1", "mark 2 false false")
-	f.addPod("p3", "n3") // by the native controller
+	f.addPod("p3", "n3") // as the native controller does
 	f.rest()
 	f.expect()
 	if held, why := f.HoldsDeletion(f.Pods[2]); !held {
@@ -159,7 +160,8 @@ func TestDaemonUndoOfATolerationMidUpdate(t *testing.T) {
 	}
 }
 
-// TestDaemonKeepsTheControllersTolerations: the native controller has its own in the place of those of the template, in new pods and in the rehearsed one.
+// TestDaemonKeepsTheControllersTolerations: the native controller replaces tolerations of the template with its own, in new pods and in
+// that of the dry run.
 func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
 	f := newFleet(t, 1)
 	f.edit(app{image: "v2"})
@@ -169,8 +171,9 @@ func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
 	template.Labels = map[string]string{"app": "web"}
 	template.Spec = app{image: "v1"}.template().Typed().Spec
 	template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists},
-		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(30))}}
-	f.fallback(asTemplate(template))
+		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			TolerationSeconds: new(int64(30))}}
+	f.setTemplate(asTemplate(template))
 	f.DryRun = dryrun.Result{}
 	made := dryRunPod(t, f)
 	f.DryRun = dryrun.Result{UpdateRevision: f.UpdateRevision().UID, Pod: made}
@@ -181,7 +184,7 @@ func TestDaemonKeepsTheControllersTolerations(t *testing.T) {
 	}
 }
 
-// dryRunPod is the one that the next plan asks for.
+// dryRunPod returns the pod of the dry run that the next plan asks for.
 func dryRunPod(t *testing.T, f *fleet) *corev1.Pod {
 	t.Helper()
 	plan, pod := f.Plan(), &corev1.Pod{}

@@ -17,14 +17,14 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// nodeThat is a node of which this is known.
+// nodeThat returns a node with that status of Ready.
 func nodeThat(ready corev1.ConditionStatus) *corev1.Node {
 	node := mountingNode("n1")
 	node.Status.Conditions[0].Status = ready
 	return node
 }
 
-// readyAfter is what the API server stores of the pod's Ready with the plan's write that opens its gate; empty if none does.
+// readyAfter returns the status of the pod's Ready that the API server stores when the plan opens the gate; empty if it does not open.
 func readyAfter(t *testing.T, plan steps.Plan, pod *corev1.Pod) corev1.ConditionStatus {
 	t.Helper()
 	for _, step := range plan.Steps {
@@ -40,8 +40,9 @@ func readyAfter(t *testing.T, plan steps.Plan, pod *corev1.Pod) corev1.Condition
 	return ""
 }
 
-// Where the API server says what is Ready, an open gate could have a pod in the slices whose node is down. It opens all the same: it may be that no
-// manager runs when the node is back.
+// TestGateOpensOnAnUnreachableNode: where the API server sets Ready, an open gate could add a pod to the slices whose node is down. Stayput
+// opens it all the same, because there may be no manager left to open it when the node is back. The API server then leaves Ready to the
+// kubelet.
 func TestGateOpensOnAnUnreachableNode(t *testing.T) {
 	for node, want := range map[corev1.ConditionStatus]corev1.ConditionStatus{
 		corev1.ConditionTrue:    corev1.ConditionTrue,
@@ -69,7 +70,8 @@ func TestGateOpensOnAnUnreachableNode(t *testing.T) {
 	}
 }
 
-// A node dies, and is called Ready for most of a minute after that. A pod that was patched meanwhile never follows.
+// TestPatchedAfterItsNodeHasDied: a node dies, and is called Ready for most of a minute after that. The kubelet never applies a patch of
+// that time.
 func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 	unseen := readiness.Move{Generation: 2, Containers: map[string]readiness.MovedContainer{
 		"app": {Image: "v2", ImageID: "sha256:v1", ContainerID: "p/app", At: metav1.NewTime(start)}}}
@@ -78,8 +80,8 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 		observed int64
 		want     bool
 	}{
-		"its kubelet is heard of":       {corev1.ConditionTrue, 1, false},
-		"it is not":                     {corev1.ConditionUnknown, 1, true},
+		"its kubelet is reachable":      {corev1.ConditionTrue, 1, false},
+		"its kubelet is unreachable":    {corev1.ConditionUnknown, 1, true},
 		"it had seen the patch by then": {corev1.ConditionUnknown, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,16 +94,17 @@ func TestPatchedAfterItsNodeHasDied(t *testing.T) {
 			pod.Annotations = map[string]string{inplace.AnnotationMove: unseen.String()}
 			r.Nodes = []*corev1.Node{nodeThat(c.node)}
 			m := &replicas.Pod{State: podstate.StateOf((&steps.PlanBuilder{}), pod, podstate.Origin{Updated: true}, dryrun.NewPods{}, nil, 0, start)}
-			if lost := nodes.KnownUnreachable(r.Nodes[0]) && m.WaitsForKubelet(true); lost != c.want {
-				t.Errorf("lost is %t", lost)
+			if unreachable := nodes.KnownUnreachable(r.Nodes[0]) && m.WaitsForKubelet(true); unreachable != c.want {
+				t.Errorf("unreachable is %t", unreachable)
 			}
 		})
 	}
 }
 
-// The whole of it: the pod is given up and another comes in its place, although it is the target's already.
+// TestNodeUnreachableRightBehindAPatch: the same in a cluster. The pod is deleted and another comes in its place, although it already has
+// the update revision.
 func TestNodeUnreachableRightBehindAPatch(t *testing.T) {
-	s := newObserved(t, 4, nil, false)
+	s := newLockstep(t, 4, nil, false)
 	s.pulls(4)
 	before := sorted(s.pods.objects)
 	s.edit("sets the image", app{image: "v2"})
@@ -122,7 +125,7 @@ func TestNodeUnreachableRightBehindAPatch(t *testing.T) {
 	}
 	for _, pod := range sorted(s.pods.objects) {
 		if pod.DeletionTimestamp != nil {
-			remove(s.world, s.pods, pod.Name) // by the garbage collector, once its node is gone
+			remove(s.world, s.pods, pod.Name) // as the garbage collector does once its node is gone
 		}
 	}
 	s.intact(slices.DeleteFunc(before, func(pod *corev1.Pod) bool { return pod.Name == dead.Name }))

@@ -13,15 +13,15 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// unreadable is a template that panics when it is decoded.
+// unreadable returns a template that panics when it is decoded.
 func unreadable() apps.Template {
 	var template apps.Template
 	raw := reflect.ValueOf(&template).Elem().FieldByName("raw")
-	*(*[]byte)(raw.Addr().UnsafePointer()) = []byte("{") // whatever parses it finds a flaw first
+	*(*[]byte)(raw.Addr().UnsafePointer()) = []byte("{") // any parser fails at once
 	return template
 }
 
-// TestNothingIsReadOfAStranger has templates that nobody can read without being noticed.
+// TestNothingIsReadOfAStranger: Stayput does not decode the templates of workloads that it does not manage. Decoding these panics or fails.
 func TestNothingIsReadOfAStranger(t *testing.T) {
 	for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate} {
 		r := fixture(2, app{image: "v2"})
@@ -33,7 +33,7 @@ func TestNothingIsReadOfAStranger(t *testing.T) {
 			*template = unreadable()
 		}
 		if decision := r.Decision(); decision.Held || decision.UpdateRevision != nil || decision.Reasons.Codes()[0] != inplace.CodeMode {
-			t.Errorf("%q: the verdict is %+v", mode, decision)
+			t.Errorf("%q: the decision is %+v", mode, decision)
 		}
 		if plan := r.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
 			t.Errorf("%q: the plan is %+v", mode, plan)
@@ -45,7 +45,7 @@ func TestNothingIsReadOfAStranger(t *testing.T) {
 			revision.Data = []byte(`{"spec": {"template": {"spec": 1}}}`)
 		}
 		if decision := f.Decision(); decision.Held || decision.UpdateRevision != nil || decision.Reasons.Codes()[0] != inplace.CodeMode {
-			t.Errorf("%q: the verdict on the DaemonSet is %+v", mode, decision)
+			t.Errorf("%q: the decision on the DaemonSet is %+v", mode, decision)
 		}
 		if plan := f.Plan(); len(plan.Steps) > 0 || plan.Phase != steps.PhaseNative {
 			t.Errorf("%q: the plan for the DaemonSet is %+v", mode, plan)
@@ -56,19 +56,20 @@ func TestNothingIsReadOfAStranger(t *testing.T) {
 	}
 }
 
-// TestWhatIsOursIsTakenOffAStranger leaves one thing of ours on a Deployment that is not managed any more.
+// TestWhatIsOursIsTakenOffAStranger leaves one mark of Stayput on a Deployment that is no longer managed.
 func TestWhatIsOursIsTakenOffAStranger(t *testing.T) {
 	label := func(key string) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[key] = "1" }
 	}
 	for name, leave := range map[string]func(*deployments.Rollout){
-		"settling": label(inplace.LabelUpdating), "released": label(inplace.LabelFallback), "woken": label(inplace.LabelRenewed), "borrowed": label(inplace.LabelSurgeReplicas),
+		"updating": label(inplace.LabelUpdating), "fallen back": label(inplace.LabelFallback), "nudged": label(inplace.LabelRenewed),
+		"surging":       label(inplace.LabelSurgeReplicas),
 		"a closed gate": podIs(0, drained),
 		"an unopened gate": podIs(0, func(pod *corev1.Pod) {
 			pod.Status.Conditions = pod.Status.Conditions[1:]
 		}),
-		"a puller": func(r *deployments.Rollout) {
-			r.Pull.PrePullPods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "puller"}}}
+		"a pre-pull pod": func(r *deployments.Rollout) {
+			r.Pull.PrePullPods = []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "pre-pull"}}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
-// TestWrites: what is written, in its order. The last write brings the identity; only containers that restart in a pod without a gate ask for
-// another before it.
+// TestWrites tests what is written, in order. The last write moves the pod. Only a pod without gate whose containers restart has another
+// write before it.
 func TestWrites(t *testing.T) {
 	restart := reimaged("app", "v2").Containers
 	label := []patches.EntryChange{{Key: "version", Value: "2"}}
@@ -27,19 +27,23 @@ func TestWrites(t *testing.T) {
 		updated bool
 		want    string
 	}{
-		"nothing but the identity":          {edit.Change{}, true, false, false, "moved: no change"},
-		"labels":                            {edit.Change{Labels: label}, true, false, false, "moved: no restart, labels"},
-		"a restart behind a gate":           {edit.Change{Containers: restart, Labels: label}, false, false, false, "moved: restarts app, labels"},
-		"a restart without a gate":          {edit.Change{Containers: restart, Labels: label}, true, false, false, "half-way: restarts app; moved: no restart, labels"},
-		"the same, the identity is a label": {edit.Change{Containers: restart, Labels: label}, true, true, false, "half-way: restarts app, labels; moved: no change"},
-		"back":                              {edit.Change{Containers: restart}, true, false, true, "back: restarts app"},
+		"nothing but the move": {edit.Change{}, true, false, false, "moved: no change"},
+		"labels":               {edit.Change{Labels: label}, true, false, false, "moved: no restart, labels"},
+		"a restart behind a gate": {edit.Change{Containers: restart, Labels: label}, false, false, false,
+			"moved: restarts app, labels"},
+		"a restart without a gate": {edit.Change{Containers: restart, Labels: label}, true, false, false,
+			"partial: restarts app; moved: no restart, labels"},
+		"the same, and the revision is a label": {edit.Change{Containers: restart, Labels: label}, true, true, false,
+			"partial: restarts app, labels; moved: no change"},
+		"back": {edit.Change{Containers: restart}, true, false, true, "back: restarts app"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{}
 			if !c.ungated {
 				pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 			}
-			s := &podstate.State{Pod: pod, Containers: c.needs.Containers, Origin: podstate.Origin{Change: &c.needs, ByLabel: c.byLabel, Updated: c.updated}}
+			s := &podstate.State{Pod: pod, Containers: c.needs.Containers, Origin: podstate.Origin{Change: &c.needs, ByLabel: c.byLabel,
+				Updated: c.updated}}
 			w := s.NextWrite()
 			got := writeText(w)
 			if w.Ends == podstate.EndsPartial {
@@ -53,24 +57,25 @@ func TestWrites(t *testing.T) {
 }
 
 func writeText(w podstate.Write) string {
-	text := fmt.Sprintf("%s: %s", [...]string{"moved", "half-way", "back"}[w.Ends], strings.TrimPrefix(w.Does.String(), "in place: "))
+	text := fmt.Sprintf("%s: %s", [...]string{"moved", "partial", "back"}[w.Ends], strings.TrimPrefix(w.Does.String(), "in place: "))
 	if len(w.Does.Labels) > 0 {
 		text += ", labels"
 	}
 	return text
 }
 
-// after is the pod when the write has been made.
+// after returns the state of the pod when the write has been made.
 func after(s *podstate.State, w podstate.Write) *podstate.State {
 	left := s.Needs()
-	left.Containers = slices.DeleteFunc(slices.Clone(left.Containers), func(c edit.ContainerChange) bool { return slices.Contains(w.Does.Containers, c) })
+	left.Containers = slices.DeleteFunc(slices.Clone(left.Containers),
+		func(c edit.ContainerChange) bool { return slices.Contains(w.Does.Containers, c) })
 	left.Labels = slices.DeleteFunc(slices.Clone(left.Labels), func(l patches.EntryChange) bool { return slices.Contains(w.Does.Labels, l) })
 	origin := s.Origin
 	origin.Change = &left
 	return &podstate.State{Pod: s.Pod, Containers: left.Containers, Origin: origin}
 }
 
-// TestPartiallyPatchedFollowsFromThePod: once the first write has been made, what is left is what came second before.
+// TestPartiallyPatchedFollowsFromThePod: after the first write, what is left is what came second before.
 func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 	for name, undone := range map[string]bool{"on the way": false, "undone": true} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +101,8 @@ func TestPartiallyPatchedFollowsFromThePod(t *testing.T) {
 			if undone {
 				want = podstate.Write{Does: edit.Change{Containers: second.Back}, Ends: podstate.EndsBack}
 			}
-			if got := second.NextWrite(); !second.PartiallyPatched() || writeText(podstate.Write{Does: edit.Change{Containers: second.Back}}) != "moved: restarts app" || writeText(got) != writeText(want) {
+			if got := second.NextWrite(); !second.PartiallyPatched() ||
+				writeText(podstate.Write{Does: edit.Change{Containers: second.Back}}) != "moved: restarts app" || writeText(got) != writeText(want) {
 				t.Errorf("%s is left of %s, and back %+v", writeText(got), writeText(want), second.Back)
 			}
 		})

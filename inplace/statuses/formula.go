@@ -19,7 +19,8 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Reasons of Deployment conditions; pkg/controller/deployment/util/deployment_util.go. Kubectl and other tools know them.
+// These are reasons of Deployment conditions, from pkg/controller/deployment/util/deployment_util.go. Kubectl and other tools know
+// them.
 const (
 	ReasonUpdated          = "ReplicaSetUpdated"
 	ReasonFound            = "FoundNewReplicaSet"
@@ -30,24 +31,26 @@ const (
 	ReasonMinimumMissing   = "MinimumReplicasUnavailable"
 )
 
-// Formula is what the native controller works a Deployment's status out of.
+// Formula is what the native controller computes a Deployment's status from.
 type Formula struct {
 	Deployment *apps.Deployment
-	// Sets are all that it owns, Target the one whose template is its own; nil while nobody has created it.
+	// Sets are all ReplicaSets that the Deployment owns. New is the one whose template is the Deployment's. It is nil until it has
+	// been created.
 	Sets []*apps.ReplicaSet
 	New  *apps.ReplicaSet
-	// Waiting is for what nothing restarts, one clause; empty if for nothing.
+	// Waiting is what an update waits for if nothing restarts, as one clause. It is empty if the update waits for nothing.
 	Waiting string
-	// Stage is by what a partition keeps the rest from going on, one clause; empty if it does not. It is as when the user pauses.
+	// Stage says, as one clause, at which partition the rollout waits. It is empty if the rollout does not wait at one. Waiting at a
+	// partition is treated like a rollout that the user has paused.
 	Stage string
-	// OnTimeUntil is until when pods were drained or stopped in the time that they were given for it, Now while they are; zero if they were not. No progress
-	// is due before.
+	// OnTimeUntil is until when pods were draining or stopping within the time that they have for it. It is Now while they do, and
+	// zero if they did not. No progress is expected before that time.
 	OnTimeUntil time.Time
 	Now         time.Time
 }
 
-// NativeStatus is syncDeploymentStatus (pkg/controller/deployment/sync.go) while paused, syncRolloutStatus (progress.go)
-// otherwise.
+// NativeStatus returns the status as the native controller writes it: syncDeploymentStatus (pkg/controller/deployment/sync.go)
+// while paused, syncRolloutStatus (progress.go) otherwise.
 func (f Formula) NativeStatus() appsv1.DeploymentStatus {
 	status := f.counts()
 	if f.Deployment.Spec.Paused {
@@ -62,7 +65,7 @@ func (f Formula) NativeStatus() appsv1.DeploymentStatus {
 	return status
 }
 
-// counts is calculateStatus in sync.go: sums over all owned ReplicaSets.
+// counts is calculateStatus in sync.go: it sums over all owned ReplicaSets.
 func (f Formula) counts() appsv1.DeploymentStatus {
 	old := f.Deployment.Status
 	status := appsv1.DeploymentStatus{ObservedGeneration: f.Deployment.Generation, CollisionCount: old.CollisionCount,
@@ -86,8 +89,8 @@ func (f Formula) counts() appsv1.DeploymentStatus {
 	return status
 }
 
-// Terminating is GetTerminatingReplicaCountForReplicaSets. The field exists only where its feature gate is on, which shows in
-// what has been written before.
+// Terminating is GetTerminatingReplicaCountForReplicaSets. The field exists only if its feature gate is on. Statuses that were
+// written before show whether it is.
 func (f Formula) Terminating() *int32 {
 	known := f.Deployment.Status.TerminatingReplicas != nil
 	sum := int32(0)
@@ -106,14 +109,14 @@ func (f Formula) Terminating() *int32 {
 	return &sum
 }
 
-// setProgress is the estimate of progress in syncRolloutStatus, except for completion.
+// setProgress sets the condition Progressing as syncRolloutStatus does, except for completion.
 func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 	current := conditions.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
 	switch {
 	case !f.hasDeadline():
 		RemoveCondition(status, appsv1.DeploymentProgressing)
 	case current != nil && current.Reason == ReasonComplete && status.Replicas == status.UpdatedReplicas, Complete(f.Deployment, *status):
-		// over, or over in a moment
+		// the rollout is complete, or will be in a moment
 	case f.setStage(status, current):
 	case progressed(f.Deployment.Status, *status):
 		updated := NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonUpdated, f.subject()+" is progressing.", f.Now)
@@ -123,9 +126,9 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 		RemoveCondition(status, appsv1.DeploymentProgressing)
 		SetCondition(status, updated)
 	case f.New != nil && current != nil && current.Reason == ReasonComplete:
-		// Natively the condition stops speaking of the last update when the new ReplicaSet is created (getNewReplicaSet in sync.go) or
-		// gets its first pod. Our status can go before the former, and the latter may be long in coming; a condition that is complete
-		// never times out.
+		// The native controller replaces the condition of the last update when it creates the new ReplicaSet (getNewReplicaSet in
+		// sync.go) or when that gets its first pod. Stayput's status may be written before the former, and the latter may come late. A
+		// condition that is complete never times out.
 		SetCondition(status, NewCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, ReasonFound,
 			fmt.Sprintf("Found new replica set %q", f.New.Name), f.Now))
 	case f.timedOut(current):
@@ -138,16 +141,17 @@ func (f Formula) setProgress(status *appsv1.DeploymentStatus) {
 	}
 }
 
-// renews reports whether the condition is to say that the deadline runs from a later moment. Natively another pod starts while the old one stops; the
-// same pod cannot. The native controller asks the deadline of the condition alone, and may do so at any moment. So its time is renewed when half the
-// deadline is over, and that of the end of the wait stands there before the other half is.
+// renews reports whether the condition must say that the deadline runs from a later moment. In a native rollout another pod starts
+// while the old one stops. In place, the same pod cannot do both. The native controller looks at the deadline of the condition
+// alone, at any moment. So the condition's time is renewed when half the deadline has passed. Thus the time at which the wait ended
+// is written before the other half has passed.
 func (f Formula) renews(progressing *appsv1.DeploymentCondition) bool {
 	return progressing != nil && f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) &&
 		f.Now.Sub(progressing.LastUpdateTime.Time) >= f.deadline()/2
 }
 
-// Outlasts reports whether pods that stop until then may still do so when half the deadline is over, so that somebody has to renew it. Of the time in which
-// the new containers start, the other half is left in any case.
+// Outlasts reports whether pods that stop until the given time may still be stopping when half the deadline has passed. Then a
+// manager has to renew the condition. In any case the other half is left for the new containers to start.
 func (f Formula) Outlasts(stops time.Time) bool {
 	progressing := conditions.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
 	if !f.hasDeadline() || progressing == nil || Overdue(f.Deployment) || !stops.After(f.Now) || Announces(f.Deployment, f.counts()) {
@@ -155,12 +159,12 @@ func (f Formula) Outlasts(stops time.Time) bool {
 	}
 	since := progressing.LastUpdateTime.Time
 	if progressing.Reason == ReasonComplete {
-		since = f.Now // it is that of the last update, and will be renewed
+		since = f.Now // the condition's time is that of the last update, and will be renewed
 	}
 	return stops.After(since.Add(f.deadline() / 2))
 }
 
-// lastProgress is the moment from which the deadline runs; conditions have no fractions of seconds.
+// lastProgress returns the moment from which the deadline runs. Conditions have no fractions of seconds.
 func (f Formula) lastProgress(progressing *appsv1.DeploymentCondition) time.Time {
 	if onTimeUntil := f.OnTimeUntil.Truncate(time.Second); onTimeUntil.After(progressing.LastUpdateTime.Time) {
 		return onTimeUntil
@@ -168,12 +172,13 @@ func (f Formula) lastProgress(progressing *appsv1.DeploymentCondition) time.Time
 	return progressing.LastUpdateTime.Time
 }
 
-// ReasonPartition is that of a Deployment's condition Progressing while nothing but the partition keeps the rollout from going on.
+// ReasonPartition is the reason of a Deployment's condition Progressing while only the partition stops the rollout.
 const ReasonPartition = "WaitingAtPartition"
 
-// setStage reports whether the rollout waits at its partition, or goes on from there, and says so as checkPausedConditions in sync.go does of one
-// that is paused. The native controller knows no such reason, and takes the time for that of the last progress: so that the deadline is not over
-// when it, or we, go on, the time is renewed.
+// setStage reports whether the rollout waits at its partition, or continues from there. It says so in the condition, as
+// checkPausedConditions in sync.go does for a paused rollout. The native controller does not know this reason, and takes the
+// condition's time for that of the last progress. So the time is renewed: otherwise the deadline would have passed when the native
+// controller, or Stayput, continues.
 func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.DeploymentCondition) bool {
 	staged := current != nil && current.Reason == ReasonPartition
 	switch {
@@ -194,8 +199,8 @@ func (f Formula) setStage(status *appsv1.DeploymentStatus, current *appsv1.Deplo
 	return true
 }
 
-// timeoutMessage is the native message, with what the update waits for. The native controller leaves it as it is, since it writes a
-// condition only when status or reason change.
+// timeoutMessage returns the native message and what the update waits for. The native controller does not overwrite it, because it
+// writes a condition only when status or reason change.
 func (f Formula) timeoutMessage() string {
 	message := f.subject() + " has timed out progressing."
 	if f.Waiting != "" {
@@ -211,14 +216,14 @@ func (f Formula) subject() string {
 	return fmt.Sprintf("ReplicaSet %q", f.New.Name)
 }
 
-// Complete is DeploymentComplete: with that status the Deployment controller takes the rollout for done.
+// Complete is DeploymentComplete: with that status, the Deployment controller takes the rollout for complete.
 func Complete(d *apps.Deployment, status appsv1.DeploymentStatus) bool {
 	want := apps.Desired(d)
 	return status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want &&
 		status.ObservedGeneration >= d.Generation
 }
 
-// Overdue reports whether the Deployment's status says that the rollout has made no progress for too long.
+// Overdue reports whether the Deployment's status says that the rollout has exceeded its progress deadline.
 func Overdue(d *apps.Deployment) bool {
 	progressing := conditions.DeploymentCondition(d.Status, appsv1.DeploymentProgressing)
 	return progressing != nil && progressing.Reason == ReasonTimedOut
@@ -249,21 +254,24 @@ func (f Formula) deadline() time.Duration {
 	return time.Duration(*f.Deployment.Spec.ProgressDeadlineSeconds) * time.Second
 }
 
-// UntilDeadline is when to look whether the deadline has passed, 0 if there is no need: requeueStuckDeployment.
+// UntilDeadline returns when to check whether the deadline has passed, or 0 if that is not needed. It is requeueStuckDeployment.
 func (f Formula) UntilDeadline(status appsv1.DeploymentStatus) time.Duration {
 	progressing := conditions.DeploymentCondition(status, appsv1.DeploymentProgressing)
-	if !f.hasDeadline() || f.Deployment.Spec.Paused || progressing == nil || progressing.Reason == ReasonTimedOut || progressing.Reason == ReasonComplete {
+	if !f.hasDeadline() || f.Deployment.Spec.Paused || progressing == nil ||
+		progressing.Reason == ReasonTimedOut || progressing.Reason == ReasonComplete {
 		return 0
 	}
 	deadline := f.deadline()
-	if progressing.Reason == ReasonPartition || f.OnTimeUntil.Equal(f.Now) || f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) {
+	if progressing.Reason == ReasonPartition || f.OnTimeUntil.Equal(f.Now) ||
+		f.lastProgress(progressing).After(progressing.LastUpdateTime.Time) {
 		deadline /= 2
 	}
 	_, wait := times.Since(progressing.LastUpdateTime.Time, deadline, f.Now)
 	return wait + time.Second
 }
 
-// ReplicaFailure is getReplicaFailures in progress.go: that of the target rather than that of another; nil if there is none.
+// ReplicaFailure is getReplicaFailures in progress.go: the failure of the new ReplicaSet rather than that of another one. It is nil
+// if there is none.
 func (f Formula) ReplicaFailure() *appsv1.DeploymentCondition {
 	sets := f.Sets
 	if f.New != nil {
@@ -278,13 +286,14 @@ func (f Formula) ReplicaFailure() *appsv1.DeploymentCondition {
 	return nil
 }
 
-// NewCondition is NewDeploymentCondition, at that time.
-func NewCondition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) appsv1.DeploymentCondition {
+// NewCondition is NewDeploymentCondition, with the given time.
+func NewCondition(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string,
+	now time.Time) appsv1.DeploymentCondition {
 	at := metav1.NewTime(now)
 	return appsv1.DeploymentCondition{Type: kind, Status: status, Reason: reason, Message: message, LastUpdateTime: at, LastTransitionTime: at}
 }
 
-// SetCondition is SetDeploymentCondition: nothing happens unless status or reason change.
+// SetCondition is SetDeploymentCondition: it does nothing unless status or reason change.
 func SetCondition(status *appsv1.DeploymentStatus, condition appsv1.DeploymentCondition) {
 	current := conditions.DeploymentCondition(*status, condition.Type)
 	if current != nil && current.Status == condition.Status {
@@ -302,7 +311,7 @@ func RemoveCondition(status *appsv1.DeploymentStatus, kind appsv1.DeploymentCond
 	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c appsv1.DeploymentCondition) bool { return c.Type == kind })
 }
 
-// StatusOperations names only the fields that change; those we do not know stay.
+// StatusOperations returns operations for the fields that change. Fields that Stayput does not know stay as they are.
 func StatusOperations(old, status appsv1.DeploymentStatus) []jsonpatch.Operation {
 	var operations []jsonpatch.Operation
 	change := func(field string, from, to any) {
@@ -323,7 +332,7 @@ func StatusOperations(old, status appsv1.DeploymentStatus) []jsonpatch.Operation
 	return operations
 }
 
-// sum is GetReplicaCountForReplicaSets: what all controllers together work towards.
+// sum is GetReplicaCountForReplicaSets: the pods that all ReplicaSets together want.
 func (f Formula) sum() int32 {
 	sum := int32(0)
 	for _, s := range f.Sets {
@@ -332,7 +341,7 @@ func (f Formula) sum() int32 {
 	return sum
 }
 
-// SameForActing reports whether statuses differ only in counts, and in times.
+// SameForActing reports whether the statuses differ only in counts and times.
 func SameForActing(a, b appsv1.DeploymentStatus) bool {
 	same := func(a, b appsv1.DeploymentCondition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason

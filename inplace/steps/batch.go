@@ -6,30 +6,30 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Each write to a ReplicaSet, a Deployment or a pod wakes native controllers, whose own writes are refused or follow with statuses, and each of
-// those is written for all pods that are concerned at once. So what comes within a beat goes together. Nothing depends on it: what is put off is
-// due when the beat is over, whatever has come.
+// Each write to a ReplicaSet, a Deployment or a pod causes events for native controllers. Their own writes are refused, or are followed by
+// status writes, and each of those is made for all affected pods at once. So Stayput makes writes together that come within one batch
+// window. Nothing depends on it: what is put off is due when the window is over, whatever else has come.
 
-// BatchWindow is how long something may be put off so that more of its kind can go along.
+// BatchWindow is how long something may be put off so that more of its kind can be done together with it.
 const BatchWindow = 100 * time.Millisecond
 
-// StatusBatchWindow is how long a status may be put off of which nothing is urgent.
+// StatusBatchWindow is how long a status may be put off that has nothing urgent.
 const StatusBatchWindow = 500 * time.Millisecond
 
-// Deferral is what a plan may put off.
+// Deferral is something that a plan may put off.
 type Deferral string
 
-// What a plan may put off.
+// The deferrals.
 const (
-	DeferStart  Deferral = "start"  // that further pods are taken out of service
-	DeferMove   Deferral = "move"   // that pods which are out of service move
-	DeferStatus Deferral = "status" // that people are told of progress
+	DeferStart  Deferral = "start"  // taking further pods out of service
+	DeferMove   Deferral = "move"   // moving pods that are out of service
+	DeferStatus Deferral = "status" // telling users about progress
 )
 
-// Batches is since when the caller has been told that something is put off. A restart begins anew.
+// Batches maps what is put off to when the caller was first told so. A restart of the manager starts with none.
 type Batches map[Deferral]time.Time
 
-// Next is what the caller has to remember after a plan.
+// Next returns what the caller has to remember after a plan.
 func (b Batches) Next(plan Plan, now time.Time) Batches {
 	next := Batches{}
 	for _, what := range plan.Deferred {
@@ -41,7 +41,8 @@ func (b Batches) Next(plan Plan, now time.Time) Batches {
 	return next
 }
 
-// CanWait is how much longer something can wait for others to go along, for that long since it was due; 0 if it cannot.
+// CanWait returns how much longer something can wait for more of its kind, if it may wait that long from when it was due; 0 if it cannot
+// wait.
 func (d *PlanBuilder) CanWait(what Deferral, most time.Duration, now time.Time) time.Duration {
 	if d.Batches == nil {
 		return 0
@@ -54,7 +55,7 @@ func (d *PlanBuilder) CanWait(what Deferral, most time.Duration, now time.Time) 
 	return left
 }
 
-// Defer has it wait.
+// Defer puts it off for the time that is left.
 func (d *PlanBuilder) Defer(what Deferral, left time.Duration) {
 	d.Result.Deferred = append(d.Result.Deferred, what)
 	d.Again(left)

@@ -12,10 +12,10 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// PlanBuilder is a plan as it grows.
+// PlanBuilder is a plan as it is built.
 type PlanBuilder struct {
 	Result Plan
-	// Waiting is for which image nothing restarts, one clause; empty if for none.
+	// Waiting says for which image no pod restarts, one clause; empty if there is none.
 	Waiting string
 	Batches Batches
 }
@@ -23,21 +23,22 @@ type PlanBuilder struct {
 // Step adds a step.
 func (d *PlanBuilder) Step(s Step) { d.Result.Steps = append(d.Result.Steps, s) }
 
-// DeletePrePullPods deletes all pullers.
+// DeletePrePullPods deletes all pre-pull pods.
 func (d *PlanBuilder) DeletePrePullPods(prePullPods []*corev1.Pod, why string) {
 	for _, prePullPod := range prePullPods {
 		d.Delete(prePullPod, why)
 	}
 }
 
-// Delete deletes a puller, unless it goes already.
+// Delete deletes a pre-pull pod, unless it is being deleted already.
 func (d *PlanBuilder) Delete(prePullPod *corev1.Pod, why string) {
 	if prePullPod.DeletionTimestamp == nil {
 		d.Step(DeletePrePullPod{Pod: prePullPod, Why: why})
 	}
 }
 
-// Arrange puts first what lets pods serve, then what people are told, and last what takes pods out of service: some of it may fail.
+// Arrange sorts the steps, since some of them may fail: first those that let pods serve, then the status for users, and last those that
+// take pods out of service.
 func (d *PlanBuilder) Arrange() {
 	slices.SortStableFunc(d.Result.Steps, func(a, b Step) int { return precedence(a) - precedence(b) })
 }
@@ -57,7 +58,7 @@ func precedence(step Step) int {
 	return 2
 }
 
-// Together splits the steps of a plan into those that may be carried out side by side, one lot after the other.
+// Together splits the steps of a plan into lots. The steps of a lot may be carried out side by side, the lots one after the other.
 func Together(planned []Step) [][]Step {
 	var lots [][]Step
 	for i, step := range planned {
@@ -74,7 +75,7 @@ func (d *PlanBuilder) Again(after time.Duration) {
 	d.Result.After = times.Sooner(d.Result.After, after)
 }
 
-// Progress is how far the update is, and what it waits for.
+// Progress returns the progress of the update, and what it waits for.
 func (d *PlanBuilder) Progress() string {
 	if d.Waiting == "" {
 		return d.Result.Progress.String()
@@ -82,15 +83,15 @@ func (d *PlanBuilder) Progress() string {
 	return d.Result.Progress.String() + "; " + d.Waiting
 }
 
-// Phase says what the update is doing, in the place of what was said before.
+// Phase sets what the update is doing, in place of what was set before.
 func (d *PlanBuilder) Phase(phase Phase, message string) {
 	d.Result.Phase, d.Result.Message = phase, message
 }
 
-// fallbackLook is when to look at what the record has changed: the ConfigMap wakes nobody.
+// fallbackLook is how long after a persisted fallback has changed to look at the result: no event of the ConfigMap starts a look.
 const fallbackLook = time.Second
 
-// PersistFallback records a release.
+// PersistFallback adds the step that persists a fallback.
 func (d *PlanBuilder) PersistFallback(workload metav1.Object, hash string, why inplace.Reason) {
 	if why.Persisted() {
 		d.Step(PersistFallback{Workload: workload, Fallback: revisions.Fallback{Hash: hash, Code: why.Code}})
@@ -98,14 +99,14 @@ func (d *PlanBuilder) PersistFallback(workload metav1.Object, hash string, why i
 	}
 }
 
-// ForgetFallback forgets a release that is about another template, or over.
+// ForgetFallback adds the step that removes a persisted fallback which is about another template, or over.
 func (d *PlanBuilder) ForgetFallback(workload metav1.Object, persistedFallback string, goesOn bool) {
 	if persistedFallback != "" && !goesOn {
 		d.Step(ForgetFallback{Workload: workload})
 	}
 }
 
-// NextNudge is the next value of LabelReleased: none when all is done, another one every now and then until that.
+// NextNudge returns the next value of LabelFallback: none when nothing is left to do, and until then another one at each interval.
 func (d *PlanBuilder) NextNudge(value string, unfinished bool, every time.Duration, now time.Time) string {
 	if !unfinished {
 		return ""
@@ -118,7 +119,7 @@ func (d *PlanBuilder) NextNudge(value string, unfinished bool, every time.Durati
 	return value
 }
 
-// NextRenewal is the next value of LabelWoken on a revision that is marked. The mark itself is the first signature.
+// NextRenewal returns the next value of LabelRenewed on a marked revision. The mark itself counts as the first renewal.
 func (d *PlanBuilder) NextRenewal(labels map[string]string, now time.Time) string {
 	due, wait := times.Since(revisions.RenewedAt(labels), revisions.RenewEvery, now)
 	if due || !revisions.Renewed(labels, now) {

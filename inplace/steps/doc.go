@@ -1,5 +1,5 @@
-// Package steps has the words in which a plan is told: the steps, each one write, the verdict, what is put off, and the draft in which they
-// gather.
+// Package steps has the types that a plan consists of: the steps (each is one write), the decision, the deferrals, and the plan builder
+// that collects them.
 //
-// Who carries plans out needs no more than this. It must not know how anybody comes to a step.
+// The code that carries plans out needs no more than this. It must not know how a plan came to a step.
 package steps

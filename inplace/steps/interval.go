@@ -2,18 +2,19 @@ package steps
 
 import "time"
 
-// To plan looks at every pod, and each pod of a large workload has events of its own: a plan after each would cost the square of the pods, most
-// of it for nothing. So a large workload rests after a look, and what happens meanwhile is looked at together.
+// To make a plan, Stayput looks at every pod, and each pod of a large workload has events of its own. A plan after each event would cost
+// the square of the number of pods, most of it for nothing. So a large workload has a minimum interval between two looks, and events within
+// it are handled together.
 const (
-	// largeWorkload is how many pods make a workload large.
+	// largeWorkload is the number of pods from which on a workload is large.
 	largeWorkload = 100
-	// intervalPerPod is as long as the events of many pods may gather for, by pod.
+	// intervalPerPod is the part of the minimum interval for each pod.
 	intervalPerPod = 50 * time.Microsecond
-	// longestInterval is short beside what a pod takes to drain, or to restart.
+	// longestInterval is short compared with the time that a pod takes to drain or restart.
 	longestInterval = 250 * time.Millisecond
 )
 
-// MinInterval is how long a workload with that many pods is left alone after a look; 0 if it is not.
+// MinInterval returns how long Stayput leaves a workload with that many pods alone after a look; 0 for no interval.
 func MinInterval(pods int) time.Duration {
 	if pods < largeWorkload {
 		return 0

@@ -23,81 +23,83 @@ const (
 	PhaseMoving   Phase = "Moving"   // pods change their ReplicaSet
 	PhaseUpdating Phase = "Updating" // pods are drained or restart
 	PhasePaused   Phase = "Paused"   // by the user
-	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed, or the partition is none
-	// PhasePartition: all that the partition lets move has moved.
+	PhaseStalled  Phase = "Stalled"  // progressDeadlineSeconds have passed, or the partition is not valid
+	// PhasePartition: all pods that the partition lets move have moved.
 	PhasePartition Phase = "Partition"
 )
 
 // Plan is what to do now.
 type Plan struct {
 	Decision Decision
-	// Steps do not depend on one another: all may be carried out now, in the lots of Together, whatever becomes of the others.
+	// Steps do not depend on one another. All may be carried out now, in the lots of Together, whatever happens to the others.
 	Steps []Step
 	Phase Phase
 	// Message is one clause about the phase.
 	Message string
-	// DryRun is what has to be known first: the plan is made again with the answer. Nil if nothing is asked.
+	// DryRun is the dry run that is needed first: the caller makes the plan again with its answer. Nil if none is needed.
 	DryRun *DryRun
-	// NoDryRun is why nobody knows what admission makes of new pods; empty if that is known, or not asked.
+	// NoDryRun is why it is not known what admission makes of new pods; empty if that is known, or not needed.
 	NoDryRun string
-	// After: look again then, even if nothing changes; 0 if that is not needed.
+	// After is the time after which to look again even if nothing changes; 0 if that is not needed.
 	After time.Duration
-	// Deferred is what was due and waits for others to go along: see Beats.
+	// Deferred is what was due and waits for more of its kind: see Batches.
 	Deferred []Deferral
 	Progress Progress
-	// NotPulled is why images are not pulled before containers stop, on one node at least; empty where they are.
+	// NotPulled is why images are not pulled before containers stop, on at least one node; empty where they are pulled.
 	NotPulled string
-	// PullFailures tell of images that cannot be pulled, each in a sentence that stays the same while it is tried again.
+	// PullFailures are about images that cannot be pulled. Each is one sentence that stays the same while the kubelet tries again.
 	PullFailures []string
-	// Bypassed tells of a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
+	// Bypassed is about a native write that a webhook should have changed or held, and did not; one clause, empty if none is known.
 	Bypassed string
 }
 
-// NativePlan for one on which nothing of ours is left.
+// NativePlan returns the plan for a workload on which Stayput has left nothing.
 func NativePlan(m inplace.Mode) Plan {
 	return Plan{Decision: NativeDecision(m), Phase: PhaseNative, Message: m.Reason().Message}
 }
 
 // Progress counts pods.
 type Progress struct {
-	// Replicas are those the workload wants, Moved those that run what they should, Moving those under way: drained, restarting or resized.
+	// Replicas are the pods that the workload wants. Moved are those that run what they should. Moving are those in progress: being drained,
+	// restarting or resized.
 	Replicas, Moved, Moving int32
-	// Started is when the update was, zero if none is under way.
+	// Started is when the update started, zero if none is in progress.
 	Started time.Time
 }
 
-// String is the progress in one clause.
+// String returns the progress in one clause.
 func (p Progress) String() string {
 	return fmt.Sprintf("%d of %d pods updated, %d in progress", p.Moved, p.Replicas, p.Moving)
 }
 
-// DryRun asks for a rehearsal.
+// DryRun asks for a dry run.
 type DryRun struct {
 	// UpdateRevision is the UID of the revision.
 	UpdateRevision types.UID
-	// Pod is one of that revision, raw so that fields newer than our types are kept.
+	// Pod is a pod of that revision. It is raw, so that fields newer than Stayput's types are kept.
 	Pod json.RawMessage
-	// Claims name the PersistentVolumeClaims that all its pods share: which of them is readiness.ForOneNode has to be known, too.
+	// Claims are the names of the PersistentVolumeClaims that all pods of the revision share. The answer must also say which of them is
+	// readiness.ForOneNode.
 	Claims []string
-	// Back: it is not of the update's target, but of a revision to which pods go back.
+	// Back: the dry run is not for the update revision, but for a revision that pods go back to.
 	Back bool
 }
 
 // Decision is whether Stayput makes the update.
 type Decision struct {
-	// Held: Stayput is the only scaler and the native controllers' writes are held.
+	// Held: only Stayput scales, and the native controllers' writes are held.
 	Held bool
-	// UpdateRevision is the revision, a ReplicaSet or a ControllerRevision, whose pods all pods are to become; nil while nobody has created it.
+	// UpdateRevision is the ReplicaSet or ControllerRevision that all pods are to belong to; nil as long as it does not exist.
 	UpdateRevision metav1.Object
-	// Reasons why the update is native. None, if not Held: there is nothing to update. A DaemonSet's may be Held with reasons:
-	// some of its pods come in place, and the others natively after them.
+	// Reasons are why the update is native. If there are none and Held is false, there is nothing to update. A DaemonSet may be Held with
+	// reasons: some of its pods are updated in place, and the others natively after them.
 	Reasons inplace.Reasons
 }
 
-// NativeDecision of a workload that the mode does not manage.
+// NativeDecision returns the decision on a workload that the mode does not manage.
 func NativeDecision(m inplace.Mode) Decision { return Decision{Reasons: inplace.Reasons{*m.Reason()}} }
 
-// RevisionOf is the revision as the Target of a Verdict: an interface with a nil pointer in it would not be nil.
+// RevisionOf returns the revision as the UpdateRevision of a Decision. An interface that holds a nil pointer would not be nil.
 func RevisionOf[T any, P interface {
 	*T
 	metav1.Object

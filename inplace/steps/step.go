@@ -16,44 +16,46 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// Step is one write. Its operations are a JSON patch that names only what it changes and begins with what it was decided on, so that one decided on
-// stale data is refused: patches.Guarded, and patches.GuardedButStatus for ReplicaSets, whose controller counts after each pod that moves.
+// Step is one write. Its operations are a JSON patch that names only what it changes. The patch begins with tests of what the step was
+// decided on, so that the API server refuses a step that was decided on stale data: patches.Guarded, and patches.GuardedButStatus for
+// ReplicaSets, since the ReplicaSet controller updates the status after each pod that moves.
 type Step interface {
 	// Describe says what the step does, in one clause.
 	Describe() string
 }
 
-// CreateReplicaSet creates the target where the native controller would do so only after scaling down.
+// CreateReplicaSet creates the new ReplicaSet where the native controller would do so only after scaling down.
 type CreateReplicaSet struct {
 	Name string
 	// Object is the whole ReplicaSet.
 	Object json.RawMessage
 }
 
-// PatchReplicaSet changes replicas, their annotations and our marks.
+// PatchReplicaSet changes replicas, their annotations and Stayput's marks.
 type PatchReplicaSet struct {
 	ReplicaSet *apps.ReplicaSet
 	Operations []jsonpatch.Operation
 	Why        string
 }
 
-// PatchRevision changes our marks on a revision of a DaemonSet.
+// PatchRevision changes Stayput's marks on a revision of a DaemonSet.
 type PatchRevision struct {
 	Revision   *apps.ControllerRevision
 	Operations []jsonpatch.Operation
 	Why        string
 }
 
-// PatchPod makes one write of a pod's move: what it needs, a new identity, or both.
+// PatchPod makes one write of a pod's move: what the pod needs, a new identity, or both.
 type PatchPod struct {
 	Pod        *corev1.Pod
 	Operations []jsonpatch.Operation
 	Why        string
-	// Moves reports whether the pod becomes one of the target.
+	// Moves: the pod becomes one of the update revision.
 	Moves bool
-	// Drained: containers of a pod with a gate stop. serving.Endpoint.Drained has to hold at the API server as well, just before.
+	// Drained: containers of a pod with a gate stop. serving.Endpoint.Drained must hold for what the API server returns just before the write,
+	// too.
 	Drained bool
-	// Resizes: the patch is of CPU and memory alone, in subresource resize.
+	// Resizes: the patch changes only CPU and memory, in subresource resize.
 	Resizes bool
 	// ServesOn is how long those containers go on serving after the patch.
 	ServesOn time.Duration
@@ -73,28 +75,28 @@ func Closes(step Step) bool {
 	return is && !gate.Open
 }
 
-// CreatePrePullPod has a node pull images before containers there stop.
+// CreatePrePullPod creates a pre-pull pod, for which the node pulls images before containers there stop.
 type CreatePrePullPod struct {
 	Pod *corev1.Pod
 	// UpdateRevision is the UID of the revision that needs them.
 	UpdateRevision types.UID
 }
 
-// DeletePrePullPod deletes a puller as it was read.
+// DeletePrePullPod deletes a pre-pull pod, if it has not changed since it was read.
 type DeletePrePullPod struct {
 	Pod *corev1.Pod
 	Why string
 }
 
-// PersistFallback notes that the update of a workload to the template with that hash was given back. The API server may not take the label that
-// says so as well, and wakes the native controller. So it goes where no policy for workloads applies, and where the webhooks look: to a ConfigMap in
-// Stayput's own namespace.
+// PersistFallback persists that the update of a workload to the template with that hash fell back. A label on the revision says the same
+// and nudges the native controller, but the API server may not accept it. So the fallback goes where no policy for workloads applies and
+// where the webhooks look: to a ConfigMap in Stayput's own namespace.
 type PersistFallback struct {
 	Workload metav1.Object
 	Fallback revisions.Fallback
 }
 
-// ForgetFallback ends the record: nothing is left to do for the native controller, or the template is another.
+// ForgetFallback removes the persisted fallback: nothing is left to do for the native controller, or the template is another one.
 type ForgetFallback struct{ Workload metav1.Object }
 
 // PatchStatus writes the Deployment's status as the native controller would, in subresource status.
@@ -131,7 +133,7 @@ func (s CreatePrePullPod) Describe() string {
 	return fmt.Sprintf("Node %s: pull %s", s.Pod.Spec.NodeName, strings.Join(References(s.Pod), ", "))
 }
 
-// References are the images that the puller is there for.
+// References returns the images that the pre-pull pod is to pull.
 func References(prePullPod *corev1.Pod) []string {
 	var references []string
 	for _, volume := range prePullPod.Spec.Volumes {

@@ -1,2 +1,2 @@
-// Package times computes with moments that it is given: nothing in inplace has a clock.
+// Package times has calculations with points in time, which callers pass: nothing in inplace has a clock.
 package times

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Seconds is how times stand in labels.
+// Seconds returns the time in the form that labels have: Unix seconds.
 func Seconds(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 
-// TimeOf reads a time from a label; one that is not ours is zero, and so long ago.
+// TimeOf returns the time in a label. A value that does not parse was not written by Stayput and gives the zero time, which is long past.
 func TimeOf(label string) time.Time {
 	unix, err := strconv.ParseInt(label, 10, 64)
 	if err != nil {
@@ -17,7 +17,7 @@ func TimeOf(label string) time.Time {
 	return time.Unix(unix, 0)
 }
 
-// Since reports whether the duration has passed, or how long it still takes.
+// Since reports whether the duration has passed since start; if not, it returns how much of it is left.
 func Since(start time.Time, duration time.Duration, now time.Time) (bool, time.Duration) {
 	left := start.Add(duration).Sub(now)
 	if left <= 0 {
@@ -26,7 +26,7 @@ func Since(start time.Time, duration time.Duration, now time.Time) (bool, time.D
 	return false, left
 }
 
-// Sooner returns the shorter of two waits, of which 0 is none.
+// Sooner returns the shorter of two waits. A wait of 0 means none.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return a + b
@@ -34,7 +34,7 @@ func Sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// Latest returns the later of two moments.
+// Latest returns the later of two times.
 func Latest(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
@@ -42,7 +42,7 @@ func Latest(a, b time.Time) time.Time {
 	return a
 }
 
-// Earliest returns the earlier of two moments.
+// Earliest returns the earlier of two times.
 func Earliest(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a

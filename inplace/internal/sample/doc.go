@@ -1,3 +1,3 @@
-// Package sample has templates and names for the tests of several rooms, and the native rule that our own is compared with. Nothing but tests may
-// know it.
+// Package sample has templates and names for the tests of several packages, and the native comparison of templates, with which Stayput's
+// is compared. Only tests may import it.
 package sample

@@ -16,7 +16,7 @@ func NativeEqual(a, b *corev1.PodTemplateSpec) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// Template is a pod template with a field of every sort that is compared.
+// Template is a pod template with a field of every kind that Stayput compares.
 const Template = `{
   "metadata": {"creationTimestamp": null, "labels": {"app": "web", "version": "1"}, "annotations": {"note": "a"}},
   "spec": {
@@ -34,5 +34,5 @@ const Template = `{
   }
 }`
 
-// Digests are two digests.
+// Digests are two digests of images.
 var Digests = []string{"@sha256:" + strings.Repeat("a", 64), "@sha256:" + strings.Repeat("b", 64)}
