@@ -219,6 +219,7 @@ func (v *Planner) removeSurge(due map[*replicas.Set]int, turns podstate.Turns) {
 		v.lowerUncreated(s, &left)
 		for _, m := range s.SurgePods()[:min(left, len(s.SurgePods()))] {
 			switch {
+			case v.deletedFirst(m) != nil: // it serves until that pod does
 			case m.Available && budget <= 0: // it serves until another pod does
 			case m.Available:
 				budget--
@@ -232,6 +233,22 @@ func (v *Planner) removeSurge(due map[*replicas.Set]int, turns podstate.Turns) {
 		v.giveUpSurge()
 		v.Result.Phase, v.Result.Message = steps.PhaseStalled, v.whyNoSurgePod()+"; pods restart one at a time"
 	}
+}
+
+// deletedFirst returns a pod that would be deleted in place of the surge pod, because it starts again while the surge pod serves; nil if none
+// would. A surge pod with a gate is not Ready by the time it is deleted.
+func (v *Planner) deletedFirst(surge *replicas.Pod) *replicas.Pod {
+	if surge.Removing || !surge.Ready() || readiness.Gated(surge.Pod) {
+		return nil
+	}
+	at := slices.IndexFunc(surge.Owner.Pods, func(m *replicas.Pod) bool {
+		starts := !m.Ready() && m.Pod.Spec.NodeName != "" && m.Pod.Status.Phase != corev1.PodPending
+		return starts && !m.Surge && !m.Removing
+	})
+	if at < 0 {
+		return nil
+	}
+	return surge.Owner.Pods[at]
 }
 
 // giveUpSurge notes that there is no room for surge pods, with the patch that removes the last surge replica: the pods that show it are

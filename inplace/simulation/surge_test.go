@@ -309,6 +309,44 @@ func TestWhoGoesServesUntilAnotherDoes(t *testing.T) {
 	}
 }
 
+// TestSurgePodStaysWhileAPodStartsAgain: both are of one ReplicaSet and neither has a gate. Its controller deletes a pod that is not Ready first, so
+// the pod that has just restarted would be deleted in place of the surge pod.
+func TestSurgePodStaysWhileAPodStartsAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		original func(*corev1.Pod)
+		removes  bool
+	}{
+		"it serves": {func(*corev1.Pod) {}, true},
+		"it starts": {unready, false},
+		"it has a gate, and starts": {func(pod *corev1.Pod) {
+			unready(pod)
+			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(1, app{image: "v2"})
+			r.Settings.Surge = true
+			newRS := replicaSetOf(r, "b", app{image: "v2"}, 3)
+			markAll(r)
+			newRS.Labels[inplace.LabelSurgeReplicas] = "2"
+			withoutGate := func(pod *corev1.Pod) { pod.Spec.ReadinessGates, pod.Spec.NodeName = nil, "n1" }
+			podOf(r, "original", newRS, withoutGate, test.original)
+			for _, name := range []string{"extra", "another"} {
+				podOf(r, name, newRS, withoutGate, func(pod *corev1.Pod) {
+					pod.Annotations = map[string]string{inplace.AnnotationSurgePod: "true"}
+				})
+			}
+			removes := slices.ContainsFunc(r.Plan().Steps, func(step steps.Step) bool {
+				patch, is := step.(steps.PatchPod)
+				return is && patch.Pod.Annotations[corev1.PodDeletionCost] == "" && strings.Contains(patch.Why, "to remove")
+			})
+			if removes != test.removes {
+				t.Errorf("a pod is marked for removal: %t, want %t", removes, test.removes)
+			}
+		})
+	}
+}
+
 // TestSurgePodThatDoesNotServeIsGivenBackAfterAnUndo: a surge pod of an update that is undone goes on serving in place of others. If it
 // does not serve, it is removed, because it takes the place of one that would.
 func TestSurgePodThatDoesNotServeIsGivenBackAfterAnUndo(t *testing.T) {
