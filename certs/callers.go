@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// rereadEvery is how often a changed file is noticed.
+// rereadEvery is how often the file is read again.
 const rereadEvery = 10 * time.Second
 
-// Callers makes a server answer only callers whose certificate a CA of the file has signed. A changed file is reread; one that cannot be read any more
-// leaves in force what was read before.
+// Callers makes a server answer only callers whose certificate is signed by a CA of the file. A changed file is read again. If it can no
+// longer be read, the CAs that were read before stay in force.
 func Callers(file string) (func(*tls.Config), error) {
 	known, err := authorities(file)
 	if err != nil {

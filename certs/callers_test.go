@@ -54,19 +54,20 @@ func (a authority) sign(t *testing.T, template *x509.Certificate, key *ecdsa.Pri
 	return signed
 }
 
-// issued is a certificate for that use.
+// issued returns a certificate for that use.
 func (a authority) issued(t *testing.T, use x509.ExtKeyUsage) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "kube-apiserver"}, NotBefore: time.Now().Add(-time.Hour),
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "kube-apiserver"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{use}, KeyUsage: x509.KeyUsageDigitalSignature}
 	return &tls.Certificate{Certificate: [][]byte{a.sign(t, template, key)}, PrivateKey: key}
 }
 
-// in writes the CA into a file.
+// in writes the certificate of the CA to the file, and returns the file.
 func (a authority) in(t *testing.T, file string) string {
 	t.Helper()
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
@@ -76,7 +77,7 @@ func (a authority) in(t *testing.T, file string) string {
 	return file
 }
 
-// TestOnlyCallersOfTheCA are answered, and the probe, which asks nothing, passes.
+// TestOnlyCallersOfTheCA: only callers with a certificate of the CA are answered. The readiness check, which shows none, passes.
 func TestOnlyCallersOfTheCA(t *testing.T) {
 	dir, ca := t.TempDir(), newAuthority(t)
 	write(t, dir, 1, time.Now().Add(time.Hour))
@@ -94,15 +95,16 @@ func TestOnlyCallersOfTheCA(t *testing.T) {
 		shows *tls.Certificate
 		want  string
 	}{
-		"an API server":           {ca.issued(t, x509.ExtKeyUsageClientAuth), ""},
-		"no certificate":          {&tls.Certificate{}, "certificate required"},
-		"one of another CA":       {newAuthority(t).issued(t, x509.ExtKeyUsageClientAuth), "certificate"},
-		"a server's, of the same": {ca.issued(t, x509.ExtKeyUsageServerAuth), "bad certificate"},
+		"an API server":                  {ca.issued(t, x509.ExtKeyUsageClientAuth), ""},
+		"no certificate":                 {&tls.Certificate{}, "certificate required"},
+		"one of another CA":              {newAuthority(t).issued(t, x509.ExtKeyUsageClientAuth), "certificate"},
+		"a server certificate of the CA": {ca.issued(t, x509.ExtKeyUsageServerAuth), "bad certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Whatever the server says that it takes.
+			// The client shows it whatever CAs the server accepts.
 			shown := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return test.shows, nil }
-			transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: shown}, DisableKeepAlives: true}
+			config := &tls.Config{InsecureSkipVerify: true, GetClientCertificate: shown}
+			transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
 			response, err := (&http.Client{Transport: transport}).Post("https://"+address.String(), "", strings.NewReader("question"))
 			if err == nil {
 				_ = response.Body.Close()
@@ -127,7 +129,7 @@ func TestCallersNeedsACertificate(t *testing.T) {
 	}
 }
 
-// TestRenewedCAIsTaken, and one that is lost for a moment is not.
+// TestRenewedCAIsTaken: a renewed CA counts. A file that is missing for a moment changes nothing.
 func TestRenewedCAIsTaken(t *testing.T) {
 	file, first, second := filepath.Join(t.TempDir(), "ca.crt"), newAuthority(t), newAuthority(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +149,7 @@ func TestRenewedCAIsTaken(t *testing.T) {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
-		expect("lost", first)
+		expect("missing", first)
 		second.in(t, file)
 		expect("renewed", second)
 	})

@@ -104,7 +104,7 @@ func free(t *testing.T) *net.TCPAddr {
 	return listener.Addr().(*net.TCPAddr)
 }
 
-// serial dials address and returns the serial number of the certificate it presents, 0 if it does not answer.
+// serial dials the address, and returns the serial number of the certificate that the server presents; 0 if it does not answer.
 func serial(address string) int64 {
 	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 	if err != nil {

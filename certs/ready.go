@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// Ready is the readiness check of a replica: it has a certificate that is valid now, its webhook socket answers TLS, and
-// every further check passes. The error is the first thing that is missing.
+// Ready returns the readiness check of a replica: it has a certificate that is valid now, its webhook socket answers TLS, and every
+// further check passes. The error names the first thing that is missing.
 func Ready(watcher *certwatcher.CertWatcher, server webhook.Server, further ...healthz.Checker) healthz.Checker {
 	checks := append([]healthz.Checker{Loaded(watcher), server.StartedChecker()}, further...)
 	return func(request *http.Request) error {
@@ -25,7 +25,7 @@ func Ready(watcher *certwatcher.CertWatcher, server webhook.Server, further ...h
 	}
 }
 
-// Loaded checks that a certificate is loaded and has not expired: API servers refuse one that has.
+// Loaded returns a check that a certificate is loaded and has not expired: API servers refuse an expired one.
 func Loaded(watcher *certwatcher.CertWatcher) healthz.Checker {
 	return func(*http.Request) error {
 		certificate, err := watcher.GetCertificate(nil)

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 )
 
-// Watch loads tls.crt and tls.key out of dir, as mounted from the Secret of a cert-manager Certificate. The watcher must be
-// added to the manager, which then rereads both files whenever they change.
+// Watch loads tls.crt and tls.key from dir, where the Secret of a cert-manager Certificate is mounted. The watcher must be added to the
+// manager, which then reads both files again whenever they change.
 //
 // The error says which file is missing or does not parse.
 func Watch(dir string) (*certwatcher.CertWatcher, error) {
@@ -20,7 +20,7 @@ func Watch(dir string) (*certwatcher.CertWatcher, error) {
 	return watcher, nil
 }
 
-// TLS makes a server present the watched certificate. API servers speak TLS 1.3 since Kubernetes 1.19, nobody else calls.
+// TLS makes a server present the watched certificate. API servers speak TLS 1.3 since Kubernetes 1.19, and no other client calls.
 func TLS(watcher *certwatcher.CertWatcher) func(*tls.Config) {
 	return func(config *tls.Config) {
 		config.GetCertificate = watcher.GetCertificate

@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// largest is a little less than controller-runtime reads (maxRequestSize in pkg/webhook/admission/http.go).
+	// largest is the size of the largest body: a little less than controller-runtime reads (maxRequestSize in
+	// pkg/webhook/admission/http.go).
 	largest = 7<<20 - 1
-	// small is nearly every body. There are places for them that no larger one takes: a small one is judged within a millisecond or two, while
-	// decoding the largest takes a hundred.
+	// small is the size that nearly all bodies stay within. Small bodies have places that no larger body takes: a small one is decided
+	// within a millisecond or two, while decoding the largest takes a hundred.
 	small = 128 << 10
-	// smallOnes are how many small ones are judged at a time. Most of that time they wait for the API server.
+	// smallOnes is how many small bodies are decided at a time. Most of that time they wait for the API server.
 	smallOnes = 128
-	// largeRoom is how much of larger ones is judged at a time. Decoded, requests take up to some twenty times what they are, and a container has
-	// 1 GiB; both rooms together are 24 MiB.
+	// largeRoom is how many bytes of larger bodies are decided at a time. A decoded request takes up to some twenty times the size of its
+	// body, and a container has 1 GiB. Small and larger bodies together are 24 MiB.
 	largeRoom = 8 << 20
-	// waitingRoom is how much has been read of bodies that are not judged yet.
+	// waitingRoom is how many bytes are kept of bodies that are not decided yet.
 	waitingRoom = 16 << 20
 )
 
@@ -33,8 +34,9 @@ var (
 	errTooLarge = errors.New("the request is too large")
 )
 
-// bodies wait until they have been read and find a place to be judged. What has been read of them takes room, whatever has been announced. When
-// there is none left, that one goes which has waited longest: it is read slower than the others come.
+// bodies are the bodies that wait until they have been read and get a place to be decided. Only what has been read of them counts, not
+// what has been announced. When that is too much, the body that has waited longest is dropped: it is read more slowly than the others
+// arrive.
 type bodies struct {
 	small, large *semaphore.Weighted
 	lock         sync.Mutex
@@ -42,18 +44,18 @@ type bodies struct {
 	waiting      list.List // of *body, in the order they came
 }
 
-// body is one that waits.
+// body is a body that waits.
 type body struct {
 	held int64
 	drop context.CancelCauseFunc
-	at   *list.Element // nil once it waits no more
+	at   *list.Element // nil once it no longer waits
 }
 
 func newBodies() *bodies {
 	return &bodies{small: semaphore.NewWeighted(smallOnes), large: semaphore.NewWeighted(largeRoom)}
 }
 
-// await returns the body once it may be judged; leave gives up its place.
+// await returns the body once it may be decided; leave frees its place.
 func (b *bodies) await(ctx context.Context, from io.Reader, interrupt func()) (whole []byte, leave func(), err error) {
 	ctx, drop := context.WithCancelCause(ctx)
 	defer drop(nil)
@@ -72,7 +74,7 @@ func (b *bodies) await(ctx context.Context, from io.Reader, interrupt func()) (w
 	return whole, func() { places.Release(takes) }, nil
 }
 
-// read ends, by the interrupt, when it takes too long or has to make room.
+// read reads the body. The interrupt ends that when it takes too long or the body is dropped.
 func (b *bodies) read(ctx context.Context, waits *body, from io.Reader, interrupt func()) ([]byte, error) {
 	defer context.AfterFunc(ctx, interrupt)()
 	var whole bytes.Buffer
@@ -94,7 +96,7 @@ func (b *bodies) enter(drop context.CancelCauseFunc) *body {
 	return waits
 }
 
-// grow counts what has been read. Others make room for it, or it for others.
+// grow counts the bytes that have been read. When they are too many, it drops the bodies that have waited longest, maybe this one.
 func (b *bodies) grow(waits *body, n int) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -124,7 +126,7 @@ func (b *bodies) forget(waits *body) {
 	}
 }
 
-// counted counts what is read of a body.
+// counted is a reader that counts what is read of a body.
 type counted struct {
 	from   io.Reader
 	waits  *body
@@ -137,9 +139,9 @@ func (c counted) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// bounded keeps the requests to a hook within room and Patience. One that finds no room gets no answer that would be a verdict, so that the webhook's
-// failurePolicy decides. A manager that is told to go answers those it has, as ever: net/http would cancel them first, and what cannot be read any more
-// is allowed.
+// bounded keeps the requests to a hook within the limits of bodies and within Patience. A request that gets no place gets an HTTP error
+// instead of an admission response, so that the webhook's failurePolicy decides. A manager that shuts down still answers the requests
+// that it has received: net/http would cancel them first, and the handlers allow a request if their reads fail.
 type bounded struct {
 	http.Handler
 	bodies *bodies

@@ -9,11 +9,13 @@ import (
 	"time"
 )
 
-// mostConnections may be open: each takes some 40 KiB, and up to 60 with a header that is being read. API servers have some tens.
+// mostConnections is how many connections may be open. Each takes some 40 KiB, and up to 60 KiB with a header that is being read. API
+// servers have some tens.
 const mostConnections = 1024
 
-// connections are those that are open. One too many closes another one that does nothing for us: of the address that has most of them, that which
-// has waited longest, for a request or in the midst of one. So many connections shut out only what comes from where they come from.
+// connections are the open connections. One too many closes another one whose request is not being decided: of the address with the most
+// connections, the one that has waited longest for a request, or in the middle of one. So too many connections shut out only clients at
+// the address that they come from.
 type connections struct {
 	most int
 	lock sync.Mutex
@@ -24,17 +26,17 @@ type connections struct {
 type connection struct {
 	source    string
 	waits     time.Time // since when
-	handlerOf bool      // its request has come and will be answered
+	handlerOf bool      // its request has been read and will be answered
 }
 
 func newConnections() *connections {
 	return &connections{most: mostConnections, open: map[net.Conn]*connection{}, from: map[string]int{}}
 }
 
-// connectionKey is under which a request's context has what ends the waiting of its connection.
+// connectionKey is the key of the function, in the context of a request, that ends the waiting of its connection.
 type connectionKey struct{}
 
-// enter takes a new connection in, and returns the context of its requests.
+// enter adds a new connection, and returns the context of its requests.
 func (c *connections) enter(ctx context.Context, conn net.Conn) context.Context {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -51,13 +53,13 @@ func (c *connections) enter(ctx context.Context, conn net.Conn) context.Context 
 	})
 }
 
-// note follows what becomes of a connection.
+// note takes the new state of a connection into account.
 func (c *connections) note(conn net.Conn, state http.ConnState) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	notedSurge := c.open[conn]
 	switch {
-	case notedSurge == nil: // closed by us
+	case notedSurge == nil: // closed by closeOne
 	case state == http.StateClosed:
 		c.forget(conn)
 	case state != http.StateNew:
@@ -65,7 +67,7 @@ func (c *connections) note(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// closeOne does not say goodbye, for which TLS may have to wait.
+// closeOne closes the connection below TLS: the closing message of TLS may have to wait.
 func (c *connections) closeOne() {
 	var chosen net.Conn
 	for conn, candidate := range c.open {
@@ -98,7 +100,7 @@ func (c *connections) forget(conn net.Conn) {
 	}
 }
 
-// sourceOf is the address without its port.
+// sourceOf returns the address of the client, without its port.
 func sourceOf(conn net.Conn) string {
 	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -107,7 +109,7 @@ func sourceOf(conn net.Conn) string {
 	return host
 }
 
-// isJudged has the connection of the request stay open.
+// isJudged notes that the request in the context is being decided, so that its connection stays open.
 func isJudged(ctx context.Context) {
 	if decided, is := ctx.Value(connectionKey{}).(func()); is {
 		decided()

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// started is a server on a loopback address whose one hook, at /, sends back what it is sent.
+// started returns a server on a loopback address. Its one hook, at /, sends back what it is sent.
 func started(t *testing.T, set func(*Server)) *Server {
 	t.Helper()
 	server := New(webhook.Options{Host: "127.0.0.1", TLSOpts: []func(*tls.Config){identified(t)}})
@@ -45,7 +45,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, r.Body) // what is missing is seen by the caller
 }
 
-// identified has a server show a certificate of its own.
+// identified returns an option by which a server shows a certificate of its own.
 func identified(t *testing.T) func(*tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -71,7 +71,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// caller is an API server at that address: it keeps its connections.
+// caller returns an API server at that address: it keeps its connections.
 func caller(t *testing.T, source string) *http.Client {
 	t.Helper()
 	transport := &http.Transport{
@@ -82,11 +82,12 @@ func caller(t *testing.T, source string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// ask expects an answer, and reports whether it came on a connection that was there.
+// ask expects an answer, and reports whether it came on a connection that existed before.
 func ask(t *testing.T, server *Server, caller *http.Client) (reused bool) {
 	t.Helper()
 	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { reused = got.Reused }}
-	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, "https://"+server.Address(), strings.NewReader("question"))
+	request, err := http.NewRequestWithContext(
+		httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, "https://"+server.Address(), strings.NewReader("question"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func ask(t *testing.T, server *Server, caller *http.Client) (reused bool) {
 	return reused
 }
 
-// stranger opens a connection that has been accepted.
+// stranger opens a connection as an unknown client, which the server has accepted.
 func stranger(t *testing.T, server *Server, source string) *tls.Conn {
 	t.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
@@ -115,7 +116,8 @@ func stranger(t *testing.T, server *Server, source string) *tls.Conn {
 
 func few(most int) func(*Server) { return func(s *Server) { s.connections.most = most } }
 
-// TestConnectionsOfStrangersCloseTheirOwn: where there are as many as may be, from two addresses, those of the one that has fewer stay.
+// TestConnectionsOfStrangersCloseTheirOwn: when clients at two addresses have as many connections as may be open, those of the address
+// with fewer stay.
 func TestConnectionsOfStrangersCloseTheirOwn(t *testing.T) {
 	server := started(t, few(8))
 	apiServer := caller(t, "127.0.0.1")
@@ -124,14 +126,14 @@ func TestConnectionsOfStrangersCloseTheirOwn(t *testing.T) {
 		stranger(t, server, "127.0.0.2")
 	}
 	if !ask(t, server, apiServer) {
-		t.Error("strangers had an API server's connection closed")
+		t.Error("unknown clients had an API server's connection closed")
 	}
 	if n := open(server); n > 8 {
 		t.Errorf("%d connections are open", n)
 	}
 }
 
-// TestConnectionsOfOneAddress: API servers may be behind the same address as strangers. They are always let in.
+// TestConnectionsOfOneAddress: API servers may have the same address as unknown clients. They are always let in.
 func TestConnectionsOfOneAddress(t *testing.T) {
 	server := started(t, few(8))
 	for range 3 {
@@ -148,7 +150,7 @@ func open(server *Server) int {
 	return len(server.connections.open)
 }
 
-// TestWhoIsJudgedStays: what has been asked in full is answered, however many come.
+// TestWhoIsJudgedStays: a request that has been read in full is answered, however many connections come.
 func TestWhoIsJudgedStays(t *testing.T) {
 	server := started(t, few(4))
 	asked, answer := make(chan struct{}), make(chan struct{})
@@ -169,7 +171,7 @@ func TestWhoIsJudgedStays(t *testing.T) {
 	}
 }
 
-// TestNoConnectionIsForgotten: books that do not balance would close connections for nothing.
+// TestNoConnectionIsForgotten: wrong counts would close connections without need.
 func TestNoConnectionIsForgotten(t *testing.T) {
 	server := started(t, few(8))
 	for range 20 {
@@ -200,7 +202,7 @@ func TestOnlyHTTP1(t *testing.T) {
 	}
 }
 
-// pipes is a listener without a network: with it, time is that of synctest.
+// pipes is a listener without a network: with it, time is the time of synctest.
 type pipes struct{ accept chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -213,7 +215,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestSlowRequestsEnd, whatever they are slow with.
+// TestSlowRequestsEnd: slow requests end, whatever part of them is slow.
 func TestSlowRequestsEnd(t *testing.T) {
 	config := &tls.Config{}
 	identified(t)(config)
@@ -234,16 +236,16 @@ func TestSlowRequestsEnd(t *testing.T) {
 				server.Register("/{$}", http.HandlerFunc(echo))
 				listener := pipes{make(chan net.Conn)}
 				serving := server.http(t.Context())
-				ours, theirs := net.Pipe()
-				go func() { listener.accept <- theirs }()
+				client, accepted := net.Pipe()
+				go func() { listener.accept <- accepted }()
 				if test.tls {
 					go func() { _ = serving.Serve(tls.NewListener(listener, config)) }()
 				} else {
 					go func() { _ = serving.Serve(listener) }()
 				}
 				began := time.Now()
-				go func() { fmt.Fprint(ours, test.send) }()
-				_, _ = io.Copy(io.Discard, ours) // until it is closed
+				go func() { fmt.Fprint(client, test.send) }()
+				_, _ = io.Copy(io.Discard, client) // until it is closed
 				if took := time.Since(began); took > Patience+time.Second {
 					t.Errorf("it lasts %s", took)
 				}
@@ -253,7 +255,7 @@ func TestSlowRequestsEnd(t *testing.T) {
 	}
 }
 
-// TestHeadersAreSmall: those that are under way are nowhere else bounded.
+// TestHeadersAreSmall: nothing else bounds the headers that are being read.
 func TestHeadersAreSmall(t *testing.T) {
 	server := started(t, few(8))
 	connection := stranger(t, server, "127.0.0.1")
@@ -263,7 +265,7 @@ func TestHeadersAreSmall(t *testing.T) {
 	}
 }
 
-// stalled sends this much of a body, and then nothing until it is interrupted.
+// stalled sends so much of a body, and then nothing until it is interrupted.
 type stalled struct {
 	left int
 	gone chan struct{}
@@ -279,7 +281,7 @@ func (s *stalled) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// stall has a body of so many bytes wait, until it goes with the error in the channel.
+// stall makes a body of so many bytes wait. The channel gets the error with which it ends.
 func stall(ctx context.Context, b *bodies, size int) <-chan error {
 	gone := make(chan error, 1)
 	s := &stalled{size, make(chan struct{})}
@@ -290,7 +292,7 @@ func stall(ctx context.Context, b *bodies, size int) <-chan error {
 	return gone
 }
 
-// TestWhatIsReadTakesRoom, and the longest to be read makes it.
+// TestWhatIsReadTakesRoom: what has been read of bodies is limited, and the body that has waited longest is dropped.
 func TestWhatIsReadTakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), Patience)
@@ -325,7 +327,7 @@ func TestWhatIsReadTakesRoom(t *testing.T) {
 	})
 }
 
-// TestSmallBodiesHavePlacesOfTheirOwn, however many larger ones wait for one.
+// TestSmallBodiesHavePlacesOfTheirOwn: a small body gets a place, however many larger ones wait for one.
 func TestSmallBodiesHavePlacesOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), Patience)
@@ -348,7 +350,7 @@ func TestSmallBodiesHavePlacesOfTheirOwn(t *testing.T) {
 		<-ctx.Done()
 		synctest.Wait()
 		if !b.large.TryAcquire(largeRoom) || !b.small.TryAcquire(smallOnes) {
-			t.Error("places are not given up")
+			t.Error("places are not freed")
 		}
 	})
 }
@@ -357,15 +359,16 @@ func TestBodiesThatAreTooLarge(t *testing.T) {
 	for size, want := range map[int]int{largest: http.StatusOK, largest + 1: http.StatusRequestEntityTooLarge} {
 		recorder := httptest.NewRecorder()
 		body := bytes.NewReader(make([]byte, size))
-		bounded{http.HandlerFunc(echo), newBodies()}.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body))
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
+		bounded{http.HandlerFunc(echo), newBodies()}.ServeHTTP(recorder, request)
 		if recorder.Code != want {
 			t.Errorf("%d bytes are answered with %d", size, recorder.Code)
 		}
 	}
 }
 
-// TestRequestsOutliveTheEndOfTheirServer: a manager that is told to go has requests under way, and for a moment API servers send more on connections that
-// they have. What is judged on reads that fail is allowed: no native write may pass for that.
+// TestRequestsOutliveTheEndOfTheirServer: a manager that shuts down has requests in progress, and for a moment API servers send more on
+// connections that exist. A webhook allows a request if its reads fail: no native write may pass for that.
 func TestRequestsOutliveTheEndOfTheirServer(t *testing.T) {
 	told, tell := context.WithCancel(t.Context())
 	var err error
@@ -373,8 +376,9 @@ func TestRequestsOutliveTheEndOfTheirServer(t *testing.T) {
 		tell()
 		err = r.Context().Err()
 	})
-	bounded{hook, newBodies()}.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(told, http.MethodPost, "/", nil)) // as Server.http has it
+	request := httptest.NewRequestWithContext(told, http.MethodPost, "/", nil) // with the context that Server.http gives to requests
+	bounded{hook, newBodies()}.ServeHTTP(httptest.NewRecorder(), request)
 	if err != nil {
-		t.Errorf("once its manager is told to go, a request is judged with %v", err)
+		t.Errorf("once its manager shuts down, a request is decided with %v", err)
 	}
 }

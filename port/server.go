@@ -21,19 +21,19 @@ import (
 )
 
 const (
-	// Patience is how long a request may take: to be read, to find a place, to be judged. It is a little less than the longest timeoutSeconds, so that
-	// there is still an answer that says why.
+	// Patience is how long a request may take to be read, to get a place and to be decided. It is a little less than the longest
+	// timeoutSeconds, so that there is still an answer that says why.
 	Patience = 4500 * time.Millisecond
-	// idle is longer than API servers keep a connection they do not use (90 s, client-go's http.Transport), so that they close it: a request that
-	// meets our closing is lost.
+	// idle is longer than API servers keep a connection that they do not use (90 s, client-go's http.Transport), so that they close it: a
+	// request is lost if the server closes the connection at the same moment.
 	idle = 2 * time.Minute
-	// mostHeader is many times what API servers send, a few hundred bytes.
+	// mostHeader is the largest size of a header. API servers send a few hundred bytes.
 	mostHeader = 16 << 10
-	// probePatience is how long our own port may take to answer.
+	// probePatience is how long the port may take to answer StartedChecker.
 	probePatience = 2 * time.Second
 )
 
-// Server serves webhooks over TLS, within bounds. Of the options it takes host, port and TLS.
+// Server serves webhooks over TLS, within limits. It uses the host, the port and the TLS settings of the options.
 type Server struct {
 	webhook.Server // keeps the paths
 	options        webhook.Options
@@ -48,12 +48,12 @@ func New(options webhook.Options) *Server {
 	return &Server{Server: webhook.NewServer(options), options: options, connections: newConnections(), bodies: newBodies()}
 }
 
-// Register has requests for a path judged by the hook.
+// Register makes the hook answer the requests for a path.
 func (s *Server) Register(path string, hook http.Handler) {
 	s.Server.Register(path, bounded{hook, s.bodies})
 }
 
-// Start serves until the context ends, and then answers what it has been asked.
+// Start serves until the context ends, and then answers the requests that it has received.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := net.Listen("tcp", net.JoinHostPort(s.options.Host, strconv.Itoa(s.options.Port)))
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return (&manager.Server{Name: "webhooks", Listener: tls.NewListener(listener, s.tls()), Server: s.http(ctx)}).Start(ctx)
 }
 
-// Address is where it listens, once it has started.
+// Address returns the address at which the server listens; empty before it has started.
 func (s *Server) Address() string {
 	if address := s.address.Load(); address != nil {
 		return *address
@@ -86,7 +86,7 @@ func (s *Server) http(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler:        s.options.WebhookMux,
 		Protocols:      first,
-		ReadTimeout:    Patience, // and of the handshake
+		ReadTimeout:    Patience, // of the TLS handshake, too
 		WriteTimeout:   Patience + time.Second,
 		IdleTimeout:    idle,
 		MaxHeaderBytes: mostHeader,
@@ -97,7 +97,8 @@ func (s *Server) http(ctx context.Context) *http.Server {
 	}
 }
 
-// StartedChecker checks that the port answers TLS. It shows no certificate: a server that wants one has then answered all the same.
+// StartedChecker returns a check that the port answers TLS. The check shows no certificate: a server that requires one has still
+// answered.
 func (s *Server) StartedChecker() healthz.Checker {
 	return func(*http.Request) error {
 		address := s.Address()
@@ -113,7 +114,7 @@ func (s *Server) StartedChecker() healthz.Checker {
 	}
 }
 
-// complaints are what net/http has to say. Of handshakes that fail, strangers may make any number.
+// complaints logs what net/http reports. Unknown clients may make any number of handshakes that fail.
 type complaints struct{ logr.Logger }
 
 // Write logs a line.

@@ -1,4 +1,4 @@
-// Package version says which build of Stayput this is: what the linker was told, else what the Go toolchain has recorded.
+// Package version says which build of Stayput this is: what the linker was told, or else what the Go toolchain has recorded.
 package version
 
 import (
@@ -11,19 +11,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Set by the linker (manifests/install.mk): -X github.com/stayput/stayput/version.version=v1.2.3. Empty where it was told nothing.
+// Set by the linker (manifests/install.mk): -X github.com/stayput/stayput/version.version=v1.2.3. Empty where the linker was told
+// nothing.
 var version, commit, date string
 
-// unknown stands for what nobody recorded.
+// unknown stands for what neither the linker nor the toolchain has recorded.
 const unknown = "unknown"
 
 // Info is what is known of a build.
 type Info struct {
-	// Version is a tag, or what git describe makes of one.
+	// Version is a tag, or what git describe makes of a tag.
 	Version string
-	// Commit is the hash of what was built.
+	// Commit is the hash of the commit that was built.
 	Commit string
-	// Date is when that was committed, so that the same source makes the same binary.
+	// Date is the date of that commit, not of the build, so that the same source makes the same binary.
 	Date string
 	// Go is the version of the toolchain.
 	Go string
@@ -35,7 +36,7 @@ func Get() Info {
 	return known(Info{Version: version, Commit: commit, Date: date}, built)
 }
 
-// known adds what the toolchain has recorded, where the linker was told nothing.
+// known returns what the linker was told, and what the toolchain has recorded where the linker was told nothing.
 func known(told Info, built *debug.BuildInfo) Info {
 	if built == nil {
 		built = &debug.BuildInfo{}
@@ -52,7 +53,7 @@ func known(told Info, built *debug.BuildInfo) Info {
 	}
 }
 
-// String is one line for people.
+// String returns one line for users.
 func (i Info) String() string {
 	return fmt.Sprintf("stayput %s (commit %s of %s, %s)", i.Version, i.Commit, i.Date, i.Go)
 }

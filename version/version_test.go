@@ -11,7 +11,7 @@ import (
 )
 
 func TestKnown(t *testing.T) {
-	persistedFallback := &debug.BuildInfo{GoVersion: "go1.99", Main: debug.Module{Version: "v0.1.0"}, Settings: []debug.BuildSetting{
+	recorded := &debug.BuildInfo{GoVersion: "go1.99", Main: debug.Module{Version: "v0.1.0"}, Settings: []debug.BuildSetting{
 		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"},
 	}}
 	for name, test := range map[string]struct {
@@ -19,8 +19,8 @@ func TestKnown(t *testing.T) {
 		built *debug.BuildInfo
 		want  Info
 	}{
-		"the linker goes first": {Info{Version: "v1.2.3", Commit: "def", Date: "2027"}, persistedFallback, Info{"v1.2.3", "def", "2027", "go1.99"}},
-		"then the toolchain":    {Info{}, persistedFallback, Info{"v0.1.0", "abc", "2026-01-02T03:04:05Z", "go1.99"}},
+		"the linker comes first": {Info{Version: "v1.2.3", Commit: "def", Date: "2027"}, recorded, Info{"v1.2.3", "def", "2027", "go1.99"}},
+		"then the toolchain":     {Info{}, recorded, Info{"v0.1.0", "abc", "2026-01-02T03:04:05Z", "go1.99"}},
 		"a build of no version": {Info{}, &debug.BuildInfo{GoVersion: "go1.99", Main: debug.Module{Version: "(devel)"}},
 			Info{"devel", "unknown", "unknown", "go1.99"}},
 		"nothing recorded": {Info{}, nil, Info{"unknown", "unknown", "unknown", runtime.Version()}},

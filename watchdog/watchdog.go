@@ -1,5 +1,5 @@
-// Package watchdog notices work that does not end. A leader whose workers hang would renew its Lease all the while, and what it
-// holds would be held for ever.
+// Package watchdog notices work that does not end. A leader whose workers hang would go on renewing its Lease, and what it holds would be
+// held forever.
 package watchdog
 
 import (
@@ -10,27 +10,28 @@ import (
 	"time"
 )
 
-// every is how often the Watchdog looks.
+// every is how often the Watchdog checks.
 const every = time.Second
 
-// Watchdog knows what is in flight. API calls end by their contexts, so what is overdue computes or waits for something that
-// knows none, and nothing inside the process can end it. The zero value is ready for use.
+// Watchdog knows what work is in progress. API calls end with their contexts. So work that is overdue computes, or waits for something
+// without a context, and nothing inside the process can end it. The zero value is ready for use.
 //
-// To end the process helps where the process is at fault. Where what is in one namespace is, the next process would end as well, and the next: one
-// tenant would keep all others from theirs. So as long as work of the same sort gets done in other namespaces, and is overdue in none of them, a
-// namespace is left to itself: what is held there lapses by itself, as the leader does not sign it.
+// Ending the process helps where the process is at fault. Where the objects of one namespace are at fault, the next process would end as
+// well, and the one after it: one tenant would keep all others from their updates. So the Watchdog ignores overdue work of one namespace
+// while work of the same sort is done in other namespaces, and no work is overdue there. The holds in that namespace expire by
+// themselves, because the leader does not renew them.
 type Watchdog struct {
 	mu       sync.Mutex
 	inFlight map[*begun]bool
-	// done are the two namespaces in which work of a sort, by that, began last of all that ended.
+	// done has, by sort, the work that began last of all that has ended, in each of two namespaces.
 	done map[string]*lastDone
 }
 
-// Work is something that is to end.
+// Work is something that must end.
 type Work struct {
-	// Sort is what work has in common that should get done if any of it does.
+	// Sort is common to all work that should get done if any of it does.
 	Sort string
-	// Namespace and Name are of what it is about.
+	// Namespace and Name are those of the object that the work is about.
 	Namespace, Name string
 }
 
@@ -64,7 +65,7 @@ func (w *Watchdog) end(one *begun) {
 	w.done[one.Sort].note(one)
 }
 
-// lastDone is the work that began last of all that ended, and the one that did of all in other namespaces than that.
+// lastDone has, of the work that has ended, the one that began last, and the one that began last in any other namespace.
 type lastDone struct{ last, elsewhere *begun }
 
 func (d *lastDone) note(one *begun) {
@@ -85,7 +86,7 @@ func later(a, b *begun) *begun {
 	return a
 }
 
-// since reports whether work began after the one, in another namespace, and ended.
+// since reports whether work in another namespace began after this one and has ended.
 func (d *lastDone) since(one *begun) bool {
 	if d == nil {
 		return false
@@ -98,14 +99,16 @@ func (d *lastDone) since(one *begun) bool {
 	return false
 }
 
-// Check is a healthz.Checker that fails as long as something is overdue, unless that is one namespace's own, and says what.
+// Check is a healthz.Checker. While work is overdue, it returns an error that names the work. It ignores overdue work of one namespace,
+// as the documentation of Watchdog says.
 func (w *Watchdog) Check(*http.Request) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	late := w.overdue()
 	for _, one := range late {
 		if one.Namespace != late[0].Namespace || !w.done[one.Sort].since(one) {
-			return fmt.Errorf("%s hangs: it began %s ago and should take no more than %s", one.Work, time.Since(one.at).Round(time.Second), one.limit)
+			return fmt.Errorf("%s hangs: it began %s ago and should take no more than %s",
+				one.Work, time.Since(one.at).Round(time.Second), one.limit)
 		}
 	}
 	return nil
@@ -121,10 +124,10 @@ func (w *Watchdog) overdue() []*begun {
 	return late
 }
 
-// NeedLeaderElection is false: requests are answered on every replica.
+// NeedLeaderElection returns false: every replica answers requests.
 func (w *Watchdog) NeedLeaderElection() bool { return false }
 
-// Start returns an error as soon as Check does. That ends the manager, which hands over its Lease, and by it the process.
+// Start returns an error as soon as Check does. That ends the manager, which hands over its Lease, and then the process.
 func (w *Watchdog) Start(ctx context.Context) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -39,17 +39,17 @@ func TestOverdueWorkIsNamed(t *testing.T) {
 	})
 }
 
-// TestNamespaceThatHangsIsLeftToItself has work of shop that never ends.
+// TestNamespaceThatHangsIsLeftToItself: work in namespace shop never ends.
 func TestNamespaceThatHangsIsLeftToItself(t *testing.T) {
 	for name, test := range map[string]struct {
 		meanwhile Work
 		hangsToo  bool
 		want      bool
 	}{
-		"others get through":              {meanwhile: Work{"updates", "other", "web"}, want: true},
-		"it gets through itself":          {meanwhile: Work{"updates", "shop", "api"}},
-		"something else gets through":     {meanwhile: Work{"gates", "other", "web"}},
-		"others get through and hang too": {meanwhile: Work{"updates", "other", "web"}, hangsToo: true},
+		"work is done in another namespace":                      {meanwhile: Work{"updates", "other", "web"}, want: true},
+		"other work is done in the same namespace":               {meanwhile: Work{"updates", "shop", "api"}},
+		"work of another sort is done":                           {meanwhile: Work{"gates", "other", "web"}},
+		"work is done in another namespace, and more work hangs": {meanwhile: Work{"updates", "other", "web"}, hangsToo: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,8 @@ func TestNamespaceThatHangsIsLeftToItself(t *testing.T) {
 	}
 }
 
-// A leader with a worker that hangs, even on its own end, gives up its Lease, and one that works keeps it.
+// TestLeaderThatHangsStepsDown: a leader with a worker that hangs, even when told to end, gives up its Lease. A leader with a worker that
+// works keeps it.
 func TestLeaderThatHangsStepsDown(t *testing.T) {
 	for name, test := range map[string]struct {
 		takes time.Duration
@@ -95,13 +96,13 @@ func TestLeaderThatHangsStepsDown(t *testing.T) {
 				if record, _, err := lease.Get(t.Context()); err != nil || record.HolderIdentity != "" {
 					t.Errorf("the Lease is still held by %q: %v", record.HolderIdentity, err)
 				}
-				time.Sleep(test.takes) // until the worker is gone too
+				time.Sleep(test.takes) // until the worker has ended, too
 			})
 		})
 	}
 }
 
-// worker works on one thing after another, and listens to nobody meanwhile.
+// worker does one piece of work after the other, and ignores its context meanwhile.
 func worker(dog *Watchdog, takes time.Duration) manager.RunnableFunc {
 	return func(ctx context.Context) error {
 		for ctx.Err() == nil {
@@ -121,7 +122,7 @@ func lease(clients *fake.Clientset) *resourcelock.LeaseLock {
 	}
 }
 
-// leader is a manager with these runnables, without caches.
+// leader returns a manager with these runnables, without caches.
 func leader(t *testing.T, lease resourcelock.Interface, runnables ...manager.Runnable) manager.Manager {
 	t.Helper()
 	m, err := manager.New(&rest.Config{}, manager.Options{

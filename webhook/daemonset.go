@@ -15,10 +15,10 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// daemonSetController is the native controller of DaemonSets.
+// daemonSetController is the user of the native controller of DaemonSets.
 const daemonSetController = "system:serviceaccount:kube-system:daemon-set-controller"
 
-// daemonSetKind: they have their native controller create and delete pods.
+// daemonSetKind: the DaemonSet controller creates and deletes the pods.
 var daemonSetKind = kind{
 	Kind:       observe.DaemonSets,
 	podsBy:     daemonSetController,
@@ -51,13 +51,14 @@ func (h Handlers) decideDaemonSet(ctx context.Context, req admission.Request, be
 	return editDecisionOf(steps.DecideEdit(change, rollout.Mode, rollout.Settings.Partition, rollout.Decision)), nil
 }
 
-// holdsDaemonPod holds the pods of a DaemonSet that is updated in place. It reads live for the same reason, and to allow as well: what
-// is allowed by mistake is a pod lost. What is closed may be held by the cache. One that nobody controls any more has been left behind on purpose since the deletion was decided.
+// holdsDaemonPod reports whether a pod of a DaemonSet stays because it is updated in place. It reads live for the same reason as
+// Handlers.updating. It also reads live before it allows a deletion: a deletion that is allowed by mistake loses a pod. To hold a pod
+// whose gate is closed, the cache suffices. A pod without a controller was orphaned on purpose after the deletion was decided.
 func (h Handlers) holdsDaemonPod(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if metav1.GetControllerOfNoCopy(pod) == nil {
 		return true, nil
 	}
-	if readiness.Closed(pod) { // the gate will open, or the pod get its new hash: that wakes the controller
+	if readiness.Closed(pod) { // the gate will open, or the pod will get its new hash: then the controller looks again
 		if stays, err := h.holdsDaemon(ctx, h.Cached, pod); stays && err == nil {
 			return true, nil
 		}
@@ -70,14 +71,15 @@ func (h Handlers) holdsDaemon(ctx context.Context, reader observe.Reader, pod *c
 	if rollout == nil || err != nil {
 		return false, err
 	}
-	rollout.HeldSince = h.heldSince(rollout.DaemonSet, rollout.DaemonSet.Spec.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Now)
+	rollout.HeldSince = h.heldSince(
+		rollout.DaemonSet, rollout.DaemonSet.Spec.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Now)
 	stay, why := rollout.HoldsDeletion(pod)
 	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", pod.Namespace, "pod", pod.Name, "held", stay, "reason", why.Message)
 	return stay, nil
 }
 
-// validateRevision keeps revisionHistoryLimit from deleting the ControllerRevision of a pod that is half-way. To the DaemonSet controller any refusal is
-// an error (cleanupHistory in pkg/controller/daemon/update.go): all else is done by then, and it tries again by itself.
+// validateRevision keeps revisionHistoryLimit from deleting the ControllerRevision of a partially patched pod. The DaemonSet controller
+// takes any refusal as an error (cleanupHistory in pkg/controller/daemon/update.go): all else is done by then, and it retries by itself.
 func (h Handlers) validateRevision(ctx context.Context, req admission.Request) (answer, error) {
 	if !by(req, daemonSetController, admissionv1.Delete) {
 		return allow(), nil
@@ -105,6 +107,7 @@ func (h Handlers) keepsRevision(ctx context.Context, reader observe.Reader, revi
 	}
 	rollout.HeldSince = h.heldSince(daemonSet, daemonSet.Spec.Template, steps.RevisionOf(rollout.UpdateRevision()), rollout.Now)
 	keep, why := rollout.HoldsCleanup(revision)
-	h.Log.V(1).Info("Deletion by the DaemonSet controller", "namespace", revision.Namespace, "revision", revision.Name, "held", keep, "reason", why.Message)
+	h.Log.V(1).Info("Deletion by the DaemonSet controller",
+		"namespace", revision.Namespace, "revision", revision.Name, "held", keep, "reason", why.Message)
 	return keep, nil
 }

@@ -17,13 +17,14 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// The native controllers of Deployments and of their ReplicaSets.
+// The users of the native controllers of Deployments and of ReplicaSets.
 const (
 	deploymentController = "system:serviceaccount:kube-system:deployment-controller"
 	replicaSetController = "system:serviceaccount:kube-system:replicaset-controller"
 )
 
-// deploymentKind: they have their own native controller scale, clean up and report, and that of ReplicaSets create and delete pods.
+// deploymentKind: the Deployment controller scales ReplicaSets, deletes old ones and reports the status. The ReplicaSet controller
+// creates and deletes pods.
 var deploymentKind = kind{
 	Kind:       observe.Deployments,
 	podsBy:     replicaSetController,
@@ -61,11 +62,11 @@ func (h Handlers) decideDeployment(ctx context.Context, req admission.Request, b
 	return decided, nil
 }
 
-// scalersPatience bounds the wait for autoscalers, about which there is only something to say: a verdict never waits for longer.
+// scalersPatience bounds the wait for autoscalers. They are only worth a warning: a decision never waits longer for them.
 const scalersPatience = time.Second
 
-// aboutAutoscalers reads the autoscalers of the namespace where the edit restarts containers in place. No cache has them: each changes its
-// status up to four times a minute, and edits of templates are rare.
+// aboutAutoscalers returns a line about the namespace's autoscalers if the edit restarts containers in place. No cache has autoscalers:
+// each changes its status up to four times a minute, and edits of templates are rare.
 func (h Handlers) aboutAutoscalers(ctx context.Context, d *apps.Deployment, decided editDecision) string {
 	if !decided.InPlace() {
 		return ""
@@ -79,8 +80,9 @@ func (h Handlers) aboutAutoscalers(ctx context.Context, d *apps.Deployment, deci
 	return about
 }
 
-// undone reads the rollout of an edited Deployment, with the annotations that stay as they were if the edit is an undo. A client that applies manifests
-// names its manager of fields, and means what it writes; kubectl rollout undo and the Deployment controller name none.
+// undone reads the rollout of an edited Deployment. If the edit is an undo, it also returns the annotations that stay as they were. A
+// client that applies manifests names its field manager, and means what it writes. kubectl rollout undo and the Deployment controller
+// name none.
 func (h Handlers) undone(
 	ctx context.Context, req admission.Request, d *apps.Deployment, before *workload,
 ) (*deployments.Rollout, []patches.EntryChange, error) {
@@ -98,9 +100,10 @@ func (h Handlers) undone(
 	return rollout, kept, err
 }
 
-// updating holds the pods of a ReplicaSet that is, borrowed ones aside that are given back. Unlike a denied update a deletion does not come
-// again, so the mark is read live before denying too: whoever takes it off wakes the controller by that, and an answer from an older cache
-// would come after the wake-up. Not even a closed gate will do: on a node that is not heard of it stays closed.
+// updating reports whether a pod stays because its ReplicaSet takes part in an update. A surge pod that Stayput removes does not stay. A
+// deletion, unlike an update, does not come again after a denial. So the mark is read live before a denial, too: the removal of the mark
+// makes the controller look again, and an answer from an older cache would come after that. A closed gate does not replace the live read:
+// on an unreachable node it stays closed.
 func (h Handlers) updating(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if replicas.MayBeDeleted(pod) {
 		return false, nil
@@ -109,7 +112,7 @@ func (h Handlers) updating(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return rs != nil, err
 }
 
-// marked is the pod's ReplicaSet, as the API server has it, if its mark holds.
+// marked returns the pod's ReplicaSet as the API server has it; nil if its mark does not hold.
 func (h Handlers) marked(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet, error) {
 	rs, err := h.Live.ReplicaSetOf(ctx, pod)
 	if rs == nil || err != nil {
@@ -121,9 +124,9 @@ func (h Handlers) marked(ctx context.Context, pod *corev1.Pod) (*apps.ReplicaSet
 	return rs, nil
 }
 
-// full reports whether the ReplicaSet that a pod is born in has all it is to have, as it takes part in an update (replicas.Full). The cache may know neither of the
-// mark yet nor of pods that have come. So the mark is read from the API server, and where the cache says that pods are missing, they are counted there as well, as
-// often as that may be asked for them.
+// full reports whether the ReplicaSet that a pod is created in takes part in an update and has all its pods already (replicas.Full). The
+// cache may not know of the mark yet, nor of pods that have moved there. So the mark is read from the API server. Where the cache says
+// that pods are missing, they are counted at the API server as well, as often as recounts allows.
 func (h Handlers) full(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	rs, err := h.marked(ctx, pod)
 	if rs == nil || err != nil {
@@ -141,17 +144,17 @@ func (h Handlers) markHolds(ctx context.Context, rs *apps.ReplicaSet) (bool, err
 	if !revisions.Updating(rs) {
 		return false, nil
 	}
-	// A ReplicaSet that somebody made from another's manifest has the mark, and nobody to take it off.
+	// A ReplicaSet that a user made from the manifest of another one has the mark, and Stayput never removes it.
 	deployment, err := h.Live.DeploymentOf(ctx, rs)
 	if deployment == nil || err != nil || !h.lasts(deployment, deployment.Spec.Template, rs) {
 		return false, err
 	}
-	// One whose mark could not be taken off when its update was given back.
+	// When the update fell back, Stayput may not have been able to remove the mark.
 	fallback, err := h.Hold.PersistedFallback(ctx, deployment.UID)
 	return fallback == (revisions.Fallback{}), err
 }
 
-// holds reports whether native writes are held while the Deployment's pods are moved.
+// holds reports whether native writes are held because the Deployment's pods are moved.
 func (h Handlers) holds(rollout *deployments.Rollout) bool {
 	decided := rollout.Decision()
 	return decided.Held && h.lasts(rollout.Deployment, rollout.Deployment.Spec.Template, decided.UpdateRevision)

@@ -36,16 +36,19 @@ const (
 
 	v1Template  = `{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"web:v1"}]}}`
 	v2Template  = `{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"web:v2"}]}}`
-	envTemplate = `{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"web:v1","env":[{"name":"A","value":"b"}]}]}}`
+	envTemplate = `{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[` +
+		`{"name":"app","image":"web:v1","env":[{"name":"A","value":"b"}]}]}}`
 )
 
 var errRead = errors.New("the API server is on fire")
 
-// reader serves these objects, and broken serves nothing but errors.
+// reader returns a client that serves these objects.
 func reader(t testing.TB, objects ...client.Object) client.Reader {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme, autoscalingv2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		apps.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme, autoscalingv2.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -54,6 +57,7 @@ func reader(t testing.TB, objects ...client.Object) client.Reader {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&corev1.Pod{}, "spec.nodeName", byNode).Build()
 }
 
+// broken returns a client whose reads fail.
 func broken(t *testing.T) client.Reader {
 	t.Helper()
 	whole, ok := reader(t).(client.WithWatch)
@@ -68,13 +72,13 @@ func broken(t *testing.T) client.Reader {
 	})
 }
 
-// handlers are those of a process whose leader is alive.
+// handlers returns the handlers of a process whose leader is alive.
 func handlers(t *testing.T, cached, live client.Reader) Handlers {
 	t.Helper()
 	return handlersWith(t, reader(t, lease(0)), cached, live)
 }
 
-// handlersWith are those of a process whose leader is what it finds there.
+// handlersWith returns the handlers of a process that reads the Lease of the leader from hold.
 func handlersWith(t *testing.T, hold, cached, live client.Reader) Handlers {
 	t.Helper()
 	excluded := []string{"kube-system", own}
@@ -93,7 +97,7 @@ func handlersWith(t *testing.T, hold, cached, live client.Reader) Handlers {
 	}
 }
 
-// fallbackPersisted are a Lease that is renewed, and the update of the workload as one that was given back.
+// fallbackPersisted serves a Lease that is renewed, and a persisted fallback of the workload.
 func fallbackPersisted(t *testing.T, workload types.UID, code string) client.Reader {
 	t.Helper()
 	fallbacks := revisions.Fallbacks{}
@@ -113,7 +117,7 @@ func namespace(mode inplace.Mode) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space, Labels: map[string]string{inplace.LabelUpdate: string(mode)}}}
 }
 
-// parse reads an object from JSON as the API server would send it.
+// parse decodes JSON as the API server would send it.
 func parse[T any](t testing.TB, raw string) *T {
 	t.Helper()
 	parsed := new(T)
@@ -130,7 +134,7 @@ func deployment(t testing.TB, template string) *apps.Deployment {
 		"spec":{"replicas":3,"selector":{"matchLabels":{"app":"web"}},"strategy":{"type":"RollingUpdate"},"template":`+template+`}}`)
 }
 
-// revision is a ReplicaSet of that Deployment.
+// revision returns a ReplicaSet of that Deployment.
 func revision(t testing.TB, name, template, replicas string) *apps.ReplicaSet {
 	t.Helper()
 	rs := parse[apps.ReplicaSet](t, `{"apiVersion":"apps/v1","kind":"ReplicaSet",
@@ -140,7 +144,7 @@ func revision(t testing.TB, name, template, replicas string) *apps.ReplicaSet {
 	return rs
 }
 
-// markUpdating marks a ReplicaSet.
+// markUpdating marks the ReplicaSet as part of an update that begins now.
 func markUpdating(rs *apps.ReplicaSet) *apps.ReplicaSet {
 	rs.Labels[inplace.LabelUpdating] = strconv.FormatInt(time.Now().Unix(), 10)
 	return rs
@@ -162,7 +166,7 @@ func daemonSet(t testing.TB, template string) *apps.DaemonSet {
 		"spec":{"selector":{"matchLabels":{"app":"web"}},"updateStrategy":{"type":"RollingUpdate"},"template":`+template+`}}`)
 }
 
-// controllerRevision is one of that DaemonSet.
+// controllerRevision returns a ControllerRevision of that DaemonSet.
 func controllerRevision(t testing.TB, hash, template string) *apps.ControllerRevision {
 	t.Helper()
 	revision := parse[apps.ControllerRevision](t, `{"apiVersion":"apps/v1","kind":"ControllerRevision","revision":1,
@@ -172,7 +176,7 @@ func controllerRevision(t testing.TB, hash, template string) *apps.ControllerRev
 	return revision
 }
 
-// daemon is a pod of that DaemonSet on node one.
+// daemon returns a pod of that DaemonSet on node one.
 func daemon(name, hash string) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -184,7 +188,7 @@ func daemon(name, hash string) *corev1.Pod {
 	}
 }
 
-// updating is a Deployment and a DaemonSet in the middle of updates.
+// updating returns a Deployment and a DaemonSet in the middle of updates.
 func updating(t testing.TB) []client.Object {
 	t.Helper()
 	web1 := markUpdating(revision(t, "web-1", v1Template, "3"))
@@ -200,7 +204,7 @@ func controlledBy(kind, name string, uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: uid, Controller: &yes}}
 }
 
-// request is what the API server would send for that operation on the object, which was what `before` is.
+// request returns what the API server would send for that operation. Before is the object before the operation.
 func request(t testing.TB, user string, operation admissionv1.Operation, object, before client.Object) admission.Request {
 	t.Helper()
 	of := object
@@ -228,7 +232,7 @@ func raw(t testing.TB, object client.Object) runtime.RawExtension {
 	return runtime.RawExtension{Raw: bytes}
 }
 
-// expectPatch compares the operations as the API server gets them; "" is none.
+// expectPatch compares the operations as the API server gets them; "" expects none.
 func expectPatch(t *testing.T, response admission.Response, want string) {
 	t.Helper()
 	if !response.Allowed {
@@ -247,7 +251,7 @@ func expectPatch(t *testing.T, response admission.Response, want string) {
 	}
 }
 
-// expectDenied expects this code and reason; code 0 expects the request to be allowed.
+// expectDenied expects a denial with this code and reason; code 0 expects the request to be allowed.
 func expectDenied(t *testing.T, response admission.Response, code int32, reason metav1.StatusReason) {
 	t.Helper()
 	switch {

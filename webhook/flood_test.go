@@ -24,8 +24,8 @@ import (
 	"github.com/stayput/stayput/port"
 )
 
-// TestAnnouncedBodiesTakeNoCapacity: a stranger announces bodies as large as may be, on ten connections, and sends next to nothing of them. Every edit is judged
-// all the same.
+// TestAnnouncedBodiesTakeNoCapacity: an unknown client announces the largest bodies on ten connections, and sends next to nothing of
+// them. Every edit is decided all the same.
 func TestAnnouncedBodiesTakeNoCapacity(t *testing.T) {
 	h := handlers(t, reader(t, namespace(inplace.ModeInPlaceOnly)), running(t, inplace.ModeInPlaceOnly))
 	address := overTLS(t, h)
@@ -36,13 +36,14 @@ func TestAnnouncedBodiesTakeNoCapacity(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	t.Cleanup(client.CloseIdleConnections)
 	for range 10 {
-		if response := askOver(t, client, "https://"+address+"/validate-in-place-only", rejected); response.Allowed || response.Result.Code != http.StatusUnprocessableEntity {
+		response := askOver(t, client, "https://"+address+"/validate-in-place-only", rejected)
+		if response.Allowed || response.Result.Code != http.StatusUnprocessableEntity {
 			t.Errorf("an edit that is to be rejected got %+v", response)
 		}
 	}
 }
 
-// overTLS serves as a manager does, and returns where.
+// overTLS serves as a manager does, and returns the address.
 func overTLS(t *testing.T, h Handlers) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -72,7 +73,7 @@ func overTLS(t *testing.T, h Handlers) string {
 	return server.Address()
 }
 
-// announce begins a request with a body of that size, of which the server has begun to read.
+// announce begins a request with a body of that size, and waits until the server begins to read the body.
 func announce(t *testing.T, address string, size int) {
 	t.Helper()
 	connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
@@ -80,7 +81,8 @@ func announce(t *testing.T, address string, size int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = connection.NetConn().Close() }) // the server may have closed it
-	fmt.Fprintf(connection, "POST /validate-workload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", size)
+	fmt.Fprintf(connection, "POST /validate-workload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"+
+		"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n", size)
 	if line, err := bufio.NewReader(connection).ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
 		t.Fatalf("a body that is announced is not read: %q, %v", line, err)
 	}

@@ -29,15 +29,18 @@ import (
 	"github.com/stayput/stayput/internal/templates"
 )
 
-// answers are what webhooks may answer: the codes they deny with, and the differences that their patches make, as differences has them.
+// answers are what the webhooks may answer: the codes that they deny with, and the differences that their patches make, in the notation
+// of differences.
 var answers = map[string]struct {
 	denies  []int32
 	changes string
 }{
-	"/mutate-workload":   {nil, `^/metadata/annotations/stayput\.dev~1(decision|in-place-annotations|restart-annotations|auxiliary) (gone|".*")$`},
-	"/mutate-replicaset": {nil, `^(/spec/replicas 0|/metadata/labels/stayput\.dev~1(updating|fallback|renewed|surge-replicas|replicas|bypassed|current) gone)$`},
+	"/mutate-workload": {nil, `^/metadata/annotations/` +
+		`stayput\.dev~1(decision|in-place-annotations|restart-annotations|auxiliary) (gone|".*")$`},
+	"/mutate-replicaset": {nil, `^(/spec/replicas 0|` +
+		`/metadata/labels/stayput\.dev~1(updating|fallback|renewed|surge-replicas|replicas|bypassed|current) gone)$`},
 	"/mutate-pod": {[]int32{409}, `^(/spec/readinessGates/\d+ {"conditionType":"stayput\.dev/serving"}|` +
-		`/metadata/annotations/stayput\.dev~1(move|borrowed|restarts|woken) gone)$`},
+		`/metadata/annotations/stayput\.dev~1(move|surge-pod|restarting|nudged) gone)$`},
 	"/mutate-pod-status":      {nil, `^/status/conditions/\d+ {.*"type":"(Ready|stayput\.dev/serving)"}$`},
 	"/validate-workload":      {denies: []int32{422}},
 	"/validate-in-place-only": {denies: []int32{422, 503}},
@@ -49,16 +52,21 @@ var answers = map[string]struct {
 	"/throttle-pod":           {},
 }
 
-// typed are the objects that webhooks are called for, as the API server decodes them.
+// typed are the types of the objects that webhooks are called for, as the API server decodes them.
 var typed = map[string]reflect.Type{
-	"Deployment": reflect.TypeFor[appsv1.Deployment](), "DaemonSet": reflect.TypeFor[appsv1.DaemonSet](), "ReplicaSet": reflect.TypeFor[appsv1.ReplicaSet](),
-	"Scale": reflect.TypeFor[autoscalingv1.Scale](), "ControllerRevision": reflect.TypeFor[appsv1.ControllerRevision](), "Pod": reflect.TypeFor[corev1.Pod](),
+	"Deployment":         reflect.TypeFor[appsv1.Deployment](),
+	"DaemonSet":          reflect.TypeFor[appsv1.DaemonSet](),
+	"ReplicaSet":         reflect.TypeFor[appsv1.ReplicaSet](),
+	"Scale":              reflect.TypeFor[autoscalingv1.Scale](),
+	"ControllerRevision": reflect.TypeFor[appsv1.ControllerRevision](),
+	"Pod":                reflect.TypeFor[corev1.Pod](),
 }
 
 var operations = []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete}
 
-// FuzzRequests sends objects of all sorts to every webhook, in the middle of updates. Each gets an answer that the webhook may give. A patch applies to the
-// object that was sent, changes what that webhook may and nothing else, and leaves nothing to be changed: API servers may ask again.
+// FuzzRequests sends objects of all sorts to every webhook in the middle of updates. Each request gets an answer that the webhook may
+// give. A patch applies to the object that was sent, changes only what that webhook may change, and leaves nothing more to change: API
+// servers may ask again.
 func FuzzRequests(f *testing.F) {
 	all := slices.Sorted(maps.Keys(answers))
 	if called := slices.Sorted(maps.Keys(Calls())); !slices.Equal(all, called) {
@@ -86,22 +94,22 @@ func FuzzRequests(f *testing.F) {
 		if complete(path, &req) != nil {
 			return
 		}
-		synctest.Test(t, func(t *testing.T) { checkAnswer(t, path, req) }) // so that what is throttled takes no time
+		synctest.Test(t, func(t *testing.T) { checkAnswer(t, path, req) }) // so that throttled answers take no time
 	})
 }
 
-// asked is a request to a webhook, and the code it is denied with; 0 where it is allowed.
+// asked is a request to a webhook, and the code that it is denied with; 0 if it is allowed.
 type asked struct {
 	path string
 	code int32
 	admission.Request
 }
 
-// TestRealRequestsAreDecided: what FuzzRequests begins with leads to where webhooks deny and patch.
+// TestRealRequestsAreDecided: the seeds of FuzzRequests make webhooks deny and patch.
 func TestRealRequestsAreDecided(t *testing.T) {
 	for _, sent := range realRequests(t) {
 		t.Run(sent.path, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // begins when the marks were signed
+			synctest.Test(t, func(t *testing.T) { // its clock begins when the holds were renewed
 				if err := complete(sent.path, &sent.Request); err != nil {
 					t.Fatal(err)
 				}
@@ -117,7 +125,7 @@ func TestRealRequestsAreDecided(t *testing.T) {
 	}
 }
 
-// TestPartsAreMissing: of what real requests send, each part and each part of one, in turn.
+// TestPartsAreMissing sends the real requests without each part of their objects, and without each part of those parts, in turn.
 func TestPartsAreMissing(t *testing.T) {
 	for _, sent := range realRequests(t) {
 		t.Run(sent.path, func(t *testing.T) {
@@ -137,7 +145,7 @@ func TestPartsAreMissing(t *testing.T) {
 	}
 }
 
-// lesser are objects that lack one part of this one, so many levels deep, or have null there.
+// lesser returns copies of the object that lack one part, or have null there, down to so many levels.
 func lesser(object map[string]any, levels int) []map[string]any {
 	var all []map[string]any
 	with := func(key string, part any) {
@@ -159,12 +167,14 @@ func lesser(object map[string]any, levels int) []map[string]any {
 	return all
 }
 
-// realRequests are requests as API servers send them to each webhook while updating is stored.
+// realRequests returns requests to each webhook as API servers send them while the objects of updating are stored.
 func realRequests(t testing.TB) []asked {
 	t.Helper()
-	v1, v2, web1, web2 := deployment(t, v1Template), deployment(t, v2Template), revision(t, "web-1", v1Template, "3"), revision(t, "web-2", v2Template, "1")
+	v1, v2 := deployment(t, v1Template), deployment(t, v2Template)
+	web1, web2 := revision(t, "web-1", v1Template, "3"), revision(t, "web-2", v2Template, "1")
 	listing, numbered, undone := deployment(t, v2Template), deployment(t, v2Template), deployment(t, v1Template)
-	listing.Annotations = map[string]string{inplace.AnnotationInPlaceAnnotations: "example.com/note", inplace.AnnotationDecision: "in place: restarts app"}
+	listing.Annotations = map[string]string{
+		inplace.AnnotationInPlaceAnnotations: "example.com/note", inplace.AnnotationDecision: "in place: restarts app"}
 	numbered.Annotations = map[string]string{inplace.AnnotationInPlaceAnnotations: "example.com/note", inplace.AnnotationRevision: "2"}
 	undone.Annotations = map[string]string{inplace.AnnotationRevision: "2"}
 	done := deployment(t, v2Template)
@@ -200,7 +210,8 @@ func realRequests(t testing.TB) []asked {
 	}
 }
 
-// stored is made once, as that takes most of the time. Whatever bubble asks, the clock of synctest shows the same: no mark has lapsed.
+// stored is made once, because that takes most of the time. In every synctest bubble the clock begins at the same time: no hold has
+// expired.
 var stored struct {
 	once          sync.Once
 	objects, hold client.Reader
@@ -212,7 +223,8 @@ func servedWhileUpdating(t *testing.T) http.Handler {
 	return served(handlersWith(t, stored.hold, stored.objects, stored.objects))
 }
 
-// complete fills in what the API server says of the object, as far as that can be told. The error says why there can be no such request.
+// complete fills in what the API server says about the object, as far as that can be told. The error says why there can be no such
+// request.
 func complete(path string, req *admission.Request) error {
 	for _, raw := range [][]byte{req.Object.Raw, req.OldObject.Raw} {
 		if raw != nil && !json.Valid(raw) {
@@ -284,7 +296,7 @@ func checkAnswer(t *testing.T, path string, req admission.Request) {
 	}
 }
 
-// applied is the object after the patch, as the API server applies it.
+// applied returns the object after the patch, as the API server applies it.
 func applied(object, operations []byte) ([]byte, error) {
 	patch, err := jsonpatch.DecodePatch(operations)
 	if err != nil {
@@ -293,7 +305,7 @@ func applied(object, operations []byte) ([]byte, error) {
 	return patch.Apply(object)
 }
 
-// tree is what the JSON says, with its numbers as they are written; nothing if it says nothing.
+// tree returns the value of the JSON, with its numbers as they are written; nil if there is no JSON.
 func tree(t *testing.T, raw []byte) any {
 	t.Helper()
 	if raw == nil {
@@ -308,8 +320,8 @@ func tree(t *testing.T, raw []byte) any {
 	return tree
 }
 
-// differences are the places in which two trees differ, each with what is there now. What lists have in them is compared whole; nothing is as good as
-// an empty map or list.
+// differences returns the places in which two trees differ, each with its value in the second one. Elements of lists are compared as a
+// whole. A missing map or list equals an empty one.
 func differences(at string, before, after any) []string {
 	var all []string
 	wasMap, _ := before.(map[string]any)
@@ -342,7 +354,8 @@ func differences(at string, before, after any) []string {
 	return all
 }
 
-// disordered is the object, if it is one, with one to three parts taken out, put in, or replaced; with disorder 0 as it is.
+// disordered returns the object with one to three parts removed, added or replaced. With disorder 0, or if it is no JSON, the object
+// stays as it is.
 func disordered(random *rand.Rand, object string, disorder uint64) []byte {
 	var tree any
 	decoder := json.NewDecoder(strings.NewReader(object))
@@ -357,12 +370,15 @@ func disordered(random *rand.Rand, object string, disorder uint64) []byte {
 }
 
 var (
-	oddValues = []string{`null`, `{}`, `[]`, `""`, `"web"`, `"2030-01-01T00:00:00Z"`, `0`, `-1`, `2147483648`, `1e400`, `0.5`, `true`, `{"a":null}`, `[null]`, `[{}]`}
-	oddKeys   = slices.Concat(inplace.Marks, inplace.SettingAnnotations, []string{inplace.AnnotationDecision, inplace.AnnotationMove, inplace.AnnotationRestarts,
-		inplace.LabelUpdate, inplace.LabelPartition, inplace.LabelDrain, "metadata", "spec", "status", "annotations", "labels", "readinessGates", "Metadata", "a/b~c"})
+	oddValues = []string{`null`, `{}`, `[]`, `""`, `"web"`, `"2030-01-01T00:00:00Z"`, `0`, `-1`, `2147483648`, `1e400`, `0.5`, `true`,
+		`{"a":null}`, `[null]`, `[{}]`}
+	oddKeys = slices.Concat(inplace.Marks, inplace.SettingAnnotations, []string{
+		inplace.AnnotationDecision, inplace.AnnotationMove, inplace.AnnotationRestarts,
+		inplace.LabelUpdate, inplace.LabelPartition, inplace.LabelDrain,
+		"metadata", "spec", "status", "annotations", "labels", "readinessGates", "Metadata", "a/b~c"})
 )
 
-// disordering does it once.
+// disordering removes, adds or replaces one part.
 func disordering(random *rand.Rand, of any) any {
 	replaced := random.IntN(8) == 0
 	switch of := of.(type) {

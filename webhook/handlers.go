@@ -22,17 +22,17 @@ import (
 	"github.com/stayput/stayput/watchdog"
 )
 
-// Handlers is what the webhooks ask.
+// Handlers answers the requests of all webhooks. Its fields are what it reads and asks.
 type Handlers struct {
-	// Cached reads from informers. It must fail on kinds without one (a strict cache) instead of starting it.
+	// Cached reads from informers. It must fail on a kind without an informer (a strict cache) instead of starting one.
 	Cached observe.Reader
 	// Live reads from the API server. Its client must not limit its own rate: a native controller waits for each answer.
 	Live observe.Reader
 	Hold observe.Hold
-	// GateReady reports whether this process may give pods the readiness gate: its informers are synced and it has itself
-	// recently written the status of a pod, so that somebody will open the gate.
+	// GateReady reports whether this process may add the readiness gate to pods: its informers are synced, and it has itself recently
+	// written the status of a pod. So it can also open the gate.
 	GateReady func() bool
-	// Watchdog knows which requests are being judged.
+	// Watchdog knows which requests are in progress.
 	Watchdog *watchdog.Watchdog
 	Log      logr.Logger
 
@@ -40,12 +40,12 @@ type Handlers struct {
 	recounts   *rate.Limiter
 	retries    *retries
 	holdStarts *holdStarts
-	// throttled are whose answers are late, by native controller.
+	// throttled are the objects about which answers are delayed, by the user of the native controller.
 	throttled map[string]*throttled
 }
 
-// Register adds the webhooks to the server, which bounds how many requests there are and how long they may take, each at its path; see the package's
-// documentation for what calls them.
+// Register adds each webhook to the server at its path. The server limits how many requests there are and how long each may take. The
+// package documentation says what the API server calls the webhooks for.
 func Register(server ctrlwebhook.Server, h Handlers) {
 	h.holdStarts = newHoldStarts()
 	h.throttled = throttledByUser()
@@ -57,7 +57,7 @@ func Register(server ctrlwebhook.Server, h Handlers) {
 	}
 }
 
-// handlerOf has the webhook judge what it is called for, and nothing else.
+// handlerOf returns a handler that decides only the requests that the webhook is called for, and allows others.
 func (h Handlers) handlerOf(route route) handler {
 	decided := h.ours(route.handler, route.kinds...)
 	if route.strict {
@@ -66,16 +66,17 @@ func (h Handlers) handlerOf(route route) handler {
 	return decided
 }
 
-// handler answers one kind of request. With an error, the request could not be judged: it is allowed unless the answer denies it.
+// handler answers one kind of request. An error says that the request could not be decided: it is allowed unless the answer denies it.
 type handler func(context.Context, admission.Request) (answer, error)
 
-// answer is a response and the word it is counted under.
+// answer is a response, and the decision that it is counted as.
 type answer struct {
 	admission.Response
 	made decision
 }
 
-// webhook does not recover panics: controller-runtime would answer them with a denial, a broken connection is left to failurePolicy.
+// webhook returns the webhook with the handler. It does not recover panics: controller-runtime would answer them with a denial. A panic
+// breaks the connection instead, so that failurePolicy decides.
 func (h Handlers) webhook(path string, handler handler) *admission.Webhook {
 	handle := func(ctx context.Context, req admission.Request) admission.Response {
 		defer h.Watchdog.Begin(watchdog.Work{Sort: "request to " + path, Namespace: req.Namespace, Name: req.Name}, limit)()
@@ -93,7 +94,7 @@ func (h Handlers) handle(ctx context.Context, req admission.Request, handler han
 	return given.Response
 }
 
-// fallback leaves no trace of a dry run.
+// fallback counts and logs the answer, except that of a dry run.
 func (h Handlers) fallback(req admission.Request, given answer, err error) {
 	if req.DryRun != nil && *req.DryRun {
 		return
@@ -119,24 +120,25 @@ func patch(made decision, operations []jsonpatch.Operation) answer {
 	return answer{Response: admission.Patched("", operations...), made: made}
 }
 
-// deny answers with the error's own status, which is the one the requesting client gets to see.
+// deny returns a denial with the status of the error: the client that made the request sees it.
 func deny(made decision, why *apierrors.StatusError) answer {
 	response := admissionv1.AdmissionResponse{Allowed: false, Result: &why.ErrStatus}
 	return answer{Response: admission.Response{AdmissionResponse: response}, made: made}
 }
 
-// by reports whether the request is that operation by that user.
+// by reports whether the request is this operation by this user.
 func by(req admission.Request, user string, operation admissionv1.Operation) bool {
 	return req.UserInfo.Username == user && req.Operation == operation
 }
 
-// key is the object that the request is about.
+// key returns the namespace and name of the object that the request is about.
 func key(req admission.Request) types.NamespacedName {
 	return types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
 }
 
-// decode reads an object of a request as API servers read one: names of fields are exact, and there once, so that a patch finds what was read here. Every
-// object has metadata; parts are what else it has to have, as the answer may patch it.
+// decode reads an object of a request as API servers do: the names of fields must match exactly, and each field may occur only once. So a
+// patch finds what was read here. Every object must have metadata. Parts are the other fields that the object must have, because the
+// answer may patch them.
 func decode[T any](raw runtime.RawExtension, parts ...string) (*T, error) {
 	decoded := new(T)
 	twice, err := kjson.UnmarshalStrict(raw.Raw, decoded, kjson.DisallowDuplicateFields)
@@ -153,7 +155,7 @@ func decode[T any](raw runtime.RawExtension, parts ...string) (*T, error) {
 	return decoded, nil
 }
 
-// lacking says which of the parts is not there.
+// lacking returns an error that names the first of the parts that is missing or no JSON object.
 func lacking(raw []byte, parts ...string) error {
 	var has map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &has); err != nil {
@@ -167,7 +169,7 @@ func lacking(raw []byte, parts ...string) error {
 	return nil
 }
 
-// lineLength keeps a warning within what kubectl and the API server show in full (apiserver/pkg/endpoints/filters/warning.go).
+// lineLength is the length of a warning that kubectl and the API server still show in full (apiserver/pkg/endpoints/filters/warning.go).
 const lineLength = 256
 
 func line(text string) string {

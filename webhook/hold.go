@@ -14,7 +14,7 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// held is for what needs no pods. Nothing is held without a living leader.
+// held reports whether a write is held, where that depends on no pods. Without a living leader nothing is held.
 func (h Handlers) held(ctx context.Context, ask func(context.Context, observe.Reader) (bool, error)) (bool, error) {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return false, err
@@ -22,7 +22,8 @@ func (h Handlers) held(ctx context.Context, ask func(context.Context, observe.Re
 	return h.either(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) { return ask(ctx, reader.WithoutPods()) })
 }
 
-// either asks the cache first and believes a "no" only from the API server: a denied write comes again, one let through cannot be taken back.
+// either asks the cache first, and believes a "no" only from the API server: a denied write comes again, a write that was allowed cannot
+// be taken back.
 func (h Handlers) either(ctx context.Context, ask func(context.Context, observe.Reader) (bool, error)) (bool, error) {
 	for _, reader := range []observe.Reader{h.Cached, h.Live} {
 		if yes, err := ask(ctx, reader); yes || err != nil {
@@ -32,8 +33,8 @@ func (h Handlers) either(ctx context.Context, ask func(context.Context, observe.
 	return false, nil
 }
 
-// lasts reports whether the leader tends the update of a workload to that target, or can still be expected to begin. In the place of the target
-// there may be another of its revisions that is marked, or none while nobody has made it.
+// lasts reports whether the hold on the workload's update to that revision lasts: the leader renews it, or can still be expected to
+// begin. UpdateRevision may also be another marked revision of the workload, or nil while the update revision does not exist.
 func (h Handlers) lasts(workload metav1.Object, template apps.Template, updateRevision metav1.Object) bool {
 	now := time.Now()
 	var labels map[string]string
@@ -42,12 +43,14 @@ func (h Handlers) lasts(workload metav1.Object, template apps.Template, updateRe
 	}
 	lasts := revisions.HoldLasts(labels, h.heldSince(workload, template, updateRevision, now), now)
 	if !lasts {
-		h.Log.V(1).Info("Nothing is held", "namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", revisions.HoldExpired.Message)
+		h.Log.V(1).Info("Nothing is held",
+			"namespace", workload.GetNamespace(), "workload", workload.GetName(), "reason", revisions.HoldExpired.Message)
 	}
 	return lasts
 }
 
-// heldSince is since when this replica has held writes of the update; now, where the leader has begun it and says by itself that it goes on.
+// heldSince returns since when this replica has held writes of the update. It returns now if the leader has begun the update: the leader
+// then renews the hold itself.
 func (h Handlers) heldSince(workload metav1.Object, template apps.Template, updateRevision metav1.Object, now time.Time) time.Time {
 	if updateRevision != nil && revisions.Started(updateRevision.GetLabels()) {
 		return now
@@ -55,15 +58,16 @@ func (h Handlers) heldSince(workload metav1.Object, template apps.Template, upda
 	return h.holdStarts.of(holdStartOf(workload, template, updateRevision), now)
 }
 
-// holdStarts are since when this replica has held writes of updates. The leader writes on the target when it tends one: this is needed only
-// until it first has.
+// holdStarts are the times since when this replica has held writes of updates. The leader writes its renewals on the update revision. So
+// these times matter only until the first renewal.
 type holdStarts struct {
 	lock  sync.Mutex
 	since map[holdStart]time.Time
 }
 
-// holdStart is the update of a workload to a target. By the number of its revision it differs from an earlier one to the same: native
-// controllers give a target the next number each time. As long as there is no target, it differs by the template.
+// holdStart identifies the update of a workload to an update revision. The revision's number distinguishes it from an earlier update to
+// the same revision: native controllers give a revision the next number each time it becomes the update revision. While there is no
+// update revision, the template distinguishes updates.
 type holdStart struct {
 	workload, updateRevision types.UID
 	revision                 string
@@ -78,10 +82,10 @@ func holdStartOf(workload metav1.Object, template apps.Template, updateRevision 
 
 func newHoldStarts() *holdStarts { return &holdStarts{since: map[holdStart]time.Time{}} }
 
-// holdStartsKept is how long one is remembered: longer than any hold lasts that nobody tends.
+// holdStartsKept is how long a start is remembered: longer than any hold lasts without a renewal.
 const holdStartsKept = 10 * time.Minute
 
-// of is since when writes of the update have been held: now, if none have.
+// of returns since when writes of the update have been held; now if none have been held before.
 func (b *holdStarts) of(update holdStart, now time.Time) time.Time {
 	b.lock.Lock()
 	defer b.lock.Unlock()

@@ -12,38 +12,38 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// kinds are the kinds of workloads whose edits and native writes are judged.
+// kinds are the kinds of workloads whose edits and native writes the webhooks decide on.
 var kinds = []kind{deploymentKind, daemonSetKind}
 
-// kind is what the webhooks do about one kind of workload. The users whose writes are held only exist under kube-controller-manager
-// --use-service-account-credentials; without it no write is ours and every update is native.
+// kind is what the webhooks do for one kind of workload. The users whose writes are held exist only under kube-controller-manager
+// --use-service-account-credentials. Without that flag Stayput holds no write, and every update is native.
 type kind struct {
 	observe.Kind
-	// podsBy is the user who creates and deletes its pods.
+	// podsBy is the user that creates and deletes the pods: a native controller.
 	podsBy string
-	// decideEdit tells what the edit of a template will do.
+	// decideEdit decides what the edit of a template will do.
 	decideEdit func(h Handlers, ctx context.Context, req admission.Request, before *workload) (editDecision, error)
 	// stays reports whether a pod that podsBy deletes is to stay.
 	stays func(h Handlers, ctx context.Context, pod *corev1.Pod) (bool, error)
-	// futile returns what reports whether podsBy asks for nothing when it deletes the pod: see throttle.go.
+	// futile returns a function that reports whether podsBy achieves nothing by deleting the pod: see throttle.go.
 	futile func(h Handlers, pod *corev1.Pod) func(context.Context) bool
-	// throttle is how long it then waits for the answer.
+	// throttle is how long podsBy then waits for the answer.
 	throttle time.Duration
-	// further are the webhooks that only this kind has, by path.
+	// further returns the webhooks that only this kind has, by path.
 	further func(h Handlers) map[string]route
 }
 
-// route is a webhook: what it does, the kinds of objects it is called for, and the native controllers whose writes it judges; none if it
-// judges everybody's.
+// route is a webhook: its handler, the kinds of objects that it is called for, and the native controllers whose writes it decides on.
+// Without users it decides on the writes of every client.
 type route struct {
 	handler handler
 	kinds   []string
 	users   []string
-	// strict: what cannot be judged is not allowed.
+	// strict: a request that cannot be decided is denied.
 	strict bool
 }
 
-// routes are all webhooks by path; see the package's documentation for what calls them.
+// routes returns all webhooks by path. The package documentation says what the API server calls them for.
 func (h Handlers) routes() map[string]route {
 	var workloads, podsBy []string
 	further := map[string]route{}
@@ -65,10 +65,11 @@ func (h Handlers) routes() map[string]route {
 	return all
 }
 
-// Call is what the API server is to call a webhook for: these kinds of objects, written by one of these users, if there are any.
+// Call is what the API server calls a webhook for: objects of these kinds, written by one of these users. Without users every client's
+// writes count.
 type Call struct{ Kinds, Users []string }
 
-// Calls are what the webhook configurations have to say, by the path of the webhook.
+// Calls returns what the webhook configurations must contain, by the path of the webhook.
 func Calls() map[string]Call {
 	calls := map[string]Call{}
 	for path, route := range (Handlers{}).routes() {
@@ -77,7 +78,7 @@ func Calls() map[string]Call {
 	return calls
 }
 
-// kindOfPods is the kind of workload whose native controller creates or deletes a pod; nil if somebody else does.
+// kindOfPods returns the kind of workload whose native controller creates or deletes the pod; nil if another client does.
 func kindOfPods(req admission.Request, operation admissionv1.Operation) *kind {
 	for _, kind := range kinds {
 		if by(req, kind.podsBy, operation) {

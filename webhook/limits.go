@@ -12,20 +12,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// limit is when judging a request must have ended, since all it waits for ends with port.Patience.
+// limit is how long deciding a request may take: all that it waits for ends with port.Patience.
 const limit = 15 * time.Second
 
-// lookups is how often the API server is asked about a namespace that is not labelled by what we know: ten times at once, five a second.
+// lookups limits how often the API server is asked about a namespace that is not labelled according to the cache: ten times at once, five
+// times a second.
 func lookups() *rate.Limiter { return rate.NewLimiter(5, 10) }
 
-// recounts is how often pods of a ReplicaSet, of which there may be thousands, are counted at the API server before one more is born. Many are born where
-// some are borrowed, or the Deployment is scaled; of who has moved a cache is behind for some milliseconds.
+// recounts limits how often the pods of a ReplicaSet are counted at the API server before one more is created. A ReplicaSet may have
+// thousands of pods. Many pods are created when an update needs surge pods, or when a user scales the Deployment. A cache knows of a
+// moved pod some milliseconds late.
 func recounts() *rate.Limiter { return rate.NewLimiter(1, 5) }
 
 var errTooManyNamespaces = errors.New("too many questions about namespaces whose label is not known yet")
 
-// ours has requests judged that API servers would send: of these kinds, in a labelled namespace. Any other is allowed without a word
-// and without a look at its objects.
+// ours returns a handler that passes on only requests that API servers would send: for objects of these kinds, in a labelled namespace.
+// It allows any other request without a warning, and does not look at its objects.
 func (h Handlers) ours(handler handler, kinds ...string) handler {
 	return func(ctx context.Context, req admission.Request) (answer, error) {
 		if !slices.Contains(kinds, req.Kind.Kind) {
@@ -38,7 +40,8 @@ func (h Handlers) ours(handler handler, kinds ...string) handler {
 	}
 }
 
-// manages asks the cache, and a few times the API server: people label a namespace and edit at once.
+// manages reports whether Stayput manages the namespace. It asks the cache, and then the API server a few times a second: users label a
+// namespace and edit at once.
 func (h Handlers) manages(ctx context.Context, namespace string) (bool, error) {
 	mode, err := h.Cached.Mode(ctx, namespace, nil)
 	if apierrors.IsNotFound(err) || err == nil && !mode.Manages() {

@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// decision is the word a judged request is counted under.
+// decision is the value of the metric label under which a decided request is counted.
 type decision string
 
 const (
@@ -13,11 +13,11 @@ const (
 	inPlace      decision = "in-place"      // an edit that is made in place
 	recreate     decision = "recreate"      // an edit that needs new pods
 	rejected     decision = "rejected"      // an edit that needs new pods, where the mode is in-place-only
-	held         decision = "held"          // a native write that is denied while an update in place is under way
+	held         decision = "held"          // a native write that is denied while Stayput updates the workload
 	createdEmpty decision = "created-empty" // a ReplicaSet that is created without replicas
 	gated        decision = "gated"         // a pod that is created with the readiness gate
 	corrected    decision = "corrected"     // the status of a pod, stored with another Ready or gate than was sent
-	failed       decision = "error"         // a request that could not be judged
+	failed       decision = "error"         // a request that could not be decided
 )
 
 var (

@@ -17,8 +17,8 @@ import (
 
 var errHeldCreation = errors.New("stayput updates the pods of this workload in place, and there are as many as there are to be")
 
-// mutatePod gives a pod of a managed workload the readiness gate at birth: gates cannot be added later. It also takes off
-// the marks that came with the template, whatever the mode is, since this pod has neither been moved nor borrowed. One that nobody needs is not born.
+// mutatePod adds the readiness gate to a new pod of a managed workload: gates cannot be added later. In every mode it also removes the
+// marks that came with the template: this pod has not moved, and it is no surge pod. It denies a pod that its ReplicaSet does not need.
 func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer, error) {
 	if kindOfPods(req, admissionv1.Create) == nil {
 		return allow(), nil
@@ -28,7 +28,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 		return allow(), err
 	}
 	needless, err := h.needless(ctx, pod)
-	if err != nil { // so it is born, and needs its gate
+	if err != nil { // so the pod is created, and needs its gate
 		h.Log.Error(err, "Whether a pod is one too many cannot be told", "namespace", pod.Namespace)
 	}
 	if needless {
@@ -46,7 +46,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	return allow(), nil
 }
 
-// gates reports whether the pod gets the gate: it is managed, and this process could open it.
+// gates reports whether the pod gets the gate: its workload is managed, and this process could open the gate.
 func (h Handlers) gates(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if !h.GateReady() {
 		return false, nil
@@ -54,7 +54,7 @@ func (h Handlers) gates(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return h.managed(ctx, pod)
 }
 
-// needless reports whether there are as many pods as there are to be, and a leader lives.
+// needless reports whether the ReplicaSet of the pod has all its pods already, and a leader is alive.
 func (h Handlers) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return false, err
@@ -62,7 +62,8 @@ func (h Handlers) needless(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return h.full(ctx, pod)
 }
 
-// managed asks the cache, and the API server only about a workload too new for the cache.
+// managed reports whether the workload of the pod is managed. It asks the cache, and the API server only about a workload that is too new
+// for the cache.
 func (h Handlers) managed(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	for _, reader := range []observe.Reader{h.Cached, h.Live} {
 		workload, err := reader.WorkloadOf(ctx, pod)
@@ -74,7 +75,7 @@ func (h Handlers) managed(ctx context.Context, pod *corev1.Pod) (bool, error) {
 			if err != nil || !mode.Manages() {
 				return false, err
 			}
-			// A gate is to be opened by just those writes which may not be taken.
+			// The writes that may be refused are those that would open the gate.
 			fallback, err := h.Hold.PersistedFallback(ctx, workload.GetUID())
 			return !fallback.Unwritable(), err
 		}
@@ -82,9 +83,9 @@ func (h Handlers) managed(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	return false, nil
 }
 
-// validatePod holds deletions by which the native controllers would replace pods that are updated in place. NotFound makes both
-// controllers take the pod as gone, without event or back-off (manageReplicas in pkg/controller/replicaset/replica_set.go,
-// syncNodes in pkg/controller/daemon/daemon_controller.go).
+// validatePod holds deletions by which native controllers would replace pods that are updated in place. Both controllers take NotFound
+// for a pod that is gone, without event or back-off (manageReplicas in pkg/controller/replicaset/replica_set.go, syncNodes in
+// pkg/controller/daemon/daemon_controller.go).
 func (h Handlers) validatePod(ctx context.Context, req admission.Request) (answer, error) {
 	kind := kindOfPods(req, admissionv1.Delete)
 	if kind == nil {
@@ -97,7 +98,8 @@ func (h Handlers) validatePod(ctx context.Context, req admission.Request) (answe
 	return h.holdDeletion(ctx, req, func(ctx context.Context) (bool, error) { return kind.stays(h, ctx, pod) })
 }
 
-// holdDeletion tells the native controller that what it deletes is gone already, if it is to stay and a leader lives.
+// holdDeletion denies the deletion of an object that is to stay, if a leader is alive. It tells the native controller that the object is
+// gone already.
 func (h Handlers) holdDeletion(ctx context.Context, req admission.Request, stays func(context.Context) (bool, error)) (answer, error) {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return allow(), err

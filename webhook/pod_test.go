@@ -35,11 +35,11 @@ func TestPodDeletionHeld(t *testing.T) {
 		code        int32
 		annotations map[string]string
 	}{
-		"settling, and the pod is borrowed":         {reader(t, web, marked), replicaSetController, 0, 404, surge},
-		"settling, and it is a surge pod to remove": {broken(t), replicaSetController, 0, 0, going},
-		"settling":                       {reader(t, web, marked), replicaSetController, 0, 404, nil},
-		"not settling":                   {reader(t, web, unmarked), replicaSetController, 0, 0, nil},
-		"somebody else":                  {broken(t), "jane", 0, 0, nil},
+		"updating, and it is a surge pod":           {reader(t, web, marked), replicaSetController, 0, 404, surge},
+		"updating, and it is a surge pod to remove": {broken(t), replicaSetController, 0, 0, going},
+		"updating":                       {reader(t, web, marked), replicaSetController, 0, 404, nil},
+		"not updating":                   {reader(t, web, unmarked), replicaSetController, 0, 0, nil},
+		"another client":                 {broken(t), "jane", 0, 0, nil},
 		"no living leader":               {reader(t, web, marked), replicaSetController, observe.HoldPatience + time.Second, 0, nil},
 		"reading fails":                  {broken(t), replicaSetController, 0, 0, nil},
 		"the ReplicaSet is gone":         {reader(t, web), replicaSetController, 0, 0, nil},
@@ -57,7 +57,8 @@ func TestPodDeletionHeld(t *testing.T) {
 	}
 }
 
-// An update that is given back on record may have left marks that nobody can take off, and nobody might be able to open a gate.
+// TestPodsOfAnUpdateThatFellBack: an update with a persisted fallback may have left marks that Stayput cannot remove, and Stayput might
+// not be able to open a gate.
 func TestPodsOfAnUpdateThatFellBack(t *testing.T) {
 	marked, web := markUpdating(revision(t, "web-1", v1Template, "2")), deployment(t, v2Template)
 	objects := []client.Object{namespace(inplace.ModeInPlace), web, marked}
@@ -66,9 +67,9 @@ func TestPodsOfAnUpdateThatFellBack(t *testing.T) {
 		code        string
 		goes, gated bool
 	}{
-		"given back":             {web.UID, inplace.CodeNativeRollout, true, true},
-		"our writes are refused": {web.UID, inplace.CodeRefused, true, false},
-		"another one":            {"another", inplace.CodeFailing, false, true},
+		"it fell back":                 {web.UID, inplace.CodeNativeRollout, true, true},
+		"Stayput's writes are refused": {web.UID, inplace.CodeRefused, true, false},
+		"another workload fell back":   {"another", inplace.CodeFailing, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, objects...), reader(t, objects...))
@@ -79,15 +80,17 @@ func TestPodsOfAnUpdateThatFellBack(t *testing.T) {
 			}
 			creation := h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, pod(marked), nil), h.mutatePod)
 			if gated := len(creation.Patches) > 0; gated != test.gated {
-				t.Errorf("born with a gate: %t", gated)
+				t.Errorf("created with a gate: %t", gated)
 			}
 		})
 	}
 }
 
-// The ReplicaSet controller sees that a pod has left before it sees that there are to be fewer, or the other way round where pods come.
+// TestPodCreationHeld: the ReplicaSet controller may see that a pod has left before it sees that there are to be fewer. Where pods come,
+// it may see that there are to be more before it sees the pods.
 func TestPodCreationHeld(t *testing.T) {
-	web, full, lacking := deployment(t, v2Template), markUpdating(revision(t, "web-1", v1Template, "1")), markUpdating(revision(t, "web-1", v1Template, "2"))
+	web := deployment(t, v2Template)
+	full, lacking := markUpdating(revision(t, "web-1", v1Template, "1")), markUpdating(revision(t, "web-1", v1Template, "2"))
 	unmarked, there, another := revision(t, "web-1", v1Template, "1"), pod(full), pod(full)
 	another.Name = "web-y"
 	dying := pod(full)
@@ -105,15 +108,16 @@ func TestPodCreationHeld(t *testing.T) {
 		"one too many":   {all(full, there, another), all(full, there, another), replicaSetController, 0, 409},
 		"one is missing": {all(lacking, there), all(lacking, there), replicaSetController, 0, 0},
 		"one goes":       {all(full, dying), all(full, dying), replicaSetController, 0, 0},
-		"the cache does not know that it is full": {all(lacking, there), all(full, there), replicaSetController, 0, 409},
-		"nor that a pod has come":                 {all(full), all(full, there), replicaSetController, 0, 409},
-		"nor that there are to be more":           {all(full, there), all(lacking, there), replicaSetController, 0, 0},
-		"nor of the mark":                         {all(unmarked, there), all(full, there), replicaSetController, 0, 409},
-		"no update":                               {all(unmarked, there), all(unmarked, there), replicaSetController, 0, 0},
-		"nobody to end it":                        {all(full, there), broken(t), replicaSetController, observe.HoldPatience + time.Second, 0},
-		"the mark is taken off":                   {all(full, there), all(unmarked, there), replicaSetController, 0, 0},
-		"reading fails":                           {all(full, there), broken(t), replicaSetController, 0, 0},
-		"somebody else's":                         {broken(t), broken(t), "jane", 0, 0},
+		"the cache does not know that it is full":           {all(lacking, there), all(full, there), replicaSetController, 0, 409},
+		"the cache does not know that a pod has come":       {all(full), all(full, there), replicaSetController, 0, 409},
+		"the cache does not know that there are to be more": {all(full, there), all(lacking, there), replicaSetController, 0, 0},
+		"the cache does not know of the mark":               {all(unmarked, there), all(full, there), replicaSetController, 0, 409},
+		"no update":                                         {all(unmarked, there), all(unmarked, there), replicaSetController, 0, 0},
+		"no living leader": {
+			all(full, there), broken(t), replicaSetController, observe.HoldPatience + time.Second, 0},
+		"the mark is removed": {all(full, there), all(unmarked, there), replicaSetController, 0, 0},
+		"reading fails":       {all(full, there), broken(t), replicaSetController, 0, 0},
+		"another client":      {broken(t), broken(t), "jane", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
@@ -126,7 +130,8 @@ func TestPodCreationHeld(t *testing.T) {
 	}
 }
 
-// However many are born, the API server is not asked to count their siblings for each.
+// TestCreationsAreCountedNowAndThen: however many pods are created, the API server is not asked to count the pods of their ReplicaSet for
+// each.
 func TestCreationsAreCountedNowAndThen(t *testing.T) {
 	web, lacking := deployment(t, v2Template), markUpdating(revision(t, "web-1", v1Template, "2"))
 	whole, ok := reader(t, web, lacking, pod(lacking), namespace(inplace.ModeInPlace)).(client.WithWatch)
@@ -148,7 +153,7 @@ func TestCreationsAreCountedNowAndThen(t *testing.T) {
 		expectDenied(t, h.handle(context.Background(), request(t, replicaSetController, admissionv1.Create, created, nil), h.mutatePod), 0, "")
 	}
 	if most := recounts().Burst() + 5; asked == 0 || asked > most {
-		t.Errorf("asked %d times for 50 births, want some, and %d at most", asked, most)
+		t.Errorf("asked %d times for 50 creations, want some, and %d at most", asked, most)
 	}
 }
 
@@ -170,16 +175,18 @@ func TestPodGate(t *testing.T) {
 		"managed":               {reader(t, managed...), broken(t), replicaSetController, "[" + gate + "]", true, nil},
 		"too new for the cache": {stale, reader(t, managed...), replicaSetController, "[" + gate + "]", true, nil},
 		"a mark from the template": {reader(t, managed...), broken(t), replicaSetController,
-			`[{"op":"remove","path":"/metadata/annotations/stayput.dev~1move"},` + gate + "]", true, map[string]string{inplace.AnnotationMove: "{}"}},
-		"nobody to open it":             {reader(t, managed...), broken(t), replicaSetController, "", false, nil},
-		"a mark, and nobody to open it": {reader(t, managed...), broken(t), replicaSetController, unmarked, false, map[string]string{inplace.AnnotationMove: "{}"}},
+			`[{"op":"remove","path":"/metadata/annotations/stayput.dev~1move"},` + gate + "]", true,
+			map[string]string{inplace.AnnotationMove: "{}"}},
+		"this process cannot open it": {reader(t, managed...), broken(t), replicaSetController, "", false, nil},
+		"a mark, and this process cannot open the gate": {reader(t, managed...), broken(t), replicaSetController, unmarked, false,
+			map[string]string{inplace.AnnotationMove: "{}"}},
 		"a mark, opted out": {reader(t, namespace(inplace.ModeInPlace), out, rs), broken(t), replicaSetController, unmarked, true,
 			map[string]string{inplace.AnnotationMove: "{}"}},
-		"of somebody else":     {broken(t), broken(t), "jane", "", true, nil},
-		"opted out":            {reader(t, namespace(inplace.ModeInPlace), out, rs), broken(t), replicaSetController, "", true, nil},
-		"a bare ReplicaSet":    {reader(t, bare), reader(t, bare), replicaSetController, "", true, nil},
-		"a namespace not ours": {reader(t, append(managed[1:], namespace(""))...), broken(t), replicaSetController, "", true, nil},
-		"reading fails":        {broken(t), reader(t, managed...), replicaSetController, "", true, nil},
+		"another client":         {broken(t), broken(t), "jane", "", true, nil},
+		"opted out":              {reader(t, namespace(inplace.ModeInPlace), out, rs), broken(t), replicaSetController, "", true, nil},
+		"a bare ReplicaSet":      {reader(t, bare), reader(t, bare), replicaSetController, "", true, nil},
+		"an unmanaged namespace": {reader(t, append(managed[1:], namespace(""))...), broken(t), replicaSetController, "", true, nil},
+		"reading fails":          {broken(t), reader(t, managed...), replicaSetController, "", true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
@@ -217,19 +224,20 @@ func TestDaemonDeletionHeld(t *testing.T) {
 		"no revision yet":            {base(v2Template, node), pod, daemonSetController, 0, 404},
 		"a pod elsewhere":            {base(v2Template, node, second, elsewhere), pod, daemonSetController, 0, 404},
 		"moved a moment ago":         {base(v2Template, node, second), daemon("agent-x", "2"), daemonSetController, 0, 404},
-		"moved, and released since":  {base(v2Template, node, fellBack), daemon("agent-x", "2"), daemonSetController, 0, 404},
-		"released":                   {base(v2Template, node, fellBack), pod, daemonSetController, 0, 0},
+		"moved, and fell back since": {base(v2Template, node, fellBack), daemon("agent-x", "2"), daemonSetController, 0, 404},
+		"fell back":                  {base(v2Template, node, fellBack), pod, daemonSetController, 0, 0},
 		"not in place by now":        {base(envTemplate, node), pod, daemonSetController, 0, 0},
 		"node gone":                  {base(v2Template, second), pod, daemonSetController, 0, 0},
 		"one of several on the node": {base(v2Template, node, second, other), pod, daemonSetController, 0, 0},
 		"failed":                     {base(v2Template, node, second), failed, daemonSetController, 0, 0},
-		"left behind a moment ago":   {broken(t), orphan, daemonSetController, 0, 404},
+		"orphaned a moment ago":      {broken(t), orphan, daemonSetController, 0, 404},
 		"no living leader":           {base(v2Template, node, second), pod, daemonSetController, observe.HoldPatience + time.Second, 0},
-		"somebody else":              {broken(t), pod, "jane", 0, 0},
+		"another client":             {broken(t), pod, "jane", 0, 0},
 		"the ReplicaSet controller":  {base(v2Template, node, second), pod, replicaSetController, 0, 0},
 		"reading fails":              {broken(t), pod, daemonSetController, 0, 0},
 		"the DaemonSet is gone":      {reader(t), pod, daemonSetController, 0, 0},
-		"the namespace is not ours":  {reader(t, namespace(""), node, daemonSet(t, v2Template), first, second, pod), pod, daemonSetController, 0, 0},
+		"the namespace is not managed": {
+			reader(t, namespace(""), node, daemonSet(t, v2Template), first, second, pod), pod, daemonSetController, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stale := reader(t, namespace(inplace.ModeInPlace), daemonSet(t, v1Template), first, node, pod)
@@ -241,7 +249,8 @@ func TestDaemonDeletionHeld(t *testing.T) {
 	}
 }
 
-// The label of a pod that is half-way names no revision, so the DaemonSet controller takes its own for one that no pod has.
+// TestRevisionOfAPodThatIsPartiallyPatchedStays: the label of a partially patched pod names no revision. So the DaemonSet controller
+// takes the pod's revision for one that no pod has.
 func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
 	partial := daemon("agent-x", podstate.HashPartial)
@@ -258,17 +267,20 @@ func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 		age          time.Duration
 		code         int32
 	}{
-		"the cache suffices to hold":          {world(partial, second), broken(t), daemonSetController, 0, 404},
-		"the cache is late":                   {world(applied, second), world(partial, second), daemonSetController, 0, 404},
-		"the cache has no such DaemonSet":     {reader(t, namespace(inplace.ModeInPlace)), world(partial, second), daemonSetController, 0, 404},
-		"a pod has come back":                 {world(applied, second), world(daemon("agent-x", "1"), second), daemonSetController, 0, 404},
-		"no pod is of it":                     {world(applied, second), world(applied, second), daemonSetController, 0, 0},
-		"the pod goes back":                   {world(partial, fellBack), world(partial, fellBack), daemonSetController, 0, 404},
-		"somebody else":                       {broken(t), broken(t), "jane", 0, 0},
-		"nobody leads":                        {world(partial, second), world(partial, second), daemonSetController, observe.HoldPatience + time.Second, 0},
-		"reading fails":                       {broken(t), world(partial, second), daemonSetController, 0, 0},
-		"the API server cannot be read":       {world(applied, second), broken(t), daemonSetController, 0, 0},
-		"the namespace has no label any more": {reader(t, namespace(""), daemonSet(t, v2Template), first, second, partial), reader(t, namespace(""), daemonSet(t, v2Template), first, second, partial), daemonSetController, 0, 0},
+		"the cache suffices to hold":      {world(partial, second), broken(t), daemonSetController, 0, 404},
+		"the cache is late":               {world(applied, second), world(partial, second), daemonSetController, 0, 404},
+		"the cache has no such DaemonSet": {reader(t, namespace(inplace.ModeInPlace)), world(partial, second), daemonSetController, 0, 404},
+		"a pod has the revision again":    {world(applied, second), world(daemon("agent-x", "1"), second), daemonSetController, 0, 404},
+		"no pod is of it":                 {world(applied, second), world(applied, second), daemonSetController, 0, 0},
+		"the update fell back":            {world(partial, fellBack), world(partial, fellBack), daemonSetController, 0, 404},
+		"another client":                  {broken(t), broken(t), "jane", 0, 0},
+		"no living leader": {
+			world(partial, second), world(partial, second), daemonSetController, observe.HoldPatience + time.Second, 0},
+		"reading fails":                 {broken(t), world(partial, second), daemonSetController, 0, 0},
+		"the API server cannot be read": {world(applied, second), broken(t), daemonSetController, 0, 0},
+		"the namespace has no label any more": {
+			reader(t, namespace(""), daemonSet(t, v2Template), first, second, partial),
+			reader(t, namespace(""), daemonSet(t, v2Template), first, second, partial), daemonSetController, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
@@ -279,10 +291,11 @@ func TestRevisionOfAPodThatIsPartiallyPatchedStays(t *testing.T) {
 	}
 }
 
-// A pod is patched for a revision that its label names only then, and that the DaemonSet controller may take for an old one: its cache may be older than
-// the last edit, or younger than the plan.
+// TestRevisionThatPodsAreOnTheirWayToStays: the label of a pod names the revision only once the pod has been patched for it. Until then
+// the DaemonSet controller may take the revision for an old one: its cache may be older than the last edit, or newer than the plan.
 func TestRevisionThatPodsAreOnTheirWayToStays(t *testing.T) {
-	first, current, former := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template), controllerRevision(t, "3", envTemplate)
+	first, current := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
+	former := controllerRevision(t, "3", envTemplate)
 	marked := former.DeepCopy()
 	marked.Labels[inplace.LabelUpdating] = strconv.FormatInt(time.Now().Unix(), 10)
 	for name, test := range map[string]struct {
@@ -324,16 +337,18 @@ func TestDaemonGate(t *testing.T) {
 	}
 }
 
-// closed is the pod with its gate closed.
+// closed returns the pod with its gate closed.
 func closed(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: inplace.ConditionServing, Status: corev1.ConditionFalse}}
 	return pod
 }
 
-// A deletion that is refused on the cache is right only where something is sure to wake who wants it: of a DaemonSet, its gate or the next signature.
+// TestClosedGatesRestOnTheCache: a deletion may be denied on the cache only where an event is sure to make the controller look again. For
+// a pod of a DaemonSet that is its gate, or the next renewal.
 func TestClosedGatesRestOnTheCache(t *testing.T) {
-	web, unmarked, marked := deployment(t, v2Template), revision(t, "web-1", v1Template, "2"), markUpdating(revision(t, "web-1", v1Template, "2"))
+	web := deployment(t, v2Template)
+	unmarked, marked := revision(t, "web-1", v1Template, "2"), markUpdating(revision(t, "web-1", v1Template, "2"))
 	first, second := controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 	agents := func(template string) client.Reader {
@@ -346,12 +361,14 @@ func TestClosedGatesRestOnTheCache(t *testing.T) {
 		user         string
 		code         int32
 	}{
-		"a ReplicaSet, only in the cache":    {shop(marked), shop(unmarked), closed(pod(marked)), replicaSetController, 0},
-		"a ReplicaSet, not yet in the cache": {shop(unmarked), shop(marked), closed(pod(marked)), replicaSetController, 404},
-		"a daemon is updated":                {agents(v2Template), broken(t), closed(daemon("agent-x", "1")), daemonSetController, 404},
-		"a daemon whose gate is open":        {agents(v2Template), agents(envTemplate), daemon("agent-x", "1"), daemonSetController, 0},
-		"the cache knows no update of it":    {agents(envTemplate), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
-		"the cache lacks the daemon's set":   {reader(t, namespace(inplace.ModeInPlace), node), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
+		"a mark that is only in the cache":    {shop(marked), shop(unmarked), closed(pod(marked)), replicaSetController, 0},
+		"a mark that is not yet in the cache": {shop(unmarked), shop(marked), closed(pod(marked)), replicaSetController, 404},
+		"a daemon pod is updated":             {agents(v2Template), broken(t), closed(daemon("agent-x", "1")), daemonSetController, 404},
+		"a daemon pod whose gate is open":     {agents(v2Template), agents(envTemplate), daemon("agent-x", "1"), daemonSetController, 0},
+		"the cache knows no update": {
+			agents(envTemplate), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
+		"the cache lacks the DaemonSet": {
+			reader(t, namespace(inplace.ModeInPlace), node), agents(v2Template), closed(daemon("agent-x", "1")), daemonSetController, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)

@@ -11,8 +11,8 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// mutatePodStatus has Ready and our gate stored as inplace.StoredConditions says, where the API server cannot do so by itself. Neither cache nor
-// API server is asked about the pod: what is stored follows from the write alone.
+// mutatePodStatus stores Ready and Stayput's gate as readiness.StoredConditions says, in clusters whose API server cannot do so by
+// itself. It reads nothing from the cache or the API server: what is stored follows from the write alone.
 func (h Handlers) mutatePodStatus(_ context.Context, req admission.Request) (answer, error) {
 	if req.Operation != admissionv1.Update || req.SubResource != "status" {
 		return allow(), nil

@@ -17,7 +17,7 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// reported is a pod on node one whose containers are ready. Its gate, where it has that condition, is as it is said.
+// reported returns a pod on node one whose containers are ready. Its gate has this status, if there is one.
 func reported(t testing.TB, gate ...corev1.ConditionStatus) *corev1.Pod {
 	pod := pod(revision(t, "web-1", v1Template, "1"))
 	pod.Spec = corev1.PodSpec{NodeName: "one", ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}}
@@ -28,18 +28,19 @@ func reported(t testing.TB, gate ...corev1.ConditionStatus) *corev1.Pod {
 		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue, LastTransitionTime: at},
 	}
 	for _, status := range gate {
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: inplace.ConditionServing, Status: status, LastTransitionTime: at})
+		condition := corev1.PodCondition{Type: inplace.ConditionServing, Status: status, LastTransitionTime: at}
+		pod.Status.Conditions = append(pod.Status.Conditions, condition)
 	}
 	return pod
 }
 
-// ready is what a kubelet says that does not know of the gate.
+// ready makes the pod Ready, as a kubelet reports it that does not know of the gate.
 func ready(pod *corev1.Pod) *corev1.Pod {
 	pod.Status.Conditions[0].Status, pod.Status.Conditions[0].Reason = corev1.ConditionTrue, ""
 	return pod
 }
 
-// report is the write of a pod's status by that user.
+// report returns the request by which that user writes the status of the pod.
 func report(t testing.TB, user string, old, sent *corev1.Pod) admission.Request {
 	req := request(t, user, admissionv1.Update, sent, old)
 	req.SubResource, req.UserInfo.Groups = "status", []string{"system:nodes"}
@@ -48,7 +49,7 @@ func report(t testing.TB, user string, old, sent *corev1.Pod) admission.Request 
 
 func TestPodStatus(t *testing.T) {
 	const kubelet = "system:node:one"
-	us := readiness.UserIn(own)
+	stayput := readiness.UserIn(own)
 	newPod := reported(t)
 	newPod.Status = corev1.PodStatus{}
 	for name, test := range map[string]struct {
@@ -57,37 +58,38 @@ func TestPodStatus(t *testing.T) {
 		operations  int
 		gate, ready corev1.ConditionStatus
 	}{
-		"newborn, with its containers ready": {kubelet, reported(t), 2, "True", "True"},
-		"newborn, without any condition":     {kubelet, newPod, 1, "True", ""},
-		"its gate is open":                   {kubelet, reported(t, "True"), 1, "True", "True"},
-		"its gate is closed":                 {kubelet, reported(t, "False"), 0, "False", "False"},
-		"its kubelet does not know":          {kubelet, ready(reported(t, "False")), 1, "False", "False"},
-		"we close its gate":                  {us, ready(reported(t, "False")), 1, "False", "False"},
-		"as it should be":                    {kubelet, ready(reported(t, "True")), 0, "True", "True"},
-		"another node's kubelet":             {"system:node:two", reported(t), 0, "", "False"},
+		"new, with its containers ready":        {kubelet, reported(t), 2, "True", "True"},
+		"new, without any condition":            {kubelet, newPod, 1, "True", ""},
+		"its gate is open":                      {kubelet, reported(t, "True"), 1, "True", "True"},
+		"its gate is closed":                    {kubelet, reported(t, "False"), 0, "False", "False"},
+		"its kubelet does not know of the gate": {kubelet, ready(reported(t, "False")), 1, "False", "False"},
+		"Stayput closes its gate":               {stayput, ready(reported(t, "False")), 1, "False", "False"},
+		"as it should be":                       {kubelet, ready(reported(t, "True")), 0, "True", "True"},
+		"another node's kubelet":                {"system:node:two", reported(t), 0, "", "False"},
 		"another namespace's service account": {
 			readiness.UserIn("shop"), ready(reported(t, "False")), 0, "False", "True"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := handlers(t, broken(t), broken(t)) // nothing is read but the write itself
+			h := handlers(t, broken(t), broken(t)) // the webhook reads nothing but the request
 			response := h.handle(context.Background(), report(t, test.user, test.sent, test.sent), h.mutatePodStatus)
 			if len(response.Patches) != test.operations {
 				t.Errorf("%d operations, want %d: %v", len(response.Patches), test.operations, response.Patches)
 			}
 			stored := patched(t, test.sent, response)
 			want := test.sent.DeepCopy()
-			writer := readiness.WriterOf(us, test.user, []string{"system:nodes"}, "one")
+			writer := readiness.WriterOf(stayput, test.user, []string{"system:nodes"}, "one")
 			if want.Status.Conditions = readiness.StoredConditions(test.sent, test.sent, writer); !equality.Semantic.DeepEqual(stored, want) {
 				t.Errorf("stored is\n%+v\nwant\n%+v", stored.Status, want.Status)
 			}
-			if gate, ready := conditionOf(stored, inplace.ConditionServing), conditionOf(stored, corev1.PodReady); gate != test.gate || ready != test.ready {
+			gate, ready := conditionOf(stored, inplace.ConditionServing), conditionOf(stored, corev1.PodReady)
+			if gate != test.gate || ready != test.ready {
 				t.Errorf("gate and Ready are %q and %q, want %q and %q", gate, ready, test.gate, test.ready)
 			}
 		})
 	}
 }
 
-// TestPodStatusKeepsTimes: Ready is as old as it was, whatever the kubelet remembers.
+// TestPodStatusKeepsTimes: Ready keeps its transition time, whatever the kubelet sends.
 func TestPodStatusKeepsTimes(t *testing.T) {
 	old, sent := ready(reported(t, "True")), ready(reported(t, "True"))
 	sent.Status.Conditions[0].LastTransitionTime = metav1.NewTime(old.Status.Conditions[0].LastTransitionTime.Add(time.Second))
@@ -105,7 +107,7 @@ func TestPodStatusNotOurs(t *testing.T) {
 	creation.Operation = admissionv1.Create
 	broke := report(t, "system:node:one", reported(t), reported(t))
 	broke.OldObject.Raw = []byte(`{"status":[]}`)
-	for name, req := range map[string]admission.Request{"another subresource": another, "a birth": creation, "not a pod": broke} {
+	for name, req := range map[string]admission.Request{"another subresource": another, "a creation": creation, "not a pod": broke} {
 		h := handlers(t, broken(t), broken(t))
 		response := h.handle(context.Background(), req, h.mutatePodStatus)
 		expectPatch(t, response, "")
@@ -115,7 +117,7 @@ func TestPodStatusNotOurs(t *testing.T) {
 	}
 }
 
-// patched is what is stored of the pod after the answer.
+// patched returns the pod as it is stored after the answer.
 func patched(t *testing.T, sent *corev1.Pod, response admission.Response) *corev1.Pod {
 	t.Helper()
 	if !response.Allowed || len(response.Patches) == 0 {

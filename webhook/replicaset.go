@@ -19,8 +19,8 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// mutateReplicaSet lets a new revision be born empty when live pods can move to it. The Deployment controller carries on:
-// the revision has its native name, number and annotations. Marks that a template label would put on it are taken off.
+// mutateReplicaSet makes the Deployment controller create a new ReplicaSet without replicas when live pods can move to it. The controller
+// carries on: the ReplicaSet has its native name, number and annotations. Marks that a label of the template would put on it are removed.
 func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
 	if !by(req, deploymentController, admissionv1.Create) {
 		return allow(), nil
@@ -40,8 +40,8 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 	return patch(createdEmpty, append(operations, creation.WithoutReplicas(rs)...)), nil
 }
 
-// receives reports whether the pods of the new ReplicaSet's Deployment can move to it. The question is put for the template the
-// controller made it from, which need not be the Deployment's latest one, nor the one that the reader knows.
+// receives reports whether the pods of the new ReplicaSet's Deployment can move to it. It decides for the template from which the
+// controller made the ReplicaSet. That need not be the Deployment's latest template, nor the one that the reader knows.
 func receives(ctx context.Context, reader observe.Reader, rs *apps.ReplicaSet) (bool, error) {
 	rollout, err := reader.RolloutOfReplicaSet(ctx, rs)
 	if rollout == nil || err != nil {
@@ -60,7 +60,7 @@ type scaled struct {
 	} `json:"spec"`
 }
 
-// validateReplicaSet holds what the Deployment controller does to a Deployment's ReplicaSets while Stayput is the only scaler.
+// validateReplicaSet holds what the Deployment controller does to a Deployment's ReplicaSets while only Stayput scales them.
 func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request) (answer, error) {
 	switch {
 	case by(req, deploymentController, admissionv1.Update):
@@ -71,7 +71,7 @@ func (h Handlers) validateReplicaSet(ctx context.Context, req admission.Request)
 	return allow(), nil
 }
 
-// validateScaling holds the replicas.
+// validateScaling holds changes of the replicas.
 func (h Handlers) validateScaling(ctx context.Context, req admission.Request) (answer, error) {
 	if changes, err := scales(req); err != nil || !changes {
 		return allow(), err
@@ -85,8 +85,9 @@ func (h Handlers) validateScaling(ctx context.Context, req admission.Request) (a
 	return deny(held, h.scalingRefused(ctx, req)), nil
 }
 
-// scalingRefused is a Conflict, which the Deployment controller takes without an event. It tries again later, unless that is too often: see retries. A
-// refusal after which it does not has to be right at this moment: what ends the hold later wakes the controller, and what has ended it does no more.
+// scalingRefused returns a Conflict, which the Deployment controller takes without an event. The controller retries later, unless that
+// would be too often: see retries. A refusal without a retry must be right at this moment. What ends the hold later makes the controller
+// look again. What has ended the hold already does not.
 func (h Handlers) scalingRefused(ctx context.Context, req admission.Request) *apierrors.StatusError {
 	why := errors.New("stayput moves the pods of this Deployment in place; its replicas are held meanwhile")
 	refused := apierrors.NewConflict(appsv1.Resource("replicasets"), req.Name, why)
@@ -94,14 +95,16 @@ func (h Handlers) scalingRefused(ctx context.Context, req admission.Request) *ap
 		return refused
 	}
 	if stay, err := h.moves(ctx, h.Live.WithoutPods(), key(req)); err == nil && stay {
-		refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Message: "to be tried again with the next event"}}
+		refused.ErrStatus.Details.Causes = []metav1.StatusCause{
+			{Type: corev1.NamespaceTerminatingCause, Message: "to be tried again with the next event"},
+		}
 	}
 	return refused
 }
 
-// validateCleanup keeps revisionHistoryLimit from deleting a ReplicaSet to which a pod is just moving, and the garbage collector that pod with it:
-// the Deployment controller decides on a cache in which there may be none yet. It takes NotFound as done (cleanupDeployment in
-// pkg/controller/deployment/sync.go), and comes again with its next event.
+// validateCleanup keeps revisionHistoryLimit from deleting a ReplicaSet to which a pod is just moving: the garbage collector would delete
+// that pod with it. The Deployment controller decides on a cache in which the ReplicaSet may still have no pods. It takes NotFound as
+// done (cleanupDeployment in pkg/controller/deployment/sync.go), and tries again with its next event.
 func (h Handlers) validateCleanup(ctx context.Context, req admission.Request) (answer, error) {
 	rs, err := decode[apps.ReplicaSet](req.OldObject)
 	if err != nil {
@@ -123,7 +126,7 @@ func scales(req admission.Request) (bool, error) {
 	return now.Spec.Replicas != before.Spec.Replicas, nil
 }
 
-// moves reports whether the pods of the ReplicaSet's Deployment are being moved, or were until it was deleted.
+// moves reports whether Stayput moves the pods of the ReplicaSet's Deployment, or did so until the Deployment was deleted.
 func (h Handlers) moves(ctx context.Context, reader observe.Reader, key types.NamespacedName) (bool, error) {
 	rollout, err := rolloutWith(ctx, reader, key)
 	return rollout != nil && (h.holds(rollout) || rollout.Deleting()), err

@@ -18,13 +18,13 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// editedTo serves a Deployment with this template, whose pods are those of web-1 with the v1 template.
+// editedTo returns a Deployment with this template, whose pods are those of web-1 with the v1 template.
 func editedTo(t *testing.T, template string) []client.Object {
 	t.Helper()
 	return []client.Object{namespace(inplace.ModeInPlace), deployment(t, template), revision(t, "web-1", v1Template, "3")}
 }
 
-// moving is one whose pods can move from web-1 to web-2.
+// moving returns a Deployment whose pods can move from web-1 to web-2.
 func moving(t *testing.T) []client.Object {
 	t.Helper()
 	return append(editedTo(t, v2Template), revision(t, "web-2", v2Template, "0"))
@@ -42,12 +42,14 @@ func TestReplicaSetCreatedEmpty(t *testing.T) {
 		"the cache is stale":           {stale, reader(t, editedTo(t, v2Template)...), deploymentController, empty, v2Template},
 		"the edit is unknown to both":  {reader(t, editedTo(t, v1Template)...), broken(t), deploymentController, empty, v2Template},
 		"a later edit is not possible": {reader(t, editedTo(t, envTemplate)...), broken(t), deploymentController, empty, v2Template},
-		"not possible in place":        {reader(t, editedTo(t, envTemplate)...), reader(t, editedTo(t, envTemplate)...), deploymentController, "", envTemplate},
-		"the first revision":           {reader(t, editedTo(t, v2Template)[:2]...), reader(t, editedTo(t, v2Template)[:2]...), deploymentController, "", v2Template},
-		"made by a person":             {broken(t), broken(t), "jane", "", v2Template},
-		"being deleted":                {reader(t, deleting(editedTo(t, v2Template))...), broken(t), deploymentController, empty, v2Template},
-		"the cache fails":              {broken(t), reader(t, editedTo(t, v2Template)...), deploymentController, "", v2Template},
-		"the API server fails":         {stale, broken(t), deploymentController, "", v2Template},
+		"not possible in place": {
+			reader(t, editedTo(t, envTemplate)...), reader(t, editedTo(t, envTemplate)...), deploymentController, "", envTemplate},
+		"the first revision": {
+			reader(t, editedTo(t, v2Template)[:2]...), reader(t, editedTo(t, v2Template)[:2]...), deploymentController, "", v2Template},
+		"made by a user":       {broken(t), broken(t), "jane", "", v2Template},
+		"being deleted":        {reader(t, deleting(editedTo(t, v2Template))...), broken(t), deploymentController, empty, v2Template},
+		"the cache fails":      {broken(t), reader(t, editedTo(t, v2Template)...), deploymentController, "", v2Template},
+		"the API server fails": {stale, broken(t), deploymentController, "", v2Template},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
@@ -64,8 +66,10 @@ func TestReplicaSetIsCreatedWithoutMarks(t *testing.T) {
 		`[{"op":"remove","path":"/metadata/labels/stayput.dev~1updating"},{"op":"add","path":"/spec/replicas","value":0}]`)
 }
 
-// A pod may be moving to a ReplicaSet that is empty in the cache by which the Deployment controller cleans up.
+// TestCleanupHeld: a pod may be moving to a ReplicaSet that has no pods in the cache on which the Deployment controller decides to clean
+// up.
 func TestCleanupHeld(t *testing.T) {
+	old := func() *apps.ReplicaSet { return revision(t, "web-1", v1Template, "0") }
 	for name, test := range map[string]struct {
 		live   client.Reader
 		user   string
@@ -73,13 +77,14 @@ func TestCleanupHeld(t *testing.T) {
 		hold   client.Reader
 		held   bool
 	}{
-		"pods move to it":      {reader(t, moving(t)...), deploymentController, markUpdating(revision(t, "web-1", v1Template, "0")), nil, true},
-		"an old one":           {broken(t), deploymentController, revision(t, "web-1", v1Template, "0"), nil, false},
-		"somebody else":        {broken(t), "jane", markUpdating(revision(t, "web-1", v1Template, "0")), nil, false},
-		"no Deployment":        {reader(t, namespace(inplace.ModeInPlace)), deploymentController, markUpdating(revision(t, "web-1", v1Template, "0")), nil, false},
-		"reading fails":        {broken(t), deploymentController, markUpdating(revision(t, "web-1", v1Template, "0")), nil, false},
-		"the leader is silent": {broken(t), deploymentController, markUpdating(revision(t, "web-1", v1Template, "0")), reader(t, lease(time.Minute)), false},
-		"given back on record": {reader(t, moving(t)...), deploymentController, markUpdating(revision(t, "web-1", v1Template, "0")), fallbackPersisted(t, "d", inplace.CodeRefused), false},
+		"pods move to it":            {reader(t, moving(t)...), deploymentController, markUpdating(old()), nil, true},
+		"an old one":                 {broken(t), deploymentController, old(), nil, false},
+		"another client":             {broken(t), "jane", markUpdating(old()), nil, false},
+		"no Deployment":              {reader(t, namespace(inplace.ModeInPlace)), deploymentController, markUpdating(old()), nil, false},
+		"reading fails":              {broken(t), deploymentController, markUpdating(old()), nil, false},
+		"the leader has not renewed": {broken(t), deploymentController, markUpdating(old()), reader(t, lease(time.Minute)), false},
+		"a persisted fallback": {
+			reader(t, moving(t)...), deploymentController, markUpdating(old()), fallbackPersisted(t, "d", inplace.CodeRefused), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)
@@ -95,7 +100,7 @@ func TestCleanupHeld(t *testing.T) {
 	}
 }
 
-// deleting has the Deployment of those objects, the second, be deleted without what it controls.
+// deleting makes the Deployment, the second of those objects, one that is being deleted without what it controls.
 func deleting(objects []client.Object) []client.Object {
 	objects[1].SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 	objects[1].SetFinalizers([]string{metav1.FinalizerOrphanDependents})
@@ -112,19 +117,21 @@ func TestReplicasHeld(t *testing.T) {
 		user, to     string
 		held         bool
 	}{
-		"the cache suffices to hold":   {reader(t, moving(t)...), broken(t), deploymentController, "2", true},
-		"the cache is stale":           {stale, reader(t, moving(t)...), deploymentController, "2", true},
-		"nothing is being updated":     {reader(t, editedTo(t, v1Template)...), reader(t, editedTo(t, v1Template)...), deploymentController, "2", false},
-		"opted out":                    {reader(t, optedOut...), reader(t, optedOut...), deploymentController, "2", false},
-		"other fields, same replicas":  {broken(t), broken(t), deploymentController, "3", false},
-		"somebody else":                {broken(t), broken(t), "system:serviceaccount:kube-system:horizontal-pod-autoscaler", "2", false},
-		"reading fails":                {broken(t), reader(t, moving(t)...), deploymentController, "2", false},
-		"the second reading fails too": {stale, broken(t), deploymentController, "2", false},
-		"being deleted":                {reader(t, deleting(moving(t))...), broken(t), deploymentController, "2", true},
-		"being deleted, in truth only": {stale, reader(t, deleting(moving(t))...), deploymentController, "2", true},
-		"being deleted by a person":    {broken(t), broken(t), "jane", "2", false},
-		"native, and being deleted":    {reader(t, native...), reader(t, native...), deploymentController, "2", false},
-		"released, and being deleted":  {reader(t, fellBack...), reader(t, fellBack...), deploymentController, "2", false},
+		"the cache suffices to hold": {reader(t, moving(t)...), broken(t), deploymentController, "2", true},
+		"the cache is stale":         {stale, reader(t, moving(t)...), deploymentController, "2", true},
+		"nothing is being updated": {
+			reader(t, editedTo(t, v1Template)...), reader(t, editedTo(t, v1Template)...), deploymentController, "2", false},
+		"opted out":                   {reader(t, optedOut...), reader(t, optedOut...), deploymentController, "2", false},
+		"other fields, same replicas": {broken(t), broken(t), deploymentController, "3", false},
+		"another client": {
+			broken(t), broken(t), "system:serviceaccount:kube-system:horizontal-pod-autoscaler", "2", false},
+		"reading fails":                       {broken(t), reader(t, moving(t)...), deploymentController, "2", false},
+		"the second reading fails too":        {stale, broken(t), deploymentController, "2", false},
+		"being deleted":                       {reader(t, deleting(moving(t))...), broken(t), deploymentController, "2", true},
+		"being deleted, unknown to the cache": {stale, reader(t, deleting(moving(t))...), deploymentController, "2", true},
+		"being deleted, and scaled by a user": {broken(t), broken(t), "jane", "2", false},
+		"being deleted, in a native rollout":  {reader(t, native...), reader(t, native...), deploymentController, "2", false},
+		"being deleted, after it fell back":   {reader(t, fellBack...), reader(t, fellBack...), deploymentController, "2", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, test.cached, test.live)
@@ -164,9 +171,9 @@ func TestNothingHeldWithoutLeader(t *testing.T) {
 	}
 }
 
-// A leader that lives and never comes to the workload holds nothing for long.
+// TestNothingIsHeldThatIsNotRenewed: if a living leader never gets to the workload, the hold does not last.
 func TestNothingIsHeldThatIsNotRenewed(t *testing.T) {
-	signed := func(ago time.Duration) []client.Object {
+	marked := func(ago time.Duration) []client.Object {
 		objects := moving(t)
 		objects[3].GetLabels()[inplace.LabelUpdating] = strconv.FormatInt(time.Now().Add(-ago).Unix(), 10)
 		return objects
@@ -177,11 +184,11 @@ func TestNothingIsHeldThatIsNotRenewed(t *testing.T) {
 		revision string
 		held     bool
 	}{
-		"not marked, just begun":               {moving(t), 0, "", true},
-		"not marked, and long begun":           {moving(t), 2 * time.Minute, "", false},
-		"an earlier update to the same target": {moving(t), 2 * time.Minute, "1", true},
-		"marked just now":                      {signed(0), 2 * time.Minute, "", true},
-		"marked, and never again":              {signed(3 * time.Minute), 0, "", false},
+		"not marked, just begun":                        {moving(t), 0, "", true},
+		"not marked, and long begun":                    {moving(t), 2 * time.Minute, "", false},
+		"an earlier update to the same update revision": {moving(t), 2 * time.Minute, "1", true},
+		"marked just now":                               {marked(0), 2 * time.Minute, "", true},
+		"marked, and never renewed":                     {marked(3 * time.Minute), 0, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, test.objects...), reader(t, test.objects...))
@@ -193,7 +200,8 @@ func TestNothingIsHeldThatIsNotRenewed(t *testing.T) {
 	}
 }
 
-// An update whose target is not there yet is another than one of some minutes ago whose target was not there either.
+// TestEachUpdateWithoutAnUpdateRevisionIsHeld: two updates of some minutes apart, whose update revisions do not exist yet, are different
+// ones.
 func TestEachUpdateWithoutAnUpdateRevisionIsHeld(t *testing.T) {
 	recreating := func(template string) Handlers {
 		d := deployment(t, template)
@@ -213,7 +221,7 @@ func TestEachUpdateWithoutAnUpdateRevisionIsHeld(t *testing.T) {
 		first.holdStarts.since[update] = time.Now().Add(-2 * time.Minute)
 	}
 	if held(first) {
-		t.Error("nobody has tended the first update, and it is held for ever")
+		t.Error("the leader has never renewed the hold of the first update, and it is held forever")
 	}
 	second := recreating(strings.Replace(v2Template, "v2", "v3", 1))
 	second.holdStarts = first.holdStarts
@@ -222,7 +230,8 @@ func TestEachUpdateWithoutAnUpdateRevisionIsHeld(t *testing.T) {
 	}
 }
 
-// Nobody tends the update of what is being deleted: the leader has taken its marks off, and this replica may long have held it.
+// TestReplicasOfWhatIsBeingDeletedAreHeldToTheEnd: the leader does not renew the hold of a Deployment that is being deleted. It has
+// removed its marks, and this replica may have held the update for long.
 func TestReplicasOfWhatIsBeingDeletedAreHeldToTheEnd(t *testing.T) {
 	h := handlers(t, reader(t, deleting(moving(t))...), broken(t))
 	h.holdStarts.since[holdStart{workload: "d", updateRevision: "web-2"}] = time.Now().Add(-2 * time.Minute)
@@ -231,7 +240,7 @@ func TestReplicasOfWhatIsBeingDeletedAreHeldToTheEnd(t *testing.T) {
 	expectDenied(t, response, 409, metav1.StatusReasonConflict)
 }
 
-// A failure is said, so that it is seen before somebody wonders why pods were recreated.
+// TestUndecidedIsAllowedWithWarning: the user is told of the failure, and does not wonder later why pods were recreated.
 func TestUndecidedIsAllowedWithWarning(t *testing.T) {
 	h := handlers(t, broken(t), broken(t))
 	req := request(t, deploymentController, admissionv1.Create, revision(t, "web-2", v2Template, "1"), nil)

@@ -8,21 +8,24 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The Deployment controller answers a Conflict by a try after 5 ms, and by 14 more, each after twice the time of the last. Every event of the Deployment
-// begins that anew, our signature once a minute among them. Where many Deployments wait, for an image or a partition, their tries in vain take up the 20 requests
-// a second that the controller has for all of a cluster. So a namespace is answered like that as often as one Deployment needs, so that a try is still to come
-// when all managers are killed, and all namespaces together a few times more. Beyond that a refusal says that the controller need not try again
-// (handleErr in pkg/controller/deployment/deployment_controller.go): its next event will have it look again, and whatever ends a hold is one.
+// The Deployment controller retries after a Conflict: first after 5 ms, and then 14 times more, each time after twice the last delay.
+// Every event of the Deployment starts that anew, and Stayput's renewal once a minute is such an event. Where many Deployments wait for
+// an image or at a partition, these futile retries use up the 20 requests a second that the controller has for the whole cluster.
+//
+// So a namespace gets as many Conflicts as one Deployment needs: then a retry is still to come if all managers are killed. All namespaces
+// together get a few times more. Beyond that, a refusal says that the controller need not retry (handleErr in
+// pkg/controller/deployment/deployment_controller.go). The controller then looks again at its next event, and all that ends a hold is
+// such an event.
 const (
-	// retriesOfNamespace is all that one refusal leads to, and retriesAgain about as many as last: 15 in 164 s.
+	// retriesOfNamespace is how many retries one refusal leads to. retriesAgain is about their mean interval: 15 retries take 164 s.
 	retriesOfNamespace = 15
 	retriesAgain       = 10 * time.Second
-	// retriesOfAll is for all namespaces, and that many a second.
+	// retriesOfAll is the limit for all namespaces together, and retriesOfAllRate is how many more they get each second.
 	retriesOfAll     = 60
 	retriesOfAllRate = 1
 )
 
-// retries counts the refusals after which the Deployment controller tries again by itself.
+// retries counts the refusals after which the Deployment controller retries by itself.
 type retries struct {
 	lock  sync.Mutex
 	all   *rate.Limiter
@@ -33,7 +36,7 @@ func newRetries() *retries {
 	return &retries{all: rate.NewLimiter(retriesOfAllRate, retriesOfAll), among: map[string]*rate.Limiter{}}
 }
 
-// allow reports whether one more may be caused in the namespace.
+// allow reports whether the namespace may get one more such refusal.
 func (r *retries) allow(namespace string, now time.Time) bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()

@@ -16,7 +16,8 @@ import (
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
-// triesAgain reports whether the Deployment controller would try again by itself after that answer: handleErr of its pkg/controller.
+// triesAgain reports whether the Deployment controller would retry by itself after that answer: handleErr in
+// pkg/controller/deployment/deployment_controller.go.
 func triesAgain(t *testing.T, h Handlers) bool {
 	t.Helper()
 	before, now := revision(t, "web-1", v1Template, "3"), revision(t, "web-1", v1Template, "2")
@@ -32,9 +33,9 @@ func TestFewRefusalsAreTriedAgain(t *testing.T) {
 		live  client.Reader
 		again bool
 	}{
-		"it is held in truth":                           {reader(t, moving(t)...), false},
-		"it was released, which the cache has not seen": {reader(t, fellBack...), true},
-		"nobody can say":                                {broken(t), true},
+		"the API server says that it is held": {reader(t, moving(t)...), false},
+		"it fell back, unknown to the cache":  {reader(t, fellBack...), true},
+		"the API server cannot be read":       {broken(t), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, reader(t, moving(t)...), test.live)
@@ -50,13 +51,14 @@ func TestFewRefusalsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// native is the queue of the Deployment controller with one Deployment that waits: pkg/controller/deployment, 5 ms to 1000 s, maxRetries 15.
+// native is the queue of the Deployment controller with one Deployment that waits (pkg/controller/deployment): delays of 5 ms to 1000 s,
+// and maxRetries 15.
 type native struct {
 	failures int
 	next     time.Time
 }
 
-// refused notes a try in vain.
+// refused notes a futile try.
 func (n *native) refused(now time.Time, again bool) {
 	if n.failures++; !again || n.failures > 15 {
 		*n = native{}
@@ -65,31 +67,33 @@ func (n *native) refused(now time.Time, again bool) {
 	n.next = now.Add(5 * time.Millisecond << (n.failures - 1))
 }
 
-// Deployments that wait for ten minutes are signed once a minute each, and what they are refused beyond that is bounded, however many they are.
+// TestWaitingDeploymentsAreTriedSeldom: each Deployment that waits for ten minutes has a renewal once a minute. The tries beyond that are
+// bounded, however many Deployments wait.
 func TestWaitingDeploymentsAreTriedSeldom(t *testing.T) {
 	const waiting, minutes = 50, 10
 	for name, namespaces := range map[string]int{"in one namespace": 1, "in many": waiting} {
 		t.Run(name, func(t *testing.T) {
 			r, begin := newRetries(), time.Unix(1_000_000, 0)
 			var queue [waiting]native
-			tries, signatures := 0, 0
+			tries, renewals := 0, 0
 			for now := begin; now.Before(begin.Add(minutes * time.Minute)); now = now.Add(5 * time.Millisecond) {
 				for i := range queue {
-					signed := now.Sub(begin)%revisions.RenewEvery == time.Duration(i)*time.Second
-					if signed {
-						signatures++
+					renewed := now.Sub(begin)%revisions.RenewEvery == time.Duration(i)*time.Second
+					if renewed {
+						renewals++
 					}
-					if signed || !queue[i].next.IsZero() && !now.Before(queue[i].next) {
+					if renewed || !queue[i].next.IsZero() && !now.Before(queue[i].next) {
 						tries++
 						queue[i].refused(now, r.allow(fmt.Sprint("shop-", i%namespaces), now))
 					}
 				}
 			}
-			most := signatures + min(retriesOfAll+retriesOfAllRate*minutes*60, namespaces*(retriesOfNamespace+int(minutes*time.Minute/retriesAgain)))
+			most := renewals + min(
+				retriesOfAll+retriesOfAllRate*minutes*60, namespaces*(retriesOfNamespace+int(minutes*time.Minute/retriesAgain)))
 			if tries > most {
-				t.Errorf("%d tries for %d signatures, want at most %d", tries, signatures, most)
+				t.Errorf("%d tries for %d renewals, want at most %d", tries, renewals, most)
 			}
-			t.Logf("%.1f tries a second, %.1f of them with the event of a signature", float64(tries)/(minutes*60), float64(signatures)/(minutes*60))
+			t.Logf("%.1f tries a second, %.1f of them with the event of a renewal", float64(tries)/(minutes*60), float64(renewals)/(minutes*60))
 		})
 	}
 }

@@ -13,12 +13,13 @@ import (
 	"github.com/stayput/stayput/inplace/statuses"
 )
 
-// validateStatus holds the Deployment controller's word that a rollout is done while it is not. With borrowed pods there can be as many
-// updated and available ones as the Deployment wants while one of the others is on its way between two ReplicaSets, where nobody
-// counts it. Lowering the target for that moment would avoid it, but if we died then, a pod that serves would be deleted.
+// validateStatus holds a status by which the Deployment controller says that a rollout is done while it is not. With surge pods, the
+// Deployment can have as many updated and available pods as it wants while another pod is moving between two ReplicaSets: neither
+// ReplicaSet counts that pod. Lowering the replicas of the new ReplicaSet for that moment would avoid this. But if all managers ended
+// then, a pod that serves would be deleted.
 //
-// All other statuses pass, above all those of the generation before: by them the controller notes new ReplicaSets and collisions of
-// their names. Taking our marks off in the end wakes it.
+// All other statuses pass, above all those of the previous generation: the controller needs them to note new ReplicaSets and collisions
+// of their names. When Stayput removes its marks in the end, the controller looks again.
 func (h Handlers) validateStatus(ctx context.Context, req admission.Request) (answer, error) {
 	if !by(req, deploymentController, admissionv1.Update) || req.SubResource != "status" {
 		return allow(), nil

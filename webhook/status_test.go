@@ -15,7 +15,7 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// TestCompletionHeld has a Deployment whose last pod is on its way: both ReplicaSets look as if all were done.
+// TestCompletionHeld has a Deployment whose last pod is still moving: both ReplicaSets look as if the rollout were done.
 func TestCompletionHeld(t *testing.T) {
 	done := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
 	before, old := done, done
@@ -34,15 +34,16 @@ func TestCompletionHeld(t *testing.T) {
 		age    time.Duration
 		code   int32
 	}{
-		"settling":                        {live(markUpdating(updateRevision())), done, deploymentController, 0, 409},
-		"borrowed pods are still there":   {live(surge), done, deploymentController, 0, 409},
-		"all done":                        {live(updateRevision()), done, deploymentController, 0, 0},
-		"of the generation before":        {broken(t), before, deploymentController, 0, 0},
-		"does not say done":               {broken(t), old, deploymentController, 0, 0},
-		"somebody else":                   {broken(t), done, "jane", 0, 0},
-		"no living leader":                {broken(t), done, deploymentController, observe.HoldPatience + time.Second, 0},
-		"reading fails":                   {broken(t), done, deploymentController, 0, 0},
-		"the namespace is no longer ours": {reader(t, namespace(""), web, markUpdating(updateRevision())), done, deploymentController, 0, 0},
+		"updating":                   {live(markUpdating(updateRevision())), done, deploymentController, 0, 409},
+		"surge pods are still there": {live(surge), done, deploymentController, 0, 409},
+		"all done":                   {live(updateRevision()), done, deploymentController, 0, 0},
+		"of the previous generation": {broken(t), before, deploymentController, 0, 0},
+		"does not say done":          {broken(t), old, deploymentController, 0, 0},
+		"another client":             {broken(t), done, "jane", 0, 0},
+		"no living leader":           {broken(t), done, deploymentController, observe.HoldPatience + time.Second, 0},
+		"reading fails":              {broken(t), done, deploymentController, 0, 0},
+		"the namespace is no longer managed": {
+			reader(t, namespace(""), web, markUpdating(updateRevision())), done, deploymentController, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handlers(t, broken(t), test.live)

@@ -28,10 +28,13 @@ import (
 	"github.com/stayput/stayput/port"
 )
 
-// The port answers whoever reaches it. These tests are strangers.
+// The port answers every client that reaches it. In these tests that is an unknown client.
 
-var paths = []string{"/mutate-workload", "/validate-workload", "/validate-in-place-only", "/mutate-replicaset", "/validate-replicaset", "/throttle-replicaset", "/throttle-pod",
-	"/validate-status", "/mutate-pod", "/validate-pod", "/validate-revision"}
+var paths = []string{
+	"/mutate-workload", "/validate-workload", "/validate-in-place-only",
+	"/mutate-replicaset", "/validate-replicaset", "/throttle-replicaset", "/throttle-pod",
+	"/validate-status", "/mutate-pod", "/validate-pod", "/validate-revision",
+}
 
 func served(h Handlers) http.Handler {
 	server := port.New(ctrlwebhook.Options{})
@@ -55,7 +58,7 @@ func post(t *testing.T, server http.Handler, path string, req admission.Request)
 	return recorder
 }
 
-// ask is post for requests that get an answer.
+// ask is post for requests that get an admission response, and returns it.
 func ask(t *testing.T, server http.Handler, path string, req admission.Request) admissionv1.AdmissionResponse {
 	t.Helper()
 	recorder := post(t, server, path, req)
@@ -65,15 +68,15 @@ func ask(t *testing.T, server http.Handler, path string, req admission.Request) 
 	return *parse[admissionv1.AdmissionReview](t, recorder.Body.String()).Response
 }
 
-// reads are what was asked of a reader.
+// reads are what a reader was asked for.
 type reads struct {
 	mu   sync.Mutex
 	gets []string
-	// lists are the selectors, and of lists without one, the namespaces.
+	// lists are the selectors of lists; whole are the namespaces of lists without a selector.
 	lists, whole []string
 }
 
-// counting serves these objects and keeps account.
+// counting serves these objects, and notes what is read.
 func (r *reads) counting(t *testing.T, objects ...client.Object) client.Reader {
 	t.Helper()
 	return interceptor.NewClient(reader(t, objects...).(client.WithWatch), interceptor.Funcs{
@@ -115,7 +118,7 @@ func TestKindsOfRequestsMakeNoSeries(t *testing.T) {
 	}
 }
 
-// series counts those of stayput_admission_decisions_total.
+// series returns the number of series of stayput_admission_decisions_total.
 func series(t *testing.T) int {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -130,7 +133,8 @@ func series(t *testing.T) int {
 	return 0
 }
 
-// Where we are not called by API servers, nobody learns anything and nothing is read but a few namespaces.
+// TestUnlabelledNamespaceIsNotDecided: for a namespace in which API servers do not call Stayput, an answer reveals nothing, and nothing
+// but a few namespaces is read.
 func TestUnlabelledNamespaceIsNotDecided(t *testing.T) {
 	for name, space := range map[string][]client.Object{"unlabelled": {namespace("")}, "no such namespace": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +156,7 @@ func TestUnlabelledNamespaceIsNotDecided(t *testing.T) {
 	}
 }
 
-// expectAll expects that, if anything was asked for, it was this.
+// expectAll expects that nothing but this was asked for.
 func expectAll(t *testing.T, asked []string, want string) {
 	t.Helper()
 	if slices.ContainsFunc(asked, func(got string) bool { return got != want }) {
@@ -160,7 +164,7 @@ func expectAll(t *testing.T, asked []string, want string) {
 	}
 }
 
-// forged are requests of all kinds that claim to come from the native controllers.
+// forged returns requests of all kinds that claim to come from the native controllers.
 func forged(t *testing.T) []admission.Request {
 	t.Helper()
 	v1, v2 := deployment(t, v1Template), deployment(t, v2Template)
@@ -196,11 +200,12 @@ func TestFewNamespacesAreReadForStrangers(t *testing.T) {
 	}
 }
 
-// People label a namespace and edit at once, before our cache has heard of it.
+// TestJustLabelledNamespaceIsDecided: users label a namespace and edit at once, before the cache knows of the label.
 func TestJustLabelledNamespaceIsDecided(t *testing.T) {
 	h := handlers(t, reader(t, namespace("")), running(t, inplace.ModeInPlaceOnly))
 	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
-	if response := ask(t, served(h), "/validate-in-place-only", req); response.Allowed || response.Result.Reason != metav1.StatusReasonInvalid {
+	response := ask(t, served(h), "/validate-in-place-only", req)
+	if response.Allowed || response.Result.Reason != metav1.StatusReasonInvalid {
 		t.Errorf("answered %+v, want a rejection", response)
 	}
 }
@@ -208,14 +213,16 @@ func TestJustLabelledNamespaceIsDecided(t *testing.T) {
 func TestNamespaceThatCannotBeReadIsNoPermission(t *testing.T) {
 	h := handlers(t, reader(t), broken(t))
 	req := editing(t, deployment(t, envTemplate), deployment(t, v1Template))
-	if response := ask(t, served(h), "/validate-in-place-only", req); response.Allowed || response.Result.Code != http.StatusServiceUnavailable {
+	response := ask(t, served(h), "/validate-in-place-only", req)
+	if response.Allowed || response.Result.Code != http.StatusServiceUnavailable {
 		t.Errorf("answered %+v, want a denial with 503", response)
 	}
 }
 
-// What is listed is what a stored workload selects.
+// TestSelectorOfRequestIsNotUsed: a webhook lists what the stored workload selects.
 func TestSelectorOfRequestIsNotUsed(t *testing.T) {
-	everything := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "all", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	everything := &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "all", Operator: metav1.LabelSelectorOpDoesNotExist}}}
 	wide, wideDaemons := deployment(t, v2Template), daemonSet(t, v2Template)
 	wide.Spec.Selector, wideDaemons.Spec.Selector = everything, everything
 	wide.Status.Replicas, wide.Status.UpdatedReplicas, wide.Status.AvailableReplicas = 3, 3, 3
@@ -244,7 +251,8 @@ func TestSelectorOfRequestIsNotUsed(t *testing.T) {
 	}
 }
 
-// A patch would not apply to what lacks a part that all objects have, or has it twice or by another name.
+// TestObjectsThatNoAPIServerSends: a patch would not apply to an object that lacks a part that all objects have, or that has the part
+// twice or under another name.
 func TestObjectsThatNoAPIServerSends(t *testing.T) {
 	stored := reader(t, updating(t)...)
 	whole := string(raw(t, deployment(t, v1Template)).Raw)
@@ -256,16 +264,20 @@ func TestObjectsThatNoAPIServerSends(t *testing.T) {
 		object, old string
 		lacks       string // what the warning or the denial names
 	}{
-		"null":                         {"/mutate-workload", "jane", admissionv1.Update, `null`, whole, "end of JSON"},
-		"no metadata":                  {"/mutate-workload", "jane", admissionv1.Update, `{` + spec + `}`, whole, "metadata"},
-		"none before":                  {"/mutate-workload", "jane", admissionv1.Update, whole, `{}`, "metadata"},
-		"metadata that are null":       {"/mutate-workload", "jane", admissionv1.Update, `{"metadata":null,` + spec + `}`, whole, "metadata"},
-		"metadata by another name":     {"/mutate-workload", "jane", admissionv1.Update, `{"Metadata":{"name":"web"}}`, whole, "metadata"},
-		"labels by another name":       {"/mutate-replicaset", deploymentController, admissionv1.Create, `{"metadata":{"Labels":{"stayput.dev/updating":"1"}},"spec":{}}`, `null`, ""},
-		"metadata twice":               {"/mutate-workload", "jane", admissionv1.Update, `{"metadata":{"annotations":{"a":"b"}},"metadata":{},` + spec + `}`, whole, "metadata"},
-		"a ReplicaSet without spec":    {"/mutate-replicaset", deploymentController, admissionv1.Create, `{"metadata":{}}`, `null`, "spec"},
-		"a pod without spec":           {"/mutate-pod", replicaSetController, admissionv1.Create, owned, `null`, "spec"},
-		"a report without status":      {"/mutate-pod-status", "system:node:one", admissionv1.Update, `{"metadata":{},"spec":{"nodeName":"one","readinessGates":[{"conditionType":"stayput.dev/serving"}]}}`, `{"metadata":{}}`, "status"},
+		"null":                     {"/mutate-workload", "jane", admissionv1.Update, `null`, whole, "end of JSON"},
+		"no metadata":              {"/mutate-workload", "jane", admissionv1.Update, `{` + spec + `}`, whole, "metadata"},
+		"none before":              {"/mutate-workload", "jane", admissionv1.Update, whole, `{}`, "metadata"},
+		"metadata that are null":   {"/mutate-workload", "jane", admissionv1.Update, `{"metadata":null,` + spec + `}`, whole, "metadata"},
+		"metadata by another name": {"/mutate-workload", "jane", admissionv1.Update, `{"Metadata":{"name":"web"}}`, whole, "metadata"},
+		"labels by another name": {"/mutate-replicaset", deploymentController, admissionv1.Create,
+			`{"metadata":{"Labels":{"stayput.dev/updating":"1"}},"spec":{}}`, `null`, ""},
+		"metadata twice": {"/mutate-workload", "jane", admissionv1.Update,
+			`{"metadata":{"annotations":{"a":"b"}},"metadata":{},` + spec + `}`, whole, "metadata"},
+		"a ReplicaSet without spec": {"/mutate-replicaset", deploymentController, admissionv1.Create, `{"metadata":{}}`, `null`, "spec"},
+		"a pod without spec":        {"/mutate-pod", replicaSetController, admissionv1.Create, owned, `null`, "spec"},
+		"a report without status": {"/mutate-pod-status", "system:node:one", admissionv1.Update,
+			`{"metadata":{},"spec":{"nodeName":"one","readinessGates":[{"conditionType":"stayput.dev/serving"}]}}`,
+			`{"metadata":{}}`, "status"},
 		"in a namespace in-place-only": {"/validate-in-place-only", "jane", admissionv1.Update, `{` + spec + `}`, whole, "metadata"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +300,7 @@ func TestObjectsThatNoAPIServerSends(t *testing.T) {
 	}
 }
 
-// stuck serves what never comes, until the one who asks gives up.
+// stuck returns a client whose reads do not end before the caller gives up.
 func stuck(t *testing.T) client.Reader {
 	t.Helper()
 	return interceptor.NewClient(reader(t).(client.WithWatch), interceptor.Funcs{
@@ -304,16 +316,17 @@ func TestRequestsEnd(t *testing.T) {
 		server := served(handlers(t, stuck(t), stuck(t)))
 		response := ask(t, server, "/validate-workload", editing(t, deployment(t, v2Template), deployment(t, v1Template)))
 		if !response.Allowed || len(response.Warnings) != 1 {
-			t.Errorf("answered %+v, want a warning that there is no verdict", response)
+			t.Errorf("answered %+v, want a warning that there is no decision", response)
 		}
 	})
 }
 
-// What is small finds a place beside any number of larger ones; one of those that waits too long gets no answer of ours that would be a verdict, but is left
-// to failurePolicy.
+// TestManyLargeRequestsKeepNoSmallOneWaiting: a small request gets a place beside any number of larger ones. A larger request that waits
+// too long gets no admission response, but is left to failurePolicy.
 func TestManyLargeRequestsKeepNoSmallOneWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stalls, free := editing(t, deployment(t, v2Template), deployment(t, v1Template)), editing(t, deployment(t, v2Template), deployment(t, v1Template))
+		stalls := editing(t, deployment(t, v2Template), deployment(t, v1Template))
+		free := editing(t, deployment(t, v2Template), deployment(t, v1Template))
 		stalls.Options.Raw = []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 		free.Kind.Kind = "Invented" // which needs no reads
 		server := served(handlers(t, stuck(t), stuck(t)))
@@ -324,11 +337,11 @@ func TestManyLargeRequestsKeepNoSmallOneWaiting(t *testing.T) {
 		}
 		synctest.Wait()
 		if code := post(t, server, "/validate-workload", free).Code; code != http.StatusOK {
-			t.Errorf("with 40 MiB of requests under way a small one is answered with %d", code)
+			t.Errorf("with 40 MiB of requests in progress a small one is answered with %d", code)
 		}
 		waiting.Wait()
 		if !slices.Contains(codes[:], http.StatusTooManyRequests) || !slices.Contains(codes[:], http.StatusOK) {
-			t.Errorf("40 MiB of requests were answered with %v, want a few judged and the others turned away", codes)
+			t.Errorf("40 MiB of requests were answered with %v, want a few decided and the others refused", codes)
 		}
 		if code := post(t, server, "/validate-workload", stalls).Code; code != http.StatusOK {
 			t.Errorf("once they are done, another one is answered with %d", code)
@@ -338,14 +351,14 @@ func TestManyLargeRequestsKeepNoSmallOneWaiting(t *testing.T) {
 
 func TestRequestThatHangsIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fallback := make(chan struct{})
-		deaf := interceptor.NewClient(reader(t).(client.WithWatch), interceptor.Funcs{
+		unblock := make(chan struct{})
+		hanging := interceptor.NewClient(reader(t).(client.WithWatch), interceptor.Funcs{
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-				<-fallback
+				<-unblock
 				return errRead
 			},
 		})
-		h := handlers(t, deaf, deaf)
+		h := handlers(t, hanging, hanging)
 		server, req := served(h), editing(t, deployment(t, v2Template), deployment(t, v1Template))
 		var waiting sync.WaitGroup
 		waiting.Go(func() { post(t, server, "/validate-workload", req) })
@@ -357,7 +370,7 @@ func TestRequestThatHangsIsNoticed(t *testing.T) {
 		if err := h.Watchdog.Check(nil); err == nil || !strings.Contains(err.Error(), "/validate-workload") {
 			t.Errorf("a request that has not ended for a minute: %v", err)
 		}
-		close(fallback)
+		close(unblock)
 		waiting.Wait()
 		if err := h.Watchdog.Check(nil); err != nil {
 			t.Errorf("now it has ended: %v", err)
@@ -365,7 +378,7 @@ func TestRequestThatHangsIsNoticed(t *testing.T) {
 	})
 }
 
-// A panic is nobody's verdict, and leaves nothing behind that would be taken for work.
+// TestPanicIsLeftToFailurePolicy: a panic decides nothing, and leaves nothing behind that the Watchdog would take for work.
 func TestPanicIsLeftToFailurePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := handlers(t, reader(t, namespace(inplace.ModeInPlace)), running(t, inplace.ModeInPlace))

@@ -17,25 +17,30 @@ import (
 	"github.com/stayput/stayput/inplace/replicas"
 )
 
-// A native controller that is refused asks again with its next event, and while pods move there is one every few milliseconds. Its requests are
-// limited (kube-api-qps of kube-controller-manager, 20 a second): those that are in vain keep back others, and statuses. So where the answer stays the
-// same until we have acted, it comes late.
+// A native controller whose write is refused tries again with its next event, and while pods move there is an event every few
+// milliseconds. Its requests are limited (kube-api-qps of kube-controller-manager, 20 a second), so futile writes delay its other writes
+// and its statuses. So where the answer stays the same until Stayput has acted, the answer comes late.
 //
-// A request that waits with us is lost when we end, and then failurePolicy lets the write pass. So nobody who refuses waits: these webhooks always
-// allow, and are asked side by side with those that decide at once. The API server takes a refusal whatever becomes of the others, but not before
-// all have answered (apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go).
+// A request that waits at a manager is lost when that manager ends, and then failurePolicy lets the write pass. So a webhook that refuses
+// never waits. The throttling webhooks always allow, and the API server calls them in parallel with the webhooks that decide at once. The
+// API server takes a refusal whatever the other webhooks answer, but not before all have answered
+// (apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go).
 const (
-	// throttle is how long an answer may be late, less than the webhooks' timeoutSeconds; throttleFew, where there are few workers.
+	// throttle is how long an answer may be delayed: less than the webhooks' timeoutSeconds. throttleFew is the same for a controller with
+	// few workers.
 	throttle    = 700 * time.Millisecond
 	throttleFew = 250 * time.Millisecond
-	// lookEvery is how often it is seen whether we have acted; where a look takes long, as there are thousands of pods, it takes a tenth of the time.
+	// lookEvery is how often a waiting request checks whether Stayput has acted. A check is slow where there are thousands of pods. Then
+	// checks take a tenth of the time.
 	lookEvery = 20 * time.Millisecond
-	// mostThrottled is for how many objects of a kind at a time answers are late. Each keeps one of the native controller's workers, of which there
-	// are five (concurrent-deployment-syncs, concurrent-replicaset-syncs) or two (concurrent-daemonset-syncs); and there are two managers.
+	// mostThrottled is the number of objects of a kind about which answers are delayed at a time. Each delayed answer blocks one worker of
+	// the native controller. It has five (concurrent-deployment-syncs, concurrent-replicaset-syncs) or two (concurrent-daemonset-syncs), and
+	// there are two managers.
 	mostThrottled = 1
 )
 
-// throttled are the objects about which an answer is late. Of several about the same one is, as their author waits for all of them.
+// throttled are the objects about which an answer is delayed. Of several requests about one object, only one is delayed: the controller
+// waits for all of them.
 type throttled struct {
 	longest time.Duration
 	lock    sync.Mutex
@@ -54,7 +59,7 @@ func throttledByUser() map[string]*throttled {
 	return by
 }
 
-// wait returns when the request would no longer be in vain, or has waited long enough.
+// wait returns when the request is no longer futile, or has waited long enough.
 func (t *throttled) wait(ctx context.Context, object types.NamespacedName, futile func(context.Context) bool) {
 	if !t.enter(object) {
 		return
@@ -87,7 +92,7 @@ func (t *throttled) leave(object types.NamespacedName) {
 	t.objects.Delete(object)
 }
 
-// throttleScaling makes the Deployment controller wait whose scaling is held.
+// throttleScaling delays the answer to the Deployment controller while its scaling is held.
 func (h Handlers) throttleScaling(ctx context.Context, req admission.Request) (answer, error) {
 	if by(req, deploymentController, admissionv1.Update) {
 		h.throttled[deploymentController].wait(ctx, key(req), h.sameUpdate(key(req)))
@@ -95,7 +100,7 @@ func (h Handlers) throttleScaling(ctx context.Context, req admission.Request) (a
 	return allow(), nil
 }
 
-// throttleDeletion makes the controller of pods wait whose deletion is held.
+// throttleDeletion delays the answer to the native controller of the pod while its deletion is held.
 func (h Handlers) throttleDeletion(ctx context.Context, req admission.Request) (answer, error) {
 	kind := kindOfPods(req, admissionv1.Delete)
 	if kind == nil {
@@ -109,12 +114,13 @@ func (h Handlers) throttleDeletion(ctx context.Context, req admission.Request) (
 	return allow(), nil
 }
 
-// ownerOf names what controls the pod.
+// ownerOf returns the namespace and name of the object that controls the pod.
 func ownerOf(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: metav1.GetControllerOfNoCopy(pod).Name}
 }
 
-// sameUpdate reports whether the pods of the ReplicaSet's Deployment are still moved, and nobody has edited it since it was first asked.
+// sameUpdate returns a function that reports whether Stayput still moves the pods of the ReplicaSet's Deployment, and the Deployment has
+// not been edited since the first call.
 func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) bool {
 	generation := int64(-1)
 	return func(ctx context.Context) bool {
@@ -129,8 +135,8 @@ func (h Handlers) sameUpdate(key types.NamespacedName) func(context.Context) boo
 	}
 }
 
-// surplusPasses reports whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line. It is asked again and again, and there may
-// be thousands of pods: they are only counted.
+// surplusPasses returns a function that reports whether the leader is about to bring replicas and pods of the pod's ReplicaSet in line.
+// The function is called again and again, and there may be thousands of pods: it only counts them.
 func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		if alive, err := h.alive(ctx); err != nil || !alive {
@@ -145,7 +151,8 @@ func (h Handlers) surplusPasses(pod *corev1.Pod) func(context.Context) bool {
 	}
 }
 
-// cachedRollout reads the rollout that the ReplicaSet is part of, without its pods; nil if there is none, or no leader to move them.
+// cachedRollout reads the rollout that the ReplicaSet is part of from the cache, without its pods. It returns nil if there is none, or no
+// living leader to move its pods.
 func (h Handlers) cachedRollout(ctx context.Context, key types.NamespacedName) *deployments.Rollout {
 	if alive, err := h.alive(ctx); err != nil || !alive {
 		return nil
@@ -157,8 +164,8 @@ func (h Handlers) cachedRollout(ctx context.Context, key types.NamespacedName) *
 	return rollout
 }
 
-// sameDaemons reports whether the pod stays, the DaemonSet is what it was when it was first asked, and no gate of its pods has moved: its controller
-// asks because too few of them are out of service.
+// sameDaemons returns a function that reports whether the pod stays, and neither the DaemonSet nor a gate of its pods has changed since
+// the first call: the DaemonSet controller deletes pods because too few of them are out of service.
 func (h Handlers) sameDaemons(pod *corev1.Pod) func(context.Context) bool {
 	before := ""
 	return func(ctx context.Context) bool {

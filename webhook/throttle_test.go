@@ -24,10 +24,10 @@ func TestThrottleWaits(t *testing.T) {
 		futile func(context.Context) bool
 		takes  time.Duration
 	}{
-		"as long as it may":         {nil, always, throttle},
-		"until it is not in vain":   {nil, until(3), 3 * lookEvery},
-		"another about the same":    {[]types.NamespacedName{one}, always, 0},
-		"no more workers are taken": {[]types.NamespacedName{two}, always, 0},
+		"as long as it may":             {nil, always, throttle},
+		"until it is no longer futile":  {nil, until(3), 3 * lookEvery},
+		"another about the same object": {[]types.NamespacedName{one}, always, 0},
+		"no more workers are blocked":   {[]types.NamespacedName{two}, always, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -41,36 +41,45 @@ func TestThrottleWaits(t *testing.T) {
 					t.Errorf("the answer took %s, want %s", took, test.takes)
 				}
 				if len(test.inside) == 0 && !d.enter(one) {
-					t.Error("the answer has not made room for the next")
+					t.Error("after the answer, the next request cannot wait")
 				}
 			})
 		})
 	}
 }
 
-// until is in vain that often.
+// until returns a function that reports futile so many times.
 func until(times int) func(context.Context) bool {
 	return func(context.Context) bool { times--; return times >= 0 }
 }
 
-// What ends the waiting is what the native controller waits for.
+// TestWhatEndsThrottling: the waiting ends with what the native controller waits for.
 func TestWhatEndsThrottling(t *testing.T) {
-	objects := []client.Object{namespace(inplace.ModeInPlace), deployment(t, v2Template), revision(t, "web-2", v2Template, "0"), pod(revision(t, "web-1", v1Template, "3")),
+	objects := []client.Object{
+		namespace(inplace.ModeInPlace), deployment(t, v2Template), revision(t, "web-2", v2Template, "0"),
+		pod(revision(t, "web-1", v1Template, "3")),
 		daemonSet(t, v2Template), controllerRevision(t, "1", v1Template), controllerRevision(t, "2", v2Template), daemon("agent-x", "1"),
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}}
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
+	}
 	web1 := types.NamespacedName{Namespace: space, Name: "web-1"}
 	for name, test := range map[string]struct {
 		futile func(h Handlers) func(context.Context) bool
 		change client.Object
 	}{
-		"an edit":                {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, newer(deployment(t, v2Template))},
-		"the label is taken off": {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, namespace("")},
+		"an edit":              {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, newer(deployment(t, v2Template))},
+		"the label is removed": {func(h Handlers) func(context.Context) bool { return h.sameUpdate(web1) }, namespace("")},
 		"replicas for the pods": {func(h Handlers) func(context.Context) bool {
 			return h.surplusPasses(pod(revision(t, "web-1", v1Template, "3")))
 		},
 			markUpdating(revision(t, "web-1", v1Template, "1"))},
-		"a gate that closes": {func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) }, closed(daemon("agent-x", "1"))},
-		"another template":   {func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) }, newer(daemonSet(t, v2Template))},
+		"a gate that closes": {
+			func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) },
+			closed(daemon("agent-x", "1")),
+		},
+		"another template": {
+			func(h Handlers) func(context.Context) bool { return h.sameDaemons(daemon("agent-x", "1")) },
+			newer(daemonSet(t, v2Template)),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lowered := markUpdating(revision(t, "web-1", v1Template, "0"))
@@ -82,12 +91,12 @@ func TestWhatEndsThrottling(t *testing.T) {
 			futile := test.futile(handlers(t, cached, broken(t)))
 			for range 2 {
 				if !futile(t.Context()) {
-					t.Fatal("asking is not in vain although nothing has changed")
+					t.Fatal("the request is not futile although nothing has changed")
 				}
 			}
 			change(t, cached, test.change)
 			if futile(t.Context()) {
-				t.Error("asking is in vain all the same")
+				t.Error("the request is still futile")
 			}
 		})
 	}
@@ -98,7 +107,7 @@ func newer[T client.Object](object T) T {
 	return object
 }
 
-// change replaces what is there of that name.
+// change replaces the stored object of the same name.
 func change(t *testing.T, to client.Client, object client.Object) {
 	t.Helper()
 	object.SetResourceVersion("")
@@ -112,7 +121,8 @@ func change(t *testing.T, to client.Client, object client.Object) {
 	}
 }
 
-// Whoever waits is never refused here: a request that is lost with a manager would pass all the same.
+// TestOnlyWhatIsHeldIsThrottledAndNothingIsRefused: a webhook that waits never refuses. A refusal would be lost with its manager, and the
+// write would pass.
 func TestOnlyWhatIsHeldIsThrottledAndNothingIsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		deployment, daemons string
@@ -120,24 +130,26 @@ func TestOnlyWhatIsHeldIsThrottledAndNothingIsRefused(t *testing.T) {
 		operation           admissionv1.Operation
 		waits               bool
 	}{
-		"scaling while pods move":     {v2Template, v2Template, deploymentController, admissionv1.Update, true},
-		"scaling in a native rollout": {envTemplate, v2Template, deploymentController, admissionv1.Update, false},
-		"scaling by somebody":         {v2Template, v2Template, "jane", admissionv1.Update, false},
-		"deletion of a surplus":       {v2Template, v2Template, replicaSetController, admissionv1.Delete, true},
-		"deletion of a daemon":        {v2Template, v2Template, daemonSetController, admissionv1.Delete, true},
-		"of a daemon, natively":       {v2Template, envTemplate, daemonSetController, admissionv1.Delete, false},
-		"deletion by somebody":        {v2Template, v2Template, "jane", admissionv1.Delete, false},
+		"scaling while pods move":      {v2Template, v2Template, deploymentController, admissionv1.Update, true},
+		"scaling in a native rollout":  {envTemplate, v2Template, deploymentController, admissionv1.Update, false},
+		"scaling by a user":            {v2Template, v2Template, "jane", admissionv1.Update, false},
+		"deletion of a surplus pod":    {v2Template, v2Template, replicaSetController, admissionv1.Delete, true},
+		"deletion of a daemon pod":     {v2Template, v2Template, daemonSetController, admissionv1.Delete, true},
+		"the same in a native rollout": {v2Template, envTemplate, daemonSetController, admissionv1.Delete, false},
+		"deletion by a user":           {v2Template, v2Template, "jane", admissionv1.Delete, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, node := markUpdating(revision(t, "web-1", v1Template, "0")), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
-				source.Status.Replicas = 1
-				cached := reader(t, namespace(inplace.ModeInPlace), deployment(t, test.deployment), source, revision(t, "web-2", test.deployment, "0"), pod(source),
-					daemonSet(t, test.daemons), controllerRevision(t, "1", v1Template), controllerRevision(t, "2", test.daemons), daemon("agent-x", "1"), node)
+				oldRS, node := markUpdating(revision(t, "web-1", v1Template, "0")), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+				oldRS.Status.Replicas = 1
+				cached := reader(t, namespace(inplace.ModeInPlace),
+					deployment(t, test.deployment), oldRS, revision(t, "web-2", test.deployment, "0"), pod(oldRS),
+					daemonSet(t, test.daemons), controllerRevision(t, "1", v1Template), controllerRevision(t, "2", test.daemons),
+					daemon("agent-x", "1"), node)
 				h, from := handlers(t, cached, broken(t)), time.Now()
-				handler, req := h.throttleScaling, request(t, test.user, test.operation, source, source)
+				handler, req := h.throttleScaling, request(t, test.user, test.operation, oldRS, oldRS)
 				if test.operation == admissionv1.Delete {
-					handler, req = h.throttleDeletion, request(t, test.user, test.operation, nil, deletedBy(test.user, source))
+					handler, req = h.throttleDeletion, request(t, test.user, test.operation, nil, deletedBy(test.user, oldRS))
 				}
 				given, err := handler(t.Context(), req)
 				if err != nil || !given.Allowed {
@@ -151,10 +163,10 @@ func TestOnlyWhatIsHeldIsThrottledAndNothingIsRefused(t *testing.T) {
 	}
 }
 
-// deletedBy is what that user would delete.
-func deletedBy(user string, source *apps.ReplicaSet) *corev1.Pod {
+// deletedBy returns the pod that the user deletes.
+func deletedBy(user string, oldRS *apps.ReplicaSet) *corev1.Pod {
 	if user == daemonSetController {
 		return daemon("agent-x", "1")
 	}
-	return pod(source)
+	return pod(oldRS)
 }

@@ -33,14 +33,14 @@ type workload struct {
 // editDecision is what a template edit of a managed workload will do.
 type editDecision struct {
 	steps.EditDecision
-	// kept are annotations that stay as they were, although the edit has others: see Rollout.Undone.
+	// kept are annotations that stay as they were although the edit changes them: see deployments.Rollout.Undone.
 	kept []patches.EntryChange
 	// text is the line for the decision annotation and the warning; empty if the workload is not managed.
 	text string
 }
 
-// mutateWorkload keeps the decision annotation true: it is what the last template edit does, never what a person copied
-// from another workload or `kubectl rollout undo` from an old revision.
+// mutateWorkload keeps the decision annotation true: it says what the last template edit does. It is never what a user copied from
+// another workload, or what `kubectl rollout undo` took from an old revision.
 func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (answer, error) {
 	now, before, err := edited(req)
 	if now == nil || err != nil {
@@ -59,7 +59,7 @@ func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (an
 	return response, nil
 }
 
-// validateWorkload rejects what the policy in-place-only forbids. It sees the template that other webhooks have left.
+// validateWorkload rejects what the policy in-place-only forbids. It sees the template as the other webhooks have left it.
 func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (answer, error) {
 	now, before, err := edited(req)
 	if now == nil || err != nil || !edits(req, now, before) {
@@ -77,7 +77,7 @@ func (h Handlers) validateWorkload(ctx context.Context, req admission.Request) (
 	return response, nil
 }
 
-// orDeny is for namespaces that are in-place-only: there, what cannot be judged is not allowed.
+// orDeny returns the handler for in-place-only namespaces: it denies a request that cannot be decided.
 func orDeny(handler handler) handler {
 	return func(ctx context.Context, req admission.Request) (answer, error) {
 		given, err := handler(ctx, req)
@@ -90,8 +90,8 @@ func orDeny(handler handler) handler {
 	}
 }
 
-// edited decodes the workload after and before the request. It is nil where the request is not ours; before a CREATE there
-// is an empty one.
+// edited returns the workload after and before the request. It returns nil where the request does not concern Stayput. Before a CREATE
+// the workload is empty.
 func edited(req admission.Request) (now, before *workload, err error) {
 	ours := req.Operation == admissionv1.Create || req.Operation == admissionv1.Update
 	if !ours || req.SubResource != "" {
@@ -111,9 +111,9 @@ func edits(req admission.Request, now, before *workload) bool {
 	return req.Operation == admissionv1.Update && !apps.SameTemplate(before.Spec.Template, now.Spec.Template)
 }
 
-// decideEdit reads live: template edits are rare, the answer is final, and people label a namespace and edit at once. What is
-// listed is what the stored workload selects and controls, whatever the request says.
-// It has no text if the workload is not managed.
+// decideEdit decides what a template edit will do. It reads live: template edits are rare, the answer is final, and users label a
+// namespace and edit at once. It lists what the stored workload selects and controls, whatever the request says. The decision has no text
+// if the workload is not managed.
 func (h Handlers) decideEdit(ctx context.Context, req admission.Request, before *workload) (editDecision, error) {
 	for _, kind := range kinds {
 		if kind.Workload.Name == req.Kind.Kind {
@@ -134,7 +134,7 @@ func (j editDecision) decision() decision {
 	return recreate
 }
 
-// warnings are the same from both webhooks: the API server shows equal ones once.
+// warnings returns the same lines for both webhooks: the API server shows equal warnings once.
 func (j editDecision) warnings() []string {
 	if j.text == "" {
 		return nil
@@ -146,7 +146,7 @@ func (j editDecision) warnings() []string {
 	return warnings
 }
 
-// invalid has the form of the API server's own validation errors, so that kubectl shows a line per field.
+// invalid returns an error in the form of the API server's own validation errors, so that kubectl shows a line per field.
 func (j editDecision) invalid(req admission.Request) *apierrors.StatusError {
 	var errs field.ErrorList
 	for _, reason := range j.Reasons {
@@ -155,8 +155,8 @@ func (j editDecision) invalid(req admission.Request) *apierrors.StatusError {
 	return apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, req.Name, errs)
 }
 
-// fieldPath turns the JSON pointer of a reason into the notation of validation errors: spec.template.spec.containers[0].env.
-// Pointers lead into the template, except those of the codes that are about the workload itself.
+// fieldPath returns the JSON pointer of a reason in the notation of validation errors: spec.template.spec.containers[0].env. Pointers
+// lead into the template, except those of the codes that are about the workload itself.
 func fieldPath(reason inplace.Reason) *field.Path {
 	var path *field.Path
 	if !slices.Contains([]string{inplace.CodeStrategy, inplace.CodeMaxUnavailable, inplace.CodeAnnotationList}, reason.Code) {

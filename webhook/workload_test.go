@@ -27,31 +27,31 @@ const (
 	path     = `"path":"/metadata/annotations/stayput.dev~1decision"`
 )
 
-// edit is a template edit by a person.
+// editing returns the request of a user who edits a Deployment.
 func editing(t *testing.T, now, before *apps.Deployment) admission.Request {
 	t.Helper()
 	return request(t, "jane", admissionv1.Update, now, before)
 }
 
-// annotated is the Deployment with a decision.
+// annotated returns the Deployment with a decision.
 func annotated(d *apps.Deployment, decision string) *apps.Deployment {
 	d.Annotations = map[string]string{inplace.AnnotationDecision: decision}
 	return d
 }
 
-// staged is the workload with a partition.
+// staged returns the workload with a partition.
 func staged[O client.Object](partition string, of O) O {
 	staged, _ := of.DeepCopyObject().(O)
 	staged.SetLabels(map[string]string{inplace.LabelPartition: partition})
 	return staged
 }
 
-// prepared is the template with an init container.
+// prepared returns the template with an init container.
 func prepared(template string) string {
 	return strings.Replace(template, `"spec":{`, `"spec":{"initContainers":[{"name":"setup","image":"setup:1"}],`, 1)
 }
 
-// hurried is the Deployment with a deadline shorter than its drain.
+// hurried returns the Deployment with a deadline shorter than its drain.
 func hurried(of *apps.Deployment) *apps.Deployment {
 	hurried := of.DeepCopy()
 	hurried.Labels[inplace.LabelDrain] = "1m"
@@ -59,21 +59,29 @@ func hurried(of *apps.Deployment) *apps.Deployment {
 	return hurried
 }
 
-// running serves a Deployment and a DaemonSet with one revision each and pods, in a namespace of that mode, and what else there is.
+// running serves a Deployment and a DaemonSet with one revision each, and a pod of the DaemonSet, in a namespace of that mode, and other
+// objects.
 func running(t *testing.T, mode inplace.Mode, besides ...client.Object) client.Reader {
 	t.Helper()
-	return reader(t, append(besides, namespace(mode), deployment(t, v1Template), daemonSet(t, v1Template), revision(t, "web-1", v1Template, "3"), controllerRevision(t, "1", v1Template), daemon("agent-x", "1"))...)
+	return reader(t, append(besides, namespace(mode),
+		deployment(t, v1Template), revision(t, "web-1", v1Template, "3"),
+		daemonSet(t, v1Template), controllerRevision(t, "1", v1Template), daemon("agent-x", "1"))...)
 }
 
-// scaler is an autoscaler by CPU, which waits for so many seconds before it scales up.
+// scaler returns an autoscaler by CPU that waits for so many seconds before it scales up.
 func scaler(kind, name string, window int32) client.Object {
-	return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "by-cpu"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: kind, Name: name},
-		Metrics:        []autoscalingv2.MetricSpec{{Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU}}},
-		Behavior:       &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &window}}}}
+	rules := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &window}
+	return &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "by-cpu"},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: kind, Name: name},
+			Metrics:        []autoscalingv2.MetricSpec{{Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU}}},
+			Behavior:       &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rules},
+		},
+	}
 }
 
-// unlisted serves the same, but that no autoscaler is answered about until the caller is out of patience.
+// unlisted serves the same, but a list of autoscalers gets no answer until the caller gives up.
 func unlisted(t *testing.T, whole client.Reader) client.Reader {
 	t.Helper()
 	return interceptor.NewClient(whole.(client.WithWatch), interceptor.Funcs{
@@ -96,7 +104,7 @@ func TestDecisionRecorded(t *testing.T) {
 	recreated.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
 	onDelete := daemonSet(t, v2Template)
 	onDelete.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
-	notedSurge := func(object client.Object, list string) client.Object { // the list says what it says now, whatever was stored
+	listing := func(object client.Object, list string) client.Object { // the list of the request counts, not the stored one
 		object.SetAnnotations(map[string]string{inplace.AnnotationInPlaceAnnotations: list})
 		return object
 	}
@@ -113,28 +121,39 @@ func TestDecisionRecorded(t *testing.T) {
 		patch   string
 		warning string
 	}{
-		"toleration": {live, editing(t, deployment(t, tolerating(`{"key":"gpu"}`)), v1), annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
-		"toleration of what is tolerated by default": {live, editing(t, deployment(t, impatient), v1),
-			annotate + `"recreate: /spec/tolerations changed: running pods keep the default toleration of node.kubernetes.io/not-ready"}}]`,
-			"stayput: recreate: /spec/tolerations changed: running pods keep the default toleration of node.kubernetes.io/not-ready"},
-		"the same of a DaemonSet, whose controller says so itself": {live, request(t, "jane", admissionv1.Update, daemonSet(t, impatient), daemonSet(t, v1Template)),
+		"toleration": {live, editing(t, deployment(t, tolerating(`{"key":"gpu"}`)), v1),
 			annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
-		"annotation that the workload lists": {live, request(t, "jane", admissionv1.Update, notedSurge(deployment(t, note), "example.com/note"), v1),
+		"toleration of what is tolerated by default": {live, editing(t, deployment(t, impatient), v1), annotate +
+			`"recreate: /spec/tolerations changed: running pods keep the default toleration of node.kubernetes.io/not-ready"}}]`,
+			"stayput: recreate: /spec/tolerations changed: running pods keep the default toleration of node.kubernetes.io/not-ready"},
+		"the same of a DaemonSet, whose controller sets that toleration itself": {live,
+			request(t, "jane", admissionv1.Update, daemonSet(t, impatient), daemonSet(t, v1Template)),
+			annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
+		"annotation that the workload lists": {live,
+			request(t, "jane", admissionv1.Update, listing(deployment(t, note), "example.com/note"), v1),
 			`[{"op":"add",` + path + `,"value":"in place: no restart"}]`, "stayput: in place: no restart"},
-		"annotation that a DaemonSet lists": {live, request(t, "jane", admissionv1.Update, notedSurge(daemonSet(t, note), "example.com/*"), daemonSet(t, v1Template)),
+		"annotation that a DaemonSet lists": {live,
+			request(t, "jane", admissionv1.Update, listing(daemonSet(t, note), "example.com/*"), daemonSet(t, v1Template)),
 			`[{"op":"add",` + path + `,"value":"in place: no restart"}]`, "stayput: in place: no restart"},
-		"annotation beside a list that does not parse": {live, request(t, "jane", admissionv1.Update, notedSurge(deployment(t, note), "example.com/note,"), v1),
-			`[{"op":"add",` + path + `,"value":"recreate: annotation example.com/note added; annotation stayput.dev/in-place-annotations counts as not there: it has an empty entry"}]`,
-			"stayput: recreate: annotation example.com/note added; annotation stayput.dev/in-place-annotations counts as not there: it has an empty entry"},
-		"image":  {live, editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
-		"env":    {live, editing(t, env, v1), annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
+		"annotation beside a list that does not parse": {live,
+			request(t, "jane", admissionv1.Update, listing(deployment(t, note), "example.com/note,"), v1),
+			`[{"op":"add",` + path + `,"value":"recreate: annotation example.com/note added; ` +
+				`annotation stayput.dev/in-place-annotations counts as not there: it has an empty entry"}]`,
+			"stayput: recreate: annotation example.com/note added; " +
+				"annotation stayput.dev/in-place-annotations counts as not there: it has an empty entry"},
+		"image": {live, editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"env": {live, editing(t, env, v1),
+			annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
 		"scaled": {broken(t), editing(t, v1, v1), "", ""},
-		"a new decision in place of the old": {live, editing(t, annotated(deployment(t, v2Template), "recreate: x"), annotated(deployment(t, v1Template), "recreate: x")),
+		"a new decision in place of the old": {live,
+			editing(t, annotated(deployment(t, v2Template), "recreate: x"), annotated(deployment(t, v1Template), "recreate: x")),
 			`[{"op":"add",` + path + `,"value":"in place: restarts app"}]`, "stayput: in place: restarts app"},
-		"kept when something else is edited": {broken(t), editing(t, annotated(deployment(t, v1Template), "x"), annotated(deployment(t, v1Template), "x")), "", ""},
-		"a copy is taken off":                {broken(t), editing(t, copied, v1), `[{"op":"remove",` + path + `}]`, ""},
-		"a copy is taken off at birth":       {broken(t), request(t, "jane", admissionv1.Create, copied, nil), `[{"op":"remove",` + path + `}]`, ""},
-		"opted out":                          {live, editing(t, optedOut, v1), "", ""},
+		"kept when something else is edited": {broken(t),
+			editing(t, annotated(deployment(t, v1Template), "x"), annotated(deployment(t, v1Template), "x")), "", ""},
+		"a copy is removed": {broken(t), editing(t, copied, v1), `[{"op":"remove",` + path + `}]`, ""},
+		"a copy is removed on creation": {
+			broken(t), request(t, "jane", admissionv1.Create, copied, nil), `[{"op":"remove",` + path + `}]`, ""},
+		"opted out": {live, editing(t, optedOut, v1), "", ""},
 		"reasons besides the template": {live, editing(t, recreated, v1),
 			annotate + `"recreate: strategy Recreate promises that two versions never run at once"}}]`,
 			"stayput: recreate: strategy Recreate promises that two versions never run at once"},
@@ -145,27 +164,46 @@ func TestDecisionRecorded(t *testing.T) {
 		"DaemonSet updated by hand": {live, request(t, "jane", admissionv1.Update, onDelete, daemonSet(t, v1Template)),
 			annotate + `"recreate: strategy OnDelete leaves it to people when a pod is updated"}}]`,
 			"stayput: recreate: strategy OnDelete leaves it to people when a pod is updated"},
-		"partition": {live, request(t, "jane", admissionv1.Update, staged("30percent", v2), v1), annotate + `"in place: restarts app"}}]`,
-			"stayput: in place: restarts app; stayput: partition 30percent: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"},
-		"partition of what is recreated": {live, request(t, "jane", admissionv1.Update, staged("3", daemonSet(t, envTemplate)), daemonSet(t, v1Template)),
+		"partition": {live, request(t, "jane", admissionv1.Update, staged("30percent", v2), v1),
+			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app; stayput: partition 30percent: " +
+				"so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"},
+		"partition of what is recreated": {live,
+			request(t, "jane", admissionv1.Update, staged("3", daemonSet(t, envTemplate)), daemonSet(t, v1Template)),
 			annotate + `"recreate: /spec/containers/0/env added"}}]`,
-			"stayput: recreate: /spec/containers/0/env added; stayput: partition 3 does not hold this: an edit that cannot be made in place is native, whole, whatever the partition says"},
-		"partition that is none": {live, request(t, "jane", admissionv1.Update, staged("half", v2), v1), annotate + `"in place: restarts app"}}]`,
-			`stayput: in place: restarts app; stayput: partition not understood, so that no pod is updated for now: label stayput.dev/partition: "half" is neither a number nor 0percent to 100percent`},
-		"image beside an init container": {reader(t, namespace(inplace.ModeInPlace), deployment(t, prepared(v1Template)), revision(t, "web-1", prepared(v1Template), "3")),
-			editing(t, deployment(t, prepared(v2Template)), deployment(t, prepared(v1Template))), annotate + `"in place: restarts app"}}]`,
+			"stayput: recreate: /spec/containers/0/env added; stayput: partition 3 does not hold this: " +
+				"an edit that cannot be made in place is native, whole, whatever the partition says"},
+		"partition that is invalid": {live, request(t, "jane", admissionv1.Update, staged("half", v2), v1),
+			annotate + `"in place: restarts app"}}]`,
+			`stayput: in place: restarts app; stayput: partition not understood, so that no pod is updated for now: ` +
+				`label stayput.dev/partition: "half" is neither a number nor 0percent to 100percent`},
+		"image beside an init container": {
+			reader(t, namespace(inplace.ModeInPlace), deployment(t, prepared(v1Template)), revision(t, "web-1", prepared(v1Template), "3")),
+			editing(t, deployment(t, prepared(v2Template)), deployment(t, prepared(v1Template))),
+			annotate + `"in place: restarts app"}}]`,
 			"stayput: in place: restarts app; stayput: init container setup does not run again"},
 		"a drain beyond the deadline": {live, editing(t, hurried(v2), v1), annotate + `"in place: restarts app"}}]`,
-			"stayput: in place: restarts app; stayput: progressDeadlineSeconds of 20s: a pod may take 1m0s to drain (stayput.dev/drain) and 30s to stop (terminationGracePeriodSeconds). The deadline waits for that; timeouts of other tools, such as that of helm, do not"},
-		"image beside an autoscaler by CPU": {beside(scaler("Deployment", "web", 0)), editing(t, v2, v1), annotate + `"in place: restarts app"}}]`,
-			"stayput: in place: restarts app; stayput: HorizontalPodAutoscaler by-cpu scales by cpu: what restarted containers use to start counts as load. " +
+			"stayput: in place: restarts app; stayput: progressDeadlineSeconds of 20s: " +
+				"a pod may take 1m0s to drain (stayput.dev/drain) and 30s to stop (terminationGracePeriodSeconds). " +
+				"The deadline waits for that; timeouts of other tools, such as that of helm, do not"},
+		"image beside an autoscaler by CPU": {
+			beside(scaler("Deployment", "web", 0)), editing(t, v2, v1), annotate + `"in place: restarts app"}}]`,
+			"stayput: in place: restarts app; stayput: HorizontalPodAutoscaler by-cpu scales by cpu: " +
+				"what restarted containers use to start counts as load. " +
 				"behavior.scaleUp.stabilizationWindowSeconds beyond the update's length keeps it from scaling up for that"},
-		"image beside one that waits":             {beside(scaler("Deployment", "web", 600)), editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
-		"image beside one of another":             {beside(scaler("Deployment", "api", 0)), editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
-		"nothing restarts beside an autoscaler":   {beside(scaler("Deployment", "web", 0)), editing(t, deployment(t, tolerating(`{"key":"gpu"}`)), v1), annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
-		"what is recreated beside an autoscaler":  {beside(scaler("Deployment", "web", 0)), editing(t, env, v1), annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
-		"DaemonSets have no autoscaler":           {beside(scaler("DaemonSet", "agent", 0)), request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
-		"image, and autoscalers cannot be listed": {unlisted(t, live), editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"image beside one that waits": {beside(scaler("Deployment", "web", 600)), editing(t, v2, v1),
+			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"image beside one of another workload": {beside(scaler("Deployment", "api", 0)), editing(t, v2, v1),
+			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"nothing restarts beside an autoscaler": {
+			beside(scaler("Deployment", "web", 0)), editing(t, deployment(t, tolerating(`{"key":"gpu"}`)), v1),
+			annotate + `"in place: no restart"}}]`, "stayput: in place: no restart"},
+		"what is recreated beside an autoscaler": {beside(scaler("Deployment", "web", 0)), editing(t, env, v1),
+			annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
+		"DaemonSets have no autoscaler": {beside(scaler("DaemonSet", "agent", 0)),
+			request(t, "jane", admissionv1.Update, daemonSet(t, v2Template), daemonSet(t, v1Template)),
+			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
+		"image, and autoscalers cannot be listed": {unlisted(t, live), editing(t, v2, v1),
+			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
 		"deletion":      {broken(t), request(t, "jane", admissionv1.Delete, nil, v1), "", ""},
 		"reading fails": {broken(t), editing(t, v2, v1), "", "stayput: allowed without a decision"},
 	} {
@@ -178,7 +216,8 @@ func TestDecisionRecorded(t *testing.T) {
 	}
 }
 
-// TestUndoKeepsTheList: by kubectl rollout undo, which says of itself no manager of fields; who applies a manifest means what it writes.
+// TestUndoKeepsTheList: the list stays after kubectl rollout undo, which names no field manager. A client that applies a manifest names
+// one, and means what it writes.
 func TestUndoKeepsTheList(t *testing.T) {
 	note := func(value string) string {
 		return strings.Replace(v1Template, `"labels"`, `"annotations":{"example.com/note":"`+value+`"},"labels"`, 1)
@@ -189,8 +228,10 @@ func TestUndoKeepsTheList(t *testing.T) {
 	live := reader(t, namespace(inplace.ModeInPlaceOnly), before, revision(t, "web-1", note("1"), "0"), revision(t, "web-2", note("2"), "3"))
 	for manager, want := range map[string]struct{ patch, warning string }{
 		"": {`[{"op":"add","path":"/metadata/annotations/stayput.dev~1decision","value":"in place: no restart"},` +
-			`{"op":"add","path":"/metadata/annotations/stayput.dev~1in-place-annotations","value":"example.com/note"}]`, "stayput: in place: no restart"},
-		"kustomize-controller": {`[{"op":"add","path":"/metadata/annotations/stayput.dev~1decision","value":"recreate: annotation example.com/note changed"}]`,
+			`{"op":"add","path":"/metadata/annotations/stayput.dev~1in-place-annotations","value":"example.com/note"}]`,
+			"stayput: in place: no restart"},
+		"kustomize-controller": {`[{"op":"add","path":"/metadata/annotations/stayput.dev~1decision",` +
+			`"value":"recreate: annotation example.com/note changed"}]`,
 			"stayput: recreate: annotation example.com/note changed"},
 	} {
 		req := editing(t, undone, before)
@@ -201,7 +242,7 @@ func TestUndoKeepsTheList(t *testing.T) {
 	}
 }
 
-// TestUndoToNoAnnotations: what is kept does not take away the decision.
+// TestUndoToNoAnnotations: the annotations that are kept do not displace the decision.
 func TestUndoToNoAnnotations(t *testing.T) {
 	before := deployment(t, v2Template)
 	before.Annotations = map[string]string{inplace.AnnotationInPlaceAnnotations: "example.com/note"}
@@ -292,7 +333,7 @@ func TestDecisionsCounted(t *testing.T) {
 	}
 }
 
-// counted sums up the decisions that /metrics shows.
+// counted returns the sum of the decisions that /metrics shows.
 func counted(t *testing.T) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
@@ -310,7 +351,8 @@ func counted(t *testing.T) float64 {
 	return sum
 }
 
-// The answer crosses the wire as JSON: only what kubectl reads counts.
+// expectRejected expects a rejection that names these fields; nil expects the request to be allowed. The answer goes to kubectl as JSON,
+// so only its JSON counts.
 func expectRejected(t *testing.T, req admission.Request, response admission.Response, fields []string) {
 	t.Helper()
 	if fields == nil {
@@ -340,7 +382,7 @@ func expectRejected(t *testing.T, req admission.Request, response admission.Resp
 	}
 }
 
-// expectWarning expects one warning that begins so; "" expects none.
+// expectWarning expects warnings that begin so; "" expects none.
 func expectWarning(t *testing.T, response admission.Response, want string) {
 	t.Helper()
 	switch got := response.Warnings; {

@@ -1,3 +1,3 @@
-// Package templates makes pod templates at random, edits them, and says what a pod has to be after an edit: for tests of what can be made in place, by
-// computation (inplace/edit) and against an API server (e2e). Nothing but tests may know it.
+// Package templates makes random pod templates, edits them, and says what a pod must be after an edit. It is for tests of what can be
+// made in place, by computation (inplace/edit) and against an API server (e2e). Only tests may import it.
 package templates

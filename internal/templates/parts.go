@@ -12,19 +12,20 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// App is the container that every template has, and the value of AppLabel, which never changes: a workload can select its pods by it.
+// App is the container that every template has, and the value of AppLabel. That label never changes, so a workload can select its pods by
+// it.
 const (
 	App      = "app"
 	AppLabel = "app"
 )
 
-// SurgeNote is the annotation that may change in place, as Rules says. Others may not.
+// SurgeNote is the annotation that may change in place according to Rules. Others may not.
 const SurgeNote = "example.com/note"
 
-// restartKeys are annotations whose change restarts the containers, as Rules says.
+// restartKeys are the annotations whose change restarts the containers according to Rules.
 var restartKeys = []string{inplace.AnnotationRestartedAt, "checksum/config"}
 
-// light are the parts that running pods often can take, and are changed more often.
+// light are the parts that running pods can often take. They are changed more often.
 var light = []part{
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) {
 		entry(r, &t.Labels, pick(r, "version", "tier", "helm.sh/chart"))
@@ -38,10 +39,11 @@ var light = []part{
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { resize(r, &ordinary(r, t).Resources) },
 }
 
-// parts are all others. Which containers there are comes first, so that the others meet them.
+// parts are all other parts. They begin with the list of containers, so that the other parts find the containers there.
 var parts = []part{
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) {
-		t.Spec.Containers = containers(t.Spec.Containers, pick(r, []string{App}, []string{App, "side"}, []string{"side", App}, []string{App, "side", "more"})...)
+		t.Spec.Containers = containers(t.Spec.Containers,
+			pick(r, []string{App}, []string{App, "side"}, []string{"side", App}, []string{App, "side", "more"})...)
 	},
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) {
 		t.Spec.InitContainers = containers(t.Spec.InitContainers, subset(r, "prepare", "mesh")...)
@@ -98,17 +100,17 @@ var parts = []part{
 
 func image(tag string) string { return "registry.example/app:" + tag }
 
-// digest is that of whatever runs by a tag.
+// digest is the digest of every image that a pod runs by a tag.
 const digest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
-// images are several, and one of them by several names. The last has no other.
+// images are several images, and one of them by several names. The last has no other name.
 var images = []string{image("1"), image("2"), image("3"), "app:1", image("1") + "@" + digest, "registry.example/app@" + digest}
 
-// entry changes a label or an annotation.
+// entry changes a label or an annotation, or removes it.
 func entry(r *rand.Rand, of *map[string]string, key string) {
 	if r.IntN(3) == 0 {
 		if delete(*of, key); len(*of) == 0 {
-			*of = nil // an API server stores no empty ones
+			*of = nil // an API server stores no empty map
 		}
 		return
 	}
@@ -122,7 +124,7 @@ func ordinary(r *rand.Rand, t *corev1.PodTemplateSpec) *corev1.Container {
 	return &t.Spec.Containers[r.IntN(len(t.Spec.Containers))]
 }
 
-// anyContainer may be an init container.
+// anyContainer returns a container, which may be an init container.
 func anyContainer(r *rand.Rand, t *corev1.PodTemplateSpec) *corev1.Container {
 	at := r.IntN(len(t.Spec.Containers) + len(t.Spec.InitContainers))
 	if at < len(t.Spec.Containers) {
@@ -131,7 +133,7 @@ func anyContainer(r *rand.Rand, t *corev1.PodTemplateSpec) *corev1.Container {
 	return &t.Spec.InitContainers[at-len(t.Spec.Containers)]
 }
 
-// containers are those of these names, as they are where there are any.
+// containers returns the containers with these names: unchanged if they exist, else new.
 func containers(from []corev1.Container, names ...string) []corev1.Container {
 	var all []corev1.Container
 	for _, name := range names {
@@ -147,8 +149,10 @@ func containers(from []corev1.Container, names ...string) []corev1.Container {
 var variables = []corev1.EnvVar{
 	{Name: "A", Value: "1"},
 	{Name: "A", Value: "2"},
-	{Name: "LABEL", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['version']"}}},
-	{Name: "NOTE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + SurgeNote + "']"}}},
+	{Name: "LABEL", ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['version']"}}},
+	{Name: "NOTE", ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + SurgeNote + "']"}}},
 	{Name: "CPU", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
 }
 
@@ -159,7 +163,7 @@ func probe(period int32) *corev1.Probe {
 	}
 }
 
-// resources have limits without requests, amounts written otherwise, and every quality of service.
+// resources have limits without requests, equal amounts in other notations, and every QoS class.
 var resources = []corev1.ResourceRequirements{
 	{},
 	{Requests: list("10m", "")},
@@ -183,7 +187,7 @@ func list(cpu, memory string) corev1.ResourceList {
 	return all
 }
 
-// resize changes the amounts of what is there, and leaves requests that are as their limits so.
+// resize changes the amounts that are there. A request that equals its limit still does so afterwards.
 func resize(r *rand.Rand, resources *corev1.ResourceRequirements) {
 	was := *resources
 	*resources = *was.DeepCopy() // templates share them
@@ -203,13 +207,19 @@ var resizePolicies = [][]corev1.ContainerResizePolicy{
 	nil,
 	{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired}},
 	{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}},
-	{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired}, {ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}},
+	{
+		{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired},
+		{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer},
+	},
 }
 
 var tolerations = []corev1.Toleration{
 	{Key: "example.com/gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
 	{Key: "example.com/disk", Operator: corev1.TolerationOpEqual, Value: "fast"},
-	{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(30))},
+	{
+		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+		TolerationSeconds: new(int64(30)),
+	},
 	{Operator: corev1.TolerationOpExists},
 }
 
@@ -221,7 +231,7 @@ var volumes = []corev1.Volume{
 		{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels"}}}}}},
 }
 
-// mount has the first container mount these volumes, and the pod no others.
+// mount sets these volumes as the only ones of the pod, and mounts them in the first container.
 func mount(t *corev1.PodTemplateSpec, volumes []corev1.Volume) {
 	t.Spec.Volumes = volumes
 	for i := range t.Spec.Containers {
@@ -240,6 +250,7 @@ var (
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{AppLabel: App}}, MatchLabelKeys: []string{"tier"},
 	}
 	apart = corev1.PodAffinityTerm{
-		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{AppLabel: App}}, MatchLabelKeys: []string{"version"},
+		TopologyKey:   corev1.LabelHostname,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{AppLabel: App}}, MatchLabelKeys: []string{"version"},
 	}
 )

@@ -20,19 +20,21 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// Rules are those by which edits are judged here: of a workload whose containers restart, and are resized, in their pods.
-var Rules = inplace.Rules{Annotations: []string{SurgeNote}, Restart: []string{"checksum/*"}, RestartInPlace: true, Resize: inplace.ResizeAll}
+// Rules are the rules by which edits are decided here: of a workload whose containers restart, and are resized, in their pods.
+var Rules = inplace.Rules{
+	Annotations: []string{SurgeNote}, Restart: []string{"checksum/*"}, RestartInPlace: true, Resize: inplace.ResizeAll,
+}
 
-// Plan is how pods of one template become those of another.
+// Plan is how pods of one template become pods of another.
 type Plan struct {
 	edit.Change
 	from, to corev1.PodTemplateSpec
 }
 
-// PlanOf compares the templates.
+// PlanOf returns the plan for the edit from one template to the other.
 func PlanOf(from, to corev1.PodTemplateSpec) (Plan, error) { return planBy(Rules, from, to) }
 
-// PlanWithoutRestarts compares them for a workload without the label by which containers restart in their pods.
+// PlanWithoutRestarts returns the plan for a workload without the label by which containers restart in their pods.
 func PlanWithoutRestarts(from, to corev1.PodTemplateSpec) (Plan, error) {
 	rules := Rules
 	rules.RestartInPlace = false
@@ -56,16 +58,16 @@ func parsed(typed corev1.PodTemplateSpec) (apps.Template, error) {
 	return apps.ParseTemplate(raw)
 }
 
-// Write is a JSON patch of a pod, or of a subresource of it.
+// Write is a JSON patch of a pod, or of one of its subresources.
 type Write struct {
 	Subresource string
 	Operations  []jsonpatch.Operation
 }
 
-// Possible reports whether pods of the first template take the edit while they run, and get something by it.
+// Possible reports whether pods of the first template can take the edit while they run, and whether the edit changes them.
 func (p Plan) Possible() bool { return p.InPlace() && p.Left() && len(p.Displaced) == 0 }
 
-// Writes are those that make the plan with a pod of the first template, in their order; it must be possible.
+// Writes returns the writes, in their order, that carry out the plan on a pod of the first template. The plan must be possible.
 func (p Plan) Writes(pod *corev1.Pod) []Write {
 	needs := p.Change
 	needs.Containers = p.Containers.Becoming(pod, edit.Living(&p.to.Spec), running(pod), p.Resizes)
@@ -78,7 +80,7 @@ func (p Plan) Writes(pod *corev1.Pod) []Write {
 	return slices.DeleteFunc(all, func(w Write) bool { return len(w.Operations) == 0 })
 }
 
-// marked is the pod with the mark without which none is resized, and the operations that put it there.
+// marked returns the pod with the mark that a resize needs, and the operations that add the mark.
 func marked(pod *corev1.Pod, needs edit.ContainerChanges) (*corev1.Pod, []jsonpatch.Operation) {
 	if !needs.Resizes() {
 		return pod, nil
@@ -89,18 +91,18 @@ func marked(pod *corev1.Pod, needs edit.ContainerChanges) (*corev1.Pod, []jsonpa
 	return notedSurge, patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, mark})
 }
 
-// running tells the IDs of the images that the pod's containers run.
+// running returns a function from a container of the pod to the ID of the image that it runs.
 func running(pod *corev1.Pod) func(container string) string {
 	return func(container string) string {
 		named, err := reference.ParseNormalizedNamed(edit.Named(&pod.Spec, container).Image)
 		if err != nil {
-			panic(err) // no image here is none
+			panic(err) // all images here are valid
 		}
 		return named.Name() + "@" + digest
 	}
 }
 
-// AsksForRestart reports whether the edit changes an annotation for which containers restart.
+// AsksForRestart reports whether the edit changes an annotation whose change restarts the containers.
 func (p Plan) AsksForRestart() bool {
 	return slices.ContainsFunc(restartKeys, func(key string) bool {
 		before, had := p.from.Annotations[key]
@@ -109,8 +111,9 @@ func (p Plan) AsksForRestart() bool {
 	})
 }
 
-// Restarted says why the writes, which made one pod of the other, restart other containers than the plan says, or not all where a restart is asked for;
-// nil if all is well. A kubelet restarts those whose image is another text than before, and those that ask for it with what they get of CPU or memory.
+// Restarted returns an error if the writes, which turned one pod into the other, restart other containers than planned, or not all
+// containers where a restart is asked for. A kubelet restarts a container if its image is another text than before, or if its CPU or
+// memory changes and its resize policy asks for a restart.
 func (p Plan) Restarted(before, after *corev1.Pod) error {
 	var restarted, planned, all []string
 	for container := range edit.EachLiving(&before.Spec) {
@@ -142,7 +145,7 @@ func restartsFor(container corev1.Container, gets corev1.ResourceRequirements) b
 	})
 }
 
-// irreversible is what can be made in place and not be taken back so, as users are told.
+// irreversible are the edits that can be made in place but not undone in place, as users are told.
 var irreversible = []struct {
 	why   string
 	found func(from, to corev1.PodTemplateSpec) bool
@@ -150,7 +153,7 @@ var irreversible = []struct {
 	{"a running pod loses no toleration", moreTolerations},
 }
 
-// OneWay says why an edit that was made in place cannot be taken back in place; empty if it can.
+// OneWay returns why an edit that was made in place cannot be undone in place; empty if it can.
 func OneWay(from, to corev1.PodTemplateSpec) string {
 	for _, kind := range irreversible {
 		if kind.found(from, to) {
@@ -162,12 +165,14 @@ func OneWay(from, to corev1.PodTemplateSpec) string {
 
 func moreTolerations(from, to corev1.PodTemplateSpec) bool {
 	return slices.ContainsFunc(to.Spec.Tolerations, func(toleration corev1.Toleration) bool {
-		return !slices.ContainsFunc(from.Spec.Tolerations, func(other corev1.Toleration) bool { return equality.Semantic.DeepEqual(toleration, other) })
+		return !slices.ContainsFunc(from.Spec.Tolerations, func(other corev1.Toleration) bool {
+			return equality.Semantic.DeepEqual(toleration, other)
+		})
 	})
 }
 
-// Same says why one pod is not as the other in what templates say of pods; nil if it is. The order of tolerations means nothing, our mark is no
-// template's, and a container may have its image by another name: see edit.IsNameOf.
+// Same returns an error if one pod differs from the other in what templates say of pods. The order of tolerations does not count, nor
+// does Stayput's mark, which no template has. A container may have another name of its image: see edit.IsNameOf.
 func Same(is, want *corev1.Pod) error {
 	a, b := said(is), said(want)
 	for container := range edit.EachLiving(&a.Spec) {
@@ -181,7 +186,7 @@ func Same(is, want *corev1.Pod) error {
 	return fmt.Errorf("the pod is\n%s\na new one would be\n%s", Text(a), Text(b))
 }
 
-// said is the pod as a template would have it.
+// said returns the template that the pod would have.
 func said(pod *corev1.Pod) corev1.PodTemplateSpec {
 	var all corev1.PodTemplateSpec
 	all.Labels, all.Annotations, all.Spec = pod.Labels, maps.Clone(pod.Annotations), *pod.Spec.DeepCopy()
@@ -190,7 +195,7 @@ func said(pod *corev1.Pod) corev1.PodTemplateSpec {
 	return all
 }
 
-// Text is the object as JSON, for messages.
+// Text returns the object as JSON, for messages.
 func Text(object any) string {
 	text, err := json.Marshal(object)
 	if err != nil {

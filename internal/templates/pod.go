@@ -5,9 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodOf is what the API server makes of a template when it creates a pod, as far as it matters here: a request that is left out is the limit
-// (SetDefaults_Pod in pkg/apis/core/v1/defaults.go), and what places pods by their own labels gets the values of those (mutatePodAffinity and
-// mutateTopologySpreadConstraints in pkg/registry/core/pod/strategy.go).
+// PodOf returns what the API server makes of a template when it creates a pod, as far as it matters here. A request that is left out
+// equals the limit (SetDefaults_Pod in pkg/apis/core/v1/defaults.go). Constraints that place pods by the pods' own labels get the values
+// of those labels (mutatePodAffinity and mutateTopologySpreadConstraints in pkg/registry/core/pod/strategy.go).
 func PodOf(template corev1.PodTemplateSpec) *corev1.Pod {
 	made := template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: made.ObjectMeta, Spec: made.Spec}

@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pair returns a template and another that is an edit or a few away. The API server takes both; the same seed makes the same.
+// Pair returns a template, and another one that is one or a few edits away. The API server accepts both. The same seed returns the same
+// pair.
 func Pair(seed uint64) (from, to corev1.PodTemplateSpec) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	from = random(r)
@@ -22,7 +23,7 @@ func Pair(seed uint64) (from, to corev1.PodTemplateSpec) {
 	return from, to
 }
 
-// random is a template of which each part has had its turn or not.
+// random returns a template in which each part has been set or not.
 func random(r *rand.Rand) corev1.PodTemplateSpec {
 	grace, token := int64(5), false
 	var t corev1.PodTemplateSpec
@@ -37,18 +38,18 @@ func random(r *rand.Rand) corev1.PodTemplateSpec {
 	return t
 }
 
-// A part sets one thing of a template to one of few values, so that two templates often agree on it.
+// part sets one thing of a template to one of a few values, so that two templates often agree on it.
 type part func(*rand.Rand, *corev1.PodTemplateSpec)
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
-// sometimes sets the field to one of the values, or to nothing.
+// sometimes sets the field to one of the values, or to the zero value.
 func sometimes[T any](r *rand.Rand, field *T, values ...T) {
 	var nothing T
 	*field = pick(r, append(values, nothing)...)
 }
 
-// subset is some of the values, in their order.
+// subset returns some of the values, in their order.
 func subset[T any](r *rand.Rand, values ...T) []T {
 	return slices.DeleteFunc(slices.Clone(values), func(T) bool { return r.IntN(2) == 0 })
 }
