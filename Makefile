@@ -17,7 +17,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## unit tests, a little fuzzing, the test cluster's own, and the end-to-end suite without what takes long or shares its rule with another
+test: ## unit tests, short fuzzing, the test cluster's tests, and the end-to-end suite without slow and similar scenarios
 	$(MAKE) test-unit
 	$(MAKE) fuzz
 	$(MAKE) test-cluster SHORT=1
@@ -31,11 +31,12 @@ test-unit: ## the tests that need no cluster
 	go -C e2e/report test ./...
 	cd e2e/conformance && $(CLUSTER_ENV) go test ./verdict
 
-# Every fuzz target, as ./package:Target: go test takes one at a time. What it finds is in testdata/fuzz of the package, and from then on in its unit tests.
+# Every fuzz target, as ./package:Target, because go test fuzzes one target at a time. go test writes what it finds into testdata/fuzz of
+# the package; from then on, the unit tests run it as well.
 FUZZED := ./webhook:FuzzRequests ./inplace/edit:FuzzRandom ./inplace/simulation:FuzzTemplates
 FUZZTIME ?= 20s
 
-# Go would spend a minute on making each interesting input smaller.
+# By default, Go spends a minute on making each interesting input smaller; so -fuzzminimizetime is set.
 .PHONY: fuzz
 fuzz: ## fuzz handlers and comparison for FUZZTIME each
 	@there=$$(git grep -h '^func Fuzz' -- '*_test.go' | wc -l); [ $$there = $(words $(FUZZED)) ] || { echo "there are $$there fuzz targets: FUZZED has to list them"; exit 1; }
@@ -43,7 +44,7 @@ fuzz: ## fuzz handlers and comparison for FUZZTIME each
 	  (set -x; go test $${target%:*} -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 2); \
 	done
 
-# Every Go module of the repository; the go.mod of Kubernetes releases other than the default is tidied by hand.
+# The Go modules that verify-go checks. The go.mod files of Kubernetes releases other than the default are tidied by hand.
 MODULES := . manifests/cel e2e/cluster e2e/cluster/kubernetes e2e/cluster/node e2e/conformance e2e/report .ci/notice
 
 .PHONY: verify
@@ -63,18 +64,19 @@ verify-workflows:
 	@! grep -rn 'uses:' .github/workflows | grep -vE 'uses: [^@ ]+@[0-9a-f]{40} # v[0-9.]+$$' || \
 	  { echo "see above: name actions by the digest of their commit, and their version behind it"; exit 1; }
 
-# Not part of verify: what becomes known breaks a tree that has not changed, and that of Go itself goes only with another Go. Here are those that were
-# known when this version was published; https://vuln.go.dev knows all.
+# This is not part of verify: a new vulnerability would break an unchanged tree, and one in Go itself can only be fixed with another Go
+# version. VULNDB is a fixed version of the vulnerability database, with the vulnerabilities known at its time. https://vuln.go.dev has all
+# that are known today.
 VULNDB := golang.org/x/vulndb@v0.0.0-20261105234957-e22db6528018
 VULNERABILITIES ?= file://$$(go mod download -json $(VULNDB) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')/data/osv
 
 .PHONY: verify-vulnerabilities
-verify-vulnerabilities: ## whether what is shipped calls code with a known vulnerability; VULNERABILITIES=https://vuln.go.dev for those known today
+verify-vulnerabilities: ## whether cmd/ calls code with a known vulnerability; VULNERABILITIES=https://vuln.go.dev for those known today
 	go -C .ci/vulnerabilities build -o $(BIN)/govulncheck golang.org/x/vuln/cmd/govulncheck
 	$(BIN)/govulncheck -db $(VULNERABILITIES) ./cmd/...
 
 .PHONY: verify-lint
-verify-lint: ## golangci-lint, which also holds the import rule (.golangci.yml)
+verify-lint: ## golangci-lint, which also checks the import rule (.golangci.yml)
 	go -C .ci/lint build -o $(BIN)/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	$(BIN)/golangci-lint run --build-tags e2e,bench,chart,helm ./...
 
@@ -83,7 +85,7 @@ verify-manifests: dist
 	@git diff --exit-code --stat dist || { echo "dist/ was out of date: commit what make dist has written"; exit 1; }
 
 .PHONY: generate
-generate: ## write the deep copies of our types with controller-gen
+generate: ## write the deep copies of Stayput's types with controller-gen
 	go -C .ci/generate build -o $(BIN)/controller-gen sigs.k8s.io/controller-tools/cmd/controller-gen
 	$(BIN)/controller-gen object paths=./inplace/...
 
@@ -93,7 +95,7 @@ verify-generated: generate
 	  { echo "the deep copies were out of date: commit what make generate has written"; exit 1; }
 
 .PHONY: notice
-notice: ## write NOTICE: what is linked into the manager and kubectl's plugin, and under which licences
+notice: ## write NOTICE: the modules linked into the manager and kubectl's plugin, and their licences
 	@go -C .ci/notice build -o $(BIN)/notice .
 	@text=$$($(BIN)/notice LICENSE ./cmd/stayput ./cmd/kubectl-stayput); echo "$$text" > NOTICE
 
@@ -116,12 +118,12 @@ verify-performance: performance
 	@git diff --exit-code --stat docs/performance docs/performance.md || { echo "docs/performance.md was out of date: commit what make performance has written"; exit 1; }
 
 .PHONY: verify-chart
-verify-chart: chart helm ## the Helm chart is what manifests/ make of it, and both Helm versions render its options
+verify-chart: chart helm ## whether the Helm chart is up to date with manifests/, and both Helm versions render its options
 	@git diff --exit-code --stat $(CHART) && [ -z "$$(git ls-files --others $(CHART))" ] || { echo "$(CHART) was out of date: commit what make chart has written"; exit 1; }
 	HELMS='$(HELMS)' go test -tags helm -count=1 ./manifests/chart
 
 .PHONY: verify-monitoring
-verify-monitoring: ## Prometheus' rules and their tests, and the metrics that rules and dashboard name
+verify-monitoring: ## test the Prometheus rules, and check the metrics that rules and dashboard name
 	go -C .ci/prometheus build -o $(BIN)/promtool github.com/prometheus/prometheus/cmd/promtool
 	$(BIN)/promtool check rules manifests/monitoring/rules.yaml
 	$(BIN)/promtool test rules manifests/monitoring/rules_test.yaml

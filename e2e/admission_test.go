@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// admission: what the person at the keyboard reads, and whom the webhooks are called for.
+// admission checks what kubectl prints to the user, and for which requests the API server calls the webhooks.
 func admission(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"in-place-only rejects":           onlyInPlace,
@@ -35,7 +35,7 @@ func admission(t *testing.T) {
 func onlyInPlace(t *testing.T) {
 	s := newStage(t, inPlaceOnly)
 	s.create(web(2))
-	s.begin("rejected", frozenBut("nobody"))
+	s.begin("rejected", frozenBut("none"))
 	before := s.deployment("web")
 	s.expectIn(s.refused("set", "env", "deployment/web", "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
 	s.expectIn(s.refused("rollout", "restart", "deployment/web"), "spec.template.metadata.annotations")
@@ -46,7 +46,7 @@ func onlyInPlace(t *testing.T) {
 	s.inPlace("web", once, func() { s.rollout("undo", "web") })
 }
 
-// onlyInPlaceWorkload: the label of a workload overrides the namespace's, both ways.
+// onlyInPlaceWorkload checks that the label of a workload overrides the label of its namespace, both ways.
 func onlyInPlaceWorkload(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2, workloadLabel(updateLabel, "in-place-only")))
@@ -58,7 +58,7 @@ func onlyInPlaceWorkload(t *testing.T) {
 func dryRun(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2))
-	s.begin("dry run", frozenBut("nobody"))
+	s.begin("dry run", frozenBut("none"))
 	before := s.deployment("web")
 	output := s.kubectl("", "set", "image", "deployment/web", "app="+appImage("v2"), "--dry-run=server", "-o", "json")
 	s.expectIn(output, appImage("v2"), decisionAnnotation)
@@ -79,10 +79,12 @@ func unknownValues(t *testing.T) {
 	}
 }
 
-// priorityIsOurs: nobody else's pods preempt others by the managers' PriorityClass, labelled namespace or not.
+// priorityIsOurs checks that only the managers' pods may use the managers' PriorityClass to preempt others, in labelled and in other
+// namespaces.
 func priorityIsOurs(t *testing.T) {
 	run := func(class string) []string {
-		return []string{"run", "thief", "--image=" + appImage("v1"), "--dry-run=server", "--overrides", `{"spec":{"priorityClassName":"` + class + `"}}`}
+		return []string{"run", "thief", "--image=" + appImage("v1"), "--dry-run=server", "--overrides",
+			`{"spec":{"priorityClassName":"` + class + `"}}`}
 	}
 	for _, labels := range []map[string]string{nil, labelled} {
 		s := newStage(t, labels)
@@ -100,8 +102,8 @@ func priorityIsOurs(t *testing.T) {
 	}
 }
 
-// strangersLearnLittle: whoever asks a manager directly is told of edits in labelled namespaces only, and nothing else tells a namespace
-// that is not from one that does not exist.
+// strangersLearnLittle checks that a client that calls a manager directly gets answers about edits in labelled namespaces only. Otherwise
+// the answers do not differ between a namespace that is not labelled and one that does not exist.
 func strangersLearnLittle(t *testing.T) {
 	managed, native := newStage(t, labelled), newStage(t, nil)
 	managed.create(web(1))
@@ -116,7 +118,7 @@ func strangersLearnLittle(t *testing.T) {
 	}
 }
 
-// forgedEdit asks a manager about an edit of Deployment web that nobody makes.
+// forgedEdit sends a manager an admission review about an edit of Deployment web that no client makes.
 func forgedEdit(t *testing.T, namespace string) reviewv1.AdmissionResponse {
 	t.Helper()
 	manager, err := leadingPod(t.Context())
@@ -146,7 +148,7 @@ func forgedEdit(t *testing.T, namespace string) reviewv1.AdmissionResponse {
 	return *review.Response
 }
 
-// everybodyIsTold of an update in place and of a native one: at the keyboard, on the Deployment, by events and by metrics.
+// everybodyIsTold checks that an update in place and a native one are reported by kubectl, on the Deployment, by events and by metrics.
 func everybodyIsTold(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2))
@@ -165,7 +167,7 @@ func everybodyIsTold(t *testing.T) {
 	s.reported("Deployment", "UpdateRecreatesPods")
 }
 
-// countedByMetrics: after an update every metric has been counted by some manager.
+// countedByMetrics checks that, after an update, every metric has been counted by at least one manager.
 func (s *stage) countedByMetrics() {
 	s.Helper()
 	mode := map[string]string{"mode": "in-place"}
@@ -192,7 +194,7 @@ func (s *stage) countedByMetrics() {
 	})
 }
 
-// metricsOf are the metrics of all managers, fetched through the API server.
+// metricsOf returns the metrics of all managers, fetched through the API server.
 func metricsOf(ctx context.Context) ([]scraped, error) {
 	managers, err := clients.CoreV1().Pods(ownNamespace).List(ctx, managers)
 	if err != nil {
@@ -213,7 +215,7 @@ func metricsOf(ctx context.Context) ([]scraped, error) {
 	return all, nil
 }
 
-// configuration is what mutating and validating webhook configurations have in common.
+// configuration holds what mutating and validating webhook configurations have in common.
 type configuration struct {
 	Kind     string            `json:"kind"`
 	Metadata metav1.ObjectMeta `json:"metadata"`
@@ -228,12 +230,12 @@ type hook struct {
 	SideEffects       admissionv1.SideEffectClass     `json:"sideEffects"`
 }
 
-// own says whether the webhook calls Stayput's Service.
+// own reports whether the webhook calls Stayput's Service.
 func (h hook) own() bool {
 	return h.ClientConfig.Service != nil && h.ClientConfig.Service.Namespace == ownNamespace
 }
 
-// ownConfigurations are those with webhooks of Stayput's.
+// ownConfigurations returns the webhook configurations with webhooks of Stayput.
 func ownConfigurations(t *testing.T) []configuration {
 	t.Helper()
 	var found struct {
@@ -249,7 +251,8 @@ func ownConfigurations(t *testing.T) []configuration {
 	return slices.DeleteFunc(found.Items, func(c configuration) bool { return !slices.ContainsFunc(c.Webhooks, hook.own) })
 }
 
-// webhooksAreNarrow: outside labelled namespaces no webhook is called, and none can hold up anybody for long.
+// webhooksAreNarrow checks that the API server calls no webhook outside labelled namespaces, and that no webhook can delay a request for
+// long.
 func webhooksAreNarrow(t *testing.T) {
 	configurations := ownConfigurations(t)
 	if len(configurations) == 0 {
@@ -275,7 +278,7 @@ func (h hook) narrow(t *testing.T) {
 	}
 }
 
-// onlyLabelled says whether a selector demands the update label, in whichever way.
+// onlyLabelled reports whether a selector requires the update label, in either of the possible ways.
 func onlyLabelled(selector metav1.LabelSelector) bool {
 	if selector.MatchLabels[updateLabel] != "" {
 		return true

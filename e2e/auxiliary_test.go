@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// auxiliary: a container that nobody waits for restarts without closing its pod's gate. The judge demands that the pod is counted as updated only
-// when it has.
+// auxiliary checks that an auxiliary container restarts without closing the gate of its pod. The judge checks that the pod is counted as
+// updated only after that container has restarted.
 func auxiliary(t *testing.T) {
 	kinds := map[string]func(*stage, knob) string{
 		"Deployment": func(s *stage, side knob) string {
@@ -52,16 +52,18 @@ func auxiliary(t *testing.T) {
 		sideHandedOver(s)
 	}
 	together(t, lengthy(scenarios, "Deployment, alone", "Deployment, with the application", "Deployment, undo",
-		"DaemonSet, undo", "DaemonSet, undo half-way", "DaemonSet, taken off half-way", "DaemonSet, bad value", "DaemonSet, with the application"))
+		"DaemonSet, undo", "DaemonSet, undo half-way", "DaemonSet, taken off half-way", "DaemonSet, bad value",
+		"DaemonSet, with the application"))
 }
 
-// withAuxiliarySide adds a container that nobody waits for.
+// withAuxiliarySide adds an auxiliary container.
 func withAuxiliarySide(d *appsv1.Deployment) {
 	withSide(d)
 	d.Annotations = map[string]string{auxiliaryList: "side"}
 }
 
-// withLastingSide adds one that takes so long to stop that its pod is half-way when an edit comes, however busy the machine is.
+// withLastingSide adds an auxiliary container that takes long to stop. So its pod is still partially patched when the next edit comes, even
+// on a busy machine.
 func withLastingSide(d *appsv1.Deployment) {
 	withAuxiliarySide(d)
 	side := &d.Spec.Template.Spec.Containers[1]
@@ -71,18 +73,20 @@ func withLastingSide(d *appsv1.Deployment) {
 
 var onceSide = restarts{"side": exactly(1)}
 
-// toSide begins an update of the side alone, and waits until it is half-way.
+// toSide begins an update of the auxiliary container alone, and waits until a pod is partially patched.
 func (s *stage) toSide(name, tag string) {
 	s.Helper()
 	s.setImage(name, "side="+tag)
-	s.wait(name+" to be half-way", of(name, sideways))
+	s.wait(name+" to have a partially patched pod", of(name, sideways))
 }
 
-// sideways: a pod is done, one has a new side and not yet its new identity, and one is untouched.
+// sideways returns nil when one pod is done, one pod runs the new auxiliary container but is not of the update revision yet, and one pod is
+// untouched.
 func sideways(now workload) error {
 	var done, partial, untouched int
 	for _, pod := range now.pods {
-		switch is := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "side" && c.Image == appImage("v2") }); {
+		switch is := slices.ContainsFunc(pod.Spec.Containers,
+			func(c corev1.Container) bool { return c.Name == "side" && c.Image == appImage("v2") }); {
 		case now.updated(pod):
 			done++
 		case is:
@@ -92,12 +96,12 @@ func sideways(now workload) error {
 		}
 	}
 	if done == 0 || partial == 0 || untouched == 0 {
-		return fmt.Errorf("%d done, %d half-way, %d untouched", done, partial, untouched)
+		return fmt.Errorf("%d done, %d partially patched, %d untouched", done, partial, untouched)
 	}
 	return nil
 }
 
-// sideRuns demands that every pod runs this version of it.
+// sideRuns checks that every pod runs this version of the auxiliary container.
 func (s *stage) sideRuns(name, tag string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
@@ -109,7 +113,7 @@ func (s *stage) sideRuns(name, tag string) {
 	}
 }
 
-// closures are the pods whose gate was ever closed.
+// closures returns the pods whose gate was closed at any time.
 func (s *stage) closures() map[string]bool {
 	closed := map[string]bool{}
 	for _, e := range s.recorder.inOrder() {
@@ -127,7 +131,7 @@ func sideAlone(s *stage, name string) {
 	s.neverClosed()
 }
 
-// sideWithApp: then all goes as ever.
+// sideWithApp checks that the gate closes as usual when the application's container restarts as well.
 func sideWithApp(s *stage, name string) {
 	s.inPlace(name, restarts{"app": exactly(1), "side": exactly(1)}, func() { s.setImage(name, "app=v2", "side=v2") })
 	s.runs(name, "v2")
@@ -144,7 +148,8 @@ func sideUndone(s *stage, name string) {
 	s.neverClosed()
 }
 
-// sideUndoneHalfway: while it stops, before its kubelet has started another one. In meanwhile it has been.
+// sideUndoneHalfway undoes the update while the old container stops, before the kubelet has started a new one. meanwhile tests the undo
+// after that.
 func sideUndoneHalfway(s *stage, name string) {
 	s.inPlace(name, restarts{"side": {0, 2}}, func() {
 		s.toSide(name, "v2")
@@ -155,7 +160,7 @@ func sideUndoneHalfway(s *stage, name string) {
 	s.neverClosed()
 }
 
-// sideTakenOff: pods under way are finished as they were begun, those after them are drained.
+// sideTakenOff checks that a pod in progress is finished as it was begun, and that the pods after it are drained.
 func sideTakenOff(s *stage, name string) {
 	s.inPlace(name, onceSide, func() {
 		s.toSide(name, "v2")
@@ -169,7 +174,7 @@ func sideTakenOff(s *stage, name string) {
 }
 
 func badSides(s *stage, name string) {
-	s.begin("refused", frozenBut("nobody"))
+	s.begin("refused", frozenBut("none"))
 	for _, bad := range []string{"", "*", "side,", "side,,app", "side app", "Side"} {
 		s.expectIn(s.refused("annotate", ref(name), auxiliaryList+"="+bad, "--overwrite"), auxiliaryList, "shipper,metrics")
 	}
@@ -178,7 +183,8 @@ func badSides(s *stage, name string) {
 	s.neverClosed()
 }
 
-// sideHandedOver: a pod that is half-way goes back, which the policies let Stayput do without the namespace's label, too.
+// sideHandedOver checks that a partially patched pod is patched back. The policies permit this to Stayput also without the label of the
+// namespace.
 func sideHandedOver(s *stage) {
 	s.begin("in place", inPlace)
 	s.toSide("web", "v2")

@@ -20,11 +20,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// coldPull is how long a pull through the slow registry takes at least.
+// coldPull is the minimum duration of a pull through the slow registry.
 const coldPull = 12 * time.Second
 
-// benchCold updates a DaemonSet, as each of its pods has a node to itself: to an image that every node has, and to one that each
-// node needs coldPull to get. That pulling comes first is seen from the time a pod is not Ready, which is the same for both.
+// benchCold updates a DaemonSet, because each of its pods has a node to itself. It updates to an image that every node has, and to one that
+// each node needs coldPull to pull. Images are pulled before containers stop if the time for which a pod is not Ready is the same for both.
 func benchCold(t *testing.T) {
 	host := slowRegistry(t)
 	var all []column
@@ -50,7 +50,7 @@ func benchCold(t *testing.T) {
 	}
 }
 
-// warm runs an image on every node for a moment.
+// warm runs an image on every node for a moment, so that every node has it.
 func warm(t *testing.T, reference string) {
 	t.Helper()
 	s := newStage(t, unlabelled)
@@ -76,8 +76,8 @@ func updateTo(t *testing.T, labels map[string]string, reference string) []figure
 	}
 }
 
-// pushCold puts the test application into the registry with a layer that nobody has, and returns its tag. The layer differs in some
-// bytes behind the binary's end, which nobody reads.
+// pushCold pushes the test application to the registry with a layer that no node has, and returns its tag. The layer differs in some bytes
+// after the end of the binary, which nothing reads.
 func pushCold(t *testing.T) string {
 	t.Helper()
 	binary, err := os.ReadFile(filepath.Join(binaries, "images", "app"))
@@ -95,8 +95,8 @@ func pushCold(t *testing.T) string {
 	return tag
 }
 
-// slowRegistry is the registry at another address, where a layer takes coldPull. containerd talks plain HTTP to loopback addresses
-// that it has no hosts.toml for (core/remotes/docker/config/hosts.go, ConfigureHosts).
+// slowRegistry serves the registry at another address, where a layer takes coldPull. containerd uses plain HTTP for loopback addresses
+// without a hosts.toml (core/remotes/docker/config/hosts.go, ConfigureHosts).
 func slowRegistry(t *testing.T) (host string) {
 	t.Helper()
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: strings.TrimSuffix(registry, "/")})
@@ -112,7 +112,7 @@ func slowRegistry(t *testing.T) (host string) {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// throttled is read at a rate at which all of it takes coldPull.
+// throttled is a reader that takes coldPull for all of its content.
 type throttled struct {
 	io.ReadCloser
 	size, read int64

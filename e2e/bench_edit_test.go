@@ -9,31 +9,32 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// podEdit is what an update gives the application's container.
+// podEdit is the change that an update makes to the application's container.
 type podEdit interface {
-	// fields are the container's, as a strategic merge patch has them.
+	// fields returns the fields of the container, in the form of a strategic merge patch.
 	fields() string
-	// asked says whether the pod's spec has it.
+	// asked reports whether the pod's spec has the change.
 	asked(*corev1.Pod) bool
-	// carriedOut says whether the pod's kubelet has given it to the container, which before was another one or the same.
+	// carriedOut reports whether the kubelet has applied the change to the container. before is the container of before the update; it may be
+	// the same one.
 	carriedOut(pod *corev1.Pod, before incarnation) bool
 }
 
-// done says whether the pod has got what the edit gives, and its containers are ready.
+// done reports whether the change is applied to the pod, and its containers are ready.
 func done(e podEdit, pod *corev1.Pod, before incarnation) bool {
 	condition := conditionOf(pod, corev1.ContainersReady)
 	return e.asked(pod) && e.carriedOut(pod, before) && condition != nil && condition.Status == corev1.ConditionTrue
 }
 
-// patchOf gives the container of one pod what the edit gives.
+// patchOf returns the patch that makes the change to one pod.
 func patchOf(e podEdit) []byte {
 	return fmt.Appendf(nil, `{"spec":{"containers":[{"name":"app",%s}]}}`, e.fields())
 }
 
-// newImage is a version of the test application, for which the container restarts.
+// newImage is a version of the test application. The container restarts for it.
 type newImage string
 
-// nextImage is v2, v3 and so on.
+// nextImage returns v2, v3 and so on.
 func nextImage(round int) podEdit { return newImage(fmt.Sprintf("v%d", round+2)) }
 
 func (i newImage) fields() string { return fmt.Sprintf(`"image":%q`, appImage(string(i))) }
@@ -46,10 +47,10 @@ func (i newImage) carriedOut(pod *corev1.Pod, before incarnation) bool {
 	return incarnationOf(pod) != before
 }
 
-// newCPU is a request, for which the container goes on.
+// newCPU is a CPU request. The container does not restart for it.
 type newCPU string
 
-// moreCPU is a little more each time than the 10m that the pods begin with.
+// moreCPU returns a little more for each round. The pods begin with 10m.
 func moreCPU(round int) podEdit { return newCPU(fmt.Sprintf("%dm", 15+5*round)) }
 
 func (c newCPU) fields() string { return fmt.Sprintf(`"resources":{"requests":{"cpu":%q}}`, string(c)) }

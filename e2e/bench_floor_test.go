@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// incarnation tells a container from the one that ran before it in the same pod.
+// incarnation identifies a container among those that have run in the same pod.
 type incarnation string
 
-// incarnations are the containers that run now, by pod.
+// incarnations returns the containers that run now, by pod.
 func incarnations(pods []*corev1.Pod) map[types.UID]incarnation {
 	running := map[types.UID]incarnation{}
 	for _, pod := range pods {
@@ -27,7 +27,7 @@ func incarnations(pods []*corev1.Pod) map[types.UID]incarnation {
 	return running
 }
 
-// incarnationOf is the application's container, empty before it has been reported.
+// incarnationOf returns the application's container. It is empty before the kubelet has reported one.
 func incarnationOf(pod *corev1.Pod) incarnation {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.Name == "app" {
@@ -37,8 +37,7 @@ func incarnationOf(pod *corev1.Pod) incarnation {
 	return ""
 }
 
-// floor patches every pod and nothing else, so many at a time, each after the drain. The controllers above do not mind what images their pods
-// have.
+// floor only patches pods, so many at a time, each after the drain. The controllers of the pods ignore the images of their pods.
 func floor(atOnce int) bareWay {
 	return bareWay{"floor", func(s *side, e podEdit) { s.editPods(e, atOnce) }}
 }
@@ -78,7 +77,7 @@ func (s *side) editPod(ctx context.Context, pod *corev1.Pod, e podEdit, before i
 	})
 }
 
-// arrivals is when each pod was updated and Ready, in seconds after a moment.
+// arrivals returns when each pod was updated and Ready, in seconds after the moment from.
 func arrivals(events []event, from time.Time, edited podEdit, old map[types.UID]incarnation) []float64 {
 	applied := map[types.UID]float64{}
 	for _, e := range events {
@@ -90,15 +89,15 @@ func arrivals(events []event, from time.Time, edited podEdit, old map[types.UID]
 	return slices.Sorted(maps.Values(applied))
 }
 
-// stepTimes is one pod's way through an update, in seconds. The floor closes no gate.
+// stepTimes are the durations of one pod's update, in seconds. The floor closes no gate.
 type stepTimes struct {
-	whole     float64 // from the moment its gate closes, or it is patched, until it is Ready
-	patched   float64 // from its gate's closing to the patch
-	restarted float64 // from the patch until its kubelet has carried it out, and its containers are ready
-	said      float64 // from then on until the pod is called Ready
+	whole     float64 // from the close of its gate, or from its patch, until it is Ready
+	patched   float64 // from the close of its gate to its patch
+	restarted float64 // from the patch until the kubelet has applied it, and its containers are ready
+	said      float64 // from then on until the pod is Ready
 }
 
-// stepsIn are those of all pods that were there before.
+// stepsIn returns the durations of all pods that existed before the update.
 func stepsIn(events []event, edited podEdit, old map[types.UID]incarnation) []stepTimes {
 	var all []stepTimes
 	for uid, before := range old {
@@ -109,7 +108,7 @@ func stepsIn(events []event, edited podEdit, old map[types.UID]incarnation) []st
 	return all
 }
 
-// stepOf is complete if the pod lived through the update.
+// stepOf returns the durations of one pod. complete is true if the pod existed until the end of its update.
 func stepOf(uid types.UID, events []event, edited podEdit, before incarnation) (s stepTimes, complete bool) {
 	var closed, patched, restarted, said time.Time
 	note := func(when *time.Time, e event, holds bool) {
@@ -135,7 +134,7 @@ func stepOf(uid types.UID, events []event, edited podEdit, before incarnation) (
 	}, !said.IsZero()
 }
 
-// stepFigures are those of every step of all updates, the drain taken off.
+// stepFigures returns the durations of all pods of all updates, without the drain.
 func stepFigures(costs []cost, drain time.Duration) []figure {
 	var all []stepTimes
 	for _, c := range costs {

@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// apiWrites counts the requests to write something so far.
+// apiWrites returns the number of write requests so far.
 func apiWrites(ctx context.Context) (counters, error) {
 	text, err := clients.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -26,13 +26,13 @@ func apiWrites(ctx context.Context) (counters, error) {
 	return writesOf(server)
 }
 
-// use is what the managers use: held and cpu are counters of all of them.
+// use holds what the managers consume. held and cpu are counters, summed over all managers.
 type use struct {
 	held, cpu float64
-	memory    float64 // MiB of the one that uses most
+	memory    float64 // MiB, of the manager with the most
 }
 
-// managersUse is NaN where the managers' metrics cannot be reached, as under a NetworkPolicy.
+// managersUse returns NaN where the managers' metrics cannot be reached, for example under a NetworkPolicy.
 func managersUse(ctx context.Context) use {
 	all, err := metricsOf(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func number(text string) float64 {
 // inMemory matches a component and its memory.
 var inMemory = regexp.MustCompile(`(?m)^(\S+) .* (\d+) MiB`)
 
-// componentsUse is the memory of components of the test cluster, in MiB. Those that do not run are missing.
+// componentsUse returns the memory of components of the test cluster, in MiB. It leaves out those that do not run.
 func componentsUse(ctx context.Context, names ...string) (map[string]float64, error) {
 	output, err := exec.CommandContext(ctx, filepath.Join(binaries, "cluster"), "status").Output()
 	use := map[string]float64{}

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// resizedPods is how many pods get another size.
+// resizedPods is the number of pods that are resized.
 const resizedPods = 12
 
-// benchResizes raises the CPU request of the pods of a Deployment that say that nothing has to restart for it. How many of them may be missing at
-// a time is the same natively: with surge, as by default, and without.
+// benchResizes raises the CPU request of the pods of a Deployment whose resizePolicy requires no restart. maxUnavailable is the same in both
+// races; natively the one has surge pods, as by default, and the other has none.
 func benchResizes(t *testing.T) {
 	t.Run("images", warmAll)
 	for _, r := range []race{
@@ -33,16 +33,19 @@ func sizedWeb(knobs ...knob) func(lane int) any {
 	return func(int) any { return web(resizedPods, append(knobs, sized("10m", "32Mi"), declares)...) }
 }
 
-// vpaTolerance is the share of a workload's pods that VPA's updater takes in one pass, if no flag says otherwise (--eviction-tolerance).
+// vpaTolerance is the share of a workload's pods that VPA's updater handles in one pass, unless the flag --eviction-tolerance says
+// otherwise.
 const vpaTolerance = 0.5
 
-// likeVPA does to pods what the updater of the Vertical Pod Autoscaler does in mode InPlaceOrRecreate, and as there nothing to their template.
+// likeVPA does to pods what the updater of the Vertical Pod Autoscaler does in mode InPlaceOrRecreate. Like the updater, it leaves the
+// template alone.
 var likeVPA = bareWay{"VPA's way", (*side).resizeLikeVPA}
 
-// resizeLikeVPA is what is left of it when nothing goes wrong (kubernetes/autoscaler, vertical-pod-autoscaler/v1.7.1, pkg/updater): a pass (RunOnce,
-// logic/updater.go) patches one pod after another and waits for no kubelet, until isPodDisruptable (restriction/pods_restriction_factory.go) says
-// that the tolerance is used up; the others get their turn in the next pass. That one comes a minute later (--updater-interval), here as soon as
-// the pods of the former have their size. The updater's events, and what recommender and admission controller do, are left out.
+// resizeLikeVPA does what the updater does when nothing fails (kubernetes/autoscaler, vertical-pod-autoscaler/v1.7.1, pkg/updater). A pass
+// (RunOnce, logic/updater.go) patches one pod after another and waits for no kubelet, until isPodDisruptable
+// (restriction/pods_restriction_factory.go) says that the tolerance is used up. The next pass patches further pods. VPA's next pass comes a
+// minute later (--updater-interval); here it comes as soon as the pods of the pass before have their size. The updater's events, the
+// recommender and the admission controller are left out.
 func (s *side) resizeLikeVPA(e podEdit) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
@@ -60,7 +63,7 @@ func (s *side) resizeLikeVPA(e podEdit) {
 	}
 }
 
-// resizePod is InPlaceUpdate (restriction/pods_inplace_restriction.go): the resize, and the annotation that tells of it.
+// resizePod does what InPlaceUpdate does (restriction/pods_inplace_restriction.go): it resizes the pod, and sets the annotation about it.
 func (s *side) resizePod(ctx context.Context, pod *corev1.Pod, e podEdit) error {
 	pods, kind := clients.CoreV1().Pods(s.namespace), types.StrategicMergePatchType
 	if _, err := pods.Patch(ctx, pod.Name, kind, patchOf(e), metav1.PatchOptions{}, "resize"); err != nil {

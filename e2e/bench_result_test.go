@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// result is what one bench has measured, as figures.json has it under the bench's name.
+// result is the measurement of one bench. figures.json has it under the bench's name.
 type result struct {
 	Measured   string      `json:"measured"` // the day
 	Commit     string      `json:"commit"`
@@ -39,7 +39,7 @@ type namedFigure struct {
 	Value float64 `json:"value"`
 }
 
-// keepResult puts what was measured into the file of all figures, where that of other benches stays.
+// keepResult writes the measurement to the file of all figures. The figures of other benches stay.
 func keepResult(name string, all []column) error {
 	folder := os.Getenv("BENCH_OUTPUT")
 	if folder == "" {
@@ -87,7 +87,7 @@ func rounded(values []float64) []float64 {
 
 func thousandths(value float64) float64 { return math.Round(value*1000) / 1000 }
 
-// commit is what was measured, if that is known.
+// commit returns the measured commit, or "unknown".
 func commit() string {
 	output, err := exec.Command("git", "-C", repository, "describe", "--always", "--dirty").Output()
 	if err != nil {
@@ -96,7 +96,7 @@ func commit() string {
 	return strings.TrimSpace(string(output))
 }
 
-// release is that of the cluster.
+// release returns the Kubernetes version of the cluster.
 func release() string {
 	version, err := clients.Discovery().ServerVersion()
 	if err != nil {
@@ -110,7 +110,7 @@ var (
 	memoryTotal    = regexp.MustCompile(`(?m)^MemTotal:\s*(\d+) kB$`)
 )
 
-// machine is what this runs on: the cluster's nodes are this machine.
+// machine describes the machine of the test. The cluster's nodes are on the same machine.
 func machine() string {
 	text := fmt.Sprintf("%d processors", runtime.NumCPU())
 	if model := firstIn("/proc/cpuinfo", processorModel); model != "" {

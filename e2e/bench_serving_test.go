@@ -27,14 +27,14 @@ type way struct {
 	costs    []servingCost
 }
 
-// servingCost is what some updates under load cost.
+// servingCost is the cost of some updates under load.
 type servingCost struct {
 	load.Traffic
 	took    []float64
 	created float64
 }
 
-// benchServing updates Deployments under the same load in several ways, which take turns. In place there are ten updates at each size.
+// benchServing updates Deployments under the same load in several ways, in turns. In place there are ten updates at each size.
 func benchServing(t *testing.T) {
 	ways := []*way{
 		{name: "6 native", replicas: 6, labels: unlabelled, rounds: 1},
@@ -61,7 +61,7 @@ func benchServing(t *testing.T) {
 	}
 }
 
-// update makes several updates under one load. It takes a namespace of its own, and so new pods: see benchRounds.
+// update makes several updates under one load. It creates a namespace, and so new pods: see benchRounds.
 func (w *way) update(t *testing.T) {
 	s := newStage(t, asShipped(w.labels))
 	s.create(web(w.replicas, append([]knob{realistic}, w.knobs...)...))
@@ -82,7 +82,7 @@ func (w *way) update(t *testing.T) {
 	s.kubectl("", "delete", "deployment", "web", "--cascade=foreground", "--timeout="+patience.String())
 }
 
-// figures are those of all rounds; requests and pods are added up.
+// figures returns the figures of all rounds; requests and pods are summed.
 func (w *way) figures() []figure {
 	var sent, lost, created float64
 	var took []float64
@@ -100,7 +100,7 @@ func (w *way) figures() []figure {
 	}
 }
 
-// benchGate measures how long after its containers a new pod becomes Ready, with a readiness gate to be opened and without.
+// benchGate measures the time from ready containers to a Ready pod for new pods, with a readiness gate that has to be opened, and without.
 func benchGate(t *testing.T) {
 	var sides []column
 	defer func() { present(t, fmt.Sprintf("%d new pods: containers ready to Ready", gatePods), sides) }()
@@ -122,8 +122,8 @@ func benchGate(t *testing.T) {
 	}
 }
 
-// gateDelays is how long after its containers each pod became Ready, in seconds. The conditions' own times are whole seconds, so
-// it is the arrival of the events that counts.
+// gateDelays returns how long after its containers each pod became Ready, in seconds. It uses the arrival times of the events, because the
+// times in conditions are whole seconds.
 func gateDelays(events []event) []float64 {
 	running, delays := map[types.UID]time.Time{}, map[types.UID]float64{}
 	for _, e := range events {

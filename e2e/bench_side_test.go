@@ -18,16 +18,16 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// side is one way to update a workload: a namespace with the workload, and what has been measured there.
+// side is one way to update a workload: a namespace with the workload, and the measurements in it.
 type side struct {
 	*stage
 	way      string
-	edit     func(*side, podEdit) // returns when that is over
-	bare     bool                 // the bench edits the pods itself
+	edit     func(*side, podEdit) // returns when the update is over
+	bare     bool                 // the bench itself edits the pods
 	drain    time.Duration
 	name     string // of the workload
 	costs    []cost
-	resident float64 // most memory of a manager, in MiB
+	resident float64 // memory of the manager with the most, in MiB
 }
 
 // begin creates the workload.
@@ -48,20 +48,20 @@ func (s *side) end() {
 	s.kubectl("", "delete", ref(s.name), "--cascade=foreground", "--timeout="+patience.String())
 }
 
-// cost is what one update cost.
+// cost is the cost of one update.
 type cost struct {
 	counters
-	seconds   float64   // until it is over
+	seconds   float64   // until the update is over
 	created   float64   // pods
 	deadlines float64   // how often the workload's progress deadline passed
-	notReady  []float64 // seconds, of each pod that was
-	unready   float64   // pods not Ready at the worst moment
-	fewer     float64   // Ready pods fewer than before at the worst moment
+	notReady  []float64 // of each pod that was not Ready, in seconds
+	unready   float64   // number of pods not Ready at the worst moment
+	fewer     float64   // how many fewer pods than before were Ready at the worst moment
 	updated   []float64 // when each pod was updated and Ready, in seconds
 	steps     []stepTimes
 }
 
-// update edits the pods, notes what that cost beside what was counted before, and returns what is counted now.
+// update edits the pods and records the cost, relative to the counters of before. It returns the counters of now.
 func (s *side) update(e podEdit, before counters) counters {
 	s.Helper()
 	old := incarnations(s.workload(s.name).pods)
@@ -90,8 +90,8 @@ func (s *side) update(e podEdit, before counters) counters {
 	return after
 }
 
-// editTemplate waits until `kubectl rollout status` would say that the update is over. Neither it nor `kubectl set image` is run: to
-// start them takes as long as to restart a container.
+// editTemplate waits until `kubectl rollout status` would say that the update is over. It runs neither that command nor `kubectl set
+// image`, because starting kubectl takes as long as restarting a container.
 func (s *side) editTemplate(e podEdit) {
 	s.Helper()
 	generation, err := s.patchTemplate(e)
@@ -101,7 +101,7 @@ func (s *side) editTemplate(e podEdit) {
 	s.until(s.name+" to be rolled out", func(w world) error { return toldSo(w, s.name, generation) })
 }
 
-// patchTemplate returns the generation that came of it.
+// patchTemplate returns the resulting generation.
 func (s *side) patchTemplate(e podEdit) (int64, error) {
 	patch := fmt.Appendf(nil, `{"spec":{"template":%s}}`, patchOf(e))
 	apps, kind := clients.AppsV1(), types.StrategicMergePatchType
@@ -113,7 +113,7 @@ func (s *side) patchTemplate(e podEdit) (int64, error) {
 	return d.GetGeneration(), err
 }
 
-// toldSo is nil when `kubectl rollout status` says that this generation, or a later one, is rolled out.
+// toldSo returns nil when `kubectl rollout status` says that this generation, or a later one, is rolled out.
 func toldSo(w world, name string, generation int64) error {
 	now, err := w.workload(name)
 	if err != nil {
@@ -132,7 +132,7 @@ func toldSo(w world, name string, generation int64) error {
 	return nil
 }
 
-// until is wait for what is known to be still to come.
+// until waits for a condition that is known not to be met yet.
 func (s *stage) until(what string, condition func(world) error) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
@@ -142,14 +142,14 @@ func (s *stage) until(what string, condition func(world) error) {
 	}
 }
 
-// restless is for how long a cluster may go on writing: one with 1,000 new nodes needs minutes until all of them are what they are going to be.
+// restless is how long a cluster may go on writing. A cluster with 1,000 new nodes writes for minutes.
 const restless = 10 * time.Minute
 
-// count reads the counters when nothing has been written for a second, so that each write is counted where it belongs.
+// count reads the counters when there has been no write for a second, so that each write is counted for the right update.
 func (s *stage) count() (now counters, resident float64) {
 	s.Helper()
 	var since time.Time
-	s.within(restless, "a cluster to which nobody else writes", func(ctx context.Context) error {
+	s.within(restless, "a second without writes to the cluster", func(ctx context.Context) error {
 		read, err := apiWrites(ctx)
 		if err != nil {
 			return err
@@ -167,7 +167,7 @@ func (s *stage) count() (now counters, resident float64) {
 	return now, own.memory
 }
 
-// listed waits until every node says that it has these versions of the test application.
+// listed waits until every node reports that it has these versions of the test application.
 func (s *stage) listed(tags []string) {
 	s.Helper()
 	s.eventually("every node to list the images", func(ctx context.Context) error {
@@ -190,7 +190,7 @@ func lists(node corev1.Node, image string) bool {
 	return slices.ContainsFunc(node.Status.Images, func(has corev1.ContainerImage) bool { return slices.Contains(has.Names, image) })
 }
 
-// column is all that was measured. What is counted is the median of all updates, like their seconds.
+// column returns all measurements. Counts are the median of all updates, like the durations.
 func (s *side) column() column {
 	var notReady, beyond []float64
 	for _, c := range s.costs {
@@ -219,7 +219,7 @@ func (s *side) column() column {
 	return column{name: s.way, figures: append(figures, stepFigures(s.costs, s.drained())...), updated: s.typical(), steps: beyond}
 }
 
-// drained is the part of each step that the user asked for. The bench waits before its own steps begin.
+// drained returns the part of each pod's update that the user asked for. The bench waits before its own patches.
 func (s *side) drained() time.Duration {
 	if s.bare {
 		return 0
@@ -238,7 +238,7 @@ func each(costs []cost, of func(cost) float64) []float64 {
 	return values
 }
 
-// typical is when the pods were updated in the update that took as long as the median.
+// typical returns when the pods were updated in the update of median duration.
 func (s *side) typical() []float64 {
 	median := s.median(func(c cost) float64 { return c.seconds })
 	for _, c := range s.costs {
@@ -249,7 +249,7 @@ func (s *side) typical() []float64 {
 	return nil
 }
 
-// since are the events that have arrived from a moment on, but for those of pullers.
+// since returns the events from a moment on, without those of pre-pull pods.
 func (s *stage) since(moment time.Time) []event {
 	return slices.DeleteFunc(s.recorder.inOrder(), func(e event) bool {
 		pod, ok := e.object.(*corev1.Pod)
@@ -267,7 +267,7 @@ func births(events []event) float64 {
 	return float64(count)
 }
 
-// deadlinesPassed counts the Deployments that said so at some moment.
+// deadlinesPassed counts the Deployments whose progress deadline passed at some moment.
 func deadlinesPassed(events []event) float64 {
 	passed := map[types.UID]bool{}
 	for _, e := range events {
@@ -283,8 +283,8 @@ func late(d *appsv1.Deployment) bool {
 	return condition != nil && condition.Reason == "ProgressDeadlineExceeded"
 }
 
-// undecided is a stage for what breaks the promises on purpose, such as pods that somebody else patches.
-func undecided(t *testing.T) *stage {
+// unjudged returns a stage whose events are not judged, for updates that break the promises on purpose: another client patches the pods.
+func unjudged(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{T: t, namespace: createNamespace(t, unlabelled)}
 	t.Cleanup(func() { deleteNamespace(t, s.namespace) })

@@ -20,20 +20,21 @@ import (
 
 const (
 	crowdPerNode = 5
-	// crowdPatience bounds each rollout on simulated nodes: kube-controller-manager creates 20 pods a second.
+	// crowdPatience limits each rollout on simulated nodes: kube-controller-manager creates 20 pods a second.
 	crowdPatience = 20 * time.Minute
-	// fleetLabel is on the simulated nodes that a DaemonSet may use which is not for all.
+	// fleetLabel is the label of the simulated nodes on which a DaemonSet that is not for all nodes may run.
 	fleetLabel = "e2e/fleet"
 )
 
-// crowdSizes are the Deployments, fleetSizes the DaemonSets whose cost is compared: does it grow with their size?
+// crowdSizes are the sizes of the Deployments, and fleetSizes those of the DaemonSets. The comparison shows whether the cost of a pod grows
+// with them.
 var (
 	crowdSizes = []int{100, 300, 1000, 3000}
 	fleetSizes = []int{200, 1000}
 )
 
-// benchCrowd measures Deployments all over the simulated nodes, 10 % of their pods at a time. Each is alone there, so that the managers'
-// processor time is its own; natively there is one update of each, as kube-controller-manager takes minutes.
+// benchCrowd measures Deployments on all simulated nodes, 10 % of their pods at a time. Only one Deployment exists at a time, so that all
+// of the managers' processor time is for it. Natively there is one update of each, because kube-controller-manager takes minutes for it.
 func benchCrowd(t *testing.T) {
 	nodes := simulatedNodes(t)
 	for _, pods := range upTo(crowdSizes, nodes*crowdPerNode) {
@@ -60,8 +61,9 @@ var crowdWays = []struct {
 	updates int
 }{{"native", unlabelled, 1}, {"in place", labelled, benchRounds}}
 
-// benchFleet measures DaemonSets on simulated nodes, 10 % of them at a time. How many writes are held matters most here: the DaemonSet
-// controller asks again at every event of a pod, and shares its requests among all DaemonSets. On all nodes both ways take turns.
+// benchFleet measures DaemonSets on simulated nodes, 10 % of the nodes at a time. The number of held writes matters most here: the
+// DaemonSet controller repeats its requests at every event of a pod, and shares its request rate among all DaemonSets. On all nodes both
+// ways take turns.
 func benchFleet(t *testing.T) {
 	nodes := simulatedNodes(t)
 	for _, pods := range upTo(fleetSizes, nodes) {
@@ -84,7 +86,7 @@ func benchFleet(t *testing.T) {
 	}
 }
 
-// upTo are the sizes for which there is room, and if that is none, what there is room for.
+// upTo returns the sizes for which the nodes have capacity. If there is none, it returns the capacity.
 func upTo(sizes []int, room int) []int {
 	fit := slices.DeleteFunc(slices.Clone(sizes), func(size int) bool { return size > room })
 	if len(fit) == 0 {
@@ -93,14 +95,14 @@ func upTo(sizes []int, room int) []int {
 	return fit
 }
 
-// crowd is a workload of too many pods to record every event.
+// crowd is a workload with too many pods to record every event.
 type crowd struct {
 	*stage
 	name     string
 	pods     int
 	filled   float64 // seconds until all were Ready
 	costs    []cost
-	resident float64            // most memory of a manager, in MiB
+	resident float64            // memory of the manager with the most, in MiB
 	used     map[string]float64 // memory of the cluster's components, in MiB
 }
 
@@ -126,7 +128,7 @@ func (c *crowd) fill(object any) {
 	})
 }
 
-// update gives the pods an image and notes what that cost.
+// update gives the pods an image and records the cost.
 func (c *crowd) update(tag string) {
 	c.Helper()
 	fmt.Printf("%s: %d pods are updated to %s\n", c.Name(), c.pods, tag)
@@ -165,7 +167,7 @@ func (c *crowd) figures() []figure {
 	return figures
 }
 
-// takes is how many seconds pass from an edit until `kubectl rollout status` says success.
+// takes returns the seconds from an edit until `kubectl rollout status` reports success.
 func (c *crowd) takes(edit func()) float64 {
 	c.Helper()
 	from := time.Now()
@@ -187,7 +189,7 @@ func (c *crowd) uids() map[types.UID]bool {
 	return uids
 }
 
-// clear deletes the namespace and waits until its pods are gone, which would burden whatever is measured next.
+// clear deletes the namespace and waits until its pods are gone, because their deletion would slow down the next measurement.
 func (c *crowd) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), crowdPatience)
 	defer cancel()
@@ -196,7 +198,7 @@ func (c *crowd) clear() {
 	}
 }
 
-// simulatedNodes is how many were asked for, if the cluster has them.
+// simulatedNodes returns how many simulated nodes the caller of make asked for, if the cluster has them.
 func simulatedNodes(t *testing.T) int {
 	t.Helper()
 	asked := os.Getenv("SIMULATED_NODES")
@@ -222,7 +224,7 @@ func simulated(t *testing.T) []corev1.Node {
 	return found.Items
 }
 
-// chooseNodes labels so many simulated nodes, and takes the labels off when the test ends.
+// chooseNodes labels so many simulated nodes, and removes the labels when the test ends.
 func chooseNodes(t *testing.T, count int) {
 	t.Helper()
 	chosen := simulated(t)[:count]
@@ -238,7 +240,7 @@ func chooseNodes(t *testing.T, count int) {
 	label(t.Context(), `"true"`)
 }
 
-// crowded is a Deployment whose pods only simulated nodes take: see cluster/simulated/node.yaml.
+// crowded returns a Deployment whose pods only run on simulated nodes: see cluster/simulated/node.yaml.
 func crowded(replicas int32) *appsv1.Deployment {
 	d := web(replicas, rolling("10%", "25%"))
 	onSimulated(&d.Spec.Template.Spec)

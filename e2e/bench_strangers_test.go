@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// strangers are the connections to each manager; they stay for strangersFor in all, in turns of strangersTurn.
+	// strangers is the number of foreign connections to each manager. They stay for strangersFor in all, in turns of strangersTurn.
 	strangers     = 10
 	strangersFor  = time.Minute
 	strangersTurn = 10 * time.Second
 )
 
-// benchStrangers has a user edit a Deployment while connections announce large bodies to the managers, and while none does, in turns. The edits are dry
-// runs, which the webhooks judge as any other.
+// benchStrangers has a user edit a Deployment while connections announce large bodies to the managers, and without such connections, in
+// turns. The edits are dry runs, which the webhooks answer like other edits.
 func benchStrangers(t *testing.T) {
 	s := newStage(t, inPlaceOnly)
 	s.create(web(2))
 	managers := webhookAddresses(t)
-	noSurge, beside := editing{}, editing{}
+	without, beside := editing{}, editing{}
 	began := 0
 	for range int(strangersFor / strangersTurn) {
 		ctx, end := context.WithTimeout(t.Context(), strangersTurn)
-		noSurge.until(ctx, s)
+		without.until(ctx, s)
 		end()
 		ctx, end = context.WithTimeout(t.Context(), strangersTurn)
 		done := make(chan int)
@@ -43,21 +43,23 @@ func benchStrangers(t *testing.T) {
 		end()
 	}
 	fmt.Printf("%d requests were begun by strangers\n", began)
-	present(t, fmt.Sprintf("edits beside %d connections that announce bodies", strangers), []column{noSurge.column("no stranger"), beside.column("strangers")})
+	present(t, fmt.Sprintf("edits beside %d connections that announce bodies", strangers),
+		[]column{without.column("no stranger"), beside.column("strangers")})
 }
 
-// editing is what became of edits: how long each took, in seconds, and what went wrong.
+// editing is the outcome of edits: how long each took, in seconds, and the errors.
 type editing struct {
 	seconds []float64
 	failed  []error
 }
 
-// until edits, one time after another, until ctx ends.
+// until makes one edit after another until ctx ends.
 func (e *editing) until(ctx context.Context, s *stage) {
 	for round := 0; ctx.Err() == nil; round++ {
 		change := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"labels":{"round":"%d"}}}}}`, round)
 		from := time.Now()
-		_, err := clients.AppsV1().Deployments(s.namespace).Patch(ctx, "web", types.StrategicMergePatchType, change, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := clients.AppsV1().Deployments(s.namespace).Patch(ctx, "web", types.StrategicMergePatchType, change,
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			return
 		}

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// figure is one number that was measured.
+// figure is one measured number.
 type figure struct {
 	what  string
 	value float64
 }
 
-// column is one of several things that are compared. What is beside the figures is for the page that is made of them.
+// column is one of several compared things. The fields beside the figures are for the page (module report).
 type column struct {
 	name    string
 	figures []figure
@@ -24,7 +24,7 @@ type column struct {
 	steps   []float64 // of each pod in all updates, without drain, in seconds
 }
 
-// present prints what was compared, and keeps it unless the test has failed.
+// present prints the comparison, and writes it to the figures unless the test has failed.
 func present(t *testing.T, title string, all []column) {
 	t.Helper()
 	fmt.Println(columns(title, all))
@@ -36,7 +36,7 @@ func present(t *testing.T, title string, all []column) {
 	}
 }
 
-// columns sets any number of them beside one another. What was not measured is a dash.
+// columns prints columns side by side. A dash stands for what was not measured.
 func columns(title string, all []column) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "\n%-50s", title)
@@ -54,7 +54,7 @@ func columns(title string, all []column) string {
 	return text.String() + "\n"
 }
 
-// rows are what was measured on any side, in the order in which it was.
+// rows returns the names of the figures of all sides, in the order of their measurement.
 func rows(sides ...[]figure) []string {
 	var all []string
 	for _, f := range slices.Concat(sides...) {
@@ -85,7 +85,7 @@ func shown(value float64) string {
 
 func measured(value float64) bool { return !math.IsNaN(value) && !math.IsInf(value, 0) }
 
-// quantile is the smallest value that a share q of all do not exceed, NaN of none.
+// quantile returns the smallest value that a share q of all values do not exceed. It returns NaN for no values.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// benchRounds is how many updates each way gets, to v2, v3 and so on: no pod comes back to an image, as the kubelet's crash back-off
-// remembers images for ten minutes and delays a container that comes back to one for the second time.
+// benchRounds is the number of updates of each way, to v2, v3 and so on. No pod gets an image for the second time: the kubelet's crash
+// back-off remembers images for ten minutes, and delays a container that gets one again.
 const benchRounds = 5
 
-// TestBench measures the same edits done in several ways and prints what they cost. It demands only that they end, and that the
-// promises judged in every stage are kept. What it has measured goes to BENCH_OUTPUT, where the module report makes a page of it.
+// TestBench makes the same edits in several ways and prints their cost. It checks only that the updates end, and that the promises that the
+// judge checks on every stage are kept. The figures go to BENCH_OUTPUT, where the module report makes a page of them.
 func TestBench(t *testing.T) {
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	t.Run("pods", benchPods)
@@ -30,20 +30,19 @@ func TestBench(t *testing.T) {
 	t.Run("strangers", benchStrangers)
 }
 
-// race is a workload of real pods, which is updated in several ways that take turns: so whatever slows the machine down slows all
-// of them.
+// race is a workload of real pods that is updated in several ways, in turns. So a slow phase of the machine slows down all ways.
 type race struct {
 	name    string
-	object  func(lane int) any // *appsv1.Deployment or *appsv1.DaemonSet; each way has a lane of its own
-	before  func(*stage)       // makes what the pods need, nil if nothing
-	native  bool               // whether it natively gets to its end
+	object  func(lane int) any // *appsv1.Deployment or *appsv1.DaemonSet; each way has its own lane
+	before  func(*stage)       // creates what the pods need; nil if nothing
+	native  bool               // the native rollout can complete
 	service bool
-	drain   time.Duration // 0: nobody is sent to the pods
+	drain   time.Duration // 0: no Service selects the pods
 	edit    func(round int) podEdit
 	bare    bareWay
 }
 
-// bareWay is how the bench itself updates pods, with nothing else around.
+// bareWay is a way in which the bench itself updates pods, without Stayput and without a rollout.
 type bareWay struct {
 	name string
 	edit func(*side, podEdit)
@@ -67,7 +66,7 @@ func races() []race {
 	}
 }
 
-// benchPods runs the races. All are of the default strategy.
+// benchPods runs the races. All workloads have the default strategy.
 func benchPods(t *testing.T) {
 	t.Run("images", warmAll)
 	for _, r := range races() {
@@ -100,7 +99,7 @@ func (r race) run(t *testing.T) {
 	}
 }
 
-// sides are a namespace for each way.
+// sides returns a namespace for each way.
 func (r race) sides(t *testing.T) []*side {
 	labels := asShipped(surging)
 	if r.drain > 0 {
@@ -112,12 +111,12 @@ func (r race) sides(t *testing.T) []*side {
 	}
 	return append(sides,
 		&side{way: "in place", stage: newStage(t, labels), edit: (*side).editTemplate, drain: r.drain},
-		&side{way: r.bare.name, stage: undecided(t), edit: r.bare.edit, drain: r.drain, bare: true})
+		&side{way: r.bare.name, stage: unjudged(t), edit: r.bare.edit, drain: r.drain, bare: true})
 }
 
-// warmAll runs every image on every node for a moment and waits until all nodes say that they have them: nobody pulls afterwards.
+// warmAll runs every image on every node for a moment, and waits until all nodes report that they have them. So no node pulls afterwards.
 func warmAll(t *testing.T) {
-	s := undecided(t)
+	s := unjudged(t)
 	tags := make([]string, benchRounds+1)
 	var containers []corev1.Container
 	for i := range tags {

@@ -19,8 +19,9 @@ import (
 	"github.com/stayput/stayput/internal/templates"
 )
 
-// randomChanges: whatever edit is called possible, the API server takes every write of it from Stayput's service account, and of the way back, and the
-// pod is then what a new one would be. SEED=1000 begins with another pair of templates than the first.
+// randomChanges checks edits at random. If the plan builder calls an edit possible, the API server must accept every write of it from
+// Stayput's service account, and every write of its undo, and the pod must then equal a new one. SEED=1000 begins with another pair of
+// templates.
 func randomChanges(t *testing.T) {
 	first, pairs := uint64(0), uint64(400)
 	if given := os.Getenv("SEED"); given != "" {
@@ -44,14 +45,15 @@ func randomChanges(t *testing.T) {
 	}
 }
 
-// laboratory is a namespace with pods that never run: no node has what they select. That is fair, since the API server decides about a change of a
-// pod by what it was and is to be alone (ValidatePodUpdate in pkg/apis/core/validation reads neither its node nor its status). Pods with scheduling
-// gates would not do: they may change more.
+// laboratory is a namespace with pods that never run, because no node matches their node selector. The result is valid for running pods as
+// well: the API server validates an update of a pod by its old and new spec alone (ValidatePodUpdate in pkg/apis/core/validation reads
+// neither node nor status). Pods with scheduling gates would not do, because more of them may change.
 type laboratory struct {
 	*testing.T
 	namespace string
 	stayput   client.Client
-	// owner is a DaemonSet that Stayput lets alone, without pods of its own: its service account may patch only what such a one controls.
+	// owner is a DaemonSet that Stayput does not manage, without pods. It exists because Stayput's service account may patch only pods that
+	// such a workload controls.
 	owner *appsv1.DaemonSet
 }
 
@@ -71,7 +73,7 @@ func newLaboratory(t *testing.T) *laboratory {
 	return l
 }
 
-// daemonSet is one with that template, as the API server answers.
+// daemonSet returns a DaemonSet with that template, as the API server returns it.
 func (l *laboratory) daemonSet(template corev1.PodTemplateSpec, options metav1.CreateOptions) *appsv1.DaemonSet {
 	l.Helper()
 	template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "none"}
@@ -90,13 +92,13 @@ func (l *laboratory) daemonSet(template corev1.PodTemplateSpec, options metav1.C
 
 var onlyTried = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
-// stored is the template as the API server keeps it.
+// stored returns the template as the API server stores it.
 func (l *laboratory) stored(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	l.Helper()
 	return l.daemonSet(template, onlyTried).Spec.Template
 }
 
-// tries reports whether the edit was possible, and makes it then, and takes it back.
+// tries reports whether the edit is possible. If it is, tries makes it, and undoes it.
 func (l *laboratory) tries(seed uint64) bool {
 	l.Helper()
 	from, to := templates.Pair(seed)
@@ -126,7 +128,8 @@ func (l *laboratory) planOf(from, to corev1.PodTemplateSpec) templates.Plan {
 	return plan
 }
 
-// makes the plan with the pod, which then is to be like the other, with the containers restarted that the plan says.
+// makes carries out the plan on the pod. The pod must then equal fresh, and the containers that the plan names must be the ones that
+// restart.
 func (l *laboratory) makes(plan templates.Plan, pod, fresh *corev1.Pod) error {
 	if !plan.Possible() {
 		return errors.New(plan.String())
@@ -140,7 +143,7 @@ func (l *laboratory) makes(plan templates.Plan, pod, fresh *corev1.Pod) error {
 	return errors.Join(plan.Restarted(before, pod), templates.Same(pod, fresh))
 }
 
-// pod is one of that template, as the API server answers.
+// pod returns a pod of that template, as the API server returns it.
 func (l *laboratory) pod(template corev1.PodTemplateSpec, options metav1.CreateOptions) *corev1.Pod {
 	l.Helper()
 	made, err := clients.CoreV1().Pods(l.namespace).Create(l.Context(), &corev1.Pod{
@@ -156,7 +159,8 @@ func (l *laboratory) pod(template corev1.PodTemplateSpec, options metav1.CreateO
 	return made
 }
 
-// write makes it; the pod is then what the API server answers. Where several follow each other a dry run would not do, and the pod is nobody's.
+// write makes the write, and sets pod to the API server's answer. A dry run would not do where several writes follow each other. No
+// controller interferes with the pod.
 func (l *laboratory) write(pod *corev1.Pod, write templates.Write) error {
 	body, err := json.Marshal(write.Operations)
 	if err != nil {
@@ -169,7 +173,7 @@ func (l *laboratory) write(pod *corev1.Pod, write templates.Write) error {
 	return l.stayput.Patch(l.Context(), pod, patch)
 }
 
-// forget deletes the pod, at once since no kubelet has it.
+// forget deletes the pod with a grace period of 0, because no kubelet runs it.
 func (l *laboratory) forget(pod *corev1.Pod) {
 	l.Helper()
 	if err := clients.CoreV1().Pods(l.namespace).Delete(l.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/stayput/stayput/e2e/changes"
 )
 
-// templateChanges: every row of docs/changes.md, in workloads of both kinds, and changes at random. The same rules judge both kinds.
+// templateChanges makes every change of docs/changes.md in workloads of both kinds, and random changes. The same rules apply to both kinds.
 func templateChanges(t *testing.T) {
 	scenarios := map[string]func(*testing.T){"random": randomChanges}
 	var lasting []string
@@ -39,14 +39,15 @@ func templateChanges(t *testing.T) {
 	together(t, lengthy(scenarios, lasting...))
 }
 
-// inMakeTest: the rows that running pods take, but for those with a workload of their own which other scenarios make; and one handful of those that
-// recreate pods. What the others say, the unit tests of inplace/edit demand as well.
+// inMakeTest reports whether make test makes the changes of the scenario. It makes those that running pods take, except those with a
+// workload of their own that other scenarios use as well, and one group of those that recreate pods. The unit tests of inplace/edit cover
+// the others.
 func inMakeTest(scenario changes.Scenario) bool {
-	noSurge := []string{"lower limit of memory", "CPU and `kubectl rollout restart` together"}
-	return strings.HasPrefix(scenario.Name, "in place ") || scenario.Name == "recreated 1" || slices.Contains(noSurge, scenario.Name)
+	single := []string{"lower limit of memory", "CPU and `kubectl rollout restart` together"}
+	return strings.HasPrefix(scenario.Name, "in place ") || scenario.Name == "recreated 1" || slices.Contains(single, scenario.Name)
 }
 
-// changesByFlags are the rows for which the managers need flags.
+// changesByFlags makes the changes for which the managers need flags.
 func changesByFlags(t *testing.T) {
 	long(t)
 	for _, scenario := range changes.Scenarios() {
@@ -64,7 +65,7 @@ func changesByFlags(t *testing.T) {
 	}
 }
 
-// makeChanges makes them one after the other.
+// makeChanges makes the changes one after another.
 func makeChanges(t *testing.T, install func(*stage, changes.Scenario) string, scenario changes.Scenario) {
 	s := newStage(t, labelled)
 	name := install(s, scenario)
@@ -78,7 +79,7 @@ func makeChanges(t *testing.T, install func(*stage, changes.Scenario) string, sc
 	}
 }
 
-// onceEach has these containers restart, and no other.
+// onceEach expects one restart of each of these containers, and of no other.
 func onceEach(containers []string) restarts {
 	expected := restarts{}
 	for _, container := range containers {
@@ -87,7 +88,7 @@ func onceEach(containers []string) restarts {
 	return expected
 }
 
-// told demands the verdict word for word, at the keyboard and on the workload.
+// told checks that kubectl's output and the annotation of the workload have the decision word for word.
 func (s *stage) told(name string, c changes.Case, said string) {
 	s.Helper()
 	if warning := "Warning: stayput: " + c.Decision; !slices.Contains(strings.Split(said, "\n"), warning) {
@@ -97,11 +98,11 @@ func (s *stage) told(name string, c changes.Case, said string) {
 		s.Errorf("%s: there is no line %q in:\n%s", c.Name, aside, said)
 	}
 	if decision := s.workload(name).GetAnnotations()[decisionAnnotation]; decision != c.Decision {
-		s.Errorf("%s: the decision on record is %q instead of %q", c.Name, decision, c.Decision)
+		s.Errorf("%s: the recorded decision is %q instead of %q", c.Name, decision, c.Decision)
 	}
 }
 
-// editTemplate does what `kubectl edit` does, and returns what is said.
+// editTemplate does what `kubectl edit` does, and returns the warnings.
 func (s *stage) editTemplate(name string, edit func(*corev1.PodTemplateSpec)) string {
 	s.Helper()
 	template := s.templateOf(name)
@@ -113,7 +114,7 @@ func (s *stage) editTemplate(name string, edit func(*corev1.PodTemplateSpec)) st
 	return s.kubectl("", "patch", ref(name), "--type=json", "-p", string(patch))
 }
 
-// templateOf is a copy of the workload's.
+// templateOf returns a copy of the workload's template.
 func (s *stage) templateOf(name string) *corev1.PodTemplateSpec {
 	s.Helper()
 	switch object := s.workload(name).Object.(type) {
@@ -127,7 +128,7 @@ func (s *stage) templateOf(name string) *corev1.PodTemplateSpec {
 	}
 }
 
-// ofOnePod install a workload of either kind for a scenario, and name it.
+// ofOnePod has, by kind, a function that creates a workload for a scenario and returns its name.
 var ofOnePod = map[string]func(*stage, changes.Scenario) string{
 	"Deployment": func(s *stage, scenario changes.Scenario) string {
 		d := web(1)
@@ -145,7 +146,7 @@ var ofOnePod = map[string]func(*stage, changes.Scenario) string{
 	},
 }
 
-// changing has the workload say what the scenario wants it to, and returns its template.
+// changing sets the workload's labels and annotations for the scenario, and returns its template.
 func changing(workload metav1.Object, scenario changes.Scenario) corev1.PodTemplateSpec {
 	maps.Copy(workload.GetLabels(), scenario.Cases[0].Labels)
 	workload.SetAnnotations(scenario.Cases[0].Annotations)
@@ -154,7 +155,7 @@ func changing(workload metav1.Object, scenario changes.Scenario) corev1.PodTempl
 	return template
 }
 
-// onlyOn leaves the node selector to the scenarios.
+// onlyOn returns a node affinity, because the scenarios use the node selector.
 func onlyOn(node string) *corev1.NodeAffinity {
 	here := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}
 	return &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
@@ -162,7 +163,7 @@ func onlyOn(node string) *corev1.NodeAffinity {
 	}}
 }
 
-// withFlags gives the managers these flags for as long as the test lasts.
+// withFlags runs the managers with these flags until the test ends.
 func withFlags(t *testing.T, flags []string) {
 	t.Helper()
 	own, err := clients.AppsV1().Deployments(ownNamespace).Get(t.Context(), ownName, metav1.GetOptions{})
@@ -174,12 +175,13 @@ func withFlags(t *testing.T, flags []string) {
 	runManagers(t.Context(), t, slices.Concat(usual, flags))
 }
 
-// runManagers waits until there are managers with these arguments, and no other: one that goes answers to its end.
+// runManagers waits until managers with these arguments run, and no others: a manager that shuts down answers until its end.
 func runManagers(ctx context.Context, t *testing.T, arguments []string) {
 	t.Helper()
 	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": arguments}})
 	if err == nil {
-		_, err = clients.AppsV1().Deployments(ownNamespace).Patch(ctx, ownName, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: user})
+		_, err = clients.AppsV1().Deployments(ownNamespace).Patch(ctx, ownName, types.JSONPatchType, patch,
+			metav1.PatchOptions{FieldManager: user})
 	}
 	if err == nil {
 		err = poll(ctx, func(ctx context.Context) error { return errors.Join(managersServe(ctx), managersHave(ctx, arguments)) })

@@ -18,8 +18,8 @@ import (
 
 func init() { precondition = nobodyIsThere }
 
-// TestChart installs the chart, lives with it and takes it away, with each version of Helm. Each part begins where the one before has
-// ended, and none follows one that failed.
+// TestChart installs, upgrades and uninstalls the chart with each version of Helm. Each part begins with the result of the part before, and
+// does not run if that one failed.
 func TestChart(t *testing.T) {
 	for _, version := range []string{"helm3", "helm4"} {
 		t.Run(version, func(t *testing.T) { chartLives(t, newHelm(t, version)) })
@@ -48,7 +48,7 @@ func chartLives(t *testing.T, h helm) {
 	}
 }
 
-// helm is one version of Helm, with folders of its own.
+// helm is one version of Helm, with its own folders.
 type helm struct {
 	*testing.T
 	binary, home string
@@ -65,13 +65,13 @@ func newHelm(t *testing.T, version string) helm {
 	return h
 }
 
-// in is the same for a subtest.
+// in returns the same for a subtest.
 func (h helm) in(t *testing.T) helm {
 	h.T = t
 	return h
 }
 
-// try runs Helm and returns all it said.
+// try runs Helm and returns its output.
 func (h helm) try(ctx context.Context, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, h.binary, append([]string{"--kubeconfig", kubeconfig}, arguments...)...)
 	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+h.home, "HELM_CONFIG_HOME="+h.home, "HELM_DATA_HOME="+h.home)
@@ -99,7 +99,7 @@ func (h helm) own(verb string, arguments ...string) string {
 
 var stayputChart = filepath.Join(repository, "charts", "stayput")
 
-// builtImage is what make image has pushed to the test cluster's registry.
+// builtImage returns the image that make image has pushed to the test cluster's registry.
 func builtImage(t *testing.T) string {
 	t.Helper()
 	built, err := os.ReadFile(filepath.Join(binaries, "images", "stayput.image"))
@@ -115,7 +115,7 @@ func (h helm) install(t *testing.T, image string) {
 	mended(t)
 }
 
-// tests are those of the chart, which ask what a scenario relies on: once they pass, the API server has the CA.
+// tests runs the chart's tests, which check the same preconditions as a scenario. Once they pass, the API server has the CA.
 func (h helm) tests(t *testing.T, _ helm) {
 	output := h.in(t).own("test", "--logs")
 	for _, line := range []string{"ok     leader:", "ok     certificate:", "ok     webhooks:", "ok     webhook port:", "ok     policies:",
@@ -134,7 +134,7 @@ func updateInPlace(t *testing.T, _ helm) {
 	s.runs("web", "v2")
 }
 
-// upgradeHalfway: the managers of one revision hand over to those of the next, and no pod notices.
+// upgradeHalfway checks that the managers of one chart revision hand over to those of the next during an update, and no pod is affected.
 func upgradeHalfway(t *testing.T, h helm) {
 	halfwayThrough(t, func() {
 		h.own("upgrade", stayputChart, "--wait", "--reuse-values", "--set", "resources.requests.cpu=60m")
@@ -149,7 +149,7 @@ func rollbackHalfway(t *testing.T, h helm) {
 	managersRequest(t, "50m")
 }
 
-// halfwayThrough an update something happens, and every pod lives through both.
+// halfwayThrough calls happens while an update is in progress, and checks that the update replaces no pod.
 func halfwayThrough(t *testing.T, happens func()) {
 	t.Helper()
 	m := meet(t, web(4, slow), agent(lasting))
@@ -161,7 +161,7 @@ func halfwayThrough(t *testing.T, happens func()) {
 	mended(t)
 }
 
-// managersRequest shows that they are those of the revision that is wanted.
+// managersRequest checks by their CPU request that the managers are those of the expected revision.
 func managersRequest(t *testing.T, cpu string) {
 	t.Helper()
 	pods, err := clients.CoreV1().Pods(ownNamespace).List(t.Context(), managers)
@@ -175,7 +175,7 @@ func managersRequest(t *testing.T, cpu string) {
 	}
 }
 
-// ownValues are for the chart that helm create makes, with the test application in the place of nginx.
+// ownValues are values for the chart of helm create, with the test application instead of nginx.
 const ownValues = `
 fullnameOverride: web
 replicaCount: 4
@@ -184,7 +184,7 @@ service: {port: 8080}
 readinessProbe: {httpGet: {path: /ready, port: http}, periodSeconds: 1}
 `
 
-// ownChart: what helm create makes is updated and rolled back in place, and --wait believes it.
+// ownChart checks that a release of the chart of helm create is updated and rolled back in place, and that --wait succeeds.
 func ownChart(t *testing.T, h helm) {
 	s := newStage(t, labelled)
 	folder := t.TempDir()
@@ -206,19 +206,21 @@ func ownChart(t *testing.T, h helm) {
 	s.runs("web", "v1")
 }
 
-// uninstallHalfway: what is not updated yet is replaced, and nothing of Stayput is left on the pods' way.
+// uninstallHalfway checks that the native controller replaces the pods that are not updated yet, and that nothing of Stayput affects the
+// pods.
 func uninstallHalfway(t *testing.T, h helm) {
 	m := meetHalfway(t)
-	m.phase("native", recreated, anyChurn) // the hook's pod has to start first, and three agents do not take long
+	m.phase("native", recreated, anyChurn) // the hook's pod has to start first, and three agents may be done before that
 	h.own("uninstall", "--wait")
 	m.end("v2")
 	m.eventually("nothing of Stayput to be left", nobodyIsThere)
 }
 
-// nobodyIsThere is nil if no part of Stayput is installed that acts on others, or may.
+// nobodyIsThere returns nil if no part of Stayput is installed that acts on other objects, or may act on them.
 func nobodyIsThere(ctx context.Context) error {
 	left, _, err := kubectl(ctx, "", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,"+
-		"validatingadmissionpolicybindings,clusterroles,clusterrolebindings,priorityclasses,flowschemas", "-l", "app.kubernetes.io/part-of=stayput", "-o", "name")
+		"validatingadmissionpolicybindings,clusterroles,clusterrolebindings,priorityclasses,flowschemas",
+		"-l", "app.kubernetes.io/part-of=stayput", "-o", "name")
 	if err != nil {
 		return err
 	}
@@ -235,10 +237,11 @@ func nobodyIsThere(ctx context.Context) error {
 	return nil
 }
 
-// clear leaves the cluster as it was found, wherever the test has ended.
+// clear uninstalls everything at the end of the test, wherever it ended.
 func (h helm) clear(t *testing.T) {
 	ctx := context.Background()
-	if _, err := h.try(ctx, "uninstall", ownName, "--namespace", ownNamespace, "--ignore-not-found", "--wait", "--timeout", chartTimeout); err != nil {
+	if _, err := h.try(ctx, "uninstall", ownName, "--namespace", ownNamespace, "--ignore-not-found", "--wait", "--timeout",
+		chartTimeout); err != nil {
 		t.Error(err)
 	}
 	if _, _, err := kubectl(ctx, "", "delete", "namespace", ownNamespace, "--ignore-not-found", "--timeout=2m"); err != nil {

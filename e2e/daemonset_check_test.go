@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// aDaemonSet on 2 nodes, of which one may be without it. Its status says that this many pods are updated and available.
+// aDaemonSet returns a DaemonSet on 2 nodes, of which one pod may be unavailable. Its status says that this many pods are updated and
+// available.
 func aDaemonSet(version string, generation int64, updated int32) *appsv1.DaemonSet {
 	one := intstr.FromInt32(1)
 	return &appsv1.DaemonSet{
@@ -55,7 +56,7 @@ func ownedByDaemonSet() []metav1.OwnerReference {
 	return owners
 }
 
-// daemonsBegun is v1 rolled out, then an edit to v2.
+// daemonsBegun returns a completed rollout of v1, followed by an edit to v2.
 func daemonsBegun() *story {
 	s := &story{}
 	s.tell(watch.Added, aDaemonSet("v1", 1, 0))
@@ -72,7 +73,7 @@ func daemonsBegun() *story {
 	return s
 }
 
-// movesDaemon: drained, patched, ready.
+// movesDaemon adds events in which a pod is drained, patched and ready.
 func (s *story) movesDaemon(pod string) {
 	s.tell(watch.Modified, aDaemon(pod, "old", "v1", false))
 	s.tell(watch.Modified, aDaemon(pod, "new", "v2", false))
@@ -113,7 +114,7 @@ func TestJudgeFindsWhatIsWrongWithADaemonSet(t *testing.T) {
 			s := daemonsBegun()
 			c.spoil(s)
 			if decision := s.decision(); !strings.Contains(decision, c.found) {
-				t.Errorf("%q is not in the verdict %q", c.found, decision)
+				t.Errorf("%q is not in %q", c.found, decision)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 // nativeWriter is the field manager of the native controllers.
 const nativeWriter = "kube-controller-manager"
 
-// revisionBy finds a revision of a DaemonSet by its hash, also one that has been cleaned up; nil if there never was one.
+// revisionBy finds a revision of a DaemonSet by its hash, even after its deletion. It returns nil if there never was one.
 func (j *judge) revisionBy(ds types.UID, hash string) *appsv1.ControllerRevision {
 	for _, revision := range j.written {
 		if revision.Labels[daemonHashLabel] == hash && metav1.IsControlledBy(revision, &metav1.ObjectMeta{UID: ds}) {
@@ -26,8 +26,9 @@ func (j *judge) revisionBy(ds types.UID, hash string) *appsv1.ControllerRevision
 	return nil
 }
 
-// daemonAgreement: hash label and template say the same of a DaemonSet's live pod. A pod born before Stayput, or that is resized, or of which only
-// containers restart that nobody waits for, is patched first, under the hash of no revision, and gets its hash when it is done.
+// daemonAgreement checks that the hash label of a DaemonSet's live pod agrees with its spec. A pod created without Stayput's gate, a pod
+// that is resized, and a pod of which only auxiliary containers restart are patched first, with the hash of no revision. They get their
+// hash when they are done.
 func (j *judge) daemonAgreement(e event, pod *corev1.Pod) {
 	ds := j.daemonSetOf(pod)
 	if e.what == watch.Deleted || !alive(pod) || ds == nil {
@@ -61,8 +62,8 @@ func (j *judge) daemonFrozen(e event, pod *corev1.Pod) {
 	}
 }
 
-// unrevised: a ControllerRevision keeps its data and all labels but Stayput's marks for life, only the native controller writes its
-// data and number, and the number changes only as natively: to the highest.
+// unrevised checks that a ControllerRevision keeps its data and all labels except Stayput's marks, that only the native controller writes
+// its data and number, and that the number changes only as natively: to the highest.
 func (j *judge) unrevised(e event, before, revision *appsv1.ControllerRevision) {
 	for _, entry := range revision.ManagedFields {
 		if entry.Manager != nativeWriter && ownsContent(entry) {
@@ -75,10 +76,10 @@ func (j *judge) unrevised(e event, before, revision *appsv1.ControllerRevision) 
 	}
 	first := j.written[revision.UID]
 	if !bytes.Equal(first.Data.Raw, revision.Data.Raw) {
-		j.violation(e, "has other data than at birth")
+		j.violation(e, "has other data than at creation")
 	}
 	if !maps.Equal(withoutMarks(first.Labels), withoutMarks(revision.Labels)) {
-		j.violation(e, "has other labels than at birth")
+		j.violation(e, "has other labels than at creation")
 	}
 	if before.Revision != revision.Revision && revision.Revision <= j.highestNumber(revision) {
 		j.violation(e, "went from revision %d to %d, not to the highest", before.Revision, revision.Revision)
@@ -98,7 +99,7 @@ func withoutMarks(labels map[string]string) map[string]string {
 	return others
 }
 
-// highestNumber is that of the other ControllerRevisions of the same DaemonSet.
+// highestNumber returns the highest number of the other ControllerRevisions of the same DaemonSet.
 func (j *judge) highestNumber(than *appsv1.ControllerRevision) int64 {
 	highest := int64(0)
 	for _, revision := range j.revisions {
@@ -110,7 +111,8 @@ func (j *judge) highestNumber(than *appsv1.ControllerRevision) int64 {
 	return highest
 }
 
-// daemonStatus: `kubectl rollout status` says success only when it is one, and updatedNumberScheduled is a number that has been true.
+// daemonStatus checks that `kubectl rollout status` reports success only when the update is complete, and that updatedNumberScheduled is a
+// number that has been true.
 func (j *judge) daemonStatus(e event, ds *appsv1.DaemonSet) {
 	status := ds.Status
 	if e.what == watch.Deleted || ds.DeletionTimestamp != nil || status.ObservedGeneration < ds.Generation {
@@ -137,14 +139,14 @@ func (j *judge) daemonsThatServed(now workload) int {
 	return served
 }
 
-// hasBeen says whether the newest revision has had so many live pods.
+// hasBeen reports whether the newest revision has had so many live pods.
 func (j *judge) hasBeen(ds *appsv1.DaemonSet, pods int) bool {
 	target := j.targetRevision(ds)
 	return target != nil && j.counts[daemonPlace(ds.UID, target.Labels[daemonHashLabel])][pods]
 }
 
-// daemonOutage: as for Deployments, out of as many pods as the native controller counts. Those on nodes that are down count as
-// misscheduled.
+// daemonOutage checks availability as for Deployments, relative to the number of pods that the native controller counts. Pods on
+// unreachable nodes count as misscheduled.
 func (j *judge) daemonOutage(e event, ds *appsv1.DaemonSet) {
 	if ds != nil && ds.DeletionTimestamp == nil {
 		counted := int(ds.Status.DesiredNumberScheduled + ds.Status.NumberMisscheduled)

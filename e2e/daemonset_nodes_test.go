@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kubeletStopped: the pod of a node that is down counts as unavailable. Without budget left nothing moves; with budget for one more
-// the others follow, one after the other; the pod itself follows when its node returns.
+// kubeletStopped checks that the pod of an unreachable node counts as unavailable. Without budget left no pod is updated. With budget for
+// one more the other pods are updated one after another. The pod itself is updated when its node returns.
 func kubeletStopped(t *testing.T) {
 	long(t)
 	s := newDaemonStage(t, labelled)
@@ -45,14 +45,14 @@ func kubeletStopped(t *testing.T) {
 	s.runs(agents, "v2")
 }
 
-// onNode keeps a Deployment's pods on a node.
+// onNode restricts a Deployment's pods to a node.
 func onNode(name string) knob {
 	return func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: name}
 	}
 }
 
-// spareNode is a real node that no manager runs on: what happens to it leaves Stayput alone.
+// spareNode returns a real node on which no manager runs, so that its failure does not affect Stayput.
 func (s *stage) spareNode() string {
 	s.Helper()
 	var spare string
@@ -80,7 +80,7 @@ func (s *stage) otherNode(than string) string {
 	return nodes[slices.IndexFunc(nodes, func(node string) bool { return node != than })]
 }
 
-// realNodes are the names of the nodes that are not simulated.
+// realNodes returns the names of the nodes that are not simulated.
 func (s *stage) realNodes() []string {
 	s.Helper()
 	found, err := clients.CoreV1().Nodes().List(s.Context(), metav1.ListOptions{LabelSelector: "type!=simulated"})
@@ -97,7 +97,7 @@ func (s *stage) realNodes() []string {
 	return names
 }
 
-// stopKubelet stops it until the test ends, or startKubelet is called.
+// stopKubelet stops the kubelet until the test ends, or startKubelet is called.
 func (s *stage) stopKubelet(node string) {
 	s.Helper()
 	s.Cleanup(func() { startKubelet(s.T, node) })
@@ -129,8 +129,8 @@ func nodeReady(ctx context.Context, name string) error {
 	return nil
 }
 
-// badImagePending installs the DaemonSet and lets one pod wait for an image that is not, for as long as nobody undoes it. The stage is
-// unpulled.
+// badImagePending creates the DaemonSet, and updates it to an image that does not exist. One pod waits for it until an undo. The stage
+// pulls no images first (unpulled).
 func (s *stage) badImagePending(knobs ...daemonKnob) {
 	s.Helper()
 	s.install(agent(knobs...))
@@ -139,7 +139,7 @@ func (s *stage) badImagePending(knobs ...daemonKnob) {
 	s.fails(agents, "ImagePullBackOff")
 }
 
-// nodeCordoned: pods of DaemonSets stay on cordoned nodes and are updated there.
+// nodeCordoned checks that pods of DaemonSets stay on cordoned nodes and are updated there.
 func nodeCordoned(t *testing.T) {
 	s := newDaemonStage(t, unpulled)
 	s.badImagePending()
@@ -152,7 +152,7 @@ func nodeCordoned(t *testing.T) {
 	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
 }
 
-// departure is a way in which a node stops being one of the DaemonSet's, and returns.
+// departure is a way in which a node stops being eligible for the DaemonSet, and becomes eligible again.
 type departure struct {
 	prepare func(s *stage) daemonKnob
 	leave   func(s *stage, node string)
@@ -162,7 +162,7 @@ type departure struct {
 // sickness is the key of a taint.
 const sickness = "e2e.stayput.dev/sick"
 
-// membership labels the nodes that the scenario's DaemonSet is for, and means nothing to any other.
+// membership returns the label of the nodes that the scenario's DaemonSet runs on. No other workload uses it.
 func membership(s *stage) string { return "e2e.stayput.dev/" + s.namespace }
 
 var (
@@ -180,7 +180,7 @@ var (
 			s.stopKubelet(node)
 			onCluster(s.T, "delete", "node", node)
 		},
-		rejoin: func(s *stage, node string) { startKubelet(s.T, node) }, // which registers the node anew
+		rejoin: func(s *stage, node string) { startKubelet(s.T, node) }, // the kubelet registers the node again
 	}
 	unlabelledNode = departure{
 		prepare: membersOnly,
@@ -191,7 +191,7 @@ var (
 
 func asItIs(*stage) daemonKnob { return func(*appsv1.DaemonSet) {} }
 
-// membersOnly labels all nodes until everything is judged, and keeps the DaemonSet to nodes with this label.
+// membersOnly labels all nodes until the judge is done, and restricts the DaemonSet to nodes with this label.
 func membersOnly(s *stage) daemonKnob {
 	s.afterwards = append(s.afterwards, func() { onCluster(s.T, "label", "nodes", "-l", "type!=simulated", membership(s)+"-") })
 	onCluster(s.T, "label", "nodes", "-l", "type!=simulated", membership(s)+"=yes")
@@ -200,13 +200,13 @@ func membersOnly(s *stage) daemonKnob {
 	}
 }
 
-// nodeRemoved: Kubernetes notices only after most of a minute that a kubelet is gone.
+// nodeRemoved takes long: Kubernetes needs most of a minute to notice that a kubelet is gone.
 func nodeRemoved(t *testing.T) {
 	long(t)
 	leavesAndReturns(t, removed)
 }
 
-// cure takes the taint off, if it is there.
+// cure removes the taint, if it is there.
 func cure(s *stage, name string) {
 	s.Helper()
 	node, err := clients.CoreV1().Nodes().Get(context.Background(), name, metav1.GetOptions{})
@@ -219,7 +219,7 @@ func cure(s *stage, name string) {
 	}
 }
 
-// onCluster runs kubectl outside any namespace, also when the test has ended.
+// onCluster runs kubectl without a namespace, also when the test has ended.
 func onCluster(t *testing.T, arguments ...string) {
 	t.Helper()
 	if _, _, err := kubectl(context.Background(), "", arguments...); err != nil {
@@ -227,8 +227,8 @@ func onCluster(t *testing.T, arguments ...string) {
 	}
 }
 
-// leavesAndReturns: a node goes while a bad image is pending. Its pod is deleted at once, though the update is held; back again
-// the node gets a pod with the bad image, as natively, and the undo takes it along with the others.
+// leavesAndReturns checks what happens when a node leaves while a bad image is pending. Its pod is deleted at once, though the update is
+// held. When the node is back, it gets a pod with the bad image, as natively, and the undo updates that pod with the others.
 func leavesAndReturns(t *testing.T, of departure) {
 	s := newDaemonStage(t, unpulled)
 	s.badImagePending(of.prepare(s))
@@ -244,7 +244,7 @@ func leavesAndReturns(t *testing.T, of departure) {
 	of.rejoin(s, node)
 	s.wanted(3)
 	s.waitsOn(node, "ImagePullBackOff")
-	// Outage: as natively, a pod that was born broken does not take from the budget of the one that was broken before.
+	// Outage: as natively, a new pod that was created broken does not use up the budget that the pod which was broken before has used.
 	s.begin("undone", Rules{Created: none, Deleted: none, Outage: true})
 	s.rollout("undo", agents)
 	s.completes(agents)
@@ -276,7 +276,7 @@ func (s *stage) waitsOn(node, reason string) {
 	}))
 }
 
-// podOn is the live pod of a workload on a node.
+// podOn returns the live pod of a workload on a node.
 func (s *stage) podOn(name, node string) *corev1.Pod {
 	s.Helper()
 	for _, pod := range s.workload(name).pods {

@@ -21,10 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// agents is the DaemonSet of each scenario: a pod on each of the three nodes.
+// agents is the DaemonSet of each scenario, with a pod on each of the three nodes.
 const agents = daemonSetPrefix + "agent"
 
-// daemonSets: what users do with DaemonSets and can do side by side.
+// daemonSets runs the scenarios of DaemonSets that can run in parallel.
 func daemonSets(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"pods born before Stayput":           daemonsBornBefore,
@@ -65,7 +65,8 @@ func daemonSets(t *testing.T) {
 	for budget, atOnce := range map[string]int{"1": 1, "2": 2, "50%": 2, "100%": 3} {
 		scenarios["maxUnavailable "+budget] = func(t *testing.T) { daemonBudget(t, budget, atOnce) }
 	}
-	together(t, lengthy(scenarios, "undo of pods born before", "undo and undo to a revision", "undo of an image that is not", "rollover half-way",
+	together(t, lengthy(scenarios, "undo of pods born before", "undo and undo to a revision", "undo of an image that is not",
+		"rollover half-way",
 		"environment", "in-place-only", "deleted by hand half-way", "failed half-way", "label removed half-way", "opted out half-way",
 		"old revision gone half-way", "set to OnDelete half-way", "deleted half-way", "node cordoned", "revisionHistoryLimit 1",
 		"set image", "minReadySeconds", "one of two containers", "label only", "maxUnavailable 1", "maxUnavailable 2", "maxUnavailable 100%"))
@@ -93,7 +94,7 @@ func (s *stage) bumpChart(name string) {
 	s.patch(name, `{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}`)
 }
 
-// newDaemonStage is newStage for DaemonSets: it also demands that the native controller has nothing to complain about.
+// newDaemonStage is newStage for DaemonSets. It also checks that the native controller logs no errors.
 func newDaemonStage(t *testing.T, labels map[string]string) *stage {
 	t.Helper()
 	s := newStage(t, labels)
@@ -101,7 +102,7 @@ func newDaemonStage(t *testing.T, labels map[string]string) *stage {
 	return s
 }
 
-// nativeIsCalm: a held write must look to the DaemonSet controller like nothing out of the ordinary.
+// nativeIsCalm checks that the DaemonSet controller treats a held write as an ordinary conflict.
 func (s *stage) nativeIsCalm() {
 	found, err := clients.CoreV1().Events(s.namespace).List(context.Background(), metav1.ListOptions{FieldSelector: "type=Warning"})
 	if err != nil {
@@ -117,11 +118,13 @@ func (s *stage) nativeIsCalm() {
 	s.nativeLogsNothing()
 }
 
-// usual are what kube-controller-manager logs as errors also without Stayput: its cache is not as new as what it wrote itself or as what
-// it meets, and it tries again. With a short history it so deletes a revision twice (cleanupHistory in pkg/controller/daemon/update.go).
-var usual = []string{"the object has been modified", "is not as new as written version", "failed to clean up revisions of DaemonSet: controllerrevisions.apps"}
+// usual are errors that kube-controller-manager logs also without Stayput: its cache is older than its own last write, or older than the
+// object that it meets, and it retries. With a short history it deletes a revision twice for the same reason (cleanupHistory in
+// pkg/controller/daemon/update.go).
+var usual = []string{"the object has been modified", "is not as new as written version",
+	"failed to clean up revisions of DaemonSet: controllerrevisions.apps"}
 
-// nativeLogsNothing reads the log of the test cluster's kube-controller-manager for errors about DaemonSets of the namespace.
+// nativeLogsNothing checks the log of the test cluster's kube-controller-manager for errors about DaemonSets of the namespace.
 func (s *stage) nativeLogsNothing() {
 	log, err := os.Open(filepath.Join(repository, ".cluster", "log", "kube-controller-manager.log"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +165,7 @@ func (s *stage) install(ds *appsv1.DaemonSet) {
 	s.Helper()
 	s.submitDaemonSet(ds)
 	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
-		s.ends(daemonSetPrefix + ds.Name) // kubectl refuses to follow it
+		s.ends(daemonSetPrefix + ds.Name) // kubectl rollout status does not support OnDelete
 		return
 	}
 	s.completes(daemonSetPrefix + ds.Name)
@@ -179,7 +182,7 @@ func (s *stage) submitDaemonSet(ds *appsv1.DaemonSet) {
 // daemonKnob changes a DaemonSet before it is created.
 type daemonKnob func(*appsv1.DaemonSet)
 
-// agent is a DaemonSet of the test application at v1, with everything else left to the defaults: maxUnavailable 1.
+// agent returns a DaemonSet of the test application at v1, with the defaults otherwise: maxUnavailable 1.
 func agent(knobs ...daemonKnob) *appsv1.DaemonSet {
 	like := web(1, named("agent"))
 	ds := &appsv1.DaemonSet{
@@ -192,7 +195,7 @@ func agent(knobs ...daemonKnob) *appsv1.DaemonSet {
 	return ds
 }
 
-// templated does to a DaemonSet what the knob does to a Deployment: to its name, labels and annotations, its selector and its template.
+// templated applies a knob for Deployments to a DaemonSet: to its name, labels, annotations, selector and template.
 func templated(turn knob) daemonKnob {
 	return func(ds *appsv1.DaemonSet) {
 		like := &appsv1.Deployment{ObjectMeta: ds.ObjectMeta, Spec: appsv1.DeploymentSpec{Selector: ds.Spec.Selector, Template: ds.Spec.Template}}
@@ -209,7 +212,7 @@ func allTemplated(turns []knob) []daemonKnob {
 	return all
 }
 
-// lasting lets every pod take seconds to become ready, so that half-way states last.
+// lasting makes every pod take seconds to become ready, so that states in the middle of an update last.
 var lasting = templated(slow)
 
 func budget(maxUnavailable, maxSurge string) daemonKnob {
@@ -226,7 +229,7 @@ func onDelete(ds *appsv1.DaemonSet) {
 	ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}
 }
 
-// daemonBudget: as many pods as may be missing are missing at a time. That it is never more, the judge says.
+// daemonBudget checks that as many pods are unavailable at a time as may be. The judge checks that there are never more.
 func daemonBudget(t *testing.T, maxUnavailable string, atOnce int) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(lasting, budget(maxUnavailable, "0")))
@@ -276,7 +279,7 @@ func daemonsUndone(t *testing.T) {
 	s.runs(agents, "v2")
 }
 
-// daemonsUndoneHalfway: pods that are done and pods under way go back, untouched ones stay untouched.
+// daemonsUndoneHalfway checks that an undo reverts the pods that are done or in progress, and leaves the others untouched.
 func daemonsUndoneHalfway(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(lasting))
@@ -290,7 +293,8 @@ func daemonsUndoneHalfway(t *testing.T) {
 	s.someNeverRestarted(agents)
 }
 
-// daemonsUndoBroken: a bad image that no node has tried to pull before takes one pod, and not for good.
+// daemonsUndoBroken checks that a bad image that no node has tried to pull before makes one pod unavailable, and that the undo repairs that
+// pod.
 func daemonsUndoBroken(t *testing.T, tag, reason string) {
 	s := newDaemonStage(t, unpulled)
 	s.install(agent())
@@ -316,7 +320,7 @@ func daemonsRollOver(t *testing.T) {
 	s.history(agents, "1", "2", "3")
 }
 
-// daemonsOvertaken: what was possible in place a moment ago no longer is. Nothing stays held.
+// daemonsOvertaken replaces an update that is possible in place by one that is not, and checks that no write stays held.
 func daemonsOvertaken(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent())
@@ -327,9 +331,9 @@ func daemonsOvertaken(t *testing.T) {
 	s.runs(agents, "v2")
 }
 
-// recreatedDaemons is recreated with the outage that is natively possible: the DaemonSet controller waits until its cache shows what it has deleted, but takes any
-// event of a pod that is being deleted for that, also the end of the one before (updatePod and deletePod in pkg/controller/daemon/daemon_controller.go).
-// Then it may take the next pod too soon: seen on 1.35.4.
+// recreatedDaemons is recreated, with an outage that is also possible natively. The DaemonSet controller waits until its cache shows the
+// deletion of a pod, but it accepts any event of a terminating pod as that, also the end of the pod before (updatePod and deletePod in
+// pkg/controller/daemon/daemon_controller.go). Then it may delete the next pod too soon: seen on 1.35.4.
 var recreatedDaemons = Rules{Created: some, Deleted: some, Outage: true}
 
 func daemonsRecreated(t *testing.T) {
@@ -339,7 +343,7 @@ func daemonsRecreated(t *testing.T) {
 	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
 }
 
-// daemonsOnDelete: the user deletes the pods, and nobody else touches them.
+// daemonsOnDelete checks that with OnDelete only the user deletes pods, and that nothing else changes them.
 func daemonsOnDelete(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(onDelete))
@@ -362,7 +366,7 @@ func daemonsSurge(t *testing.T) {
 func daemonsOnlyInPlace(t *testing.T) {
 	s := newDaemonStage(t, inPlaceOnly)
 	s.install(agent())
-	s.begin("rejected", frozenBut("nobody"))
+	s.begin("rejected", frozenBut("none"))
 	before := s.workload(agents).GetGeneration()
 	s.expectIn(s.refused("set", "env", agents, "COLOUR=green"), "spec.template.spec.containers[0].env", "in-place-only")
 	s.expectIn(s.refused("rollout", "restart", agents), "spec.template.metadata.annotations")
@@ -385,7 +389,8 @@ func daemonsTell(t *testing.T) {
 	s.reported("DaemonSet", "UpdateRecreatesPods")
 }
 
-// daemonLost: a pod is lost half-way. The native controller replaces this one, on the newest revision; the others stay.
+// daemonLost checks that the native controller replaces a pod that is lost in the middle of an update, on the newest revision. The other
+// pods stay.
 func daemonLost(t *testing.T, findUnreachable func(*stage, *corev1.Pod)) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(lasting))
@@ -402,7 +407,7 @@ func daemonLost(t *testing.T, findUnreachable func(*stage, *corev1.Pod)) {
 	s.survived(agents, before)
 }
 
-// untouched is a pod that has not had its turn.
+// untouched returns a pod whose turn has not come.
 func (s *stage) untouched(name string) *corev1.Pod {
 	s.Helper()
 	now := s.workload(name)
@@ -415,7 +420,7 @@ func (s *stage) untouched(name string) *corev1.Pod {
 	return nil
 }
 
-// gone waits until the pod is no more.
+// gone waits until the pod no longer exists.
 func (s *stage) gone(lost *corev1.Pod) {
 	s.Helper()
 	s.wait(lost.Name+" to be gone", func(w world) error {
@@ -439,14 +444,14 @@ func evict(s *stage, pod *corev1.Pod) {
 	}
 }
 
-// fail lets the kubelet find the pod beyond its deadline: its phase becomes Failed.
+// fail makes the kubelet find the pod beyond its deadline, so that its phase becomes Failed.
 func fail(s *stage, pod *corev1.Pod) {
 	s.Helper()
 	s.kubectl("", "patch", "pod", pod.Name, "--type=merge", "-p", `{"spec":{"activeDeadlineSeconds":1}}`)
 }
 
-// daemonsHandOver updates half-way in place, lets something happen, and demands that the update ends natively. Half-way is while a
-// pod is on its way: then the budget is used up, and neither side begins with another.
+// daemonsHandOver begins an update in place, calls happens, and checks that the update ends natively. It calls happens while a pod is being
+// updated: then the budget is used up, and neither Stayput nor the native controller begins with another pod.
 func daemonsHandOver(t *testing.T, happens func(*stage)) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(lasting))
@@ -461,7 +466,7 @@ func daemonsHandOver(t *testing.T, happens func(*stage)) {
 
 func daemonsOptOut(s *stage) { s.kubectl("", "label", agents, updateLabel+"=recreate") }
 
-// forgetOldest deletes the revision of the pods that are not updated: what they were made from is no longer known.
+// forgetOldest deletes the revision of the pods that are not updated. So Stayput no longer knows their old template.
 func forgetOldest(s *stage) {
 	s.Helper()
 	var oldest *appsv1.ControllerRevision
@@ -479,7 +484,7 @@ func forgetOldest(s *stage) {
 	s.kubectl("", "delete", "controllerrevision", oldest.Name)
 }
 
-// daemonsToOnDelete: what is on its way is finished, and no further pod starts. An update that was given back stays native.
+// daemonsToOnDelete checks that a pod in progress is finished, and that no further pod is begun. An update that fell back stays native.
 func daemonsToOnDelete(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(lasting))
@@ -515,7 +520,7 @@ func daemonsDeleted(t *testing.T) {
 	})
 }
 
-// daemonHistory: of three revisions as many are kept as the DaemonSet says, and the newest.
+// daemonHistory checks that of three old revisions as many are kept as the DaemonSet says, besides the newest.
 func daemonHistory(t *testing.T, limit int32, kept ...string) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent(func(ds *appsv1.DaemonSet) { ds.Spec.RevisionHistoryLimit = &limit }))
@@ -530,7 +535,7 @@ func daemonHistory(t *testing.T, limit int32, kept ...string) {
 	s.history(agents, kept...)
 }
 
-// survived demands that the pods of before are all there.
+// survived checks that the pods of before still exist.
 func (s *stage) survived(name string, before map[types.UID]*corev1.Pod) {
 	s.Helper()
 	after := s.pods(name)

@@ -15,12 +15,12 @@ import (
 
 const daemonHashLabel = appsv1.DefaultDaemonSetUniqueLabelKey
 
-// daemonSetPrefix begins the names of DaemonSets, as kubectl takes them; a name without a kind is a Deployment's.
+// daemonSetPrefix begins the names of DaemonSets, in kubectl's form. A name without a kind is that of a Deployment.
 const daemonSetPrefix = "daemonset/"
 
 func isDaemonSet(name string) bool { return strings.HasPrefix(name, daemonSetPrefix) }
 
-// ref is the name with its kind, for kubectl.
+// ref returns the name with its kind, for kubectl.
 func ref(name string) string {
 	if isDaemonSet(name) {
 		return name
@@ -28,7 +28,7 @@ func ref(name string) string {
 	return "deployment/" + name
 }
 
-// called is the name of a Deployment or DaemonSet.
+// called returns the name of a Deployment or DaemonSet in this form.
 func called(workload metav1.Object) string {
 	if _, is := workload.(*appsv1.DaemonSet); is {
 		return daemonSetPrefix + workload.GetName()
@@ -36,7 +36,7 @@ func called(workload metav1.Object) string {
 	return workload.GetName()
 }
 
-// workloadOf names the workload that controls the pod, directly or not; empty if it is gone or is none.
+// workloadOf returns the name of the workload that controls the pod, directly or through a ReplicaSet. It is empty if there is none.
 func (w world) workloadOf(pod *corev1.Pod) string {
 	if d := w.deploymentOf(pod); d != nil {
 		return called(d)
@@ -47,7 +47,7 @@ func (w world) workloadOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// isNamed says whether an object is the workload of this name.
+// isNamed reports whether an object is the workload of this name.
 func isNamed(object metav1.Object, name string) bool {
 	if short, ok := strings.CutPrefix(name, daemonSetPrefix); ok {
 		_, is := object.(*appsv1.DaemonSet)
@@ -57,17 +57,17 @@ func isNamed(object metav1.Object, name string) bool {
 	return is && object.GetName() == name
 }
 
-// workload is a Deployment or a DaemonSet at one moment, as far as scenarios treat them alike.
+// workload is a Deployment or a DaemonSet at one moment, with what scenarios need to know of both kinds.
 type workload struct {
 	metav1.Object
 	selector *metav1.LabelSelector
-	pods     []*corev1.Pod          // live, by name
+	pods     []*corev1.Pod          // live pods, by name
 	updated  func(*corev1.Pod) bool // whether a pod belongs to the newest template
-	complete func() error           // nil once the update is over in every respect, else what is missing
-	unmarked func() error           // nil if Stayput has left nothing on the revisions
+	complete func() error           // nil once the update is complete, else what is missing
+	unmarked func() error           // nil if the revisions have no marks of Stayput
 }
 
-// workload finds one by its name.
+// workload finds a workload by its name.
 func (w world) workload(name string) (workload, error) {
 	if short, ok := strings.CutPrefix(name, daemonSetPrefix); ok {
 		if ds := w.daemonSet(short); ds != nil {
@@ -79,7 +79,7 @@ func (w world) workload(name string) (workload, error) {
 	return workload{}, fmt.Errorf("there is no %s", ref(name))
 }
 
-// workloads are all of either kind.
+// workloads returns all workloads of both kinds.
 func (w world) workloads() []workload {
 	all := make([]workload, 0, len(w.deployments)+len(w.daemonSets))
 	for _, d := range w.deployments {
@@ -124,7 +124,7 @@ func (w world) daemonSet(name string) *appsv1.DaemonSet {
 	return nil
 }
 
-// daemonSetOf is the DaemonSet that controls the pod, nil if it is gone or is none.
+// daemonSetOf returns the DaemonSet that controls the pod, or nil.
 func (w world) daemonSetOf(pod *corev1.Pod) *appsv1.DaemonSet {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -133,7 +133,7 @@ func (w world) daemonSetOf(pod *corev1.Pod) *appsv1.DaemonSet {
 	return w.daemonSets[owner.UID]
 }
 
-// daemonPods are the live pods of ds, by name.
+// daemonPods returns the live pods of ds, by name.
 func (w world) daemonPods(ds *appsv1.DaemonSet) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, pod := range w.pods {
@@ -145,13 +145,13 @@ func (w world) daemonPods(ds *appsv1.DaemonSet) []*corev1.Pod {
 	return pods
 }
 
-// daemonPlace is where the pods of one revision are.
+// daemonPlace returns the place of the pods of one revision (see placeOf).
 func daemonPlace(ds types.UID, hash string) types.UID { return ds + "/" + types.UID(hash) }
 
 func isDaemonPlace(place types.UID) bool { return strings.Contains(string(place), "/") }
 
-// scheduledPods counts the pods of a revision as the DaemonSet controller does in updateDaemonSetStatus, which, other than the
-// ReplicaSet controller, goes on counting a pod that terminates.
+// scheduledPods counts the pods of a revision as the DaemonSet controller does in updateDaemonSetStatus. Unlike the ReplicaSet controller,
+// it counts terminating pods.
 func (w world) scheduledPods(place types.UID) int {
 	pods := 0
 	for _, pod := range w.pods {
@@ -162,7 +162,7 @@ func (w world) scheduledPods(place types.UID) int {
 	return pods
 }
 
-// targetRevision is the newest ControllerRevision with ds's template (pkg/controller/daemon/update.go, Match), nil if there is none.
+// targetRevision returns the newest ControllerRevision with ds's template (pkg/controller/daemon/update.go, Match), or nil.
 func (w world) targetRevision(ds *appsv1.DaemonSet) *appsv1.ControllerRevision {
 	var newest *appsv1.ControllerRevision
 	for _, revision := range w.revisions {
@@ -174,7 +174,7 @@ func (w world) targetRevision(ds *appsv1.DaemonSet) *appsv1.ControllerRevision {
 	return newest
 }
 
-// templateIn reads what a ControllerRevision of a DaemonSet holds: a patch of its template.
+// templateIn decodes the data of a DaemonSet's ControllerRevision, which is a patch of its template.
 func templateIn(revision *appsv1.ControllerRevision) corev1.PodTemplateSpec {
 	var patch struct {
 		Spec struct {
@@ -187,12 +187,12 @@ func templateIn(revision *appsv1.ControllerRevision) corev1.PodTemplateSpec {
 	return patch.Spec.Template
 }
 
-// isOf says whether the pod says of itself that it is of the revision.
+// isOf reports whether the pod has the hash label of the revision.
 func isOf(pod *corev1.Pod, revision *appsv1.ControllerRevision) bool {
 	return revision != nil && pod.Labels[daemonHashLabel] == revision.Labels[daemonHashLabel]
 }
 
-// mayMissDaemons is how many pods of ds may be unavailable at a time: pkg/controller/daemon/update.go, updatedDesiredNodeCounts.
+// mayMissDaemons returns how many pods of ds may be unavailable at a time: pkg/controller/daemon/update.go, updatedDesiredNodeCounts.
 func mayMissDaemons(ds *appsv1.DaemonSet) int {
 	desired, rolling := int(ds.Status.DesiredNumberScheduled), ds.Spec.UpdateStrategy.RollingUpdate
 	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || rolling == nil {
@@ -216,7 +216,7 @@ func scaledUp(budget *intstr.IntOrString, of int) int {
 	return scaled
 }
 
-// daemonsRolledOut is what `kubectl rollout status` says: k8s.io/kubectl/pkg/polymorphichelpers/rollout_status.go.
+// daemonsRolledOut returns what `kubectl rollout status` says: k8s.io/kubectl/pkg/polymorphichelpers/rollout_status.go.
 func daemonsRolledOut(ds *appsv1.DaemonSet) (bool, string) {
 	status := ds.Status
 	switch {
@@ -230,7 +230,7 @@ func daemonsRolledOut(ds *appsv1.DaemonSet) (bool, string) {
 	return true, "rolled out"
 }
 
-// daemonComplete is nil once the update of ds is over in every respect, else it says what is missing.
+// daemonComplete returns nil once the update of ds is complete, else what is missing.
 func (w world) daemonComplete(ds *appsv1.DaemonSet) error {
 	target := w.targetRevision(ds)
 	if target == nil {
@@ -259,7 +259,7 @@ func (w world) daemonComplete(ds *appsv1.DaemonSet) error {
 	return nil
 }
 
-// daemonUnmarked: Stayput has left nothing on the ControllerRevisions, and none of its own pods.
+// daemonUnmarked returns nil if Stayput's marks are gone from the ControllerRevisions, and its own pods are gone.
 func (w world) daemonUnmarked(ds *appsv1.DaemonSet) error {
 	if err := w.pulled(ds); err != nil {
 		return err

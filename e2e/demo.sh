@@ -1,5 +1,5 @@
 #!/bin/bash
-# What Stayput does, shown on a running cluster with Stayput installed: `make demo` starts both and runs this.
+# Shows what Stayput does, on a running cluster with Stayput installed: `make demo` starts both and runs this.
 set -euo pipefail
 
 registry=127.0.0.1:5000
@@ -25,8 +25,8 @@ leave() {
 }
 trap leave EXIT
 
-# manifest prints an application as they are: it needs seconds to start, and before that something has to be fetched. What its container
-# says of its life cycle is the argument.
+# manifest LIFECYCLE: prints a typical application. It needs seconds to start, and an init container fetches data before that. The argument
+# is the field lifecycle of its container.
 manifest() {
 	cat <<YAML
 apiVersion: apps/v1
@@ -64,7 +64,7 @@ spec:
 YAML
 }
 
-# pods prints one row for each pod: name, IP, image, restarts, ready.
+# pods NAMESPACE: prints one row for each pod: name, IP, image, restarts, ready.
 pods() {
 	kubectl -n "$1" get pods -l app=web --sort-by=.metadata.name -o go-template='{{range .items}}{{
 		$ready := "no"}}{{range .status.conditions}}{{if and (eq .type "Ready") (eq .status "True")}}{{$ready = "yes"}}{{end}}{{end}}{{
@@ -81,16 +81,16 @@ table() {
 	while read -r line; do row '' $line; done < <(pods "$1")
 }
 
-# each NAMESPACE PATH: one field of every pod.
+# each NAMESPACE PATH: prints one field of every pod.
 each() { kubectl -n "$1" get pods -l app=web -o jsonpath="{range .items[*]}{$2}{\"\\n\"}{end}" | sort; }
 uids() { each "$1" .metadata.uid; }
 addresses() { each "$1" .status.podIP; }
 fetches() { each "$1" '.status.initContainerStatuses[*].containerID'; }
 
-# new BEFORE AFTER: how many lines are only in the second.
+# new BEFORE AFTER: the number of lines that are only in AFTER.
 new() { comm -13 <(echo "$1") <(echo "$2") | grep -c . || true; }
 
-# live prints the rows that change until the rollout is over.
+# live NAMESPACE BEGUN: prints the rows that change until the rollout is over.
 live() {
 	local namespace=$1 begun=$2 last
 	last=$(pods "$namespace")
@@ -112,7 +112,7 @@ rolled_out() {
 	kubectl -n "$1" rollout status deployment/web --watch=false 2>/dev/null | grep -q 'successfully rolled out'
 }
 
-# load NAMESPACE: requests to its Service from now on; the nodes are this machine, so Services can be reached from here.
+# load NAMESPACE: sends requests to its Service from now on. The nodes are this machine, so Services can be reached from here.
 load() {
 	local address
 	address=$(kubectl -n "$1" get service web -o jsonpath='{.spec.clusterIP}')
@@ -131,13 +131,13 @@ unload() {
 sent() { cut -d ' ' -f 1 "$scratch/requests"; }
 lost() { cut -d ' ' -f 2 "$scratch/requests"; }
 
-# settles waits until the pods that leave are gone, and for the requests that were sent to them.
+# settles NAMESPACE: waits until the terminating pods are gone, and for the requests that were sent to them.
 settles() {
 	while pods "$1" | grep -q ' leaving$'; do sleep 0.2; done
 	sleep 1
 }
 
-# edit NAMESPACE OF COMMAND...: runs it, shows the pods while they change, and notes what it cost.
+# edit NAMESPACE OF COMMAND...: runs the command, shows the pods while they change, and records the cost.
 edit() {
 	local namespace=$1 of=$2 uids addresses fetches sent lost begun
 	shift 2
@@ -156,7 +156,7 @@ edit() {
 
 chart='{"spec":{"template":{"metadata":{"labels":{"helm.sh/chart":"web-1.0.1"}}}}}'
 
-# edits are the same in every namespace.
+# edits NAMESPACE TITLE: makes the same edits in every namespace.
 edits() {
 	local namespace=$1
 	say "$2: a new image, at $rate requests a second"
@@ -171,7 +171,7 @@ edits() {
 	unload
 }
 
-# line FIGURE TITLE OF: a figure of each namespace.
+# line FIGURE TITLE OF: prints a figure of each namespace.
 line() {
 	local namespace
 	printf '    %-28s' "$2"

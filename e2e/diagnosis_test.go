@@ -35,7 +35,7 @@ func reporterOf(e corev1.Event) string {
 	return e.Source.Component
 }
 
-// logsOf are the last lines the managers wrote about a namespace.
+// logsOf returns the last lines that the managers logged about a namespace.
 func logsOf(ctx context.Context, namespace string) string {
 	out, _, err := kubectl(ctx, "", "logs", "-n", ownNamespace, "-l", "app.kubernetes.io/name="+ownName, "--prefix", "--tail=2000")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// dryRuns: policies that look at pods only when they are created have their way all the same.
+// dryRuns checks that policies that look only at the creation of pods take effect on updates in place as well.
 func dryRuns(t *testing.T) {
 	toV3 := func(s *stage) { s.setImage("web", "app=v3") }
 	label := func(s *stage) { s.patch("web", `{"spec":{"template":{"metadata":{"labels":{"forbidden":"yes"}}}}}`) }
@@ -27,18 +27,19 @@ func dryRuns(t *testing.T) {
 	}, "refused label", "rewritten image, DaemonSet", "rewritten before the label"))
 }
 
-// refusedAtBirth: the running pods are not touched, the native controller is refused in turn, and an undo gets through.
+// refusedAtBirth checks that the running pods stay untouched, that the native controller's pods are refused as well, and that an undo
+// succeeds.
 func refusedAtBirth(t *testing.T, edit func(*stage)) {
 	s := newStage(t, labelled)
 	s.create(web(3))
 	s.decree(fmt.Sprintf(noV3, s.namespace))
 	s.refusesV3()
 	before := s.pods("web")
-	s.begin("refused", frozenBut("nobody"))
+	s.begin("refused", frozenBut("none"))
 	edit(s)
 	s.reported("ReplicaSet", "FailedCreate")
 	s.reported("Deployment", "UpdateRecreatesPods")
-	s.begin("undone", frozenBut("nobody"))
+	s.begin("undone", frozenBut("none"))
 	s.rollout("undo", "web")
 	s.completes("web")
 	s.kept("web", before, nil)
@@ -46,7 +47,8 @@ func refusedAtBirth(t *testing.T, edit func(*stage)) {
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
-// daemonsRefusedAtBirth: natively a pod goes before the next one is refused. The others are not touched.
+// daemonsRefusedAtBirth checks the same of a DaemonSet. The native controller deletes one pod before its replacement is refused. The other
+// pods stay untouched.
 func daemonsRefusedAtBirth(t *testing.T) {
 	s := newStage(t, labelled)
 	s.install(agent())
@@ -63,7 +65,7 @@ func daemonsRefusedAtBirth(t *testing.T) {
 	s.inPlace(agents, once, func() { s.setImage(agents, "app=v2") })
 }
 
-// rewrittenAtBirth: running pods get the image that new ones would.
+// rewrittenAtBirth checks that running pods get the image that new ones would get.
 func rewrittenAtBirth(t *testing.T, newStage func(*testing.T, map[string]string) *stage, name string) {
 	mutates(t)
 	s := newStage(t, labelled)
@@ -85,7 +87,7 @@ func rewrittenAtBirth(t *testing.T, newStage func(*testing.T, map[string]string)
 	}
 }
 
-// rewrittenBefore: so do pods that are older than the namespace's label.
+// rewrittenBefore checks the same for pods that are older than the namespace's label.
 func rewrittenBefore(t *testing.T) {
 	mutates(t)
 	s := newStage(t, unlabelled)
@@ -102,7 +104,8 @@ func rewrittenBefore(t *testing.T) {
 	}
 }
 
-// injectedAtBirth: a sidecar that new pods would have just so stays; one that they would have otherwise asks for new pods.
+// injectedAtBirth checks that a sidecar stays if new pods would have the same one. If new pods would have a different one, the pods are
+// recreated.
 func injectedAtBirth(t *testing.T) {
 	mutates(t)
 	s := newStage(t, labelled)
@@ -119,7 +122,7 @@ func injectedAtBirth(t *testing.T) {
 	s.inPlace("web", once, func() { s.setImage("web", "app=v4") })
 }
 
-// decree puts a policy in force, until the scenario is over.
+// decree puts a policy in force until the scenario ends.
 func (s *stage) decree(policy string) {
 	s.Helper()
 	s.kubectl(policy, "apply", "-f", "-")
@@ -130,7 +133,7 @@ func (s *stage) decree(policy string) {
 	})
 }
 
-// refusesV3 waits until no pod is created with that image.
+// refusesV3 waits until the API server refuses new pods with that image.
 func (s *stage) refusesV3() {
 	s.Helper()
 	s.eventually("the policy to be in force", func(ctx context.Context) error {
@@ -141,7 +144,7 @@ func (s *stage) refusesV3() {
 	})
 }
 
-// admitted are the images that a new pod with that one would have.
+// admitted returns the images that a new pod with that image would have.
 func (s *stage) admitted(ctx context.Context, tag string) (string, error) {
 	output, _, err := kubectl(ctx, "", "-n", s.namespace, "run", "probe", "--image="+appImage(tag), "--dry-run=server",
 		"-o", "jsonpath={.spec.containers[*].image}")
@@ -160,7 +163,7 @@ func (s *stage) admits(images string) {
 	})
 }
 
-// neverClosed demands that no pod was taken out of service so far.
+// neverClosed checks that no gate has been closed so far.
 func (s *stage) neverClosed() {
 	s.Helper()
 	opened := map[string]bool{}

@@ -1,10 +1,10 @@
 # The end-to-end suite and the demonstration. Included by the top Makefile.
-# What follows breaks things on purpose: never in the cluster that the caller's KUBECONFIG names.
+# These targets break components on purpose. So they never use the cluster of the caller's KUBECONFIG.
 e2e demo e2e-chart e2e-serving e2e-monitoring e2e-upgrade bench: override KUBECONFIG := $(CURDIR)/.cluster/kubeconfig
 
 # A theme or THEME/SCENARIO, as a regular expression.
 RUN ?= .
-# How many scenarios are under way at most: more have the processors so busy that webhooks time out, and native writes pass.
+# The maximum number of parallel scenarios. With more the processors are so busy that webhooks time out, and native writes bypass them.
 SCENARIOS := $(shell expr 3 '*' $$(nproc))
 
 .PHONY: plugin
@@ -12,24 +12,24 @@ plugin: ## build kubectl's plugin, into .cluster/bin
 	@go build -trimpath -o $(BIN)/kubectl-stayput ./cmd/kubectl-stayput
 
 .PHONY: e2e
-e2e: cluster install plugin ## the end-to-end suite; RUN=undo/half for some of it, SHORT=1 without what takes long or shares its rule with another
+e2e: cluster install plugin ## the end-to-end suite; RUN=undo/half for some scenarios, SHORT=1 without scenarios that take long or whose rule another one tests
 	go test -tags e2e -count=1 -timeout 75m -parallel $(SCENARIOS) $(if $(SHORT),-short) ./e2e -run '/$(RUN)'
 
 .PHONY: demo
-demo: cluster install ## what Stayput does, and what it costs beside a native rollout, in two and a half minutes
+demo: cluster install ## what Stayput does, and its cost beside a native rollout, in two and a half minutes
 	@go build -o $(BIN)/generator ./e2e/load/generator
 	@$(BIN)/cluster push fill:latest $(BIN)/images/app
 	@PATH="$(BIN):$$PATH" e2e/demo.sh
 
 .PHONY: e2e-serving
-e2e-serving: cluster install ## updates under load, of which none may lose a request; TIMES=3 in a row
+e2e-serving: cluster install ## updates under load, which must not lose a request; TIMES=3 in a row
 	go test -tags e2e $(if $(SHORT),-short) -v -count=$(or $(TIMES),1) -timeout 60m ./e2e -run '^TestServing$$/$(RUN)'
 
 .PHONY: e2e-chart
-e2e-chart: cluster helm image uninstall ## the Helm chart's life with Helm 3 and 4, from a cluster without Stayput to one; RUN=helm4 for one of them
+e2e-chart: cluster helm image uninstall ## install, upgrade and uninstall the Helm chart with Helm 3 and 4; RUN=helm4 for one of them
 	go test -tags e2e,chart -v -count=1 -timeout 60m ./e2e -run '^TestChart$$/$(RUN)'
 
-# Not run by any test: docs/kind.md says what of it is the same as in the cluster that is.
+# No test runs this: docs/kind.md says which parts are the same as in the test cluster.
 kind kind-down: override KUBECONFIG := $(CURDIR)/.cluster/kind.kubeconfig
 
 .PHONY: kind
@@ -41,32 +41,32 @@ kind: ## with Docker and kind: a cluster, Stayput and one update in place; see d
 kind-down: ## remove the cluster of make kind
 	kind delete cluster --name $${KIND_NAME:-stayput}
 
-# Prometheus is built without its web page, which would have to be built with npm.
+# Prometheus is built without its web page, which needs npm.
 .PHONY: e2e-monitoring
 e2e-monitoring: cluster install ## every expression of manifests/monitoring on a real Prometheus that scrapes the managers
 	go -C .ci/prometheus build -o $(BIN)/prometheus github.com/prometheus/prometheus/cmd/prometheus
 	PROMETHEUS=$(BIN)/prometheus go test -tags e2e -v -count=1 -timeout 15m ./e2e -run '^TestMonitoring$$'
 
-# Where the figures, the plots and the page of them go.
+# The folder of the figures and the plots, and the name of the page.
 BENCH_OUTPUT ?= $(CURDIR)/docs/performance
 REPORT = go -C e2e/report build -o $(BIN)/report . && $(BIN)/report $(BENCH_OUTPUT) $(BENCH_OUTPUT).md
 
-# In e2e itself and without a package argument: only so does go test print while it runs. The page is written also after a failure.
+# go test prints while it runs only in the folder e2e and without a package argument. The page is written also after a failure.
 .PHONY: bench
-bench: cluster install ## what an update costs in place, natively and at the least, into docs/performance.md; RUN=pods for some of it; SIMULATED_NODES=1000 RUN='(crowd|fleet)' for thousands of pods
+bench: cluster install ## the cost of an update in place, natively and at the least, into docs/performance.md; RUN=pods for some benches; SIMULATED_NODES=1000 RUN='(crowd|fleet)' for thousands of pods
 	@mkdir -p $(BENCH_OUTPUT)
 	@measured=0; SIMULATED_NODES='$(SIMULATED_NODES)' BENCH_OUTPUT=$(BENCH_OUTPUT) \
 		go -C e2e test -tags e2e,bench -count=1 -timeout 3h -run '^TestBench$$/$(RUN)' || measured=$$?; $(REPORT); exit $$measured
 
 .PHONY: performance
-performance: ## write docs/performance.md and its plots from the figures that make bench has left
+performance: ## write docs/performance.md and its plots from the figures of make bench
 	@$(REPORT)
 
 OTHER_VERSION := $(CURDIR)/.cluster/former
 FROM ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || git rev-parse HEAD^)
 
 .PHONY: e2e-upgrade
-e2e-upgrade: cluster ## managers of two versions at a time, with updates under way; FROM=REV, by default the last release, or commit
+e2e-upgrade: cluster ## managers of two versions at a time, with updates in progress; FROM=REV, by default the last release, or commit
 	@rm -rf $(OTHER_VERSION); mkdir -p $(OTHER_VERSION); git archive $(FROM) | tar -x -C $(OTHER_VERSION)
 	@$(MAKE) -C $(OTHER_VERSION) --no-print-directory install BIN=$(BIN) KUBECONFIG=$(KUBECONFIG)
 	OTHER_VERSION=$(OTHER_VERSION) go test -tags e2e -v -count=1 -timeout 30m ./e2e -run '^TestUpgrade$$'

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// partial: the update is no longer Stayput's business, from one moment to the next. The native controller finishes it.
+// partial checks updates that Stayput must leave in the middle. The native controller finishes them.
 func partial(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
 		"label removed":                  func(t *testing.T) { handOver(t, func(s *stage) { s.label(updateLabel + "-") }) },
@@ -36,8 +36,9 @@ func toRecreate(s *stage) {
 	s.patch("web", `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`)
 }
 
-// handOver updates half-way in place, lets something happen, and demands that the update ends natively. It waits until a pod restarts: whatever
-// happens in the very moment in which a gate closes comes too late for the native controller, which still counts that pod (see Limits).
+// handOver begins an update in place, calls happens, and checks that the update ends natively. It waits until a pod restarts: anything that
+// happens in the moment in which a gate closes comes too late for the native controller, which still counts that pod (see Limits in
+// README.md).
 func handOver(t *testing.T, happens func(*stage)) {
 	s := newStage(t, labelled)
 	s.create(web(3, slow))
@@ -56,7 +57,7 @@ func deletedHalfway(t *testing.T) {
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
 	s.reaches("web", partly)
-	// A native write that was denied passes once the Deployment is gone, before the garbage collector comes.
+	// A native write that was held passes once the Deployment is gone, before the garbage collector runs.
 	s.begin("deletion", Rules{Created: anyNumber, Deleted: atLeast(3), Outage: true})
 	s.kubectl("", "delete", "deployment", "web", "--timeout=2m")
 	s.wait("everything to be gone", func(w world) error {
@@ -67,7 +68,7 @@ func deletedHalfway(t *testing.T) {
 	})
 }
 
-// leader is the manager's pod that holds the Lease; its identity begins with the pod's name.
+// leader returns the pod of the manager that holds the Lease. The holder's identity begins with the pod's name.
 func (s *stage) leader() *corev1.Pod {
 	s.Helper()
 	var leader *corev1.Pod
@@ -78,7 +79,7 @@ func (s *stage) leader() *corev1.Pod {
 	return leader
 }
 
-// killProcess kills the manager in the pod before it can hand over its Lease.
+// killProcess kills the manager in the pod before it can release its Lease.
 func killProcess(s *stage, pod *corev1.Pod) {
 	s.Helper()
 	process := managerProcess(s, pod)
@@ -88,13 +89,13 @@ func killProcess(s *stage, pod *corev1.Pod) {
 	kill(s, process)
 }
 
-// kill ends a process at once, if it has not ended by itself.
+// kill ends a process with SIGKILL, if it still runs.
 func kill(s *stage, process int) {
 	s.Helper()
 	send(s, process, syscall.SIGKILL)
 }
 
-// send sends a signal to a process, if it has not ended by itself.
+// send sends a signal to a process, if it still runs.
 func send(s *stage, process int, signal syscall.Signal) {
 	s.Helper()
 	if err := syscall.Kill(process, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -102,7 +103,7 @@ func send(s *stage, process int, signal syscall.Signal) {
 	}
 }
 
-// managerProcess is the pod's manager, 0 if it does not run. The nodes of the test cluster are this machine.
+// managerProcess returns the ID of the manager's process in the pod, 0 if it does not run. The nodes of the test cluster are this machine.
 func managerProcess(s *stage, pod *corev1.Pod) int {
 	s.Helper()
 	for _, pid := range processes(s) {
@@ -113,18 +114,18 @@ func managerProcess(s *stage, pod *corev1.Pod) int {
 	return 0
 }
 
-// runsIn reports whether the process is one of the pod's.
+// runsIn reports whether the process runs in the pod.
 func runsIn(process int, pod *corev1.Pod) bool {
 	return inCgroup(process, string(pod.UID))
 }
 
-// inCgroup reports whether the process is in a cgroup with that in its name, in which systemd writes underscores.
+// inCgroup reports whether the process is in a cgroup whose name contains id. systemd writes underscores there.
 func inCgroup(process int, id string) bool {
 	cgroup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", process))
 	return strings.Contains(strings.ReplaceAll(string(cgroup), "-", "_"), strings.ReplaceAll(id, "-", "_"))
 }
 
-// commandOf reports whether the command line of the process has the word in it.
+// commandOf reports whether the command line of the process contains the word.
 func commandOf(process int, word string) bool {
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
 	return strings.Contains(string(command), word)
@@ -145,17 +146,17 @@ func processes(s *stage) []int {
 	return pids
 }
 
-// dismissManagers lets them go in good order.
+// dismissManagers stops the managers with a regular shutdown.
 func dismissManagers(s *stage) {
 	s.Helper()
 	s.kubectl("", "-n", ownNamespace, "scale", "deployment", ownName, "--replicas=0")
 	s.kubectl("", "-n", ownNamespace, "wait", "pods", "-l", managers.LabelSelector, "--for=delete", "--timeout=2m")
 }
 
-// managers are the manager's pods.
+// managers selects the managers' pods.
 var managers = metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + ownName}
 
-// removeManagers takes them away without letting them say goodbye. A pod deleted by force is gone before its process is.
+// removeManagers removes the managers without a shutdown. A pod that is deleted by force is gone before its process is.
 func removeManagers(s *stage) {
 	s.Helper()
 	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
@@ -187,7 +188,7 @@ func restoreManagers(t *testing.T) {
 	mended(t)
 }
 
-// mended waits until as many managers serve as should.
+// mended waits until as many managers are ready as Stayput's Deployment asks for.
 func mended(t *testing.T) {
 	t.Helper()
 	if err := poll(context.Background(), managersServe); err != nil {
@@ -195,7 +196,7 @@ func mended(t *testing.T) {
 	}
 }
 
-// portWebhooks directs Stayput's webhooks to a port of its Service.
+// portWebhooks points Stayput's webhooks to a port of its Service.
 func portWebhooks(t *testing.T, port int) {
 	t.Helper()
 	for _, configuration := range ownConfigurations(t) {
@@ -214,7 +215,7 @@ func portWebhooks(t *testing.T, port int) {
 	}
 }
 
-// component stops or starts a process of the cluster.
+// component stops or starts a component of the cluster.
 func component(t *testing.T, verb, name string) {
 	t.Helper()
 	if output, err := exec.Command(filepath.Join(binaries, "cluster"), verb, name).CombinedOutput(); err != nil {
@@ -230,7 +231,7 @@ func build(t *testing.T, target string) {
 	}
 }
 
-// buildIn runs a target of the Makefile that is in a folder, on this cluster.
+// buildIn runs a target of the Makefile in a folder, on this cluster.
 func buildIn(folder, target string, variables ...string) error {
 	command := exec.Command("make", append([]string{"-C", folder, target}, variables...)...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)

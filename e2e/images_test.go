@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// once is what an image change costs the one container.
+// once expects one restart of the container app.
 var once = restarts{"app": exactly(1)}
 
-// images: the edits that every running pod can take.
+// images makes the edits that every running pod can take.
 func images(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"two Deployments at once":        twoAtOnce,
@@ -38,8 +38,8 @@ func images(t *testing.T) {
 		scenarios["kubectl "+command] = func(t *testing.T) { declared(t, command) }
 	}
 	together(t, lengthy(scenarios, "undo of pods born before", "no revision history", "two Deployments at once", "owned by another controller",
-		"every revision is known after", "label removed and then changed", "set image, 1 replica", "set image, 2 replicas", "set image, 3 replicas",
-		"one of two containers", "both containers", "label only", "image and label", "kubectl replace"))
+		"every revision is known after", "label removed and then changed", "set image, 1 replica", "set image, 2 replicas",
+		"set image, 3 replicas", "one of two containers", "both containers", "label only", "image and label", "kubectl replace"))
 }
 
 type edit struct {
@@ -69,7 +69,7 @@ func edits() map[string]edit {
 	}
 }
 
-// declared updates with a manifest, created and changed by the same command.
+// declared updates with a manifest: the same command creates and changes the Deployment.
 func declared(t *testing.T, command string) {
 	creation, change := []string{"apply", "-f", "-"}, []string{"apply", "-f", "-"}
 	switch command {
@@ -97,7 +97,7 @@ func twoAtOnce(t *testing.T) {
 	s.kept("api", before, once)
 }
 
-// bornBefore: pods without the readiness gate.
+// bornBefore updates pods without the readiness gate.
 func bornBefore(t *testing.T) {
 	s := newStage(t, unlabelled)
 	s.create(web(3))
@@ -122,7 +122,7 @@ func bornBeforeUndone(t *testing.T) {
 	s.met("web", partly)
 }
 
-// ownedByAnother: an operator's Deployment is a Deployment.
+// ownedByAnother checks that a Deployment that an operator owns is updated as any other.
 func ownedByAnother(t *testing.T) {
 	s := newStage(t, labelled)
 	owner, err := clients.CoreV1().ConfigMaps(s.namespace).Create(t.Context(),
@@ -152,7 +152,7 @@ func revisions(t *testing.T) {
 	s.expectIn(s.rollout("history", "web", "--revision=2"), appImage("v2"))
 }
 
-// labelRemoved: what the template no longer says, the pods no longer carry.
+// labelRemoved checks that a label that the template no longer has is removed from the pods.
 func labelRemoved(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3))
@@ -166,7 +166,7 @@ func labelRemoved(t *testing.T) {
 	}
 }
 
-// twins: two ReplicaSets with the template of the edit were there before it. The Deployment controller takes the older.
+// twins has two ReplicaSets with the template of the edit before the edit. The Deployment controller takes the older one.
 func twins(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3))
@@ -184,7 +184,7 @@ func twins(t *testing.T) {
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
-// twin is a ReplicaSet that web adopts, with the template of web at v2 and no replicas.
+// twin returns a ReplicaSet that web adopts, with the template of web at v2 and no replicas.
 func twin(name string) *appsv1.ReplicaSet {
 	template := web(0, image("v2")).Spec.Template
 	template.Labels[hashLabel] = name
@@ -198,8 +198,8 @@ func twin(name string) *appsv1.ReplicaSet {
 	}
 }
 
-// hashCollision: a stranger has the name that the Deployment controller would give the new ReplicaSet. What that name is, an
-// earlier life of the same Deployment tells.
+// hashCollision creates a foreign object with the name that the Deployment controller would give the new ReplicaSet. The name is known from
+// an earlier instance of the same Deployment.
 func hashCollision(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2, image("v2")))

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// beside is the pod with a second container that has this image and runs that one.
+// beside gives the pod a second container with this image in its spec, and the image runs in its status.
 func beside(pod *corev1.Pod, image, runs string) *corev1.Pod {
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "side", Image: image})
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "side", Image: runs}}
 	return pod
 }
 
-// withSideOf adds such a container of the application's version.
+// withSideOf adds this container with the application's version.
 func withSideOf(template *corev1.PodSpec) {
 	template.Containers = append(template.Containers, corev1.Container{Name: "side", Image: template.Containers[0].Image})
 }

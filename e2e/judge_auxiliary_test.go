@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lists notes for which containers of the workload nobody waits.
+// lists records the auxiliary containers of the workload.
 func (j *judge) lists(of metav1.Object) {
 	for name := range strings.SplitSeq(of.GetAnnotations()[auxiliaryList], ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -20,15 +20,15 @@ func (j *judge) lists(of metav1.Object) {
 	}
 }
 
-// awaited is the spec without the containers of the pod that nobody waits for.
+// awaited returns the spec without the auxiliary containers of the pod.
 func (j *judge) awaited(pod *corev1.Pod, spec corev1.PodSpec) corev1.PodSpec {
 	listed := j.listed[j.workloadOf(pod)]
 	spec.Containers = slices.DeleteFunc(slices.Clone(spec.Containers), func(c corev1.Container) bool { return listed[c.Name] })
 	return spec
 }
 
-// arrival: a pod that comes to a ReplicaSet or revision has all its images. And if it serves, it is counted there as updated and available, so the
-// containers that nobody waits for run them as well.
+// arrival checks that a pod that comes to a ReplicaSet or revision has all images of its template. If the pod is Ready, it is counted there
+// as updated and available. So its auxiliary containers must run their new images as well.
 func (j *judge) arrival(e event, pod *corev1.Pod, at string, template corev1.PodSpec) {
 	if before := j.owners[pod.UID]; before == "" || before == placeOf(pod) || !gated(pod) {
 		return

@@ -29,7 +29,8 @@ func template(version string) corev1.PodTemplateSpec {
 	}
 }
 
-// aDeployment with 2 replicas of which one may be missing. Its status says that this many replicas are updated and available.
+// aDeployment returns a Deployment with 2 replicas, of which one may be unavailable. Its status says that this many replicas are updated
+// and available.
 func aDeployment(version string, generation int64, updated int32) *appsv1.Deployment {
 	replicas, one := int32(2), intstr.FromInt32(1)
 	return &appsv1.Deployment{
@@ -77,7 +78,7 @@ func ownedBy(uid string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{UID: types.UID(uid), Name: uid, Controller: &yes}}
 }
 
-// begun is v1 rolled out, then an edit to v2: 9 events.
+// begun returns a completed rollout of v1, followed by an edit to v2.
 func begun() *story {
 	s := &story{}
 	s.tell(watch.Added, aDeployment("v1", 1, 0))
@@ -93,7 +94,7 @@ func begun() *story {
 	return s
 }
 
-// moves a pod: drained, patched, ready.
+// moves adds events in which a pod is drained, patched and ready.
 func (s *story) moves(pod string) {
 	s.tell(watch.Modified, aPod(pod, "old", "v1", false))
 	s.tell(watch.Modified, aPod(pod, "new", "v2", false))
@@ -121,7 +122,7 @@ func TestJudgeAcceptsAnUpdateInPlace(t *testing.T) {
 	}
 }
 
-// A pod that was being drained when a Deployment was scaled up is not one of those it must keep.
+// A pod that was being drained when a Deployment was scaled up does not count as available.
 func TestJudgeGrantsWhatWasDrainedBefore(t *testing.T) {
 	for name, c := range map[string]struct {
 		gate  corev1.ConditionStatus
@@ -147,7 +148,7 @@ func TestJudgeGrantsWhatWasDrainedBefore(t *testing.T) {
 	}
 }
 
-// A native rollout that is undone as it begins is natively done as soon as the ReplicaSet that is wanted no more counts none.
+// An undo of a native rollout that has just begun is complete natively as soon as the status of the unwanted ReplicaSet counts no pod.
 func TestJudgeGrantsWhatIsNotCountedYet(t *testing.T) {
 	for counted, found := range []string{"", "rolled out before pod p3"} {
 		s := begun()
@@ -162,7 +163,7 @@ func TestJudgeGrantsWhatIsNotCountedYet(t *testing.T) {
 	}
 }
 
-// What a kubelet takes back in its next report has been true, unless the container restarted in between.
+// A pod has been Ready even if its kubelet takes that back in its next report, unless the container restarted in between.
 func TestJudgeGrantsWhatHasServed(t *testing.T) {
 	for restarts, found := range []string{"", "rolled out before pod p2"} {
 		s := begun()
@@ -180,7 +181,7 @@ func TestJudgeGrantsWhatHasServed(t *testing.T) {
 	}
 }
 
-// A phase about one workload neither counts what happens to another nor ends that one's phase.
+// A phase of one workload does not count what happens to another, and does not end the other's phase.
 func TestJudgeCountsEachWorkload(t *testing.T) {
 	for name, c := range map[string]struct {
 		edited string
@@ -226,7 +227,7 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 			s := begun()
 			c.spoil(s)
 			if decision := s.decision(); !strings.Contains(decision, c.found) {
-				t.Errorf("%q is not in the verdict %q", c.found, decision)
+				t.Errorf("%q is not in %q", c.found, decision)
 			}
 		})
 	}
@@ -261,7 +262,7 @@ func written() *appsv1.Deployment {
 	return d
 }
 
-// TestJudgeLooksAtSidecars: at those of a pod's init containers that run for as long as it does.
+// TestJudgeLooksAtSidecars checks that of a pod's init containers only the sidecars' images count.
 func TestJudgeLooksAtSidecars(t *testing.T) {
 	spec := func(setup, mesh string) corev1.PodSpec {
 		return corev1.PodSpec{InitContainers: []corev1.Container{{Name: "setup", Image: setup},

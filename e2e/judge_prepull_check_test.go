@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// aPuller of Deployment d, as it should be.
+// aPuller returns a pre-pull pod of Deployment d without faults.
 func aPuller(name string) *corev1.Pod {
 	pod := aPod(name, "d", "stayput", false)
 	pod.Labels, pod.Spec.ReadinessGates = map[string]string{pullerLabel: "d"}, nil
@@ -18,7 +18,7 @@ func aPuller(name string) *corev1.Pod {
 	return pod
 }
 
-// pulledFirst is an edit to v2 for which a puller came and went.
+// pulledFirst returns an edit to v2 for which a pre-pull pod was created and deleted.
 func pulledFirst(prePullPod *corev1.Pod) *story {
 	s := begun()
 	s.tell(watch.Added, prePullPod)
@@ -27,7 +27,7 @@ func pulledFirst(prePullPod *corev1.Pod) *story {
 }
 
 func TestJudgeDoesNotCountPullers(t *testing.T) {
-	s := pulledFirst(aPuller("puller"))
+	s := pulledFirst(aPuller("pull"))
 	s.moves("p1")
 	s.moves("p2")
 	if decision := s.decision(); decision != "" {
@@ -37,7 +37,7 @@ func TestJudgeDoesNotCountPullers(t *testing.T) {
 
 func TestJudgeFindsWhatIsWrongWithAPuller(t *testing.T) {
 	for found, spoil := range map[string]func(*corev1.Pod){
-		"nobody owns it": func(pod *corev1.Pod) { pod.OwnerReferences = nil },
+		"has no owner": func(pod *corev1.Pod) { pod.OwnerReferences = nil },
 		"is controlled by ReplicaSet new": func(pod *corev1.Pod) {
 			pod.OwnerReferences = ownedBy("new")
 			pod.OwnerReferences[0].Kind = "ReplicaSet"
@@ -47,10 +47,10 @@ func TestJudgeFindsWhatIsWrongWithAPuller(t *testing.T) {
 		"is selected by d":             func(pod *corev1.Pod) { pod.Labels["app"] = "d" },
 	} {
 		t.Run(found, func(t *testing.T) {
-			prePullPod := aPuller("puller")
+			prePullPod := aPuller("pull")
 			spoil(prePullPod)
 			if decision := pulledFirst(prePullPod).decision(); !strings.Contains(decision, found) {
-				t.Errorf("%q is not in the verdict %q", found, decision)
+				t.Errorf("%q is not in %q", found, decision)
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func TestJudgeFindsWhatIsWrongWithAPuller(t *testing.T) {
 
 func TestJudgeFindsAPullerThatOutlivesItsUpdate(t *testing.T) {
 	s := begun()
-	s.tell(watch.Added, aPuller("puller"))
+	s.tell(watch.Added, aPuller("pull"))
 	s.moves("p1")
 	if decision := s.decision(); decision != "" {
 		t.Errorf("before the update is over: %s", decision)
@@ -70,12 +70,12 @@ func TestJudgeFindsAPullerThatOutlivesItsUpdate(t *testing.T) {
 		now.Spec.Replicas, now.Status.Replicas = &replicas, replicas
 		s.tell(watch.Modified, now)
 	}
-	if decision, found := s.decision(), "the update of d is over, but puller puller is still there"; decision != found {
-		t.Errorf("the verdict is %q instead of %q", decision, found)
+	if decision, found := s.decision(), "the update of d is over, but pre-pull pod pull is still there"; decision != found {
+		t.Errorf("got %q instead of %q", decision, found)
 	}
 }
 
-// lending is begun with maxSurge 1 and one pod more, which serves.
+// lending returns begun with maxSurge 1 and a surge pod that is Ready.
 func lending() *story {
 	s := begun()
 	one, d := intstr.FromInt32(1), aDeployment("v2", 2, 0)
@@ -105,13 +105,13 @@ func TestJudgeFindsWhatIsWrongWithBorrowing(t *testing.T) {
 		s := lending()
 		spoil(s)
 		if decision := s.verdictUnder(surge(1)); !strings.Contains(decision, found) {
-			t.Errorf("%q is not in the verdict %q", found, decision)
+			t.Errorf("%q is not in %q", found, decision)
 		}
 	}
 }
 
 func TestJudgeExemptsWhatMayNotBorrow(t *testing.T) {
 	if rules := surge(1); rules.whole(&metav1.ObjectMeta{Labels: map[string]string{borrowLabel: "false"}}) {
-		t.Error("a workload that may not borrow is judged as if it did")
+		t.Error("a workload that may not surge is not exempt")
 	}
 }

@@ -11,29 +11,30 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// pulls says whether a pod is there only to get images onto its node.
+// pulls reports whether a pod is a pre-pull pod.
 func pulls(pod *corev1.Pod) bool {
 	_, labelled := pod.Labels[pullerLabel]
 	return labelled
 }
 
-// pulled is nil if no puller of the workload is left.
+// pulled returns nil if no pre-pull pod of the workload is left.
 func (w world) pulled(of metav1.Object) error {
 	for _, prePullPod := range w.prePullPods {
 		if prePullPod.Labels[pullerLabel] == string(of.GetUID()) {
-			return fmt.Errorf("puller %s is still there", prePullPod.Name)
+			return fmt.Errorf("pre-pull pod %s is still there", prePullPod.Name)
 		}
 	}
 	return nil
 }
 
-// prePullPod: somebody owns it, so that it goes with its workload, no native controller takes it for a pod of its own, and it never runs the image it pulls.
+// prePullPod checks that a pre-pull pod has an owner, so that the garbage collector deletes it with its workload, that no native controller
+// controls it, and that it never runs the image that it pulls.
 func (j *judge) prePullPod(e event, pod *corev1.Pod) {
 	if e.what == watch.Deleted {
 		return
 	}
 	if len(pod.OwnerReferences) == 0 && !j.phaseAt(e.version, "").rules.Orphans {
-		j.violation(e, "pulls an image, but nobody owns it")
+		j.violation(e, "pulls an image, but has no owner")
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil && (owner.Kind == "ReplicaSet" || owner.Kind == "DaemonSet") {
 		j.violation(e, "pulls an image, but is controlled by %s %s", owner.Kind, owner.Name)
@@ -46,7 +47,8 @@ func (j *judge) prePullPod(e event, pod *corev1.Pod) {
 	j.unselected(e, pod)
 }
 
-// unselected: no workload counts a puller as ready, and so does no Service that has the selector of a workload.
+// unselected checks that no workload's selector matches a pre-pull pod. So no workload counts it, and no Service with that selector sends
+// requests to it.
 func (j *judge) unselected(e event, prePullPod *corev1.Pod) {
 	for _, of := range j.workloads() {
 		selector, err := metav1.LabelSelectorAsSelector(of.selector)
@@ -59,7 +61,8 @@ func (j *judge) unselected(e event, prePullPod *corev1.Pod) {
 	}
 }
 
-// outlived: when an update is over its pullers are gone. Asked in the end, as scenarios end with updates that are over.
+// outlived checks that an update that is complete has left no pre-pull pods. It checks at the end, because scenarios end with complete
+// updates.
 func (j *judge) outlived() {
 	for _, of := range j.workloads() {
 		if err := j.pulled(of); err != nil && of.complete() == nil {
@@ -68,16 +71,17 @@ func (j *judge) outlived() {
 	}
 }
 
-// surge: up to so many pods are lent, and given back. That it is as many, the pods tell that are there in the end.
+// surge returns rules for at most so many surge pods, which are removed in the end. That their number is exact follows from the pods that
+// are left.
 func surge(pods int) Rules {
 	return Rules{Created: Count{1, pods}, Deleted: Count{1, pods}, Whole: true}
 }
 
-// whole: those that may not borrow are exempt.
+// whole exempts workloads that may not surge.
 func (r Rules) whole(of metav1.Object) bool { return r.Whole && of.GetLabels()[borrowLabel] != "false" }
 
-// surge: no pod is created beyond maxSurge where none may be missing. Natively only replicas add up to that: a pod that is told to go
-// stays alive for a moment after its replacement has come.
+// surge checks that no pod is created beyond maxSurge where no pod may be unavailable. Natively only replicas add up to that: a terminating
+// pod is alive for a moment after its replacement has been created.
 func (j *judge) surge(e event, pod *corev1.Pod) {
 	d := j.deploymentOf(pod)
 	if e.what != watch.Added || d == nil {
@@ -91,7 +95,7 @@ func (j *judge) surge(e event, pod *corev1.Pod) {
 	}
 }
 
-// maySurge is how many pods of d may be there beyond its replicas: deployment/util ResolveFenceposts.
+// maySurge returns how many pods of d may exist beyond its replicas: deployment/util ResolveFenceposts.
 func maySurge(d *appsv1.Deployment) int {
 	if d.Spec.Strategy.RollingUpdate == nil {
 		return 0

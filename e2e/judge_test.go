@@ -28,19 +28,19 @@ var (
 	anyNumber = atLeast(0)
 )
 
-// Rules are what may differ from phase to phase. Everything else the judge asks is asked always.
+// Rules are the checks that may differ between phases. All other checks of the judge always apply.
 type Rules struct {
-	// Of names the workload they are about. Empty: all that the namespace has, taken together.
+	// Of names the workload of the rules. If it is empty, the rules are about all workloads of the namespace, taken together.
 	Of               string
 	Created, Deleted Count
-	// FrozenBut: no pod may change its ReplicaSet or revision, but for those of this Deployment.
+	// FrozenBut forbids that pods change their ReplicaSet or revision, except the pods of this Deployment.
 	FrozenBut string
-	// Orphans: pods and pullers may have lost whoever controlled them.
+	// Orphans permits pods and pre-pull pods without an owner.
 	Orphans bool
-	// Outage: pods may be unavailable beyond maxUnavailable, as the scenario itself makes them so.
+	// Outage permits more unavailable pods than maxUnavailable, because the scenario itself makes pods unavailable.
 	Outage bool
-	// Whole: no pod may be unavailable at all, whatever maxUnavailable says, and no more pods may be there than maxSurge allows.
-	// Workloads with borrow "false" are exempt.
+	// Whole forbids any unavailable pod, whatever maxUnavailable says, and more pods than maxSurge allows. Workloads with surge "false" are
+	// exempt.
 	Whole bool
 }
 
@@ -50,7 +50,7 @@ var (
 	anyChurn  = Rules{Created: anyNumber, Deleted: anyNumber}
 )
 
-// of are the same rules for one workload; the others go on under those they had.
+// of returns the same rules for one workload. The rules of the other workloads stay in force.
 func (r Rules) of(name string) Rules {
 	r.Of = name
 	return r
@@ -58,7 +58,7 @@ func (r Rules) of(name string) Rules {
 
 func frozenBut(name string) Rules { return Rules{Created: none, Deleted: none, FrozenBut: name} }
 
-// phase is a stretch of a test, from a resource version on.
+// phase is a part of a test that begins at a resource version.
 type phase struct {
 	name             string
 	rules            Rules
@@ -74,22 +74,22 @@ func (p *phase) String() string {
 	return fmt.Sprintf("%q of %s", p.name, p.rules.Of)
 }
 
-// judge takes the events in the order in which they happened.
+// judge processes the events in the order in which they happened.
 type judge struct {
 	world
 	phases     []phase
 	created    map[types.UID]*appsv1.ReplicaSet // as each was first seen
 	written    map[types.UID]*appsv1.ControllerRevision
-	counts     map[types.UID]map[int]bool // how many live pods each place has had
+	counts     map[types.UID]map[int]bool // numbers of live pods that each place has had
 	owners     map[types.UID]types.UID    // pod → place
 	leaving    map[types.UID]bool
-	served     map[types.UID]string       // pod → what it was when it was last Ready
-	listed     map[string]map[string]bool // by workload, the containers of which it ever said that nobody waits for them
-	floor      map[types.UID]int          // available pods each workload has had: scaling up does not raise it, available pods that stay do
+	served     map[types.UID]string       // pod → lifeOf(pod) when it was last Ready
+	listed     map[string]map[string]bool // by workload, the containers that were ever auxiliary
+	floor      map[types.UID]int          // available pods of each workload so far: scaling up does not raise it, available pods that stay do
 	violations []string
 }
 
-// decided replays the events and returns the phases, filled in, and what was wrong.
+// decided replays the events. It returns the phases with their counts, and the violations.
 func decided(events []event, phases []phase) ([]phase, []string) {
 	j := &judge{
 		world:   newWorld(),
@@ -147,7 +147,7 @@ func (j *judge) observe(e event) {
 	}
 }
 
-// phaseAt is the newest phase at this version that is about the workload.
+// phaseAt returns the newest phase of the workload at this version.
 func (j *judge) phaseAt(version uint64, workload string) *phase {
 	for i := len(j.phases) - 1; i > 0; i-- {
 		if of := j.phases[i].rules.Of; version > j.phases[i].from && (of == "" || of == workload) {
@@ -162,7 +162,7 @@ func (j *judge) violation(e event, format string, arguments ...any) {
 		e.version, kindOf(e.object), e.object.GetName(), fmt.Sprintf(format, arguments...)))
 }
 
-// churn counts births and deletions; a pod is deleted from the first moment it is terminating.
+// churn counts creations and deletions. A pod counts as deleted from the first moment at which it is terminating.
 func (j *judge) churn(e event, pod *corev1.Pod) {
 	in := j.phaseAt(e.version, j.workloadOf(pod))
 	if e.what == watch.Added {
@@ -174,7 +174,7 @@ func (j *judge) churn(e event, pod *corev1.Pod) {
 	}
 }
 
-// numbers compares what a phase created and deleted with its rules.
+// numbers compares the counts of a phase with its rules.
 func (p *phase) numbers() []string {
 	var wrong []string
 	if n := len(p.created); n < p.rules.Created.min || n > p.rules.Created.max {
@@ -198,8 +198,8 @@ func (c Count) String() string {
 
 func names(all []string) string { return strings.Join(all, " ") }
 
-// agreement: owner, hash label and template say the same of a live pod. A pod born before Stayput, or of which only containers restart that
-// nobody waits for, is patched first and moved when it is done, so its images may be ahead of its owner's.
+// agreement checks that owner, hash label and spec of a live pod agree. A pod created without Stayput's gate, or of which only auxiliary
+// containers restart, is patched first and gets its owner and hash when it is done. So its images may be ahead of its owner's.
 func (j *judge) agreement(e event, pod *corev1.Pod) {
 	if e.what == watch.Deleted || !alive(pod) {
 		return
@@ -212,7 +212,7 @@ func (j *judge) agreement(e event, pod *corev1.Pod) {
 	}
 	set := j.ownerOf(pod)
 	if set == nil {
-		return // garbage collection goes from the top down
+		return // garbage collection deletes owners first
 	}
 	for key, value := range set.Spec.Template.Labels {
 		if pod.Labels[key] != value {
@@ -236,7 +236,7 @@ func (j *judge) frozen(e event, pod *corev1.Pod, set *appsv1.ReplicaSet) {
 	}
 }
 
-// count notes how many live pods the pod's old and new places have now.
+// count records how many live pods the pod's old and new places have now.
 func (j *judge) count(pod *corev1.Pod) {
 	previous := j.owners[pod.UID]
 	if place := placeOf(pod); place != "" {
@@ -257,7 +257,7 @@ func (j *judge) note(place types.UID) {
 	}
 }
 
-// untouched: a ReplicaSet keeps template, selector and hash for life, and takes a new revision only natively: the highest.
+// untouched checks that a ReplicaSet keeps its template, selector and hash, and that its revision changes only as natively: to the highest.
 func (j *judge) untouched(e event, before, set *appsv1.ReplicaSet) {
 	j.note(set.UID)
 	if before == nil {
@@ -266,17 +266,17 @@ func (j *judge) untouched(e event, before, set *appsv1.ReplicaSet) {
 	}
 	created := j.created[set.UID]
 	if !equality.Semantic.DeepEqual(created.Spec.Template, set.Spec.Template) {
-		j.violation(e, "has another template than at birth")
+		j.violation(e, "has another template than at creation")
 	}
 	if !equality.Semantic.DeepEqual(created.Spec.Selector, set.Spec.Selector) || created.Labels[hashLabel] != set.Labels[hashLabel] {
-		j.violation(e, "has another selector or hash than at birth")
+		j.violation(e, "has another selector or hash than at creation")
 	}
 	if revisionOf(before) != revisionOf(set) && revisionOf(set) <= j.highestRevision(set) {
 		j.violation(e, "went from revision %d to %d, not to the highest", revisionOf(before), revisionOf(set))
 	}
 }
 
-// highestRevision is that of the other ReplicaSets of the same Deployment.
+// highestRevision returns the highest revision of the other ReplicaSets of the same Deployment.
 func (j *judge) highestRevision(than *appsv1.ReplicaSet) int64 {
 	highest := int64(0)
 	for _, set := range j.sets {
@@ -287,7 +287,7 @@ func (j *judge) highestRevision(than *appsv1.ReplicaSet) int64 {
 	return highest
 }
 
-// spec: only users own fields of a workload's spec.
+// spec checks that only users own fields of a workload's spec.
 func (j *judge) spec(e event, of metav1.Object) {
 	for _, entry := range of.GetManagedFields() {
 		byUser := strings.HasPrefix(entry.Manager, "kubectl") || entry.Manager == "helm" || strings.HasPrefix(entry.Manager, user)
@@ -297,7 +297,8 @@ func (j *judge) spec(e event, of metav1.Object) {
 	}
 }
 
-// status: `kubectl rollout status` says success only when it is one, and updatedReplicas is a number that has been true.
+// status checks that `kubectl rollout status` reports success only when the update is complete, and that updatedReplicas is a number that
+// has been true.
 func (j *judge) status(e event, d *appsv1.Deployment) {
 	if e.what == watch.Deleted || d.DeletionTimestamp != nil || d.Status.ObservedGeneration < d.Generation {
 		return
@@ -318,7 +319,7 @@ func (j *judge) status(e event, d *appsv1.Deployment) {
 		if j.uncounted(e, d, pod) {
 			continue
 		}
-		surplus := serving >= int(replicasOf(d)) // a borrowed pod may be on its way out
+		surplus := serving >= int(replicasOf(d)) // a surge pod may be terminating
 		if target == nil || !metav1.IsControlledBy(pod, target) || !j.hasServed(pod) && !surplus {
 			j.violation(e, "says it is rolled out before pod %s is (%s), last Ready as %s", pod.Name, describePod(pod), j.served[pod.UID])
 		}
@@ -331,32 +332,32 @@ func (j *judge) serves(pod *corev1.Pod) {
 	}
 }
 
-// hasServed says whether the pod has been Ready where it is, with the containers it has. Its kubelet may take that back in the next report, with nothing
-// wrong in the pod (readiness.Lasts); natively, too, status sums up what was.
+// hasServed reports whether the pod has been Ready in its place, with its present containers. Its kubelet may take that back in the next
+// report although nothing is wrong in the pod (readiness.Lasts). Natively, too, the status sums up earlier reports.
 func (j *judge) hasServed(pod *corev1.Pod) bool { return j.served[pod.UID] == lifeOf(pod) }
 
-// lifeOf is where a pod belongs and which containers it has.
+// lifeOf returns a pod's place and its containers.
 func lifeOf(pod *corev1.Pod) string {
 	return fmt.Sprint(placeOf(pod), imagesOf(pod.Spec), restartsOf(pod))
 }
 
-// uncounted reports whether it is a new pod that a native rollout has begun with and wants no more, before its ReplicaSet has counted it: the Deployment
-// controller adds up what ReplicaSets say, and calls a rollout done meanwhile.
+// uncounted reports whether the pod is a new one that an undone native rollout created and no longer wants, before its ReplicaSet has
+// counted it. The Deployment controller sums the status of the ReplicaSets, and so reports a complete rollout meanwhile.
 func (j *judge) uncounted(e event, d *appsv1.Deployment, pod *corev1.Pod) bool {
 	set := j.ownerOf(pod)
-	return set != nil && slices.Contains(j.phaseAt(e.version, called(d)).created, pod.Name) && set.Spec.Replicas != nil && *set.Spec.Replicas == 0 &&
-		set.Status.Replicas == 0
+	return set != nil && slices.Contains(j.phaseAt(e.version, called(d)).created, pod.Name) &&
+		set.Spec.Replicas != nil && *set.Spec.Replicas == 0 && set.Status.Replicas == 0
 }
 
-// outage: never fewer available pods than maxUnavailable allows, counted from those there have been.
+// outage checks that no more pods are unavailable than maxUnavailable permits, relative to the pods that have been available.
 func (j *judge) outage(e event, d *appsv1.Deployment) {
 	if d != nil && d.DeletionTimestamp == nil {
 		j.missing(e, d, int(replicasOf(d)), maxUnavailable(d), availableOf(j.podsOf(d), d.Spec.MinReadySeconds, e.at))
 	}
 }
 
-// missing judges how many of the pods a workload should have are serving. One that is being drained when more are wanted than before was
-// on its way out already.
+// missing checks how many of the pods that a workload should have are available. A pod that was being drained when the workload was scaled
+// up does not count as having been available.
 func (j *judge) missing(e event, of metav1.Object, wanted, budget int, available []*corev1.Pod) {
 	staying, serving := 0, len(available)
 	for _, pod := range available {

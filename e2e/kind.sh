@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Stayput on kind, for those who have Docker: `make kind`. docs/kind.md says what of this is tested.
+# Stayput on kind, for users with Docker: `make kind`. docs/kind.md says which parts are tested.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 : "${KIND_NAME:=stayput}" "${KIND_IMAGE:=}" "${KUBECONFIG:?is the file to write the kubeconfig to}"
-# The version that the test cluster has (e2e/cluster/go.mod).
+# The version of the test cluster (e2e/cluster/go.mod).
 cert_manager=$(sed -n 's|^\s*github.com/cert-manager/cert-manager \(v[0-9.]*\)$|\1|p' e2e/cluster/go.mod)
 
 say()  { printf '\n\033[1m%s\033[0m\n' "$*"; }
@@ -32,13 +32,13 @@ certificates() {
 	kubectl -n cert-manager wait deployment --all --for=condition=Available --timeout=3m
 }
 
-# stayput builds the image from this clone and puts it on the nodes: there is no registry.
+# stayput builds the image from this clone and loads it onto the nodes, because there is no registry.
 stayput() {
 	local folder image
 	folder=$(mktemp -d)
 	CGO_ENABLED=0 GOOS=linux GOARCH=$(docker version --format '{{.Server.Arch}}') go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$folder/app" ./cmd/stayput
 	printf 'FROM scratch\nCOPY app /app\nUSER 65532:65532\nENTRYPOINT ["/app"]\n' >"$folder/Dockerfile"
-	# Named by its content: another build rolls out, the same does not.
+	# The tag is a hash of the content, so that only a different build rolls out.
 	image=stayput.local/stayput:dev-$(sha256sum "$folder/app" | cut -c 1-12)
 	docker build --quiet --tag "$image" "$folder"
 	rm -r "$folder"

@@ -14,10 +14,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// unending is the longest drain there may be: whoever waits for it is still waiting when all patience is gone.
+// unending is the longest possible drain. It is longer than every wait of the tests.
 var unending = with(labelled, drainLabel, "10m")
 
-// drains: a pod that leaves its Service to others waits until they have taken over; one that leaves it to nobody does not wait.
+// drains checks that a pod of a Service with other pods waits until those have taken over, and that a pod of a Service without other pods
+// does not wait.
 func drains(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"the last endpoint":           lastEndpoint,
@@ -32,15 +33,15 @@ func lastEndpoint(t *testing.T) {
 	s.drainsBut("web", "alone", corev1.ServiceInternalTrafficPolicyCluster, func() { s.label(drainLabel + "=500ms") })
 }
 
-// lastOfNodes: each pod of a DaemonSet is the last of its node, which matters only where a Service keeps traffic on its node.
+// lastOfNodes checks DaemonSets. Each pod is the last one on its node, which matters only for a Service with a local traffic policy.
 func lastOfNodes(t *testing.T) {
 	s := newDaemonStage(t, unending)
-	noSurge := daemonSetPrefix + "alone"
+	alone := daemonSetPrefix + "alone"
 	s.submitDaemonSet(agent())
 	s.submitDaemonSet(agent(daemonNamed("alone")))
 	s.completes(agents)
-	s.completes(noSurge)
-	s.drainsBut(agents, noSurge, corev1.ServiceInternalTrafficPolicyLocal, func() { s.kubectl("", "label", ref(agents), drainLabel+"=500ms") })
+	s.completes(alone)
+	s.drainsBut(agents, alone, corev1.ServiceInternalTrafficPolicyLocal, func() { s.kubectl("", "label", ref(agents), drainLabel+"=500ms") })
 }
 
 // daemonNamed gives the DaemonSet, its pods and its selector another name.
@@ -51,34 +52,35 @@ func daemonNamed(name string) daemonKnob {
 	}
 }
 
-// drainsBut updates two workloads under the same endless drain, each behind a Service. A whole update of the one whose pods are the
-// last of theirs takes place while the first pod of the other waits: longer than it needs. Then labels say that it need not any more.
-func (s *stage) drainsBut(shared, noSurge string, traffic corev1.ServiceInternalTrafficPolicy, shorten func()) {
+// drainsBut updates two workloads with the same endless drain, each behind a Service. The pods of the one are the last of their Service:
+// its whole update takes place while the first pod of the other waits. So that wait is longer than needed. Then shorten ends the wait with
+// labels.
+func (s *stage) drainsBut(shared, alone string, traffic corev1.ServiceInternalTrafficPolicy, shorten func()) {
 	s.Helper()
 	s.followSlices()
 	s.service(shared, corev1.ServiceInternalTrafficPolicyCluster)
-	s.service(noSurge, traffic)
+	s.service(alone, traffic)
 	s.offered(shared)
-	s.offered(noSurge)
-	before, beforeAlone := s.pods(shared), s.pods(noSurge)
+	s.offered(alone)
+	before, beforeAlone := s.pods(shared), s.pods(alone)
 
 	s.begin("in place", inPlace)
 	s.setImage(shared, "app=v2")
 	s.wait("a pod of "+shared+" to be out of its Service", draining(shared))
-	s.setImage(noSurge, "app=v2")
-	s.completes(noSurge)
+	s.setImage(alone, "app=v2")
+	s.completes(alone)
 	s.wait("a pod of "+shared+" to wait still", draining(shared))
 	shorten()
 	s.completes(shared)
 
 	s.offered(shared)
 	s.patchedOnlyWhen(shared, outOfService)
-	s.patchedOnlyWhen(noSurge, takenOut)
+	s.patchedOnlyWhen(alone, takenOut)
 	s.kept(shared, before, once)
-	s.kept(noSurge, beforeAlone, once)
+	s.kept(alone, beforeAlone, once)
 }
 
-// followSlices lets the Recorder follow EndpointSlices as well. They are no part of catchUp: only offered waits for them.
+// followSlices makes the Recorder follow EndpointSlices as well. catchUp does not wait for them; only offered does.
 func (s *stage) followSlices() {
 	s.Helper()
 	slices := cache.NewListWatchFromClient(clients.DiscoveryV1().RESTClient(), "endpointslices", s.namespace, fields.Everything())
@@ -87,7 +89,7 @@ func (s *stage) followSlices() {
 	}
 }
 
-// offered waits until Services offer every pod of a workload.
+// offered waits until EndpointSlices list every pod of a workload as ready.
 func (s *stage) offered(name string) {
 	s.Helper()
 	s.wait("endpoints for "+name, func(w world) error {
@@ -104,7 +106,7 @@ func (s *stage) offered(name string) {
 	})
 }
 
-// draining is the condition that no pod of a workload has been patched, and all but one, which is out of service, are untouched.
+// draining returns a condition: one pod of the workload is out of service and not patched, and the others are untouched.
 func draining(name string) func(world) error {
 	return func(w world) error {
 		now, err := w.workload(name)
@@ -126,7 +128,7 @@ func draining(name string) func(world) error {
 	}
 }
 
-// patchedOnlyWhen replays what happened, and demands a condition of each pod of a workload right before its images changed.
+// patchedOnlyWhen replays the events, and checks a condition of each pod of a workload just before its images changed.
 func (s *stage) patchedOnlyWhen(name string, condition func(world, *corev1.Pod) error) {
 	s.Helper()
 	w, patched := newWorld(), 0
@@ -145,13 +147,13 @@ func (s *stage) patchedOnlyWhen(name string, condition func(world, *corev1.Pod) 
 	}
 }
 
-// repatched says whether an event gives a pod other images.
+// repatched reports whether an event changes the images of a pod.
 func repatched(before *corev1.Pod, e event) bool {
 	pod, is := e.object.(*corev1.Pod)
 	return is && !maps.Equal(imagesOf(before.Spec), imagesOf(pod.Spec))
 }
 
-// takenOut: the gate is closed, and the kubelet has seen it.
+// takenOut returns nil if the gate is closed, and the kubelet has seen that.
 func takenOut(_ world, pod *corev1.Pod) error {
 	if gateOpen(pod) || ready(pod) {
 		return errors.New("was in service: " + describePod(pod))
@@ -159,7 +161,7 @@ func takenOut(_ world, pod *corev1.Pod) error {
 	return nil
 }
 
-// outOfService: no EndpointSlice offers it either.
+// outOfService also checks that no EndpointSlice lists the pod as ready.
 func outOfService(w world, pod *corev1.Pod) error {
 	if w.offers(pod) {
 		return errors.New("was offered by an EndpointSlice")

@@ -11,14 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// step is a phase of a pod's way at which the leader dies, and what makes the phase last.
+// step is a phase of a pod's update at which the leader is killed, and the setting that makes the phase last.
 type step struct {
 	phase podPhase
 	drain string
 	knobs []knob
 }
 
-// stepsOfLeader: only how long a pod is still Ready behind its closed gate is up to the kubelet. The kill follows in milliseconds.
+// stepsOfLeader are all phases. The kubelet alone decides how long a pod stays Ready after its gate closed. The kill follows within
+// milliseconds.
 var stepsOfLeader = []step{
 	{gateClosed, "5s", nil},
 	{drained, "5s", nil},
@@ -26,8 +27,8 @@ var stepsOfLeader = []step{
 	{running, "2s", []knob{slow}},
 }
 
-// leaderKilled: the leader dies at a step of a pod's way, and whoever follows finds the pod just there. As in managerKilled native
-// writes may get past the dead webhook; the update ends well in any case, and no gate stays closed.
+// leaderKilled kills the leader at a phase of a pod's update. The next leader finds the pod in that phase. As in managerKilled, native
+// writes may bypass the dead webhook. The update completes in any case, and no gate stays closed.
 func leaderKilled(t *testing.T, step step) {
 	long(t)
 	labels := maps.Clone(labelled)
@@ -35,7 +36,7 @@ func leaderKilled(t *testing.T, step step) {
 	s := newStage(t, labels)
 	s.followSlices()
 	s.create(web(4, step.knobs...))
-	s.service("web", corev1.ServiceInternalTrafficPolicyCluster) // without one nobody waits for a drain
+	s.service("web", corev1.ServiceInternalTrafficPolicyCluster) // without a Service no pod waits for a drain
 	s.offered("web")
 	t.Cleanup(func() { mended(t) })
 	before, leader := s.pods("web"), managerProcess(s, s.leader())
@@ -57,7 +58,7 @@ func leaderKilled(t *testing.T, step step) {
 	s.runs("web", "v2")
 }
 
-// stopping lets every pod take seconds to stop: so long it is patched and runs the old containers.
+// stopping makes every pod take seconds to stop. For that time it is patched and runs the old containers.
 func stopping(d *appsv1.Deployment) {
 	app := &d.Spec.Template.Spec.Containers[0]
 	app.Env = append(app.Env, corev1.EnvVar{Name: "STOP_DELAY", Value: "3s"})

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A scenario begins when this share of the processors' time has been left for so long. On a machine that never has it webhooks time out, and native writes
-// pass: that is what Stayput does there, and not what a scenario is about.
+// A scenario begins when this share of the processors' time has been idle for restFor. On a machine that is always busier, webhooks time
+// out, and native writes bypass them. Stayput works that way there, but the scenarios do not test it.
 const (
 	restShare = 0.2
 	restFor   = 2 * time.Second
@@ -25,7 +25,7 @@ var (
 	inside   atomic.Int32
 )
 
-// enter waits at the entrance, where one scenario stands at a time, until the processors have had a rest or nobody is inside.
+// enter delays a scenario until the processors have been idle enough, or no other scenario runs. One scenario waits at a time.
 func enter(t *testing.T) {
 	t.Helper()
 	entrance.Lock()
@@ -41,10 +41,11 @@ func enter(t *testing.T) {
 	t.Cleanup(func() { inside.Add(-1) })
 }
 
-// processors is what the time of the machine's processors went to since it was started, in ticks.
+// processors holds the ticks of the machine's processors since it was started.
 type processors struct{ all, idle, stolen float64 }
 
-// used reads the first line of /proc/stat (proc_stat(5)): user nice system idle iowait irq softirq steal. It is zero where there is none.
+// used reads the first line of /proc/stat (proc_stat(5)): user nice system idle iowait irq softirq steal. It returns zero values without
+// that file.
 func used() processors {
 	const idle, iowait, steal, fields = 4, 5, 8, 9
 	content, _ := os.ReadFile("/proc/stat")
@@ -62,12 +63,12 @@ func used() processors {
 	return processors{all: all, idle: ticks[idle] + ticks[iowait], stolen: ticks[steal]}
 }
 
-// restedSince is also true where nobody knows.
+// restedSince reports whether the processors were idle enough. It is also true where that is not known.
 func (p processors) restedSince(before processors) bool {
 	return p.idle-before.idle >= restShare*(p.all-before.all)
 }
 
-// since tells how busy the machine was: whether it was the machine that was too slow is for the reader to judge.
+// since says how busy the machine was, for a reader who has to decide whether the machine was too slow.
 func (p processors) since(before processors) string {
 	all := max(1, p.all-before.all)
 	return fmt.Sprintf("the processors were idle for %.0f%% of the time, and for %.0f%% of it the hypervisor gave them to others",

@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// What the manifests call Stayput's own objects.
+// The names of Stayput's own objects in the manifests.
 const (
 	ownNamespace = "stayput-system"
 	ownName      = "stayput"
 )
 
-// patience bounds every wait. It is no expectation: the machine may be slow and loaded.
+// patience limits every wait. It is much longer than expected, because the machine may be slow and loaded.
 const patience = 3 * time.Minute
 
 var (
@@ -58,7 +58,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// connect prepares the clients and says what is missing.
+// connect makes the clients, and returns an error that says what is missing.
 func connect() error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -69,16 +69,16 @@ func connect() error {
 	if clients, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
-	// A moment after an installation the Lease changes hands.
+	// The Lease changes hands shortly after an installation.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	return poll(ctx, precondition)
 }
 
-// precondition is what every test relies on.
+// precondition is a requirement of every test.
 var precondition = managersServe
 
-// managersServe is nil when as many managers are ready as Stayput's Deployment asks for.
+// managersServe returns nil when as many managers are ready as Stayput's Deployment asks for, and one of them leads.
 func managersServe(ctx context.Context) error {
 	own, err := clients.AppsV1().Deployments(ownNamespace).Get(ctx, ownName, metav1.GetOptions{})
 	if err != nil {
@@ -94,14 +94,15 @@ func managersServe(ctx context.Context) error {
 	return err
 }
 
-// leadingPod is the manager that renews the Lease: until there is one updates are native.
+// leadingPod returns the pod of the manager that renews the Lease. Without one updates are native.
 func leadingPod(ctx context.Context) (*corev1.Pod, error) {
 	lease, err := clients.CoordinationV1().Leases(ownNamespace).Get(ctx, ownName, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("nobody leads: %w", err)
+		return nil, fmt.Errorf("no manager leads: %w", err)
 	}
-	if holder := lease.Spec.HolderIdentity; holder == nil || *holder == "" || lease.Spec.RenewTime == nil || time.Since(lease.Spec.RenewTime.Time) > 5*time.Second {
-		return nil, errors.New("nobody leads: the Lease is not renewed")
+	if holder := lease.Spec.HolderIdentity; holder == nil || *holder == "" || lease.Spec.RenewTime == nil ||
+		time.Since(lease.Spec.RenewTime.Time) > 5*time.Second {
+		return nil, errors.New("no manager leads: the Lease is not renewed")
 	}
 	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
 	pod, err := clients.CoreV1().Pods(ownNamespace).Get(ctx, name, metav1.GetOptions{})
@@ -111,7 +112,7 @@ func leadingPod(ctx context.Context) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// TestTogether runs the scenarios that need nothing but a namespace of their own, side by side.
+// TestTogether runs the scenarios that need only their own namespace, in parallel.
 func TestTogether(t *testing.T) {
 	themes := map[string]func(*testing.T){
 		"images":    images,
@@ -149,10 +150,10 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestAlone runs the scenarios that break something everybody shares, one after the other, and mends it after each.
+// TestAlone runs the scenarios that break shared components, one after another, and repairs the component after each.
 func TestAlone(t *testing.T) { disturbances(t) }
 
-// long keeps a scenario out of make test, which runs the suite with -short: it takes long, or shares its rule with another.
+// long skips a scenario in make test, which runs the suite with -short: it takes long, or another scenario tests the same rule.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -160,7 +161,7 @@ func long(t *testing.T) {
 	}
 }
 
-// lengthy are scenarios without those of these names, which are long, where the suite is to be short.
+// lengthy removes the scenarios of these names where the suite is to be short.
 func lengthy(scenarios map[string]func(*testing.T), names ...string) map[string]func(*testing.T) {
 	for _, name := range names {
 		if _, known := scenarios[name]; !known {

@@ -15,20 +15,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// inPlaceChange is a kind of change that running pods take. What nothing restarts for is over in a moment, so it comes with an image here.
+// inPlaceChange is a kind of change that running pods take. A change without a restart takes only a moment, so it is combined with an image
+// here.
 type inPlaceChange struct {
-	// has gives a workload what the change needs.
+	// has prepares a workload for the change.
 	has knob
-	// container is the one that restarts.
+	// container is the container that restarts.
 	container string
 	edit      func(s *stage, name string) string
 	// taken reports whether a pod has the change.
 	taken func(*corev1.Pod) bool
-	// undo is what its undo half-way does to the pods.
+	// undo are the rules for an undo in the middle of the update.
 	undo Rules
 }
 
-// inPlaceChanges are all but images alone, which the other scenarios are about: one more kind is one more row.
+// inPlaceChanges are all kinds of changes except images alone, which the other scenarios test. A new kind is a new row.
 var inPlaceChanges = map[string]inPlaceChange{
 	"restart": {
 		has: func(*appsv1.Deployment) {}, container: "app",
@@ -48,7 +49,7 @@ var inPlaceChanges = map[string]inPlaceChange{
 	"annotation": {
 		has:       func(d *appsv1.Deployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, listAnnotation, note) },
 		container: "app",
-		edit:      func(s *stage, name string) string { return s.notedSurge(name, `"1"`, toImage("v2")) },
+		edit:      func(s *stage, name string) string { return s.annotateTemplate(name, `"1"`, toImage("v2")) },
 		taken:     func(pod *corev1.Pod) bool { return pod.Annotations[note] == "1" }, undo: inPlace,
 	},
 	"resize": {
@@ -69,12 +70,12 @@ var inPlaceChanges = map[string]inPlaceChange{
 		taken: func(pod *corev1.Pod) bool {
 			return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == noTaint })
 		},
-		undo: recreated, // what a pod tolerates cannot be taken from it
+		undo: recreated, // a toleration cannot be removed from a pod
 	},
 }
 
-// meanwhile: what happens while a change of each kind is half-way. Of every theme something is in make test; the rest differs by the kind of the change
-// or of the workload alone.
+// meanwhile tests events in the middle of an update, for each kind of change. Some scenarios of every theme are in make test. The others
+// differ only in the kind of the change or of the workload.
 func meanwhile(t *testing.T) {
 	scenarios := map[string]func(*testing.T){}
 	for what, change := range inPlaceChanges {
@@ -86,14 +87,14 @@ func meanwhile(t *testing.T) {
 	}
 	together(t, lengthy(scenarios,
 		"restart of a Deployment, undo", "restart of a DaemonSet, undo", "sidecar of a Deployment, undo", "auxiliary of a Deployment, undo",
-		"auxiliary of a DaemonSet, undo", "annotation of a Deployment, undo", "annotation of a DaemonSet, undo", "toleration of a Deployment, undo",
-		"toleration of a DaemonSet, undo",
+		"auxiliary of a DaemonSet, undo", "annotation of a Deployment, undo", "annotation of a DaemonSet, undo",
+		"toleration of a Deployment, undo", "toleration of a DaemonSet, undo",
 		"resize of a Deployment, undo", "resize of a DaemonSet, undo", "resize with a restart of a DaemonSet, undo",
 		"restart, paused", "sidecar, paused", "annotation, paused", "toleration, paused", "resize, paused", "resize with a restart, paused",
 		"toleration, scaled", "sidecar, scaled", "auxiliary, scaled", "annotation, scaled", "resize, scaled", "resize with a restart, scaled"))
 }
 
-// lasting is a workload that has what the change needs, and takes so long for each pod.
+// lasting returns a knob that prepares a workload for the change, and makes each pod take so long.
 func (c inPlaceChange) lasting(delay string) knob {
 	return func(d *appsv1.Deployment) {
 		c.has(d)
@@ -101,16 +102,17 @@ func (c inPlaceChange) lasting(delay string) knob {
 	}
 }
 
-// begin makes the change and waits until it is half-way.
+// begin makes the change and waits until the update is in the middle.
 func (c inPlaceChange) begin(s *stage, name string) {
 	s.Helper()
 	s.begin("half-way", inPlace)
 	c.edit(s, name)
-	s.wait(name+" to be half-way", of(name, c.partial))
+	s.wait(name+" to be in the middle of its update", of(name, c.partial))
 }
 
-// partial: a pod has the change and serves, the kubelet of one that has it says that it does not yet, and one has not had its turn. With one pod at a
-// time nobody begins with another for as long as its container takes to become ready. Its gate may be open by then or not: see README, Limits.
+// partial returns nil in the middle of the update: one pod has the change and is Ready, the kubelet of a second pod has reported it as not
+// ready with the change, and a third is untouched. At one pod at a time Stayput begins with no other pod while the second pod's container
+// becomes ready. Its gate may already be open: see README, Limits.
 func (c inPlaceChange) partial(now workload) error {
 	var done, begun, untouched int
 	for _, pod := range now.pods {
@@ -129,7 +131,7 @@ func (c inPlaceChange) partial(now workload) error {
 	return nil
 }
 
-// everywhere demands that all pods have the change.
+// everywhere checks that all pods have the change.
 func (c inPlaceChange) everywhere(s *stage, name string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
@@ -139,7 +141,7 @@ func (c inPlaceChange) everywhere(s *stage, name string) {
 	}
 }
 
-// nowhere demands that none has it any more.
+// nowhere checks that no pod has the change any more.
 func (c inPlaceChange) nowhere(s *stage, name string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
@@ -149,7 +151,7 @@ func (c inPlaceChange) nowhere(s *stage, name string) {
 	}
 }
 
-// undone: pods that are done and pods under way go back, untouched ones stay untouched.
+// undone checks that an undo reverts the pods that are done or in progress, and leaves the others untouched.
 func (c inPlaceChange) undone(t *testing.T, kind kindOfWorkload) {
 	s := kind.stage(t, restarting)
 	kind.create(s, c.lasting("6s"))
@@ -166,7 +168,7 @@ func (c inPlaceChange) undone(t *testing.T, kind kindOfWorkload) {
 	}
 }
 
-// paused: the pod under way is finished, and no other begins.
+// paused checks that the pod in progress is finished, and no other is begun.
 func (c inPlaceChange) paused(t *testing.T) {
 	s := newStage(t, restarting)
 	s.create(web(3, c.lasting("6s")), web(1, named("clock")))
@@ -185,7 +187,7 @@ func (c inPlaceChange) paused(t *testing.T) {
 	c.everywhere(s, "web")
 }
 
-// scaled: a pod that comes meanwhile is new anyway, and those that are there live on.
+// scaled checks that a pod that scaling creates has the change from the start, and that the existing pods are not replaced.
 func (c inPlaceChange) scaled(t *testing.T) {
 	s := newStage(t, restarting)
 	s.create(web(3, c.lasting("6s")))
@@ -204,14 +206,14 @@ func (c inPlaceChange) scaled(t *testing.T) {
 	c.everywhere(s, "web")
 }
 
-// gathering is a meeting of workloads of both kinds, of which each has a change of its own.
+// gathering is a meeting of workloads of both kinds, each with its own kind of change.
 type gathering struct {
 	meeting
 	changes map[string]inPlaceChange // by workload
 }
 
-// gather has a Deployment and a DaemonSet for each kind of change. A pod takes longer than it takes to edit them all; to pull first would have some
-// begin later than others.
+// gather creates a Deployment and a DaemonSet for each kind of change. A pod takes longer than all edits together. Images are not pulled
+// first, because then some updates would begin later than others.
 func gather(t *testing.T) gathering {
 	t.Helper()
 	c := gathering{meeting{stage: newDaemonStage(t, with(restarting, parallelismLabel, "0"))}, map[string]inPlaceChange{}}
@@ -229,12 +231,12 @@ func gather(t *testing.T) gathering {
 	return c
 }
 
-// partial makes all changes and waits until all are half-way at the same time, and no gate is closed that nobody might open.
+// partial makes all changes and waits until all updates are in the middle at the same time, and no gate is closed.
 func (c gathering) partial() {
 	c.Helper()
 	c.begin("half-way", inPlace)
 	c.each(func(name string) { c.changes[name].edit(c.stage, name) })
-	c.wait("all to be half-way", func(w world) error {
+	c.wait("all to be in the middle of their updates", func(w world) error {
 		var missing error
 		for _, name := range c.names {
 			if err := errors.Join(of(name, c.changes[name].partial)(w), of(name, allOpen)(w)); err != nil {
@@ -245,7 +247,7 @@ func (c gathering) partial() {
 	})
 }
 
-// allOpen: no pod has its gate closed.
+// allOpen returns nil if no pod has its gate closed.
 func allOpen(now workload) error {
 	for _, pod := range now.pods {
 		if !gateOpen(pod) {
@@ -255,14 +257,14 @@ func allOpen(now workload) error {
 	return nil
 }
 
-// end waits until every pod has the change of its workload.
+// end waits until all pods have the change of their workload.
 func (c gathering) end() {
 	c.Helper()
 	c.each(c.completes)
 	c.each(func(name string) { c.changes[name].everywhere(c.stage, name) })
 }
 
-// changesWithoutLeader: as in managerKilled, whoever follows finishes every kind of change.
+// changesWithoutLeader kills the leader, as managerKilled does. The next leader finishes every kind of change.
 func changesWithoutLeader(t *testing.T) {
 	long(t)
 	c := gather(t)
@@ -277,7 +279,7 @@ func changesWithoutLeader(t *testing.T) {
 	c.end()
 }
 
-// changesWithoutManagers: every manager vanishes without a word, and the native controllers finish every kind of change.
+// changesWithoutManagers removes every manager without a shutdown. The native controllers finish every kind of change.
 func changesWithoutManagers(t *testing.T) {
 	long(t)
 	c := gather(t)

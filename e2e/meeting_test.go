@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// disturbances break what everybody shares.
+// disturbances runs the scenarios that break shared components.
 func disturbances(t *testing.T) {
 	t.Run("manager killed", managerKilled)
 	t.Run("leader stopped for a while", leaderStopped)
@@ -46,16 +46,16 @@ func disturbances(t *testing.T) {
 	t.Run("uninstalled", uninstalled)
 }
 
-// meeting is a stage on which workloads of both kinds live through the same disturbance. Each keeps its own rules.
+// meeting is a stage with workloads of both kinds, and the same disturbance for both. Each workload has its own rules.
 type meeting struct {
 	*stage
 	names []string
 }
 
-// both are the workloads that mostly meet.
+// both are the workloads of most meetings.
 var both = []string{"web", agents}
 
-// meet creates both at once.
+// meet creates both workloads at once.
 func meet(t *testing.T, d *appsv1.Deployment, ds *appsv1.DaemonSet) meeting {
 	t.Helper()
 	m := meeting{newDaemonStage(t, labelled), both}
@@ -65,10 +65,11 @@ func meet(t *testing.T, d *appsv1.Deployment, ds *appsv1.DaemonSet) meeting {
 	return m
 }
 
-// outlasting lets half-way states outlast managers that are told to go: for five seconds and a little more they lead as ever (preStop in manifests/base/manager.yaml).
+// outlasting makes the middle of an update last longer than managers that are shutting down: these lead for a little more than five seconds
+// (preStop in manifests/base/manager.yaml).
 var outlasting = readyAfter("app", "9s")
 
-// meetHalfway is a meeting whose updates to v2 are half-way.
+// meetHalfway returns a meeting whose updates to v2 are in the middle.
 func meetHalfway(t *testing.T) meeting {
 	t.Helper()
 	m := meet(t, web(3, outlasting), agent(templated(outlasting)))
@@ -77,7 +78,7 @@ func meetHalfway(t *testing.T) meeting {
 	return m
 }
 
-// each takes one after the other. All go on meanwhile, so that two waits last as long as the longer one.
+// each calls do for one workload after another. The updates of all go on meanwhile, so two waits last as long as the longer one.
 func (m meeting) each(do func(name string)) {
 	m.Helper()
 	for _, name := range m.names {
@@ -85,22 +86,22 @@ func (m meeting) each(do func(name string)) {
 	}
 }
 
-// phase starts a phase of each.
+// phase starts a phase for each workload.
 func (m meeting) phase(name string, deployment, daemonSet Rules) {
 	m.Helper()
 	m.begin(name, deployment.of("web"))
 	m.begin(name, daemonSet.of(agents))
 }
 
-// setImages edits both with one command.
+// setImages edits both workloads with one command.
 func (m meeting) setImages(tag string) {
 	m.Helper()
 	m.kubectl("", "set", "image", ref("web"), ref(agents), "app="+appImage(tag))
 }
 
-// partial begins both updates to v2 and waits until both have one pod on its way between others that are done and untouched: then
-// both budgets are used up, and for seconds nobody begins with another pod. A workload of three is in this state once, one of four twice, with a shorter
-// break between: they meet, also if one is a little faster.
+// partial begins both updates to v2, and waits until each has one pod in progress, besides done and untouched ones. Then both budgets are
+// used up, and for seconds Stayput begins with no other pod. A workload of three pods is in this state once, one of four twice with a
+// shorter break between. So both are in it at the same time, even if one is a little faster.
 func (m meeting) partial() {
 	m.Helper()
 	m.setImages("v2")
@@ -114,7 +115,7 @@ func (m meeting) partial() {
 	})
 }
 
-// inPlace carries out an edit of both and demands that every pod lives through it.
+// inPlace makes an edit of both workloads and checks that no pod is replaced.
 func (m meeting) inPlace(edit func()) {
 	m.Helper()
 	before := m.podsOfEach()
@@ -131,15 +132,15 @@ func (m meeting) podsOfEach() map[string]map[types.UID]*corev1.Pod {
 	return pods
 }
 
-// end waits until both run this version.
+// end waits until both workloads run this version.
 func (m meeting) end(tag string) {
 	m.Helper()
 	m.each(m.completes)
 	m.each(func(name string) { m.runs(name, tag) })
 }
 
-// managerKilled: until the kubelet has noticed, the API server goes on calling the dead webhook, and what native writes get
-// past it in that second is carried on as natively. What is left then is finished by another manager.
+// managerKilled kills the leader. Until the kubelet has noticed, the API server goes on calling the dead webhook. Native writes that bypass
+// it in that second are continued as native. Another manager finishes the update.
 func managerKilled(t *testing.T) {
 	m := meetHalfway(t)
 	t.Cleanup(func() { mended(t) })
@@ -148,8 +149,9 @@ func managerKilled(t *testing.T) {
 	m.end("v2")
 }
 
-// leaderStopped: the leader stops half-way, as on a machine that hangs, another leads, and the first goes on where it was. Requests that reach it
-// meanwhile are answered by nothing, so native writes may pass. Of two leaders together no more pods are unavailable than of one.
+// leaderStopped stops the leader's process in the middle of an update, as on a machine that hangs. Another manager leads, and then the
+// first one continues. Requests to the stopped process get no answer, so native writes may bypass the webhook. Two leaders together must
+// not make more pods unavailable than one.
 func leaderStopped(t *testing.T) {
 	long(t)
 	m := meetHalfway(t)
@@ -169,7 +171,7 @@ func leaderStopped(t *testing.T) {
 	m.end("v2")
 }
 
-// managerDeleted: it goes in good order, and another one finishes in place.
+// managerDeleted shuts the leader down. Another manager finishes the update in place.
 func managerDeleted(t *testing.T) {
 	m := meet(t, web(4, slow), agent(lasting))
 	t.Cleanup(func() { mended(t) })
@@ -179,7 +181,8 @@ func managerDeleted(t *testing.T) {
 	})
 }
 
-// managersGone, in good order: nobody holds anything any more, so the native controllers replace what is not updated yet.
+// managersGone shuts down all managers. No webhook holds writes any more, so the native controllers replace the pods that are not updated
+// yet.
 func managersGone(t *testing.T) {
 	m := meetHalfway(t)
 	t.Cleanup(func() { restoreManagers(t) })
@@ -191,8 +194,8 @@ func managersGone(t *testing.T) {
 	m.each(m.completes)
 }
 
-// goneWhileEditing: half-way the managers vanish without a word, and the next edit finds nobody. Every pod is replaced, as natively;
-// managers that come back take over what they find.
+// goneWhileEditing removes the managers without a shutdown in the middle of an update, and edits the workloads then. Every pod is replaced,
+// as natively. Managers that start later continue with the state that they find.
 func goneWhileEditing(t *testing.T) {
 	long(t)
 	m := meetHalfway(t)
@@ -209,14 +212,14 @@ func goneWhileEditing(t *testing.T) {
 	m.inPlace(func() { m.setImages("v4") })
 }
 
-// webhookDown: the managers live, but the API server cannot reach them. They update in place while the native controllers, which
-// nobody holds, replace pods.
+// webhookDown makes the managers unreachable for the API server. The managers update in place, while the native controllers, whose writes
+// no webhook holds, replace pods.
 func webhookDown(t *testing.T) {
 	m := meet(t, web(4), agent())
 	t.Cleanup(func() { portWebhooks(t, 443) })
 	portWebhooks(t, 9)
 	m.each(m.unmanaged)
-	// Outage: of a DaemonSet, each of the two may take a pod before it sees that the other has.
+	// Outage: Stayput and the DaemonSet controller may each make a pod of a DaemonSet unavailable before they see that the other has.
 	m.phase("webhook down", recreated, Rules{Created: some, Deleted: some, Outage: true})
 	m.setImages("v2")
 	m.end("v2")
@@ -226,7 +229,7 @@ func webhookDown(t *testing.T) {
 	m.inPlace(func() { m.setImages("v3") })
 }
 
-// controllerManagerRestarted: the native controllers forget everything they had in mind.
+// controllerManagerRestarted checks updates when the native controllers lose their state in memory.
 func controllerManagerRestarted(t *testing.T) {
 	m := meet(t, web(4, slow), agent(lasting))
 	t.Cleanup(func() { component(t, "start", "kube-controller-manager") })
@@ -237,11 +240,12 @@ func controllerManagerRestarted(t *testing.T) {
 	})
 }
 
-// uninstalled half-way: what is not updated yet is replaced, and nothing of Stayput is left on the pods' way.
+// uninstalled uninstalls Stayput in the middle of an update. The native controllers replace the pods that are not updated yet, and nothing
+// of Stayput affects the pods.
 func uninstalled(t *testing.T) {
 	m := meetHalfway(t)
 	t.Cleanup(func() { build(t, "install"); mended(t) })
-	m.phase("native", recreated, anyChurn) // the pod of stayput uninstall has to start first, and three agents do not take long
+	m.phase("native", recreated, anyChurn) // the pod of stayput uninstall has to start first, and three agents may be done before that
 	build(t, "uninstall")
 	m.end("v2")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// scraped is what one process tells at /metrics: its metrics by name.
+// scraped holds what one process reports at /metrics: its metrics by name.
 type scraped map[string]*dto.MetricFamily
 
 func parseMetrics(text string) (scraped, error) {
@@ -20,7 +20,7 @@ func parseMetrics(text string) (scraped, error) {
 	return parser.TextToMetricFamilies(strings.NewReader(text))
 }
 
-// has reports whether there is a series of the metric with those labels, and whatever others.
+// has reports whether there is a series of the metric with those labels; it may have others as well.
 func (s scraped) has(metric string, labels map[string]string) bool {
 	return slices.ContainsFunc(s[metric].GetMetric(), func(series *dto.Metric) bool {
 		for name, value := range labels {
@@ -32,7 +32,7 @@ func (s scraped) has(metric string, labels map[string]string) bool {
 	})
 }
 
-// valuesOf are those of all series of a counter or a gauge.
+// valuesOf returns the values of all series of a counter or a gauge.
 func valuesOf(all []scraped, metric string) []float64 {
 	var values []float64
 	for _, each := range all {
@@ -43,7 +43,7 @@ func valuesOf(all []scraped, metric string) []float64 {
 	return values
 }
 
-// amount is that of a counter or a gauge: the other one is nil, which stands for 0.
+// amount returns the value of a counter or a gauge. The other one of the two is nil, and reads as 0.
 func amount(series *dto.Metric) float64 {
 	return series.GetCounter().GetValue() + series.GetGauge().GetValue()
 }
@@ -57,10 +57,10 @@ func labelOf(series *dto.Metric, name string) string {
 	return ""
 }
 
-// counters are what only ever grows. NaN is what cannot be read.
+// counters only ever grow. NaN stands for a counter that cannot be read.
 type counters struct {
-	writes, events float64 // requests to the API server, those for events apart
-	refused        float64 // those of the writes that it refused
+	writes, events float64 // requests to the API server; those for events are counted apart
+	refused        float64 // the writes that it refused
 	held           float64 // native writes held by Stayput
 	cpu            float64 // seconds used by the managers
 }
@@ -75,16 +75,16 @@ func (c counters) since(before counters) counters {
 	}
 }
 
-// per is the share of each pod.
+// per divides the counters by the number of pods.
 func (c counters) per(pods float64) counters {
 	return counters{writes: c.writes / pods, events: c.events / pods, refused: c.refused / pods, held: c.held / pods, cpu: c.cpu / pods}
 }
 
-// writing are the verbs of requests to write something.
+// writing are the verbs of write requests.
 var writing = []string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}
 
-// writesOf counts the requests to an API server, refused ones too, dry runs left out. Those of leases and nodes go on always, and reviews
-// write nothing.
+// writesOf counts the requests to an API server, including refused ones, without dry runs. It leaves out Leases and nodes, which are always
+// written, and reviews, which write nothing.
 func writesOf(server scraped) (counters, error) {
 	var count counters
 	for _, series := range server["apiserver_request_total"].GetMetric() {

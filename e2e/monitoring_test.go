@@ -22,25 +22,25 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// prometheus is one that scrapes the managers.
+// prometheus is a Prometheus that scrapes the managers.
 type prometheus struct {
 	*stage
 	prometheusv1.API
 }
 
-// unreachable are panels that have nothing to show as long as all goes well: their series begin with the first value.
+// unreachable are panels that show nothing as long as there are no failures: their series begin with the first value.
 var unreachable = map[string]bool{
 	"Updates not completed in place, by reason": true,
 }
 
-// silentExpressions are parts of other panels of which the same is true.
+// silentExpressions are expressions of other panels that have no values either as long as there are no failures.
 var silentExpressions = []string{"stayput_updates_failed_total"}
 
-// quiet are the alerts that must not fire in a cluster in which one update went well.
+// quiet are the alerts that must not fire in a cluster in which one update has succeeded.
 var quiet = []string{"StayputNoLeader", "StayputWebhookBypassed", "StayputUpdateStalled", "StayputNoPodMoves"}
 
-// TestMonitoring evaluates every expression of manifests/monitoring on a real Prometheus, after one update in place. make e2e-monitoring builds
-// Prometheus and says where it is.
+// TestMonitoring evaluates every expression of manifests/monitoring on a real Prometheus, after one update in place. make e2e-monitoring
+// builds Prometheus and passes its path.
 func TestMonitoring(t *testing.T) {
 	binary := os.Getenv("PROMETHEUS")
 	if binary == "" {
@@ -57,7 +57,7 @@ func TestMonitoring(t *testing.T) {
 	t.Run("alerts", p.alerts)
 }
 
-// prometheus starts one on a free port of this machine, and ends it with the test.
+// prometheus starts a Prometheus on a free port of this machine, and stops it at the end of the test.
 func (s *stage) prometheus(binary string) prometheus {
 	s.Helper()
 	folder, address := s.TempDir(), freeAddress(s.T)
@@ -96,10 +96,10 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// object is a piece of Prometheus' configuration.
+// object is a part of Prometheus' configuration.
 type object map[string]any
 
-// scrapeConfig writes a configuration by which each manager is scraped through the API server, as whoever the kubeconfig names.
+// scrapeConfig writes a configuration that scrapes each manager through the API server, as the user of the kubeconfig.
 func (s *stage) scrapeConfig(folder string) string {
 	s.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -131,7 +131,7 @@ func (s *stage) scrapeConfig(folder string) string {
 	return write("prometheus.yaml", text)
 }
 
-// targets are the managers, each behind the API server's proxy to its pod.
+// targets returns the scrape targets: the managers, each behind the API server's proxy to its pod.
 func (s *stage) targets(server string) []object {
 	s.Helper()
 	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
@@ -151,7 +151,7 @@ func (s *stage) targets(server string) []object {
 	return targets
 }
 
-// scrapes waits until each manager was scraped.
+// scrapes waits until each manager has been scraped.
 func (p prometheus) scrapes() {
 	p.Helper()
 	p.eventually("a scrape of each manager", func(ctx context.Context) error {
@@ -171,7 +171,7 @@ func (p prometheus) scrapes() {
 	})
 }
 
-// ask evaluates an expression now. A warning is an error: nothing is told that way that would be right.
+// ask evaluates an expression now. A warning is an error, because a correct expression causes none.
 func (p prometheus) ask(ctx context.Context, expression string) (model.Vector, error) {
 	value, warnings, err := p.Query(ctx, expression, time.Now())
 	if err != nil {
@@ -199,7 +199,7 @@ func (p prometheus) has(expression string) func(context.Context) error {
 	}
 }
 
-// dashboard evaluates what each panel shows.
+// dashboard evaluates the expressions of each panel.
 func (p prometheus) dashboard(t *testing.T) {
 	var dashboard struct {
 		Panels []struct {
@@ -234,7 +234,7 @@ func mentions(expression string, names []string) bool {
 	return false
 }
 
-// alerts asks Prometheus how it fared with each rule.
+// alerts asks Prometheus for the health of each rule.
 func (p prometheus) alerts(t *testing.T) {
 	p.eventually("every rule to be evaluated", func(ctx context.Context) error {
 		return p.eachAlert(ctx, func(rule prometheusv1.AlertingRule) error {

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// native: what no running pod can take, or what was not asked for, is an ordinary rollout. It must not be worse than without
+// native tests edits that no running pod can take, and workloads without the label. They are ordinary rollouts, no worse than without
 // Stayput, and the next edit is in place again.
 func native(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
@@ -74,7 +74,7 @@ func optedOut(t *testing.T) {
 	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
 }
 
-// refusedByPolicy: a cluster that forbids image patches gets its ordinary rollout.
+// refusedByPolicy checks that a cluster that forbids patches of images gets an ordinary rollout.
 func refusedByPolicy(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3))
@@ -107,7 +107,7 @@ spec:
       message: images of running pods stay as they are here
 ` + deniesHere
 
-// deniesHere binds a ValidatingAdmissionPolicy to the namespace whose name it has.
+// deniesHere binds a ValidatingAdmissionPolicy to the namespace of that name.
 const deniesHere = `---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
@@ -122,7 +122,7 @@ spec:
         kubernetes.io/metadata.name: %[1]s
 `
 
-// updating: a native rollout has begun when the namespace gets its label. How it ends is open, that it ends well is not.
+// updating labels the namespace in the middle of a native rollout. The rollout may end either way, but it must complete.
 func updating(t *testing.T) {
 	s := newStage(t, unlabelled)
 	s.create(web(3, slow))

@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// nodeLost: nobody would act on a patch of the pod there, so another takes its place, as natively. The others stay.
+// nodeLost checks that a pod on an unreachable node is replaced, as natively, because no kubelet would apply a patch of it. The other pods
+// stay.
 func nodeLost(t *testing.T) {
 	long(t)
 	s := newStage(t, labelled)
@@ -25,7 +26,7 @@ func nodeLost(t *testing.T) {
 	s.counts("the first pod to be updated", 1, 3)
 	s.counts("the update to end without the node", 3, 3)
 	startKubelet(t, lost)
-	s.completes("web") // the pod there goes, too
+	s.completes("web") // this also needs the deletion of the pod on the unreachable node
 	s.runs("web", "v2")
 	for uid, pod := range s.pods("web") {
 		if was := before[uid]; was != nil {

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// everyManagerKilled in the seconds in which a pod restarts: its gate is closed and nobody is left to open it but the API server. The
-// pod serves again, and the native controllers, which count it as missing until then, finish.
+// everyManagerKilled kills all managers while a pod restarts. The pod's gate is closed, and only the API server is left to open it. The pod
+// becomes Ready again. The native controllers, which count it as unavailable until then, finish the update.
 func everyManagerKilled(t *testing.T) {
-	mutates(t) // elsewhere the API server asks a manager
+	mutates(t) // without the policy the API server asks a manager
 	saysReady(t)
 	t.Run("Deployment", func(t *testing.T) {
 		long(t)
@@ -26,7 +26,8 @@ func everyManagerKilled(t *testing.T) {
 	t.Run("DaemonSet", func(t *testing.T) { orphaned(t, agents, func(s *stage) { s.install(agent(templated(stopping))) }) })
 }
 
-// saysReady demands what has the API server say what is Ready, and open gates: a policy where it can be, else a webhook, and never both.
+// saysReady checks which part of the API server's admission sets Ready and opens gates: a policy where the release has mutating policies,
+// else a webhook, and never both.
 func saysReady(t *testing.T) {
 	t.Helper()
 	want := "mutatingwebhookconfiguration.admissionregistration.k8s.io/stayput-ready"
@@ -40,7 +41,7 @@ func saysReady(t *testing.T) {
 	}
 }
 
-// mutates skips what needs a MutatingAdmissionPolicy.
+// mutates skips a test that needs a MutatingAdmissionPolicy.
 func mutates(t *testing.T) {
 	t.Helper()
 	if !servesMutatingPolicies(t) {
@@ -76,7 +77,7 @@ func orphaned(t *testing.T, name string, create func(*stage)) {
 	s.completes(name)
 }
 
-// managerProcesses are all of them, whose end then takes no longer than a few signals.
+// managerProcesses returns the processes of all managers, so that a few signals are enough to kill them.
 func (s *stage) managerProcesses() []int {
 	s.Helper()
 	pods, err := clients.CoreV1().Pods(ownNamespace).List(s.Context(), managers)
@@ -95,8 +96,8 @@ func (s *stage) managerProcesses() []int {
 	return found
 }
 
-// shutOut waits for a pod that is patched, stops behind its closed gate, and has come to stay: before its ReplicaSet is raised, that
-// would delete it.
+// shutOut waits for a patched pod that stops behind its closed gate and that its controller wants to keep. Before its ReplicaSet is scaled
+// up, the ReplicaSet controller would delete it.
 func (s *stage) shutOut(name string, before map[types.UID]*corev1.Pod) *corev1.Pod {
 	s.Helper()
 	var found *corev1.Pod
@@ -117,8 +118,8 @@ func (s *stage) shutOut(name string, before map[types.UID]*corev1.Pod) *corev1.P
 	return found
 }
 
-// wanted says whether the pod's controller knows that it has come to stay: that of a ReplicaSet, that this is to have as many pods as it has; that
-// of DaemonSets, that the pod is updated, or a DELETE of it may be on its way. What either said before the edit tells nothing.
+// wanted reports whether the pod's controller wants to keep the pod: the ReplicaSet asks for as many pods as it has, or the DaemonSet's
+// status counts the pod as updated. Otherwise a DELETE may be on its way. The status of before the edit does not count.
 func (w world) wanted(pod *corev1.Pod) bool {
 	if ds := w.daemonSetOf(pod); ds != nil {
 		return ds.Status.ObservedGeneration == ds.Generation && int(ds.Status.UpdatedNumberScheduled) >= w.livePods(placeOf(pod))
@@ -139,13 +140,13 @@ func serves(pod *corev1.Pod) error {
 	return nil
 }
 
-// leftBehind: a workload is deleted without its pods, while one of them is being drained for a restart that nobody will make any more. It
-// serves again, and nothing that Stayput made is left.
+// leftBehind deletes a workload without its pods, while one pod is being drained for a restart. The restart will not come. The orphaned pod
+// becomes Ready again, and no object of Stayput is left.
 func leftBehind(t *testing.T, name string, rules Rules, create func(*stage), meanwhile ...func(*stage)) {
 	s := newStage(t, unending)
 	s.followSlices()
 	create(s)
-	s.service(name, corev1.ServiceInternalTrafficPolicyCluster) // without one nobody waits for a drain
+	s.service(name, corev1.ServiceInternalTrafficPolicyCluster) // without a Service no pod waits for a drain
 	s.offered(name)
 	s.begin("in place", inPlace)
 	s.setImage(name, "app=v2")
@@ -167,7 +168,7 @@ func leftBehind(t *testing.T, name string, rules Rules, create func(*stage), mea
 		}
 		return nil
 	})
-	s.wait("every puller to be gone", func(w world) error {
+	s.wait("every pre-pull pod to be gone", func(w world) error {
 		if left := len(w.prePullPods); left > 0 {
 			return fmt.Errorf("%d are left", left)
 		}
@@ -181,7 +182,8 @@ func daemonsLeftBehind(t *testing.T) {
 	leftBehind(t, agents, inPlace, func(s *stage) { s.install(agent()) })
 }
 
-// leftWithoutLeader: when the next one comes, the workload has long been gone. As in managerKilled native writes may get past the dead webhook.
+// leftWithoutLeader does the same without a leader: the workload is gone before the next manager leads. As in managerKilled, native writes
+// may bypass the dead webhook.
 func leftWithoutLeader(t *testing.T) {
 	long(t)
 	t.Cleanup(func() { mended(t) })

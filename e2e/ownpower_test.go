@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ownPower: what somebody can do who has the token of Stayput's service account. What Stayput itself does with it, all other scenarios
-// show; here it is only tried that the same requests are not refused for some other reason.
+// ownPower checks what a client with the token of Stayput's service account can do. The other scenarios show what Stayput itself does with
+// it. Here the permitted requests only show that the API server does not refuse them for another reason.
 func ownPower(t *testing.T) {
 	together(t, map[string]func(*testing.T){
 		"pods":               powerOverPods,
@@ -34,7 +34,7 @@ func ownPower(t *testing.T) {
 	})
 }
 
-// estate is a namespace with a Deployment and a DaemonSet, as found by a thief: somebody with the token of Stayput's service account.
+// estate is a namespace with a Deployment and a DaemonSet, and a client with a stolen token of Stayput's service account, the thief.
 type estate struct {
 	*testing.T
 	namespace string
@@ -46,7 +46,7 @@ type estate struct {
 	revision   *appsv1.ControllerRevision
 }
 
-// newEstate makes a namespace in which nothing is judged but the requests. The pods need not run.
+// newEstate makes a namespace in which only the requests are tested. The pods need not run.
 func newEstate(t *testing.T, labels map[string]string, knobs ...knob) *estate {
 	t.Helper()
 	e := &estate{T: t, namespace: createNamespace(t, labels), thief: newThief(t)}
@@ -65,7 +65,7 @@ func newEstate(t *testing.T, labels map[string]string, knobs ...knob) *estate {
 	return e
 }
 
-// newThief acts with a token of Stayput's service account.
+// newThief returns a client with a token of Stayput's service account.
 func newThief(t *testing.T) client.Client {
 	t.Helper()
 	accounts, request := clients.CoreV1().ServiceAccounts(ownNamespace), &authenticationv1.TokenRequest{}
@@ -86,7 +86,7 @@ func newThief(t *testing.T) client.Client {
 	return thief
 }
 
-// find waits for what the native controllers make.
+// find waits for the objects that the native controllers create.
 func (e *estate) find(ctx context.Context) error {
 	pods, podsErr := clients.CoreV1().Pods(e.namespace).List(ctx, metav1.ListOptions{})
 	sets, setsErr := clients.AppsV1().ReplicaSets(e.namespace).List(ctx, metav1.ListOptions{})
@@ -101,10 +101,10 @@ func (e *estate) find(ctx context.Context) error {
 	return nil
 }
 
-// byPolicy is how the API server refuses what RBAC lets pass.
+// byPolicy is in the API server's message when a policy refuses what RBAC permits.
 const byPolicy = "ValidatingAdmissionPolicy 'stayput-own-"
 
-// denied demands that a policy refuses each of these requests.
+// denied checks that a policy refuses each of these requests.
 func (e *estate) denied(requests map[string]error) {
 	e.Helper()
 	for what, err := range requests {
@@ -114,7 +114,7 @@ func (e *estate) denied(requests map[string]error) {
 	}
 }
 
-// granted demands that each of these requests is answered.
+// granted checks that each of these requests succeeds.
 func (e *estate) granted(requests map[string]error) {
 	e.Helper()
 	for what, err := range requests {
@@ -124,18 +124,18 @@ func (e *estate) granted(requests map[string]error) {
 	}
 }
 
-// patch is a dry run of a JSON patch with one operation, which sets what may be there, as thief.
+// patch makes a dry run of a JSON patch as the thief. The patch has one operation, which adds or replaces a value.
 func (e *estate) patch(object client.Object, path string, value any) error {
 	operation := []map[string]any{{"op": "add", "path": path, "value": value}}
 	return e.thief.Patch(e.Context(), copied(object), e.body(types.JSONPatchType, operation), client.DryRunAll)
 }
 
-// merge is a dry run of a strategic merge patch, as thief.
+// merge makes a dry run of a strategic merge patch as the thief.
 func (e *estate) merge(object client.Object, change any) error {
 	return e.thief.Patch(e.Context(), copied(object), e.body(types.StrategicMergePatchType, change), client.DryRunAll)
 }
 
-// mergeStatus is the same with subresource status.
+// mergeStatus makes the same with subresource status.
 func (e *estate) mergeStatus(object client.Object, change any) error {
 	return e.thief.Status().Patch(e.Context(), copied(object), e.body(types.StrategicMergePatchType, change), client.DryRunAll)
 }
@@ -149,7 +149,7 @@ func (e *estate) body(kind types.PatchType, change any) client.Patch {
 	return client.RawPatch(kind, body)
 }
 
-// copied takes the answer in the place of the original.
+// copied returns a copy, because the client writes the answer into the object.
 func copied(object client.Object) client.Object { return object.DeepCopyObject().(client.Object) }
 
 const (
@@ -159,10 +159,10 @@ const (
 	annotations = "/metadata/annotations"
 )
 
-// anything is a label or an annotation.
+// anything is a label or an annotation that has no meaning.
 var anything = map[string]string{"anything": "x"}
 
-// metadata is a change of nothing else.
+// metadata returns a change of this field of the metadata.
 func metadata(field string, value any) map[string]any {
 	return map[string]any{"metadata": map[string]any{field: value}}
 }
@@ -175,7 +175,7 @@ func withCondition(kind, value, reason string) map[string]any {
 	return status("conditions", []map[string]string{{"type": kind, "status": value, "reason": reason}})
 }
 
-// stranger is an owner that does not exist: the garbage collector deletes what has no other.
+// stranger returns a reference to an owner that does not exist. The garbage collector deletes objects whose owners do not exist.
 func stranger(name string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: "00000000-0000-0000-0000-000000000000"}
 }
@@ -191,15 +191,15 @@ func powerOverPods(t *testing.T) {
 		"one more toleration": e.patch(e.pod, "/spec/tolerations/-", corev1.Toleration{Operator: corev1.TolerationOpExists}),
 	})
 	e.denied(map[string]error{
-		"an init container's image": e.patch(e.pod, "/spec/initContainers/0/image", appImage("v2")),
-		"a deadline":                e.patch(e.pod, "/spec/activeDeadlineSeconds", 1),
-		"for how long it tolerates": e.patch(e.pod, "/spec/tolerations/0/tolerationSeconds", 1),
-		"a finalizer":               e.patch(e.pod, "/metadata/finalizers", []string{"example.com/stays"}),
-		"an owner of another kind":  e.patch(e.pod, firstOwner+"/kind", "Deployment"),
-		"one more owner":            e.patch(e.pod, "/metadata/ownerReferences/-", stranger("another")),
-		"no owner":                  e.patch(e.pod, "/metadata/ownerReferences", nil),
-		"its becoming a puller":     e.merge(e.pod, metadata("labels", map[string]string{pullerLabel: "x"})),
-		"its end":                   e.thief.Delete(t.Context(), e.pod, client.DryRunAll),
+		"an init container's image":   e.patch(e.pod, "/spec/initContainers/0/image", appImage("v2")),
+		"a deadline":                  e.patch(e.pod, "/spec/activeDeadlineSeconds", 1),
+		"for how long it tolerates":   e.patch(e.pod, "/spec/tolerations/0/tolerationSeconds", 1),
+		"a finalizer":                 e.patch(e.pod, "/metadata/finalizers", []string{"example.com/stays"}),
+		"an owner of another kind":    e.patch(e.pod, firstOwner+"/kind", "Deployment"),
+		"one more owner":              e.patch(e.pod, "/metadata/ownerReferences/-", stranger("another")),
+		"no owner":                    e.patch(e.pod, "/metadata/ownerReferences", nil),
+		"its becoming a pre-pull pod": e.merge(e.pod, metadata("labels", map[string]string{pullerLabel: "x"})),
+		"its end":                     e.thief.Delete(t.Context(), e.pod, client.DryRunAll),
 	})
 }
 
@@ -209,14 +209,15 @@ func withInit(d *appsv1.Deployment) {
 		{Name: sidecar, Image: appImage("v1"), RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 }
 
-// powerWithoutLabel: what is left is what gives an update back.
+// powerWithoutLabel checks that without the label only the writes are left that an update needs to fall back.
 func powerWithoutLabel(t *testing.T) {
 	e := newEstate(t, unlabelled, withGate)
 	e.granted(map[string]error{
-		"opening a gate":                    e.mergeStatus(e.pod, withCondition(servingGate, "True", "Serving")),
-		"the mark of a ReplicaSet":          e.merge(e.set, metadata("labels", map[string]string{releasedLabel: "1"})),
-		"the mark of a ControllerRevision":  e.merge(e.revision, metadata("labels", map[string]string{releasedLabel: "1"})),
-		"what a ReplicaSet notes of others": e.merge(e.set, metadata("annotations", map[string]string{"deployment.kubernetes.io/max-replicas": "2"})),
+		"opening a gate":                   e.mergeStatus(e.pod, withCondition(servingGate, "True", "Serving")),
+		"the mark of a ReplicaSet":         e.merge(e.set, metadata("labels", map[string]string{releasedLabel: "1"})),
+		"the mark of a ControllerRevision": e.merge(e.revision, metadata("labels", map[string]string{releasedLabel: "1"})),
+		"what a ReplicaSet notes of others": e.merge(e.set,
+			metadata("annotations", map[string]string{"deployment.kubernetes.io/max-replicas": "2"})),
 	})
 	e.denied(map[string]error{
 		"closing a gate":       e.mergeStatus(e.pod, withCondition(servingGate, "False", "UpdatingInPlace")),
@@ -238,11 +239,11 @@ func powerWithoutLabel(t *testing.T) {
 		"a mark that goes":         e.merge(e.pod, metadata("annotations", map[string]any{moveAnnotation: nil})),
 	})
 	e.denied(map[string]error{
-		"a label of a pod that is half-way":     e.patch(e.pod, anyLabel, "x"),
-		"annotations of a pod that is half-way": e.patch(e.pod, annotations, anything),
-		"its ReplicaSet":                        e.patch(e.pod, firstOwner+"/uid", "another"),
-		"an image that it never had":            e.patch(e.pod, firstImage, appImage("v3")),
-		"another mark":                          e.merge(e.pod, metadata("annotations", map[string]string{moveAnnotation: "x"})),
+		"a label of a partially patched pod":     e.patch(e.pod, anyLabel, "x"),
+		"annotations of a partially patched pod": e.patch(e.pod, annotations, anything),
+		"its ReplicaSet":                         e.patch(e.pod, firstOwner+"/uid", "another"),
+		"an image that it never had":             e.patch(e.pod, firstImage, appImage("v3")),
+		"another mark":                           e.merge(e.pod, metadata("annotations", map[string]string{moveAnnotation: "x"})),
 	})
 	e.markPod(e.pod.Labels[hashLabel])
 	e.denied(map[string]error{
@@ -250,26 +251,29 @@ func powerWithoutLabel(t *testing.T) {
 	})
 }
 
-// withGate has the pods be born with Stayput's gate, which nothing opens where nothing runs.
+// withGate creates the pods with Stayput's gate. Nothing opens it, because the pods do not run.
 func withGate(d *appsv1.Deployment) {
 	d.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: servingGate}}
 }
 
-// markPod marks the pod as one patched to be of the revision with this hash, in which its container has the image that it has. It had another.
+// markPod marks the pod as patched to the revision with this hash, with the present image of its container. Its image before was another
+// one.
 func (e *estate) markPod(hash string) {
 	e.Helper()
 	was := e.pod.Spec.Containers[0]
-	mark := fmt.Sprintf(moveAnnotation+`={"hash":%q,"containers":{%q:{"image":%q,"at":null}},"back":{%q:%q}}`, hash, was.Name, was.Image, was.Name, appImage("v2"))
+	mark := fmt.Sprintf(moveAnnotation+`={"hash":%q,"containers":{%q:{"image":%q,"at":null}},"back":{%q:%q}}`, hash, was.Name, was.Image,
+		was.Name, appImage("v2"))
 	if _, _, err := kubectl(e.Context(), "", "-n", e.namespace, "annotate", "pod", e.pod.Name, mark, "--overwrite"); err != nil {
 		e.Fatal(err)
 	}
 }
 
-// powerOverResources: only what the mark names, and nothing else by that subresource. In a labelled namespace the leader would take back at once a
-// mark that no update of its has left; what it does there the scenarios of resizes show.
+// powerOverResources checks that only the resources in the mark may be written, and only through subresource resize. In a labelled
+// namespace the leader would at once revert a mark that belongs to no update. The scenarios of resizes show the use there.
 func powerOverResources(t *testing.T) {
 	e := newEstate(t, unlabelled, sized("10m", "32Mi"))
-	more := map[string]any{"spec": map[string]any{"containers": []map[string]any{{"name": "app", "resources": map[string]any{"requests": map[string]string{"cpu": "20m"}}}}}}
+	more := map[string]any{"spec": map[string]any{"containers": []map[string]any{{"name": "app",
+		"resources": map[string]any{"requests": map[string]string{"cpu": "20m"}}}}}}
 	e.denied(map[string]error{"CPU": e.resize(more)})
 	mark := moveAnnotation + `={"hash":"another","resize":{"app":{"from":{"cpuRequest":"20m"},"to":{"cpuRequest":"10m"},"at":null}}}`
 	if _, _, err := kubectl(t.Context(), "", "-n", e.namespace, "annotate", "pod", e.pod.Name, mark); err != nil {
@@ -278,12 +282,12 @@ func powerOverResources(t *testing.T) {
 	e.granted(map[string]error{"CPU that a pod had": e.resize(more)})
 }
 
-// resize is a dry run of a strategic merge patch with subresource resize, as thief.
+// resize makes a dry run of a strategic merge patch with subresource resize, as the thief.
 func (e *estate) resize(change any) error {
 	return e.thief.SubResource("resize").Patch(e.Context(), copied(e.pod), e.body(types.StrategicMergePatchType, change), client.DryRunAll)
 }
 
-// powerOverStatus: subresources, too, have metadata.
+// powerOverStatus checks writes of subresources, which can change metadata as well.
 func powerOverStatus(t *testing.T) {
 	e := newEstate(t, labelled)
 	e.granted(map[string]error{
@@ -292,8 +296,8 @@ func powerOverStatus(t *testing.T) {
 		"a Deployment's state": e.mergeStatus(e.deployment, status("observedGeneration", 1)),
 	})
 	e.denied(map[string]error{
-		"another condition":         e.mergeStatus(e.pod, withCondition("Ready", "Unknown", "")), // which it never is by itself
-		"a condition of nobody's":   e.mergeStatus(e.pod, withCondition("example.com/any", "True", "")),
+		"another condition":         e.mergeStatus(e.pod, withCondition("Ready", "Unknown", "")), // the kubelet never reports that by itself
+		"a foreign condition":       e.mergeStatus(e.pod, withCondition("example.com/any", "True", "")),
 		"a phase":                   e.mergeStatus(e.pod, status("phase", "Failed")),
 		"a pod's label":             e.mergeStatus(e.pod, metadata("labels", anything)),
 		"a pod's annotation":        e.mergeStatus(e.pod, metadata("annotations", anything)),
@@ -314,7 +318,7 @@ func powerOverRevisions(t *testing.T) {
 	})
 	e.denied(map[string]error{
 		"a ReplicaSet with replicas":         e.createSet(e.namespace, 1, e.set.OwnerReferences),
-		"a ReplicaSet of nobody's":           e.createSet(e.namespace, 0, nil),
+		"a ReplicaSet without owner":         e.createSet(e.namespace, 0, nil),
 		"a template":                         e.patch(e.set, "/spec/template/metadata/labels/anything", "x"),
 		"a template's image":                 e.patch(e.set, "/spec/template/spec/containers/0/image", appImage("v2")),
 		"minReadySeconds":                    e.patch(e.set, "/spec/minReadySeconds", 5),
@@ -326,13 +330,13 @@ func powerOverRevisions(t *testing.T) {
 		"a ControllerRevision's label":       e.patch(e.revision, anyLabel, "x"),
 		"a ControllerRevision's annotations": e.patch(e.revision, annotations, anything),
 	})
-	// The API server itself keeps the data of a ControllerRevision from everybody.
+	// The API server itself refuses changes of a ControllerRevision's data.
 	if err := e.patch(e.revision, "/data", map[string]any{"spec": nil}); err == nil {
 		t.Error("the data of a ControllerRevision was changed")
 	}
 }
 
-// createSet is a dry run of creating a ReplicaSet with the Deployment's template.
+// createSet makes a dry run of creating a ReplicaSet with the Deployment's template.
 func (e *estate) createSet(namespace string, replicas int32, owners []metav1.OwnerReference) error {
 	meta := metav1.ObjectMeta{Name: "another", Namespace: namespace, OwnerReferences: owners}
 	set := &appsv1.ReplicaSet{ObjectMeta: meta, Spec: *e.set.Spec.DeepCopy()}
@@ -340,7 +344,8 @@ func (e *estate) createSet(namespace string, replicas int32, owners []metav1.Own
 	return e.thief.Create(e.Context(), set, client.DryRunAll)
 }
 
-// powerOverPullers: dry runs may be of any pod, so these are real. There is no such node, so none of them runs.
+// powerOverPullers creates pre-pull pods. The policies permit dry runs of any pod, so these are real creations. Their node does not exist,
+// so none of them runs.
 func powerOverPullers(t *testing.T) {
 	e := newEstate(t, labelled)
 	root := int64(0)
@@ -374,7 +379,7 @@ func powerOverPullers(t *testing.T) {
 	}
 	e.denied(requests)
 	e.granted(map[string]error{
-		"a puller":             e.createPod(e.namespace, unchanged),
+		"a pre-pull pod":       e.createPod(e.namespace, unchanged),
 		"a dry run of any pod": e.createPod(e.namespace, func(p *corev1.Pod) { p.Spec.HostNetwork, p.Labels = true, nil }, client.DryRunAll),
 	})
 }
@@ -397,7 +402,7 @@ func privileged() *corev1.SecurityContext {
 	return &corev1.SecurityContext{Privileged: &yes}
 }
 
-// createPod creates a puller that was changed, as thief.
+// createPod creates a changed pre-pull pod as the thief.
 func (e *estate) createPod(namespace string, change func(*corev1.Pod), options ...client.CreateOption) error {
 	prePullPod := e.prePullPod()
 	prePullPod.Namespace = namespace
@@ -405,13 +410,14 @@ func (e *estate) createPod(namespace string, change func(*corev1.Pod), options .
 	return e.thief.Create(e.Context(), prePullPod, options...)
 }
 
-// prePullPod is one of the Deployment, on a node that there is none of.
+// prePullPod returns a pre-pull pod of the Deployment, on a node that does not exist.
 func (e *estate) prePullPod() *corev1.Pod {
 	yes, no, noUser := true, false, int64(65532)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: "web-pull-", Labels: map[string]string{pullerLabel: "x"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: e.deployment.UID, Controller: &yes}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: e.deployment.UID,
+				Controller: &yes}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: "none", AutomountServiceAccountToken: &no, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pullerLabel}},
@@ -421,12 +427,13 @@ func (e *estate) prePullPod() *corev1.Pod {
 				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
 					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "image", MountPath: "/image", ReadOnly: true}}}},
-			Volumes: []corev1.Volume{{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: appImage("v2")}}}},
+			Volumes: []corev1.Volume{{Name: "image",
+				VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: appImage("v2")}}}},
 		},
 	}
 }
 
-// powerOverSystem: there is none, whatever labels the namespaces have.
+// powerOverSystem checks that the token permits nothing in system namespaces, whatever labels they have.
 func powerOverSystem(t *testing.T) {
 	e := newEstate(t, labelled)
 	managers, err := clients.CoreV1().Pods(ownNamespace).List(t.Context(), managers)
@@ -441,5 +448,5 @@ func powerOverSystem(t *testing.T) {
 	})
 }
 
-// unchanged is a puller as it should be.
+// unchanged leaves the pre-pull pod as it is.
 func unchanged(*corev1.Pod) {}

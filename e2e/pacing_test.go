@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pacing: nothing is waited for that cannot matter.
+// pacing checks that updates do not wait without a reason.
 func pacing(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
 		"nobody is sent":                func(t *testing.T) { noClientSent(t, "web", func(s *stage) { s.create(web(2)) }) },
@@ -31,18 +31,19 @@ func pacing(t *testing.T) {
 	}, "nobody is sent to the agents", "a slice by hand", "no node for the borrowed", "none may be missed, and alone"))
 }
 
-// slowToStop: a container that takes longer to stop than the deadline fails no rollout: `rollout status` follows it to its
-// success.
+// slowToStop checks that a container that takes longer to stop than the deadline does not fail the rollout: `rollout status` follows it to
+// its success.
 func slowToStop(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(1, rolling("1", "0"), progressDeadline(20), stopsAfter("25s", 40)))
 	s.inPlace("web", once, func() {
-		s.expectIn(s.setImage("web", "app=v2"), "progressDeadlineSeconds of 20s: a pod may take 500ms to drain (stayput.dev/drain) and 40s to stop")
+		s.expectIn(s.setImage("web", "app=v2"),
+			"progressDeadlineSeconds of 20s: a pod may take 500ms to drain (stayput.dev/drain) and 40s to stop")
 		s.rollout("status", "web", "--timeout=2m")
 	})
 }
 
-// stopsAfter has the first container take so long to stop, of so many seconds that it has for that.
+// stopsAfter makes the first container take delay to stop, with a grace period of so many seconds.
 func stopsAfter(delay string, grace int64) knob {
 	return func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
@@ -51,12 +52,12 @@ func stopsAfter(delay string, grace int64) knob {
 	}
 }
 
-// noticeable is a drain much longer than an update that waits for none.
+// noticeable is a drain much longer than an update that waits for no drain.
 const noticeable = 30 * time.Second
 
 var noticeably = with(labelled, drainLabel, noticeable.String())
 
-// noClientSent: pods that no Service selects restart one after the other before the drain of the first would be over.
+// noClientSent checks that pods that no Service selects restart one after another in less time than the drain of the first would take.
 func noClientSent(t *testing.T, name string, create func(*stage)) {
 	s := newStage(t, noticeably)
 	create(s)
@@ -64,11 +65,11 @@ func noClientSent(t *testing.T, name string, create func(*stage)) {
 	began := time.Now()
 	s.inPlace(name, once, func() { s.setImage(name, "app=v2") })
 	if took := time.Since(began); took >= noticeable {
-		t.Errorf("an update of pods to which nobody is sent took %s", took.Round(time.Second))
+		t.Errorf("an update of pods that no Service selects took %s", took.Round(time.Second))
 	}
 }
 
-// watchedFor waits until every manager has been Ready for as long: before that none believes that nobody was sent to a pod.
+// watchedFor waits until every manager has been Ready for that long. Before that no manager assumes that no client uses a pod.
 func (s *stage) watchedFor(long time.Duration) {
 	s.Helper()
 	s.eventually("managers that have watched for "+long.String(), func(ctx context.Context) error {
@@ -77,7 +78,8 @@ func (s *stage) watchedFor(long time.Duration) {
 			return err
 		}
 		for i := range pods.Items {
-			if condition := conditionOf(&pods.Items[i], corev1.PodReady); condition == nil || time.Since(condition.LastTransitionTime.Time) <= long+time.Second {
+			if condition := conditionOf(&pods.Items[i], corev1.PodReady); condition == nil ||
+				time.Since(condition.LastTransitionTime.Time) <= long+time.Second {
 				return fmt.Errorf("manager %s has not been Ready for as long", pods.Items[i].Name)
 			}
 		}
@@ -85,8 +87,8 @@ func (s *stage) watchedFor(long time.Duration) {
 	})
 }
 
-// sliceByHand: who is listed by address only, in a slice that nobody maintains, may be called. A whole update of pods to which nobody is sent
-// takes place while the first that is listed waits.
+// sliceByHand checks that a pod whose address is in a slice without a controller counts as used. Another update, of pods that no Service
+// selects, completes while the first pod that is listed waits.
 func sliceByHand(t *testing.T) {
 	s := newStage(t, noticeably)
 	s.followSlices()
@@ -105,7 +107,7 @@ func sliceByHand(t *testing.T) {
 	s.kept("web", before, once)
 }
 
-// listByHand makes a slice of a workload's addresses.
+// listByHand creates a slice with a workload's addresses.
 func (s *stage) listByHand(name string) {
 	s.Helper()
 	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4, ObjectMeta: metav1.ObjectMeta{Name: "by-hand",
@@ -118,7 +120,7 @@ func (s *stage) listByHand(name string) {
 	}
 }
 
-// preStopCounts: what sleeps before it stops, for as long as the drain asks, is told to at once.
+// preStopCounts checks that a container with a preStop sleep as long as the drain is patched at once.
 func preStopCounts(t *testing.T) {
 	s := newStage(t, with(labelled, drainLabel, preStopSleep.String()))
 	s.followSlices()
@@ -132,16 +134,17 @@ func preStopCounts(t *testing.T) {
 
 const preStopSleep = 10 * time.Second
 
-// sleepingFor lets the application go on serving for some seconds when it is told to stop.
+// sleepingFor makes the application serve for some more seconds when it is told to stop.
 func sleepingFor(pause time.Duration) knob {
 	return func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
-		spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: int64(pause.Seconds())}}}
+		spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
+			Sleep: &corev1.SleepAction{Seconds: int64(pause.Seconds())}}}
 		spec.TerminationGracePeriodSeconds = new(int64(2 * pause.Seconds()))
 	}
 }
 
-// patchedWithin replays what happened, and demands that pods of a workload were patched that soon after their gates had closed.
+// patchedWithin replays the events, and checks that pods of a workload were patched within limit after their gates had closed.
 func (s *stage) patchedWithin(name string, limit time.Duration) {
 	s.Helper()
 	w := newWorld()
@@ -156,7 +159,8 @@ func (s *stage) patchedWithin(name string, limit time.Duration) {
 	}
 }
 
-// volumeForOneNode: one replica with the commonest of volumes, and the default strategy. Natively a second pod may wait for the volume.
+// volumeForOneNode tests one replica with the most common type of volume, and the default strategy. Natively a second pod may wait for the
+// volume.
 func volumeForOneNode(t *testing.T) {
 	s := newStage(t, surging)
 	s.volume("data", corev1.ReadWriteOnce)
@@ -165,7 +169,7 @@ func volumeForOneNode(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// volume makes a claim, and a volume for it on every node.
+// volume creates a claim, and a volume for it on every node.
 func (s *stage) volume(name string, mode corev1.PersistentVolumeAccessMode) {
 	s.Helper()
 	modes, size := []corev1.PersistentVolumeAccessMode{mode}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
@@ -194,11 +198,12 @@ func mounting(claim string) knob {
 		spec := &d.Spec.Template.Spec
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
-		spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: claim, MountPath: "/data", ReadOnly: true})
+		spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts,
+			corev1.VolumeMount{Name: claim, MountPath: "/data", ReadOnly: true})
 	}
 }
 
-// portOfTheNode: a pod on each of three nodes takes the same port there. Natively a fourth finds no node.
+// portOfTheNode tests a pod on each of three nodes with the same host port. Natively a fourth pod finds no node.
 func portOfTheNode(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, takingPort(18079)))
@@ -206,7 +211,7 @@ func portOfTheNode(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// takingPort lets every pod take a port of its node, whatever the pod is told to listen on.
+// takingPort makes every pod use a host port, whatever port the pod listens on.
 func takingPort(port int32) knob {
 	return func(d *appsv1.Deployment) {
 		app := &d.Spec.Template.Spec.Containers[0]
@@ -214,8 +219,8 @@ func takingPort(port int32) knob {
 	}
 }
 
-// noNodeForTheBorrowed: pods keep away from one another by a rule that only the scheduler knows. Long before the deadline they restart one at a
-// time.
+// noNodeForTheBorrowed tests pods with an anti-affinity that only the scheduler can evaluate. Long before the deadline they restart one at
+// a time.
 func noNodeForTheBorrowed(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, apart, progressDeadline(3600)))
@@ -227,16 +232,17 @@ func noNodeForTheBorrowed(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// apart: at most one pod on a node.
+// apart permits at most one pod on a node.
 func apart(d *appsv1.Deployment) {
 	d.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: d.Spec.Selector}}}}
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname,
+			LabelSelector: d.Spec.Selector}}}}
 }
 
-// noneMissedAndAlone: with an explicit 0 no pod is missed, whatever that costs, and people are told why nothing happens.
+// noneMissedAndAlone checks that with an explicit 0 no pod becomes unavailable, that the update waits instead, and that users are told why.
 func noneMissedAndAlone(t *testing.T) {
 	s := newStage(t, surging)
-	port := int32(18080) // another scenario's pods take the other
+	port := int32(18080) // the pods of another scenario use the other port
 	s.create(web(3, takingPort(port), rolling("0", "1"), progressDeadline(15)))
 	before := s.pods("web")
 	s.begin("waiting", Rules{Created: exactly(1), Deleted: none, Whole: true})

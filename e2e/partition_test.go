@@ -16,7 +16,7 @@ import (
 
 const partitionLabel = "stayput.dev/partition"
 
-// partition: an update goes as far as its partition lets it, waits there, and goes on when that is lowered.
+// partition checks that an update goes as far as its partition allows, waits there, and continues when the partition is lowered.
 func partition(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"values that are none": partitionRefused,
@@ -42,7 +42,7 @@ func partition(t *testing.T) {
 		"undo of a DaemonSet", "further edit of a Deployment", "native edit of a DaemonSet", "resources of a DaemonSet"))
 }
 
-// staged is a workload of so many pods.
+// staged is a workload with so many pods.
 type staged struct {
 	name   string
 	pods   int
@@ -51,7 +51,7 @@ type staged struct {
 
 var stagedDeployment = staged{"web", 4, func(s *stage, knobs ...knob) { s.create(web(4, knobs...)) }}
 
-// repartition says how many pods keep their old revision; nothing takes that off.
+// repartition sets how many pods keep their old revision. An empty value removes the label.
 func (s *stage) repartition(name, value string) {
 	s.Helper()
 	change := partitionLabel + "=" + value
@@ -61,14 +61,14 @@ func (s *stage) repartition(name, value string) {
 	s.kubectl("", "label", ref(name), change, "--overwrite")
 }
 
-// keeps waits until all that the partition lets move has moved, and has been said to.
+// keeps waits until all pods outside the partition are updated, and the status says so.
 func (s *stage) keeps(name string, old, all int) {
 	s.Helper()
 	s.isSplit(name, old, all)
 	s.tells(name, "waiting at partition", fmt.Sprintf("%d of %d pods updated", all-old, all))
 }
 
-// isSplit waits until so many pods of all are old, and all serve.
+// isSplit returns nil when old of all pods are not updated, and all are Ready.
 func (s *stage) isSplit(name string, old, all int) {
 	s.Helper()
 	s.reaches(name, moment{fmt.Sprintf("waiting with %d of %d pods updated", all-old, all), func(t tally) bool {
@@ -76,14 +76,14 @@ func (s *stage) isSplit(name string, old, all int) {
 	}})
 }
 
-// standsStill has an update run from beginning to end beside it, which shows that Stayput had the time to go on with what it must not.
+// standsStill updates another workload from beginning to end, which gives Stayput the time to make a wrong step.
 func (s *stage) standsStill(tag string) {
 	s.Helper()
 	s.begin("resting", frozenBut("clock"))
 	s.tick(tag)
 }
 
-// begun is the workload with its pods, at the stage at which one is kept.
+// begun creates the workload and updates it to the point at which one pod is at the partition.
 func (w staged) begun(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t, labelled)
@@ -109,11 +109,11 @@ func (w staged) lowered(t *testing.T) {
 	s.standsStill("v3")
 	s.begin("in place", inPlace)
 	s.repartition(w.name, "50percent")
-	s.keeps(w.name, 2, w.pods) // of three it keeps two: percentages round up
+	s.keeps(w.name, 2, w.pods) // of three pods two are at the partition: percentages round up
 	s.standsStill("v4")
 	s.expectIn(s.refused("rollout", "status", ref(w.name), "--timeout=1s"), "timed out")
 	s.begin("in place", inPlace)
-	s.repartition(w.name, "90percent") // takes none back
+	s.repartition(w.name, "90percent") // reverts no pod
 	s.standsStill("v5")
 	s.begin("in place", inPlace)
 	s.repartition(w.name, "0percent")
@@ -122,7 +122,7 @@ func (w staged) lowered(t *testing.T) {
 	s.runs(w.name, "v2")
 }
 
-// removed: and the stage is over, also for who comes back to that revision.
+// removed checks that the update completes without the partition, also if the template comes back to that revision.
 func (w staged) removed(t *testing.T) {
 	s := w.begun(t)
 	s.repartition(w.name, "")
@@ -136,7 +136,7 @@ func (w staged) removed(t *testing.T) {
 	}
 }
 
-// resized: a pod that is only to be resized counts as any other, and an undo takes back what it got.
+// resized checks that a pod that is only resized counts as any other, and that an undo reverts the resize.
 func (w staged) resized(t *testing.T) {
 	s := newStage(t, resizing)
 	w.create(s, sized("10m", "32Mi"))
@@ -157,7 +157,7 @@ func (w staged) resized(t *testing.T) {
 	s.sized(w.name, "30m")
 }
 
-// undone: an undo takes all back, whatever the partition says, and who was kept never restarts.
+// undone checks that an undo reverts all pods, whatever the partition says, and that the pods at the partition never restart.
 func (w staged) undone(t *testing.T) {
 	s := w.begun(t)
 	s.rollout("undo", w.name)
@@ -166,7 +166,7 @@ func (w staged) undone(t *testing.T) {
 	s.someNeverRestarted(w.name)
 }
 
-// edited: an edit takes along what has moved, and the same pods are kept.
+// edited checks that an edit also updates the pods that are done, and that the same pods stay at the partition.
 func (w staged) edited(t *testing.T) {
 	s := w.begun(t)
 	s.setImage(w.name, "app=v3")
@@ -177,7 +177,7 @@ func (w staged) edited(t *testing.T) {
 	s.runs(w.name, "v3")
 }
 
-// native: what cannot be made in place is not held by a partition.
+// native checks that a partition does not hold an update that is not possible in place.
 func (w staged) native(t *testing.T) {
 	s := w.begun(t)
 	s.begin("native", recreated)
@@ -186,7 +186,7 @@ func (w staged) native(t *testing.T) {
 	s.runs(w.name, "v2")
 }
 
-// partitionUnfit: pods that cannot get a size hold up the stage, and those that are kept are not recreated for it.
+// partitionUnfit checks that infeasible resizes stop the update at this point, and that pods at the partition are not recreated.
 func partitionUnfit(t *testing.T) {
 	s := newStage(t, resizing)
 	s.create(web(3, sized("10m", "32Mi"), progressDeadline(10)))
@@ -208,7 +208,8 @@ func partitionRefused(t *testing.T) {
 	s.install(agent())
 	for _, name := range both {
 		for _, value := range []string{"", "half", "101percent", "1.5", "3percents"} {
-			s.expectIn(s.refused("label", ref(name), partitionLabel+"="+value), partitionLabel, "neither a number of pods nor 0percent to 100percent")
+			s.expectIn(s.refused("label", ref(name), partitionLabel+"="+value), partitionLabel,
+				"neither a number of pods nor 0percent to 100percent")
 		}
 		for _, value := range []string{"0", "30percent", "100percent", "12"} {
 			s.repartition(name, value)
@@ -216,7 +217,7 @@ func partitionRefused(t *testing.T) {
 	}
 }
 
-// partitionBorrows: what a stage has borrowed is given back when it is reached.
+// partitionBorrows checks that surge pods are removed when the partition is reached.
 func partitionBorrows(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, rolling("0", "1")))
@@ -231,7 +232,7 @@ func partitionBorrows(t *testing.T) {
 	s.kept("web", before, once)
 }
 
-// partitionDeadline: the deadline does not pass at a stage.
+// partitionDeadline checks that the progress deadline does not pass at a partition.
 func partitionDeadline(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3, progressDeadline(10)))
@@ -274,7 +275,7 @@ func partitionPaused(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// partitionScaled: scaling updates nobody.
+// partitionScaled checks that scaling updates no pod.
 func partitionScaled(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(4))
@@ -291,11 +292,13 @@ func partitionScaled(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// partitionBirths: what the ReplicaSet controller would create on an older cache is not born, neither in the old ReplicaSet nor in the new one.
+// partitionBirths checks that pods that the ReplicaSet controller would create because of an older cache are not created, neither in the
+// old ReplicaSet nor in the new one.
 func partitionBirths(t *testing.T) {
 	s := stagedDeployment.begun(t)
 	for _, pod := range s.pods("web") {
-		sibling := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+		sibling := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "sibling-", Labels: pod.Labels, OwnerReferences: pod.OwnerReferences}}
 		manifest, err := json.Marshal(sibling)
 		if err != nil {
@@ -304,7 +307,7 @@ func partitionBirths(t *testing.T) {
 		_, _, err = kubectl(s.Context(), string(manifest), "-n", s.namespace, "create", "-f", "-", "--dry-run=server",
 			"--as=system:serviceaccount:kube-system:replicaset-controller")
 		if err == nil {
-			t.Fatalf("a sibling of %s would be born", pod.Name)
+			t.Fatalf("a sibling of %s would be created", pod.Name)
 		}
 		s.expectIn(err.Error(), "there are as many as there are to be")
 	}
@@ -312,7 +315,7 @@ func partitionBirths(t *testing.T) {
 	s.completes("web")
 }
 
-// partitionsLeaderKilled: whoever follows finds both at their stages, and leaves them there.
+// partitionsLeaderKilled checks that the next leader finds both workloads at their partitions, and leaves them there.
 func partitionsLeaderKilled(t *testing.T) {
 	long(t)
 	m := meetStaged(t)
@@ -330,7 +333,7 @@ func partitionsLeaderKilled(t *testing.T) {
 	m.end("v2")
 }
 
-// leadership is who leads: each process has an identity of its own, so a pod whose container has restarted is another.
+// leadership returns the identity of the leader. Each process has its own identity, so a pod whose container has restarted has another one.
 func leadership(t *testing.T) string {
 	t.Helper()
 	lease, err := clients.CoordinationV1().Leases(ownNamespace).Get(t.Context(), ownName, metav1.GetOptions{})
@@ -340,7 +343,7 @@ func leadership(t *testing.T) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// partitionsGone: a partition holds only while Stayput runs. Without it the native rollouts go on, and end.
+// partitionsGone checks that a partition holds only while Stayput runs. Without Stayput the native rollouts go on, and complete.
 func partitionsGone(t *testing.T) {
 	long(t)
 	m := meetStaged(t)
@@ -353,7 +356,7 @@ func partitionsGone(t *testing.T) {
 	m.each(m.completes)
 }
 
-// meetStaged is a meeting whose updates wait at a partition.
+// meetStaged returns a meeting whose updates wait at a partition.
 func meetStaged(t *testing.T) meeting {
 	t.Helper()
 	m := meet(t, web(4), agent())

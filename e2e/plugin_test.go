@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plugin: what kubectl's plugin tells before and during an update, to whom may do no more than edit the namespace.
+// plugin checks what kubectl's plugin prints before and during an update, for a user who may only edit the namespace.
 func plugin(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
 		"plan of both kinds":             planned,
@@ -31,7 +31,7 @@ func plugin(t *testing.T) {
 	}, "plan of in-place-only", "status of a native one"))
 }
 
-// ask runs the plugin by way of kubectl, and returns what it says and its exit code.
+// ask runs the plugin through kubectl, and returns its output and its exit code.
 func (s *stage) ask(input string, arguments ...string) (said string, code int) {
 	s.Helper()
 	arguments = append([]string{"stayput"}, append(arguments, "--kubeconfig", kubeconfig, "-n", s.namespace, "--cache-dir", s.TempDir())...)
@@ -46,7 +46,7 @@ func (s *stage) ask(input string, arguments ...string) (said string, code int) {
 	return out.String(), command.ProcessState.ExitCode()
 }
 
-// answers demands the exit code and these parts, whatever is between their words.
+// answers checks the exit code, and that the output has these parts, with any white space between their words.
 func (s *stage) answers(input string, code int, parts []string, arguments ...string) {
 	s.Helper()
 	said, got := s.ask(input, arguments...)
@@ -56,7 +56,7 @@ func (s *stage) answers(input string, code int, parts []string, arguments ...str
 	s.expectIn(strings.Join(strings.Fields(said), " "), parts...)
 }
 
-// manifests are those of a Deployment and a DaemonSet.
+// manifests returns the manifests of a Deployment and a DaemonSet.
 func manifests(t *testing.T, knobs ...knob) string {
 	ds := agent()
 	ds.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}
@@ -66,13 +66,13 @@ func manifests(t *testing.T, knobs ...knob) string {
 	return manifest(t, web(2, knobs...)) + "\n---\n" + manifest(t, ds)
 }
 
-// coloured has another variable, which no running pod can take.
+// coloured adds a variable, which no running pod can take.
 func coloured(d *appsv1.Deployment) {
 	app := &d.Spec.Template.Spec.Containers[0]
 	app.Env = append(app.Env, corev1.EnvVar{Name: "COLOUR", Value: "green"})
 }
 
-// bothAtRest is a namespace with a Deployment and a DaemonSet, in which nothing is to happen any more.
+// bothAtRest returns a namespace with a Deployment and a DaemonSet, in which nothing is to happen any more.
 func bothAtRest(t *testing.T, labels map[string]string) *stage {
 	t.Helper()
 	return bothMadeBy(t, "apply", labels)
@@ -84,7 +84,7 @@ func bothMadeBy(t *testing.T, command string, labels map[string]string) *stage {
 	s.kubectl(manifests(t), command, "-f", "-")
 	s.completes("web")
 	s.completes(agents)
-	s.begin("planned", frozenBut("nobody"))
+	s.begin("planned", frozenBut("none"))
 	return s
 }
 
@@ -92,18 +92,22 @@ func planned(t *testing.T) {
 	s := bothAtRest(t, labelled)
 	s.managed("web")
 	const restartsBoth = "restarts app in"
-	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place " + restartsBoth + " 2 pods, 1 at a time", "daemonset/agent in place " + restartsBoth + " 3 pods, 1 at a time"},
+	s.answers(manifests(t, image("v2")), 0,
+		[]string{"deployment/web in place " + restartsBoth + " 2 pods, 1 at a time",
+			"daemonset/agent in place " + restartsBoth + " 3 pods, 1 at a time"},
 		"plan", "-f", "-")
-	s.answers(manifests(t, coloured), 2, []string{"deployment/web recreate /spec/containers/0/env changed", "daemonset/agent recreate"}, "plan", "-f", "-")
+	s.answers(manifests(t, coloured), 2, []string{"deployment/web recreate /spec/containers/0/env changed", "daemonset/agent recreate"},
+		"plan", "-f", "-")
 	s.answers(manifests(t), 0, []string{"deployment/web unchanged", "daemonset/agent unchanged"}, "plan", "-f", "-")
 	s.answers(manifest(t, web(1, named("new"))), 0, []string{"deployment/new created"}, "plan", "-f", "-")
 	s.answers(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"}}`, 0, []string{"configmap/other skipped"}, "plan", "-f", "-")
-	s.answers(strings.Replace(manifests(t, image("v2")), `"replicas":2`, `"replicsa":2`, 1), 1, []string{"deployment/web error", "replicsa", "daemonset/agent in place"}, "plan", "-f", "-")
+	s.answers(strings.Replace(manifests(t, image("v2")), `"replicas":2`, `"replicsa":2`, 1), 1,
+		[]string{"deployment/web error", "replicsa", "daemonset/agent in place"}, "plan", "-f", "-")
 	s.inJSON()
 	s.plansKustomization()
 }
 
-// inJSON: for machines.
+// inJSON checks the output as JSON.
 func (s *stage) inJSON() {
 	s.Helper()
 	said, _ := s.ask(manifests(s.T, image("v2")), "plan", "-o", "json", "-f", "-")
@@ -117,12 +121,13 @@ func (s *stage) inJSON() {
 	if err := json.Unmarshal([]byte(said), &told); err != nil {
 		s.Fatalf("%v: %s", err, said)
 	}
-	if len(told.Objects) != 2 || told.Objects[0].Plan != "InPlace" || told.Objects[0].DecidedBy != "Stayput" || told.Objects[1].Pods != 3 || told.Objects[1].Containers[0] != "app" {
+	if len(told.Objects) != 2 || told.Objects[0].Plan != "InPlace" || told.Objects[0].DecidedBy != "Stayput" || told.Objects[1].Pods != 3 ||
+		told.Objects[1].Containers[0] != "app" {
 		s.Errorf("-o json says %s", said)
 	}
 }
 
-// plansKustomization: a folder instead of a file.
+// plansKustomization plans the changes of a kustomization folder.
 func (s *stage) plansKustomization() {
 	s.Helper()
 	folder := s.TempDir()
@@ -137,17 +142,19 @@ func (s *stage) plansKustomization() {
 	s.answers("", 0, []string{"deployment/web in place restarts app", "daemonset/agent in place restarts app"}, "plan", "-k", folder)
 }
 
-// plannedServerSide: the API server sees who owns the image, unless that was applied before.
+// plannedServerSide checks that the API server detects who owns the image, unless the image was applied before.
 func plannedServerSide(t *testing.T) {
 	s := bothMadeBy(t, "create", labelled)
 	s.answers(manifests(t, image("v2")), 1, []string{"deployment/web error", "conflict"}, "plan", "--server-side", "-f", "-")
-	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place restarts app", "daemonset/agent in place"}, "plan", "--server-side", "--force-conflicts", "-f", "-")
+	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place restarts app", "daemonset/agent in place"},
+		"plan", "--server-side", "--force-conflicts", "-f", "-")
 	s.answers(manifests(t, coloured), 2, []string{"/spec/containers/0/env changed"}, "plan", "--server-side", "--force-conflicts", "-f", "-")
 }
 
 func plannedUnlabelled(t *testing.T) {
 	s := bothAtRest(t, unlabelled)
-	s.answers(manifests(t, image("v2")), 2, []string{"deployment/web recreate", "daemonset/agent recreate", "the namespace has no label " + updateLabel}, "plan", "-f", "-")
+	s.answers(manifests(t, image("v2")), 2,
+		[]string{"deployment/web recreate", "daemonset/agent recreate", "the namespace has no label " + updateLabel}, "plan", "-f", "-")
 }
 
 func plannedOnlyInPlace(t *testing.T) {
@@ -157,7 +164,7 @@ func plannedOnlyInPlace(t *testing.T) {
 	s.answers(manifests(t, coloured), 2, []string{"deployment/web recreate refused", "/spec/containers/0/env changed"}, "plan", "-f", "-")
 }
 
-// editor is a service account that may edit the namespace, and nothing else.
+// editor returns the kubectl flag for a service account that may only edit the namespace.
 func (s *stage) editor() string {
 	s.Helper()
 	s.kubectl("", "create", "serviceaccount", "editor")
@@ -174,7 +181,8 @@ func plannedByEditor(t *testing.T) {
 	s := bothAtRest(t, labelled)
 	s.managed("web")
 	as := s.editor()
-	s.answers(manifests(t, image("v2")), 0, []string{"deployment/web in place restarts app in 2 pods", "daemonset/agent in place restarts app in 3 pods"}, "plan", "-f", "-", as)
+	s.answers(manifests(t, image("v2")), 0,
+		[]string{"deployment/web in place restarts app in 2 pods", "daemonset/agent in place restarts app in 3 pods"}, "plan", "-f", "-", as)
 	s.answers(manifests(t, coloured), 2, []string{"deployment/web recreate"}, "plan", "-f", "-", as)
 	s.answers("", 0, []string{"Mode: in-place", "updated"}, "status", "deploy/web", as)
 	s.answers("", 0, []string{"Mode: in-place", "updated"}, "status", "ds/agent", as)
@@ -188,7 +196,8 @@ func oldStopped(t *testing.T) {
 	s.inPlace("web", once, func() {
 		s.setImage("web", "app=v2")
 		s.reaches("web", partly)
-		s.answers("", 0, []string{"Last edit: in place: restarts app", "Update: in place", "updated", "waiting its turn", "InPlaceUpdateStarted"}, "status", "deploy/web", as)
+		s.answers("", 0, []string{"Last edit: in place: restarts app", "Update: in place", "updated", "waiting its turn", "InPlaceUpdateStarted"},
+			"status", "deploy/web", as)
 		s.answers("", 0, []string{"updating", "Update: none, 3 of 3 pods updated"}, "status", "deployment", "web", "--watch", as)
 	})
 }
@@ -198,7 +207,8 @@ func followedNative(t *testing.T) {
 	s.managed("web")
 	s.recreated("web", func() {
 		s.setEnv("web", "COLOUR=green")
-		s.answers("", 0, []string{"Last edit: recreate: /spec/containers/0/env", "Update: none, 2 of 2 pods updated"}, "status", "deploy/web", "--watch")
+		s.answers("", 0, []string{"Last edit: recreate: /spec/containers/0/env", "Update: none, 2 of 2 pods updated"},
+			"status", "deploy/web", "--watch")
 	})
 	s.reported("Deployment", "UpdateRecreatesPods")
 	s.answers("", 0, []string{"UpdateRecreatesPods"}, "status", "deploy/web")

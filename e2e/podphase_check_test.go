@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// aRunning pod with its gate open or closed, Ready or not, and this container.
+// aRunning returns a pod with its gate open or closed, Ready or not, and this container.
 func aRunning(gate, isReady bool, container string) *corev1.Pod {
 	pod := aPod("p1", "old", "v1", isReady)
 	if !gate {

@@ -2,19 +2,19 @@ package e2e
 
 import corev1 "k8s.io/api/core/v1"
 
-// podPhase says how far one pod is on its way to the newest template.
+// podPhase is how far a pod's update has come.
 type podPhase string
 
 const (
 	untouched  podPhase = "untouched"
 	gateClosed podPhase = "gate closed" // still Ready: the kubelet has not seen it
 	drained    podPhase = "drained"     // not Ready any more
-	patched    podPhase = "patched"     // and the old containers still run
-	running    podPhase = "running"     // the new containers, but the pod does not serve
+	patched    podPhase = "patched"     // the old containers still run
+	running    podPhase = "running"     // the new containers run, but the pod is not Ready
 	applied    podPhase = "arrived"
 )
 
-// phaseOf tells it of a pod all of whose containers restart, from what it was before the update.
+// phaseOf returns the phase of a pod of which all containers restart. was is the pod before the update.
 func phaseOf(was, is *corev1.Pod, updated bool) podPhase {
 	switch {
 	case !updated && gateOpen(is):
@@ -31,7 +31,7 @@ func phaseOf(was, is *corev1.Pod, updated bool) podPhase {
 	return applied
 }
 
-// allRestarted says whether each container is another one than it was, and runs.
+// allRestarted reports whether each container has been replaced since was, and runs.
 func allRestarted(was, is *corev1.Pod) bool {
 	before := map[string]string{}
 	for _, status := range was.Status.ContainerStatuses {

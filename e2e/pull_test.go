@@ -23,11 +23,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// spared: nothing happens to any pod.
+// spared permits no effect on any pod.
 var spared = Rules{Created: none, Deleted: none, Whole: true}
 
-// pulled: images are on the nodes before containers stop. That no puller outlives its update, runs what it pulls or is counted
-// anywhere, the judge says.
+// pulled checks that images are on the nodes before containers stop. The judge checks that no pre-pull pod outlives its update, runs what
+// it pulls, or is counted by a workload.
 func pulled(t *testing.T) {
 	if minor := serverMinor(t); minor < 35 {
 		t.Skipf("Kubernetes 1.%d has no image volumes (1.35 has): images are not pulled before containers stop", minor)
@@ -53,7 +53,8 @@ func pulled(t *testing.T) {
 			s.missing(agents, recovers)
 		}
 	}
-	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time", "missing image, push", "missing image of a DaemonSet, undo"))
+	together(t, lengthy(scenarios, "undo half-way", "another image while missing", "none at a time", "missing image, push",
+		"missing image of a DaemonSet, undo"))
 }
 
 func serverMinor(t *testing.T) int {
@@ -69,8 +70,8 @@ func serverMinor(t *testing.T) int {
 	return minor
 }
 
-// missing updates to an image that is not there, and demands that nothing happens but that everybody is told; and then that the
-// update goes on by itself.
+// missing updates to an image that does not exist. It checks that no pod is affected and that users are told, and that the update continues
+// by itself after recovers.
 func (s *stage) missing(name string, recovers func(s *stage, name, tag string) Count) {
 	s.Helper()
 	before, tag := s.pods(name), s.unique()
@@ -90,7 +91,7 @@ func (s *stage) missing(name string, recovers func(s *stage, name, tag string) C
 	s.kept(name, before, restarts{"app": expected})
 }
 
-// recoverByPush returns how often containers restart after it.
+// recoverByPush returns how often containers restart afterwards.
 func recoverByPush(s *stage, _, tag string) Count {
 	s.begin("pushed", inPlace)
 	s.publish("v2", tag)
@@ -102,10 +103,10 @@ func recoverByUndo(s *stage, name, _ string) Count {
 	return none
 }
 
-// unique is a tag that no node and no registry has.
+// unique returns a tag that no node and no registry has.
 func (s *stage) unique() string { return "e2e-" + strconv.FormatInt(time.Now().UnixNano(), 36) }
 
-// publish makes another image of the test application of one tag, which is the same but for its ID, as any client of the registry's HTTP API does
+// publish makes a copy of an image of the test application that differs only in its ID, through the registry's HTTP API
 // (github.com/opencontainers/distribution-spec).
 func (s *stage) publish(tag, as string) {
 	s.Helper()
@@ -145,7 +146,7 @@ func (s *stage) decode(content []byte, into any) {
 	}
 }
 
-// exchange sends something of a media type to the registry, and returns what it answers.
+// exchange sends content of a media type to the registry, and returns the answer.
 func (s *stage) exchange(method, url string, content []byte, kind string) (body []byte, contentType string) {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Context(), method, url, bytes.NewReader(content))
@@ -167,7 +168,7 @@ func (s *stage) exchange(method, url string, content []byte, kind string) (body 
 	return body, response.Header.Get("Content-Type")
 }
 
-// newImage is the tag of a version of the test application that no node has under this name.
+// newImage returns the tag of an image of the test application that no node has under this name.
 func (s *stage) newImage() string {
 	s.Helper()
 	tag := s.unique()
@@ -198,7 +199,7 @@ func containsAll(text string, parts []string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }
 
-// eventsOn are the Kubernetes events about a workload.
+// eventsOn returns the Kubernetes events about a workload.
 func (s *stage) eventsOn(ctx context.Context, name string) ([]corev1.Event, error) {
 	kind, short := "Deployment", name
 	if isDaemonSet(name) {
@@ -213,7 +214,7 @@ func (s *stage) eventsOn(ctx context.Context, name string) ([]corev1.Event, erro
 	return found.Items, nil
 }
 
-// statusIsWhole demands that the native status counts every pod as available, now and ever since the update began.
+// statusIsWhole checks that the native status counts every pod as available, now and at any time since the update began.
 func (s *stage) statusIsWhole(name string) {
 	s.Helper()
 	generation := s.workload(name).GetGeneration()
@@ -229,7 +230,7 @@ func (s *stage) statusIsWhole(name string) {
 	}
 }
 
-// pulledForward: who waits for an image that is not there need not wait to be given another one.
+// pulledForward checks that pods that wait for a missing image can be given another one at once.
 func pulledForward(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(4))
@@ -241,7 +242,7 @@ func pulledForward(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// pulledOnce: one puller for each node of the pods, however many pods there are on it.
+// pulledOnce checks that there is one pre-pull pod for each node, however many pods of the workload are on it.
 func pulledOnce(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(6))
@@ -255,11 +256,11 @@ func pulledOnce(t *testing.T) {
 		pulledOn[prePullPod.Spec.NodeName]++
 	}
 	if !maps.Equal(pulledOn, nodes) {
-		t.Errorf("pullers on nodes %v, pods are on %v", pulledOn, nodes)
+		t.Errorf("pre-pull pods on nodes %v, pods are on %v", pulledOn, nodes)
 	}
 }
 
-// prePullPods are all there have been, as they were last.
+// prePullPods returns all pre-pull pods that have existed, in their last states.
 func (s *stage) prePullPods() map[types.UID]*corev1.Pod {
 	all := map[types.UID]*corev1.Pod{}
 	for _, e := range s.recorder.inOrder() {
@@ -275,11 +276,11 @@ func pulledNever(t *testing.T) {
 	s.create(web(3))
 	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
 	if prePullPods := s.prePullPods(); len(prePullPods) > 0 {
-		t.Errorf("%d pullers where none was asked for", len(prePullPods))
+		t.Errorf("%d pre-pull pods where none is permitted", len(prePullPods))
 	}
 }
 
-// pulledUndone: half-way back needs no image that is not there, and no puller stays for what nobody wants any more.
+// pulledUndone checks that an undo needs no missing image, and leaves no pre-pull pod for an image that is no longer wanted.
 func pulledUndone(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(4, slow))
@@ -292,14 +293,14 @@ func pulledUndone(t *testing.T) {
 	s.runs("web", "v1")
 }
 
-// pulledWithoutRoom: a quota that has no room for another pod costs the precautions, not the update.
+// pulledWithoutRoom checks that a quota without capacity for another pod prevents the pre-pull, but not the update.
 func pulledWithoutRoom(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3))
 	s.limitPods(3)
 	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
 	if prePullPods := s.prePullPods(); len(prePullPods) > 0 {
-		t.Errorf("%d pullers got past the quota", len(prePullPods))
+		t.Errorf("%d pre-pull pods got past the quota", len(prePullPods))
 	}
 	s.reported("Deployment", "DryRunSkipped")
 	s.reported("Deployment", "PrePullSkipped")
@@ -312,7 +313,7 @@ func pulledWithoutRoom(t *testing.T) {
 	}
 }
 
-// timesOf counts what was said, also what the event recorder has put together.
+// timesOf counts the events of this reason, including those that the event recorder has aggregated.
 func timesOf(events []corev1.Event, reason string) int {
 	times := 0
 	for _, e := range events {
@@ -327,7 +328,7 @@ func timesOf(events []corev1.Event, reason string) int {
 	return times
 }
 
-// pullersAreModest: a puller may pull what the pods may, and nothing else that they may.
+// pullersAreModest checks that a pre-pull pod may pull what the pods may pull, and has no other of their rights.
 func pullersAreModest(t *testing.T) {
 	s := newStage(t, labelled)
 	s.kubectl(pullerAccount, "apply", "-f", "-")
@@ -340,11 +341,11 @@ func pullersAreModest(t *testing.T) {
 	s.inPlace("web", once, func() { s.setImage("web", "app="+s.newImage()) })
 	prePullPods := s.prePullPods()
 	if len(prePullPods) == 0 {
-		t.Fatal("there was no puller")
+		t.Fatal("there was no pre-pull pod")
 	}
 	for _, prePullPod := range prePullPods {
 		for _, wrong := range immodest(prePullPod) {
-			t.Errorf("puller %s %s", prePullPod.Name, wrong)
+			t.Errorf("pre-pull pod %s %s", prePullPod.Name, wrong)
 		}
 	}
 }
@@ -364,7 +365,7 @@ stringData:
   .dockerconfigjson: '{"auths":{"registry.example":{"username":"e2e","password":"e2e"}}}'
 `
 
-// immodest lists what is wrong with a puller of pullersAreModest.
+// immodest returns the faults of a pre-pull pod of pullersAreModest.
 func immodest(prePullPod *corev1.Pod) []string {
 	var wrong []string
 	check := func(right bool, format string, arguments ...any) {

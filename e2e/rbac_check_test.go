@@ -12,7 +12,8 @@ import (
 // An event as the API server of Kubernetes 1.36 writes it.
 const anEvent = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"1","stage":"ResponseComplete",` +
 	`"requestURI":"/api/v1/namespaces/shop/pods/web/status?fieldManager=stayput","verb":"patch",` +
-	`"user":{"username":"system:serviceaccount:stayput-system:stayput"},"userAgent":"stayput/v0.0.0 (linux/amd64) kubernetes/$Format/stayput",` +
+	`"user":{"username":"system:serviceaccount:stayput-system:stayput"},` +
+	`"userAgent":"stayput/v0.0.0 (linux/amd64) kubernetes/$Format/stayput",` +
 	`"objectRef":{"resource":"pods","namespace":"shop","name":"web","apiVersion":"v1","subresource":"status"},` +
 	`"responseStatus":{"metadata":{},"code":200},` +
 	`"requestReceivedTimestamp":"2026-11-22T17:00:00.123456Z","stageTimestamp":"2026-11-22T17:00:00.223456Z"}`

@@ -20,28 +20,28 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// right is one verb on one resource of an API group, as RBAC gives it and a request needs it.
+// right is one verb on one resource of an API group, as RBAC grants it and a request needs it.
 type right struct{ group, resource, verb string }
 
 func (r right) String() string { return strings.TrimSuffix(r.verb+" "+r.resource+"."+r.group, ".") }
 
-// neverSeen are rights that no scenario can show, and why.
+// neverSeen are rights whose use no scenario can show, and why.
 var neverSeen = map[right]string{
-	{"apps", "deployments/finalizers", "update"}: "asked of whoever writes an ownerReference, by an admission plugin that is off here",
+	{"apps", "deployments/finalizers", "update"}: "required of clients that write an ownerReference, by an admission plugin that is off here",
 	{"apps", "replicasets/finalizers", "update"}: "the same",
 	{"apps", "daemonsets/finalizers", "update"}:  "the same",
 	{"", "events", "patch"}:                      "only when a leader's event repeats itself",
 }
 
-// maybeUnseen are rights that a scenario may show, or not, and why.
+// maybeUnseen are rights whose use a scenario may or may not show, and why.
 var maybeUnseen = map[right]string{
 	{"events.k8s.io", "events", "patch"}:      "only when an event of ours repeats itself within minutes",
 	{"coordination.k8s.io", "leases", "list"}: "managers that were there before the suite have listed already",
 	{"apps", "controllerrevisions", "get"}:    "only after the API server has refused to patch one",
 }
 
-// TestRightsAreUsed: what RBAC gives and nothing uses is only for a thief. It comes after the scenarios, since go test goes by the
-// names of files, and asks nothing unless all of them ran.
+// TestRightsAreUsed checks that RBAC grants no right that Stayput does not use: a thief could use it. It runs after the scenarios, because
+// go test goes by the names of files, and checks only if all of them ran.
 func TestRightsAreUsed(t *testing.T) {
 	if asked := flag.Lookup("test.run").Value.String(); testing.Short() || asked != "" && asked != "/." {
 		t.Skip("only the whole suite uses every right")
@@ -59,7 +59,7 @@ func TestRightsAreUsed(t *testing.T) {
 	}
 }
 
-// givenRights are those in manifests/base/rbac.yaml.
+// givenRights returns the rights in manifests/base/rbac.yaml.
 func givenRights(t *testing.T) []right {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(repository, "manifests", "base", "rbac.yaml"))
@@ -91,7 +91,7 @@ func rightsOf(rule rbacv1.PolicyRule) []right {
 	return rights
 }
 
-// usedRights are those Stayput has used since the suite began, by the API server's audit log.
+// usedRights returns the rights that Stayput has used since the suite began, according to the API server's audit log.
 func usedRights(t *testing.T) map[right]bool {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(repository, ".cluster", "data", "kube-apiserver", "audit*.log"))
@@ -114,7 +114,7 @@ func usedRights(t *testing.T) map[right]bool {
 	return used
 }
 
-// audited is what an event of audit.k8s.io/v1 says about rights.
+// audited has the fields of an event of audit.k8s.io/v1 that are about rights.
 type audited struct {
 	Verb      string `json:"verb"`
 	UserAgent string `json:"userAgent"`
@@ -127,7 +127,7 @@ type audited struct {
 	RequestReceivedTimestamp metav1.MicroTime `json:"requestReceivedTimestamp"`
 }
 
-// noteUse reads a log with one event a line. What is refused uses no right, and what the suite does with Stayput's token is not Stayput's.
+// noteUse reads a log with one event a line. A refused request uses no right. Requests of the suite with Stayput's token do not count.
 func noteUse(log io.Reader, since time.Time, used map[right]bool) error {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)

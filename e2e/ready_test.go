@@ -12,21 +12,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readyIsWhatItIs: what a kubelet must report for a gate to open with its report, and what is stored of Ready. On a pod of a node that is
-// not there nobody else reports, and dry runs leave it as it is.
+// readyIsWhatItIs checks which reports of a kubelet open a gate, and which Ready condition is stored. The pod is on a node that does not
+// exist, so no kubelet reports about it. Dry runs do not change it.
 func readyIsWhatItIs(t *testing.T) {
 	saysReady(t)
-	s := &stage{T: t, namespace: createNamespace(t, labelled)} // without a Recorder: the pod is nobody's
+	s := &stage{T: t, namespace: createNamespace(t, labelled)} // without a Recorder: no workload owns the pod
 	t.Cleanup(func() { deleteNamespace(t, s.namespace) })
 	s.usable()
 	s.kubectl(manifest(t, leftover()), "create", "-f", "-")
-	s.kubectl("", "set", "image", "pod/stray", "app="+appImage("v2"), "side="+appImage("v2")) // its generation is 2
+	s.kubectl("", "set", "image", "pod/orphan", "app="+appImage("v2"), "side="+appImage("v2")) // its generation is 2
 	for name, change := range map[string]func(*report){
-		"both containers are others":       func(*report) {},
-		"one was not to restart":           func(r *report) { r.mark(","+sideMoved, ""); r.side().ContainerID = "cri://old-side" },
-		"it is newborn":                    func(r *report) { r.status.Conditions = r.status.Conditions[1:]; delete(r.annotations, moveAnnotation) },
-		"one has the same image, by name":  func(r *report) { r.side().ImageID, r.side().Image = "sha256:old", "v2" },
-		"the gate is open, nobody told of": func(r *report) { r.status.Conditions[0].Status = corev1.ConditionTrue },
+		"both containers are others": func(*report) {},
+		"one was not to restart":     func(r *report) { r.mark(","+sideMoved, ""); r.side().ContainerID = "cri://old-side" },
+		"it is new": func(r *report) {
+			r.status.Conditions = r.status.Conditions[1:]
+			delete(r.annotations, moveAnnotation)
+		},
+		"one has the same image, by name": func(r *report) { r.side().ImageID, r.side().Image = "sha256:old", "v2" },
+		"the gate is open, unreported":    func(r *report) { r.status.Conditions[0].Status = corev1.ConditionTrue },
 	} {
 		s.stores(name, change, "True True")
 	}
@@ -37,8 +40,8 @@ func readyIsWhatItIs(t *testing.T) {
 			r.side().State, r.side().Ready = corev1.ContainerState{}, false
 			r.unready()
 		},
-		"the gate opens, one is not ready":   func(r *report) { r.side().Ready = false; r.unready() },
-		"it is newborn, and only now starts": func(r *report) { r.status.Conditions = r.status.Conditions[1:]; r.unready() },
+		"the gate opens, one is not ready": func(r *report) { r.side().Ready = false; r.unready() },
+		"it is new, and only now starts":   func(r *report) { r.status.Conditions = r.status.Conditions[1:]; r.unready() },
 	} {
 		s.stores(name, change, "True False")
 	}
@@ -51,16 +54,16 @@ func readyIsWhatItIs(t *testing.T) {
 			r.side().ContainerID, r.side().Ready = "cri://old-side", false
 			r.unready()
 		},
-		"one is not reported":             func(r *report) { r.side().Name = "other" },
-		"nobody knows what ran before":    func(r *report) { r.mark(`old-side"`, `old-side","unsure":true`) },
-		"nothing was to restart":          func(r *report) { r.mark(appMoved+","+sideMoved, "") },
-		"the mark is of another patch":    func(r *report) { r.mark(`"generation":2`, `"generation":1`) },
-		"there is no mark":                func(r *report) { delete(r.annotations, moveAnnotation) },
-		"the pod is borrowed":             func(r *report) { r.annotations["stayput.dev/surge-pod"] = "true" },
-		"the patch is not seen":           func(r *report) { r.status.ObservedGeneration = 1 },
-		"the gate was closed since":       func(r *report) { r.status.Conditions[0].ObservedGeneration = 2 },
-		"nobody knows when it was closed": func(r *report) { r.status.Conditions[0].ObservedGeneration = 0 },
-		"no kubelet reports":              func(r *report) { r.group = "system:authenticated" },
+		"one is not reported":          func(r *report) { r.side().Name = "other" },
+		"the old container is unknown": func(r *report) { r.mark(`old-side"`, `old-side","unsure":true`) },
+		"nothing was to restart":       func(r *report) { r.mark(appMoved+","+sideMoved, "") },
+		"the mark is of another patch": func(r *report) { r.mark(`"generation":2`, `"generation":1`) },
+		"there is no mark":             func(r *report) { delete(r.annotations, moveAnnotation) },
+		"it is a surge pod":            func(r *report) { r.annotations["stayput.dev/surge-pod"] = "true" },
+		"the patch is not seen":        func(r *report) { r.status.ObservedGeneration = 1 },
+		"the gate was closed since":    func(r *report) { r.status.Conditions[0].ObservedGeneration = 2 },
+		"its closing time is unknown":  func(r *report) { r.status.Conditions[0].ObservedGeneration = 0 },
+		"no kubelet reports":           func(r *report) { r.group = "system:authenticated" },
 		"the kubelet does not know of the gate": func(r *report) {
 			delete(r.annotations, moveAnnotation)
 			r.status.Conditions[2].Status, r.status.Conditions[2].Reason = corev1.ConditionTrue, ""
@@ -75,26 +78,27 @@ const (
 	sideMoved = `"side":{"image":"v2","imageID":"sha256:old","containerID":"cri://old-side"}`
 )
 
-// leftover is a pod that belongs to nobody and runs nowhere.
+// leftover returns a pod that no workload owns and no kubelet runs.
 func leftover() *corev1.Pod {
 	spec := web(1, withSide).Spec.Template.Spec
 	spec.NodeName, spec.TerminationGracePeriodSeconds = "nowhere", new(int64)
 	spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: servingGate}}
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: "stray"},
+		ObjectMeta: metav1.ObjectMeta{Name: "orphan"},
 		Spec:       spec,
 	}
 }
 
-// report is what somebody of a group says of a pod, and what Stayput has noted on it.
+// report is a report about a pod by a client of a group, and Stayput's annotations on the pod.
 type report struct {
 	group       string
 	annotations map[string]string
 	status      corev1.PodStatus
 }
 
-// restarted: a pod patched behind its closed gate, both of whose containers are others now, and ready.
+// restarted returns the report about a pod that was patched behind its closed gate. Both of its containers have been replaced, and are
+// ready.
 func restarted() *report {
 	now := metav1.Now()
 	r := &report{
@@ -120,7 +124,7 @@ func restarted() *report {
 
 func (r *report) side() *corev1.ContainerStatus { return &r.status.ContainerStatuses[1] }
 
-// unready says of the pod what a kubelet says of one with a container that is not ready.
+// unready changes the report to one with a container that is not ready.
 func (r *report) unready() {
 	for i := range r.status.Conditions {
 		if c := &r.status.Conditions[i]; c.Type != servingGate {
@@ -129,7 +133,7 @@ func (r *report) unready() {
 	}
 }
 
-// wasUnready: side was not ready when it was patched.
+// wasUnready changes the mark: side was not ready when it was patched.
 func (r *report) wasUnready() { r.mark(`old-side"`, `old-side","unready":true`) }
 
 // mark replaces a part of Stayput's mark.
@@ -137,22 +141,22 @@ func (r *report) mark(old, by string) {
 	r.annotations[moveAnnotation] = strings.Replace(r.annotations[moveAnnotation], old, by, 1)
 }
 
-// stores demands states of the stray pod's gate and of Ready after a report.
+// stores checks the pod's gate and its Ready condition after a report.
 func (s *stage) stores(name string, change func(*report), want string) {
 	s.Helper()
 	r := restarted()
 	change(r)
 	patch := manifest(s.T, map[string]any{"metadata": map[string]any{"annotations": r.annotations}, "status": r.status})
 	state := func(kind string) string { return `{.status.conditions[?(@.type=="` + kind + `")].status}` }
-	got := s.kubectl("", "patch", "pod", "stray", "--subresource=status", "--type=merge", "-p", patch, "--dry-run=server",
-		"--as=system:node:nowhere", "--as-group="+r.group, "--as-group=system:masters", // kubectl reads what no kubelet may
+	got := s.kubectl("", "patch", "pod", "orphan", "--subresource=status", "--type=merge", "-p", patch, "--dry-run=server",
+		"--as=system:node:nowhere", "--as-group="+r.group, "--as-group=system:masters", // kubectl reads objects that a kubelet may not read
 		"-o", "jsonpath="+state(servingGate)+" "+state("Ready"))
 	if got != want {
 		s.Errorf("%s: gate and Ready are %q instead of %q", name, got, want)
 	}
 }
 
-// readyAtOnce: no pod whose containers and gates are ready is ever not Ready, nor one Ready whose gate is closed.
+// readyAtOnce checks that every pod whose containers and gates are ready is Ready, and that no pod with a closed gate is Ready.
 func readyAtOnce(t *testing.T) {
 	saysReady(t)
 	s := newStage(t, labelled)
@@ -165,8 +169,8 @@ func readyAtOnce(t *testing.T) {
 	}
 }
 
-// readyAfterStartup: kubelets 1.35 and 1.36 take it for started what has just restarted, and take that back with the next turn of the startup
-// probe (kubernetes#141155). The judge demands that no other pod is taken out of service in between.
+// readyAfterStartup tests a startup probe. Kubelets 1.35 and 1.36 report a container as started when it has just restarted, and take that
+// back with the next run of the startup probe (kubernetes#141155). The judge checks that no other pod is taken out of service in between.
 func readyAfterStartup(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3, rolling("1", "0"), starting))
@@ -175,14 +179,14 @@ func readyAfterStartup(t *testing.T) {
 	s.completes("web")
 }
 
-// starting gives the application a startup probe besides its readiness probe, with fewer turns.
+// starting gives the application a startup probe besides its readiness probe, with fewer runs.
 func starting(d *appsv1.Deployment) {
 	app := &d.Spec.Template.Spec.Containers[0]
 	app.StartupProbe = app.ReadinessProbe.DeepCopy()
 	app.StartupProbe.PeriodSeconds, app.StartupProbe.FailureThreshold = 3, 30
 }
 
-// unlikeItself are the states of pods, of all that were ever stored, in which Ready is not ContainersReady and all gates.
+// unlikeItself returns the states of pods, of all that were ever stored, in which Ready differs from ContainersReady and all gates.
 func (r *Recorder) unlikeItself() []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -195,7 +199,8 @@ func (r *Recorder) unlikeItself() []string {
 		containers := conditionOf(pod, corev1.ContainersReady)
 		should := gateOpen(pod) && containers != nil && containers.Status == corev1.ConditionTrue
 		if ready(pod) != should {
-			wrong = append(wrong, fmt.Sprintf("pod %s at version %s: Ready is %t, and should be %t", pod.Name, pod.ResourceVersion, ready(pod), should))
+			wrong = append(wrong, fmt.Sprintf("pod %s at version %s: Ready is %t, and should be %t", pod.Name, pod.ResourceVersion,
+				ready(pod), should))
 		}
 	}
 	return wrong

@@ -21,8 +21,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Recorder watches the workloads, their revisions and the Pods of one namespace from its beginning and keeps every event. Tests wait
-// for states it has seen; when the test ends, its events are judged in the order in which they happened.
+// Recorder watches the workloads, their revisions and the pods of one namespace from its beginning, and keeps every event. Tests wait for
+// states that it has seen. When the test ends, the judge checks its events in the order in which they happened.
 type Recorder struct {
 	namespace string
 	lists     map[string]*cache.ListWatch
@@ -33,19 +33,19 @@ type Recorder struct {
 	waiting map[*waiter]bool
 	events  []event
 	passed  map[string]uint64 // the newest version each watch has delivered
-	live    world             // what has arrived so far: good for waiting, not for judging
+	live    world             // what has arrived so far: good for waits, not for the judge
 	phases  []phase
 	broken  error
 }
 
-// waiter is somebody who waits for a condition.
+// waiter is a test that waits for a condition.
 type waiter struct {
 	condition func(world) error
 	missing   error         // what the condition said last
-	over      chan struct{} // closed when it is met, or never will be
+	over      chan struct{} // closed when the condition is met, or cannot be met any more
 }
 
-// record starts a Recorder, which judges everything when the test ends.
+// record starts a Recorder, whose events are checked when the test ends.
 func record(t *testing.T, namespace string) *Recorder {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -57,8 +57,8 @@ func record(t *testing.T, namespace string) *Recorder {
 		waiting:   map[*waiter]bool{},
 		passed:    map[string]uint64{},
 		live:      newWorld(),
-		// A kubelet may say Ready of a newborn pod and take it back in its next report (readiness.Lasts). No update that could wait for it is under way
-		// then.
+		// A kubelet may report a new pod as Ready and take that back in its next report (readiness.Lasts). At creation there is no update yet
+		// that could wait for it.
 		phases: []phase{{name: "creation", rules: Rules{Created: anyNumber, Deleted: anyNumber, Outage: true}}},
 	}
 	for kind, list := range r.lists {
@@ -80,7 +80,7 @@ func listsOf(namespace string) map[string]*cache.ListWatch {
 	}
 }
 
-// follow takes what is there and then every event of a kind.
+// follow processes the existing objects of a kind and then every event.
 func (r *Recorder) follow(ctx context.Context, kind string, list *cache.ListWatch) error {
 	items, version, err := read(ctx, list)
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *Recorder) follow(ctx context.Context, kind string, list *cache.ListWatc
 	return nil
 }
 
-// read lists consistently: not from a cache that may lag.
+// read lists consistently, not from a cache that may be old.
 func read(ctx context.Context, list *cache.ListWatch) ([]runtime.Object, string, error) {
 	found, err := list.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *Recorder) take(kind string, received watch.Event) {
 	r.askAll()
 }
 
-// ofUsers keeps only what the judge asks about: who owns fields of the object itself, not of a subresource.
+// ofUsers keeps only what the judge needs: the owners of fields of the object itself, not of a subresource.
 func ofUsers(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(managed, func(entry metav1.ManagedFieldsEntry) bool { return entry.Subresource != "" })
 }
@@ -148,7 +148,7 @@ func versionOf(resourceVersion string) uint64 {
 	return version
 }
 
-// catchUp waits until the watches have delivered everything that has happened before the call.
+// catchUp waits until the watches have delivered everything that happened before the call.
 func (r *Recorder) catchUp(ctx context.Context) error {
 	for kind, list := range r.lists {
 		items, version, err := read(ctx, list)
@@ -163,7 +163,7 @@ func (r *Recorder) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// delivered is nil if every listed object has arrived, and every deletion before the list.
+// delivered returns nil if every listed object has arrived, and every deletion before the list.
 func (r *Recorder) delivered(kind string, items []runtime.Object, listed uint64) error {
 	there := map[string]bool{}
 	for _, item := range items {
@@ -206,8 +206,8 @@ func values[K comparable, T metav1.Object](from map[K]T) []metav1.Object {
 	return objects
 }
 
-// until waits for a condition on what has arrived. It is asked as each event arrives, so that no moment is too short to be seen, and
-// twice a second for what depends on time; its last answer is the error.
+// until waits for a condition on what has arrived. It evaluates the condition at each event, so that no state is too short to be seen, and
+// twice a second for what depends on time. The last error of the condition is its error.
 func (r *Recorder) until(ctx context.Context, condition func(world) error) error {
 	w := &waiter{condition: condition, over: make(chan struct{})}
 	tick := time.NewTicker(time.Second / 2)
@@ -224,7 +224,7 @@ func (r *Recorder) until(ctx context.Context, condition func(world) error) error
 	return w.missing
 }
 
-// ask reports whether there is something left to wait for. From now on the waiter is asked at every event.
+// ask reports whether the condition is not met yet. From now on it is evaluated at every event.
 func (r *Recorder) ask(w *waiter) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -243,7 +243,7 @@ func (r *Recorder) askAll() {
 	}
 }
 
-// askNow asks the waiter's condition, which is not asked again once it is met.
+// askNow evaluates the waiter's condition. A condition that was met is not evaluated again.
 func (r *Recorder) askNow(w *waiter) {
 	if w.missing = r.broken; r.broken == nil {
 		w.missing = w.condition(r.live)
@@ -254,7 +254,7 @@ func (r *Recorder) askNow(w *waiter) {
 	}
 }
 
-// giveUp is what is missing.
+// giveUp removes the waiter, and returns the last error of its condition.
 func (r *Recorder) giveUp(w *waiter) error {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -262,7 +262,7 @@ func (r *Recorder) giveUp(w *waiter) error {
 	return w.missing
 }
 
-// Begin starts a phase with rules of its own at this moment.
+// Begin starts a phase with its own rules at this moment.
 func (r *Recorder) Begin(ctx context.Context, name string, rules Rules) error {
 	_, version, err := read(ctx, r.lists["pods"])
 	if err != nil {
@@ -274,7 +274,7 @@ func (r *Recorder) Begin(ctx context.Context, name string, rules Rules) error {
 	return nil
 }
 
-// inOrder are the events so far, in the order in which they happened.
+// inOrder returns the events so far, in the order in which they happened.
 func (r *Recorder) inOrder() []event {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -283,7 +283,7 @@ func (r *Recorder) inOrder() []event {
 	return events
 }
 
-// before is the namespace just before a workload reached a generation: what an edit met.
+// before returns the namespace just before a workload reached a generation: the state that an edit met.
 func (r *Recorder) before(name string, generation int64) world {
 	met := newWorld()
 	for _, e := range r.inOrder() {
@@ -295,7 +295,7 @@ func (r *Recorder) before(name string, generation int64) world {
 	return met
 }
 
-// ever says whether some event so far satisfies the predicate.
+// ever reports whether some event so far satisfies the predicate.
 func ever[T metav1.Object](r *Recorder, satisfies func(T) bool) bool {
 	return slices.ContainsFunc(r.inOrder(), func(e event) bool {
 		object, ok := e.object.(T)

@@ -17,13 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// resizing has containers resized that do not say whether they need a restart for it.
+// resizing are labels with which containers are resized in place although they do not say whether they need a restart for it.
 var resizing = with(labelled, resizeLabel, "true")
 
-// brief are the edits that make test makes, of each kind of change one. Of those that are native the unit tests of inplace/edit demand the same.
+// brief are the edits that make test makes, one of each kind of change. The unit tests of inplace/edit cover the native ones.
 var brief = []string{"cpu down", "with an image", "memory up of a DaemonSet"}
 
-// resizes: CPU and memory of running pods, for both kinds.
+// resizes changes CPU and memory of running pods, for both kinds.
 func resizes(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"undo":                        resizeUndone,
@@ -42,7 +42,8 @@ func resizes(t *testing.T) {
 		"with a restart":              resizeRestarts,
 		"of pods born before Stayput": resizeBornBefore,
 	}
-	lasting := []string{"more than one node has", "less memory than is in use", "beyond a LimitRange", "paused", "scaled half-way", "switched off by a workload"}
+	lasting := []string{"more than one node has", "less memory than is in use", "beyond a LimitRange", "paused", "scaled half-way",
+		"switched off by a workload"}
 	for name, change := range resizeEdits() {
 		lasting = append(lasting, name, name+" of a DaemonSet")
 		scenarios[name] = func(t *testing.T) {
@@ -64,7 +65,7 @@ type resizeEdit struct {
 	edit     func(*stage, string)
 	restarts restarts
 	native   bool
-	cpu      string // that all pods have in the end
+	cpu      string // of all pods in the end
 }
 
 func resizeEdits() map[string]resizeEdit {
@@ -84,7 +85,8 @@ func resizeEdits() map[string]resizeEdit {
 		"resizePolicy": {edit: func(s *stage, name string) {
 			s.patchApp(name, `"resizePolicy":[{"resourceName":"cpu","restartPolicy":"RestartContainer"}]`)
 		}, native: true, cpu: "10m"},
-		"a limit is lost": {edit: func(s *stage, name string) { s.patchApp(name, `"resources":{"limits":{"memory":null}}`) }, native: true, cpu: "10m"},
+		"a limit is lost": {edit: func(s *stage, name string) { s.patchApp(name, `"resources":{"limits":{"memory":null}}`) },
+			native: true, cpu: "10m"},
 	}
 }
 
@@ -100,7 +102,7 @@ func (c resizeEdit) made(s *stage, name string) {
 	s.spelled(name)
 }
 
-// spelled demands that the pods have their CPU and memory written as the template has them, as new ones would.
+// spelled checks that the pods' CPU and memory are written as in the template, as those of new pods would be.
 func (s *stage) spelled(name string) {
 	s.Helper()
 	want := text(s.templateOf(name).Spec.Containers[0].Resources)
@@ -119,7 +121,7 @@ func text(resources corev1.ResourceRequirements) string {
 	return string(raw)
 }
 
-// sized gives the first container requests, and a limit of memory.
+// sized sets the first container's requests, and a memory limit.
 func sized(cpu, memory string) knob {
 	return func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{
@@ -129,19 +131,20 @@ func sized(cpu, memory string) knob {
 	}
 }
 
-// setResources is kubectl set resources of the first container.
+// setResources runs kubectl set resources on the first container.
 func (s *stage) setResources(name string, flags ...string) string {
 	s.Helper()
 	return s.kubectl("", append([]string{"set", "resources", ref(name), "--containers=app"}, flags...)...)
 }
 
-// patchApp merges into the first container.
+// patchApp merges fields into the first container.
 func (s *stage) patchApp(name, fields string) string {
 	s.Helper()
-	return s.kubectl("", "patch", ref(name), "--type=strategic", "-p", `{"spec":{"template":{"spec":{"containers":[{"name":"app",`+fields+`}]}}}}`)
+	return s.kubectl("", "patch", ref(name), "--type=strategic", "-p",
+		`{"spec":{"template":{"spec":{"containers":[{"name":"app",`+fields+`}]}}}}`)
 }
 
-// sized demands of each pod of a workload that is complete that its kubelet has given it what its spec says, and that this is so much CPU.
+// sized checks each pod of a complete workload: its kubelet has applied the resources of its spec, and they have so much CPU.
 func (s *stage) sized(name, cpu string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
@@ -191,19 +194,20 @@ func resizeUndone(t *testing.T) {
 	s.history("web", "2", "3")
 }
 
-// crowded is a Deployment of one pod whose node has no room for what it is to get, until what it returns is done.
+// crowded creates a Deployment of one pod whose node has no capacity for the coming resize, until uncrowd is called.
 func (s *stage) crowded() (uncrowd func()) {
 	s.Helper()
 	s.create(web(1, sized("10m", "32Mi")))
 	return s.occupy(s.onlyPod("web").Spec.NodeName, corev1.ResourceMemory)
 }
 
-// occupy takes more than half of what a node has of that, until what it returns is done.
+// occupy uses more than half of a node's capacity of a resource, until uncrowd is called.
 func (s *stage) occupy(node string, what corev1.ResourceName) (uncrowd func()) {
 	s.Helper()
 	other := createNamespace(s.T, unlabelled)
 	s.Cleanup(func() { deleteNamespace(s.T, other) })
-	filler := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "filler"}, Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{container("app", 8080)}}}
+	filler := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "filler"},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{container("app", 8080)}}}
 	filler.Spec.Containers[0].Resources.Requests = corev1.ResourceList{what: s.share(node, what)}
 	if _, err := clients.CoreV1().Pods(other).Create(s.Context(), filler, metav1.CreateOptions{}); err != nil {
 		s.Fatal(err)
@@ -222,7 +226,7 @@ func (s *stage) occupy(node string, what corev1.ResourceName) (uncrowd func()) {
 	}
 }
 
-// share is more than half of what the node has of that: whole bytes of memory.
+// share returns more than half of the node's capacity of a resource; of memory, whole bytes.
 func (s *stage) share(node string, what corev1.ResourceName) resource.Quantity {
 	s.Helper()
 	found, err := clients.CoreV1().Nodes().Get(s.Context(), node, metav1.GetOptions{})
@@ -245,7 +249,7 @@ func (s *stage) onlyPod(name string) *corev1.Pod {
 	return nil
 }
 
-// asksForTooMuch has the only pod ask for more memory than its node has left.
+// asksForTooMuch edits the only pod's memory request to more than its node has left.
 func (s *stage) asksForTooMuch() {
 	s.Helper()
 	most := s.share(s.onlyPod("web").Spec.NodeName, corev1.ResourceMemory)
@@ -260,7 +264,7 @@ func (s *stage) asksForTooMuch() {
 	}))
 }
 
-// resizeDeferred: a pod for which there is no room waits for it, and can be undone meanwhile.
+// resizeDeferred checks that a pod whose node has no capacity waits for it, and that an undo is possible meanwhile.
 func resizeDeferred(t *testing.T) {
 	s := newStage(t, resizing)
 	uncrowd := s.crowded()
@@ -273,7 +277,7 @@ func resizeDeferred(t *testing.T) {
 	}
 }
 
-// resizeUnfit: only the pod that does not fit is recreated, elsewhere, once its deadline has passed.
+// resizeUnfit checks that only the pod that does not fit is recreated, on another node, after its deadline.
 func resizeUnfit(t *testing.T) {
 	s := newStage(t, resizing)
 	s.create(web(2, sized("10m", "32Mi"), progressDeadline(10), apart))
@@ -289,7 +293,8 @@ func resizeUnfit(t *testing.T) {
 	}
 }
 
-// resizeTooLarge: only the pod is recreated that would have more than all of its node, as somebody has given another of its containers nearly that.
+// resizeTooLarge checks that only the pod is recreated that would need more than its whole node, because another client has resized another
+// container of it to nearly that.
 func resizeTooLarge(t *testing.T) {
 	s := newStage(t, resizing)
 	s.create(web(2, sized("10m", "32Mi"), withSide))
@@ -300,7 +305,8 @@ func resizeTooLarge(t *testing.T) {
 	}
 	most := node.Status.Allocatable.Memory().DeepCopy()
 	most.Sub(resource.MustParse("2Gi"))
-	s.kubectl("", "patch", "pod/"+pods[0].Name, "--subresource=resize", "-p", `{"spec":{"containers":[{"name":"side","resources":{"requests":{"memory":"`+most.String()+`"}}}]}}`)
+	s.kubectl("", "patch", "pod/"+pods[0].Name, "--subresource=resize", "-p",
+		`{"spec":{"containers":[{"name":"side","resources":{"requests":{"memory":"`+most.String()+`"}}}]}}`)
 	s.begin("too large for one", Rules{Created: exactly(1), Deleted: exactly(1)})
 	s.setResources("web", "--requests=memory=3Gi", "--limits=memory=3Gi")
 	s.completes("web")
@@ -311,7 +317,7 @@ func resizeTooLarge(t *testing.T) {
 	s.tells("web", "pod "+pods[0].Name+" does not get its CPU and memory", "is more than all of node "+node.Name)
 }
 
-// resizeInfeasible: nobody has so much. The native rollout begins at once, and ends with undo.
+// resizeInfeasible asks for more than any node has. The native rollout begins at once, and ends with undo.
 func resizeInfeasible(t *testing.T) {
 	s := newStage(t, resizing)
 	s.create(web(3, sized("10m", "32Mi")))
@@ -323,7 +329,7 @@ func resizeInfeasible(t *testing.T) {
 	s.sized("web", "10m")
 }
 
-// resizeBelowUsage: the kubelet goes on refusing. As long as the deadline, then it is native.
+// resizeBelowUsage checks that the update is native after the deadline if the kubelet goes on refusing the resize.
 func resizeBelowUsage(t *testing.T) {
 	s := newStage(t, resizing)
 	s.create(web(2, sized("10m", "32Mi"), progressDeadline(10)))
@@ -335,7 +341,7 @@ func resizeBelowUsage(t *testing.T) {
 	s.sized("web", "10m")
 }
 
-// refusedResize: natively new pods would be refused as well, and come when they are not.
+// refusedResize checks that an object of this kind prevents new pods natively as well, and that the update completes without it.
 func refusedResize(t *testing.T, object, kind string) {
 	s := newStage(t, resizing)
 	s.create(web(2, sized("10m", "32Mi")))
@@ -354,17 +360,22 @@ func refusedResize(t *testing.T, object, kind string) {
 }
 
 func resizeBeyondQuota(t *testing.T) {
-	refusedResize(t, `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"bound"},"spec":{"hard":{"requests.cpu":"25m"}}}`, "resourcequota")
+	refusedResize(t, `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"bound"},"spec":{"hard":{"requests.cpu":"25m"}}}`,
+		"resourcequota")
 }
 
 func resizeBeyondLimit(t *testing.T) {
-	refusedResize(t, `{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"bound"},"spec":{"limits":[{"type":"Container","max":{"cpu":"20m"}}]}}`, "limitrange")
+	refusedResize(t, `{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"bound"},`+
+		`"spec":{"limits":[{"type":"Container","max":{"cpu":"20m"}}]}}`,
+		"limitrange")
 }
 
-// resizeWithDefaults: a pod gets what a new one would, and keeps the limit that its template does not have.
+// resizeWithDefaults checks that a pod gets what a new one would get, and keeps the limit that its template does not have.
 func resizeWithDefaults(t *testing.T) {
 	s := newStage(t, resizing)
-	s.kubectl(`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"l"},"spec":{"limits":[{"type":"Container","default":{"cpu":"300m"}}]}}`, "create", "-f", "-")
+	s.kubectl(`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"l"},`+
+		`"spec":{"limits":[{"type":"Container","default":{"cpu":"300m"}}]}}`,
+		"create", "-f", "-")
 	s.create(web(2, sized("10m", "32Mi")))
 	s.inPlace("web", nil, func() { s.setResources("web", "--requests=cpu=20m") })
 	s.sized("web", "20m")
@@ -397,12 +408,14 @@ func resizeScaled(t *testing.T) {
 	s.sized("web", "20m")
 }
 
-// declares has the first container say that it needs no restart when its CPU changes.
+// declares makes the first container say that it needs no restart when its CPU changes.
 func declares(d *appsv1.Deployment) {
-	d.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired}}
+	d.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
+		{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired},
+	}
 }
 
-// resizeDeclared: without a label it is as the container says, of each resource.
+// resizeDeclared checks that without the label the container's resizePolicy decides, for each resource.
 func resizeDeclared(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2, sized("10m", "32Mi"), declares))
@@ -412,23 +425,25 @@ func resizeDeclared(t *testing.T) {
 	s.sized("web", "20m")
 }
 
-// restartsForCPU has the first container ask for a restart when its CPU changes.
+// restartsForCPU makes the first container ask for a restart when its CPU changes.
 func restartsForCPU(d *appsv1.Deployment) {
-	d.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
+	d.Spec.Template.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
+		{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer},
+	}
 }
 
-// sizedToResize lets the first container of a workload be resized.
+// sizedToResize prepares the first container for resizes.
 func sizedToResize(d *appsv1.Deployment) {
 	sized("10m", "32Mi")(d)
 	workloadLabel(resizeLabel, "true")(d)
 }
 
-// asks reports whether the first container of the pod asks for so much CPU.
+// asks reports whether the first container of the pod requests so much CPU.
 func asks(pod *corev1.Pod, cpu string) bool {
 	return pod.Spec.Containers[0].Resources.Requests.Cpu().Equal(resource.MustParse(cpu))
 }
 
-// resizeRestarts: who asks for a restart gets it like one for an image, and waits for room as he was.
+// resizeRestarts checks that a container that asks for a restart is restarted as for an image. Until there is room on its node it runs on.
 func resizeRestarts(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3, sized("10m", "32Mi"), restartsForCPU))

@@ -13,14 +13,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// restarting are namespaces in which a restart is one of containers.
+// restarting are labels with which a rollout restart restarts containers in place.
 var restarting = with(labelled, restartLabel, "in-place")
 
-// kindOfWorkload is what the scenarios of both kinds need to know of one.
+// kindOfWorkload is what scenarios for both kinds need to know of a kind.
 type kindOfWorkload struct {
 	name  string
 	stage func(t *testing.T, labels map[string]string) *stage
-	// create makes one of three pods.
+	// create creates a workload of three pods.
 	create func(s *stage, knobs ...knob)
 }
 
@@ -35,7 +35,7 @@ var kindsOfWorkloads = map[string]kindOfWorkload{
 	}},
 }
 
-// restart: kubectl rollout restart, and whatever else restarts, with and without the label.
+// restart tests kubectl rollout restart and other ways to restart, with and without the label.
 func restart(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"paused":                 restartPaused,
@@ -59,17 +59,18 @@ func restart(t *testing.T) {
 			scenarios[kind+" "+name] = func(t *testing.T) { scenario(t, of) }
 		}
 	}
-	together(t, lengthy(scenarios, "paused", "always pulled", "pods born before", "stops only when killed", "Deployment undo", "Deployment init container",
-		"DaemonSet fresh configuration", "DaemonSet again and again", "DaemonSet with an image", "DaemonSet without the label", "DaemonSet init container",
-		"DaemonSet sidecar"))
+	together(t, lengthy(scenarios, "paused", "always pulled", "pods born before", "stops only when killed", "Deployment undo",
+		"Deployment init container", "DaemonSet fresh configuration", "DaemonSet again and again", "DaemonSet with an image",
+		"DaemonSet without the label", "DaemonSet init container", "DaemonSet sidecar"))
 }
 
-// restartIsFresh: variables and volumes are read anew, those that are mounted by a subpath too, which a running container never sees change.
+// restartIsFresh checks that variables and volumes are read anew. That includes subpath mounts, whose changes a running container never
+// sees.
 func restartIsFresh(t *testing.T, of kindOfWorkload) {
 	s := of.stage(t, restarting)
 	s.kubectl("", "create", "configmap", "conf", "--from-literal=colour=red")
 	of.create(s, configured)
-	s.begin("configuration", frozenBut("nobody"))
+	s.begin("configuration", frozenBut("none"))
 	s.kubectl("", "patch", "configmap", "conf", "--type=merge", "-p", `{"data":{"colour":"green"}}`)
 	s.inPlace(of.name, once, func() { s.rollout("restart", of.name) })
 	for _, pod := range s.pods(of.name) {
@@ -82,7 +83,7 @@ func restartIsFresh(t *testing.T, of kindOfWorkload) {
 	}
 }
 
-// configured has the colour of ConfigMap conf as its version, and in two volumes.
+// configured uses the colour of ConfigMap conf as the version, and mounts conf in two volumes.
 func configured(d *appsv1.Deployment) {
 	spec := &d.Spec.Template.Spec
 	from := corev1.LocalObjectReference{Name: "conf"}
@@ -94,7 +95,7 @@ func configured(d *appsv1.Deployment) {
 		corev1.VolumeMount{Name: "conf", MountPath: "/conf"}, corev1.VolumeMount{Name: "conf", MountPath: "/colour", SubPath: "colour"})
 }
 
-// restartAgain: pods go from one name of their image to another and back.
+// restartAgain checks that pods go from one name of their image to another and back.
 func restartAgain(t *testing.T, of kindOfWorkload) {
 	s := of.stage(t, restarting)
 	of.create(s)
@@ -115,7 +116,7 @@ func restartAgain(t *testing.T, of kindOfWorkload) {
 
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// template are the annotations of a workload's template.
+// template returns the annotations that are on the workload's template.
 func (of workload) template() map[string]string {
 	switch workload := of.Object.(type) {
 	case *appsv1.Deployment:
@@ -126,13 +127,14 @@ func (of workload) template() map[string]string {
 	return nil
 }
 
-// restartWithImage: in one edit each container restarts once.
+// restartWithImage checks that each container restarts once if one edit changes its image and restarts it.
 func restartWithImage(t *testing.T, of kindOfWorkload) {
 	s := of.stage(t, restarting)
 	of.create(s, withSide)
 	s.inPlace(of.name, restarts{"app": exactly(1), "side": exactly(1)}, func() {
 		s.kubectl("", "patch", ref(of.name), "--type=strategic", "-p", fmt.Sprintf(
-			`{"spec":{"template":{"metadata":{"annotations":{%q:"now"}},"spec":{"containers":[{"name":"app","image":%q}]}}}}`, restartedAt, appImage("v2")))
+			`{"spec":{"template":{"metadata":{"annotations":{%q:"now"}},"spec":{"containers":[{"name":"app","image":%q}]}}}}`,
+			restartedAt, appImage("v2")))
 	})
 	s.runs(of.name, "v2")
 }
@@ -149,7 +151,7 @@ func restartUndone(t *testing.T, of kindOfWorkload) {
 	}
 }
 
-// restartNatively: without the label people get new pods, and are told how they would get none.
+// restartNatively checks that without the label pods are recreated, and that users are told how to avoid that.
 func restartNatively(t *testing.T, of kindOfWorkload) {
 	s := of.stage(t, labelled)
 	of.create(s)
@@ -164,19 +166,19 @@ func restartOfInitContainers(t *testing.T, of kindOfWorkload) {
 	})
 }
 
-// restartOfSidecars: one that the template has restarts as the container does.
+// restartOfSidecars checks that a sidecar of the template restarts as the container does.
 func restartOfSidecars(t *testing.T, of kindOfWorkload) {
 	s := of.stage(t, restarting)
 	of.create(s, withMesh, func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
-		spec.InitContainers = spec.InitContainers[1:] // without that which would not run again
+		spec.InitContainers = spec.InitContainers[1:] // without the init container, which would not run again
 	})
 	for range 2 {
 		s.inPlace(of.name, restarts{"app": exactly(1), sidecar: exactly(1)}, func() {
 			s.expectIn(s.rollout("restart", of.name), "restarts app, "+sidecar)
 		})
 	}
-	s.inPlace(of.name, noSurge, func() { s.setImage(of.name, sidecar+"=v2") })
+	s.inPlace(of.name, sidecarOnce, func() { s.setImage(of.name, sidecar+"=v2") })
 	s.runsIn(sidecar, of.name, "v2")
 }
 
@@ -195,7 +197,8 @@ func restartPaused(t *testing.T) {
 	s.kept("web", before, once)
 }
 
-// restartByKey: whoever has the workload says which annotations restart it, as charts do with checksums of their configuration.
+// restartByKey checks that the workload's owner chooses the annotations that restart it, as charts do with checksums of their
+// configuration.
 func restartByKey(t *testing.T) {
 	s := newStage(t, restarting)
 	s.create(web(3))
@@ -212,7 +215,7 @@ func restartByKey(t *testing.T) {
 	})
 }
 
-// restartOfNoUse: what does not parse is rejected with what does.
+// restartOfNoUse checks that a value that does not parse is rejected, with a message that names valid ones.
 func restartOfNoUse(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(1))
@@ -220,19 +223,21 @@ func restartOfNoUse(t *testing.T) {
 		s.expectIn(s.refused("label", of, restartLabel+"=true"), restartLabel, `"true"`, "in-place")
 	}
 	for _, list := range []string{"", "*", "a b", "a,,b", "checksum/config,"} {
-		s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations="+list), "stayput.dev/restart-annotations", "no list of annotation keys")
+		s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations="+list), "stayput.dev/restart-annotations",
+			"no list of annotation keys")
 	}
-	s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations=kubernetes.io/*"), "stayput.dev/restart-annotations", "cannot be listed")
+	s.expectIn(s.refused("annotate", "deployment/web", "stayput.dev/restart-annotations=kubernetes.io/*"), "stayput.dev/restart-annotations",
+		"cannot be listed")
 }
 
-// restartAlwaysPulled: a name that pins the image would not pull what the user wants pulled, and the image has no other.
+// restartAlwaysPulled tests an image with no other name: the name with a digest would not pull the image that the user wants to be pulled.
 func restartAlwaysPulled(t *testing.T) {
 	s := newStage(t, restarting)
 	s.create(web(2, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways }))
 	s.recreated("web", func() { s.expectIn(s.rollout("restart", "web"), "recreate: container app is always pulled anew") })
 }
 
-// restartOfPodsBornBefore: pods without our gate.
+// restartOfPodsBornBefore restarts pods without Stayput's gate.
 func restartOfPodsBornBefore(t *testing.T) {
 	s := newStage(t, unlabelled)
 	s.create(web(2))
@@ -242,7 +247,7 @@ func restartOfPodsBornBefore(t *testing.T) {
 	s.inPlace("web", once, func() { s.rollout("restart", "web") })
 }
 
-// restartAfterCrash: containers that fail while pods are drained come again as they were, and restart all the same.
+// restartAfterCrash checks that containers that fail while their pod is drained start as before, and are restarted nevertheless.
 func restartAfterCrash(t *testing.T) {
 	s := newStage(t, with(restarting, drainLabel, "3s"))
 	s.followSlices()
@@ -269,7 +274,7 @@ func restartAfterCrash(t *testing.T) {
 	s.kept("web", before, restarts{"app": {1, 2}})
 }
 
-// processesOf are those of the pod's containers; its sandbox has one as well. The nodes of the test cluster are this machine.
+// processesOf returns the processes of the pod's containers and its sandbox. The nodes of the test cluster are this machine.
 func processesOf(s *stage, pod *corev1.Pod) []int {
 	s.Helper()
 	return slices.DeleteFunc(processes(s), func(process int) bool {
@@ -280,14 +285,14 @@ func processesOf(s *stage, pod *corev1.Pod) []int {
 	})
 }
 
-// restartOfTheStubborn: the gate opens for the new container, however long the old one takes to stop.
+// restartOfTheStubborn checks that the gate opens for the new container, however long the old one takes to stop.
 func restartOfTheStubborn(t *testing.T) {
 	s := newStage(t, restarting)
 	s.create(web(2, stopping))
 	s.inPlace("web", once, func() { s.rollout("restart", "web") })
 }
 
-// restartLeaderKilled: as leaderKilled.
+// restartLeaderKilled does what leaderKilled does.
 func restartLeaderKilled(t *testing.T) {
 	long(t)
 	s := newStage(t, restarting)

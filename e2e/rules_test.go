@@ -12,7 +12,7 @@ const (
 	note           = "example.com/note"
 )
 
-// rules: which annotations change in place, as workloads of both kinds say of themselves.
+// rules checks annotations that change in place because workloads of both kinds list them.
 func rules(t *testing.T) {
 	scenarios := map[string]func(*testing.T){}
 	for kind, install := range bothKinds {
@@ -36,7 +36,7 @@ func rules(t *testing.T) {
 		"DaemonSet, taken off half-way"))
 }
 
-// bothKinds install a workload of three pods, and name it.
+// bothKinds has, by kind, a function that creates a workload of three pods and returns its name.
 var bothKinds = map[string]func(*stage, ...knob) string{
 	"Deployment": func(s *stage, knobs ...knob) string {
 		s.create(web(3, knobs...))
@@ -49,30 +49,30 @@ var bothKinds = map[string]func(*stage, ...knob) string{
 	},
 }
 
-// list has the workload list annotations that may change in place.
+// list sets the workload's list of annotations that may change in place.
 func (s *stage) list(name, entries string) {
 	s.Helper()
 	s.kubectl("", "annotate", ref(name), listAnnotation+"="+entries, "--overwrite")
 }
 
-// notedSurge changes an annotation of the template, and more of its spec; null takes it off.
-func (s *stage) notedSurge(name, value, spec string) string {
+// annotateTemplate changes an annotation of the template, and more of its spec; null removes it.
+func (s *stage) annotateTemplate(name, value, spec string) string {
 	s.Helper()
 	return s.patchTemplate(name, fmt.Sprintf(`"metadata":{"annotations":{%q:%s}}`, note, value), spec)
 }
 
-// patchTemplate merges fields into the template, and others into its spec.
+// patchTemplate merges fields into the template, and spec into its spec.
 func (s *stage) patchTemplate(name, fields, spec string) string {
 	s.Helper()
 	return s.kubectl("", "patch", ref(name), "--type=strategic", "-p", fmt.Sprintf(`{"spec":{"template":{%s,"spec":{%s}}}}`, fields, spec))
 }
 
-// toImage is the part of a template's spec that has the application's image.
+// toImage returns the part of a template's spec that has the application's image.
 func toImage(tag string) string {
 	return fmt.Sprintf(`"containers":[{"name":"app","image":%q}]`, appImage(tag))
 }
 
-// bears demands that the pods have that annotation; an empty value that they have none.
+// bears checks that the pods have that annotation; with an empty value, that they do not have it.
 func (s *stage) bears(name, value string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
@@ -84,48 +84,51 @@ func (s *stage) bears(name, value string) {
 
 func noteByKey(s *stage, name string) {
 	s.list(name, note)
-	s.inPlace(name, nil, func() { s.expectIn(s.notedSurge(name, `"1"`, ""), "Warning:", "in place: no restart") })
+	s.inPlace(name, nil, func() { s.expectIn(s.annotateTemplate(name, `"1"`, ""), "Warning:", "in place: no restart") })
 	s.bears(name, "1")
-	s.inPlace(name, once, func() { s.expectIn(s.notedSurge(name, `"2"`, toImage("v2")), "in place: restarts app") })
+	s.inPlace(name, once, func() { s.expectIn(s.annotateTemplate(name, `"2"`, toImage("v2")), "in place: restarts app") })
 	s.bears(name, "2")
-	s.inPlace(name, nil, func() { s.notedSurge(name, "null", "") })
+	s.inPlace(name, nil, func() { s.annotateTemplate(name, "null", "") })
 	s.bears(name, "")
 	s.inPlace(name, nil, func() { s.expectIn(s.rollout("undo", name), "in place: no restart") })
 	s.bears(name, "2")
 }
 
-// noteByPrefix: the list may come with the change, and stays with its undo.
+// noteByPrefix checks that the list may come in the same edit as the change, and that it stays when the change is undone.
 func noteByPrefix(s *stage, name string) {
 	s.inPlace(name, nil, func() {
-		s.expectIn(s.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"other, example.com/*"}},"spec":{"template":{"metadata":{"annotations":{%q:"1"}}}}}`,
+		s.expectIn(s.patch(name, fmt.Sprintf(
+			`{"metadata":{"annotations":{%q:"other, example.com/*"}},"spec":{"template":{"metadata":{"annotations":{%q:"1"}}}}}`,
 			listAnnotation, note)), "in place: no restart")
 	})
 	s.bears(name, "1")
-	s.inPlace(name, nil, func() { s.expectIn(s.rollout("undo", name), "in place: no restart") }) // before it there was no list
+	s.inPlace(name, nil, func() { s.expectIn(s.rollout("undo", name), "in place: no restart") }) // before the edit there was no list
 	s.bears(name, "")
 }
 
 func noteUnlisted(s *stage, name string) {
 	s.list(name, "example.com/other,example.org/*")
-	s.recreated(name, func() { s.expectIn(s.notedSurge(name, `"1"`, ""), "Warning:", "recreate: annotation "+note+" added") })
+	s.recreated(name, func() {
+		s.expectIn(s.annotateTemplate(name, `"1"`, ""), "Warning:", "recreate: annotation "+note+" added")
+	})
 	s.inPlace(name, once, func() { s.setImage(name, "app=v2") })
 	s.bears(name, "1")
 }
 
 func listsRefused(s *stage, name string) {
-	s.begin("refused", frozenBut("nobody"))
-	for _, bad := range []string{"", "a b", "note,", "*", "example.com/n*", "stayput.dev/decision", "kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/*",
-		"container.apparmor.security.beta.kubernetes.io/app", "kubernetes.io/config.mirror"} {
+	s.begin("refused", frozenBut("none"))
+	for _, bad := range []string{"", "a b", "note,", "*", "example.com/n*", "stayput.dev/decision", "kubectl.kubernetes.io/restartedAt",
+		"kubectl.kubernetes.io/*", "container.apparmor.security.beta.kubernetes.io/app", "kubernetes.io/config.mirror"} {
 		s.expectIn(s.refused("annotate", ref(name), listAnnotation+"="+bad, "--overwrite"), listAnnotation)
 	}
 	s.list(name, "note, example.com/*")
 }
 
-// listTakenOff: what the workload says now decides about the pods that are not updated yet.
+// listTakenOff checks that the workload's present list decides about the pods that are not updated yet.
 func listTakenOff(s *stage, name string) {
 	s.list(name, note)
 	s.begin("in place", inPlace)
-	s.notedSurge(name, `"1"`, toImage("v2"))
+	s.annotateTemplate(name, `"1"`, toImage("v2"))
 	s.reaches(name, threeway)
 	s.begin("native", recreated)
 	s.kubectl("", "annotate", ref(name), listAnnotation+"-")

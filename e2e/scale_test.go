@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// scale: replicas change while an update is under way. Exactly the pods that scaling asks for come and go.
+// scale changes replicas while an update is in progress. Only the pods that scaling asks for are created and deleted.
 func scale(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
 		"3 to 6 to 2 half-way":    upAndDown,
@@ -46,7 +46,7 @@ func (s *stage) has(name string, pods int) {
 	}))
 }
 
-// autoscaled writes the scale subresource, as a HorizontalPodAutoscaler does.
+// autoscaled writes the scale subresource, as the HorizontalPodAutoscaler controller does.
 func autoscaled(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(4, slow))
@@ -68,32 +68,34 @@ func (s *stage) writeScale(name string, replicas int32) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	// Whatever else changed since: an autoscaler tries again.
+	// The write is unconditional, because an autoscaler retries after conflicts.
 	wanted.ResourceVersion, wanted.Spec.Replicas = "", replicas
 	if _, err := deployments.UpdateScale(s.Context(), name, wanted, metav1.UpdateOptions{}); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// scaledByCPU: an autoscaler that takes starts of containers for load is warned of at the keyboard and by the plugin, until it waits before it scales up.
+// scaledByCPU checks that kubectl and the plugin warn of an autoscaler that takes starts of containers for load, until it has a
+// stabilization window for scaling up.
 func scaledByCPU(t *testing.T) {
 	s := newStage(t, labelled)
 	s.kubectl(manifest(t, web(2)), "apply", "-f", "-")
 	s.completes("web")
 	s.managed("web")
-	s.begin("warned", frozenBut("nobody"))
+	s.begin("warned", frozenBut("none"))
 	const said = "HorizontalPodAutoscaler by-cpu scales by cpu: what restarted containers use to start counts as load."
 	edit := []string{"set", "image", "deployment/web", "app=" + appImage("v2"), "--dry-run=server"}
 	s.kubectl(scalerByCPU, "apply", "-f", "-")
 	s.expectIn(s.kubectl("", edit...), "Warning: stayput: in place: restarts app", "Warning: stayput: "+said)
-	s.answers(manifest(t, web(2, image("v2"))), 0, []string{"deployment/web in place restarts app in 2 pods, 1 at a time", said}, "plan", "-f", "-", s.editor())
+	s.answers(manifest(t, web(2, image("v2"))), 0, []string{"deployment/web in place restarts app in 2 pods, 1 at a time", said},
+		"plan", "-f", "-", s.editor())
 	s.kubectl("", "patch", "hpa", "by-cpu", "--type=merge", "-p", `{"spec":{"behavior":{"scaleUp":{"stabilizationWindowSeconds":300}}}}`)
 	if again := s.kubectl("", edit...); strings.Contains(again, "HorizontalPodAutoscaler") {
 		s.Errorf("it waits for five minutes, and is warned of all the same: %s", again)
 	}
 }
 
-// scalerByCPU never scales here, as the cluster has no metrics.
+// scalerByCPU never scales here, because the cluster has no metrics.
 const scalerByCPU = `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"by-cpu"},"spec":{"maxReplicas":5,
 	"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},
 	"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":70}}}]}}`

@@ -28,20 +28,20 @@ var (
 	labelled    = map[string]string{updateLabel: "in-place"}
 	inPlaceOnly = map[string]string{updateLabel: "in-place-only"}
 	unlabelled  map[string]string
-	// surging lets Deployments that may miss no pod have extra ones for the time of an update.
+	// surging lets Deployments of which no pod may be unavailable have surge pods during an update.
 	surging = with(labelled, borrowLabel, "true")
-	// unpulled lets images get past that no node can pull.
+	// unpulled switches pre-pulls off, so that updates to images that no node can pull begin.
 	unpulled = with(labelled, parallelismLabel, "0")
 )
 
-// with adds a label.
+// with returns the labels with one more.
 func with(labels map[string]string, key, value string) map[string]string {
 	more := map[string]string{key: value}
 	maps.Copy(more, labels)
 	return more
 }
 
-// together runs scenarios side by side.
+// together runs scenarios in parallel.
 func together(t *testing.T, scenarios map[string]func(*testing.T)) {
 	for _, name := range slices.Sorted(maps.Keys(scenarios)) {
 		t.Run(name, func(t *testing.T) {
@@ -52,17 +52,17 @@ func together(t *testing.T, scenarios map[string]func(*testing.T)) {
 	}
 }
 
-// stage is a namespace with a Recorder: where one scenario takes place.
+// stage is a namespace with a Recorder, for one scenario.
 type stage struct {
 	*testing.T
 	namespace string
 	recorder  *Recorder
 	before    processors
-	// afterwards undoes what was done to things that are not the namespace's, once it no longer matters to the judge.
+	// afterwards undoes changes to objects outside the namespace, after the judge is done.
 	afterwards []func()
 }
 
-// newStage makes a namespace. When the test ends, everything that happened in it is judged and it is deleted.
+// newStage makes a namespace. When the test ends, the judge checks all its events, and it is deleted.
 func newStage(t *testing.T, labels map[string]string) *stage {
 	t.Helper()
 	s := &stage{T: t, namespace: createNamespace(t, labels), before: used()}
@@ -78,7 +78,7 @@ func newStage(t *testing.T, labels map[string]string) *stage {
 	return s
 }
 
-// asShipped has pods drained for as long as they are by default.
+// asShipped sets the default drain.
 func asShipped(labels map[string]string) map[string]string {
 	if _, says := labels[drainLabel]; says {
 		return labels
@@ -86,8 +86,8 @@ func asShipped(labels map[string]string) map[string]string {
 	return with(labels, drainLabel, "2s")
 }
 
-// createNamespace makes a namespace in which drains are short and nothing is borrowed unless its labels say so: most scenarios demand that no pod is
-// created, also where none may be missed.
+// createNamespace makes a namespace with short drains and without surge pods, unless its labels say otherwise: most scenarios check that no
+// pod is created, also where no pod may be unavailable.
 func createNamespace(t *testing.T, labels map[string]string) string {
 	t.Helper()
 	for label, value := range map[string]string{borrowLabel: "false", drainLabel: "500ms"} {
@@ -115,7 +115,7 @@ func (s *stage) usable() {
 
 var infeasible = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOf makes the last part of the test's name fit for a namespace.
+// nameOf makes the last part of the test's name valid for a namespace.
 func nameOf(t *testing.T) string {
 	name := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
 	name = infeasible.ReplaceAllString(strings.ToLower(name), "-")
@@ -128,7 +128,7 @@ func deleteNamespace(t *testing.T, name string) {
 	}
 }
 
-// judge replays what happened; after a failure it prints it.
+// judge replays the events and checks them. After a failure it prints them.
 func (s *stage) judge() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -153,7 +153,7 @@ func (s *stage) judge() {
 	}
 }
 
-// begin starts a phase: rules hold for everything that happens from now on.
+// begin starts a phase: rules apply to everything that happens from now on.
 func (s *stage) begin(name string, rules Rules) {
 	s.Helper()
 	if err := s.recorder.Begin(s.Context(), name, rules); err != nil {
@@ -175,7 +175,7 @@ func (s *stage) wait(what string, condition func(world) error) {
 	}
 }
 
-// on is a condition on one Deployment.
+// on returns a condition on one Deployment.
 func on(name string, condition func(world, *appsv1.Deployment) error) func(world) error {
 	return func(w world) error {
 		d := w.deployment(name)
@@ -186,7 +186,7 @@ func on(name string, condition func(world, *appsv1.Deployment) error) func(world
 	}
 }
 
-// of is a condition on one workload of either kind.
+// of returns a condition on one workload of either kind.
 func of(name string, condition func(workload) error) func(world) error {
 	return func(w world) error {
 		found, err := w.workload(name)
@@ -197,7 +197,7 @@ func of(name string, condition func(workload) error) func(world) error {
 	}
 }
 
-// eventually waits for something the Recorder does not see.
+// eventually waits for something that the Recorder does not see.
 func (s *stage) eventually(what string, condition func(context.Context) error) {
 	s.Helper()
 	s.within(patience, what, condition)
@@ -210,7 +210,7 @@ func (s *stage) within(atMost time.Duration, what string, condition func(context
 	}
 }
 
-// poll asks four times a second, for as long as there is patience.
+// poll evaluates the condition four times a second until ctx ends or patience is over.
 func poll(ctx context.Context, condition func(context.Context) error) error {
 	return pollFor(ctx, patience, condition)
 }
@@ -233,7 +233,7 @@ func pollFor(ctx context.Context, atMost time.Duration, condition func(context.C
 	}
 }
 
-// kubectl runs the cluster's kubectl; what it says on standard error is part of the error and of messages.
+// kubectl runs the cluster's kubectl. Its standard error is in messages, and in the error.
 func kubectl(ctx context.Context, input string, arguments ...string) (output, messages string, err error) {
 	command := exec.CommandContext(ctx, filepath.Join(binaries, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, arguments...)...)
 	var out, said bytes.Buffer
@@ -244,7 +244,7 @@ func kubectl(ctx context.Context, input string, arguments ...string) (output, me
 	return out.String(), said.String(), nil
 }
 
-// kubectl runs kubectl in the namespace, with a manifest as input where there is one, and returns all it said.
+// kubectl runs kubectl in the namespace, with a manifest as input unless that is empty, and returns its output.
 func (s *stage) kubectl(input string, arguments ...string) string {
 	s.Helper()
 	output, messages, err := kubectl(s.Context(), input, append([]string{"-n", s.namespace}, arguments...)...)
@@ -254,7 +254,7 @@ func (s *stage) kubectl(input string, arguments ...string) string {
 	return output + messages
 }
 
-// refused runs kubectl, demands that it fails and returns why.
+// refused runs kubectl, checks that it fails, and returns its message.
 func (s *stage) refused(arguments ...string) string {
 	s.Helper()
 	output, _, err := kubectl(s.Context(), "", append([]string{"-n", s.namespace}, arguments...)...)
@@ -264,7 +264,7 @@ func (s *stage) refused(arguments ...string) string {
 	return err.Error()
 }
 
-// expectIn demands that all parts are in what was said.
+// expectIn checks that the output has all parts.
 func (s *stage) expectIn(said string, parts ...string) {
 	s.Helper()
 	for _, part := range parts {
@@ -293,7 +293,7 @@ func (s *stage) submit(d *appsv1.Deployment) {
 	}
 }
 
-// setImage gives containers of a workload images: "app=v2".
+// setImage sets images of containers of a workload: "app=v2".
 func (s *stage) setImage(name string, images ...string) string {
 	s.Helper()
 	arguments := []string{"set", "image", ref(name)}
@@ -304,7 +304,7 @@ func (s *stage) setImage(name string, images ...string) string {
 	return s.kubectl("", arguments...)
 }
 
-// setEnv is the edit that no running pod can take.
+// setEnv makes an edit that no running pod can take.
 func (s *stage) setEnv(name, variable string) string {
 	s.Helper()
 	return s.kubectl("", "set", "env", ref(name), variable)
@@ -328,7 +328,7 @@ func (s *stage) label(label string) {
 	s.kubectl("", "label", "namespace", s.namespace, label, "--overwrite")
 }
 
-// managed waits until an edit of the workload would meet the webhooks.
+// managed waits until the API server calls the webhooks for edits of the workload.
 func (s *stage) managed(name string) {
 	s.Helper()
 	s.eventually("webhooks that answer", func(ctx context.Context) error {
@@ -340,7 +340,7 @@ func (s *stage) managed(name string) {
 	})
 }
 
-// unmanaged waits until an edit of the workload would meet no webhook.
+// unmanaged waits until the API server calls no webhook for edits of the workload.
 func (s *stage) unmanaged(name string) {
 	s.Helper()
 	s.eventually("webhooks that do not answer", func(ctx context.Context) error {
@@ -352,7 +352,7 @@ func (s *stage) unmanaged(name string) {
 	})
 }
 
-// decision is what the webhooks record on a workload in a dry run, empty if nothing.
+// decision returns the decision that the webhooks write to a workload in a dry run. It is empty without one.
 func (s *stage) decision(ctx context.Context, name string) (string, error) {
 	output, _, err := kubectl(ctx, "", "-n", s.namespace, "patch", ref(name), "--dry-run=server", "--type=merge",
 		"-p", `{"spec":{"template":{"metadata":{"labels":{"probe":"webhooks"}}}}}`,
@@ -360,14 +360,14 @@ func (s *stage) decision(ctx context.Context, name string) (string, error) {
 	return output, err
 }
 
-// completes waits until the update is over in every respect, and asks kubectl too.
+// completes waits until the update is complete, and checks that kubectl says so too.
 func (s *stage) completes(name string) {
 	s.Helper()
 	s.rollsOut(name)
 	s.wait(name+" to bear no mark", of(name, func(now workload) error { return now.unmarked() }))
 }
 
-// rollsOut is completes without a manager: a mark that is left does no harm, and the next manager takes it off.
+// rollsOut is completes without a manager: a mark that is left does no harm, and the next manager removes it.
 func (s *stage) rollsOut(name string) {
 	s.Helper()
 	s.ends(name)
@@ -386,16 +386,16 @@ func (s *stage) reaches(name string, moment moment) {
 	s.wait(name+" to be "+moment.name, at(name, moment))
 }
 
-// at is the condition that a workload's update is at this moment.
+// at returns the condition that a workload's update is at this moment.
 func at(name string, moment moment) func(world) error { return of(name, moment.isNow) }
 
-// met demands that the last edit of the workload's spec fell into the moment.
+// met checks that the last edit of the workload's spec came in that moment.
 func (s *stage) met(name string, moment moment) {
 	s.Helper()
 	s.metWhen(name, moment.isNow)
 }
 
-// metWhen demands that the last edit of the workload's spec met this condition.
+// metWhen checks that this condition was true at the last edit of the workload's spec.
 func (s *stage) metWhen(name string, condition func(workload) error) {
 	s.Helper()
 	then, err := s.recorder.before(name, s.workload(name).GetGeneration()).workload(name)
@@ -407,14 +407,14 @@ func (s *stage) metWhen(name string, condition func(workload) error) {
 	}
 }
 
-// moment is a half-way state of an update. Tests reach it with pods that take seconds to become ready (readyDelay), so that it
-// lasts longer than the edit that follows.
+// moment is a state in the middle of an update. Tests reach it with pods that take seconds to become ready (readyAfter), so that it lasts
+// longer than the edit that follows.
 type moment struct {
 	name  string
 	holds func(tally) bool
 }
 
-// isNow is the condition that a workload is at this moment.
+// isNow returns nil if a workload's update is at this moment.
 func (m moment) isNow(now workload) error {
 	if tally := now.tally(); !m.holds(tally) {
 		return fmt.Errorf("not %s: %s", m.name, tally)
@@ -429,7 +429,7 @@ var (
 	}}
 )
 
-// deployment is the Deployment as it is now.
+// deployment returns the Deployment as it is now.
 func (s *stage) deployment(name string) *appsv1.Deployment {
 	s.Helper()
 	d, err := clients.AppsV1().Deployments(s.namespace).Get(s.Context(), name, metav1.GetOptions{})
@@ -439,7 +439,7 @@ func (s *stage) deployment(name string) *appsv1.Deployment {
 	return d
 }
 
-// workload is one of either kind, with its pods, as it is now.
+// workload returns a workload of either kind, with its pods, as it is now.
 func (s *stage) workload(name string) workload {
 	s.Helper()
 	var now workload
@@ -450,7 +450,7 @@ func (s *stage) workload(name string) workload {
 	return now
 }
 
-// pods are the live pods of a workload that is complete.
+// pods returns the live pods of a complete workload.
 func (s *stage) pods(name string) map[types.UID]*corev1.Pod {
 	s.Helper()
 	pods := map[types.UID]*corev1.Pod{}
@@ -460,10 +460,10 @@ func (s *stage) pods(name string) map[types.UID]*corev1.Pod {
 	return pods
 }
 
-// restarts is how often each container restarts; those not named do not.
+// restarts is how often each container restarts. Containers that it does not name do not restart.
 type restarts map[string]Count
 
-// inPlace carries out an edit and demands that every pod lives through it.
+// inPlace makes an edit and checks that no pod is replaced.
 func (s *stage) inPlace(name string, expected restarts, edit func()) {
 	s.Helper()
 	s.inPlaceUnder(inPlace, name, expected, edit)
@@ -478,7 +478,7 @@ func (s *stage) inPlaceUnder(rules Rules, name string, expected restarts, edit f
 	s.kept(name, before, expected)
 }
 
-// recreated carries out an edit and demands that it replaces pods, all of them.
+// recreated makes an edit and checks that all pods are replaced.
 func (s *stage) recreated(name string, edit func()) {
 	s.Helper()
 	s.recreatedUnder(recreated, name, edit)
@@ -493,7 +493,7 @@ func (s *stage) recreatedUnder(rules Rules, name string, edit func()) {
 	s.replaced(name, before)
 }
 
-// replaced demands that none of the pods of before is left.
+// replaced checks that none of the pods of before is left.
 func (s *stage) replaced(name string, before map[types.UID]*corev1.Pod) {
 	s.Helper()
 	for uid, pod := range s.pods(name) {
@@ -503,7 +503,7 @@ func (s *stage) replaced(name string, before map[types.UID]*corev1.Pod) {
 	}
 }
 
-// kept demands the same pods as before, in their places, with these restarts.
+// kept checks that the pods are those of before, on their nodes and with their addresses, with these restarts.
 func (s *stage) kept(name string, before map[types.UID]*corev1.Pod, expected restarts) {
 	s.Helper()
 	after := s.pods(name)
@@ -549,7 +549,7 @@ func (s *stage) reported(kind, reason string) {
 	})
 }
 
-// history demands these revisions of `kubectl rollout history`.
+// history checks the revisions of `kubectl rollout history`.
 func (s *stage) history(name string, revisions ...string) {
 	s.Helper()
 	var listed []string
@@ -568,7 +568,7 @@ func appImage(tag string) string { return registry + "app:" + tag }
 // knob changes a Deployment before it is created.
 type knob func(*appsv1.Deployment)
 
-// web is a Deployment of the test application at v1, with strategy and everything else left to the defaults.
+// web returns a Deployment of the test application at v1, with the default strategy and defaults otherwise.
 func web(replicas int32, knobs ...knob) *appsv1.Deployment {
 	labels := map[string]string{"app": "web", "helm.sh/chart": "web-1.0.0"}
 	grace := int64(5)
@@ -602,7 +602,7 @@ func container(name string, port int) corev1.Container {
 		ReadinessProbe: &corev1.Probe{
 			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt(port)}},
 			PeriodSeconds: 1,
-			// A machine that stands still for a second is not an application that fails: the judge would count its pod as missing.
+			// An application on a machine that stalls for a second has not failed. The judge would count its pod as unavailable.
 			TimeoutSeconds: 10,
 		},
 	}
@@ -621,10 +621,10 @@ func withSide(d *appsv1.Deployment) {
 	d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, container("side", 8081))
 }
 
-// slow lets every pod take seconds to become ready, so that half-way states last.
+// slow makes every pod take seconds to become ready, so that states in the middle of an update last.
 var slow = readyAfter("app", "6s")
 
-// readyAfter lets a container of every pod, which may be a sidecar, take so long to become ready.
+// readyAfter makes a container of every pod, possibly a sidecar, take so long to become ready.
 func readyAfter(container, delay string) knob {
 	return func(d *appsv1.Deployment) {
 		spec := &d.Spec.Template.Spec
@@ -673,7 +673,7 @@ func historyLimit(revisions int32) knob {
 	return func(d *appsv1.Deployment) { d.Spec.RevisionHistoryLimit = &revisions }
 }
 
-// manifest is the object as a file for kubectl.
+// manifest returns the object as a file for kubectl.
 func manifest(t *testing.T, object any) string {
 	t.Helper()
 	text, err := json.Marshal(object)

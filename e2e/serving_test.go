@@ -21,7 +21,7 @@ import (
 
 const loadRate = 200 // requests a second
 
-// serving is an update under load: what is updated, under which labels, and which pods may come and go.
+// serving is an update under load: the workload, its labels, and the rules for its pods.
 type serving struct {
 	name     string
 	strategy string // for the table
@@ -49,10 +49,10 @@ func servings() []serving {
 	}
 }
 
-// realistic is a start as of an application that loads something first.
+// realistic makes the application start as slowly as one that loads data first.
 func realistic(d *appsv1.Deployment) { takes("700ms", "")(d) }
 
-// takes sets how long the application needs to listen, and how long it serves on after it is told to stop.
+// takes sets how long the application needs to listen, and how long it serves after it is told to stop.
 func takes(start, stop string) knob {
 	return func(d *appsv1.Deployment) {
 		app := &d.Spec.Template.Spec.Containers[0]
@@ -60,15 +60,15 @@ func takes(start, stop string) knob {
 	}
 }
 
-// preStop lets the container serve on for a second before it is told to stop, as is usual natively.
+// preStop makes the container serve for a second before it is told to stop, as is usual natively.
 func preStop(d *appsv1.Deployment) {
 	d.Spec.Template.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
 		PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}},
 	}
 }
 
-// TestServing updates under load, one scenario after the other, since the load needs the machine: no request may be lost. With
-// -short it is one in place and one that borrows.
+// TestServing updates under load, one scenario after another, because the load needs the machine. No request may be lost. With -short it
+// runs one scenario in place and one with surge pods.
 func TestServing(t *testing.T) {
 	var rows []string
 	for _, scenario := range servings() {
@@ -85,7 +85,7 @@ func TestServing(t *testing.T) {
 	}
 }
 
-// run returns the row of the table.
+// run returns a row of the table.
 func (of serving) run(t *testing.T) string {
 	s := newStage(t, asShipped(of.labels))
 	name := s.deploy(of.workload)
@@ -109,7 +109,7 @@ func (of serving) run(t *testing.T) string {
 	return row
 }
 
-// deploy creates a workload of either kind, waits until it is rolled out and returns its name.
+// deploy creates a workload of either kind, waits until it is rolled out, and returns its name.
 func (s *stage) deploy(object any) string {
 	s.Helper()
 	switch of := object.(type) {
@@ -124,7 +124,7 @@ func (s *stage) deploy(object any) string {
 	return ""
 }
 
-// expose gives a workload a Service and returns its URL, once it answers. The nodes of the test cluster are this machine, so its
+// expose creates a Service for a workload and returns its URL, once it answers. The nodes of the test cluster are this machine, so its
 // Services can be reached from here.
 func (s *stage) expose(name string) string {
 	s.Helper()
@@ -137,7 +137,7 @@ func (s *stage) expose(name string) string {
 	return url
 }
 
-// service creates a Service in front of a workload.
+// service creates a Service for a workload.
 func (s *stage) service(name string, traffic corev1.ServiceInternalTrafficPolicy) *corev1.Service {
 	s.Helper()
 	app := strings.TrimPrefix(name, daemonSetPrefix)
@@ -155,7 +155,7 @@ func (s *stage) service(name string, traffic corev1.ServiceInternalTrafficPolicy
 	return created
 }
 
-// load starts requests and returns when they are in full swing.
+// load starts requests, and returns when they arrive at the full rate.
 func (s *stage) load(url string) *load.Load {
 	s.Helper()
 	l := load.Start(s.Context(), url, loadRate)
@@ -169,7 +169,7 @@ func (s *stage) load(url string) *load.Load {
 	return l
 }
 
-// unload goes on for as long as proxies may need to follow, and then stops.
+// unload continues for as long as kube-proxy may need to follow, and then stops.
 func (s *stage) unload(l *load.Load) load.Traffic {
 	s.Helper()
 	time.Sleep(2 * time.Second)

@@ -10,16 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sidecars: init containers with restartPolicy Always, whose image changes as that of other containers does. That no other container restarts
-// with them, `kept` demands.
+// sidecars tests init containers with restartPolicy Always, whose images change as those of other containers do. kept checks that no other
+// container restarts with them.
 func sidecars(t *testing.T) {
 	scenarios := map[string]func(*testing.T){}
-	for kind, on := range map[string]progress{"Deployment": standsAsDeployment, "DaemonSet": standsAsDaemonSet} {
-		for name, scenario := range map[string]func(*testing.T, progress){
+	for kind, on := range map[string]meshWorkload{"Deployment": meshDeployment, "DaemonSet": meshDaemonSet} {
+		for name, scenario := range map[string]func(*testing.T, meshWorkload){
 			"image and undo":                    sidecarImage,
 			"together with the container":       sidecarTogether,
-			"undo of an image that is not":      func(t *testing.T, on progress) { sidecarBroken(t, on, "missing") },
-			"undo of a crashing image":          func(t *testing.T, on progress) { sidecarBroken(t, on, "crash") },
+			"undo of an image that is not":      func(t *testing.T, on meshWorkload) { sidecarBroken(t, on, "missing") },
+			"undo of a crashing image":          func(t *testing.T, on meshWorkload) { sidecarBroken(t, on, "crash") },
 			"both, and its image is not":        sidecarBrokenTogether,
 			"pulled first, and its image's not": sidecarPulledFirst,
 			"pods born before Stayput":          sidecarBornBefore,
@@ -30,27 +30,29 @@ func sidecars(t *testing.T) {
 			scenarios[kind+", "+name] = func(t *testing.T) { scenario(t, on) }
 		}
 	}
-	together(t, lengthy(scenarios, "Deployment, together with the container", "Deployment, undo of an image that is not", "Deployment, undo of a crashing image",
-		"Deployment, pods born before Stayput", "Deployment, one more",
-		"DaemonSet, image and undo", "DaemonSet, together with the container", "DaemonSet, undo of an image that is not", "DaemonSet, both, and its image is not",
+	together(t, lengthy(scenarios, "Deployment, together with the container", "Deployment, undo of an image that is not",
+		"Deployment, undo of a crashing image", "Deployment, pods born before Stayput", "Deployment, one more",
+		"DaemonSet, image and undo", "DaemonSet, together with the container", "DaemonSet, undo of an image that is not",
+		"DaemonSet, both, and its image is not",
 		"DaemonSet, pulled first, and its image's not", "DaemonSet, pods born before Stayput", "DaemonSet, undo of pods born before",
 		"DaemonSet, with a startup probe", "DaemonSet, one more"))
 }
 
-// sidecar is the name of the one that these scenarios have.
+// sidecar is the name of the sidecar in these scenarios.
 const sidecar = "mesh"
 
-// progress has a namespace with these labels, and a workload with a sidecar in it, rolled out; it returns the workload's name.
-type progress func(*testing.T, map[string]string, ...knob) (*stage, string)
+// meshWorkload creates a namespace with these labels, and a workload with a sidecar in it. It waits until the workload is rolled out, and
+// returns its name.
+type meshWorkload func(*testing.T, map[string]string, ...knob) (*stage, string)
 
-func standsAsDeployment(t *testing.T, labels map[string]string, knobs ...knob) (*stage, string) {
+func meshDeployment(t *testing.T, labels map[string]string, knobs ...knob) (*stage, string) {
 	t.Helper()
 	s := newStage(t, labels)
 	s.create(web(3, append([]knob{withMesh}, knobs...)...))
 	return s, "web"
 }
 
-func standsAsDaemonSet(t *testing.T, labels map[string]string, knobs ...knob) (*stage, string) {
+func meshDaemonSet(t *testing.T, labels map[string]string, knobs ...knob) (*stage, string) {
 	t.Helper()
 	s := newDaemonStage(t, labels)
 	ds := agent(templated(withMesh))
@@ -61,7 +63,7 @@ func standsAsDaemonSet(t *testing.T, labels map[string]string, knobs ...knob) (*
 	return s, agents
 }
 
-// withMesh adds one behind an init container that ends.
+// withMesh adds a sidecar after an init container that ends.
 func withMesh(d *appsv1.Deployment) {
 	prepared(d)
 	side := container(sidecar, 8082)
@@ -69,31 +71,31 @@ func withMesh(d *appsv1.Deployment) {
 	d.Spec.Template.Spec.InitContainers = append(d.Spec.Template.Spec.InitContainers, side)
 }
 
-// sidecarOf is the template's.
+// sidecarOf returns the sidecar of the template.
 func sidecarOf(d *appsv1.Deployment) *corev1.Container {
 	return &d.Spec.Template.Spec.InitContainers[1]
 }
 
-// slowSidecar lets it take seconds to become ready, so that half-way states last.
+// slowSidecar makes the sidecar take seconds to become ready, so that states in the middle of an update last.
 var slowSidecar = readyAfter(sidecar, "6s")
 
-// noSurge is what a change of its image costs.
-var noSurge = restarts{sidecar: exactly(1)}
+// sidecarOnce expects that only the sidecar restarts, once.
+var sidecarOnce = restarts{sidecar: exactly(1)}
 
-func sidecarImage(t *testing.T, on progress) {
+func sidecarImage(t *testing.T, on meshWorkload) {
 	s, name := on(t, labelled)
-	s.inPlace(name, noSurge, func() {
+	s.inPlace(name, sidecarOnce, func() {
 		s.expectIn(s.setImage(name, sidecar+"=v2"), "Warning:", "in place: restarts "+sidecar)
 	})
 	s.runsIn(sidecar, name, "v2")
 	s.inPlace(name, once, func() { s.setImage(name, "app=v2") })
 	s.inPlace(name, once, func() { s.rollout("undo", name) })
-	s.inPlace(name, noSurge, func() { s.rollout("undo", name, "--to-revision=1") })
+	s.inPlace(name, sidecarOnce, func() { s.rollout("undo", name, "--to-revision=1") })
 	s.runsIn(sidecar, name, "v1")
 	s.runs(name, "v1")
 }
 
-func sidecarTogether(t *testing.T, on progress) {
+func sidecarTogether(t *testing.T, on meshWorkload) {
 	s, name := on(t, labelled)
 	both := restarts{"app": exactly(1), sidecar: exactly(1)}
 	s.inPlace(name, both, func() { s.setImage(name, "app=v2", sidecar+"=v3") })
@@ -104,8 +106,9 @@ func sidecarTogether(t *testing.T, on progress) {
 	s.runsIn(sidecar, name, "v1")
 }
 
-// sidecarBroken: a bad image takes as many pods as may be missed, and not one for good. Their other containers run on.
-func sidecarBroken(t *testing.T, on progress, tag string) {
+// sidecarBroken checks that a bad image makes as many pods unavailable as may be, and that an undo repairs them. Their other containers
+// keep running.
+func sidecarBroken(t *testing.T, on meshWorkload, tag string) {
 	s, name := on(t, unpulled)
 	s.inPlace(name, restarts{sidecar: anyNumber}, func() {
 		s.setImage(name, sidecar+"="+tag)
@@ -116,15 +119,15 @@ func sidecarBroken(t *testing.T, on progress, tag string) {
 	s.someNeverRestarted(name)
 }
 
-// backsOff waits until a kubelet does not try at once any more. The status need not say why: of a sidecar that ended with code 0, kubelets say for as
-// long as the next one cannot be pulled that it has (convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go).
+// backsOff waits until a kubelet delays its attempts. The status need not give the reason: of a sidecar that ended with code 0, kubelets
+// report that it has ended for as long as the new image cannot be pulled (convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go).
 func (s *stage) backsOff() {
 	s.Helper()
 	s.reported("Pod", "BackOff")
 }
 
-// sidecarBrokenTogether: the container restarts beside a sidecar that does not, and goes back with it.
-func sidecarBrokenTogether(t *testing.T, on progress) {
+// sidecarBrokenTogether checks that the container restarts although the sidecar beside it does not, and that an undo reverts both.
+func sidecarBrokenTogether(t *testing.T, on meshWorkload) {
 	s, name := on(t, unpulled)
 	s.inPlace(name, restarts{"app": {0, 2}, sidecar: {0, 2}}, func() {
 		s.setImage(name, "app=v2", sidecar+"=missing")
@@ -136,8 +139,8 @@ func sidecarBrokenTogether(t *testing.T, on progress) {
 	s.someNeverRestarted(name)
 }
 
-// sidecarPulledFirst: where images are pulled before containers stop, one that is not there stops nothing.
-func sidecarPulledFirst(t *testing.T, on progress) {
+// sidecarPulledFirst checks that a missing image stops no container where images are pulled first.
+func sidecarPulledFirst(t *testing.T, on meshWorkload) {
 	if minor := serverMinor(t); minor < 35 {
 		t.Skipf("Kubernetes 1.%d has no image volumes (1.35 has): images are not pulled before containers stop", minor)
 	}
@@ -150,19 +153,19 @@ func sidecarPulledFirst(t *testing.T, on progress) {
 	s.begin("pushed", inPlace)
 	s.publish("v2", tag)
 	s.completes(name)
-	s.kept(name, before, noSurge)
+	s.kept(name, before, sidecarOnce)
 }
 
-// sidecarBornBefore: pods without the readiness gate.
-func sidecarBornBefore(t *testing.T, on progress) {
+// sidecarBornBefore updates pods without the readiness gate.
+func sidecarBornBefore(t *testing.T, on meshWorkload) {
 	s, name := on(t, unlabelled)
 	s.label("stayput.dev/update=in-place")
 	s.managed(name)
-	s.inPlace(name, noSurge, func() { s.setImage(name, sidecar+"=v2") })
+	s.inPlace(name, sidecarOnce, func() { s.setImage(name, sidecar+"=v2") })
 	s.runsIn(sidecar, name, "v2")
 }
 
-func sidecarBornBeforeUndone(t *testing.T, on progress) {
+func sidecarBornBeforeUndone(t *testing.T, on meshWorkload) {
 	s, name := on(t, unlabelled, slowSidecar)
 	s.label("stayput.dev/update=in-place")
 	s.managed(name)
@@ -175,9 +178,9 @@ func sidecarBornBeforeUndone(t *testing.T, on progress) {
 	s.runsIn(sidecar, name, "v1")
 }
 
-// sidecarStarting: a kubelet compares the image of a sidecar with a startup probe only once that has succeeded. So it is native; an image of
-// another container of the same pods is not.
-func sidecarStarting(t *testing.T, on progress) {
+// sidecarStarting tests a sidecar with a startup probe. A kubelet compares its image only once that probe has succeeded, so its update is
+// native. An update of another container of the same pods is in place.
+func sidecarStarting(t *testing.T, on meshWorkload) {
 	s, name := on(t, labelled, func(d *appsv1.Deployment) {
 		probe := *sidecarOf(d).ReadinessProbe
 		sidecarOf(d).StartupProbe = &probe
@@ -189,13 +192,14 @@ func sidecarStarting(t *testing.T, on progress) {
 	s.runsIn(sidecar, name, "v2")
 }
 
-// sidecarAdded: a pod's containers are those it was born with.
-func sidecarAdded(t *testing.T, on progress) {
+// sidecarAdded checks that a new sidecar recreates pods: a pod keeps the containers that it was created with.
+func sidecarAdded(t *testing.T, on meshWorkload) {
 	s, name := on(t, labelled)
 	s.recreated(name, func() {
 		s.kubectl("", "patch", ref(name), "--type=strategic", "-p", fmt.Sprintf(
-			`{"spec":{"template":{"spec":{"initContainers":[{"name":"more","image":%q,"restartPolicy":"Always","env":[{"name":"PORT","value":"8083"}]}]}}}}`,
+			`{"spec":{"template":{"spec":{"initContainers":[{"name":"more","image":%q,"restartPolicy":"Always",`+
+				`"env":[{"name":"PORT","value":"8083"}]}]}}}}`,
 			appImage("v1")))
 	})
-	s.inPlace(name, noSurge, func() { s.setImage(name, sidecar+"=v2") })
+	s.inPlace(name, sidecarOnce, func() { s.setImage(name, sidecar+"=v2") })
 }

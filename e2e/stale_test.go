@@ -17,8 +17,8 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// staleReplica: a manager whose cache still shows a pod as it was born opens its gate, which the leader has closed since. Every such
-// write is made here, as the manager would make it.
+// staleReplica tests a manager whose cache still shows a pod as it was created. It opens the gate that the leader has closed since. The
+// test makes every such write itself, as the manager would make it.
 func staleReplica(t *testing.T) {
 	s := newStage(t, unending)
 	s.followSlices()
@@ -36,7 +36,8 @@ func staleReplica(t *testing.T) {
 	s.kept("web", before, once)
 }
 
-// opensNewborns opens the gate of every pod in every state in which any manager may open it, and demands that each is refused.
+// opensNewborns makes the write that opens the gate, for every pod in every state in which any manager may open it, and checks that each is
+// refused.
 func (s *stage) opensNewborns() {
 	s.Helper()
 	tried := 0

@@ -19,7 +19,7 @@ import (
 // frontProxyCA signed the certificate that the test cluster's API server shows webhooks which ask for one.
 var frontProxyCA = filepath.Join(repository, ".cluster", "pki", "front-proxy-ca.crt")
 
-// onlyAPIServers: managers that are told the CA of API servers answer those, and end the handshake of every other caller.
+// onlyAPIServers checks that managers with the CA of API servers answer those, and end the handshake of every other client.
 func onlyAPIServers(t *testing.T) {
 	long(t)
 	ca, err := os.ReadFile(frontProxyCA)
@@ -38,7 +38,7 @@ func onlyAPIServers(t *testing.T) {
 	for _, address := range webhookAddresses(t) {
 		answer, err := uncertified().Get("https://" + address + "/validate-workload")
 		if err == nil {
-			_ = answer.Body.Close() // nothing of it is read
+			_ = answer.Body.Close() // its body is not read
 		}
 		if err == nil || !strings.Contains(err.Error(), "certificate required") {
 			t.Errorf("a stranger got %v, %v of %s, want that a certificate is required", answer, err, address)
@@ -46,12 +46,12 @@ func onlyAPIServers(t *testing.T) {
 	}
 }
 
-// uncertified is a client that shows no certificate.
+// uncertified returns a client that shows no certificate.
 func uncertified() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 }
 
-// webhookAddresses are where each manager serves.
+// webhookAddresses returns the address of each manager's webhook server.
 func webhookAddresses(t *testing.T) []string {
 	t.Helper()
 	found, err := clients.CoreV1().Pods(ownNamespace).List(t.Context(), managers)

@@ -9,7 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// strategy: what the Deployment says about pacing is native arithmetic, with or without new pods.
+// strategy checks that the Deployment's strategy limits an update in place as natively.
 func strategy(t *testing.T) {
 	toV2 := func(s *stage) { s.setImage("web", "app=v2") }
 	scenarios := map[string]func(*testing.T){
@@ -43,7 +43,7 @@ func strategy(t *testing.T) {
 	together(t, lengthy(scenarios, "maxSurge 0", "maxUnavailable 2 of 5", "maxUnavailable 0%", "maxUnavailable 0, 1 replica"))
 }
 
-// halfAtATime: half of the pods may be missing, and the budget is used.
+// halfAtATime checks that half of the pods may be unavailable, and that the budget is used.
 func halfAtATime(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(4, slow, rolling("50%", "0")))
@@ -53,7 +53,7 @@ func halfAtATime(t *testing.T) {
 	})
 }
 
-// deadline: a rollout that gets nowhere is reported as natively, and undone as ever.
+// deadline checks that an update without progress is reported as natively, and can be undone.
 func deadline(t *testing.T) {
 	s := newStage(t, unpulled)
 	s.create(web(3, progressDeadline(15)))
@@ -64,7 +64,7 @@ func deadline(t *testing.T) {
 	})
 }
 
-// stalls waits for the progress deadline, and demands that everybody is told.
+// stalls waits for the progress deadline, and checks that users are told of it.
 func (s *stage) stalls(name string) {
 	s.Helper()
 	s.wait("the progress deadline", on(name, func(_ world, d *appsv1.Deployment) error {

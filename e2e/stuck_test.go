@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ownUser is who Stayput is to the API server.
+// ownUser is the user name of Stayput's service account.
 const ownUser = "system:serviceaccount:" + ownNamespace + ":" + ownName
 
-// stuck: something keeps Stayput from getting on. Nothing waits for ever: Kubernetes goes on by itself.
+// stuck tests what happens when something blocks Stayput. Stayput never waits for ever: the native controllers continue.
 func stuck(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
 		"no ReplicaSet may be written":         replicaSetsRefused,
@@ -25,7 +25,8 @@ func stuck(t *testing.T) {
 	}, "a webhook that does not answer"))
 }
 
-// replicaSetsRefused: without a mark on them nothing begins, and the mark of a release cannot be put there either.
+// replicaSetsRefused refuses Stayput's writes of ReplicaSets. Without a mark no update begins, and the mark of a fallback cannot be set
+// either.
 func replicaSetsRefused(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3))
@@ -38,7 +39,7 @@ func replicaSetsRefused(t *testing.T) {
 	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
 }
 
-// controllerRevisionsRefused: the same for a DaemonSet.
+// controllerRevisionsRefused does the same for a DaemonSet.
 func controllerRevisionsRefused(t *testing.T) {
 	s := newDaemonStage(t, labelled)
 	s.install(agent())
@@ -51,7 +52,7 @@ func controllerRevisionsRefused(t *testing.T) {
 	s.inPlace(agents, once, func() { s.setImage(agents, "app=v3") })
 }
 
-// forbid keeps Stayput from changing what is of this kind, until lift is called.
+// forbid keeps Stayput from changing objects of this kind, until lift is called.
 func (s *stage) forbid(resources string) (lift func()) {
 	s.Helper()
 	policy := fmt.Sprintf(keepAsTheyAre, s.namespace, resources, ownUser)
@@ -64,7 +65,7 @@ func (s *stage) forbid(resources string) (lift func()) {
 	}
 }
 
-// refusedToUs is nil if Stayput could not mark what the namespace has of these resources.
+// refusedToUs returns nil if Stayput cannot mark the objects of these resources in the namespace.
 func (s *stage) refusedToUs(ctx context.Context, resources string) error {
 	if s.grantedToUs(ctx, resources) == nil {
 		return errors.New(ownUser + " may still change " + resources)
@@ -72,9 +73,10 @@ func (s *stage) refusedToUs(ctx context.Context, resources string) error {
 	return nil
 }
 
-// grantedToUs is nil if it could.
+// grantedToUs returns nil if Stayput can mark them.
 func (s *stage) grantedToUs(ctx context.Context, resources string) error {
-	_, _, err := kubectl(ctx, "", "-n", s.namespace, "label", resources, "--all", wokenLabel+"=1", "--overwrite", "--dry-run=server", "--as="+ownUser)
+	_, _, err := kubectl(ctx, "", "-n", s.namespace, "label", resources, "--all", wokenLabel+"=1", "--overwrite", "--dry-run=server",
+		"--as="+ownUser)
 	return err
 }
 
@@ -94,7 +96,7 @@ spec:
       message: %[2]s ` + asTheyAre + `
 ` + deniesHere
 
-// podsOutOfReach: from half-way on no write to a pod is answered. That may pass, so it is tried again for a while.
+// podsOutOfReach refuses all writes to pods from the middle of an update on. Stayput retries for a while, because that may be temporary.
 func podsOutOfReach(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(4, slow))
@@ -130,8 +132,8 @@ webhooks:
         expression: request.userInfo.username == "%[2]s"
 `
 
-// neighbourInflates: quantities that take long to write out cost nobody else anything. Larger ones would be a test of the API server, which
-// takes a second for 1e3000000 itself.
+// neighbourInflates checks that quantities that take long to write out do not slow down updates in other namespaces. Larger ones would test
+// the API server, which itself takes a second for 1e3000000.
 func neighbourInflates(t *testing.T) {
 	s, neighbour := newStage(t, labelled), createNamespace(t, labelled)
 	t.Cleanup(func() { deleteNamespace(t, neighbour) })
@@ -145,7 +147,7 @@ func neighbourInflates(t *testing.T) {
 	s.inPlace("web", once, func() { s.setImage("web", "app=v3") })
 }
 
-// inflate makes Deployments and edits them again and again. No answer is decoded: that is as dear here.
+// inflate creates Deployments and edits them again and again. It decodes no answer, because that is as expensive here.
 func inflate(ctx context.Context, namespace string) error {
 	apps := clients.AppsV1().RESTClient()
 	for edit := range 10 {
@@ -156,7 +158,8 @@ func inflate(ctx context.Context, namespace string) error {
 					return err
 				}
 			}
-			patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":{"limits":{"memory":"%de1000000"}}}]}}}}`, edit+1)
+			patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":{"limits":{"memory":"%de1000000"}}}]}}}}`,
+				edit+1)
 			request := apps.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource("deployments").Name(name)
 			if err := request.Body([]byte(patch)).Do(ctx).Error(); err != nil {
 				return err
@@ -166,7 +169,8 @@ func inflate(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// downWhileCrashing: the API server stops calling the webhooks while an image crashes that Stayput has begun with. Two scalers do not fight.
+// downWhileCrashing makes the webhooks unreachable for the API server while an image crashes that Stayput has begun with. Stayput and the
+// Deployment controller must not scale against each other.
 func downWhileCrashing(t *testing.T) {
 	long(t)
 	s := newStage(t, labelled)
@@ -189,7 +193,7 @@ func downWhileCrashing(t *testing.T) {
 	s.runs("web", "v1")
 }
 
-// lowered is how often the replicas of the Deployment's newest ReplicaSet have become fewer.
+// lowered returns how often the replicas of the Deployment's newest ReplicaSet have decreased.
 func (s *stage) lowered(name string) (times int) {
 	s.Helper()
 	var target *appsv1.ReplicaSet

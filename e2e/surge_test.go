@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// borrow: where no pod may be unavailable, extra ones are there for the time of the update. That no pod is missed, and that no more than
-// maxSurge are lent, the judge says (Rules.Whole).
+// borrow checks that surge pods exist during an update of which no pod may be unavailable. The judge checks that no pod is unavailable, and
+// that there are at most maxSurge surge pods (Rules.Whole).
 func borrow(t *testing.T) {
 	scenarios := map[string]func(*testing.T){
 		"broken new version":    borrowBroken,
@@ -55,10 +55,10 @@ func borrow(t *testing.T) {
 		"2 replicas", "3 replicas", "maxUnavailable 0, maxSurge 2", "maxUnavailable 0, minReady 3s"))
 }
 
-// surged: the borrowed pod serves. From then on the others have their turn.
-var surged = moment{"served by a borrowed pod too", func(t tally) bool { return t.done > 0 && t.untouched+t.moving > 0 }}
+// surged is the moment from which the surge pod is Ready. From then on the other pods have their turn.
+var surged = moment{"served by a surge pod too", func(t tally) bool { return t.done > 0 && t.untouched+t.moving > 0 }}
 
-// borrowBroken: a new version that does not run costs nothing but the borrowed pod.
+// borrowBroken checks that only the surge pod fails if the new version does not run.
 func borrowBroken(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3))
@@ -73,14 +73,14 @@ func borrowBroken(t *testing.T) {
 	s.runs("web", "v1")
 }
 
-// borrowNot: what cannot run twice restarts one at a time.
+// borrowNot checks that pods that cannot run twice restart one at a time.
 func borrowNot(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(2, workloadLabel(borrowLabel, "false")))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
-// borrowTwice: there and back again, as the pods that come back to life have been lent to before.
+// borrowTwice updates and goes back, so that ReplicaSets are used that have had surge pods before.
 func borrowTwice(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(2))
@@ -90,7 +90,8 @@ func borrowTwice(t *testing.T) {
 	s.runs("web", "v1")
 }
 
-// borrowScaledUp: whether the borrowed pod is kept as one of those asked for is open. Of 3 replicas none may be missed either.
+// borrowScaledUp scales up during an update. The surge pod may or may not stay as one of the new replicas. No pod of 3 replicas may be
+// unavailable either.
 func borrowScaledUp(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(1, slow))
@@ -104,7 +105,7 @@ func borrowScaledUp(t *testing.T) {
 	s.survived("web", before)
 }
 
-// borrowScaledDown: what is left are pods of before.
+// borrowScaledDown checks that the pods that are left are those of before.
 func borrowScaledDown(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))
@@ -117,12 +118,12 @@ func borrowScaledDown(t *testing.T) {
 	s.runs("web", "v2")
 	for uid, pod := range s.pods("web") {
 		if before[uid] == nil {
-			t.Errorf("pod %s was borrowed and is still there", pod.Name)
+			t.Errorf("surge pod %s is still there", pod.Name)
 		}
 	}
 }
 
-// borrowUndone: as no pod may be unavailable on the way back either, a pod may be lent once more.
+// borrowUndone checks that no pod is unavailable on the way back either. So a surge pod may be created again.
 func borrowUndone(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))
@@ -135,10 +136,10 @@ func borrowUndone(t *testing.T) {
 	s.runs("web", "v1")
 }
 
-// returning: besides the borrowed pod one of those there were is done.
-var returning = moment{"done with more than the borrowed pod", func(t tally) bool { return t.done > 1 && t.untouched > 0 }}
+// returning is the moment at which one other pod is done, besides the surge pod.
+var returning = moment{"done with more than the surge pod", func(t tally) bool { return t.done > 1 && t.untouched > 0 }}
 
-// borrowPaused: while it is paused the pod stays lent.
+// borrowPaused checks that the surge pod stays while the Deployment is paused.
 func borrowPaused(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))
@@ -157,7 +158,7 @@ func borrowPaused(t *testing.T) {
 	s.kept("web", before, once)
 }
 
-// borrowOptedOut: the borrowed pod is an ordinary surge pod, with which the native controller carries on.
+// borrowOptedOut removes the label. The native controller then treats the surge pod as its own, and continues.
 func borrowOptedOut(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))
@@ -170,7 +171,8 @@ func borrowOptedOut(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// borrowRefused: the percentage allows to go on without a borrowed pod, but not before the deadline, and not without a word.
+// borrowRefused checks that an update whose maxUnavailable is a percentage goes on without a surge pod, but only after the deadline, and
+// with an event.
 func borrowRefused(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(2, progressDeadline(15)))
@@ -181,11 +183,11 @@ func borrowRefused(t *testing.T) {
 		s.reported("Deployment", "InPlaceUpdateStalled")
 	})
 	if waited := s.firstMissed(from); waited < 10*time.Second {
-		t.Errorf("a pod was missed %.1fs after the edit, the deadline is 15s", waited.Seconds())
+		t.Errorf("a pod was not Ready %.1fs after the edit, the deadline is 15s", waited.Seconds())
 	}
 }
 
-// borrowAwaited: an explicit 0 is meant, so the update waits for as long as there is no room.
+// borrowAwaited checks that an explicit maxUnavailable of 0 is binding: the update waits for as long as there is no room for surge.
 func borrowAwaited(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(2, rolling("0", "1"), progressDeadline(15)))
@@ -201,14 +203,14 @@ func borrowAwaited(t *testing.T) {
 	s.kept("web", before, once)
 }
 
-// borrowCrowded: a pod that waits for the place of a borrowed one is given back instead, as its ReplicaSet's controller deletes it
-// first.
+// borrowCrowded checks that a pending pod is removed instead of the surge pod whose place it waits for, because the ReplicaSet controller
+// deletes pending pods first.
 func borrowCrowded(t *testing.T) {
 	s := newStage(t, surging)
 	s.seats(6)
 	s.create(web(4, rolling("0", "2"), slow, seated))
 	before := s.pods("web")
-	// Outage: one is deleted here while up to two restart.
+	// Outage: one pod is deleted here while up to two restart.
 	s.begin("crowded", Rules{Created: exactly(3), Deleted: exactly(3), Outage: true})
 	s.setImage("web", "app=v2")
 	s.reaches("web", surged)
@@ -234,7 +236,7 @@ func unplaced(now workload) error {
 
 const seat = "example.com/seat"
 
-// seats says how many pods that want one find a seat, all of them on one node.
+// seats sets how many pods can get a seat, an extended resource. All of them are on one node.
 func (s *stage) seats(n int) {
 	s.Helper()
 	seats := fmt.Sprintf(`{"%s":"%d"}`, seat, n)
@@ -274,7 +276,7 @@ spec:
     pods: %d
 `
 
-// firstMissed is how long after a moment a pod was not Ready that had been before.
+// firstMissed returns the time from a moment until a pod that had been Ready was not Ready.
 func (s *stage) firstMissed(moment time.Time) time.Duration {
 	s.Helper()
 	been := map[types.UID]bool{}
@@ -288,6 +290,6 @@ func (s *stage) firstMissed(moment time.Time) time.Duration {
 		}
 		been[pod.UID] = been[pod.UID] || ready(pod)
 	}
-	s.Fatal("no pod was ever missed")
+	s.Fatal("every pod was always Ready")
 	return 0
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// timeline is every change of what matters, one line each, in the order in which they happened.
+// timeline returns every relevant change, one line each, in the order in which they happened.
 func timeline(events []event, phases []phase, started time.Time) string {
 	var lines []string
 	last, next := map[types.UID]string{}, 0
@@ -48,7 +48,7 @@ func kindOf(object metav1.Object) string {
 		return "slice"
 	case *corev1.Pod:
 		if pulls(object) {
-			return "puller"
+			return "pre-pull pod"
 		}
 	}
 	return "pod"
@@ -114,8 +114,9 @@ func describePod(pod *corev1.Pod) string {
 		ending = " terminating"
 	}
 	return fmt.Sprintf("under=%s hash=%s on=%s gen=%d/%d ready=%s containers=%s gate=%s restarts=%v %s%s%s",
-		owner, cmp.Or(pod.Labels[hashLabel], pod.Labels[daemonHashLabel]), pod.Spec.NodeName, pod.Generation, pod.Status.ObservedGeneration, short(pod, corev1.PodReady),
-		short(pod, corev1.ContainersReady), short(pod, servingGate), restartsOf(pod), shortImages(pod.Spec), waiting(pod), ending)
+		owner, cmp.Or(pod.Labels[hashLabel], pod.Labels[daemonHashLabel]), pod.Spec.NodeName, pod.Generation, pod.Status.ObservedGeneration,
+		short(pod, corev1.PodReady), short(pod, corev1.ContainersReady), short(pod, servingGate), restartsOf(pod),
+		shortImages(pod.Spec), waiting(pod), ending)
 }
 
 func short(pod *corev1.Pod, kind corev1.PodConditionType) string {
@@ -126,7 +127,7 @@ func short(pod *corev1.Pod, kind corev1.PodConditionType) string {
 	return string(condition.Status[0])
 }
 
-// shortImages leaves out the registry, which is the same for all.
+// shortImages leaves out the registry, which is the same for all images.
 func shortImages(spec corev1.PodSpec) string {
 	images := imagesOf(spec)
 	var all []string

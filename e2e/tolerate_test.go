@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What templates are made to tolerate: a taint that no node has, nodes that do not answer for another time than by default, and the taint of a node.
+// Tolerations for templates: of a taint that no node has, of unreachable nodes for another time than the default, and of the taint of a
+// node.
 const (
 	noTaint   = "e2e.stayput.dev/none"
 	tolerated = `{"key":"` + noTaint + `","operator":"Exists"}`
@@ -18,7 +19,7 @@ const (
 	tolerant  = `{"key":"` + sickness + `","operator":"Exists"}`
 )
 
-// tolerate: tolerations that are only added come to running pods, and nothing restarts.
+// tolerate checks that running pods get added tolerations, and that no container restarts.
 func tolerate(t *testing.T) {
 	scenarios := map[string]func(*testing.T){}
 	for kind, install := range bothKinds {
@@ -47,7 +48,7 @@ func (s *stage) tolerates(name, tolerations, spec string) string {
 	return s.patchTemplate(name, `"metadata":{}`, fields)
 }
 
-// tolerating demands how many of the pods' tolerations are of that key.
+// tolerating checks how many tolerations the pods have for that key.
 func (s *stage) tolerating(name, key string, times int) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
@@ -65,8 +66,9 @@ func tolerationAdded(s *stage, name string) {
 	s.tolerating(name, noTaint, 1)
 	s.tolerating(name, sickness, 1)
 	s.tolerating(name, corev1.TaintNodeNotReady, 1)
-	s.begin("refused", frozenBut("nobody"))
-	s.expectIn(s.refused("patch", ref(name), "-p", `{"spec":{"template":{"spec":{"tolerations":[{"key":"`+noTaint+`","operator":"Equals"}]}}}}`), "operator")
+	s.begin("refused", frozenBut("none"))
+	s.expectIn(s.refused("patch", ref(name), "-p",
+		`{"spec":{"template":{"spec":{"tolerations":[{"key":"`+noTaint+`","operator":"Equals"}]}}}}`), "operator")
 }
 
 func tolerationAndImage(s *stage, name string) {
@@ -75,15 +77,15 @@ func tolerationAndImage(s *stage, name string) {
 	s.runs(name, "v2")
 }
 
-// tolerationUndone: what a pod tolerates cannot be taken from it.
+// tolerationUndone checks that pods are recreated, because a toleration cannot be removed from a pod.
 func tolerationUndone(s *stage, name string) {
 	s.inPlace(name, nil, func() { s.tolerates(name, tolerated, "") })
 	s.recreated(name, func() { s.expectIn(s.rollout("undo", name), "recreate: /spec/tolerations removed") })
 	s.tolerating(name, noTaint, 0)
 }
 
-// defaultToleration: pods of a Deployment have a toleration of their own making, by default, which new ones would not have. Those of a DaemonSet
-// have one of the native controller's, whatever the template says.
+// defaultToleration tests the default tolerations of pods. Pods of a Deployment get them by default, and new ones would not get one that
+// the template has. Pods of a DaemonSet have those of the native controller, whatever the template says.
 func defaultToleration(s *stage, name string) {
 	if isDaemonSet(name) {
 		s.inPlace(name, nil, func() { s.expectIn(s.tolerates(name, impatient, ""), "in place: no restart") })
@@ -95,7 +97,7 @@ func defaultToleration(s *stage, name string) {
 	s.tolerating(name, corev1.TaintNodeNotReady, 1)
 }
 
-// nodeTolerated: with the toleration the DaemonSet comes to one more node, where the native controller makes a pod.
+// nodeTolerated checks that with the toleration the DaemonSet runs on one more node, where the native controller creates a pod.
 func nodeTolerated(t *testing.T) {
 	long(t)
 	s := newDaemonStage(t, labelled)

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// undo: going back and changing course, from every state an update can be in.
+// undo tests undo and further edits, from every state of an update.
 func undo(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
 		"after completion":             undoCompleted,
@@ -45,7 +45,7 @@ func undoToRevision(t *testing.T) {
 	s.runs("web", "v1")
 }
 
-// undoHalfway: pods that are done and pods under way go back, untouched ones stay untouched.
+// undoHalfway checks that an undo reverts the pods that are done or in progress, and leaves the others untouched.
 func undoHalfway(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(3, slow))
@@ -59,7 +59,7 @@ func undoHalfway(t *testing.T) {
 	s.someNeverRestarted("web")
 }
 
-// someNeverRestarted demands that an undo half-way has left untouched pods alone.
+// someNeverRestarted checks that an undo in the middle of an update has not restarted untouched pods.
 func (s *stage) someNeverRestarted(name string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
@@ -72,8 +72,8 @@ func (s *stage) someNeverRestarted(name string) {
 	s.Errorf("every pod of %s restarted, also those that were untouched", name)
 }
 
-// undoBroken: a bad image that no node has tried to pull before takes as many pods as maxUnavailable allows, and not one pod with it
-// for good.
+// undoBroken checks that a bad image that no node has tried to pull before makes as many pods unavailable as maxUnavailable allows, and
+// that the undo repairs them.
 func undoBroken(t *testing.T, tag, reason string) {
 	s := newStage(t, unpulled)
 	s.create(web(3))
@@ -86,7 +86,7 @@ func undoBroken(t *testing.T, tag, reason string) {
 	s.someNeverRestarted("web")
 }
 
-// fails waits until a pod on the target waits for this reason.
+// fails waits until a pod of the update revision waits for this reason.
 func (s *stage) fails(name, reason string) {
 	s.Helper()
 	s.wait("a pod that waits with "+reason, of(name, func(now workload) error {
@@ -132,13 +132,13 @@ func forward(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// runs demands that every pod of a complete workload runs this version, by what the kubelet says.
+// runs checks that every pod of a complete workload runs this version, according to the kubelet.
 func (s *stage) runs(name, tag string) {
 	s.Helper()
 	s.runsIn("app", name, tag)
 }
 
-// runsIn demands so of one of its containers.
+// runsIn checks the same of one container.
 func (s *stage) runsIn(container, name, tag string) {
 	s.Helper()
 	for _, pod := range s.pods(name) {
@@ -150,7 +150,7 @@ func (s *stage) runsIn(container, name, tag string) {
 	}
 }
 
-// pause: a paused Deployment starts no further pod, whatever else goes on.
+// pause checks that a paused Deployment begins with no further pod, whatever else happens.
 func pause(t *testing.T) {
 	together(t, lengthy(map[string]func(*testing.T){
 		"edit while paused":       editPaused,
@@ -177,7 +177,7 @@ func editPaused(t *testing.T) {
 	s.runs("web", "v3")
 }
 
-// tick updates another Deployment from beginning to end, which shows that Stayput had the time to do something it must not do.
+// tick updates another Deployment from beginning to end, which gives Stayput the time to make a wrong step.
 func (s *stage) tick(tag string) {
 	s.Helper()
 	s.setImage("clock", "app="+tag)
@@ -202,10 +202,10 @@ func pauseHalfway(t *testing.T) {
 	s.kept("web", before, once)
 }
 
-// rests waits until no pod of a paused Deployment is under way any more: each serves as what it says it is.
+// rests waits until no pod of a paused Deployment is in progress any more: each is Ready, with the images of its revision.
 func (s *stage) rests(name string) {
 	s.Helper()
-	s.wait("the pods under way to be finished", on(name, func(w world, d *appsv1.Deployment) error {
+	s.wait("the pods in progress to be finished", on(name, func(w world, d *appsv1.Deployment) error {
 		if d.Status.ObservedGeneration < d.Generation {
 			return fmt.Errorf("generation %d of %d is observed", d.Status.ObservedGeneration, d.Generation)
 		}
@@ -218,7 +218,7 @@ func (s *stage) rests(name string) {
 	}))
 }
 
-// undoPaused: as natively, a paused Deployment refuses an undo; resumed, it goes back.
+// undoPaused checks that a paused Deployment refuses an undo, as natively, and goes back after it is resumed.
 func undoPaused(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(4, slow))
@@ -253,7 +253,7 @@ func scalePaused(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// pausedBefore: paused with an edit pending when the namespace gets its label.
+// pausedBefore labels the namespace of a paused Deployment with a pending edit.
 func pausedBefore(t *testing.T) {
 	s := newStage(t, unlabelled)
 	s.create(web(3))

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// aSecondEach are events of pods, a second apart: + is Ready, - is not, x is deleted.
+// aSecondEach returns events of pods, a second apart: + is Ready, - is not, x is deleted.
 func aSecondEach(events ...string) []event {
 	all, from := make([]event, 0, len(events)), time.Now()
 	for i, e := range events {
@@ -38,7 +38,8 @@ func TestUnreadyPodsAreCounted(t *testing.T) {
 			seconds += of
 		}
 		if unready != test.unready || fewer != test.fewer || seconds != test.seconds {
-			t.Errorf("%s: %v not Ready and %v fewer for %v s, instead of %v, %v and %v", name, unready, fewer, seconds, test.unready, test.fewer, test.seconds)
+			t.Errorf("%s: %v not Ready and %v fewer for %v s, instead of %v, %v and %v", name, unready, fewer, seconds, test.unready, test.fewer,
+				test.seconds)
 		}
 	}
 }

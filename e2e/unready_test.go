@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// notReady is how long each pod was there and not Ready, in seconds: natively from its birth on. Terminating pods, which only the
-// native rollout has, are not counted.
+// notReady returns how long each pod existed and was not Ready, in seconds; natively from its creation on. Terminating pods, which only the
+// native rollout has, do not count.
 func notReady(events []event) []float64 {
 	since, total := map[types.UID]time.Time{}, map[types.UID]float64{}
 	for _, e := range events {
@@ -31,10 +31,11 @@ func notReady(events []event) []float64 {
 	return slices.Collect(maps.Values(total))
 }
 
-// worst is how many pods were there and not Ready at the worst moment, newborn ones too, and by how many fewer were Ready than these old ones,
-// which all were at first. What is worst for the one is not always for the other: a newborn pod beside old ones is missed by nobody.
+// worst returns how many pods existed and were not Ready at the worst moment, including new ones, and by how many fewer of the old pods
+// were Ready than at first, when all were. The two worst moments may differ: a new pod that is not Ready does not reduce the number of
+// Ready pods.
 func worst(events []event, old []types.UID) (unready, fewer float64) {
-	isReady := map[types.UID]bool{} // of all pods that live
+	isReady := map[types.UID]bool{} // of all live pods
 	for _, uid := range old {
 		isReady[uid] = true
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestUpgrade has another version take over from the one that is installed, back again and once more, each time half-way through an update and
-// with further updates as long as managers of both live: every pod lives through all of them. make e2e-upgrade installs the former version
-// and says where its source is.
+// TestUpgrade replaces the installed version by another one, back again, and once more, each time in the middle of an update. Further
+// updates begin while managers of both versions run. No pod may be replaced. make e2e-upgrade installs the former version and passes the
+// path of its source.
 func TestUpgrade(t *testing.T) {
 	former := os.Getenv("OTHER_VERSION")
 	if former == "" {
@@ -28,7 +28,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// settleManagers has a new manager be Ready for some seconds before an old one goes. Installing does not change that, as no manifest names it.
+// settleManagers makes a new manager be Ready for some seconds before an old one is stopped. Installing does not change that, as no
+// manifest has the field.
 func settleManagers(t *testing.T, seconds int) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"spec":{"minReadySeconds":%d}}`, seconds)
@@ -37,7 +38,7 @@ func settleManagers(t *testing.T, seconds int) {
 	}
 }
 
-// takenOver by what this source makes.
+// takenOver installs the version of this source in the middle of updates.
 func takenOver(t *testing.T, source string) {
 	m := meet(t, web(4, slow), agent(lasting))
 	installed := make(chan error, 1)
@@ -46,7 +47,7 @@ func takenOver(t *testing.T, source string) {
 		go func() { installed <- buildIn(source, "install", "BIN="+binaries) }()
 	})
 	mixed := 0
-	for tag := 3; ; tag = tag%9 + 1 { // a kubelet has a container wait that comes back to an image too soon
+	for tag := 3; ; tag = tag%9 + 1 { // a kubelet delays a container that gets an image again too soon
 		select {
 		case err := <-installed:
 			m.lasts(err, mixed, tag)
@@ -66,7 +67,8 @@ func (m meeting) update(tag int) {
 	m.inPlace(func() { m.setImages(fmt.Sprintf("v%d", tag)) })
 }
 
-// lasts: the other version has taken over, was at work beside the former one, and goes on alone.
+// lasts checks that the other version has replaced the former one, that both were active at the same time, and that the other version works
+// alone.
 func (m meeting) lasts(err error, mixed, tag int) {
 	m.Helper()
 	if err != nil {

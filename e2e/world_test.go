@@ -19,7 +19,7 @@ import (
 	"github.com/stayput/stayput/e2e/changes"
 )
 
-// Names users and pods see; the suite is black-box, so it does not take them from the product.
+// Names that users and pods see. The suite is black-box, so it does not take them from the product.
 const (
 	updateLabel        = "stayput.dev/update"
 	drainLabel         = "stayput.dev/drain"
@@ -44,7 +44,7 @@ const user = "e2e"
 // registry serves every test image.
 const registry = changes.Registry
 
-// mirror is another name of it.
+// mirror is another name of the same registry.
 const mirror = "localhost:5000/"
 
 const (
@@ -52,8 +52,8 @@ const (
 	revisionAnnotation = "deployment.kubernetes.io/revision"
 )
 
-// event is one watch event. Each kind arrives on a watch of its own, in any order; all live in one etcd, so their resource
-// versions say in which order they happened.
+// event is one watch event. Each kind has its own watch, so the arrival order between kinds is arbitrary. All are in one etcd, so their
+// resource versions give the order in which they happened.
 type event struct {
 	version uint64
 	at      time.Time // of arrival
@@ -61,8 +61,8 @@ type event struct {
 	object  metav1.Object
 }
 
-// world is one namespace at one moment. Pullers, which only fetch images, are no pods of any workload: they are kept apart, so that
-// nothing counts them.
+// world is one namespace at one moment. Pre-pull pods, which only pull images, are no pods of any workload: they are in a map of their own,
+// so that they are not counted.
 type world struct {
 	deployments map[types.UID]*appsv1.Deployment
 	sets        map[types.UID]*appsv1.ReplicaSet
@@ -70,7 +70,7 @@ type world struct {
 	revisions   map[types.UID]*appsv1.ControllerRevision
 	pods        map[types.UID]*corev1.Pod
 	prePullPods map[types.UID]*corev1.Pod
-	slices      map[types.UID]*discoveryv1.EndpointSlice // only where the scenario follows them: offers
+	slices      map[types.UID]*discoveryv1.EndpointSlice // only where the scenario follows EndpointSlices: see offers
 }
 
 func newWorld() world {
@@ -114,7 +114,7 @@ func keep[T any](objects map[types.UID]T, uid types.UID, object T, what watch.Ev
 	objects[uid] = object
 }
 
-// deployment finds a Deployment by name, nil if there is none.
+// deployment finds a Deployment by name, or returns nil.
 func (w world) deployment(name string) *appsv1.Deployment {
 	for _, d := range w.deployments {
 		if d.Name == name {
@@ -124,7 +124,7 @@ func (w world) deployment(name string) *appsv1.Deployment {
 	return nil
 }
 
-// setsOf are the ReplicaSets of d, oldest first, as the Deployment controller sorts them.
+// setsOf returns the ReplicaSets of d, oldest first, as the Deployment controller sorts them.
 func (w world) setsOf(d *appsv1.Deployment) []*appsv1.ReplicaSet {
 	var owned []*appsv1.ReplicaSet
 	for _, set := range w.sets {
@@ -141,7 +141,7 @@ func (w world) setsOf(d *appsv1.Deployment) []*appsv1.ReplicaSet {
 	return owned
 }
 
-// target is the ReplicaSet with d's template: pkg/controller/deployment/util FindNewReplicaSet. Nil if there is none.
+// target returns the ReplicaSet with d's template, or nil: pkg/controller/deployment/util FindNewReplicaSet.
 func (w world) target(d *appsv1.Deployment) *appsv1.ReplicaSet {
 	for _, set := range w.setsOf(d) {
 		if sameTemplate(set.Spec.Template, d.Spec.Template) {
@@ -158,7 +158,7 @@ func sameTemplate(a, b corev1.PodTemplateSpec) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// ownerOf is the ReplicaSet that controls the pod, nil if it is gone or is none.
+// ownerOf returns the ReplicaSet that controls the pod, or nil.
 func (w world) ownerOf(pod *corev1.Pod) *appsv1.ReplicaSet {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
@@ -167,7 +167,7 @@ func (w world) ownerOf(pod *corev1.Pod) *appsv1.ReplicaSet {
 	return w.sets[owner.UID]
 }
 
-// deploymentOf is the Deployment whose ReplicaSet controls the pod, nil if it is gone or is none.
+// deploymentOf returns the Deployment whose ReplicaSet controls the pod, or nil.
 func (w world) deploymentOf(pod *corev1.Pod) *appsv1.Deployment {
 	set := w.ownerOf(pod)
 	if set == nil {
@@ -180,7 +180,7 @@ func (w world) deploymentOf(pod *corev1.Pod) *appsv1.Deployment {
 	return w.deployments[owner.UID]
 }
 
-// podsOf are the live pods of d, by name.
+// podsOf returns the live pods of d, by name.
 func (w world) podsOf(d *appsv1.Deployment) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, pod := range w.pods {
@@ -203,8 +203,8 @@ func (w world) livePods(place types.UID) int {
 	return count
 }
 
-// placeOf is what an update moves a pod between: the ReplicaSet that controls it, or the revision of its DaemonSet. Empty if
-// nobody controls it.
+// placeOf returns the place of a pod, which an update changes: the ReplicaSet that controls it, or the revision of its DaemonSet. It is
+// empty if the pod has no controller.
 func placeOf(pod *corev1.Pod) types.UID {
 	owner := metav1.GetControllerOf(pod)
 	switch {
@@ -234,8 +234,8 @@ func ready(pod *corev1.Pod) bool {
 	return condition != nil && condition.Status == corev1.ConditionTrue
 }
 
-// available says whether the pod has been Ready for minReadySeconds at the given time. Transition times are whole seconds, so
-// a second is granted.
+// available reports whether the pod has been Ready for minReadySeconds at the given time. Transition times are whole seconds, so a second
+// is granted.
 func available(pod *corev1.Pod, minReadySeconds int32, at time.Time) bool {
 	if !ready(pod) || minReadySeconds == 0 {
 		return ready(pod)
@@ -244,7 +244,7 @@ func available(pod *corev1.Pod, minReadySeconds int32, at time.Time) bool {
 	return at.Sub(since) >= time.Duration(minReadySeconds-1)*time.Second
 }
 
-// availablePods counts those of d.
+// availablePods counts the available pods of d.
 func (w world) availablePods(d *appsv1.Deployment, at time.Time) int {
 	return len(availableOf(w.podsOf(d), d.Spec.MinReadySeconds, at))
 }
@@ -253,14 +253,14 @@ func availableOf(pods []*corev1.Pod, minReadySeconds int32, at time.Time) []*cor
 	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !available(pod, minReadySeconds, at) })
 }
 
-// gated says whether the pod was born under Stayput.
+// gated reports whether the pod was created with Stayput's gate.
 func gated(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
 		return g.ConditionType == servingGate
 	})
 }
 
-// gateOpen is true of ungated pods too.
+// gateOpen is also true of pods without the gate.
 func gateOpen(pod *corev1.Pod) bool {
 	if !gated(pod) {
 		return true
@@ -269,7 +269,7 @@ func gateOpen(pod *corev1.Pod) bool {
 	return condition != nil && condition.Status == corev1.ConditionTrue
 }
 
-// offers says whether a Service of the namespace sends clients to the pod.
+// offers reports whether a Service of the namespace sends clients to the pod.
 func (w world) offers(pod *corev1.Pod) bool {
 	for _, slice := range w.slices {
 		if slices.Contains(offeredBy(slice), pod.Name) {
@@ -279,7 +279,7 @@ func (w world) offers(pod *corev1.Pod) bool {
 	return false
 }
 
-// offeredBy are the names of the pods to which a slice sends clients.
+// offeredBy returns the names of the pods to which a slice sends clients.
 func offeredBy(slice *discoveryv1.EndpointSlice) []string {
 	var pods []string
 	for _, endpoint := range slice.Endpoints {
@@ -290,7 +290,7 @@ func offeredBy(slice *discoveryv1.EndpointSlice) []string {
 	return pods
 }
 
-// imagesOf are those of the containers that run side by side: the ordinary ones and sidecars.
+// imagesOf returns the images of the containers that run side by side: the ordinary ones and sidecars.
 func imagesOf(spec corev1.PodSpec) map[string]string {
 	images := map[string]string{}
 	for _, container := range spec.Containers {
@@ -304,13 +304,13 @@ func imagesOf(spec corev1.PodSpec) map[string]string {
 	return images
 }
 
-// statusesOf are what the kubelet says of the containers, init containers among them.
+// statusesOf returns the kubelet's statuses of the containers, including init containers.
 func statusesOf(pod *corev1.Pod) []corev1.ContainerStatus {
 	return slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses)
 }
 
-// hasImages reports whether the template's containers have their images in the pod, under whichever name of the registry, and pinned or not: a
-// container that has restarted in its pod has its image by another name.
+// hasImages reports whether the pod's containers have the images of the template, under any name of the registry, with or without a digest:
+// a container that was restarted in its pod has its image by another name.
 func hasImages(pod *corev1.Pod, template corev1.PodSpec) bool {
 	images := imagesOf(pod.Spec)
 	for name, image := range imagesOf(template) {
@@ -338,7 +338,7 @@ func revisionOf(object metav1.Object) int64 {
 	return revision
 }
 
-// rolledOut is what `kubectl rollout status` says: k8s.io/kubectl/pkg/polymorphichelpers/rollout_status.go.
+// rolledOut returns what `kubectl rollout status` says: k8s.io/kubectl/pkg/polymorphichelpers/rollout_status.go.
 func rolledOut(d *appsv1.Deployment) (bool, string) {
 	status, replicas := d.Status, replicasOf(d)
 	switch {
@@ -372,8 +372,8 @@ func progressing(d *appsv1.Deployment) *appsv1.DeploymentCondition {
 	return nil
 }
 
-// maxUnavailable is how many pods of d may be unavailable at a time. As natively (deployment/util ResolveFenceposts), but that a
-// percentage which rounds to 0 counts as 1: a pod updated in place is not there for a moment.
+// maxUnavailable returns how many pods of d may be unavailable at a time. It is the native number (deployment/util ResolveFenceposts),
+// except that a percentage that rounds to 0 counts as 1: a pod that is updated in place is unavailable for a moment.
 func maxUnavailable(d *appsv1.Deployment) int {
 	replicas := int(replicasOf(d))
 	rolling := d.Spec.Strategy.RollingUpdate
@@ -391,12 +391,12 @@ func maxUnavailable(d *appsv1.Deployment) int {
 	return missing
 }
 
-// tally says how far the pods of d are.
+// tally counts the pods of a workload by their state.
 type tally struct {
-	done      int // on the target and Ready
-	midway    int // on the target, not Ready, gate open: the kubelet's turn
-	moving    int // anything in between, also drained pods still on their old ReplicaSet or revision
-	untouched int // not on the target, Ready
+	done      int // of the update revision and Ready
+	midway    int // of the update revision, not Ready, gate open: the kubelet's turn
+	moving    int // anything in between, also drained pods of an old ReplicaSet or revision
+	untouched int // not of the update revision, Ready
 }
 
 func (w world) tally(d *appsv1.Deployment) tally { return w.ofDeployment(d).tally() }
@@ -418,7 +418,7 @@ func (of workload) tally() tally {
 	return count
 }
 
-// patchSeen says whether the kubelet has itself reported the changed containers as not ready.
+// patchSeen reports whether the kubelet itself has reported the changed containers as not ready.
 func patchSeen(pod *corev1.Pod) bool {
 	condition := conditionOf(pod, corev1.ContainersReady)
 	return condition != nil && condition.Status == corev1.ConditionFalse
@@ -428,7 +428,7 @@ func (t tally) String() string {
 	return fmt.Sprintf("%d done, %d mid-way, %d moving, %d untouched", t.done, t.midway, t.moving, t.untouched)
 }
 
-// complete is nil once the update of d is over in every respect, else it says what is missing.
+// complete returns nil once the update of d is complete, else what is missing.
 func (w world) complete(d *appsv1.Deployment) error {
 	target := w.target(d)
 	if target == nil {
@@ -471,7 +471,7 @@ func settled(pod *corev1.Pod, target *appsv1.ReplicaSet) error {
 	return follows(pod, target.Spec.Template)
 }
 
-// follows is nil if the pod serves with the template's images.
+// follows returns nil if the pod is Ready with the template's images.
 func follows(pod *corev1.Pod, template corev1.PodTemplateSpec) error {
 	switch {
 	case !hasImages(pod, template.Spec):
@@ -497,7 +497,7 @@ func (w world) setsComplete(d *appsv1.Deployment, target *appsv1.ReplicaSet) err
 	return nil
 }
 
-// unmarked: Stayput has left nothing on the ReplicaSets and the pods, and none of its own pods.
+// unmarked returns nil if Stayput's marks are gone from the ReplicaSets and the pods, and its own pods are gone.
 func (w world) unmarked(d *appsv1.Deployment) error {
 	if err := w.pulled(d); err != nil {
 		return err

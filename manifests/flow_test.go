@@ -11,11 +11,12 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// serviceAccounts is the precedence of the flow schema that every API server has for them (k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap).
+// serviceAccounts is the precedence of the flow schema that every API server has for service accounts
+// (k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap).
 const serviceAccounts = 9000
 
-// TestStayputIsQueuedWithWhomItHolds: its requests find our flow schemas before those of all service accounts, and those of its election the
-// level of leader elections.
+// TestStayputIsQueuedWithWhomItHolds checks that Stayput's requests match Stayput's flow schemas before the one of all service accounts,
+// and that requests of its leader election get the priority level of leader elections.
 func TestStayputIsQueuedWithWhomItHolds(t *testing.T) {
 	schemas := flowSchemas(t)
 	for name, level := range map[string]string{"stayput": "workload-high", "stayput-leader-election": "leader-election"} {
@@ -24,13 +25,13 @@ func TestStayputIsQueuedWithWhomItHolds(t *testing.T) {
 			t.Errorf("%s leads to %q instead of %s", name, spec.PriorityLevelConfiguration.Name, level)
 		}
 		if spec.MatchingPrecedence <= 0 || spec.MatchingPrecedence >= serviceAccounts {
-			t.Errorf("%s comes after that of all service accounts: %d", name, spec.MatchingPrecedence)
+			t.Errorf("%s is matched after the flow schema of all service accounts: %d", name, spec.MatchingPrecedence)
 		}
 		for _, rule := range spec.Rules {
 			for _, subject := range rule.Subjects {
 				account := subject.ServiceAccount
 				if account == nil || "system:serviceaccount:"+account.Namespace+":"+account.Name != readiness.UserIn("stayput-system") {
-					t.Errorf("%s is about others: %+v", name, subject)
+					t.Errorf("%s is about other users: %+v", name, subject)
 				}
 			}
 		}
@@ -43,7 +44,8 @@ func TestStayputIsQueuedWithWhomItHolds(t *testing.T) {
 	}
 }
 
-// TestElectionIsQueuedAsOne: with all that the Role lets it do with the Lease. Releases on record are queued with other writes.
+// TestElectionIsQueuedAsOne checks that all requests to the Lease that the Role allows, except lists and watches, are queued as leader
+// election. Writes of persisted fallbacks are queued with Stayput's other writes.
 func TestElectionIsQueuedAsOne(t *testing.T) {
 	rules := flowSchemas(t)["stayput-leader-election"].Spec.Rules
 	if len(rules) != 1 || len(rules[0].ResourceRules) != 1 {

@@ -1,20 +1,20 @@
-# make image, install, uninstall, dist: the product and the cluster of $(KUBECONFIG).
+# make image, install, uninstall and dist: build Stayput, and install it into the cluster of $(KUBECONFIG).
 #
 #   IMAGE           install this image instead of building one
 #   KO_DOCKER_REPO  a registry: `make image` builds for linux/amd64 and linux/arm64 with ko and pushes there, instead of
 #                   building for this machine and pushing to the test cluster's registry
-#   OVERLAY         what to install: manifests/base, manifests/overlays/own-issuer or a folder of your own on top of them
+#   OVERLAY         what to install: manifests/base, manifests/overlays/own-issuer, or a folder of your own that is based on them
 
 KUBECTL ?= $(firstword $(wildcard $(BIN)/kubectl) kubectl)
 OVERLAY ?= manifests/base
 REGISTRY := 127.0.0.1:5000
-# The image named in manifests/base; `make install` puts what it has built in its place.
+# The image that manifests/base names. `make install` replaces it with the image that it has built.
 RELEASED := ghcr.io/stayput/stayput:v0.1.0
-# Holds the reference of the image that was built last.
+# This file has the reference of the image that was built last.
 BUILT := $(BIN)/images/stayput.image
 KO_DEFAULTBASEIMAGE ?= gcr.io/distroless/static-debian12:nonroot
-# Which build it is, for `stayput version`; outside of a git repository the binary says that it does not know. The commit's date, so that the
-# same source makes the same binary.
+# Version, commit and date of the build, for `stayput version`. Outside of a git repository the binary says that it does not know them. The
+# date is the commit's, so that the same source makes the same binary.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 BUILD := github.com/stayput/stayput/version
 LDFLAGS = -s -w -X $(BUILD).version=$(VERSION) -X $(BUILD).commit=$(shell git rev-parse HEAD 2>/dev/null) \
@@ -23,7 +23,7 @@ KO := KO_DEFAULTBASEIMAGE=$(KO_DEFAULTBASEIMAGE) go run github.com/google/ko@v0.
 
 STAYPUT := $(KUBECTL) --namespace stayput-system
 ADMISSION := mutatingwebhookconfiguration/stayput validatingwebhookconfiguration/stayput
-# Kubernetes 1.36 and newer serve what manifests/ready needs. On others managers are asked the same: manifests/ready-webhook.
+# Kubernetes 1.36 and newer serve the API that manifests/ready needs. With older versions, a webhook does the same: manifests/ready-webhook.
 MUTATES := $(KUBECTL) get --raw /apis/admissionregistration.k8s.io/v1 | grep '"mutatingadmissionpolicies"' >/dev/null
 ASKED := mutatingwebhookconfiguration/stayput-ready
 FORMER := mutatingadmissionpolicybinding/stayput-reopen mutatingadmissionpolicy/stayput-reopen
@@ -34,11 +34,11 @@ ISSUING := certificates.cert-manager.io issuers.cert-manager.io
 image: ## build Stayput's image; push it to the test cluster, or to KO_DOCKER_REPO
 	@mkdir -p $(dir $(BUILT))
 ifdef KO_DOCKER_REPO
-	@# Licences of what is linked are passed on in the image: ko puts this folder into it, and follows no links.
+	@# The image has the licences of the modules that are linked: ko copies this folder into the image, and does not follow symbolic links.
 	@mkdir -p cmd/stayput/kodata && cp LICENSE NOTICE cmd/stayput/kodata/
 	@$(KO) build --ldflags '$(LDFLAGS)' --bare --platform linux/amd64,linux/arm64 ./cmd/stayput > $(BUILT)
 else
-	@# Tagged by content: another build rolls out, the same does not.
+	@# The tag is a hash of the binary, so another binary causes a rollout, and the same binary does not.
 	@binary=$(BIN)/images/stayput; \
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $$binary ./cmd/stayput; \
 	tag=dev-$$(sha256sum $$binary | cut -c 1-12); \
@@ -52,7 +52,7 @@ install: install-check $(if $(IMAGE),,image) ## install Stayput into the cluster
 	@image='$(IMAGE)'; $(KUBECTL) kustomize $(OVERLAY) \
 		| sed "s|image: $(RELEASED)$$|image: $${image:-$$(cat $(BUILT))}|" \
 		| $(KUBECTL) apply -f -
-	@# stayput-reopen is what stayput-ready was; each would change what the other does not see.
+	@# stayput-reopen is the former name of stayput-ready. If both exist, neither sees the changes of the other.
 	@if $(MUTATES); then \
 		$(KUBECTL) delete $(FORMER) --ignore-not-found; \
 		$(KUBECTL) apply -k manifests/ready; \
@@ -63,7 +63,7 @@ install: install-check $(if $(IMAGE),,image) ## install Stayput into the cluster
 	@$(STAYPUT) rollout status deployment/stayput --timeout=180s
 	@$(MUTATES) || $(KUBECTL) wait $(ASKED) --for="jsonpath={.webhooks[0].clientConfig.caBundle}" --timeout=60s >/dev/null
 	@for i in 0 1 2; do $(KUBECTL) wait $(ADMISSION) --for="jsonpath={.webhooks[$$i].clientConfig.caBundle}" --timeout=60s >/dev/null; done
-	@# Until somebody leads, updates are native.
+	@# Until a manager leads, updates are native.
 	@$(STAYPUT) wait lease/stayput --for="jsonpath={.spec.holderIdentity}" --timeout=60s >/dev/null
 	@echo "Stayput is installed. Label a namespace: $(notdir $(KUBECTL)) label namespace NAME stayput.dev/update=in-place"
 
@@ -73,9 +73,10 @@ install-check:
 	@$(KUBECTL) get crd $(ISSUING) >/dev/null 2>&1 || \
 		{ echo "cert-manager is missing in this cluster: install it first, https://cert-manager.io/docs/installation/" >&2; exit 1; }
 
-# `stayput uninstall` knows what must go in which order. When it has ended, nothing is held or asked any more, and the rest may go in any.
+# `stayput uninstall` removes things in the right order. After it, no write is held, no webhook is called, and the rest may be deleted in
+# any order.
 .PHONY: uninstall
-uninstall: ## give every update back to Kubernetes, then remove Stayput
+uninstall: ## let every update fall back to the native controllers, then remove Stayput
 	@if $(INSTALLED); then $(MAKE) --no-print-directory uninstall-job; fi
 	@$(KUBECTL) delete -f manifests/uninstall/job.yaml --ignore-not-found
 	@$(KUBECTL) delete $(ASKED) --ignore-not-found
@@ -92,7 +93,7 @@ uninstall-job:
 		{ $(STAYPUT) logs job/stayput-uninstall >&2; $(KUBECTL) delete clusterrolebinding stayput-uninstall >/dev/null; echo "not everything could be given back: see above, then run make uninstall again" >&2; exit 1; }
 
 ifeq ($(shell command -v $(KUBECTL)),)
-# The machine has no kubectl: that of the test cluster does.
+# The machine has no kubectl, so make uses the test cluster's kubectl.
 dist: KUBECTL := $(BIN)/kubectl
 dist: | $(BIN)/kubectl
 endif

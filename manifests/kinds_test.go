@@ -12,12 +12,12 @@ import (
 	"github.com/stayput/stayput/webhook"
 )
 
-// native matches the native controllers whose names stand in expressions.
+// native matches the user names of native controllers in expressions.
 var native = regexp.MustCompile(`system:serviceaccount:kube-system:[a-z0-9-]+`)
 
-// TestWebhooksAreCalledForWhatTheyJudge: the native controllers whose writes are held, and the kinds of objects, are those of the program's
-// tables. A name that differs would leave every update native, and nothing would say so.
-func TestWebhooksAreCalledForWhatTheyJudge(t *testing.T) {
+// TestWebhooksAreCalledForWhatTheyDecide checks that webhooks are called for writes of the native controllers, and for the kinds of
+// objects, in the program's tables. If a name differed, every update would be native, without an error.
+func TestWebhooksAreCalledForWhatTheyDecide(t *testing.T) {
 	decided := webhook.Calls()
 	for _, c := range calls(t) {
 		want := decided[path(c)]
@@ -26,23 +26,24 @@ func TestWebhooksAreCalledForWhatTheyJudge(t *testing.T) {
 			users = append(users, native.FindAllString(condition.Expression, -1)...)
 		}
 		if !same(users, want.Users) {
-			t.Errorf("%s is called for writes of %q, and judges those of %q", c.Name, users, want.Users)
+			t.Errorf("%s is called for writes of %q, and decides on those of %q", c.Name, users, want.Users)
 		}
 		var resources []string
 		for _, rule := range c.Rules {
 			resources = append(resources, rule.Resources...)
 		}
 		if got, want := kindsBehind(resources), pluralsOf(want.Kinds); !same(got, want) {
-			t.Errorf("%s is called for %q, and judges %q", c.Name, got, want)
+			t.Errorf("%s is called for %q, and decides on %q", c.Name, got, want)
 		}
 		delete(decided, path(c))
 	}
 	for path := range decided {
-		t.Errorf("nobody calls %s", path)
+		t.Errorf("no webhook configuration calls %s", path)
 	}
 }
 
-// kindsBehind are the resources whose kind the objects of a request have: a status is the object's, a scale is a Scale.
+// kindsBehind returns the resources of the kinds that requests for the given resources have. A request for a status has the object itself,
+// and a request for a scale has a Scale.
 func kindsBehind(resources []string) []string {
 	var kinds []string
 	for _, resource := range resources {
@@ -64,12 +65,12 @@ func pluralsOf(kinds []string) []string {
 	return plurals
 }
 
-// same compares sets.
+// same reports whether two lists have the same elements.
 func same(a, b []string) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
 }
 
-// TestKindsMayBeWatched: the manager reads the workloads of its table and their revisions, and no others.
+// TestKindsMayBeWatched checks that the manager may read the workloads of its table and their revisions, and no others.
 func TestKindsMayBeWatched(t *testing.T) {
 	var want []string
 	for _, of := range observe.Types() {

@@ -1,5 +1,5 @@
-// Package manifests holds what is installed, as kustomize. There is no code, only this check that the files agree with the
-// program and with what the README promises about webhooks.
+// Package manifests has Stayput's manifests, for kustomize. It has no code, only tests that the manifests agree with the program and with
+// what the README says about webhooks.
 package manifests
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/stayput/stayput/webhook"
 )
 
-// onlyFailing is the one webhook without which nothing goes native: edits of templates in in-place-only namespaces.
+// onlyFailing is the only webhook that fails closed. It is for edits of templates in in-place-only namespaces.
 const onlyFailing = "in-place-only.stayput.dev"
 
-// call is what mutating and validating webhooks have in common.
+// call is a mutating or validating webhook, with what both have in common.
 type call struct {
 	admissionv1.ValidatingWebhook
 	annotations map[string]string
@@ -47,10 +47,10 @@ func TestEveryWebhookIsHarmless(t *testing.T) {
 				t.Error("matchPolicy is not Equivalent")
 			}
 			if len(c.MatchConditions) == 0 {
-				t.Error("no matchConditions: every write of the kind would be called for")
+				t.Error("no matchConditions: the API server would call for every write of the kind")
 			}
 			if c.annotations["cert-manager.io/inject-ca-from"] != "stayput-system/stayput-webhook" {
-				t.Error("nobody injects the CA")
+				t.Error("cert-manager does not inject the CA")
 			}
 		})
 	}
@@ -63,11 +63,11 @@ func failurePolicy(name string) admissionv1.FailurePolicyType {
 	return admissionv1.Ignore
 }
 
-// patience is how many seconds the author of a write may wait for us when nobody answers: a native controller has a handful of
+// patience returns how many seconds a client may wait for the webhook if no manager answers. A native controller has only a handful of
 // workers for the whole cluster.
 func patience(c call) int32 {
 	if path(c) == "/mutate-pod-status" || strings.HasPrefix(path(c), "/throttle-") {
-		return 1 // a kubelet reports its pods one after the other; nothing is lost where nobody throttles
+		return 1 // a kubelet reports its pods one after the other; without throttling nothing is lost
 	}
 	native := func(condition admissionv1.MatchCondition) bool {
 		return strings.Contains(condition.Expression, "system:serviceaccount:kube-system:")
@@ -129,7 +129,7 @@ func TestEveryPathIsServed(t *testing.T) {
 	for _, c := range calls(t) {
 		request := httptest.NewRequest(http.MethodPost, path(c), nil)
 		if _, pattern := server.WebhookMux().Handler(request); pattern != path(c) {
-			t.Errorf("%s calls %s, which nobody serves", c.Name, path(c))
+			t.Errorf("%s calls %s, which the managers do not serve", c.Name, path(c))
 		}
 	}
 }
@@ -137,19 +137,22 @@ func TestEveryPathIsServed(t *testing.T) {
 func TestNamesAgreeWithTheProgram(t *testing.T) {
 	for file, names := range map[string][]string{
 		"base/policy.yaml": {`"` + inplace.LabelUpdate + `"`, `"` + inplace.LabelDrain + `"`, `"` + inplace.LabelPrePullParallelism + `"`,
-			`"` + inplace.LabelSurge + `"`, `"` + inplace.LabelRestart + `"`, `"` + inplace.LabelResize + `"`, `variables.restart == "` + inplace.RestartInPlace + `"`,
-			`"` + inplace.LabelInitContainers + `"`, `variables.initContainers in ["` + inplace.InitContainersInPlace + `", "` + inplace.InitContainersNative + `"]`,
-			`"` + inplace.AnnotationInPlaceAnnotations + `"`, `"` + inplace.AnnotationRestartAnnotations + `"`, `"` + inplace.AnnotationAuxiliary + `"`,
-			`"` + inplace.LabelPartition + `"`, `"` + inplace.PartitionForm + `"`},
-		"base/own-power.yaml": {`"` + inplace.LabelUpdate + `"].orValue("") in ["` + string(inplace.ModeInPlace) + `", "` + string(inplace.ModeInPlaceOnly) + `"]`,
-			`"` + inplace.LabelPrePull + `"`, `["` + inplace.AnnotationMove + `", "` + inplace.AnnotationSurgePod + `"`, `"` + string(inplace.ConditionServing) + `"`},
+			`"` + inplace.LabelSurge + `"`, `"` + inplace.LabelRestart + `"`, `"` + inplace.LabelResize + `"`,
+			`variables.restart == "` + inplace.RestartInPlace + `"`, `"` + inplace.LabelInitContainers + `"`,
+			`variables.initContainers in ["` + inplace.InitContainersInPlace + `", "` + inplace.InitContainersNative + `"]`,
+			`"` + inplace.AnnotationInPlaceAnnotations + `"`, `"` + inplace.AnnotationRestartAnnotations + `"`,
+			`"` + inplace.AnnotationAuxiliary + `"`, `"` + inplace.LabelPartition + `"`, `"` + inplace.PartitionForm + `"`},
+		"base/own-power.yaml": {
+			`"` + inplace.LabelUpdate + `"].orValue("") in ["` + string(inplace.ModeInPlace) + `", "` + string(inplace.ModeInPlaceOnly) + `"]`,
+			`"` + inplace.LabelPrePull + `"`, `["` + inplace.AnnotationMove + `", "` + inplace.AnnotationSurgePod + `"`,
+			`"` + string(inplace.ConditionServing) + `"`},
 		"base/webhooks.yaml":  {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationDecision + `"`},
 		"base/rbac.yaml":      {"resourceNames: [" + inplace.Lease + "]", "resourceNames: [" + inplace.Fallbacks + "]"},
 		"base/fallbacks.yaml": {"name: " + inplace.Fallbacks},
 		"ready/policy.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`, `"` + inplace.AnnotationSurgePod + `"`,
 			`"` + string(inplace.ConditionServing) + `"`},
-		"ready-webhook/webhook.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`, `"` + inplace.AnnotationSurgePod + `"`,
-			`"` + string(inplace.ConditionServing) + `"`},
+		"ready-webhook/webhook.yaml": {"key: " + inplace.LabelUpdate + ",", `"` + inplace.AnnotationMove + `"`,
+			`"` + inplace.AnnotationSurgePod + `"`, `"` + string(inplace.ConditionServing) + `"`},
 		"install.mk": {"RELEASED := " + image(t)},
 	} {
 		for _, want := range names {
@@ -176,7 +179,7 @@ func TestKustomizationHasEveryFile(t *testing.T) {
 	}
 }
 
-// calls reads all webhook configurations.
+// calls returns the webhooks of all webhook configurations.
 func calls(t *testing.T) []call {
 	t.Helper()
 	var found []call
@@ -206,8 +209,9 @@ func namespaceLabels(name, mode string) labels.Set {
 	return set
 }
 
-// TestUninstallMayGiveBack: what managers may write, they may have left half-way. That it may no more, and Helm's hook the same, manifests/chart asks.
-func TestUninstallMayGiveBack(t *testing.T) {
+// TestUninstallMayFallBack checks that uninstall may write whatever the managers may write, because they may have left it partially
+// patched. A test in manifests/chart checks that it may write nothing else, and that Helm's hook has the same rights.
+func TestUninstallMayFallBack(t *testing.T) {
 	may := rightsOf(clusterRole(t, "uninstall/job.yaml", "stayput-uninstall"))
 	for right := range rightsOf(clusterRole(t, "base/rbac.yaml", "stayput")) {
 		if (right.verb == "patch" || right.verb == "update") && right.resource != "events" && !may[right] {

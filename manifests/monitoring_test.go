@@ -20,7 +20,7 @@ import (
 	_ "github.com/stayput/stayput/webhook" // registers its metrics
 )
 
-// rules is a file of Prometheus' rule groups.
+// rules is a file of Prometheus rule groups.
 type rules struct {
 	Groups []struct {
 		Name  string `json:"name"`
@@ -35,7 +35,7 @@ type rule struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// alerts are the rules of monitoring/rules.yaml, by name.
+// alerts returns the rules of monitoring/rules.yaml, by name.
 func alerts(t *testing.T) map[string]rule {
 	t.Helper()
 	var file rules
@@ -54,7 +54,7 @@ func alerts(t *testing.T) map[string]rule {
 	return found
 }
 
-// panels are the expressions of monitoring/dashboard.json by the title of their panel, with Grafana's variables filled in.
+// panels returns the expressions of monitoring/dashboard.json, by the title of their panel, with Grafana's variables filled in.
 func panels(t *testing.T) map[string]string {
 	t.Helper()
 	var dashboard struct {
@@ -79,7 +79,7 @@ func panels(t *testing.T) map[string]string {
 	return found
 }
 
-// monitored are all expressions, those of rules and of the dashboard.
+// monitored returns all expressions of rules and dashboard.
 func monitored(t *testing.T) map[string]string {
 	t.Helper()
 	all := panels(t)
@@ -89,7 +89,7 @@ func monitored(t *testing.T) map[string]string {
 	return all
 }
 
-// registered are the names of all series a manager may have.
+// registered returns the names of all series that a manager may have.
 func registered(t *testing.T) []string {
 	t.Helper()
 	controllers := prometheus.NewRegistry()
@@ -103,7 +103,7 @@ func registered(t *testing.T) []string {
 
 var fullName = regexp.MustCompile(`fqName: "([^"]+)"`)
 
-// described are the metrics of a collector. What they are is not told, so each may be a histogram.
+// described returns the names of a collector's series. A description does not have the type of its metric, so each may be a histogram.
 func described(collector prometheus.Collector) []string {
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
@@ -119,13 +119,13 @@ func described(collector prometheus.Collector) []string {
 }
 
 var (
-	// notNames is what an expression has besides names of metrics: strings, matchers, ranges and lists of labels.
+	// notNames matches what an expression has besides names of metrics: strings, matchers, ranges and lists of labels.
 	notNames = regexp.MustCompile(`"[^"]*"|\{[^}]*\}|\[[^\]]*\]|\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)|\boffset\s+\S+`)
 	names    = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*\b\s*\(?`)
 	keywords = []string{"and", "or", "unless", "bool"}
 )
 
-// named are the metrics an expression names.
+// named returns the metrics that an expression names.
 func named(expression string) []string {
 	found := map[string]bool{}
 	for _, name := range names.FindAllString(notNames.ReplaceAllString(expression, " "), -1) {
@@ -137,13 +137,14 @@ func named(expression string) []string {
 }
 
 func TestMonitoringReadsExpressions(t *testing.T) {
-	got := named(`sum by (kind, le) (rate(a_total{b=~"c[d]", e="f"}[5m:1m])) / 2 > bool 0 and on (pod) (g unless g offset 1h) or histogram_quantile(0.9, h_bucket)`)
+	got := named(`sum by (kind, le) (rate(a_total{b=~"c[d]", e="f"}[5m:1m])) / 2 > bool 0 and on (pod) (g unless g offset 1h) ` +
+		`or histogram_quantile(0.9, h_bucket)`)
 	if want := []string{"a_total", "g", "h_bucket"}; !slices.Equal(got, want) {
 		t.Errorf("the metrics are %q, want %q", got, want)
 	}
 }
 
-// TestMonitoringNamesWhatThereIs: an expression about a metric that nobody has is never wrong, only silent.
+// TestMonitoringNamesWhatThereIs checks that every metric in an expression exists. Prometheus reports no error if a metric does not exist.
 func TestMonitoringNamesWhatThereIs(t *testing.T) {
 	known := registered(t)
 	for where, expression := range monitored(t) {
@@ -159,7 +160,7 @@ func TestMonitoringNamesWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestMonitoringShowsEveryMetric: one that is on no panel is not seen by anybody.
+// TestMonitoringShowsEveryMetric checks that each of Stayput's metrics is on a panel of the dashboard.
 func TestMonitoringShowsEveryMetric(t *testing.T) {
 	var shown []string
 	for _, expression := range panels(t) {
@@ -174,7 +175,7 @@ func TestMonitoringShowsEveryMetric(t *testing.T) {
 	}
 }
 
-// TestAlertsAreExplained: each alert has its heading in docs/alerts.md, and points there.
+// TestAlertsAreExplained checks that each alert has a heading in docs/alerts.md, and a link to it.
 func TestAlertsAreExplained(t *testing.T) {
 	page := read(t, "../docs/alerts.md")
 	explained := []string{}
@@ -199,21 +200,21 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 }
 
-// TestDashboardIsPromQL has promtool parse the dashboard's expressions as if they were recorded. make verify-monitoring names a promtool.
+// TestDashboardIsPromQL has promtool parse the dashboard's expressions, as recording rules. make verify-monitoring sets PROMTOOL.
 func TestDashboardIsPromQL(t *testing.T) {
 	promtool := os.Getenv("PROMTOOL")
 	if promtool == "" {
 		t.Skip("PROMTOOL is not set; make verify-monitoring does that")
 	}
-	persistedFallback := rules{Groups: make([]struct {
+	recorded := rules{Groups: make([]struct {
 		Name  string `json:"name"`
 		Rules []rule `json:"rules"`
 	}, 1)}
-	persistedFallback.Groups[0].Name = "dashboard"
+	recorded.Groups[0].Name = "dashboard"
 	for i, expression := range slices.Sorted(maps.Values(panels(t))) {
-		persistedFallback.Groups[0].Rules = append(persistedFallback.Groups[0].Rules, rule{Record: fmt.Sprintf("panel:%d", i), Expr: expression})
+		recorded.Groups[0].Rules = append(recorded.Groups[0].Rules, rule{Record: fmt.Sprintf("panel:%d", i), Expr: expression})
 	}
-	text, err := yaml.Marshal(persistedFallback)
+	text, err := yaml.Marshal(recorded)
 	if err != nil {
 		t.Fatal(err)
 	}

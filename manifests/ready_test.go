@@ -8,9 +8,9 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// What the policy does, and what the webhook is asked, is compared with inplace.StoredConditions in manifests/cel.
+// Tests in manifests/cel compare what the policy stores, and for which writes the webhook is called, with readiness.StoredConditions.
 
-// TestReadyIsOneRule: the policy and the webhook in its place are about the same writes of the same pods.
+// TestReadyIsOneRule checks that the policy and the webhook in its place are about the same writes of the same pods.
 func TestReadyIsOneRule(t *testing.T) {
 	policy, hook := readyPolicy(t).Spec, readyWebhook(t)
 	if !reflect.DeepEqual(policy.MatchConstraints.NamespaceSelector, hook.NamespaceSelector) {
@@ -21,7 +21,8 @@ func TestReadyIsOneRule(t *testing.T) {
 	}
 	for i, condition := range policy.MatchConditions {
 		if condition != hook.MatchConditions[i] {
-			t.Errorf("the policy's condition %s is\n%s\nand the webhook's is\n%s", condition.Name, condition.Expression, hook.MatchConditions[i].Expression)
+			t.Errorf("the policy's condition %s is\n%s\nand the webhook's is\n%s",
+				condition.Name, condition.Expression, hook.MatchConditions[i].Expression)
 		}
 	}
 }
@@ -40,7 +41,7 @@ func TestReadyIsHarmless(t *testing.T) {
 	}
 	for _, c := range calls(t) {
 		if path(c) == "/mutate-pod" && !reflect.DeepEqual(spec.MatchConstraints.NamespaceSelector, c.NamespaceSelector) {
-			t.Error("its namespaces are not those whose pods are born with a gate")
+			t.Error("its namespaces are not those whose pods are created with a gate")
 		}
 	}
 }

@@ -1,8 +1,8 @@
-// Command notice prints which Go modules are linked into commands, under which licences, with the texts that those ask to be passed on:
+// Command notice prints which Go modules are linked into commands, their licences, and the texts that the licences require to pass on:
 //
 //	notice LICENSE ./cmd/stayput ./cmd/kubectl-stayput
 //
-// LICENSE is the product's own licence, which is not repeated. A licence that is not known, or not known to go with it, is an error.
+// LICENSE is Stayput's own licence, which is not repeated. A licence that is unknown, or that is not listed as compatible, is an error.
 package main
 
 import (
@@ -22,16 +22,16 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// compatible are the licences that ask no more than to be passed on with a binary.
+// compatible are the licences that only require that their text is passed on with a binary.
 var compatible = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
-// platforms are those that releases are built for: what is linked differs.
+// platforms are the platforms of releases. The linked modules differ between them.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"}
 
-// legal matches the files that say under which terms what lies beside and below them may be used.
+// legal matches the names of files with the terms of the code in their folder and below.
 var legal = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice)([.-].*)?$`)
 
-// product opens the file. What follows is generated.
+// product is the beginning of the file. The rest is generated.
 const product = `Stayput
 Copyright 2026 The Stayput Authors
 
@@ -71,7 +71,7 @@ func write(out io.Writer, own string, packages []string) error {
 	return err
 }
 
-// pkg is what "go list -json" says of a package.
+// pkg is a package, as "go list -json" prints it.
 type pkg struct {
 	ImportPath, Dir string
 	Module          *struct {
@@ -80,10 +80,10 @@ type pkg struct {
 	}
 }
 
-// file is a legal file of something that is linked.
+// file is a legal file of a linked module.
 type file struct{ of, name, path string }
 
-// linkedFiles finds the legal files of all packages on every platform, sorted and each once.
+// linkedFiles returns the legal files of all packages on every platform, sorted and without duplicates.
 func linkedFiles(packages []string) ([]file, error) {
 	found := map[file]bool{}
 	for _, platform := range platforms {
@@ -127,8 +127,8 @@ func list(platform string, packages []string) ([]pkg, error) {
 	}
 }
 
-// addFiles adds the legal files from the package's folder up to its module's: code that was copied from elsewhere has its own. One of them
-// has to be a licence.
+// addFiles adds the legal files in the package's folder and in its parents, up to the module's folder: copied code has its own. One of the
+// files must be a licence.
 func (p pkg) addFiles(found map[file]bool) error {
 	if p.Module == nil || p.Module.Main {
 		return nil
@@ -154,7 +154,8 @@ func (p pkg) addFiles(found map[file]bool) error {
 	}
 }
 
-// isLegal passes over LICENSE.docs: by the custom of Docker and OCI that is the licence of pages such as README.md, which are not linked.
+// isLegal reports whether the entry is a legal file. LICENSE.docs is none: in projects of Docker and OCI it is the licence of pages such as
+// README.md, which are not linked.
 func isLegal(entry os.DirEntry) bool {
 	extension := filepath.Ext(entry.Name())
 	return !entry.IsDir() && legal.MatchString(entry.Name()) && extension != ".go" && extension != ".docs"
@@ -169,14 +170,14 @@ func standardLibrary() (file, error) {
 	return file{"Go standard library", "LICENSE", filepath.Join(strings.TrimSpace(string(root)), "LICENSE")}, err
 }
 
-// text is a legal file that was read.
+// text is a legal file with its content.
 type text struct {
 	file
 	content string
-	license string // as SPDX names it; empty for a NOTICE
+	license string // its SPDX identifier; empty for a NOTICE
 }
 
-// readAll reads the files. The licences must go with the product's.
+// readAll reads the files. It fails if a licence is not compatible with Stayput's.
 func readAll(files []file) ([]text, error) {
 	var texts []text
 	for _, f := range files {
@@ -195,7 +196,7 @@ func readAll(files []file) ([]text, error) {
 	return texts, nil
 }
 
-// judge names the licences of a text, which must be compatible.
+// judge returns the licences of a text. It fails if one of them is not compatible.
 func judge(content []byte) (string, error) {
 	var names []string
 	for _, match := range licensecheck.Scan(content).Match {
@@ -214,7 +215,7 @@ func judge(content []byte) (string, error) {
 	return strings.Join(slices.Compact(names), " and "), nil
 }
 
-// contents lists everything with its licences.
+// contents lists the modules with their licences.
 func contents(texts []text) string {
 	licenses := map[string][]string{}
 	var order []string
@@ -234,7 +235,7 @@ func contents(texts []text) string {
 	return b.String()
 }
 
-// passedOn are the texts, each once, but for the product's own licence.
+// passedOn returns each text once, except Stayput's own licence.
 func passedOn(texts []text, own string) string {
 	owners := map[string][]string{}
 	var order []string
@@ -254,7 +255,8 @@ func passedOn(texts []text, own string) string {
 	return b.String()
 }
 
-// sameTerms reports whether two copies of the Apache License have the same terms, and no copyright line of somebody: those stand in the appendix.
+// sameTerms reports whether two copies of the Apache License have the same terms, and the first has no copyright line of its own in the
+// appendix.
 func sameTerms(content, own string) bool {
 	terms, appendix := split(content)
 	ownTerms, _ := split(own)
@@ -263,7 +265,7 @@ func sameTerms(content, own string) bool {
 
 var placeholder = regexp.MustCompile(`Copyright [\[{]yyyy[\]}] [\[{]name of copyright owner[\]}]`)
 
-// split parts the terms, without their white space, from the appendix.
+// split returns the terms, with their white space normalized, and the appendix.
 func split(license string) (terms, appendix string) {
 	terms, appendix, _ = strings.Cut(license, "END OF TERMS AND CONDITIONS")
 	return strings.Join(strings.Fields(terms), " "), appendix

@@ -1,9 +1,10 @@
-# make release: image, chart, plugin and checksums of one version; see .ci/release/release.sh.
+# make release: build image, chart, plugin and checksums of one version; see .ci/release/release.sh.
 #
-#   DRY_RUN=1   into the registry at REPOSITORY, by default that of the test cluster, with a key pair made for it and no transparency log.
-#               Without: into ghcr.io/stayput, signed as whom the workflow runs (.github/workflows/release.yaml)
-#   VERSION     a tag such as v1.2.3; in a dry run one is made up where the commit has none
-#   REPOSITORY  where images and charts go
+#   DRY_RUN=1   push to the registry at REPOSITORY, by default that of the test cluster, and sign with a new key pair,
+#               without a transparency log.
+#               Without it: push to ghcr.io/stayput, and sign with the identity of the workflow (.github/workflows/release.yaml)
+#   VERSION     a tag such as v1.2.3; in a dry run, a version is invented if the commit has no tag
+#   REPOSITORY  the registry and path to which images and charts are pushed
 
 RELEASE_TAG := $(shell git describe --tags --exact-match --match 'v*' 2>/dev/null)
 RELEASE_VERSION = $(if $(filter command line environment,$(origin VERSION)),$(VERSION),$(or \
@@ -11,7 +12,7 @@ RELEASE_VERSION = $(if $(filter command line environment,$(origin VERSION)),$(VE
 RELEASE_TOOLS := $(addprefix $(BIN)/release/,ko crane cosign)
 RELEASE_CHART := $(wildcard charts/stayput/Chart.yaml)
 REPOSITORY ?= $(if $(DRY_RUN),$(REGISTRY)/release,ghcr.io/stayput)
-# What the binary says of itself; the commit's date, so that the same source makes the same binary.
+# What the binary prints as its version. The date is the commit's, so that the same source makes the same binary.
 RELEASE_PACKAGE := github.com/stayput/stayput/version
 RELEASE_LDFLAGS = -s -w -X $(RELEASE_PACKAGE).version=$(RELEASE_VERSION) -X $(RELEASE_PACKAGE).commit=$(shell git rev-parse HEAD) \
 	-X $(RELEASE_PACKAGE).date=$(shell git log -1 --format=%cI)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One release: an image for amd64 and arm64 with its SBOM, the chart if there is one, the manifests, and kubectl's plugin. All of it is
-# signed, pushed and pulled back. `make release` calls it, with the tools it needs.
+# Makes one release: an image for amd64 and arm64 with its SBOM, the chart if there is one, the manifests, and kubectl's plugin. The script
+# signs and pushes everything, and pulls it back. `make release` calls it, with the tools that it needs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -10,14 +10,14 @@ crane() { "$TOOLS/crane" "$@"; }
 cosign() { "$TOOLS/cosign" "$@"; }
 
 PLATFORMS=(linux/amd64 linux/arm64)
-# Fewer may be asked for to try something.
+# To try something, PLUGIN_PLATFORMS may name fewer platforms.
 read -ra PLUGIN_PLATFORMS <<<"${PLUGIN_PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64}"
 IMAGE=$REPOSITORY/stayput
 CHARTS=$REPOSITORY/charts
 DOWNLOADS=https://github.com/stayput/stayput/releases/download
 WORKFLOW=https://github.com/stayput/stayput/.github/workflows/release.yaml
 
-# The user that Stayput's manifests name, for those who run the image without them.
+# The user that Stayput's manifests name, for users who run the image without the manifests.
 USER_ID=65532:65532
 
 check() {
@@ -30,7 +30,7 @@ check() {
 	work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 }
 
-# base pushes an image with nothing in it but its user: the binary is static, and trusts the cluster's CA, which each pod is given.
+# base pushes an image that has only a user and no files. The binary needs none: it is static, and the cluster's CA comes with each pod.
 base() {
 	tar --create --file "$work/nothing.tar" --files-from /dev/null
 	local platform images=()
@@ -53,7 +53,8 @@ image() {
 	echo "$built"
 }
 
-# keys: a dry run has a pair of its own and tells no transparency log. A release is signed as whom the workflow runs, without keys.
+# keys sets how to sign. A dry run makes a key pair and uses no transparency log. A release is signed with the identity of the workflow,
+# without keys.
 keys() {
 	signing=(--yes) verifying=(--certificate-identity "$WORKFLOW@refs/tags/$VERSION" --certificate-oidc-issuer https://token.actions.githubusercontent.com)
 	[[ -n $DRY_RUN ]] || return 0
@@ -64,17 +65,17 @@ keys() {
 	verifying=(--key "$work/cosign.pub" --insecure-ignore-tlog=true)
 }
 
-# quietly shows what a command says only if it fails.
+# quietly runs a command, and shows its output only if it fails.
 quietly() { "$@" >"$work/said" 2>&1 || { cat "$work/said" >&2; fail "$1 failed, see above"; }; }
 
 sign() { quietly cosign sign "${signing[@]}" "$1"; }
 
 verify() { quietly cosign verify "${verifying[@]}" "$1"; }
 
-# plain: Helm takes a registry on this machine for one with TLS, too.
+# plain prints --plain-http in a dry run: without that option, Helm uses TLS also for a registry on this machine.
 plain() { [[ -z $DRY_RUN ]] || echo --plain-http; }
 
-# chart has the version without v, as Semantic Versioning and Helm want it.
+# chart packages and pushes the chart. Its version has no v, because Helm requires Semantic Versioning.
 chart() {
 	[[ -n $HELM ]] || { say "no chart: charts/stayput is not there"; return 0; }
 	say "chart $CHARTS/stayput:${VERSION#v}"
@@ -83,7 +84,7 @@ chart() {
 	sign "$CHARTS/stayput@$(crane digest "$CHARTS/stayput:${VERSION#v}")"
 }
 
-# manifests are those of dist/ with this image.
+# manifests copies the manifests of dist/, with the image of this release.
 manifests() {
 	local file
 	for file in dist/stayput*.yaml; do
@@ -93,7 +94,7 @@ manifests() {
 	cp manifests/monitoring/dashboard.json "$OUT/stayput-dashboard.json"
 }
 
-# plugin is an archive for each platform, and the manifest by which krew finds them.
+# plugin makes an archive for each platform, and the manifest by which krew finds the archives.
 plugin() {
 	say "kubectl plugin"
 	local platform
@@ -126,7 +127,7 @@ checksums() {
 	quietly cosign sign-blob "${signing[@]}" "${blob[@]}"
 }
 
-# pulled gets everything back from where people get it, and looks at it.
+# pulled pulls everything from where users get it, and checks it.
 pulled() {
 	say "pulled back"
 	local platform sbom
@@ -157,7 +158,7 @@ pulled_chart() {
 	echo "$CHARTS/stayput:${VERSION#v}"
 }
 
-# runs starts what can be started on this machine: the binary of the image and the plugin of the archive.
+# runs starts what this machine can run: the binary of the image and the plugin of the archive.
 runs() {
 	local arch binary
 	arch=$(go env GOARCH)

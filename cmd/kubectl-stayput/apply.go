@@ -17,18 +17,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// applier does what kubectl apply does, and has the API server store none of it: what that answers has its defaults, and has been through
-// admission.
+// applier does what kubectl apply does, in dry runs: the API server stores nothing. The objects that it answers with have its defaults and
+// have been through admission.
 type applier struct {
 	client.Client
-	// schemas say how lists are merged: the server's own, so that its newest fields are known.
+	// schemas say how lists are merged. They come from the API server, so that they have its newest fields.
 	schemas openapi3.Root
-	// Flags of kubectl apply.
+	// serverSide, force and manager are flags of kubectl apply.
 	serverSide, force bool
 	manager           string
 }
 
-// managerOf is kubectl's own field manager, where none was asked for.
+// managerOf returns the field manager of the flags, or otherwise, which is kubectl's own, if the flags have none.
 func (a applier) managerOf(otherwise string) client.FieldOwner {
 	if a.manager != "" {
 		return client.FieldOwner(a.manager)
@@ -36,7 +36,7 @@ func (a applier) managerOf(otherwise string) client.FieldOwner {
 	return client.FieldOwner(otherwise)
 }
 
-// apply returns the object as it is stored, nil if it is not, and as it would be.
+// apply returns the object as it is stored, nil if it does not exist yet, and as it would be stored.
 func (a applier) apply(ctx context.Context, wanted *unstructured.Unstructured) (stored, applied *unstructured.Unstructured, err error) {
 	stored = &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(wanted.GroupVersionKind())
@@ -54,14 +54,16 @@ func (a applier) apply(ctx context.Context, wanted *unstructured.Unstructured) (
 	if err != nil {
 		return stored, nil, err
 	}
-	err = a.Patch(ctx, applied, client.RawPatch(types.StrategicMergePatchType, patch), client.DryRunAll, a.managerOf("kubectl-client-side-apply"), strictly)
+	err = a.Patch(ctx, applied, client.RawPatch(types.StrategicMergePatchType, patch),
+		client.DryRunAll, a.managerOf("kubectl-client-side-apply"), strictly)
 	return stored, applied, err
 }
 
-// strictly has fields refused that nobody knows, as kubectl does.
+// strictly has the API server refuse fields that it does not know, as kubectl does.
 const strictly = client.FieldValidation(metav1.FieldValidationStrict)
 
-// create asks about an object that is new. That of a namespace which is new as well cannot be asked about.
+// create asks the API server about a new object. If the object's namespace is new as well, the API server answers "not found"; create
+// ignores that.
 func (a applier) create(ctx context.Context, wanted *unstructured.Unstructured) error {
 	err := a.Create(ctx, wanted.DeepCopy(), client.DryRunAll, a.managerOf("kubectl"), strictly)
 	var status apierrors.APIStatus
@@ -83,7 +85,7 @@ func (a applier) applyServerSide(ctx context.Context, wanted, applied *unstructu
 	return a.Patch(ctx, applied, client.RawPatch(types.ApplyPatchType, patch), options...)
 }
 
-// threeWay is the patch of kubectl's Patcher.patchSimple (k8s.io/kubectl/pkg/cmd/apply/patcher.go).
+// threeWay returns the patch that kubectl's Patcher.patchSimple makes (k8s.io/kubectl/pkg/cmd/apply/patcher.go).
 func (a applier) threeWay(stored, wanted *unstructured.Unstructured) ([]byte, error) {
 	modified, err := annotated(wanted)
 	if err != nil {
@@ -101,7 +103,8 @@ func (a applier) threeWay(stored, wanted *unstructured.Unstructured) ([]byte, er
 	return strategicpatch.CreateThreeWayMergePatch(original, modified, current, lists, true)
 }
 
-// annotated is the object with itself as its last-applied annotation: GetModifiedConfiguration of k8s.io/kubectl/pkg/util/apply.go.
+// annotated returns the object with itself as its last-applied annotation, as GetModifiedConfiguration of k8s.io/kubectl/pkg/util/apply.go
+// does.
 func annotated(wanted *unstructured.Unstructured) ([]byte, error) {
 	next := wanted.DeepCopy()
 	annotations := next.GetAnnotations()
@@ -119,7 +122,7 @@ func annotated(wanted *unstructured.Unstructured) ([]byte, error) {
 	return next.MarshalJSON()
 }
 
-// mergesOf says how the lists of a kind are merged: buildStrategicMergePatchFromOpenAPIV3 in kubectl's patcher.
+// mergesOf returns how the lists of a kind are merged, as buildStrategicMergePatchFromOpenAPIV3 in kubectl's patcher does.
 func (a applier) mergesOf(kind schema.GroupVersionKind) (strategicpatch.LookupPatchMeta, error) {
 	described, err := a.schemas.GVSpec(kind.GroupVersion())
 	if err != nil {
@@ -127,14 +130,15 @@ func (a applier) mergesOf(kind schema.GroupVersionKind) (strategicpatch.LookupPa
 	}
 	for _, of := range described.Components.Schemas {
 		var kinds []metav1.GroupVersionKind
-		if of.Extensions.GetObject("x-kubernetes-group-version-kind", &kinds) == nil && len(kinds) > 0 && kinds[0] == metav1.GroupVersionKind(kind) {
+		if of.Extensions.GetObject("x-kubernetes-group-version-kind", &kinds) == nil &&
+			len(kinds) > 0 && kinds[0] == metav1.GroupVersionKind(kind) {
 			return strategicpatch.PatchMetaFromOpenAPIV3{Schema: of, SchemaList: described.Components.Schemas}, nil
 		}
 	}
 	return nil, fmt.Errorf("the API server does not describe %s", kind)
 }
 
-// read makes one of our types of an object as it was sent.
+// read decodes an object, as the API server sent it, into a type of Stayput or of Kubernetes.
 func read[T any](object *unstructured.Unstructured) (*T, error) {
 	raw, err := object.MarshalJSON()
 	if err != nil {
@@ -144,7 +148,7 @@ func read[T any](object *unstructured.Unstructured) (*T, error) {
 	return decoded, json.Unmarshal(raw, decoded)
 }
 
-// readBoth reads an object before and after.
+// readBoth decodes an object as it is stored and as it would be after the edit.
 func readBoth[T any](stored, applied *unstructured.Unstructured) (was, will *T, err error) {
 	if was, err = read[T](stored); err != nil {
 		return nil, nil, err

@@ -19,14 +19,14 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// connection is to a cluster, by kubectl's own flags.
+// connection is a connection to the cluster that kubectl's own flags name.
 type connection struct {
 	*genericclioptions.ConfigFlags
 	// own is Stayput's namespace.
 	own string
 }
 
-// connect adds the flags that say to which cluster.
+// connect adds kubectl's flags, which say which cluster it is, and returns the connection that they describe.
 func connect(flags *pflag.FlagSet) *connection {
 	c := &connection{ConfigFlags: genericclioptions.NewConfigFlags(true)}
 	c.AddFlags(flags)
@@ -34,7 +34,7 @@ func connect(flags *pflag.FlagSet) *connection {
 	return c
 }
 
-// config asks for JSON, as templates that are kept raw have no other form.
+// config returns the client configuration. It asks for JSON, because package apps keeps pod templates as raw JSON.
 func (c *connection) config(warnings rest.WarningHandler) (*rest.Config, error) {
 	config, err := c.ToRESTConfig()
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *connection) config(warnings rest.WarningHandler) (*rest.Config, error) 
 	return config, nil
 }
 
-// client reads workloads as package inplace wants them.
+// client returns a client that reads workloads into the types of package inplace/apps.
 func (c *connection) client(warnings rest.WarningHandler) (client.Client, error) {
 	config, err := c.config(warnings)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *connection) client(warnings rest.WarningHandler) (client.Client, error)
 	return client.New(config, client.Options{Scheme: known, Mapper: mapper()})
 }
 
-// mapper knows the few kinds that are read, so that the cluster need not be asked for its own.
+// mapper returns the few kinds that the plugin reads, so that the plugin need not ask the API server which kinds it serves.
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, kind := range observe.Types() {
@@ -79,13 +79,14 @@ func mapper() meta.RESTMapper {
 	return m
 }
 
-// reader reads what somebody with the right to edit one namespace may: neither nodes nor the record of releases. Answered: Stayput has said already
-// that it manages the workload.
+// reader returns a reader that reads only what a user with the role edit in one namespace may read: neither nodes nor the ConfigMap of
+// persisted fallbacks. If answered is true, Stayput has already said that it manages the workload.
 func (c *connection) reader(from client.Reader, answered bool) observe.Reader {
 	return observe.Reader{Reader: namespaces{from, answered}, ExcludedNamespaces: observe.Excluded{"kube-system", c.own}}.WithoutNodes()
 }
 
-// namespaces explains why a namespace has to be read, unless it need not be.
+// namespaces is a reader for a user who may not read the namespace. If Stayput has answered, it acts as if the namespace were labelled;
+// otherwise its error explains why the namespace must be read.
 type namespaces struct {
 	client.Reader
 	answered bool
@@ -102,5 +103,6 @@ func (n namespaces) Get(ctx context.Context, key client.ObjectKey, object client
 		namespace.Name, namespace.Labels = key.Name, map[string]string{inplace.LabelUpdate: string(inplace.ModeInPlace)}
 		return nil
 	}
-	return fmt.Errorf("its label %s decides, and you may not read it (ClusterRole view, bound in that namespace, lets you): %w", inplace.LabelUpdate, err)
+	return fmt.Errorf("its label %s decides, and you may not read it (ClusterRole view, bound in that namespace, lets you): %w",
+		inplace.LabelUpdate, err)
 }

@@ -1,9 +1,9 @@
 // Command kubectl-stayput is kubectl's plugin for Stayput. It changes nothing: plan asks the API server in dry runs.
 //
-//	kubectl stayput plan -f FILE       what kubectl apply would do to running pods; also -k DIR, -f - and -o json
-//	kubectl stayput status             the leader, what is updated in place and how the last edit of each workload is carried out
-//	kubectl stayput status deploy/web  pod by pod, how far its update is and what it waits for; also --watch
-//	kubectl stayput version            which build this is
+//	kubectl stayput plan -f FILE       show what kubectl apply would do to running pods; also -k DIR, -f - and -o json
+//	kubectl stayput status             show the leader, which workloads are updated in place, and how the last edit of each is carried out
+//	kubectl stayput status deploy/web  show each pod, how far its update is and what it waits for; also --watch
+//	kubectl stayput version            show which build this is
 package main
 
 import (
@@ -30,10 +30,10 @@ kubectl stayput version                which build this is
 kubectl stayput COMMAND --help lists the flags; those of kubectl that say which cluster and namespace are among them.
 `
 
-// streams are where commands read and write.
+// streams are the standard input, output and error of a command.
 type streams = genericiooptions.IOStreams
 
-// exit is an exit code that needs no further words.
+// exit is an exit code as an error. It is not printed.
 type exit int
 
 // Error implements error.
@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// codeOf is the exit code for an error, which it prints unless that says all.
+// codeOf returns the exit code for an error. It prints the error unless that is only an exit code.
 func codeOf(err error, messages io.Writer) int {
 	var code exit
 	switch {
@@ -62,7 +62,7 @@ func codeOf(err error, messages io.Writer) int {
 	return int(exitFailed)
 }
 
-// run does what the arguments ask for.
+// run runs the command that the arguments name.
 func run(ctx context.Context, arguments []string, std streams) error {
 	if len(arguments) == 0 {
 		arguments = []string{"help"}
@@ -83,7 +83,7 @@ func run(ctx context.Context, arguments []string, std streams) error {
 	}
 }
 
-// asked: whoever asks for the flags has got them.
+// asked returns the error of a command, or nil if it only says that the user asked for the flags (--help), which have been printed.
 func asked(err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return nil
@@ -91,7 +91,7 @@ func asked(err error) error {
 	return err
 }
 
-// flagsOf is the flag set of a command.
+// flagsOf returns an empty flag set for a command.
 func flagsOf(command string, out io.Writer) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("kubectl stayput "+command, pflag.ContinueOnError)
 	flags.SetOutput(out)

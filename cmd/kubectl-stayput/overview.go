@@ -20,17 +20,17 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// overview reads what Stayput does in a cluster.
+// overview reads and prints what Stayput does in a cluster.
 type overview struct {
 	kubernetes.Interface
 	metadata metadata.Interface
 	own      string
-	// only is the one namespace that was asked for; empty for all.
+	// only is the namespace that the user named; empty for all namespaces.
 	only string
 	now  time.Time
 }
 
-// workload is one of any kind.
+// workload is a Deployment or a DaemonSet.
 type workload struct {
 	kind string
 	metav1.ObjectMeta
@@ -60,7 +60,7 @@ func (s overview) print(ctx context.Context, out io.Writer) error {
 	return table.Flush()
 }
 
-// namespaces are those with the label, or the one.
+// namespaces returns the namespaces with the label. If the user named a namespace, it returns only that one.
 func (s overview) namespaces(ctx context.Context) ([]corev1.Namespace, error) {
 	if s.only != "" {
 		namespace, err := s.CoreV1().Namespaces().Get(ctx, s.only, metav1.GetOptions{})
@@ -85,7 +85,7 @@ func (s overview) nothing(out io.Writer) error {
 	return err
 }
 
-// printLeader tells who holds the Lease, if it is renewed.
+// printLeader prints which manager holds the Lease, or that no manager has renewed it.
 func (s overview) printLeader(ctx context.Context, out io.Writer) error {
 	lease, err := s.CoordinationV1().Leases(s.own).Get(ctx, inplace.Lease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -100,14 +100,15 @@ func (s overview) printLeader(ctx context.Context, out io.Writer) error {
 	case holder == nil || *holder == "" || renewed == nil:
 		fmt.Fprintln(out, "No manager leads at this moment.")
 	case s.now.Sub(renewed.Time) > observe.HoldPatience:
-		fmt.Fprintf(out, "No manager leads, so every update is native: %s last renewed the Lease %s ago.\n", *holder, s.now.Sub(renewed.Time).Round(time.Second))
+		fmt.Fprintf(out, "No manager leads, so every update is native: %s last renewed the Lease %s ago.\n",
+			*holder, s.now.Sub(renewed.Time).Round(time.Second))
 	default:
 		fmt.Fprintf(out, "Leader: %s\n", *holder)
 	}
 	return nil
 }
 
-// printBypasses tells of native writes that should have been held and were not, as long as there are events of that.
+// printBypasses prints native writes that a webhook should have held and did not, as long as their events exist.
 func (s overview) printBypasses(ctx context.Context, out io.Writer) error {
 	events, err := s.EventsV1().Events(s.only).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + report.EventBypassed})
 	if err != nil {
@@ -135,7 +136,8 @@ func (s overview) printWorkloads(ctx context.Context, out io.Writer, namespace c
 			update = "in place"
 		}
 		mode := cmp.Or(string(inplace.ModeOf(namespace.Labels, each.Labels)), "recreate")
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n", namespace.Name, each.kind, each.Name, mode, update, cmp.Or(each.Annotations[inplace.AnnotationDecision], "-"))
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n",
+			namespace.Name, each.kind, each.Name, mode, update, cmp.Or(each.Annotations[inplace.AnnotationDecision], "-"))
 	}
 	return nil
 }
@@ -154,7 +156,7 @@ func (s overview) workloads(ctx context.Context, namespace string) ([]workload, 
 	return found, nil
 }
 
-// updating are the workloads of which a revision is marked.
+// updating returns the UIDs of the workloads with a marked revision.
 func (s overview) updating(ctx context.Context, namespace string) (map[types.UID]bool, error) {
 	found := map[types.UID]bool{}
 	for _, kind := range observe.Kinds {

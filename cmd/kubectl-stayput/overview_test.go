@@ -28,13 +28,14 @@ var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func told(t *testing.T, objects ...runtime.Object) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := (overview{Interface: fake.NewClientset(objects...), metadata: metadataOf(t, objects), own: "stayput-system", now: now}).print(t.Context(), &out); err != nil {
+	o := overview{Interface: fake.NewClientset(objects...), metadata: metadataOf(t, objects), own: "stayput-system", now: now}
+	if err := o.print(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
 }
 
-// metadataOf is the API server for whoever reads no more than that.
+// metadataOf returns a client that reads the metadata of the objects.
 func metadataOf(t *testing.T, objects []runtime.Object) metadata.Interface {
 	t.Helper()
 	known := metadatafake.NewTestScheme()
@@ -109,7 +110,8 @@ func TestStatusListsManagedWorkloads(t *testing.T) {
 }
 
 func TestUnknownCommand(t *testing.T) {
-	if err := run(t.Context(), []string{"statsu"}, streams{Out: &bytes.Buffer{}}); err == nil || !strings.Contains(err.Error(), "plan, status or version") {
+	err := run(t.Context(), []string{"statsu"}, streams{Out: &bytes.Buffer{}})
+	if err == nil || !strings.Contains(err.Error(), "plan, status or version") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -22,14 +22,14 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// planFlags are those of plan.
+// planFlags are the flags of the command plan.
 type planFlags struct {
 	files  resource.FilenameOptions
 	output string
 	apply  applier
 }
 
-// runPlan says what kubectl apply would do.
+// runPlan prints what kubectl apply would do.
 func runPlan(ctx context.Context, arguments []string, std streams) error {
 	flags, asked := flagsOf("plan", std.ErrOut), planFlags{}
 	asked.register(flags)
@@ -75,7 +75,7 @@ func (f *planFlags) check(rest []string) error {
 	return f.files.RequireFilenameOrKustomize()
 }
 
-// objects reads the manifests, without a cluster.
+// objects reads the manifests. It does not ask the API server.
 func (f *planFlags) objects(cluster *connection) ([]*unstructured.Unstructured, error) {
 	namespace, enforced, err := cluster.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -99,7 +99,7 @@ func (f *planFlags) objects(cluster *connection) ([]*unstructured.Unstructured, 
 	return objects, nil
 }
 
-// place gives a workload its namespace. Where the user says one, the manifest must not say another.
+// place sets the namespace of a workload. If the user gave --namespace, the manifest must not name another one.
 func place(object *unstructured.Unstructured, namespace string, enforced bool) error {
 	switch said := object.GetNamespace(); {
 	case !isWorkload(object):
@@ -116,7 +116,7 @@ func isWorkload(object *unstructured.Unstructured) bool {
 	return known && object.GroupVersionKind().GroupVersion() == appsv1.SchemeGroupVersion
 }
 
-// planner asks the API server what it would make of objects.
+// planner asks the API server, in dry runs, what it would store.
 type planner struct {
 	applier
 	warnings *warnings
@@ -138,7 +138,7 @@ func newPlanner(cluster *connection, apply applier, messages io.Writer) (*planne
 	return p, nil
 }
 
-// plan of one object.
+// plan returns the plan of one object.
 func (p *planner) plan(ctx context.Context, wanted *unstructured.Unstructured) row {
 	planned := rowOf(wanted)
 	if !isWorkload(wanted) {
@@ -163,7 +163,7 @@ func (p *planner) plan(ctx context.Context, wanted *unstructured.Unstructured) r
 	return planned.decided(preview, p.warnings.answer())
 }
 
-// refusalOf is why an in-place-only namespace does not take the edit; none if that is not what the error says.
+// refusalOf returns why Stayput refuses the edit, because the workload is in-place-only. It returns none if the error says something else.
 func refusalOf(err error) inplace.Reasons {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -180,9 +180,10 @@ func refusalOf(err error) inplace.Reasons {
 	return reasons
 }
 
-// sameTemplate reports whether no pod is concerned. What does not decode is for the forecast to say.
+// sameTemplate reports whether the edit leaves the pod template as it is. If an object does not decode, it reports false; the preview then
+// returns that error.
 func sameTemplate(stored, applied *unstructured.Unstructured) bool {
-	was, will, err := readBoth[apps.Deployment](stored, applied) // of a DaemonSet the template is at the same place
+	was, will, err := readBoth[apps.Deployment](stored, applied) // a DaemonSet has its template at the same place
 	return err == nil && apps.SameTemplate(was.Spec.Template, will.Spec.Template)
 }
 
@@ -190,8 +191,10 @@ func (p *planner) preview(ctx context.Context, stored, applied *unstructured.Uns
 	return previews[applied.GetKind()](ctx, p.reader(p.warnings.answer() != ""), stored, applied)
 }
 
-// previews are by kind of workload.
-var previews = map[string]func(ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured) (steps.Preview, error){
+// previews are the functions that preview an edit, by kind of workload.
+var previews = map[string]func(
+	ctx context.Context, reader observe.Reader, stored, applied *unstructured.Unstructured,
+) (steps.Preview, error){
 	"Deployment": previewDeployment,
 	"DaemonSet":  previewDaemonSet,
 }
@@ -211,7 +214,7 @@ func previewDeployment(ctx context.Context, reader observe.Reader, stored, appli
 	}
 	preview := rollout.Preview(was.Spec.Template)
 	if preview.Autoscaler, err = reader.AboutAutoscalers(ctx, will, preview.Change); apierrors.IsForbidden(err) {
-		err = nil // roles of one's own making may lack that
+		err = nil // custom roles may not allow users to list autoscalers
 	}
 	return preview, err
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// web is a Deployment as the API server has it; with defaults that nobody wrote.
+// web returns a Deployment as the API server stores it, with defaults that the user did not write.
 func web() *appsv1.Deployment {
 	replicas, one := int32(4), intstr.FromInt32(1)
 	return &appsv1.Deployment{
@@ -49,10 +49,11 @@ func template() corev1.PodTemplateSpec {
 			Containers: []corev1.Container{{Name: "app", Image: "app:1", TerminationMessagePath: "/dev/termination-log"}}}}
 }
 
-// written is what people write of an object: fewer fields than the API server has.
+// written returns a manifest as a user writes it, with fewer fields than the API server stores.
 func written(kind, name, containers string) map[string]any {
 	var object map[string]any
-	text := `{"apiVersion":"apps/v1","kind":"` + kind + `","metadata":{"name":"` + name + `"},"spec":{"selector":{"matchLabels":{"app":"web"}},` +
+	text := `{"apiVersion":"apps/v1","kind":"` + kind + `","metadata":{"name":"` + name + `"},` +
+		`"spec":{"selector":{"matchLabels":{"app":"web"}},` +
 		`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[` + containers + `]}}}}`
 	if err := json.Unmarshal([]byte(text), &object); err != nil {
 		panic(err)
@@ -70,11 +71,15 @@ func stored(mode string) map[string]runtime.Object {
 	return map[string]runtime.Object{shopPath: shop(mode), webPath: web(), agentPath: agent()}
 }
 
-// at makes it a workload with that partition.
+// at labels the workload with the partition.
 func at(partition string, object map[string]any) map[string]any {
 	object["metadata"].(map[string]any)["labels"] = map[string]any{inplace.LabelPartition: partition}
 	return object
 }
+
+// halfKept is Stayput's warning about a partition of 50percent.
+const halfKept = "partition 50percent: so many pods keep the revision they had before the update, until it is lowered or taken off, " +
+	"or Stayput is gone"
 
 func TestPlan(t *testing.T) {
 	tests := map[string]struct {
@@ -90,29 +95,33 @@ func TestPlan(t *testing.T) {
 			[]string{"shop daemonset/agent in place restarts app in 3 pods, 1 at a time", "Stayput itself has not answered"}},
 		"recreate": {"in-place", []any{written("Deployment", "web", withEnv)}, nil, 2,
 			[]string{"shop deployment/web recreate /spec/containers/0/env added"}},
-		"recreate goes before in place": {"in-place", []any{written("DaemonSet", "agent", otherImage), written("Deployment", "web", withEnv)}, nil, 2,
+		"recreate decides the exit code": {"in-place",
+			[]any{written("DaemonSet", "agent", otherImage), written("Deployment", "web", withEnv)}, nil, 2,
 			[]string{"daemonset/agent in place", "deployment/web recreate"}},
 		"namespace without label": {"", []any{written("Deployment", "web", otherImage)}, nil, 2,
 			[]string{"shop deployment/web recreate not updated in place: the namespace has no label stayput.dev/update"}},
-		"Stayput knows better: in place": {"in-place", []any{written("Deployment", "web", withEnv)}, []string{"stayput: in place: no restart"}, 0,
+		"Stayput decides otherwise: in place": {"in-place", []any{written("Deployment", "web", withEnv)},
+			[]string{"stayput: in place: no restart"}, 0,
 			[]string{"shop deployment/web in place no restart"}},
-		"Stayput knows better: recreate": {"in-place", []any{written("Deployment", "web", otherImage)}, []string{"stayput: recreate: it was given back"}, 2,
+		"Stayput decides otherwise: recreate": {"in-place", []any{written("Deployment", "web", otherImage)},
+			[]string{"stayput: recreate: it was given back"}, 2,
 			[]string{"shop deployment/web recreate it was given back"}},
 		"partition": {"in-place", []any{at("50percent", written("Deployment", "web", otherImage))},
-			[]string{"stayput: in place: restarts app", "stayput: partition 50percent: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"}, 0,
-			[]string{"restarts app in 2 of 4 pods, 1 at a time; partition 50percent: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"}},
+			[]string{"stayput: in place: restarts app", "stayput: " + halfKept}, 0,
+			[]string{"restarts app in 2 of 4 pods, 1 at a time; " + halfKept}},
 		"partition of a DaemonSet": {"in-place", []any{at("3", written("DaemonSet", "agent", otherImage))}, nil, 0,
 			[]string{"restarts app in 0 of 3 pods, 0 at a time; partition 3: so many"}},
 		"partition of what is recreated": {"in-place", []any{at("3", written("Deployment", "web", withEnv))}, nil, 2,
 			[]string{"/spec/containers/0/env added; partition 3 does not hold this"}},
-		"Stayput knows better: recreate at a partition": {"in-place", []any{at("3", written("Deployment", "web", otherImage))},
+		"Stayput decides otherwise: recreate at a partition": {"in-place", []any{at("3", written("Deployment", "web", otherImage))},
 			[]string{"stayput: recreate: it was given back", "stayput: partition 3 does not hold this: it is native"}, 2,
 			[]string{"it was given back; partition 3 does not hold this"}},
 		"other warnings": {"in-place", []any{written("Deployment", "web", otherImage)}, []string{"would violate PodSecurity"}, 0,
 			[]string{"would violate PodSecurity", "in place"}},
-		"not there yet": {"in-place", []any{written("Deployment", "new", otherImage)}, nil, 0, []string{"shop deployment/new created"}},
-		"unchanged":     {"in-place", []any{written("Deployment", "web", sameImage)}, nil, 0, []string{"shop deployment/web unchanged"}},
-		"others": {"in-place", []any{map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "x"}}}, nil, 0,
+		"new Deployment": {"in-place", []any{written("Deployment", "new", otherImage)}, nil, 0, []string{"shop deployment/new created"}},
+		"unchanged":      {"in-place", []any{written("Deployment", "web", sameImage)}, nil, 0, []string{"shop deployment/web unchanged"}},
+		"another kind": {"in-place",
+			[]any{map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"name": "x"}}}, nil, 0,
 			[]string{"thing/x skipped"}},
 	}
 	for name, test := range tests {
@@ -129,10 +138,10 @@ func TestPlan(t *testing.T) {
 				}
 			}
 			if all := said.out + said.err; strings.Count(all, "partition ") > 1 && strings.Contains(said.err, "partition ") {
-				t.Errorf("the partition is told of twice: %s", all)
+				t.Errorf("the partition is mentioned twice: %s", all)
 			}
 			if test.warnings != nil && test.warnings[0][:7] == "stayput" && strings.Contains(said.err, "not answered") {
-				t.Errorf("Stayput has answered, and is said not to have: %s", said.err)
+				t.Errorf("Stayput has answered, but the plugin says that it has not: %s", said.err)
 			}
 		})
 	}
@@ -168,35 +177,40 @@ func TestPlanAsJSON(t *testing.T) {
 	}
 }
 
-// TestPlanOfWhatIsRefused: the API server answers no more than that.
+// TestPlanOfWhatIsRefused checks the plan of an edit that Stayput refuses. The plugin has nothing but the API server's error.
 func TestPlanOfWhatIsRefused(t *testing.T) {
 	s := serve(t, stored("in-place-only"))
 	s.refusal = apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web", field.ErrorList{
-		field.Forbidden(field.NewPath("spec", "template", "spec"), "/spec/containers/0/env added, which stayput.dev/update=in-place-only does not allow")})
+		field.Forbidden(field.NewPath("spec", "template", "spec"),
+			"/spec/containers/0/env added, which stayput.dev/update=in-place-only does not allow")})
 	said, code := s.run("plan", "-n", "shop", "-f", s.file(written("Deployment", "web", withEnv)))
 	if code != 2 || !strings.Contains(said.out, "refused, as pods would be recreated: /spec/containers/0/env added") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	s.refusal = apierrors.NewForbidden(appsv1.Resource("deployments"), "web", nil)
-	if said, code = s.run("plan", "-n", "shop", "-f", s.file(written("Deployment", "web", withEnv))); code != 1 || !strings.Contains(said.out, "error") {
+	said, code = s.run("plan", "-n", "shop", "-f", s.file(written("Deployment", "web", withEnv)))
+	if code != 1 || !strings.Contains(said.out, "error") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }
 
-// scaler is an autoscaler of web by CPU, which waits for so long before it scales up.
+// scaler returns an autoscaler of web by CPU. It waits for the window, in seconds, before it scales up.
 func scaler(window int32) *autoscalingv2.HorizontalPodAutoscaler {
 	return &autoscalingv2.HorizontalPodAutoscaler{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "by-cpu"},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
-			Metrics:        []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU}}},
-			Behavior:       &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &window}},
+			Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType,
+				Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU}}},
+			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{
+				ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: &window}},
 		},
 	}
 }
 
-// TestPlanBesideAnAutoscaler: that it counts starts is said once, also where Stayput has said so, and not to a user who may not list autoscalers.
+// TestPlanBesideAnAutoscaler checks that the plan says once that the autoscaler counts the CPU of starting containers, also if Stayput has
+// said so, and does not say it to a user who may not list autoscalers.
 func TestPlanBesideAnAutoscaler(t *testing.T) {
 	const said = "HorizontalPodAutoscaler by-cpu scales by cpu: "
 	for name, test := range map[string]struct {
@@ -207,12 +221,13 @@ func TestPlanBesideAnAutoscaler(t *testing.T) {
 		code      int
 		want      int
 	}{
-		"scales up at once":         {container: otherImage, want: 1},
-		"Stayput has answered":      {container: otherImage, answers: []string{"stayput: in place: restarts app", "stayput: " + said + "so"}, want: 1},
-		"waits before it scales up": {window: 300, container: otherImage},
-		"pods are recreated":        {container: withEnv, code: 2},
-		"Stayput says they are":     {container: otherImage, answers: []string{"stayput: recreate: it was given back"}, code: 2},
-		"the user may not list it":  {container: otherImage, forbidden: []string{scalersPath}},
+		"scales up at once": {container: otherImage, want: 1},
+		"Stayput has answered": {
+			container: otherImage, answers: []string{"stayput: in place: restarts app", "stayput: " + said + "so"}, want: 1},
+		"waits before it scales up":       {window: 300, container: otherImage},
+		"pods are recreated":              {container: withEnv, code: 2},
+		"Stayput says pods are recreated": {container: otherImage, answers: []string{"stayput: recreate: it was given back"}, code: 2},
+		"the user may not list it":        {container: otherImage, forbidden: []string{scalersPath}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := stored("in-place")
@@ -227,7 +242,7 @@ func TestPlanBesideAnAutoscaler(t *testing.T) {
 	}
 }
 
-// TestPlanWithoutNamespaces: whoever may not read the namespace depends on Stayput's answer.
+// TestPlanWithoutNamespaces checks that a user who may not read the namespace gets a plan only if Stayput answers.
 func TestPlanWithoutNamespaces(t *testing.T) {
 	s := serve(t, stored("in-place"))
 	s.forbidden = []string{shopPath}
@@ -257,16 +272,17 @@ func TestPlanDemands(t *testing.T) {
 	}
 }
 
-// TestPlanRemovesWhatWasApplied: a field that the last apply had and this one has not goes, as with kubectl apply.
-// TestPlanOfAResize: who restarts and who is only resized is told apart.
+// TestPlanOfAResize checks that the plan distinguishes containers that restart from containers that are only resized.
 func TestPlanOfAResize(t *testing.T) {
 	was := web()
 	was.Labels = map[string]string{inplace.LabelResize: "true"}
 	was.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	s := serve(t, map[string]runtime.Object{shopPath: shop("in-place"), webPath: was})
 	for text, want := range map[string]string{
-		`{"name":"app","image":"app:1","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, no restart; partition 1: so many pods keep|"resized": [ "app" ], "decidedBy"`,
-		`{"name":"app","image":"app:2","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, restarts app in 3 of 4 pods, 1 at a time; partition 1|"containers": [ "app" ], "resized": [ "app" ], "pods": 4, "atPartition": 1,`,
+		`{"name":"app","image":"app:1","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, no restart; partition 1: so many pods keep|` +
+			`"resized": [ "app" ], "decidedBy"`,
+		`{"name":"app","image":"app:2","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, restarts app in 3 of 4 pods, 1 at a time; ` +
+			`partition 1|"containers": [ "app" ], "resized": [ "app" ], "pods": 4, "atPartition": 1,`,
 	} {
 		said, code := s.run("plan", "-n", "shop", "-o", "json", "-f", s.file(at("1", written("Deployment", "web", text))))
 		for part := range strings.SplitSeq(want, "|") {
@@ -277,6 +293,7 @@ func TestPlanOfAResize(t *testing.T) {
 	}
 }
 
+// TestPlanRemovesWhatWasApplied checks that a field is removed which the last apply had and this one has not, as kubectl apply does.
 func TestPlanRemovesWhatWasApplied(t *testing.T) {
 	was := web()
 	was.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
@@ -296,7 +313,8 @@ func TestPlanOfAKustomization(t *testing.T) {
 	s := serve(t, stored("in-place"))
 	folder := t.TempDir()
 	for name, text := range map[string]string{
-		"web.yaml":           `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"app:1"}]}}}}`,
+		"web.yaml": `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"selector":{"matchLabels":{"app":"web"}},` +
+			`"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"app:1"}]}}}}`,
 		"kustomization.yaml": "resources: [web.yaml]\nimages: [{name: app, newTag: '2'}]\nnamespace: shop\n",
 	} {
 		if err := os.WriteFile(folder+"/"+name, []byte(text), 0o600); err != nil {

@@ -17,19 +17,19 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// decision is what becomes of an object, as -o json has it.
+// decision is what happens to an object, as -o json has it.
 type decision string
 
 const (
 	inPlace   decision = "InPlace"
 	recreate  decision = "Recreate"
 	created   decision = "Created"
-	unchanged decision = "Unchanged" // no pod is concerned, whatever else changes
+	unchanged decision = "Unchanged" // the pod template stays as it is; other fields may change
 	skipped   decision = "Skipped"
 	failed    decision = "Error"
 )
 
-// judge is whose judgement it is.
+// judge is the program that has decided.
 type judge string
 
 const (
@@ -37,31 +37,31 @@ const (
 	byPlugin  judge = "plugin"
 )
 
-// The exit codes of plan besides 0.
+// These are the exit codes of plan other than 0.
 const (
 	exitFailed   exit = 1
 	exitRecreate exit = 2
 )
 
-// row is what there is to say of one object.
+// row is the plan of one object.
 type row struct {
 	Kind      string   `json:"kind"`
 	Namespace string   `json:"namespace,omitempty"`
 	Name      string   `json:"name"`
 	Plan      decision `json:"plan"`
-	// Message is for people.
+	// Message is for users; programs read the other fields.
 	Message string `json:"message,omitempty"`
-	// Of an object that is InPlace:
-	Containers []string `json:"containers,omitempty"` // those that restart
-	Resized    []string `json:"resized,omitempty"`    // those that get other CPU or memory
+	// The fields up to Surge are set if Plan is InPlace:
+	Containers []string `json:"containers,omitempty"` // containers that restart
+	Resized    []string `json:"resized,omitempty"`    // containers that get other CPU or memory
 	Pods       int      `json:"pods,omitempty"`
-	Kept       int      `json:"atPartition,omitempty"` // of the pods, by a partition
+	Kept       int      `json:"atPartition,omitempty"` // how many of the pods are at the partition
 	AtATime    int      `json:"atATime,omitempty"`
 	Surge      int      `json:"surge,omitempty"`
-	// Of one that is to Recreate:
+	// Reasons and Refused are set if Plan is Recreate:
 	Reasons []reason `json:"reasons,omitempty"`
 	Refused bool     `json:"refused,omitempty"`
-	// DecidedBy is empty where nothing had to be judged.
+	// DecidedBy is empty if there was nothing to decide.
 	DecidedBy judge `json:"decidedBy,omitempty"`
 }
 
@@ -80,7 +80,7 @@ func (r row) with(plan decision, message string) row {
 	return r
 }
 
-// decided by Stayput where it has answered, else by the forecast alone.
+// decided returns the row with Stayput's decision if it has answered, otherwise with the plugin's own preview.
 func (r row) decided(preview steps.Preview, answer string) row {
 	r.DecidedBy = byPlugin
 	if answer != "" {
@@ -132,14 +132,14 @@ func (r row) recreated(reasons inplace.Reasons) row {
 	return r
 }
 
-// refused: the namespace or workload is in-place-only.
+// refused returns the row of an edit that Stayput refuses, because the namespace or workload is in-place-only.
 func (r row) refused(reasons inplace.Reasons) row {
 	r = r.recreated(reasons)
 	r.Refused, r.DecidedBy, r.Message = true, byStayput, "refused, as pods would be recreated: "+r.Message
 	return r
 }
 
-// printRows returns the exit code as an error.
+// printRows prints the rows and returns the exit code as an error.
 func printRows(rows []row, output string, std streams) error {
 	write := printTable
 	if output == "json" {
@@ -149,12 +149,13 @@ func printRows(rows []row, output string, std streams) error {
 		return err
 	}
 	if slices.ContainsFunc(rows, unanswered) {
-		fmt.Fprintln(std.ErrOut, "Stayput itself has not answered, so this is kubectl-stayput's own decision: is Stayput installed, and does something on the way drop warnings?")
+		fmt.Fprintln(std.ErrOut,
+			"Stayput itself has not answered, so this is kubectl-stayput's own decision: is Stayput installed, and does something on the way drop warnings?")
 	}
 	return exitOf(rows)
 }
 
-// unanswered: Stayput should have had a say.
+// unanswered reports whether Stayput should have answered and has not.
 func unanswered(r row) bool {
 	native := slices.ContainsFunc(r.Reasons, func(why reason) bool { return why.Code == inplace.CodeMode })
 	return r.DecidedBy == byPlugin && !native
@@ -173,8 +174,10 @@ func exitOf(rows []row) error {
 	return nil
 }
 
-// words are verdicts in the table.
-var words = map[decision]string{inPlace: "in place", recreate: "recreate", created: "created", unchanged: "unchanged", skipped: "skipped", failed: "error"}
+// words are the decisions as the table shows them.
+var words = map[decision]string{
+	inPlace: "in place", recreate: "recreate", created: "created", unchanged: "unchanged", skipped: "skipped", failed: "error",
+}
 
 func printTable(rows []row, out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)

@@ -23,13 +23,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// server is as much of an API server as the plugin asks.
+// server is a fake API server. It serves only what the plugin asks for.
 type server struct {
 	*testing.T
 	url string
-	// objects are by their paths.
+	// objects are the stored objects, by their paths.
 	objects map[string]runtime.Object
-	// warnings come with every dry run, and refusal instead of its answer.
+	// warnings are sent with every answer to a dry run. refusal, if set, is the answer.
 	warnings []string
 	refusal  *apierrors.StatusError
 	// forbidden are paths that the user may not read.
@@ -55,7 +55,7 @@ func serve(t *testing.T, objects map[string]runtime.Object) *server {
 	return s
 }
 
-// shop is a namespace that says how its workloads are updated.
+// shop returns the namespace shop, with the mode as its label.
 func shop(mode string) *corev1.Namespace {
 	namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	if mode != "" {
@@ -95,9 +95,12 @@ func (s *server) list(path string) any {
 	return map[string]any{"apiVersion": version, "kind": listKinds[filepath.Base(path)], "items": items}
 }
 
-var listKinds = map[string]string{"replicasets": "ReplicaSetList", "controllerrevisions": "ControllerRevisionList", "pods": "PodList", "horizontalpodautoscalers": "HorizontalPodAutoscalerList", "events": "EventList"}
+var listKinds = map[string]string{
+	"replicasets": "ReplicaSetList", "controllerrevisions": "ControllerRevisionList", "pods": "PodList",
+	"horizontalpodautoscalers": "HorizontalPodAutoscalerList", "events": "EventList",
+}
 
-// dryRun demands that nothing else is asked.
+// dryRun answers a write. It fails the test if the write is no dry run.
 func (s *server) dryRun(w http.ResponseWriter, r *http.Request, object runtime.Object) {
 	if r.URL.Query().Get("dryRun") != "All" {
 		s.Errorf("%s %s would have been stored", r.Method, r.URL)
@@ -143,7 +146,7 @@ func (s *server) answer(w http.ResponseWriter, code int, object any) {
 	}
 }
 
-// describe says how lists are merged.
+// describe serves the schemas, which say how lists are merged.
 func (s *server) describe(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != schemasPath {
 		s.answer(w, http.StatusOK, json.RawMessage(`{"paths":{"apis/apps/v1":{"serverRelativeURL":"`+schemasPath+`"}}}`))
@@ -162,7 +165,7 @@ const schemas = `{"openapi":"3.0.0","components":{"schemas":{
   "Container":{"properties":{"resources":{"type":"object","properties":{"requests":{"type":"object"},"limits":{"type":"object"}}},"env":{"type":"array","items":{"type":"object"},"x-kubernetes-patch-strategy":"merge","x-kubernetes-patch-merge-key":"name"}}}
 }}}`
 
-// said is what a command has said.
+// said is what a command has printed.
 type said struct{ out, err string }
 
 // run runs a command against the server, and returns its exit code.
@@ -174,7 +177,7 @@ func (s *server) run(arguments ...string) (said, int) {
 	return said{out.String(), errs.String()}, code
 }
 
-// file is a file with the manifests.
+// file writes the manifests into a file and returns its path.
 func (s *server) file(objects ...any) string {
 	s.Helper()
 	path := filepath.Join(s.TempDir(), "manifests.yaml")

@@ -24,7 +24,7 @@ import (
 	"github.com/stayput/stayput/inplace/podstate"
 )
 
-// runStatus tells of one workload, or of all.
+// runStatus prints how far the update of one workload is, or an overview of all workloads.
 func runStatus(ctx context.Context, arguments []string, std streams) error {
 	flags := flagsOf("status", std.ErrOut)
 	cluster, watch := connect(flags), flags.BoolP("watch", "w", false, "go on until the update is over")
@@ -61,10 +61,10 @@ func runOverview(ctx context.Context, cluster *connection, std streams) error {
 	return overview{Interface: clients, metadata: objects, own: cluster.own, only: *cluster.Namespace, now: time.Now()}.print(ctx, std.Out)
 }
 
-// shortNames are those of kubectl, by kind.
+// shortNames are kubectl's short names of the kinds.
 var shortNames = map[string]string{"Deployment": "deploy", "DaemonSet": "ds"}
 
-// workloadIn reads "deploy/web" or "deploy web".
+// workloadIn returns the kind and the name in arguments such as "deploy/web" or "deploy web".
 func workloadIn(arguments []string) (kinds.Kind, string, error) {
 	kind, name, _ := strings.Cut(strings.Join(arguments, "/"), "/")
 	kind, _, _ = strings.Cut(strings.ToLower(kind), ".") // deployment.apps
@@ -74,10 +74,11 @@ func workloadIn(arguments []string) (kinds.Kind, string, error) {
 			return known, name, nil
 		}
 	}
-	return kinds.Kind{}, "", fmt.Errorf("%q is no workload that Stayput updates: say deployment/NAME or daemonset/NAME", strings.Join(arguments, " "))
+	return kinds.Kind{}, "", fmt.Errorf("%q is no workload that Stayput updates: say deployment/NAME or daemonset/NAME",
+		strings.Join(arguments, " "))
 }
 
-// status reads how far the update of one workload is.
+// status reads and prints how far the update of one workload is.
 type status struct {
 	client.Reader
 	kind   kinds.Kind
@@ -99,7 +100,7 @@ func statusOf(cluster *connection, arguments []string) (status, error) {
 	return status{Reader: found, kind: kind, key: key, source: source}, err
 }
 
-// watch prints what has changed until the update is over.
+// watch prints the status whenever it has changed, until the update is over.
 func (s status) watch(ctx context.Context, out io.Writer) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -126,7 +127,7 @@ func (s status) watch(ctx context.Context, out io.Writer) error {
 	}
 }
 
-// print reports whether the update is over as well.
+// print prints the status, and reports whether the update is over.
 func (s status) print(ctx context.Context, out io.Writer) (done bool, err error) {
 	rollout, err := s.source(ctx, s.key)
 	if err != nil {
@@ -148,10 +149,11 @@ func (s status) print(ctx context.Context, out io.Writer) (done bool, err error)
 	return done, nil
 }
 
-// events of Stayput about the workload, oldest first.
+// events returns Stayput's events about the workload, oldest first.
 func (s status) events(ctx context.Context, workload client.Object) ([]corev1.Event, error) {
 	var list corev1.EventList
-	if err := s.List(ctx, &list, client.InNamespace(s.key.Namespace), client.MatchingFields{"involvedObject.uid": string(workload.GetUID())}); err != nil {
+	if err := s.List(ctx, &list, client.InNamespace(s.key.Namespace),
+		client.MatchingFields{"involvedObject.uid": string(workload.GetUID())}); err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
 	ours := slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return e.ReportingController != report.RecorderName })
@@ -159,7 +161,7 @@ func (s status) events(ctx context.Context, workload client.Object) ([]corev1.Ev
 	return ours, nil
 }
 
-// timeOf is when the event happened: the newer API leaves the older one's times empty.
+// timeOf returns when the event happened. Events of events.k8s.io/v1 have an EventTime, and none of the older API's times.
 func timeOf(e corev1.Event) time.Time {
 	if e.EventTime.IsZero() {
 		return e.CreationTimestamp.Time
@@ -175,7 +177,8 @@ func printHead(out io.Writer, kind kinds.Kind, rollout kinds.Rollout, done bool)
 	fmt.Fprintf(out, "Update:     %s\n\n", updateOf(rollout, done))
 }
 
-// updateOf is one line about the whole. Marks go before our own judgement: whoever has put them knows Stayput's flags.
+// updateOf returns one line about the whole update. Marks count more than the plugin's own decision: the leader, which sets them, knows
+// Stayput's flags, and the plugin does not.
 func updateOf(rollout kinds.Rollout, done bool) string {
 	scene, decision := rollout.Snapshot(), rollout.Decision()
 	podProgress, are := rollout.PodProgress(), map[podstate.PodPhase]int{}
@@ -203,12 +206,13 @@ func printPods(out io.Writer, podProgress []podstate.PodProgress) error {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "POD\tNODE\tREVISION\tSTATE\tWAITS FOR")
 	for _, each := range podProgress {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", each.Pod.Name, cmp.Or(each.Pod.Spec.NodeName, "-"), cmp.Or(each.Revision, "-"), each.Phase, cmp.Or(each.Awaits, "-"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n",
+			each.Pod.Name, cmp.Or(each.Pod.Spec.NodeName, "-"), cmp.Or(each.Revision, "-"), each.Phase, cmp.Or(each.Awaits, "-"))
 	}
 	return table.Flush()
 }
 
-// mostEvents is how many of the last ones are shown.
+// mostEvents is how many events are shown: the last ones.
 const mostEvents = 5
 
 func printEvents(out io.Writer, events []corev1.Event) {

@@ -21,18 +21,19 @@ func ownedBy(kind, name string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID(name), Controller: &isController}}
 }
 
-// revision is a ReplicaSet of the Deployment web.
+// revision returns a ReplicaSet of the Deployment web.
 func revision(name, image string, replicas int32, marks map[string]string) *appsv1.ReplicaSet {
 	rs := &appsv1.ReplicaSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), OwnerReferences: ownedBy("Deployment", "web"), Labels: marks},
-		Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas, Template: template()},
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "ReplicaSet"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name),
+			OwnerReferences: ownedBy("Deployment", "web"), Labels: marks},
+		Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Template: template()},
 	}
 	rs.Spec.Template.Spec.Containers[0].Image = image
 	return rs
 }
 
-// pod is one of that ReplicaSet.
+// pod returns a pod of the ReplicaSet owner.
 func pod(name, owner, image string, gate corev1.ConditionStatus, ready bool) *corev1.Pod {
 	is := corev1.ConditionFalse
 	if ready {
@@ -40,16 +41,19 @@ func pod(name, owner, image string, gate corev1.ConditionStatus, ready bool) *co
 	}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	return &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), OwnerReferences: ownedBy("ReplicaSet", owner), Labels: map[string]string{"app": "web"}},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name),
+			OwnerReferences: ownedBy("ReplicaSet", owner), Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{NodeName: "node-" + name, Containers: []corev1.Container{{Name: "app", Image: image}},
 			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Ready: ready, Image: image, State: running}},
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: is}, {Type: corev1.ContainersReady, Status: is}, {Type: inplace.ConditionServing, Status: gate}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Ready: ready, Image: image, State: running}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: is}, {Type: corev1.ContainersReady, Status: is},
+				{Type: inplace.ConditionServing, Status: gate}}},
 	}
 }
 
-// partial is a Deployment in the middle of an update, or where somebody else has it, if there are no marks.
+// partial returns a Deployment in the middle of an update, with all that belongs to it. Without marks, the update is not Stayput's.
 func partial(mode string, marks map[string]string) map[string]runtime.Object {
 	d := web()
 	d.Spec.Template.Spec.Containers[0].Image = "app:2"
@@ -61,7 +65,8 @@ func partial(mode string, marks map[string]string) map[string]runtime.Object {
 		pods + "a": pod("a", "new", "app:2", corev1.ConditionTrue, true), pods + "b": pod("b", "new", "app:2", corev1.ConditionTrue, false),
 		pods + "c": pod("c", "old", "app:1", corev1.ConditionFalse, true), pods + "d": pod("d", "old", "app:1", corev1.ConditionTrue, true),
 		"/api/v1/namespaces/shop/events/e": &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
-			ReportingController: report.RecorderName, Reason: report.EventStarted, Message: "Moving running pods", EventTime: metav1.NewMicroTime(time.Unix(0, 0))},
+			ReportingController: report.RecorderName, Reason: report.EventStarted, Message: "Moving running pods",
+			EventTime: metav1.NewMicroTime(time.Unix(0, 0))},
 		"/api/v1/namespaces/shop/events/f": &corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 			ReportingController: "deployment-controller", Reason: "ScalingReplicaSet"},
 	}
@@ -89,12 +94,13 @@ Events (UTC):
 	}
 }
 
-// TestStatusAtAPartition: one that has only been drained is kept, too.
+// TestStatusAtAPartition checks that a pod whose gate has been closed, and which has not been patched, is at the partition as well.
 func TestStatusAtAPartition(t *testing.T) {
 	objects := partial("in-place", map[string]string{"app": "web", inplace.LabelUpdating: "1767262800"})
 	objects[webPath].(*appsv1.Deployment).Labels = map[string]string{inplace.LabelPartition: "2"}
 	said, code := serve(t, objects).run("status", "deploy/web", "-n", "shop")
-	for _, part := range []string{"Update: in place, 1 of 4 pods updated, 2 at the partition", "d node-d old at partition the partition, to be lowered or taken off"} {
+	for _, part := range []string{"Update: in place, 1 of 4 pods updated, 2 at the partition",
+		"d node-d old at partition the partition, to be lowered or taken off"} {
 		if !strings.Contains(strings.Join(strings.Fields(said.out), " "), part) || code != 0 {
 			t.Errorf("%q is missing in:\n%s%s", part, said.out, said.err)
 		}
@@ -104,7 +110,8 @@ func TestStatusAtAPartition(t *testing.T) {
 func TestStatusOfANativeOne(t *testing.T) {
 	s := serve(t, partial("", map[string]string{"app": "web"}))
 	said, _ := s.run("status", "deployments.apps", "web", "-n", "shop")
-	for _, part := range []string{"Mode:       recreate", "the namespace has no label stayput.dev/update", "another pod in its place, by the Deployment controller"} {
+	for _, part := range []string{"Mode:       recreate", "the namespace has no label stayput.dev/update",
+		"another pod in its place, by the Deployment controller"} {
 		if !strings.Contains(said.out, part) {
 			t.Errorf("%q is missing in:\n%s%s", part, said.out, said.err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// warnings keeps what Stayput answers to a dry run, and passes on what others say.
+// warnings keeps Stayput's answers to a dry run, and passes on all other warnings.
 type warnings struct {
 	others  rest.WarningHandler
 	answers []string
@@ -22,7 +22,7 @@ func (w *warnings) HandleWarningHeader(code int, agent string, text string) {
 	case ours && (isInPlace(answer) || isRecreate(answer)):
 		w.answers = append(w.answers, answer)
 	case ours && steps.IsAside(answer):
-		// the forecast says the same
+		// the preview says the same
 	default:
 		w.others.HandleWarningHeader(code, agent, text)
 	}
@@ -31,7 +31,8 @@ func (w *warnings) HandleWarningHeader(code int, agent string, text string) {
 func isInPlace(answer string) bool  { return strings.HasPrefix(answer, edit.InPlacePrefix) }
 func isRecreate(answer string) bool { return strings.HasPrefix(answer, edit.RecreatePrefix) }
 
-// answer is Stayput's, empty if it has not answered. Of several the last one has seen what other webhooks have made of the template.
+// answer returns Stayput's answer, empty if it has not answered. If there are several, it returns the last one: by then, other webhooks
+// have changed the template.
 func (w *warnings) answer() string {
 	if len(w.answers) == 0 {
 		return ""
@@ -39,7 +40,7 @@ func (w *warnings) answer() string {
 	return w.answers[len(w.answers)-1]
 }
 
-// wait lets Stayput have the last word: it knows its flags, and which updates it has given back.
+// wait returns the preview as Stayput's answer corrects it: Stayput knows its flags, and which updates have fallen back.
 func wait(preview steps.Preview, answer string) steps.Preview {
 	switch {
 	case isInPlace(answer):

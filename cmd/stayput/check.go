@@ -35,20 +35,20 @@ import (
 )
 
 const (
-	// checkPatience is how long questions may go without good answers: just installed, CA and leader are a moment away.
+	// checkPatience is how long all questions together may go without good answers. Right after an installation, the CA and the leader take a
+	// moment.
 	checkPatience = 30 * time.Second
 	askPatience   = 5 * time.Second
 	askEvery      = time.Second
 )
 
-// question is one thing that must be so for updates to be made in place. Its answer says how it is, its error what is wrong and what would
-// be right.
+// question is one condition for updates in place. Its answer says that it holds. Its error says what is wrong and how to correct it.
 type question struct {
 	about string
 	ask   func(context.Context) (answer string, err error)
 }
 
-// check says in plain words whether Stayput works, and fails if it does not. It runs in a pod of Stayput's namespace: helm test.
+// check prints whether Stayput works, and fails if it does not. helm test runs it in a pod of Stayput's namespace.
 func check(ctx context.Context, o options) error {
 	c, err := directClient()
 	if err != nil {
@@ -73,7 +73,8 @@ func (e examination) questions() []question {
 	}
 }
 
-// put asks each question once, and again until it has a good answer or their common patience ends, whatever becomes of the others.
+// put asks each question at least once, and asks it again until it has a good answer or the common patience ends. It asks every question,
+// also if others have failed.
 func put(ctx context.Context, out io.Writer, patience time.Duration, questions []question) error {
 	wrong, deadline := 0, time.Now().Add(patience)
 	for _, q := range questions {
@@ -97,11 +98,11 @@ func insist(ctx context.Context, patience time.Duration, q question) (answer str
 		defer cancel()
 		answer, err = q.ask(once)
 		return err == nil, nil
-	}) // what it says about time is less than what the question said last
+	}) // its error would only be about time; the last error of the question says more
 	return answer, err
 }
 
-// examination is what the questions are asked with.
+// examination has the clients that the questions need.
 type examination struct {
 	client.Client
 	apiServer rest.Interface
@@ -109,7 +110,7 @@ type examination struct {
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// proxyClient has the API server call Services, as it calls webhooks.
+// proxyClient returns a client by which the API server calls Services, on the way on which it calls webhooks.
 func proxyClient() (rest.Interface, error) {
 	config, err := connection()
 	if err != nil {
@@ -120,7 +121,7 @@ func proxyClient() (rest.Interface, error) {
 	return rest.RESTClientFor(config)
 }
 
-// leader: without one nothing is held and every update is native.
+// leader asks whether a manager leads: without a leader no native write is held, and every update is native.
 func (e examination) leader(ctx context.Context) (string, error) {
 	alive, reason, err := observe.Hold{Reader: e.Client, Namespace: e.namespace}.Alive(ctx)
 	if err != nil {
@@ -132,13 +133,13 @@ func (e examination) leader(ctx context.Context) (string, error) {
 	return "a manager leads and has renewed its Lease", nil
 }
 
-// hook is what mutating and validating webhooks have in common.
+// hook is a mutating or validating webhook, with what both have in common.
 type hook struct {
 	name string
 	admissionv1.WebhookClientConfig
 }
 
-// address is where API servers find it.
+// address returns the host and the port at which API servers call the webhook.
 func (h hook) address() (host, port string, err error) {
 	if h.Service == nil {
 		return "", "", fmt.Errorf("webhook %s calls no Service", h.name)
@@ -157,7 +158,7 @@ func (h hook) path() string {
 	return *h.Service.Path
 }
 
-// trust is what API servers check the certificate with.
+// trust returns the TLS configuration with which API servers verify the certificate.
 func (h hook) trust() (*tls.Config, error) {
 	host, _, err := h.address()
 	if err != nil {
@@ -165,7 +166,8 @@ func (h hook) trust() (*tls.Config, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(h.CABundle) {
-		return nil, fmt.Errorf("webhook %s has no caBundle; cert-manager's cainjector, or the chart's value certificates.caBundle, puts one there", h.name)
+		return nil, fmt.Errorf(
+			"webhook %s has no caBundle; cert-manager's cainjector, or the chart's value certificates.caBundle, puts one there", h.name)
 	}
 	return &tls.Config{RootCAs: roots, ServerName: host, MinVersion: tls.VersionTLS13}, nil
 }
@@ -191,7 +193,7 @@ func (e examination) hooks(ctx context.Context) ([]hook, error) {
 	return all, nil
 }
 
-// certificate is verified as API servers do, for each webhook: each has a caBundle of its own.
+// certificate verifies the certificate as API servers do, once for each webhook: each has a caBundle of its own.
 func (e examination) certificate(ctx context.Context) (string, error) {
 	hooks, err := e.hooks(ctx)
 	if err != nil {
@@ -209,7 +211,7 @@ func (e examination) certificate(ctx context.Context) (string, error) {
 	return "valid until " + until.UTC().Format(time.RFC3339) + ", and signed by what the webhook configurations trust", nil
 }
 
-// call connects as an API server does; an error is one of the network or about the certificate.
+// call connects as an API server does. An error is about the network or about the certificate.
 func (e examination) call(ctx context.Context, h hook) (*tls.Conn, error) {
 	trust, err := h.trust()
 	if err != nil {
@@ -230,7 +232,7 @@ func (e examination) call(ctx context.Context, h hook) (*tls.Conn, error) {
 	return connection, nil
 }
 
-// webhooks are asked about an edit that nobody makes, in a namespace that is never managed.
+// webhooks sends each webhook an invented edit, in a namespace that is never managed.
 func (e examination) webhooks(ctx context.Context) (string, error) {
 	hooks, err := e.hooks(ctx)
 	if err != nil {
@@ -247,14 +249,15 @@ func (e examination) webhooks(ctx context.Context) (string, error) {
 	return fmt.Sprintf("all %d answer", len(hooks)), nil
 }
 
-// wantsCertificate reports whether managers refused to answer for want of a client certificate, which neither we nor API servers that pass on our words have
-// for them. So they were reached. Whether API servers show one says the event WebhookBypassed.
+// wantsCertificate reports whether managers refused to answer because the client showed no certificate. Neither this command nor an API
+// server that proxies its requests has a client certificate for the managers. So the managers were reached. Whether API servers show a
+// certificate when they call webhooks, this command cannot see; if they do not, there are events WebhookBypassed.
 func wantsCertificate(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "tls: certificate required")
 }
 
-// hungUp reports whether the API server was connected when the other side closed the connection. That is what managers do without a client certificate, and
-// the alert that says why is lost where the request is still on its way.
+// hungUp reports whether the API server was connected when the other side closed the connection. Managers close it if the client shows no
+// certificate. The TLS alert that says why is lost if the request is still being sent.
 func hungUp(err error) bool {
 	return strings.Contains(err.Error(), syscall.EPIPE.Error()) || strings.Contains(err.Error(), syscall.ECONNRESET.Error())
 }
@@ -281,10 +284,10 @@ func (e examination) answers(ctx context.Context, h hook) error {
 	return decisionIn(body)
 }
 
-// forgedUID is by which an answer is known.
+// forgedUID identifies the invented request, and so its answer.
 const forgedUID = "stayput-check"
 
-// forged is a dry run, of which managers keep no trace.
+// forged returns the invented request. It is a dry run, so managers record nothing about it.
 func (e examination) forged() []byte {
 	dry, edit := true, runtime.RawExtension{Raw: []byte(`{"spec":{"template":{}}}`)}
 	review := reviewv1.AdmissionReview{Request: &reviewv1.AdmissionRequest{
@@ -294,7 +297,7 @@ func (e examination) forged() []byte {
 	review.SetGroupVersionKind(reviewv1.SchemeGroupVersion.WithKind("AdmissionReview"))
 	body, err := json.Marshal(review)
 	if err != nil {
-		panic(err) // of strings and flags
+		panic(err) // impossible: the request consists of strings and booleans
 	}
 	return body
 }
@@ -310,7 +313,8 @@ func decisionIn(body []byte) error {
 	return nil
 }
 
-// port has the API server itself call the managers, on the way it calls webhooks: a firewall that lets pods through may stop it.
+// port has the API server itself call the managers, on the way on which it calls webhooks. A firewall may let pods reach the managers, but
+// not the API server.
 func (e examination) port(ctx context.Context) (string, error) {
 	hooks, err := e.hooks(ctx)
 	if err != nil {
@@ -331,7 +335,7 @@ func (e examination) port(ctx context.Context) (string, error) {
 	return "the API server reaches it", decisionIn(body)
 }
 
-// policies: each is there, and some binding has it do what it is for.
+// policies asks whether each ValidatingAdmissionPolicy exists and has a binding with the right action.
 func (e examination) policies(ctx context.Context) (string, error) {
 	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
 	if err := e.List(ctx, &bindings); err != nil {
@@ -360,7 +364,8 @@ func (e examination) policies(ctx context.Context) (string, error) {
 	return fmt.Sprintf("all %d are in force", len(ownPolicies)), nil
 }
 
-// actionOf is what the binding of a policy of ours must ask for: what only warns is about edits that may be meant.
+// actionOf returns the action that the binding of a policy of Stayput must have. The policy that only warns is about edits that may be
+// intended.
 func actionOf(policy string) admissionv1.ValidationAction {
 	if policy == ownAdvice {
 		return admissionv1.Warn
@@ -368,7 +373,8 @@ func actionOf(policy string) admissionv1.ValidationAction {
 	return admissionv1.Deny
 }
 
-// mutatingPolicies are a help where the cluster serves them. Where there are none, a webhook does the most of it.
+// mutatingPolicies asks whether the MutatingAdmissionPolicies are installed, or the webhook in their place, which does most of what they
+// do.
 func (e examination) mutatingPolicies(ctx context.Context) (string, error) {
 	var bindings admissionv1.MutatingAdmissionPolicyBindingList
 	err := e.List(ctx, &bindings, client.MatchingLabels{"app.kubernetes.io/part-of": "stayput"})
@@ -388,11 +394,13 @@ func (e examination) mutatingPolicies(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d in force", len(bindings.Items)), nil
 }
 
-// webhookInstead shortens updates as the policies do. Whether it answers, is asked with the others.
+// webhookInstead asks whether the webhook is installed that shortens updates as the policies do. The question "webhooks" asks whether it
+// answers.
 func (e examination) webhookInstead(ctx context.Context, why string) (string, error) {
 	err := e.Get(ctx, client.ObjectKey{Name: readyRule}, &admissionv1.MutatingWebhookConfiguration{})
 	if apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("none, %s, nor is there the webhook ready.stayput.dev in their place: pods are Ready a second or two late; install it", why)
+		return "", fmt.Errorf(
+			"none, %s, nor is there the webhook ready.stayput.dev in their place: pods are Ready a second or two late; install it", why)
 	}
 	return "none, " + why + "; managers are asked instead", err
 }

@@ -58,10 +58,10 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	})
 }
 
-// ownHost is whom the webhooks' certificate must be for.
+// ownHost is the host for which the webhooks' certificate must be.
 const ownHost = "stayput-webhook.own.svc"
 
-// certificateFor is self-signed; the second value is its own CA bundle.
+// certificateFor returns a self-signed certificate, and its CA bundle.
 func certificateFor(t *testing.T, host string, until time.Time) (tls.Certificate, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -77,22 +77,22 @@ func certificateFor(t *testing.T, host string, until time.Time) (tls.Certificate
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// checked is a cluster as check finds it; the zero value is in order.
+// checked is a cluster as check finds it. In the cluster of the zero value, everything works.
 type checked struct {
 	host     string // of the certificate
 	expired  bool
 	noBundle bool
 	otherCA  bool
-	path     string // of a webhook that nobody serves
+	path     string // a suffix of the webhook's path; with it, no manager serves the path
 	age      time.Duration
-	unbound  string // a policy
+	unbound  string // a policy without a binding
 	weakened string // a policy that warns and should deny
-	noPolicy string
+	noPolicy string // a policy that is missing
 	firewall bool
-	// clientAuth is whom managers answer.
+	// clientAuth says which callers managers answer.
 	clientAuth tls.ClientAuthType
-	late       bool   // nothing says what is Ready but kubelets
-	readyAt    string // the path of the webhook in the place of the mutating policies; none without one
+	late       bool   // only kubelets set the condition Ready
+	readyAt    string // the path of the webhook in the place of the mutating policies; empty if there is no such webhook
 }
 
 func (c checked) examine(t *testing.T) examination {
@@ -123,7 +123,7 @@ func (c checked) examine(t *testing.T) examination {
 		}}
 }
 
-// serveManagers serves the product's own handlers.
+// serveManagers serves Stayput's own handlers.
 func serveManagers(t *testing.T, cluster client.Reader, certificate tls.Certificate, callers tls.ClientAuthType) *httptest.Server {
 	t.Helper()
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{})
@@ -158,13 +158,14 @@ func (c checked) objects(t *testing.T, bundle []byte) []client.Object {
 			Webhooks: []admissionv1.MutatingWebhook{{Name: "ready", ClientConfig: call}}})
 	} else if !c.late {
 		objects = append(objects, &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: readyRule}},
-			&admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: readyRule, Labels: map[string]string{"app.kubernetes.io/part-of": "stayput"}},
-				Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: readyRule}})
+			&admissionv1.MutatingAdmissionPolicyBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: readyRule, Labels: map[string]string{"app.kubernetes.io/part-of": "stayput"}},
+				Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: readyRule}})
 	}
 	return append(objects, c.policies(t)...)
 }
 
-// policies are those that are shipped, with their bindings, but for what is wrong with them.
+// policies returns the policies and bindings of the manifests, with the faults of c.
 func (c checked) policies(t *testing.T) (objects []client.Object) {
 	t.Helper()
 	for _, document := range documentsIn(t, "../../manifests/base/*.yaml") {
@@ -186,7 +187,7 @@ func (c checked) policies(t *testing.T) (objects []client.Object) {
 	return objects
 }
 
-// proxy is an API server that passes requests on to the managers' Service, if no firewall is in between.
+// proxy returns a client of an API server that passes requests on to the managers' Service, unless there is a firewall in between.
 func (c checked) proxy(t *testing.T, managers *httptest.Server) rest.Interface {
 	t.Helper()
 	const prefix = "/api/v1/namespaces/own/services/https:stayput-webhook:webhook/proxy"
@@ -224,7 +225,7 @@ func (c checked) proxy(t *testing.T, managers *httptest.Server) rest.Interface {
 	return apiServer
 }
 
-// wrong are the questions without a good answer, and what was said.
+// wrong returns the questions without a good answer, and the output.
 func (c checked) wrong(t *testing.T) ([]string, string) {
 	t.Helper()
 	var out strings.Builder
@@ -239,29 +240,29 @@ func (c checked) wrong(t *testing.T) ([]string, string) {
 	return wrong, out.String()
 }
 
-// TestCheck asks the product's own webhooks over TLS.
+// TestCheck asks Stayput's own webhooks over TLS.
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		checked
 		wrong []string
 		says  string
 	}{
-		"in order":              {checked{}, nil, "the API server reaches it"},
-		"expired":               {checked{expired: true}, []string{"certificate", "webhooks"}, "expired"},
-		"for another host":      {checked{host: "other-"}, []string{"certificate", "webhooks"}, "not " + ownHost},
-		"of another CA":         {checked{otherCA: true}, []string{"certificate", "webhooks"}, "unknown authority"},
-		"no CA injected":        {checked{noBundle: true}, []string{"certificate", "webhooks"}, "cainjector"},
-		"a path nobody serves":  {checked{path: "-2"}, []string{"webhooks", "webhook port"}, "404"},
-		"no leader":             {checked{age: time.Minute}, []string{"leader"}, "renewed its Lease"},
-		"API servers only":      {checked{clientAuth: tls.RequireAnyClientCert}, nil, "--client-ca"},
-		"a firewall":            {checked{firewall: true}, []string{"webhook port"}, "i/o timeout"},
-		"a webhook for Ready":   {checked{readyAt: "/mutate-pod-status"}, nil, "managers are asked instead"},
-		"it is not served":      {checked{readyAt: "/mutate-pod-status-2"}, []string{"webhooks"}, "404"},
-		"nothing for Ready":     {checked{late: true}, []string{"mutating policies"}, "a second or two late"},
-		"a policy without bond": {checked{unbound: ownPolicies[1]}, []string{"policies"}, ownPolicies[1]},
-		"nobody is warned":      {checked{unbound: ownAdvice}, []string{"policies"}, ownAdvice},
-		"a policy only warns":   {checked{weakened: ownPolicies[1]}, []string{"policies"}, ownPolicies[1]},
-		"a policy is missing":   {checked{noPolicy: ownPolicies[2]}, []string{"policies"}, ownPolicies[2]},
+		"in order":                               {checked{}, nil, "the API server reaches it"},
+		"expired":                                {checked{expired: true}, []string{"certificate", "webhooks"}, "expired"},
+		"for another host":                       {checked{host: "other-"}, []string{"certificate", "webhooks"}, "not " + ownHost},
+		"of another CA":                          {checked{otherCA: true}, []string{"certificate", "webhooks"}, "unknown authority"},
+		"no CA injected":                         {checked{noBundle: true}, []string{"certificate", "webhooks"}, "cainjector"},
+		"a path not served":                      {checked{path: "-2"}, []string{"webhooks", "webhook port"}, "404"},
+		"no leader":                              {checked{age: time.Minute}, []string{"leader"}, "renewed its Lease"},
+		"API servers only":                       {checked{clientAuth: tls.RequireAnyClientCert}, nil, "--client-ca"},
+		"a firewall":                             {checked{firewall: true}, []string{"webhook port"}, "i/o timeout"},
+		"a webhook for Ready":                    {checked{readyAt: "/mutate-pod-status"}, nil, "managers are asked instead"},
+		"a webhook for Ready that is not served": {checked{readyAt: "/mutate-pod-status-2"}, []string{"webhooks"}, "404"},
+		"nothing for Ready":                      {checked{late: true}, []string{"mutating policies"}, "a second or two late"},
+		"a policy without binding":               {checked{unbound: ownPolicies[1]}, []string{"policies"}, ownPolicies[1]},
+		"the advice without binding":             {checked{unbound: ownAdvice}, []string{"policies"}, ownAdvice},
+		"a policy only warns":                    {checked{weakened: ownPolicies[1]}, []string{"policies"}, ownPolicies[1]},
+		"a policy is missing":                    {checked{noPolicy: ownPolicies[2]}, []string{"policies"}, ownPolicies[2]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wrong, said := test.checked.wrong(t)

@@ -25,7 +25,7 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// connection is how this process talks to the API server.
+// connection returns the configuration of this process's connection to the API server.
 func connection() (*rest.Config, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -34,15 +34,16 @@ func connection() (*rest.Config, error) {
 	return over(config), nil
 }
 
-// over sets how a connection speaks. JSON, because inplace's own apps/v1 types keep templates as the raw JSON that was sent and are no protobuf
-// messages; but it accepts protobuf where it can. No client-side rate limit: API priority and fairness does that.
+// over sets the encodings of a connection. It sends JSON, because the apps/v1 types of inplace/apps keep templates as the raw JSON that was
+// sent and are no protobuf messages. It accepts protobuf where it can. There is no client-side rate limit: API priority and fairness limits
+// requests.
 func over(config *rest.Config) *rest.Config {
 	config.ContentType, config.QPS = runtime.ContentTypeJSON, -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return protobuf{next} })
 	return rest.AddUserAgent(config, "stayput")
 }
 
-// newScheme knows exactly the kinds Stayput reads and writes.
+// newScheme returns a scheme with exactly the kinds that Stayput reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, discoveryv1.AddToScheme, coordinationv1.AddToScheme, apps.AddToScheme,
@@ -50,19 +51,20 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// cached lists what is watched on every replica, leader or not: the webhooks read all of it but EndpointSlices and Services, which whoever
-// leads next needs at once.
+// cached returns the types that every replica watches, whether it leads or not. The webhooks read all of them but EndpointSlices and
+// Services, which the next leader needs at once.
 func cached() []client.Object {
-	objects := []client.Object{&corev1.Namespace{}, &corev1.Pod{}, &corev1.Node{}, &coordinationv1.Lease{}, &corev1.ConfigMap{}, &discoveryv1.EndpointSlice{}, &corev1.Service{}}
+	objects := []client.Object{&corev1.Namespace{}, &corev1.Pod{}, &corev1.Node{}, &coordinationv1.Lease{}, &corev1.ConfigMap{},
+		&discoveryv1.EndpointSlice{}, &corev1.Service{}}
 	for _, of := range observe.Types() {
 		objects = append(objects, of.Object())
 	}
 	return objects
 }
 
-// cacheOptions keeps the memory small and makes reading a kind that is not in cached an error, not a new watch. The first lists come as streams,
-// object by object (WatchListClient of client-go/features, on by default, from API servers of 1.34 and newer), so that they too are never in
-// memory as a whole.
+// cacheOptions returns options that keep the cache small. Reading a kind that is not in cached is an error; it does not start a new watch.
+// The first lists come as streams, object by object (WatchListClient of client-go/features, on by default, from API servers of 1.34 and
+// newer), so a list is never in memory as a whole.
 func cacheOptions(namespace string, keep *observe.CacheForm) cache.Options {
 	byObject := map[client.Object]cache.ByObject{
 		&coordinationv1.Lease{}: {
@@ -89,8 +91,9 @@ func cacheOptions(namespace string, keep *observe.CacheForm) cache.Options {
 	}
 }
 
-// withImageNames drops what nobody asks of a node. What it has of CPU and memory stays, which no pod can have more of, and the names of its
-// images: they tell which need not be pulled first. A kubelet lists 50 images by default, with up to five names each, which are the same on most nodes.
+// withImageNames drops the fields of a node that Stayput does not read. It keeps the allocatable CPU and memory, which no pod can exceed,
+// and the names of the node's images, which need not be pulled first. A kubelet lists 50 images by default, with up to five names each;
+// most nodes have the same names.
 func withImageNames(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -109,8 +112,8 @@ func withImageNames(object any) (any, error) {
 	return node, nil
 }
 
-// withoutAddresses keeps of endpoints which pods they are, where, and in what condition; of slices that do not follow pods, which pods or
-// addresses they list.
+// withoutAddresses keeps the pods, nodes and conditions of endpoints. In slices that do not follow pods, it keeps the pods or addresses
+// that they list.
 func withoutAddresses(object any) (any, error) {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -132,7 +135,7 @@ func withoutAddresses(object any) (any, error) {
 	return slice, nil
 }
 
-// withoutPorts keeps of Services which pods they select, and how they treat endpoints.
+// withoutPorts keeps which pods a Service selects, and how it treats endpoints.
 func withoutPorts(object any) (any, error) {
 	service, ok := object.(*corev1.Service)
 	if !ok {
@@ -148,7 +151,7 @@ func withoutPorts(object any) (any, error) {
 	return service, nil
 }
 
-// named keeps of metadata what tells an object and its version, and those of the labels.
+// named returns metadata with only the identity and the version of an object, and with the given labels.
 func named(meta metav1.ObjectMeta, labels ...string) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
 		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp, Labels: map[string]string{}}

@@ -25,7 +25,7 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// keeping has the labelled namespace shop.
+// keeping returns a CacheForm of a cluster whose only labelled namespace is shop.
 func keeping(t testing.TB) *observe.CacheForm {
 	t.Helper()
 	scheme, err := newScheme()
@@ -33,14 +33,15 @@ func keeping(t testing.TB) *observe.CacheForm {
 		t.Fatal(err)
 	}
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}
-	keep, err := observe.NewCacheForm(t.Context(), observe.Reader{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(shop).Build()})
+	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shop).Build()
+	keep, err := observe.NewCacheForm(t.Context(), observe.Reader{Reader: cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return keep
 }
 
-// transformOf is what the manager's cache does to objects of that type.
+// transformOf returns the transform that the manager's cache applies to objects of that type.
 func transformOf(t testing.TB, object client.Object) cache.TransformFunc {
 	options := cacheOptions("stayput-system", keeping(t))
 	for of, by := range options.ByObject {
@@ -51,13 +52,13 @@ func transformOf(t testing.TB, object client.Object) cache.TransformFunc {
 	return options.DefaultTransform
 }
 
-// filler is most of what an API server takes.
+// filler is about as much text as an API server accepts in one object.
 var filler = strings.Repeat("x", 1<<20)
 
 const templateJSON = `{"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [
 	{"name": "app", "image": "app:1", "env": [{"name": "A", "value": %q}]}]}}`
 
-// manyLabels are short each, and a megabyte together.
+// manyLabels returns labels that are short, and a megabyte together.
 func manyLabels() string {
 	all := map[string]string{}
 	for i := range 8000 {
@@ -67,19 +68,19 @@ func manyLabels() string {
 	return string(raw)
 }
 
-// owned is the metadata of an object with that controller.
+// owned returns the metadata of an object with that controller.
 func owned(kind, name string) string {
 	return fmt.Sprintf(`"ownerReferences": [{"apiVersion": "apps/v1", "kind": %q, "name": %q, "uid": "o", "controller": true}]`, kind, name)
 }
 
-// TestCacheIsBounded has objects as large as any tenant can make them, in a namespace with the label and in one without.
+// TestCacheIsBounded caches objects as large as any tenant can make them, in a namespace with the label and in one without.
 func TestCacheIsBounded(t *testing.T) {
 	template := fmt.Sprintf(`{"template": `+templateJSON+`}`, filler)
 	annotations, labels := `"annotations": {"a": "`+filler+`"}`, `"labels": `+manyLabels()
 	gated := `"readinessGates": [{"conditionType": "stayput.dev/serving"}]`
 	for name, test := range map[string]struct {
 		into client.Object
-		// metadata beyond the identity, and what the object has beside it.
+		// metadata is the metadata besides the identity. body is the rest of the object.
 		metadata, body string
 	}{
 		"Deployment":              {&apps.Deployment{}, "", `"spec": ` + template},
@@ -91,7 +92,7 @@ func TestCacheIsBounded(t *testing.T) {
 		"labels":                  {&apps.ReplicaSet{}, labels, `"spec": {}`},
 		"annotations":             {&apps.ReplicaSet{}, annotations, `"spec": {}`},
 		"owner":                   {&apps.ReplicaSet{}, owned("Deployment", filler), `"spec": {}`},
-		"what is called a stub":   {&apps.ReplicaSet{}, `"annotations": {"stayput.dev/outline": "1"}`, `"spec": ` + template},
+		"outline's annotation":    {&apps.ReplicaSet{}, `"annotations": {"stayput.dev/outline": "1"}`, `"spec": ` + template},
 		"Pod":                     {&corev1.Pod{}, "", `"spec": {"containers": [{"name": "app", "image": "app:1", "args": ["` + filler + `"]}]}`},
 		"Pod, image":              {&corev1.Pod{}, "", `"spec": {` + gated + `, "containers": [{"name": "app", "image": "` + filler + `"}]}`},
 		"Pod, annotations":        {&corev1.Pod{}, annotations, `"spec": {}`},
@@ -110,7 +111,8 @@ func TestCacheIsBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 				raw, err := json.Marshal(kept)
-				if identity := kept.(client.Object); err != nil || len(raw) > 2<<10 || identity.GetUID() != "u" || identity.GetNamespace() != namespace {
+				identity := kept.(client.Object)
+				if err != nil || len(raw) > 2<<10 || identity.GetUID() != "u" || identity.GetNamespace() != namespace {
 					t.Errorf("%d bytes are kept, %v", len(raw), err)
 				}
 			})
@@ -118,7 +120,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestOutlinesHoldNoMemory: what is cut off must not be held by what is left.
+// TestOutlinesHoldNoMemory checks that outlines do not keep the memory of what was cut off.
 func TestOutlinesHoldNoMemory(t *testing.T) {
 	raw := []byte(fmt.Sprintf(`{"metadata": {"name": "web", "namespace": "elsewhere", "labels": {"stayput.dev/updating": "1"}},
 		"spec": {"template": `+templateJSON+`}}`, filler))
@@ -133,7 +135,7 @@ func TestOutlinesHoldNoMemory(t *testing.T) {
 		kept[i], _ = transform(object)
 	}
 	if grown := heap() - before; grown > 10<<20 {
-		t.Errorf("%d MiB are held by %d stubs", grown>>20, len(kept))
+		t.Errorf("%d MiB are held by %d outlines", grown>>20, len(kept))
 	}
 	runtime.KeepAlive(kept)
 }
@@ -153,10 +155,12 @@ func TestCachedNodesNameTheirImages(t *testing.T) {
 	}
 }
 
-// TestCachedNodesTellWhatTheyHave: by that, a pod is left alone that cannot get its CPU or memory there.
+// TestCachedNodesTellWhatTheyHave checks that cached nodes have their allocatable CPU and memory: Stayput does not resize a pod whose new
+// request is larger.
 func TestCachedNodesTellWhatTheyHave(t *testing.T) {
 	node := &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("110")}}}
+		corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+		corev1.ResourcePods: resource.MustParse("110")}}}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}}
 	asks := func(request corev1.ResourceName, amount string) edit.ContainerChanges {
 		to := amounts.Of(corev1.ResourceRequirements{Requests: corev1.ResourceList{request: resource.MustParse(amount)}})
@@ -171,11 +175,11 @@ func TestCachedNodesTellWhatTheyHave(t *testing.T) {
 		}
 	}
 	if len(node.Status.Allocatable) != 2 {
-		t.Errorf("kept is also what nobody asks: %v", node.Status.Allocatable)
+		t.Errorf("amounts are kept that Stayput does not read: %v", node.Status.Allocatable)
 	}
 }
 
-// TestCacheTellsWhomClientsAreSentTo: what is cut off must not hide that a pod is selected or listed.
+// TestCacheTellsWhomClientsAreSentTo checks that cached Services and EndpointSlices still show that a pod is selected or listed.
 func TestCacheTellsWhomClientsAreSentTo(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-a", UID: "u", Labels: map[string]string{"app": "web"}},
 		Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}}}
@@ -183,10 +187,11 @@ func TestCacheTellsWhomClientsAreSentTo(t *testing.T) {
 		return &discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{endpoint}}
 	}
 	for name, object := range map[string]any{
-		"selected":           &corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}},
-		"selected by much":   &corev1.Service{Spec: corev1.ServiceSpec{Selector: labels(17)}},
-		"listed as a pod":    byHand(discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Pod", UID: "u"}, Addresses: []string{"10.0.0.1"}}),
-		"listed as nothing":  byHand(discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}}),
+		"selected":         &corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}}},
+		"selected by much": &corev1.Service{Spec: corev1.ServiceSpec{Selector: labels(17)}},
+		"listed as a pod": byHand(discoveryv1.Endpoint{
+			TargetRef: &corev1.ObjectReference{Kind: "Pod", UID: "u"}, Addresses: []string{"10.0.0.1"}}),
+		"listed by address":  byHand(discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}}),
 		"listed as a server": byHand(discoveryv1.Endpoint{TargetRef: &corev1.ObjectReference{Kind: "Server"}, Addresses: []string{"10.0.0.1"}}),
 	} {
 		var services []corev1.Service
@@ -200,12 +205,12 @@ func TestCacheTellsWhomClientsAreSentTo(t *testing.T) {
 			slices = append(slices, *kept.(*discoveryv1.EndpointSlice))
 		}
 		if !serving.SentTo(pod, slices, services) {
-			t.Errorf("%s: nobody seems to be sent to the pod", name)
+			t.Errorf("%s: no client seems to be sent to the pod", name)
 		}
 	}
 }
 
-// labels are that many.
+// labels returns as many labels as count.
 func labels(count int) map[string]string {
 	all := map[string]string{}
 	for i := range count {
@@ -214,7 +219,7 @@ func labels(count int) map[string]string {
 	return all
 }
 
-// TestLongSelectorsAreNotKept: a user who may make Services must not fill the managers with their selectors.
+// TestLongSelectorsAreNotKept checks that a user who may create Services cannot fill the managers' memory with selectors.
 func TestLongSelectorsAreNotKept(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels(1)}}
 	for _, test := range []struct{ labels, kept int }{{0, 0}, {16, 16}, {17, 1}, {10_000, 1}} {

@@ -10,17 +10,17 @@ import (
 	"github.com/stayput/stayput/controller/shutdown"
 )
 
-// fallBackTimeout bounds how long others may keep changing what is being released.
+// fallBackTimeout bounds the retries while other clients keep changing the objects of the updates that fall back.
 const fallBackTimeout = 2 * time.Minute
 
-// fallBackAll gives every update back to the native controllers. No manager may run meanwhile: it would take them up again.
+// fallBackAll leaves every update to the native controllers. No manager may run meanwhile: it would take up the updates again.
 func fallBackAll(ctx context.Context, c client.Client, o options) error {
 	ctx, cancel := context.WithTimeout(ctx, fallBackTimeout)
 	defer cancel()
 	return shutdown.Uninstall(ctx, c, o.reader(c))
 }
 
-// directClient reads and writes at the API server itself, without a cache.
+// directClient returns a client that reads from the API server itself, without a cache.
 func directClient() (client.Client, error) {
 	config, err := connection()
 	if err != nil {

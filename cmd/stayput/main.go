@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// run does what the arguments ask for until it is done or ctx ends.
+// run runs the command that the arguments name, until it is done or ctx ends.
 func run(ctx context.Context, arguments []string) error {
 	options, err := parse(arguments)
 	if errors.Is(err, flag.ErrHelp) {

@@ -27,7 +27,7 @@ import (
 	admission "github.com/stayput/stayput/webhook"
 )
 
-// manage serves the webhooks and takes part in the election of the leader, which carries out the updates.
+// manage serves the webhooks and takes part in leader election. The leader carries out the updates.
 func manage(ctx context.Context, o options) error {
 	if err := announce(); err != nil {
 		return err
@@ -58,7 +58,7 @@ func manage(ctx context.Context, o options) error {
 	return errors.Join(m.Start(ctx), shutdownProcess(ctx, o, m))
 }
 
-// shutdownPatience bounds what is still done once the webhooks no longer answer.
+// shutdownPatience bounds the process's shutdown after the webhooks no longer answer.
 const shutdownPatience = 8 * time.Second
 
 func shutdownProcess(ctx context.Context, o options, m manager.Manager) error {
@@ -67,7 +67,7 @@ func shutdownProcess(ctx context.Context, o options, m manager.Manager) error {
 	return shutdown.OfProcess(ctx, m.GetClient(), o.reader(m.GetAPIReader()))
 }
 
-// webhookServer shows the certificate, and wants one where it is told whose.
+// webhookServer returns a server that shows the certificate. With a client CA, it also requires a client certificate of that CA.
 func webhookServer(o options, certificate *certwatcher.CertWatcher) (webhook.Server, error) {
 	options := webhook.Options{Port: o.webhookPort, TLSOpts: []func(*tls.Config){certs.TLS(certificate)}}
 	if o.clientCA != "" {
@@ -80,13 +80,13 @@ func webhookServer(o options, certificate *certwatcher.CertWatcher) (webhook.Ser
 	return port.New(options), nil
 }
 
-// identity is what this process writes into the Lease as its holder.
+// identity returns the holder identity that this process writes into the Lease.
 func identity() (string, error) {
 	host, err := os.Hostname()
 	return host + "_" + string(uuid.NewUUID()), err
 }
 
-// A new leader takes over before observe.HoldPatience has let go of what the old one held: leaseDuration after it saw the last
+// A new leader takes over before the holds of the old one expire (observe.HoldPatience): it takes over leaseDuration after it saw the last
 // renewal, which it looks for every 1 to 2.2 s (JitterFactor of client-go/tools/leaderelection).
 const (
 	leaseDuration = 8 * time.Second
@@ -120,21 +120,22 @@ func newManager(ctx context.Context, o options, server webhook.Server, identity 
 		PprofBindAddress:       o.pprofAddress,
 		WebhookServer:          server,
 		LeaderElection:         true,
-		// A lock of our own, for its identity: observe.Leadership compares it.
+		// The lock is made here so that its identity is known: observe.Leadership compares it.
 		LeaderElectionResourceLockInterface: lock,
 		LeaseDuration:                       ptr.To(leaseDuration),
 		RenewDeadline:                       ptr.To(renewDeadline),
 		RetryPeriod:                         ptr.To(retryPeriod),
-		// Safe, since the process ends as soon as the manager does.
+		// This is safe, because the process ends as soon as the manager does.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
 	})
 	return m, keep, err
 }
 
-// furnish puts controllers, webhooks and checks into the manager. Caches are filled and gates opened on every replica.
+// furnish adds controllers, webhooks and checks to the manager. Every replica fills its caches and opens gates.
 func furnish(
-	ctx context.Context, m manager.Manager, keep *observe.CacheForm, o options, leading observe.Leadership, certificate *certwatcher.CertWatcher,
+	ctx context.Context, m manager.Manager, keep *observe.CacheForm, o options, leading observe.Leadership,
+	certificate *certwatcher.CertWatcher,
 ) error {
 	filled, err := watch(ctx, m.GetCache(), keep)
 	if err != nil {
@@ -165,7 +166,7 @@ func furnish(
 		Cached: cached,
 		Live:   live,
 		Hold:   hold,
-		// Who is told to go opens no gate of pods born later.
+		// A process that is shutting down does not open the gates of pods that are created later.
 		GateReady: func() bool { return ctx.Err() == nil && prober.Ready() },
 		Watchdog:  dog,
 		Log:       m.GetLogger().WithName("admission"),
@@ -176,7 +177,7 @@ func furnish(
 	return m.AddReadyzCheck("webhooks", certs.Ready(certificate, m.GetWebhookServer(), filled, once(provenBy(prober))))
 }
 
-// reader reads what inplace decides on, by the rules of the command line.
+// reader returns a reader of what package inplace needs for its decisions, with the rules of the command line.
 func (o options) reader(from client.Reader) observe.Reader {
 	return observe.Reader{
 		Reader:             from,

@@ -13,7 +13,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// options is what the command line says.
+// options are the command and the flags of the command line.
 type options struct {
 	command            func(context.Context, options) error
 	namespace          string
@@ -33,7 +33,7 @@ var commands = map[string]func(context.Context, options) error{
 	"manager": manage, "uninstall": uninstall, "check": check, "wait": wait, "version": tellVersion,
 }
 
-// parse reads "[command] [flags]". It returns flag.ErrHelp after having printed the usage.
+// parse reads "[command] [flags]". If the user asks for help, it prints the usage and returns flag.ErrHelp.
 func parse(arguments []string) (options, error) {
 	name := "manager"
 	if len(arguments) > 0 && !strings.HasPrefix(arguments[0], "-") {
@@ -85,7 +85,7 @@ func (o *options) flags(command string) *flag.FlagSet {
 	return flags
 }
 
-// complete checks what the flags say and adds what always holds.
+// complete checks the flags, and adds the namespaces that are always excluded.
 func (o options) complete() (options, error) {
 	if o.namespace == "" {
 		return options{}, fmt.Errorf("--namespace is missing: set it, or $POD_NAMESPACE, to the namespace Stayput runs in")
@@ -108,7 +108,7 @@ func (o options) complete() (options, error) {
 	return o, nil
 }
 
-// list is a flag of comma-separated values; giving it again adds to it.
+// list is a flag of comma-separated values. If the flag is repeated, its values are added.
 type list []string
 
 func (l *list) String() string { return strings.Join(*l, ",") }

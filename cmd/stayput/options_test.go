@@ -18,7 +18,7 @@ func TestParseDefaults(t *testing.T) {
 		t.Errorf("parse() = %+v, want port 10250, namespace stayput-system and no annotations", o)
 	}
 	if o.pprofAddress != "" {
-		t.Errorf("profiles are served on %s although nobody asked for them", o.pprofAddress)
+		t.Errorf("profiles are served on %s by default", o.pprofAddress)
 	}
 	if want := []string{"kube-system", "stayput-system"}; !slices.Equal(o.excludedNamespaces, want) {
 		t.Errorf("excluded namespaces = %v, want %v", o.excludedNamespaces, want)
@@ -65,8 +65,9 @@ func TestParseRefuses(t *testing.T) {
 		"an argument after flags": {[]string{"--namespace=own", "uninstall"}, "uninstall"},
 		"no namespace":            {nil, "POD_NAMESPACE"},
 		"an impossible key":       {[]string{"--namespace=own", "--in-place-annotations=a b"}, "a b"},
-		"a key that restarts":     {[]string{"--namespace=own", "--in-place-annotations=kubectl.kubernetes.io/*"}, "kubectl.kubernetes.io/restartedAt"},
-		"one that would restart":  {[]string{"--namespace=own", "--restart-annotations=a/*,b/c,*"}, `"*"`},
+		"a restart annotation": {
+			[]string{"--namespace=own", "--in-place-annotations=kubectl.kubernetes.io/*"}, "kubectl.kubernetes.io/restartedAt"},
+		"a key that is no restart annotation": {[]string{"--namespace=own", "--restart-annotations=a/*,b/c,*"}, `"*"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := parse(test.arguments); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -21,7 +21,8 @@ import (
 	"github.com/stayput/stayput/inplace/apps"
 )
 
-// apiServer answers as one does: in the first encoding that is accepted, which it notes by path.
+// apiServer starts a server that answers as an API server does, in the first encoding that the client accepts. It returns the encodings by
+// path.
 func apiServer(t *testing.T, objects map[string]runtime.Object) (*rest.Config, map[string]string) {
 	t.Helper()
 	sent := map[string]string{}
@@ -42,18 +43,22 @@ func apiServer(t *testing.T, objects map[string]runtime.Object) (*rest.Config, m
 	return over(&rest.Config{Host: server.URL}), sent
 }
 
-// TestProtobufWhereTypesAllow: pods and autoscalers come in it, pods are the same, Deployments do not, whose templates stay as they were sent.
+// TestProtobufWhereTypesAllow checks that pods and autoscalers come in protobuf, and that pods are the same as in JSON. Deployments come in
+// JSON, and their templates stay as they were sent.
 func TestProtobufWhereTypesAllow(t *testing.T) {
 	own, err := newScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"template":{"spec":{"unheardOf":1}}}}`
+	web := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},` +
+		`"spec":{"template":{"spec":{"unheardOf":1}}}}`
 	config, sent := apiServer(t, map[string]runtime.Object{
 		"/api/v1/namespaces/shop/pods/web": usual(1),
 		"/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers": &autoscalingv2.HorizontalPodAutoscalerList{
-			TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscalerList"}, Items: []autoscalingv2.HorizontalPodAutoscaler{{}}},
-		"/apis/apps/v1/namespaces/shop/deployments/web": &runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, Raw: []byte(web), ContentType: runtime.ContentTypeJSON},
+			TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscalerList"},
+			Items:    []autoscalingv2.HorizontalPodAutoscaler{{}}},
+		"/apis/apps/v1/namespaces/shop/deployments/web": &runtime.Unknown{
+			TypeMeta: runtime.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, Raw: []byte(web), ContentType: runtime.ContentTypeJSON},
 	})
 	c, err := client.New(config, client.Options{Scheme: own, Mapper: testrestmapper.TestOnlyStaticRESTMapper(own)})
 	if err != nil {
@@ -77,7 +82,9 @@ func TestProtobufWhereTypesAllow(t *testing.T) {
 	if template, err := json.Marshal(deployment.Spec.Template); err != nil || !strings.Contains(string(template), "unheardOf") {
 		t.Errorf("the template is %s, %v", template, err)
 	}
-	for path, media := range map[string]string{"pods": runtime.ContentTypeProtobuf, "horizontalpodautoscalers": runtime.ContentTypeProtobuf, "deployments": runtime.ContentTypeJSON} {
+	for path, media := range map[string]string{
+		"pods": runtime.ContentTypeProtobuf, "horizontalpodautoscalers": runtime.ContentTypeProtobuf, "deployments": runtime.ContentTypeJSON,
+	} {
 		for asked, got := range sent {
 			if strings.Contains(asked, path) && got != media {
 				t.Errorf("%s came as %s, want %s", asked, got, media)

@@ -14,8 +14,8 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-// watch starts an informer for everything cached. The returned check passes once each has its first list: a webhook asked
-// before that would not know what is going on.
+// watch starts an informer for each type of cached. The returned check passes once each informer has its first list: before that, a webhook
+// would decide on an incomplete cache.
 func watch(ctx context.Context, informers cache.Informers, keep *observe.CacheForm) (healthz.Checker, error) {
 	var all []cache.Informer
 	for _, object := range cached() {
@@ -38,7 +38,7 @@ func watch(ctx context.Context, informers cache.Informers, keep *observe.CacheFo
 	}, nil
 }
 
-// provenBy checks that this process has shown that it can open readiness gates.
+// provenBy returns a check that passes once the prober has shown that this process can open readiness gates.
 func provenBy(prober *gate.Prober) healthz.Checker {
 	return func(*http.Request) error {
 		if !prober.Ready() {
@@ -48,9 +48,9 @@ func provenBy(prober *gate.Prober) healthz.Checker {
 	}
 }
 
-// once is a check that, having passed, passes for ever. A replica that can no longer open gates gives no more of them to new
-// pods (webhook.Handlers.GateReady), but must go on holding what is being moved, and an API server that was away for a
-// moment is no reason to let that go.
+// once returns a check that, once it has passed, always passes. A replica that can no longer open gates gives none to new pods
+// (webhook.Handlers.GateReady), but it must go on holding native writes while updates are in progress. An API server that was away for a
+// moment is no reason to stop holding them.
 func once(check healthz.Checker) healthz.Checker {
 	var passed atomic.Bool
 	return func(request *http.Request) error {

@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What manifests calls the Deployment, both webhook configurations and the policies (with their bindings) that judge writes.
+// These are the names in manifests of the Deployment, of the webhook configurations, and of the policies and their bindings.
 const (
 	ownDeployment    = "stayput"
 	ownConfiguration = "stayput"
-	readyRule        = "stayput-ready"           // the policy, its binding, and the webhook configuration of older clusters
+	readyRule        = "stayput-ready"           // the policy, its binding, and the webhook configuration for older clusters
 	ownAdvice        = "stayput-auxiliary-names" // the policy that warns; all others deny
 )
 
@@ -29,19 +29,20 @@ var (
 	managerPods = client.MatchingLabels{"app.kubernetes.io/name": "stayput", "app.kubernetes.io/component": "manager"}
 	ownPolicies = []string{"stayput-namespaces", "stayput-workloads", "stayput-settings", "stayput-priority",
 		"stayput-auxiliary", "stayput-marks", ownAdvice,
-		"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-gates", "stayput-own-resizes", "stayput-own-replicasets",
-		"stayput-own-scaling", "stayput-own-revisions", "stayput-own-status"}
+		"stayput-own-namespaces", "stayput-own-pre-pull-pods", "stayput-own-pods", "stayput-own-gates", "stayput-own-resizes",
+		"stayput-own-replicasets", "stayput-own-scaling", "stayput-own-revisions", "stayput-own-status"}
 )
 
 const (
-	// scaleToZeroTimeout bounds how long the managers may take to leave: 30 s, and what a busy node adds.
+	// scaleToZeroTimeout bounds how long the managers may take to end: their 30 s, and what a busy node adds.
 	scaleToZeroTimeout = 2 * time.Minute
 	lookEvery          = 500 * time.Millisecond
 )
 
-// uninstall takes Stayput out of everybody's way; what is left of it then may be deleted in any order. The managers leave first, as they do when
-// a node is drained: while one leads, native writes must be held, or two would take pods out of service. Then nothing is asked any
-// more, and then what is under way is given back. Each step passes over what is gone, so that it may be run again.
+// uninstall makes the cluster work without Stayput. What is left of Stayput after it may be deleted in any order. First the managers end,
+// as they do when a node is drained: while one leads, native writes must be held, or the leader and a native controller would both take
+// pods out of service. Then the webhooks and policies are deleted, and then all updates in progress fall back. Each step skips what is
+// already gone, so uninstall may be run again.
 func uninstall(ctx context.Context, o options) error {
 	c, err := directClient()
 	if err != nil {
@@ -60,7 +61,7 @@ func uninstallWith(ctx context.Context, c client.Client, o options) error {
 	return fallBackAll(ctx, c, o)
 }
 
-// scaleToZero has the managers go and waits until none is left, whether or not their Deployment is still there.
+// scaleToZero scales the managers' Deployment to 0 and waits until no manager is left. It also waits if the Deployment is already gone.
 func scaleToZero(ctx context.Context, c client.Client, namespace string) error {
 	none := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))
 	err := c.SubResource("scale").Patch(ctx, deploymentOf(namespace), none)
@@ -79,7 +80,7 @@ func scaleToZero(ctx context.Context, c client.Client, namespace string) error {
 	return err
 }
 
-// deploymentOf is unstructured, because what a patch of its scale returns is no Deployment.
+// deploymentOf returns the managers' Deployment. It is unstructured, because a patch of its scale returns a Scale.
 func deploymentOf(namespace string) client.Object {
 	deployment := &unstructured.Unstructured{}
 	deployment.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
@@ -88,7 +89,7 @@ func deploymentOf(namespace string) client.Object {
 	return deployment
 }
 
-// namesOf are the managers' pods.
+// namesOf returns the names of the managers' pods.
 func namesOf(ctx context.Context, c client.Client, namespace string) ([]string, error) {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(namespace), managerPods); err != nil {
@@ -101,7 +102,7 @@ func namesOf(ctx context.Context, c client.Client, namespace string) ([]string, 
 	return names, nil
 }
 
-// deleteAdmission deletes what has API servers ask Stayput, and what they would refuse while updates are given back.
+// deleteAdmission deletes the webhook configurations, and the policies that would refuse the writes of updates that fall back.
 func deleteAdmission(ctx context.Context, c client.Client) error {
 	for _, object := range admissionObjects() {
 		if err := c.Delete(ctx, object); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
@@ -111,8 +112,9 @@ func deleteAdmission(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// admissionObjects are Stayput's webhook configurations, and its policies with their bindings. Older clusters do not serve MutatingAdmissionPolicies, and
-// have a webhook instead. What says what is Ready goes before gates are opened whatever has become of a pod: one whose node is down would be Ready.
+// admissionObjects returns Stayput's webhook configurations, and its policies with their bindings. Older clusters do not serve
+// MutatingAdmissionPolicies, and have a webhook instead. The policy and the webhook that set the condition Ready must be gone before
+// uninstall opens the gates of all pods: otherwise a pod on a node that is down would become Ready.
 func admissionObjects() []client.Object {
 	all := []client.Object{
 		admissionObject("MutatingWebhookConfiguration", ownConfiguration),

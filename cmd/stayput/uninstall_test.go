@@ -25,14 +25,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// leaving is a cluster whose managers go a while after they were told to.
+// leaving is a cluster whose managers end some time after they were scaled to 0.
 type leaving struct {
 	client.WithWatch
 	did      []string
-	pods     int // managers that are left
+	pods     int // managers that still run
 	lasting  time.Duration
 	goneAt   time.Time
-	notFound bool // everything that would be deleted
+	notFound bool // whether everything that would be deleted is gone
 	refuse   error
 }
 
@@ -43,7 +43,9 @@ func newLeaving(t *testing.T, l *leaving) *leaving {
 		t.Fatal(err)
 	}
 	l.WithWatch = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
-		SubResourcePatch: func(_ context.Context, _ client.Client, resource string, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			_ context.Context, _ client.Client, resource string, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption,
+		) error {
 			data, err := patch.Data(object)
 			l.did = append(l.did, fmt.Sprintf("%s %s %s", resource, client.ObjectKeyFromObject(object), data))
 			l.goneAt = time.Now().Add(l.lasting)
@@ -77,7 +79,8 @@ func (l *leaving) uninstall(t *testing.T) error {
 	return uninstallWith(t.Context(), l, options{namespace: "own"})
 }
 
-// TestUninstallOrder: managers, then what asks, then updates; nothing of it before the managers are gone.
+// TestUninstallOrder checks the order: the managers end, then the webhooks and policies are deleted, then the updates fall back. Nothing
+// else happens before the managers are gone.
 func TestUninstallOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLeaving(t, &leaving{pods: 2, lasting: 20 * time.Second})
@@ -93,7 +96,7 @@ func TestUninstallOrder(t *testing.T) {
 			want = append(want, admissionObject.GetObjectKind().GroupVersionKind().Kind+" "+admissionObject.GetName())
 		}
 		if len(l.did) <= len(want) || !slices.Equal(l.did[:len(want)], want) {
-			t.Errorf("it did\n%s\nwant\n%s\nand then what releases", strings.Join(l.did, "\n"), strings.Join(want, "\n"))
+			t.Errorf("it did\n%s\nwant\n%s\nand then the fallbacks", strings.Join(l.did, "\n"), strings.Join(want, "\n"))
 		}
 	})
 }
@@ -104,11 +107,12 @@ func TestUninstallWhenPartsAreGone(t *testing.T) {
 		t.Error(err)
 	}
 	if !slices.Contains(l.did, "*inplace.DeploymentList") && !slices.Contains(l.did, "*apps.ReplicaSetList") {
-		t.Errorf("nothing was given back: %q", l.did)
+		t.Errorf("no update fell back: %q", l.did)
 	}
 }
 
-// TestUninstallStops before it gives back what a manager, or a policy, would take or refuse.
+// TestUninstallStops checks that no update falls back while a manager runs, which would take it up again, or a policy exists, which would
+// refuse the writes.
 func TestUninstallStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for what, l := range map[string]*leaving{
@@ -119,13 +123,13 @@ func TestUninstallStops(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 			if slices.Contains(l.did, "*apps.ReplicaSetList") {
-				t.Errorf("%s: it gave back all the same", what)
+				t.Errorf("%s: updates fell back all the same", what)
 			}
 		}
 	})
 }
 
-// TestUninstallKnowsTheManifests: it removes every webhook configuration and policy that is installed, and no other.
+// TestUninstallKnowsTheManifests checks that uninstall deletes every webhook configuration and policy of the manifests, and no other.
 func TestUninstallKnowsTheManifests(t *testing.T) {
 	var installed, removed []string
 	for _, document := range documentsIn(t, "../../manifests/[br]*/*.yaml") { // base and ready
@@ -147,12 +151,12 @@ func TestUninstallKnowsTheManifests(t *testing.T) {
 	}
 }
 
-// documentsIn are the YAML documents in the files of that pattern.
+// documentsIn returns the YAML documents in the files that match the pattern.
 func documentsIn(t *testing.T, pattern string) [][]byte {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%s is of no file: %v", pattern, err)
+		t.Fatalf("%s matches no file: %v", pattern, err)
 	}
 	var documents [][]byte
 	for _, file := range files {
@@ -173,7 +177,7 @@ func decode[T any](t *testing.T, document []byte) (object T) {
 	return object
 }
 
-// deletable are the kinds and names of what the ClusterRole in the file lets somebody delete.
+// deletable returns the kinds and names of the objects that the ClusterRole in the file allows to delete.
 func deletable(t *testing.T, file string) []string {
 	t.Helper()
 	kinds := map[string]string{}

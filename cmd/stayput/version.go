@@ -10,13 +10,13 @@ import (
 	"github.com/stayput/stayput/version"
 )
 
-// tellVersion prints which build this is.
+// tellVersion prints the version and the commit of this build.
 func tellVersion(context.Context, options) error {
 	_, err := fmt.Println(version.Get())
 	return err
 }
 
-// announce says which build a manager is: in its first line, and as a metric.
+// announce logs which build this manager is, and registers that as a metric.
 func announce() error {
 	build := version.Get()
 	ctrl.Log.Info("Starting", "version", build.Version, "commit", build.Commit, "date", build.Date, "go", build.Go)

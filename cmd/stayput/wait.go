@@ -13,7 +13,7 @@ import (
 	"github.com/stayput/stayput/inplace/prepull"
 )
 
-// wait does nothing, until it is told to end.
+// wait does nothing until ctx ends.
 func wait(ctx context.Context, _ options) error {
 	<-ctx.Done()
 	return nil
@@ -26,8 +26,8 @@ func takesNothing(command string, arguments []string) error {
 	return nil
 }
 
-// waiter reads the pod this process runs in: pullers run the same image. Outside of a cluster there is none, and nothing is
-// pulled first.
+// waiter reads the pod in which this process runs: pre-pull pods run the same image. Outside of a cluster there is no such pod, and Stayput
+// creates no pre-pull pods.
 func waiter(ctx context.Context, live client.Reader, namespace string) (prepull.Waiter, error) {
 	name := os.Getenv(envName)
 	if name == "" {

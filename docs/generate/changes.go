@@ -13,7 +13,7 @@ import (
 //go:embed changes.md.tmpl
 var changesPage string
 
-// row is a case as docs/changes.md has it.
+// row is a case as docs/changes.md shows it.
 type row struct{ changes.Case }
 
 func rows() []row {
@@ -24,13 +24,14 @@ func rows() []row {
 	return all
 }
 
-// Outcome is how the verdict begins.
+// Outcome returns the beginning of the decision.
 func (r row) Outcome() string {
 	outcome, _, _ := strings.Cut(r.Decision, ": ")
 	return outcome
 }
 
-// Told is the rest of the verdict, and what is said besides. Names of users' things may have characters that mean something in a table.
+// Told returns the rest of the decision, and the second warning if there is one. Names of users' objects may have characters that have a
+// meaning in a table, so they are escaped.
 func (r row) Told() string {
 	_, told, _ := strings.Cut(r.Decision, ": ")
 	if r.Aside != "" {
@@ -39,7 +40,7 @@ func (r row) Told() string {
 	return strings.ReplaceAll(told, "|", `\|`)
 }
 
-// Conditions are what the workload must say of itself; that of the managers is in the name.
+// Conditions returns the labels and annotations that the workload must have. Flags that the managers must have are in the name of the case.
 func (r row) Conditions() string {
 	return strings.Join(append(conditions("label", r.Labels), conditions("annotation", r.Annotations)...), " and ")
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// help is what commands print of their flags.
+// help is the description of flags that commands print.
 type help struct {
 	Commands []string
 	Text     string
@@ -19,7 +19,7 @@ type help struct {
 // flagged matches a command with flags in the program's own documentation: "stayput [manager] [flags]   ...".
 var flagged = regexp.MustCompile(`(?m)^stayput \[?([a-z]+)\]?.* \[flags\]`)
 
-// commands returns the usage of the program, as its package's comment has it, and the flags of its commands, as they print them themselves.
+// commands returns the usage of the program, as in the comment of its package, and the flags of its commands, as the commands print them.
 func commands(program string) (usage string, flags []help, err error) {
 	files, err := parse(program)
 	if err != nil {
@@ -45,7 +45,7 @@ func commands(program string) (usage string, flags []help, err error) {
 	return usage, flags, nil
 }
 
-// indented are the indented lines of a comment, which are code.
+// indented returns the indented lines of a comment: its code.
 func indented(comment string) string {
 	var lines strings.Builder
 	for line := range strings.Lines(comment) {
@@ -56,10 +56,10 @@ func indented(comment string) string {
 	return lines.String()
 }
 
-// addHelp asks a command for its flags. Commands that have the same are told of together.
+// addHelp asks a command for its flags, and adds them. Commands with the same flags share one entry.
 func addHelp(known []help, binary, command string) ([]help, error) {
 	asked := exec.Command(binary, command, "-h")
-	asked.Env = []string{} // which defaults would come from
+	asked.Env = []string{} // some defaults come from the environment
 	output, err := asked.CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("stayput %s -h: %w\n%s", command, err, output)

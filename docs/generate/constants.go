@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// constant is a constant of text with the first paragraph of its comment.
+// constant is a string constant with the first paragraph of its comment.
 type constant struct {
 	Name, Value, Doc string
 	file, kind       string
 }
 
-// Sort is what a name of Stayput's on an object is.
+// Sort returns what the constant names on an object: a label, a readiness gate or an annotation.
 func (c constant) Sort() string {
 	switch {
 	case strings.HasPrefix(c.Name, "Label"):
@@ -32,7 +32,7 @@ func (c constant) Sort() string {
 	}
 }
 
-// in chooses the constants of a file, or of all files, by how their names begin.
+// in returns a function that chooses constants by the prefixes of their names, in one file, or in all files if file is empty.
 func in(file string, prefixes ...string) func(constant) bool {
 	return func(c constant) bool {
 		for _, prefix := range prefixes {
@@ -44,7 +44,7 @@ func in(file string, prefixes ...string) func(constant) bool {
 	}
 }
 
-// constants are those of a folder's package that were chosen. Each needs a comment.
+// constants appends the chosen constants of the folder's package to into. Each must have a comment.
 func constants(folder string, which func(constant) bool, into *[]constant) error {
 	files, err := parse(folder)
 	if err != nil {
@@ -68,7 +68,7 @@ func constants(folder string, which func(constant) bool, into *[]constant) error
 	return nil
 }
 
-// parse reads the Go files of a folder but for tests, in the order of their names.
+// parse reads the Go files of a folder, except tests, in the order of their names.
 func parse(folder string) ([]*ast.File, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -87,13 +87,13 @@ func parse(folder string) ([]*ast.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		file.Name.Name = filepath.Base(path) // from here on it is the file's name that counts
+		file.Name.Name = filepath.Base(path) // replaces the package's name, which is not needed
 		files = append(files, file)
 	}
 	return files, nil
 }
 
-// declared are the constants of text in the order of the source. One that is declared as another has that one's value.
+// declared returns the string constants in the order of the source. A constant that is declared as another constant has the other's value.
 func declared(files []*ast.File) []constant {
 	var all []constant
 	values := map[string]string{}
@@ -135,8 +135,8 @@ func text(spec *ast.ValueSpec, values map[string]string) (constant, bool) {
 
 var word = regexp.MustCompile(`\b[A-Za-z]+\b`)
 
-// described is the first paragraph of the comment on one line of a table: without the constant's own name, and with the values of others
-// in the place of theirs.
+// described returns the first paragraph of the comment as one line of a table, without the constant's own name, and with the values of
+// other constants instead of their names.
 func described(c constant, values map[string]string) string {
 	paragraph, _, _ := strings.Cut(c.Doc, "\n\n")
 	line := strings.Join(strings.Fields(paragraph), " ")

@@ -14,7 +14,7 @@ const (
 	// LabelA is what
 	// one sets; see LabelB.
 	//
-	// Only for who changes it.
+	// Not for the reference.
 	LabelA = "a.example/a"
 	LabelB = LabelA // says a|b
 	labelC = "not chosen"
@@ -45,7 +45,7 @@ func TestConstantsNeedComments(t *testing.T) {
 		t.Errorf("got %v, want an error that names labelC", err)
 	}
 	if err := constants(folder(t, source), in("", "Annotation"), &got); err == nil {
-		t.Error("no constant was found, and that is no error")
+		t.Error("no constant was found, but there is no error")
 	}
 }
 
@@ -69,11 +69,11 @@ func TestMetricOf(t *testing.T) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	if _, err := metricOf("x_total"); err == nil {
-		t.Error("what is no description was read")
+		t.Error("a text that is no description was accepted")
 	}
 }
 
-// folder has one file with the source.
+// folder returns a folder with one file, which has the source.
 func folder(t *testing.T, source string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -12,7 +12,8 @@ type event struct {
 	Type string
 }
 
-// events are the constants named Event..., with the types with which they are recorded: event(object, corev1.EventType..., Event..., note).
+// events appends the constants named Event... to into, with their types. The types come from calls event(object, corev1.EventType...,
+// Event..., note).
 func events(folder string, into *[]event) error {
 	var reasons []constant
 	if err := constants(folder, in("", "Event"), &reasons); err != nil {
@@ -33,7 +34,7 @@ func events(folder string, into *[]event) error {
 	return nil
 }
 
-// persistedFallback maps the constants of events to their types.
+// persistedFallback returns the types with which events are recorded, by the names of the events' constants.
 func persistedFallback(files []*ast.File) map[string]string {
 	types := map[string]string{}
 	for _, file := range files {

@@ -1,5 +1,5 @@
-// Command generate prints a page of docs: reference, what the code itself says of commands, labels, events, reasons and metrics; or changes, what
-// the end-to-end suite shows of changes in templates. It runs in the repository's root.
+// Command generate prints a page of docs. The page reference has what the code says about commands, labels, events, reasons and metrics.
+// The page changes has the changes in pod templates that the end-to-end suite makes. The command runs in the repository's root.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 //go:embed reference.md.tmpl
 var referencePage string
 
-// reference is what that page is made from.
+// reference has the data of the page reference.
 type reference struct {
 	Usage       string
 	Flags       []help
@@ -58,7 +58,7 @@ func write(out io.Writer, page string, from any) error {
 	return parsed.Execute(out, from)
 }
 
-// read reads the code.
+// read returns the data of the page reference, from the code.
 func read() (reference, error) {
 	var r reference
 	for _, part := range []struct {

@@ -16,13 +16,13 @@ import (
 	_ "github.com/stayput/stayput/webhook" // registers its metrics
 )
 
-// metric is one of Stayput's own.
+// metric is one of Stayput's own metrics.
 type metric struct {
 	Name, Type, Help string
 	Labels           []string
 }
 
-// metrics are those a manager registers, beside controller-runtime's.
+// metrics returns the metrics that a manager registers, without controller-runtime's.
 func metrics() ([]metric, error) {
 	report.RegisterMetrics(ctrlmetrics.Registry)
 	if err := version.Register(ctrlmetrics.Registry); err != nil {
@@ -50,7 +50,7 @@ func metrics() ([]metric, error) {
 	return all, nil
 }
 
-// registered are the descriptions of what is registered.
+// registered returns the descriptions of all registered metrics.
 func registered(registry prometheus.Collector) []string {
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
@@ -64,7 +64,7 @@ func registered(registry prometheus.Collector) []string {
 	return all
 }
 
-// sampled maps metrics that have samples to their types.
+// sampled returns the types of the metrics that have samples.
 func sampled(registry prometheus.Gatherer) (map[string]string, error) {
 	families, err := registry.Gather()
 	types := map[string]string{}
@@ -74,7 +74,8 @@ func sampled(registry prometheus.Gatherer) (map[string]string, error) {
 	return types, err
 }
 
-// typed is the type of a metric: what samples say, else counter by its name. Vectors have no samples as long as nothing was counted.
+// typed returns the type of a metric: the type of its samples, or else counter if its name ends with _total. A vector has no samples until
+// something is counted.
 func typed(name string, types map[string]string) string {
 	if kind, has := types[name]; has {
 		return kind
@@ -85,7 +86,7 @@ func typed(name string, types map[string]string) string {
 	return ""
 }
 
-// desc matches what the library, which shows nothing else of a description, prints.
+// desc matches a description as the library prints it. The library has no other access to the parts of a description.
 var desc = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), constLabels: \{.*\}, variableLabels: \{(.*)\}\}$`)
 
 func metricOf(description string) (metric, error) {

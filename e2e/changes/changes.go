@@ -8,38 +8,38 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Case is a change of a pod template as users would speak of it.
+// Case is a change of a pod template, named in users' words.
 type Case struct {
-	// Name says what changes; no other case has it.
+	// Name is the change. It is unique.
 	Name string
-	// Before makes of Template the one that is changed; nil changes nothing of it.
+	// Before changes Template before the case begins. It may be nil.
 	Before func(*corev1.PodTemplateSpec)
-	// Edit makes the change. Where there is no Before it may meet what other cases have left, and has to change something all the same.
+	// Edit makes the change. Without Before it may begin with the result of other cases, and has to change something all the same.
 	Edit func(*corev1.PodTemplateSpec)
-	// Labels and Annotations are the workload's own.
+	// Labels and Annotations are those of the workload.
 	Labels, Annotations map[string]string
-	// Flags are those of the managers.
+	// Flags are the flags of the managers.
 	Flags []string
-	// Decision is what kubectl says of it, and the annotation stayput.dev/decision.
+	// Decision is the decision in kubectl's warning and in the annotation stayput.dev/decision.
 	Decision string
-	// Aside is what kubectl says besides; empty if nothing.
+	// Aside is what kubectl prints besides the decision. It may be empty.
 	Aside string
-	// Restarts are the containers that restart in running pods. Where the pods are replaced there are none to tell of.
+	// Restarts are the containers that restart in running pods. It is empty where the pods are recreated.
 	Restarts []string
 }
 
-// inPlace begins the verdicts about changes that running pods take.
+// inPlace begins the decisions about changes that running pods take.
 const inPlace = "in place"
 
-// InPlace reports whether the pods live through it.
+// InPlace reports whether running pods take the change.
 func (c Case) InPlace() bool { return strings.HasPrefix(c.Decision, inPlace+": ") }
 
-// noSurge reports whether the case needs a workload or managers that others do not.
+// noSurge reports whether the case needs a workload or managers of its own.
 func (c Case) noSurge() bool {
 	return c.Before != nil || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.Flags) > 0
 }
 
-// Template is the one that the case begins with.
+// Template returns the template that the case begins with.
 func (c Case) Template() corev1.PodTemplateSpec {
 	template := Template()
 	if c.Before != nil {
@@ -48,18 +48,18 @@ func (c Case) Template() corev1.PodTemplateSpec {
 	return template
 }
 
-// Scenario is a workload whose template is changed again and again.
+// Scenario is a workload whose template is changed several times.
 type Scenario struct {
 	Name string
-	// Cases in their order: more than one only where they ask for the same workload and the same managers.
+	// Cases are the changes, in their order. There is more than one only where they need the same workload and the same managers.
 	Cases []Case
 }
 
-// longestScenario is how many changes follow each other, so that scenarios that run side by side take about the same time.
+// longestScenario is the maximum number of changes of a scenario, so that scenarios that run in parallel take about the same time.
 const longestScenario = 6
 
-// Scenarios are those of the whole table. What recreates pods is kept apart from what does not, so that the pods of a scenario in place live
-// through all of it.
+// Scenarios returns the scenarios of the whole table. Cases that recreate pods are not in a scenario with cases in place, so that the pods
+// of the latter exist until its end.
 func Scenarios() []Scenario {
 	var all []Scenario
 	for _, c := range Table {
@@ -71,7 +71,7 @@ func Scenarios() []Scenario {
 	return append(all, together("recreated", func(c Case) bool { return !c.InPlace() })...)
 }
 
-// together are the scenarios of the cases that share a workload.
+// together returns the scenarios of the cases that share a workload.
 func together(name string, which func(Case) bool) []Scenario {
 	shared := slices.DeleteFunc(slices.Clone(Table), func(c Case) bool { return c.noSurge() || !which(c) })
 	var all []Scenario
@@ -81,8 +81,8 @@ func together(name string, which func(Case) bool) []Scenario {
 	return all
 }
 
-// Template is the one that the scenario's first case begins with.
+// Template returns the template that the scenario's first case begins with.
 func (s Scenario) Template() corev1.PodTemplateSpec { return s.Cases[0].Template() }
 
-// Flags are those that the managers need for it.
+// Flags returns the managers' flags that the scenario needs.
 func (s Scenario) Flags() []string { return s.Cases[0].Flags }

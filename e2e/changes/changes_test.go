@@ -13,8 +13,8 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// TestVerdicts holds what docs/changes.md says against what is said to users, each change alone and after those that it follows in the
-// end-to-end suite. Where no cluster is at hand the page cannot lie either.
+// TestVerdicts compares the decisions of docs/changes.md with those of inplace/edit, for each change alone and after the changes that it
+// follows in the end-to-end suite. So the page is tested without a cluster as well.
 func TestVerdicts(t *testing.T) {
 	scenarios := Scenarios()
 	for _, c := range Table {
@@ -43,7 +43,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// rulesOf are those by which the managers judge the case.
+// rulesOf returns the rules by which the managers decide about the case.
 func rulesOf(c Case) inplace.Rules {
 	var rules inplace.Rules
 	for _, flag := range c.Flags {
@@ -68,7 +68,8 @@ func parsed(t *testing.T, typed corev1.PodTemplateSpec) apps.Template {
 	return template
 }
 
-// TestTable: every case is told apart, says what becomes of the pods and is in a scenario, exactly once.
+// TestTable checks that the name of every case is unique, that every case says what happens to the pods, and that it is in exactly one
+// scenario.
 func TestTable(t *testing.T) {
 	seen := map[string]int{}
 	for _, scenario := range Scenarios() {

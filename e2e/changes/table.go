@@ -6,11 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Table is what docs/changes.md has a row for, in its order.
+// Table has the rows of docs/changes.md, in their order.
 var Table = []Case{
 	{Name: "image of a container", Edit: image(App, "v2"), Decision: "in place: restarts app", Restarts: []string{App}},
-	{Name: "images of two containers", Edit: all(image(App, "v3"), image(Side, "v2")), Decision: "in place: restarts app, side", Restarts: []string{App, Side}},
-	{Name: "image and label", Edit: all(image(App, "v4"), label("helm.sh/chart", "web-2.0.0")), Decision: "in place: restarts app", Restarts: []string{App}},
+	{Name: "images of two containers", Edit: all(image(App, "v3"), image(Side, "v2")), Decision: "in place: restarts app, side",
+		Restarts: []string{App, Side}},
+	{Name: "image and label", Edit: all(image(App, "v4"), label("helm.sh/chart", "web-2.0.0")), Decision: "in place: restarts app",
+		Restarts: []string{App}},
 	{Name: "label changed", Edit: label("helm.sh/chart", "web-2.0.1"), Decision: "in place: no restart"},
 	{Name: "label added", Edit: label("example.com/added", ""), Decision: "in place: no restart"},
 	{Name: "label removed", Edit: func(t *corev1.PodTemplateSpec) { delete(t.Labels, "tier") }, Decision: "in place: no restart"},
@@ -21,7 +23,8 @@ var Table = []Case{
 		Decision: "in place: no restart",
 	},
 	{
-		Name: "label that a variable reads through the downward API", Before: env(App, reads("metadata.labels['tier']")), Edit: label("tier", "back"),
+		Name: "label that a variable reads through the downward API", Before: env(App, reads("metadata.labels['tier']")), Edit: label("tier",
+			"back"),
 		Decision: "recreate: label tier is read by container app through the downward API",
 	},
 	{
@@ -29,7 +32,8 @@ var Table = []Case{
 		Decision: "recreate: label tier decides where the pod is placed",
 	},
 	{
-		Name: "annotation named in `--in-place-annotations`", Flags: []string{"--in-place-annotations=example.com/note"}, Edit: annotation("example.com/note", "1"),
+		Name: "annotation named in `--in-place-annotations`", Flags: []string{"--in-place-annotations=example.com/note"},
+		Edit:     annotation("example.com/note", "1"),
 		Decision: "in place: no restart",
 	},
 	{
@@ -43,17 +47,20 @@ var Table = []Case{
 		Decision: "recreate: annotation kubectl.kubernetes.io/restartedAt added (label stayput.dev/restart=in-place has containers restart in their pods)",
 	},
 	{
-		Name: "`kubectl rollout restart`, with the label `stayput.dev/restart=in-place`", Labels: map[string]string{"stayput.dev/restart": "in-place"},
+		Name:     "`kubectl rollout restart`, with the label `stayput.dev/restart=in-place`",
+		Labels:   map[string]string{"stayput.dev/restart": "in-place"},
 		Edit:     annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"),
 		Decision: "in place: restarts app, side", Restarts: []string{App, Side},
 	},
 	{
-		Name:   "annotation that `stayput.dev/restart-annotations` names, with that label",
-		Labels: map[string]string{"stayput.dev/restart": "in-place"}, Annotations: map[string]string{"stayput.dev/restart-annotations": "checksum/*"},
-		Edit: annotation("checksum/config", "1"), Decision: "in place: restarts app, side", Restarts: []string{App, Side},
+		Name:        "annotation that `stayput.dev/restart-annotations` names, with that label",
+		Labels:      map[string]string{"stayput.dev/restart": "in-place"},
+		Annotations: map[string]string{"stayput.dev/restart-annotations": "checksum/*"},
+		Edit:        annotation("checksum/config", "1"), Decision: "in place: restarts app, side", Restarts: []string{App, Side},
 	},
 	{
-		Name: "image of an init container", Before: prepared, Edit: func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },
+		Name: "image of an init container", Before: prepared,
+		Edit:     func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },
 		Decision: "recreate: image of init container prepare changed, which would never run in a live pod",
 	},
 	{
@@ -87,7 +94,8 @@ var Table = []Case{
 		Decision: "recreate: /spec/containers/1/env changed",
 	},
 	{
-		Name: "CPU where `resizePolicy` says `NotRequired`", Before: resizePolicy(corev1.NotRequired), Edit: requests(App, corev1.ResourceCPU, "6m"),
+		Name: "CPU where `resizePolicy` says `NotRequired`", Before: resizePolicy(corev1.NotRequired), Edit: requests(App, corev1.ResourceCPU,
+			"6m"),
 		Decision: "in place: resizes app, no restart",
 	},
 	{
@@ -96,15 +104,18 @@ var Table = []Case{
 		Decision: "in place: resizes app, side, no restart",
 	},
 	{
-		Name: "CPU where `resizePolicy` says `RestartContainer`", Before: resizePolicy(corev1.RestartContainer), Edit: requests(App, corev1.ResourceCPU, "6m"),
+		Name: "CPU where `resizePolicy` says `RestartContainer`", Before: resizePolicy(corev1.RestartContainer), Edit: requests(App,
+			corev1.ResourceCPU, "6m"),
 		Decision: "in place: resizes app, restarts app", Restarts: []string{App},
 	},
 	{
-		Name: "CPU where `resizePolicy` says `RestartContainer`, and image", Before: resizePolicy(corev1.RestartContainer), Edit: all(requests(App, corev1.ResourceCPU, "6m"), image(App, "v2")),
+		Name: "CPU where `resizePolicy` says `RestartContainer`, and image", Before: resizePolicy(corev1.RestartContainer),
+		Edit:     all(requests(App, corev1.ResourceCPU, "6m"), image(App, "v2")),
 		Decision: "recreate: the resizePolicy of container app asks for a restart when its cpu changes, and it restarts for something else, which would be twice",
 	},
 	{
-		Name: "CPU of a container that reads its memory through the downward API", Labels: resized, Before: env(App, readsAmount("requests.memory")),
+		Name: "CPU of a container that reads its memory through the downward API", Labels: resized, Before: env(App,
+			readsAmount("requests.memory")),
 		Edit:     requests(App, corev1.ResourceCPU, "6m"),
 		Decision: "in place: resizes app, no restart",
 	},
@@ -127,16 +138,18 @@ var Table = []Case{
 		Decision: "in place: resizes app, restarts app", Restarts: []string{App},
 	},
 	{
-		Name: "CPU and `kubectl rollout restart` together", Labels: map[string]string{"stayput.dev/resize": "true", "stayput.dev/restart": "in-place"},
+		Name: "CPU and `kubectl rollout restart` together", Labels: map[string]string{"stayput.dev/resize": "true",
+			"stayput.dev/restart": "in-place"},
 		Edit:     all(requests(App, corev1.ResourceCPU, "6m"), annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z")),
 		Decision: "in place: resizes app, restarts app, side", Restarts: []string{App, Side},
 	},
 	{
-		Name: "CPU of which nothing says whether it needs a restart", Edit: requests(App, corev1.ResourceCPU, "6m"),
+		Name: "CPU without `resizePolicy` and without the label `stayput.dev/resize`", Edit: requests(App, corev1.ResourceCPU, "6m"),
 		Decision: "recreate: cpu of container app changed, and neither its resizePolicy nor label stayput.dev/resize says whether it needs a restart",
 	},
 	{
-		Name: "CPU although `resizePolicy` says `NotRequired`", Before: resizePolicy(corev1.NotRequired), Labels: map[string]string{"stayput.dev/resize": "false"},
+		Name: "CPU although `resizePolicy` says `NotRequired`", Before: resizePolicy(corev1.NotRequired),
+		Labels:   map[string]string{"stayput.dev/resize": "false"},
 		Edit:     requests(App, corev1.ResourceCPU, "6m"),
 		Decision: `recreate: cpu of container app changed, and label stayput.dev/resize is "false"`,
 	},
@@ -188,7 +201,7 @@ var Table = []Case{
 		Decision: "recreate: /spec/nodeSelector added",
 	},
 	{
-		Name: "time to end", Edit: func(t *corev1.PodTemplateSpec) { *t.Spec.TerminationGracePeriodSeconds++ },
+		Name: "termination grace period", Edit: func(t *corev1.PodTemplateSpec) { *t.Spec.TerminationGracePeriodSeconds++ },
 		Decision: "recreate: /spec/terminationGracePeriodSeconds changed",
 	},
 	{
@@ -199,7 +212,7 @@ var Table = []Case{
 	},
 }
 
-// all makes several changes at once.
+// all combines several changes.
 func all(edits ...func(*corev1.PodTemplateSpec)) func(*corev1.PodTemplateSpec) {
 	return func(t *corev1.PodTemplateSpec) {
 		for _, edit := range edits {
@@ -228,7 +241,8 @@ func env(container string, variable corev1.EnvVar) func(*corev1.PodTemplateSpec)
 }
 
 func reads(field string) corev1.EnvVar {
-	return corev1.EnvVar{Name: "FIELD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: field}}}
+	return corev1.EnvVar{Name: "FIELD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1",
+		FieldPath: field}}}
 }
 
 func readsAmount(resource string) corev1.EnvVar {
@@ -243,7 +257,7 @@ func annotation(key, value string) func(*corev1.PodTemplateSpec) {
 	return func(t *corev1.PodTemplateSpec) { metav1.SetMetaDataAnnotation(&t.ObjectMeta, key, value) }
 }
 
-// spreadBy spreads pods of different values of the label apart, where that is possible.
+// spreadBy spreads pods by the values of the label, where that is possible.
 func spreadBy(key string) func(*corev1.PodTemplateSpec) {
 	return func(t *corev1.PodTemplateSpec) {
 		t.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -253,7 +267,7 @@ func spreadBy(key string) func(*corev1.PodTemplateSpec) {
 	}
 }
 
-// prepared has an init container, which prints its version and ends.
+// prepared adds an init container, which prints its version and ends.
 func prepared(t *corev1.PodTemplateSpec) {
 	t.Spec.InitContainers = []corev1.Container{{Name: "prepare", Image: Image("v1"), Args: []string{"version"}}}
 }
@@ -264,14 +278,14 @@ func withSidecar(t *corev1.PodTemplateSpec) {
 	t.Spec.InitContainers = []corev1.Container{mesh}
 }
 
-// resized is the label by which running containers get other CPU and memory.
+// resized is the label that permits resizes of running containers.
 var resized = map[string]string{"stayput.dev/resize": "true"}
 
 func requests(container string, name corev1.ResourceName, amount string) func(*corev1.PodTemplateSpec) {
 	return of(container, func(c *corev1.Container) { c.Resources.Requests[name] = resource.MustParse(amount) })
 }
 
-// limit is of the memory of App.
+// limit sets the memory limit of App.
 func limit(memory string) func(*corev1.PodTemplateSpec) {
 	return of(App, func(c *corev1.Container) {
 		c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}
@@ -280,14 +294,14 @@ func limit(memory string) func(*corev1.PodTemplateSpec) {
 
 func limited(t *corev1.PodTemplateSpec) { limit("96Mi")(t) }
 
-// resizePolicy has App say what its CPU needs.
+// resizePolicy sets what App needs when its CPU changes.
 func resizePolicy(restart corev1.ResourceResizeRestartPolicy) func(*corev1.PodTemplateSpec) {
 	return of(App, func(c *corev1.Container) {
 		c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: restart}}
 	})
 }
 
-// almostGuaranteed has limits, and requests as much but for the CPU of one container.
+// almostGuaranteed sets limits, and equal requests except for the CPU of one container.
 func almostGuaranteed(t *corev1.PodTemplateSpec) {
 	most := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 	for i := range t.Spec.Containers {
@@ -300,9 +314,10 @@ func onlyStarting(t *corev1.PodTemplateSpec) {
 	of(App, func(c *corev1.Container) { c.StartupProbe, c.ReadinessProbe = c.ReadinessProbe, nil })(t)
 }
 
-// mounted has a volume of its own in a container.
+// mounted adds a volume of its own to a container.
 func mounted(t *corev1.PodTemplateSpec) {
-	t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: "scratch",
+		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	of(App, func(c *corev1.Container) {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "scratch", MountPath: "/scratch"})
 	})(t)

@@ -12,17 +12,17 @@ import (
 // Registry serves the images of the test application.
 const Registry = "127.0.0.1:5000/"
 
-// The containers of Template. AppLabel is what its workload selects it by: whoever makes one gives it the workload's name.
+// The containers of Template, and the label by which a workload selects its pods: its value is the name of the workload.
 const (
 	App      = "app"
 	Side     = "side"
 	AppLabel = "app"
 )
 
-// Image is the test application's; there are v1 to v9.
+// Image returns a reference to the test application; there are v1 to v9.
 func Image(tag string) string { return Registry + "app:" + tag }
 
-// Template is the one that changes begin with.
+// Template returns the template that changes begin with.
 func Template() corev1.PodTemplateSpec {
 	grace, token := int64(5), false
 	return corev1.PodTemplateSpec{
@@ -38,7 +38,7 @@ func Template() corev1.PodTemplateSpec {
 	}
 }
 
-// container requests a little and is ready as soon as it listens.
+// container requests few resources, and is ready as soon as it listens.
 func container(name string, port int32) corev1.Container {
 	return corev1.Container{
 		Name:            name,
@@ -51,7 +51,7 @@ func container(name string, port int32) corev1.Container {
 	}
 }
 
-// listening is a container beside App, on a port of its own.
+// listening returns a container beside App, with its own port.
 func listening(name string, port int32) corev1.Container {
 	beside := container(name, port)
 	beside.Env = []corev1.EnvVar{{Name: "PORT", Value: fmt.Sprint(port)}, {Name: "COLOUR", Value: "red"}}
@@ -62,6 +62,6 @@ func probe(port int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:   corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt32(port)}},
 		PeriodSeconds:  1,
-		TimeoutSeconds: 10, // a machine that stands still for a second is no application that fails
+		TimeoutSeconds: 10, // an application on a machine that stalls for a second has not failed
 	}
 }

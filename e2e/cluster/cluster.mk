@@ -1,11 +1,11 @@
-# The test cluster (e2e/cluster): built from Go modules of its own, so that nothing in the product's go.mod changes it.
+# The test cluster (e2e/cluster). It has its own Go modules, so that the product's go.mod does not affect it.
 # Included by the Makefile, which sets BIN.
 
 CLUSTER := e2e/cluster
 SHARE := $(BIN)/../share
 
-# The releases there is a go.mod for; go.mod itself has the one that is started by default. A cluster that is up keeps its release unless
-# another is asked for.
+# The releases with a go.mod. go.mod itself has the default release. A cluster that is up keeps its release unless KUBERNETES_VERSION names
+# another.
 kubernetes_in = $(sort $(shell sed -n 's/.*k8s\.io\/kubernetes \(v[0-9.]*\)$$/\1/p' $(1)))
 KUBERNETES_VERSIONS := $(call kubernetes_in,$(CLUSTER)/kubernetes/*.mod)
 KUBERNETES_UP := $(if $(wildcard $(BIN)/../kubeconfig),$(patsubst kubernetes-%,%,$(notdir $(realpath $(BIN)/kubernetes))))
@@ -15,7 +15,7 @@ KUBERNETES_MODFILE := $(or $(wildcard $(CLUSTER)/kubernetes/go-$(KUBERNETES_VERS
 CLUSTER_UP = $(BIN)/cluster up --kubernetes-version $(KUBERNETES_VERSION) \
 	$(if $(NODES),--nodes $(NODES)) $(if $(SIMULATED_NODES),--simulated-nodes $(SIMULATED_NODES))
 CLUSTER_ENV := GOWORK=off GOFLAGS= CGO_ENABLED=0
-# Nobody debugs these binaries: no DWARF for any package, and a compiler that collects garbage rarely, save a sixth of a cold build.
+# These binaries are not debugged. No DWARF for any package, and rare garbage collections of the compiler, save a sixth of a cold build.
 CLUSTER_BUILD := GOGC=800 go build -trimpath -buildvcs=false -gcflags=all=-dwarf=false
 STRIP := -s -w
 
@@ -23,14 +23,14 @@ version_parts := $(subst ., ,$(patsubst v%,%,$(KUBERNETES_VERSION)))
 version_flags = -X $(1).gitVersion=$(KUBERNETES_VERSION) -X $(1).gitMajor=$(word 1,$(version_parts)) \
 	-X $(1).gitMinor=$(word 2,$(version_parts)) -X $(1).gitTreeState=clean
 
-# Everything but the release of Kubernetes, which can be one of several.
+# All binaries except that of Kubernetes, of which there may be several releases.
 NODE_BINARIES := $(addprefix $(BIN)/,containerd containerd-shim-runc-v2)
 CNI_BINARIES := $(addprefix $(BIN)/cni/,bridge host-local loopback portmap)
 IMAGE_BINARIES := $(addprefix $(BIN)/images/,app pause)
 CLUSTER_BINARIES := $(addprefix $(BIN)/,cluster cert-manager coredns kwok runc) $(NODE_BINARIES) $(CNI_BINARIES) $(IMAGE_BINARIES)
 
 .PHONY: cluster
-cluster: cluster-build ## start the test cluster, or what of it does not run (KUBERNETES_VERSION, NODES=3, SIMULATED_NODES=0)
+cluster: cluster-build ## start the components of the test cluster that do not run (KUBERNETES_VERSION, NODES=3, SIMULATED_NODES=0)
 	@$(CLUSTER_UP)
 
 .PHONY: cluster-down
@@ -61,7 +61,7 @@ endif
 cluster-packages: kubernetes-release
 	@$(CLUSTER)/packages.sh
 
-# What is built depends on the module's own files alone: everything else is fixed by its go.mod.
+# A binary depends only on its module's files: go.mod fixes everything else.
 cluster_module := $(addprefix $(CLUSTER)/,go.mod go.sum)
 node_module := $(addprefix $(CLUSTER)/node/,go.mod go.sum)
 go_files = $(shell find $(1) -name '*.go' -not -name '*_test.go')
@@ -73,7 +73,7 @@ $(BIN)/kubernetes-$(KUBERNETES_VERSION): $(KUBERNETES_MODFILE) $(KUBERNETES_MODF
 	@cd $(CLUSTER)/kubernetes && $(CLUSTER_ENV) $(CLUSTER_BUILD) -modfile=$(notdir $<) -o $@ \
 		-ldflags '$(STRIP) $(call version_flags,k8s.io/component-base/version) $(call version_flags,k8s.io/client-go/pkg/version)' .
 
-# One of the names by which that binary is called; the others are linked when the cluster starts.
+# One of the names of that binary. The launcher links the others when the cluster starts.
 $(BIN)/kubectl: | $(BIN)/kubernetes-$(KUBERNETES_VERSION)
 	@ln -sf kubernetes-$(KUBERNETES_VERSION) $@
 
@@ -107,12 +107,12 @@ $(CNI_BINARIES) &: $(node_module)
 	@cd $(CLUSTER)/node && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $(BIN)/cni/ \
 		$(addprefix github.com/containernetworking/plugins/plugins/,main/bridge ipam/host-local main/loopback meta/portmap)
 
-# The seccomp profile RuntimeDefault, which restricted namespaces ask for, needs libseccomp and so cgo.
+# Restricted namespaces require the seccomp profile RuntimeDefault, which needs libseccomp and so cgo.
 $(BIN)/runc: $(node_module)
 	@echo building $(@F)
 	@cd $(CLUSTER)/node && $(CLUSTER_ENV) CGO_ENABLED=1 $(CLUSTER_BUILD) -ldflags '$(STRIP)' -tags seccomp -o $@ github.com/opencontainers/runc
 
-# cert-manager's CRDs come with its module; building it has fetched that.
+# cert-manager's CRDs are in its module. The build of cert-manager has downloaded it.
 $(SHARE)/cert-manager: $(BIN)/cert-manager
 	@rm -rf $@ && mkdir -p $@
 	@cd $(CLUSTER) && cp "$$($(CLUSTER_ENV) go list -m -f '{{.Dir}}' github.com/cert-manager/cert-manager)"/deploy/crds/*.yaml $@

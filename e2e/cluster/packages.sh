@@ -1,6 +1,6 @@
 #!/bin/sh
-# Sees to it that what the cluster needs from the distribution is there: it installs what is missing when it may
-# (root on Debian or Ubuntu), and else says in one sentence what to install. With the argument busybox that is needed, too.
+# Checks that the packages of the distribution that the cluster needs are installed. It installs missing packages if it can (as root on
+# Debian or Ubuntu). Otherwise it prints which ones to install. With the argument busybox that package is needed, too.
 set -eu
 
 if [ "$(uname)" != Linux ]; then
@@ -9,7 +9,7 @@ if [ "$(uname)" != Linux ]; then
 fi
 
 missing=""
-need() { # PACKAGE COMMAND...: the package is there if the command succeeds
+need() { # PACKAGE COMMAND...: the package is installed if the command succeeds
 	package=$1
 	shift
 	"$@" >/dev/null 2>&1 || missing="$missing $package"

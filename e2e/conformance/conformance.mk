@@ -17,7 +17,7 @@ conformance: conformance-build cluster install conformance-images ## Kubernetes'
 	@$(CONFORMANCE_BIN)/verdict -kubernetes $(KUBERNETES_VERSION) $(if $(filter-out .,$(RUN)),-some) \
 		$(addprefix $(CONFORMANCE_REPORTS)/,native.json in-place.json)
 
-# What the tests print goes to a file: the verdict's table is what one reads. Tests that fail are the verdict's to judge.
+# The output of the tests goes to a file; the user reads the table of the command verdict. That command also decides about tests that fail.
 conformance_run = echo "running $(1), see $(CONFORMANCE_REPORTS)/$(1).log" && $(conformance_test) --provider skeleton \
 	--kubectl-path $(BIN)/kubectl --ginkgo.focus '\[sig-apps\] $(CONFORMANCE_KINDS) .*$(RUN)' --ginkgo.label-filter 'Feature: isEmpty' \
 	--ginkgo.no-color --ginkgo.timeout 2h --test.run TestUpstream --ginkgo.json-report $(CONFORMANCE_REPORTS)/$(1).json > $(CONFORMANCE_REPORTS)/$(1).log 2>&1
@@ -51,12 +51,12 @@ $(BIN)/standins: $(cluster_module) $(CLUSTER)/standins/main.go $(call go_files,$
 	@cd $(CLUSTER) && $(CLUSTER_ENV) $(CLUSTER_BUILD) -ldflags '$(STRIP)' -o $@ ./standins
 
 .PHONY: test-admission
-test-admission: ## whether the API server of each Kubernetes release takes our policies and webhooks; needs no cluster
+test-admission: ## whether the API server of each Kubernetes release accepts Stayput's policies and webhooks; needs no cluster
 	@for modfile in $(notdir $(wildcard $(CONFORMANCE)/*.mod)); do \
 		echo "$$(sed -n 's/.*\(k8s.io.kubernetes v[0-9.]*\)$$/\1/p' $(CONFORMANCE)/$$modfile)"; \
 		( $(conformance_build) $(subst go build,go test -vet=off,$(CLUSTER_BUILD)) -modfile=$$modfile ./admission ) || exit 1; \
 	done
 
 .PHONY: test-autoscaler
-test-autoscaler: kubernetes-release ## what Kubernetes' own controller of HorizontalPodAutoscalers makes of containers that restart; needs no cluster
+test-autoscaler: kubernetes-release ## how Kubernetes' own controller of HorizontalPodAutoscalers treats containers that restart; needs no cluster
 	@$(conformance_build) $(subst go build,go test -vet=off,$(CLUSTER_BUILD)) -modfile=$(notdir $(CONFORMANCE_MODFILE)) ./autoscaler

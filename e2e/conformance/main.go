@@ -1,7 +1,7 @@
-// Command conformance says what came of Kubernetes' own end-to-end tests of Deployments, ReplicaSets, DaemonSets and ControllerRevisions,
-// which ran once natively and once in namespaces that have Stayput's label. Those tests are this package's own test binary.
+// Command conformance compares the results of Kubernetes' own end-to-end tests of Deployments, ReplicaSets, DaemonSets and
+// ControllerRevisions. They ran once natively and once in namespaces with Stayput's label. Those tests are this package's own test binary.
 //
-// This is a module by itself, with a go.mod for each release of Kubernetes: the tests are those of the cluster's release, unchanged.
+// This is a module of its own, with a go.mod for each release of Kubernetes: the tests are those of the cluster's release, unchanged.
 package main
 
 import (

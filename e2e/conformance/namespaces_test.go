@@ -19,7 +19,7 @@ import (
 	"github.com/stayput/stayput/e2e/conformance/verdict"
 )
 
-// namespaces are those of the test that runs. Only one does at a time: ginkgo runs tests side by side in processes of their own.
+// namespaces are those of the running test. Only one test runs in a process: ginkgo runs parallel tests in several processes.
 var namespaces testNamespaces
 
 type testNamespaces struct {
@@ -28,8 +28,10 @@ type testNamespaces struct {
 	created []string
 }
 
-// create is the framework's way to make a namespace, with our label. Tests that make namespaces by hand would get none.
-func (n *testNamespaces) create(ctx context.Context, name string, client clientset.Interface, labels map[string]string) (*corev1.Namespace, error) {
+// create replaces the framework's function that makes namespaces. It adds Stayput's label. Namespaces that tests make without the framework
+// do not get it.
+func (n *testNamespaces) create(ctx context.Context, name string, client clientset.Interface, labels map[string]string,
+) (*corev1.Namespace, error) {
 	labels = maps.Clone(labels)
 	n.label.addTo(labels)
 	namespace, err := framework.CreateTestingNS(ctx, name, client, labels)
@@ -40,7 +42,7 @@ func (n *testNamespaces) create(ctx context.Context, name string, client clients
 	return namespace, err
 }
 
-// said are the reasons of Stayput's events in the namespaces of the test that ends.
+// said returns the reasons of Stayput's events in the namespaces of the test that ends.
 func (n *testNamespaces) said(ctx context.Context) ([]string, error) {
 	var reasons []string
 	for _, namespace := range n.created {
@@ -57,8 +59,9 @@ func (n *testNamespaces) said(ctx context.Context) ([]string, error) {
 	return reasons, nil
 }
 
-// record puts on record what Stayput did for a test, before the framework deletes the test's namespaces. It is an extension of the framework: nodes
-// outside of containers are lost when the framework previews the tests (ginkgo.PreviewSpecs in AfterReadingAllFlags).
+// record writes Stayput's events of a test to the report, before the framework deletes the test's namespaces. It is an extension of the
+// framework, because nodes outside of containers are lost when the framework previews the tests (ginkgo.PreviewSpecs in
+// AfterReadingAllFlags).
 func (n *testNamespaces) record(*framework.Framework) {
 	ginkgo.AfterEach(func(ctx context.Context) {
 		reasons, err := n.said(ctx)
@@ -72,7 +75,7 @@ func (n *testNamespaces) record(*framework.Framework) {
 
 func TestNamespacesAreLabelledAndRead(t *testing.T) {
 	verify := framework.TestContext.VerifyServiceAccount
-	framework.TestContext.VerifyServiceAccount = false // nobody makes one
+	framework.TestContext.VerifyServiceAccount = false // no controller creates one
 	t.Cleanup(func() { framework.TestContext.VerifyServiceAccount = verify })
 	client := fake.NewClientset()
 	tested := testNamespaces{label: label{"stayput.dev/update", "in-place"}}
@@ -83,20 +86,20 @@ func TestNamespacesAreLabelledAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if namespace.Labels["stayput.dev/update"] != "in-place" || namespace.Labels["pod-security.kubernetes.io/enforce"] != "baseline" {
-		t.Errorf("labels are %v, want what was asked for, and Stayput's", namespace.Labels)
+		t.Errorf("labels are %v, want the requested ones, and Stayput's", namespace.Labels)
 	}
 	if len(asked) != 1 {
 		t.Errorf("the framework's own labels have become %v", asked)
 	}
 
-	for name, controller := range map[string]string{"ours": verdict.Controller, "theirs": "deployment-controller"} {
+	for name, controller := range map[string]string{"stayput": verdict.Controller, "native": "deployment-controller"} {
 		event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, ReportingController: controller, Reason: name}
 		if _, err := client.EventsV1().Events(namespace.Name).Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if said, err := tested.said(t.Context()); err != nil || !slices.Equal(said, []string{"ours"}) {
-		t.Errorf("said %v (%v), want ours alone", said, err)
+	if said, err := tested.said(t.Context()); err != nil || !slices.Equal(said, []string{"stayput"}) {
+		t.Errorf("said %v (%v), want only Stayput's", said, err)
 	}
 }
 

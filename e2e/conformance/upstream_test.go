@@ -9,7 +9,7 @@ import (
 	"k8s.io/kubernetes/test/e2e/framework"
 	"k8s.io/kubernetes/test/e2e/framework/config"
 
-	// The tests, what they take for granted in any test binary, and the freeze of the features they name.
+	// The tests, the imports that they need in any test binary, and the freeze of the features that they name.
 	_ "k8s.io/kubernetes/test/e2e/apps"
 	_ "k8s.io/kubernetes/test/e2e/feature"
 	_ "k8s.io/kubernetes/test/e2e/framework/debug/init"
@@ -17,7 +17,7 @@ import (
 	_ "k8s.io/kubernetes/test/e2e/framework/node/init"
 )
 
-// TestMain reads the flags of upstream's test binary, and one of ours.
+// TestMain reads the flags of upstream's test binary, and one of Stayput's.
 func TestMain(m *testing.M) {
 	config.CopyFlags(config.Flags, flag.CommandLine)
 	framework.RegisterCommonFlags(flag.CommandLine)

@@ -16,19 +16,19 @@ import (
 const (
 	keepers         = 20 // clients that keep their connection
 	requestPatience = 5 * time.Second
-	// patience bounds a load that nobody stops.
+	// patience limits a load that is not stopped.
 	patience       = 10 * time.Minute
 	failuresListed = 10
 )
 
-// Load sends requests to one URL at a fixed rate, however long the answers take: an open loop, so a server that hangs is not spared.
-// Every other request opens a connection of its own; the rest take turns on connections that are kept. When a server closes a kept
-// connection before it has answered anything, net/http's Transport sends a GET again on another one: that is what clients do,
-// and so no loss (pkg.go.dev/net/http#Transport).
+// Load sends requests to one URL at a fixed rate, however long the answers take: an open loop, so a server that hangs is not spared. Every
+// other request opens its own connection. The others use kept connections in turns. When a server closes a kept connection before it has
+// answered anything, net/http's Transport repeats a GET on another connection: clients do that as well, so it is no loss
+// (pkg.go.dev/net/http#Transport).
 type Load struct {
 	url     string
 	rate    int
-	Started time.Time // when it began
+	Started time.Time // when the load began
 	stop    context.CancelFunc
 	sender  sync.WaitGroup
 	pending sync.WaitGroup
@@ -39,7 +39,7 @@ type Load struct {
 	count Traffic
 }
 
-// Traffic is what became of the requests.
+// Traffic is the outcome of the requests.
 type Traffic struct {
 	Sent, OK, Lost int
 	Versions       map[string]int // answers by their text, the version of the test application
@@ -65,7 +65,7 @@ func Start(ctx context.Context, url string, rate int) *Load {
 	return l
 }
 
-// run sends each request when it is due; those that are late are sent at once.
+// run sends each request when it is due. Late requests are sent at once.
 func (l *Load) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -80,8 +80,8 @@ func (l *Load) run(ctx context.Context) {
 	}
 }
 
-// send asks for an answer that takes a moment, so that some requests are always in flight. It has nothing to do with the end of
-// the load: what was sent is waited for.
+// send sends a request whose answer takes a moment, so that some requests are always in flight. The end of the load does not cancel it: End
+// waits for the requests that were sent.
 func (l *Load) send(number int) {
 	client, kind := l.client(number)
 	from := time.Now()
@@ -108,7 +108,7 @@ func (l *Load) client(number int) (client *http.Client, kind string) {
 	return l.keepers[number/2%keepers], "kept"
 }
 
-// Ask is nil only for an answer 200 that was read to its end.
+// Ask returns nil only for an answer 200 that was read to its end.
 func Ask(client *http.Client, url string) (answer string, err error) {
 	response, err := client.Get(url)
 	if err != nil {
@@ -125,7 +125,7 @@ func Ask(client *http.Client, url string) (answer string, err error) {
 	return strings.TrimSpace(string(body)), nil
 }
 
-// SoFar are the requests that have been answered or lost.
+// SoFar returns the counts of the requests that have been answered or lost.
 func (l *Load) SoFar() Traffic {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -134,7 +134,7 @@ func (l *Load) SoFar() Traffic {
 	return count
 }
 
-// End stops sending, waits for the answers, at most requestPatience, and returns what became of all requests.
+// End stops sending, waits at most requestPatience for the answers, and returns the counts of all requests.
 func (l *Load) End() Traffic {
 	l.stop()
 	l.sender.Wait()

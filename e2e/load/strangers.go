@@ -12,11 +12,11 @@ import (
 // VolumesFresh is the size of the bodies that Strangers announce: just below the most that an API server sends to a webhook.
 const VolumesFresh = 7<<20 - 1
 
-// slowly is how often a stranger sends a few bytes of its body.
+// slowly is the interval at which a connection sends a few bytes of its body.
 const slowly = time.Second
 
-// Strangers hold so many connections to each address for as long as ctx lasts: each announces a large body, and sends 13 bytes of it a second. One that is
-// closed begins anew. They return how many requests they began when all have ended.
+// Strangers keeps so many connections open to each address until ctx ends. Each announces a large body, and sends 13 bytes of it a second.
+// A connection that the server closes is opened again. Strangers returns the number of requests begun, after all have ended.
 func Strangers(ctx context.Context, addresses []string, each int) int {
 	var began atomic.Int64
 	var strangers sync.WaitGroup
@@ -42,8 +42,9 @@ func annoy(ctx context.Context, address string) {
 		wait(ctx, slowly)
 		return
 	}
-	defer func() { _ = connection.Close() }() // the server may have
-	fmt.Fprintf(connection, "POST /validate-workload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", VolumesFresh)
+	defer func() { _ = connection.Close() }() // the server may have closed it
+	fmt.Fprintf(connection, "POST /validate-workload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+		VolumesFresh)
 	for wait(ctx, slowly) {
 		if _, err := connection.Write([]byte(`{"kind":"Admi`)); err != nil {
 			return
@@ -51,7 +52,7 @@ func annoy(ctx context.Context, address string) {
 	}
 }
 
-// wait returns whether ctx still lasts after that time.
+// wait reports whether ctx has not ended after that time.
 func wait(ctx context.Context, long time.Duration) bool {
 	select {
 	case <-time.After(long):

@@ -20,7 +20,7 @@ type result struct {
 	Ways       []way  `json:"ways"`
 }
 
-// way is one of those that a bench compares.
+// way is one of the compared ways.
 type way struct {
 	Name    string    `json:"name"`
 	Figures []figure  `json:"figures"`
@@ -54,7 +54,7 @@ func (f figures) way(bench, name string) way {
 	return way{}
 }
 
-// value is NaN if it was not measured.
+// value returns NaN if it was not measured.
 func (f figures) value(bench, name, what string) float64 { return f.way(bench, name).value(what) }
 
 func (w way) value(what string) float64 {
@@ -64,7 +64,7 @@ func (w way) value(what string) float64 {
 	return math.NaN()
 }
 
-// quantile is the smallest value that a share q of all do not exceed, NaN of none.
+// quantile returns the smallest value that a share q of all values do not exceed. It returns NaN for no values.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What e2e/bench_*_test.go call their benches and figures.
+// The names of benches and figures in e2e/bench_*_test.go.
 const (
 	daemonSet    = "DaemonSet of 3 nodes, no Service"
 	four         = "4 pods, no Service"
@@ -44,25 +44,25 @@ func simulatedDeployment(pods int) string {
 }
 func simulatedDaemonSet(pods int) string { return fmt.Sprintf("DaemonSet of %d simulated pods", pods) }
 
-// goal is a row of the table: what is measured, and what it may be at most.
+// goal is a row of the table: the figures, and their limits.
 type goal struct {
 	what   string
 	bounds []bound
-	causes []cause // why it is missed if it is, as far as that is known
+	causes []cause // why it is missed, if it is, and if that is known
 }
 
 // bound is one figure and its limit.
 type bound struct {
 	of   func(figures) float64 // NaN if it was not measured
-	most float64               // infinite if there is no goal, and the figure is only told
+	most float64               // infinite if there is no goal, and the figure is only shown
 	unit string
-	from func(figures) string // what a ratio is made of, nil of others
+	from func(figures) string // the two parts of a ratio, nil for others
 }
 
-// none is the bound of what is told without a goal.
+// none is the limit of a figure without a goal.
 var none = math.Inf(1)
 
-// goals are those of the project. Nothing fails where one is missed: the page says by how much.
+// goals returns the goals of the project. No test fails if one is missed: the page says by how much.
 func goals() []goal {
 	all := []goal{
 		{"one pod's step beyond drain and the application's own stop and start, p50 / p99", []bound{
@@ -71,9 +71,12 @@ func goals() []goal {
 		{"4 pods, default strategy, no Service: seconds", against(four, 1, 1.25), []cause{lasting, ends}},
 		{"20 pods, 25 %, no Service: seconds", against(twenty, 0.65, 1.25), []cause{lasting, ends, planning}},
 		{"20 pods, 25 %, Service, drain 2 s: seconds", []bound{ratio(twentyServed, seconds, floor, 1.2)}, []cause{lasting, ends, planning}},
-		{"one replica with a ReadWriteOnce claim: deadlines passed; seconds", []bound{plain(claimed, deadlines, 0, ""), ratio(claimed, seconds, floor, 1.15)}, []cause{ends}},
-		{"three replicas with a hostPort: deadlines passed; seconds", []bound{plain(onPorts, deadlines, 0, ""), ratio(onPorts, seconds, floor, 1.15)}, []cause{lasting, ends}},
-		{"API writes without events, refused ones included, 20 pods, 25 %, no Service", []bound{ratio(twenty, writes, native, 0.7)}, []cause{refusing}},
+		{"one replica with a ReadWriteOnce claim: deadlines passed; seconds",
+			[]bound{plain(claimed, deadlines, 0, ""), ratio(claimed, seconds, floor, 1.15)}, []cause{ends}},
+		{"three replicas with a hostPort: deadlines passed; seconds",
+			[]bound{plain(onPorts, deadlines, 0, ""), ratio(onPorts, seconds, floor, 1.15)}, []cause{lasting, ends}},
+		{"API writes without events, refused ones included, 20 pods, 25 %, no Service", []bound{ratio(twenty, writes, native, 0.7)},
+			[]cause{refusing}},
 		{"refused writes per pod, Deployment of 20, no Service", []bound{plain(twenty, refused, 3, "")}, []cause{refusing}},
 		{"refused writes per pod, DaemonSet of three nodes", []bound{plain(daemonSet, refused, 1.5, "")}, []cause{refusing}},
 		{"DaemonSet, 1,000 nodes, 10 %: seconds; API writes", []bound{
@@ -86,7 +89,8 @@ func goals() []goal {
 		{"memory of the larger manager, Deployment of 3,000", []bound{plain(simulatedDeployment(3000), memory, 100, "MiB")}, []cause{caches}},
 	}
 	for _, replicas := range []string{"1", "3", "6"} {
-		all = append(all, goal{"requests lost, ten updates under 200/s, replicas: " + replicas, []bound{{of: lostInTen(replicas + " " + inPlace)}}, nil})
+		all = append(all, goal{"requests lost, ten updates under 200/s, replicas: " + replicas,
+			[]bound{{of: lostInTen(replicas + " " + inPlace)}}, nil})
 	}
 	return all
 }
@@ -95,7 +99,7 @@ func plain(bench, what string, most float64, unit string) bound {
 	return bound{of: func(f figures) float64 { return f.value(bench, inPlace, what) }, most: most, unit: unit}
 }
 
-// ratio is that of in place to another way.
+// ratio returns the ratio of in place to another way.
 func ratio(bench, what, other string, most float64) bound {
 	both := func(f figures) (float64, float64) {
 		return f.value(bench, inPlace, what), f.value(bench, other, what)
@@ -112,7 +116,7 @@ func against(bench string, ofNative, ofFloor float64) []bound {
 	return []bound{ratio(bench, seconds, native, ofNative), ratio(bench, seconds, floor, ofFloor)}
 }
 
-// growing bounds the processor time of each pod among many, and how it compares with that among few.
+// growing limits the processor time of each pod among many, and its ratio to that among few.
 func growing(of func(int) string, few, many int) []bound {
 	growth := func(f figures) float64 {
 		return f.value(of(many), inPlace, milliseconds) / f.value(of(few), inPlace, milliseconds)
@@ -120,7 +124,7 @@ func growing(of func(int) string, few, many int) []bound {
 	return []bound{plain(of(many), milliseconds, 10, "ms"), {of: growth, most: 1.2, unit: fmt.Sprintf("× that of %d", few)}}
 }
 
-// lostInTen is not known of fewer updates.
+// lostInTen is NaN for fewer than ten updates.
 func lostInTen(way string) func(figures) float64 {
 	return func(f figures) float64 {
 		if f.value(serving, way, updates) < 10 {
@@ -130,8 +134,9 @@ func lostInTen(way string) func(figures) float64 {
 	}
 }
 
-// beyond is what a step takes beside a bare pod's restart: the median beside that one's median, and so on, since kubelets let one restart in
-// twenty wait for a second, whoever asks for it. One pod at a time is updated in these benches, so the processors are idle.
+// beyond returns the additional time of a pod's update beside the restart of a bare pod: the difference of the two medians, and so on,
+// because kubelets delay one restart in twenty by a second, whatever its cause. These benches update one pod at a time, so the processors
+// are idle.
 func beyond(q float64) func(figures) float64 {
 	return func(f figures) float64 {
 		var own, all []float64
@@ -143,7 +148,7 @@ func beyond(q float64) func(figures) float64 {
 	}
 }
 
-// target is what the goal asks for.
+// target returns the limits of the goal.
 func (g goal) target() string {
 	if g.bounds[0].most == none {
 		return "none"
@@ -156,10 +161,10 @@ func (g goal) target() string {
 	})
 }
 
-// isMissed is the verdict on a goal that is.
+// isMissed marks a goal that is missed.
 const isMissed = "**missed**"
 
-// measured is what was found.
+// measured returns the figures of the goal.
 func (g goal) measured(f figures) string {
 	return g.each(func(b bound) string {
 		if value := b.of(f); known(value) {
@@ -169,7 +174,7 @@ func (g goal) measured(f figures) string {
 	})
 }
 
-// verdict compares the two.
+// verdict compares the figures with the limits.
 func (g goal) verdict(f figures) string {
 	verdict := "met"
 	if g.bounds[0].most == none {
@@ -217,7 +222,7 @@ func number(value float64) string {
 	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.2f", value), "0"), ".")
 }
 
-// summary is the table for people who have just run the bench.
+// summary returns the table for users who have just run the bench.
 func summary(f figures) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%-86s %-32s %-48s\n", "goal", "at most", "measured")

@@ -1,5 +1,5 @@
-// Command report makes a page of what `make bench` has measured: report FOLDER PAGE reads FOLDER/figures.json, draws the plots beside it,
-// writes PAGE, and prints how far the figures are from what they should be.
+// Command report makes a page of the figures of `make bench`: report FOLDER PAGE reads FOLDER/figures.json, draws the plots beside it,
+// writes PAGE, and prints how far the figures are from the goals.
 package main
 
 import (

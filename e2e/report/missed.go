@@ -1,6 +1,6 @@
 package main
 
-// cause is why goals are missed. What is to be said of it is in the page.
+// cause is why goals are missed. The page explains it.
 type cause = string
 
 const (
@@ -15,9 +15,9 @@ const (
 // lasts is the constant readiness.Lasts, in seconds.
 const lasts = 0.1
 
-// missed is what the page tells of the goals that are missed.
+// missed is what the page says about missed goals.
 type missed struct {
-	Goals   map[cause]string // by why they are
+	Goals   map[cause]string // by cause
 	Crowded bool             // 3,000 pods were measured
 
 	Lasts, FourLasts, FourEnds       string
@@ -35,7 +35,7 @@ func measuresOf(f figures, bench, name string) measures {
 	return measures{of(seconds), of(step), of(writes), of(refused), of(milliseconds), of(memory)}
 }
 
-// missedIn is nil if none is missed.
+// missedIn returns nil if no goal is missed.
 func missedIn(f figures) *missed {
 	goals := unmet(f)
 	if len(goals) == 0 {
@@ -53,7 +53,7 @@ func missedIn(f figures) *missed {
 	}
 }
 
-// unmet are the goals that are missed, by cause.
+// unmet returns the missed goals, by cause.
 func unmet(f figures) map[cause]string {
 	all := map[cause]string{}
 	for _, g := range goals() {
@@ -77,7 +77,7 @@ func (g goal) knownCauses() []cause {
 	return g.causes
 }
 
-// endsOfFour is what an update of four pods, one at a time, takes beside their steps and the waits between them.
+// endsOfFour returns the duration of an update of four pods, one at a time, without their own updates and the waits between them.
 func endsOfFour(f figures) float64 {
 	return f.value(four, inPlace, seconds) - 4*(f.value(four, inPlace, step)+lasts)
 }

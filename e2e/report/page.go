@@ -40,7 +40,7 @@ func goalRows(f figures) []goalRow {
 // occasion is where and when benches were run.
 type occasion struct{ Measured, Commit, Kubernetes, Machine, Benches string }
 
-// occasions are told apart only where they differ.
+// occasions returns the occasions, with benches together whose occasions do not differ.
 func occasions(f figures) []occasion {
 	names := map[occasion][]string{}
 	for _, bench := range slices.Sorted(maps.Keys(f)) {
@@ -57,7 +57,7 @@ func occasions(f figures) []occasion {
 	return all
 }
 
-// bench is the table of everything that one of them has measured.
+// bench is the table of all figures of one bench.
 type bench struct {
 	Name string
 	Ways []string
@@ -79,7 +79,7 @@ func benches(f figures) []bench {
 	return all
 }
 
-// measuredIn are the figures of any way, in the order in which they were measured.
+// measuredIn returns the names of the figures of any way, in the order of their measurement.
 func measuredIn(r result) []string {
 	var all []string
 	for _, w := range r.Ways {

@@ -19,7 +19,7 @@ const (
 	height = 9 * vg.Centimeter
 )
 
-// colours are the same in every plot: they can be told apart by people who do not see red and green, too.
+// colours are the same in every plot. People who cannot tell red from green can tell them apart, too.
 var colours = map[string]color.Color{
 	native:  color.RGBA{R: 213, G: 94, A: 255},
 	inPlace: color.RGBA{G: 114, B: 178, A: 255},
@@ -38,7 +38,7 @@ type line struct {
 	points plotter.XYs
 }
 
-// draw makes every plot there are figures for.
+// draw makes every plot for which there are figures.
 func draw(f figures, folder string) ([]drawing, error) {
 	plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	var all []drawing
@@ -54,7 +54,7 @@ func draw(f figures, folder string) ([]drawing, error) {
 	return all, nil
 }
 
-// sheet is a plot to be.
+// sheet describes a plot.
 type sheet struct {
 	drawing
 	x, y        string
@@ -62,7 +62,7 @@ type sheet struct {
 	lines       []line
 }
 
-// progress shows how the number of updated pods grows in the update that took as long as the median.
+// progress shows how the number of updated pods grows in the update of median duration.
 func progress(f figures) []sheet {
 	var sheets []sheet
 	for _, one := range []struct{ bench, file string }{
@@ -83,7 +83,7 @@ func progress(f figures) []sheet {
 	return sheets
 }
 
-// stairs rise by one at each time.
+// stairs rises by one at each time.
 func stairs(times []float64) plotter.XYs {
 	points := plotter.XYs{{}}
 	for i, at := range times {
@@ -92,7 +92,7 @@ func stairs(times []float64) plotter.XYs {
 	return points
 }
 
-// growth shows what happens as workloads grow.
+// growth shows the figures by the size of workloads.
 func growth(f figures) []sheet {
 	cpu := sheet{drawing: drawing{"cpu.svg", "Managers' processor time per pod"}, x: "pods", y: "milliseconds per pod", logarithmic: true}
 	cpu.add(f, "Deployment", simulatedDeployment, inPlace, milliseconds, false)
@@ -121,7 +121,8 @@ func (s *sheet) add(f figures, name string, of func(int) string, way, what strin
 func (s sheet) save(folder string) error {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = s.Title, s.x, s.y
-	p.Legend.XOffs, p.Legend.YOffs, p.Legend.Padding = -vg.Points(8), vg.Points(8), vg.Points(2) // below right: what grows with time leaves it free
+	// Below right: lines that grow with time do not reach it.
+	p.Legend.XOffs, p.Legend.YOffs, p.Legend.Padding = -vg.Points(8), vg.Points(8), vg.Points(2)
 	p.Add(plotter.NewGrid())
 	for _, l := range s.lines {
 		drawn, marks, err := plotter.NewLinePoints(l.points)
@@ -161,7 +162,7 @@ func even(least, most float64) []plot.Tick {
 	return ticks
 }
 
-// bySize spreads the sizes evenly and names them, and leaves room above for the legend.
+// bySize spaces the sizes evenly and labels them, and leaves room above for the legend.
 func (s sheet) bySize(p *plot.Plot) {
 	p.Y.Max *= 1.35
 	p.Legend.Top, p.Legend.Left, p.Legend.XOffs, p.Legend.YOffs = true, true, vg.Points(8), 0

@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// some are figures of a run in which in place takes twice as long as the floor and half as long as natively.
+// some returns figures of a run in which in place takes twice as long as the floor and half as long as natively.
 func some() figures {
 	of := func(name string, s, w float64) way {
-		return way{Name: name, Figures: []figure{{seconds, s}, {writes, w}, {deadlines, 0}}, Updated: []float64{s / 2, s}, Steps: []float64{s / 4}}
+		return way{Name: name, Figures: []figure{{seconds, s}, {writes, w}, {deadlines, 0}}, Updated: []float64{s / 2, s},
+			Steps: []float64{s / 4}}
 	}
 	all := figures{}
 	for _, bench := range []string{daemonSet, four, fourServing, twenty, twentyServed, claimed, onPorts, simulatedDaemonSet(1000)} {
@@ -19,7 +20,8 @@ func some() figures {
 	}
 	for pods, cpu := range map[int]float64{300: 5, 3000: 7} {
 		all[simulatedDeployment(pods)] = result{Ways: []way{
-			{Name: inPlace, Figures: []figure{{milliseconds, cpu}, {seconds, 20}, {writes, 6}, {refused, 3}}}, {Name: native, Figures: []figure{{seconds, 8}, {writes, 3}}},
+			{Name: inPlace, Figures: []figure{{milliseconds, cpu}, {seconds, 20}, {writes, 6}, {refused, 3}}},
+			{Name: native, Figures: []figure{{seconds, 8}, {writes, 3}}},
 		}}
 	}
 	all[resized] = result{Ways: []way{
@@ -124,7 +126,9 @@ func TestPage(t *testing.T) {
 	}
 	for _, part := range []string{
 		"| 0.5 × native (4 : 8); 2 × floor (4 : 2) | **missed** |", "### " + twenty, "all the same those take 20 s in place and 8 s natively",
-		"| " + resized + " | VPA's way | 2 (0.25 × native) | 4 (0.4 × native) | 0 | not measured |", "| seconds until rolled out, p50 | 8 | 4 | 2 |", "](performance/updated-20.svg)", "](performance/cpu.svg)", "](performance/resized-12.svg)",
+		"| " + resized + " | VPA's way | 2 (0.25 × native) | 4 (0.4 × native) | 0 | not measured |",
+		"| seconds until rolled out, p50 | 8 | 4 | 2 |", "](performance/updated-20.svg)",
+		"](performance/cpu.svg)", "](performance/resized-12.svg)",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in:\n%s", part, text)

@@ -2,10 +2,10 @@ package main
 
 import "fmt"
 
-// resizeRow is what one way to give pods other CPU and memory cost.
+// resizeRow is the cost of one way to give pods other CPU and memory.
 type resizeRow struct{ Bench, Way, Seconds, Writes, Unready, AllUnready, Fewer, Created string }
 
-// resizes are the rows of all ways that were measured, those of one run beside one another.
+// resizes returns the rows of all ways that were measured, those of one run beside one another.
 func resizes(f figures) []resizeRow {
 	var rows []resizeRow
 	for _, bench := range []string{resized, resizedTight} {
@@ -20,7 +20,7 @@ func resizes(f figures) []resizeRow {
 	return rows
 }
 
-// beside is a figure, and how it compares with the native one of the same run.
+// beside returns a figure, and its ratio to the native one of the same run.
 func beside(f figures, bench string, w way, what string) string {
 	text := told(w.value(what))
 	if ratio := w.value(what) / f.value(bench, native, what); w.Name != native && known(ratio) {

@@ -13,10 +13,10 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// TestOnlyStayputWritesMarks: others neither put one anywhere nor change it, and may do all else.
+// TestOnlyStayputWritesMarks checks that other clients can neither add nor change a mark, and may do anything else.
 func TestOnlyStayputWritesMarks(t *testing.T) {
 	policy := compileRefusals(t, "../base/marks.yaml", "stayput-marks")
-	person, kubelet := &user.DefaultInfo{Name: "jane"}, &user.DefaultInfo{Name: "system:node:n1", Groups: []string{"system:nodes"}}
+	tenant, kubelet := &user.DefaultInfo{Name: "jane"}, &user.DefaultInfo{Name: "system:node:n1", Groups: []string{"system:nodes"}}
 	controller := &user.DefaultInfo{Name: "system:serviceaccount:kube-system:deployment-controller"}
 	annotations := []string{inplace.AnnotationMove, inplace.AnnotationSurgePod, inplace.AnnotationRestarts, inplace.AnnotationNudged}
 	labels := append([]string{inplace.LabelPrePull}, inplace.Marks...)
@@ -34,43 +34,46 @@ func TestOnlyStayputWritesMarks(t *testing.T) {
 				old, sent := object(was), object(is)
 				_, isPod := sent.(*corev1.Pod)
 				got := policy.of(old, sent, &corev1.Namespace{}, by)
-				if refused = refused && !(isPod && in); (got != "") != refused || refused && !strings.Contains(got, key+" is a mark that only Stayput writes") {
+				refused = refused && !(isPod && in)
+				if (got != "") != refused || refused && !strings.Contains(got, key+" is a mark that only Stayput writes") {
 					t.Errorf("%T, in its template %t, %s by %s: %q, want refused %t", sent, in, key, by.GetName(), got, refused)
 				}
 			}
 			none := func(string) metav1.ObjectMeta { return metav1.ObjectMeta{} }
 			for _, key := range annotations {
 				one, other := annotated("1"), annotated("2")
-				for _, by := range []user.Info{person, kubelet} {
+				for _, by := range []user.Info{tenant, kubelet} {
 					try(by, key, none, one, true)
 					try(by, key, one, other, true)
 					try(by, key, one, one, false)
 					try(by, key, one, none, false)
 					try(by, key, one, annotatedBeside("1"), false)
 				}
-				try(us, key, none, one, false)
+				try(byStayput, key, none, one, false)
 				try(controller, key, none, one, false)
 				try(masters, key, none, one, false)
 			}
 			for _, key := range labels {
 				one, other := labelledWith("1"), labelledWith("2")
-				try(person, key, none, one, true)
-				try(person, key, one, other, true)
-				try(person, key, one, one, false)
-				try(person, key, one, none, false)
-				try(us, key, none, one, false)
+				try(tenant, key, none, one, true)
+				try(tenant, key, one, other, true)
+				try(tenant, key, one, one, false)
+				try(tenant, key, one, none, false)
+				try(byStayput, key, none, one, false)
 				try(controller, key, none, one, false)
 			}
 		}
 	}
-	if got := policy.of(nil, aDeployment(metav1.ObjectMeta{}, annotated("1")(inplace.AnnotationMove)), &corev1.Namespace{}, person); !strings.Contains(got, inplace.AnnotationMove) {
+	marked := aDeployment(metav1.ObjectMeta{}, annotated("1")(inplace.AnnotationMove))
+	if got := policy.of(nil, marked, &corev1.Namespace{}, tenant); !strings.Contains(got, inplace.AnnotationMove) {
 		t.Errorf("a new template with a mark: %q", got)
 	}
-	if got := policy.of(nil, aDeployment(metav1.ObjectMeta{}, metav1.ObjectMeta{}), &corev1.Namespace{}, person); got != "" {
+	if got := policy.of(nil, aDeployment(metav1.ObjectMeta{}, metav1.ObjectMeta{}), &corev1.Namespace{}, tenant); got != "" {
 		t.Errorf("a new template: %q", got)
 	}
-	if got := policy.of(nil, &corev1.Binding{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"}, ObjectMeta: annotated("1")(inplace.AnnotationMove)},
-		&corev1.Namespace{}, person); !strings.Contains(got, inplace.AnnotationMove) {
+	binding := &corev1.Binding{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"}, ObjectMeta: annotated("1")(inplace.AnnotationMove)}
+	if got := policy.of(nil, binding, &corev1.Namespace{}, tenant); !strings.Contains(got, inplace.AnnotationMove) {
 		t.Errorf("a binding with a mark: %q", got)
 	}
 }

@@ -16,14 +16,15 @@ import (
 )
 
 var (
-	us       = &user.DefaultInfo{Name: "system:serviceaccount:stayput-system:stayput"}
-	labelled = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}
+	byStayput = &user.DefaultInfo{Name: "system:serviceaccount:stayput-system:stayput"}
+	labelled  = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{inplace.LabelUpdate: "in-place"}}}
 )
 
-// TestTolerationsOnlyGrow by our own hand, and only where the namespace has its label.
+// TestTolerationsOnlyGrow checks that Stayput may only add tolerations to pods, and only in a namespace with the label.
 func TestTolerationsOnlyGrow(t *testing.T) {
 	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pods")
-	one, other := corev1.Toleration{Key: "one", Operator: corev1.TolerationOpExists}, corev1.Toleration{Key: "other", Effect: corev1.TaintEffectNoExecute}
+	one := corev1.Toleration{Key: "one", Operator: corev1.TolerationOpExists}
+	other := corev1.Toleration{Key: "other", Effect: corev1.TaintEffectNoExecute}
 	longer := other
 	longer.TolerationSeconds = new(int64(7))
 	for name, test := range map[string]struct {
@@ -31,44 +32,47 @@ func TestTolerationsOnlyGrow(t *testing.T) {
 		in       *corev1.Namespace
 		refused  bool
 	}{
-		"the first":             {nil, []corev1.Toleration{one}, labelled, false},
-		"one more":              {[]corev1.Toleration{one}, []corev1.Toleration{one, other}, labelled, false},
-		"one before":            {[]corev1.Toleration{one}, []corev1.Toleration{other, one}, labelled, false},
-		"none":                  {[]corev1.Toleration{one}, []corev1.Toleration{one}, &corev1.Namespace{}, false},
-		"for longer":            {[]corev1.Toleration{other}, []corev1.Toleration{longer}, labelled, true},
-		"instead":               {[]corev1.Toleration{one}, []corev1.Toleration{other}, labelled, true},
-		"none any more":         {[]corev1.Toleration{one}, nil, labelled, true},
+		"the first toleration":  {nil, []corev1.Toleration{one}, labelled, false},
+		"one more at the end":   {[]corev1.Toleration{one}, []corev1.Toleration{one, other}, labelled, false},
+		"one more at the start": {[]corev1.Toleration{one}, []corev1.Toleration{other, one}, labelled, false},
+		"no change":             {[]corev1.Toleration{one}, []corev1.Toleration{one}, &corev1.Namespace{}, false},
+		"tolerated for longer":  {[]corev1.Toleration{other}, []corev1.Toleration{longer}, labelled, true},
+		"another instead":       {[]corev1.Toleration{one}, []corev1.Toleration{other}, labelled, true},
+		"removed":               {[]corev1.Toleration{one}, nil, labelled, true},
 		"one without the label": {[]corev1.Toleration{one}, []corev1.Toleration{one, other}, &corev1.Namespace{}, true},
 	} {
 		old := ownedPod()
 		sent := old.DeepCopy()
 		old.Spec.Tolerations, sent.Spec.Tolerations = test.from, test.to
-		if refused := policy.of(old, sent, test.in, us); (refused != "") != test.refused || test.refused && !strings.Contains(refused, "only adds to the tolerations") {
+		refused := policy.of(old, sent, test.in, byStayput)
+		if (refused != "") != test.refused || test.refused && !strings.Contains(refused, "only adds to the tolerations") {
 			t.Errorf("%s: refused with %q", name, refused)
 		}
 	}
 	hostile := ownedPod()
 	hostile.Spec.HostNetwork = true
-	if policy.of(ownedPod(), hostile, labelled, us) == "" {
+	if policy.of(ownedPod(), hostile, labelled, byStayput) == "" {
 		t.Error("another field of the spec may change")
 	}
 }
 
-// ownedPod is one of a ReplicaSet, with a mark of ours.
+// ownedPod returns a pod of a ReplicaSet, with a mark of Stayput.
 func ownedPod() *corev1.Pod {
 	controls := true
-	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}}}
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}}}
 	pod.Annotations = map[string]string{"stayput.dev/surge-pod": "true"}
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", UID: "r", Controller: &controls}}
 	return pod
 }
 
-// TestOwnPowerOverSidecars: of init containers nothing may change but the image of one that lives, in a labelled namespace, and elsewhere only of
-// one that was left half-way. e2e/ownpower_test.go asks the same, and the rest, of an API server.
+// TestOwnPowerOverSidecars checks that Stayput may change nothing in init containers but the images of sidecars, in a labelled namespace.
+// In other namespaces it may change them only in partially patched pods. e2e/ownpower_test.go asks an API server the same, and about all
+// else.
 func TestOwnPowerOverSidecars(t *testing.T) {
 	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pods")
 	namespaces := map[bool]*corev1.Namespace{true: labelled, false: {}}
-	half := func(back map[string]string) func(*corev1.Pod) {
+	partial := func(back map[string]string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"mesh": {Image: "mesh:1", Sidecar: true}}, Back: back}
 			pod.Annotations = map[string]string{inplace.AnnotationMove: mark.String()}
@@ -80,42 +84,53 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 		managed        bool
 		want           string // part of why it is refused
 	}{
-		"nothing":             {func(*corev1.Pod) {}, func(*corev1.Pod) {}, true, ""},
-		"a sidecar's image":   {func(*corev1.Pod) {}, toMesh2, true, ""},
-		"an init container's": {func(*corev1.Pod) {}, func(pod *corev1.Pod) { pod.Spec.InitContainers[0].Image = "setup:2" }, true, "image of a sidecar"},
-		"a sidecar's command": {func(*corev1.Pod) {}, func(pod *corev1.Pod) { pod.Spec.InitContainers[1].Args = []string{"x"} }, true, "image of a sidecar"},
-		"its restart policy":  {func(*corev1.Pod) {}, func(pod *corev1.Pod) { pod.Spec.InitContainers[1].RestartPolicy = nil }, true, "image of a sidecar"},
-		"another's restart policy": {func(*corev1.Pod) {}, func(pod *corev1.Pod) {
+		"no change":         {func(*corev1.Pod) {}, func(*corev1.Pod) {}, true, ""},
+		"a sidecar's image": {func(*corev1.Pod) {}, toMesh2, true, ""},
+		"an init container's image": {func(*corev1.Pod) {}, func(pod *corev1.Pod) {
+			pod.Spec.InitContainers[0].Image = "setup:2"
+		}, true, "image of a sidecar"},
+		"a sidecar's command": {func(*corev1.Pod) {}, func(pod *corev1.Pod) {
+			pod.Spec.InitContainers[1].Args = []string{"x"}
+		}, true, "image of a sidecar"},
+		"a sidecar's restart policy": {func(*corev1.Pod) {}, func(pod *corev1.Pod) {
+			pod.Spec.InitContainers[1].RestartPolicy = nil
+		}, true, "image of a sidecar"},
+		"an init container's restart policy": {func(*corev1.Pod) {}, func(pod *corev1.Pod) {
 			pod.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 		}, true, "image of a sidecar"},
-		"none any more":                      {func(*corev1.Pod) {}, func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, true, "image of a sidecar"},
-		"one more":                           {func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{{Name: "x"}} }, true, "image of a sidecar"},
-		"unlabelled":                         {func(*corev1.Pod) {}, toMesh2, false, "left half-way"},
-		"unlabelled, half-way":               {half(map[string]string{"app": "app:0", "mesh": "mesh:2"}), toMesh2, false, ""},
-		"unlabelled, half-way from another":  {half(map[string]string{"mesh": "mesh:0"}), toMesh2, false, "left half-way"},
-		"unlabelled, half-way with another":  {half(map[string]string{"app": "mesh:2"}), toMesh2, false, "left half-way"},
-		"unlabelled, half-way and a mark":    {half(map[string]string{"mesh": "mesh:2"}), half(map[string]string{"mesh": "mesh:9"}), false, "takes its marks off"},
-		"unlabelled, and a mark that is new": {func(*corev1.Pod) {}, half(map[string]string{"mesh": "mesh:9"}), false, "takes its marks off"},
-		"unlabelled, and no mark any more":   {half(map[string]string{"mesh": "mesh:2"}), func(pod *corev1.Pod) { pod.Annotations = nil }, false, ""},
+		"init containers removed": {func(*corev1.Pod) {}, func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, true, "image of a sidecar"},
+		"init container added": {func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, func(pod *corev1.Pod) {
+			pod.Spec.InitContainers = []corev1.Container{{Name: "x"}}
+		}, true, "image of a sidecar"},
+		"unlabelled":                                       {func(*corev1.Pod) {}, toMesh2, false, "left half-way"},
+		"unlabelled, partially patched":                    {partial(map[string]string{"app": "app:0", "mesh": "mesh:2"}), toMesh2, false, ""},
+		"unlabelled, partially patched, another image":     {partial(map[string]string{"mesh": "mesh:0"}), toMesh2, false, "left half-way"},
+		"unlabelled, partially patched, another container": {partial(map[string]string{"app": "mesh:2"}), toMesh2, false, "left half-way"},
+		"unlabelled, partially patched, mark changed": {
+			partial(map[string]string{"mesh": "mesh:2"}), partial(map[string]string{"mesh": "mesh:9"}), false, "takes its marks off"},
+		"unlabelled, mark added": {
+			func(*corev1.Pod) {}, partial(map[string]string{"mesh": "mesh:9"}), false, "takes its marks off"},
+		"unlabelled, mark removed": {
+			partial(map[string]string{"mesh": "mesh:2"}), func(pod *corev1.Pod) { pod.Annotations = nil }, false, ""},
 		"unlabelled, of a DaemonSet": {func(pod *corev1.Pod) {
-			half(map[string]string{"mesh": "mesh:2"})(pod)
+			partial(map[string]string{"mesh": "mesh:2"})(pod)
 			pod.Labels, pod.OwnerReferences[0].Kind = nil, "DaemonSet"
 		}, toMesh2, false, "left half-way"},
 		"unlabelled, about to restart": {func(pod *corev1.Pod) {
-			half(map[string]string{"mesh": "mesh:2"})(pod)
+			partial(map[string]string{"mesh": "mesh:2"})(pod)
 			pod.Annotations[inplace.AnnotationRestarts] = "1-c"
 		}, func(pod *corev1.Pod) {
 			toMesh2(pod)
 			delete(pod.Annotations, inplace.AnnotationRestarts)
 		}, false, ""},
-		"unlabelled, done": {half(nil), toMesh2, false, "left half-way"},
+		"unlabelled, completely patched": {partial(nil), toMesh2, false, "left half-way"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := podWithSidecar()
 			test.before(old)
 			sent := old.DeepCopy()
 			test.change(sent)
-			got := policy.of(old, sent, namespaces[test.managed], us)
+			got := policy.of(old, sent, namespaces[test.managed], byStayput)
 			if test.want == "" && got != "" || !strings.Contains(got, test.want) {
 				t.Errorf("refused for %q, want %q", got, test.want)
 			}
@@ -150,16 +165,21 @@ func TestOwnResizes(t *testing.T) {
 		"back, spelled otherwise":       {before: cpu(0, "200m"), after: cpu(0, "0.1")},
 		"not back":                      {before: cpu(0, "200m"), after: cpu(0, "300m"), want: notBack},
 		"not back, in another resource": {before: cpu(0, "200m"), after: memory(0, "1Gi"), want: notBack},
-		"no request any more":           {before: cpu(0, "200m"), after: func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = nil }, want: notBack},
+		"request removed": {before: cpu(0, "200m"), want: notBack,
+			after: func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = nil }},
 		"a container that is not named": {in: labelled, after: cpu(1, "200m"), want: "stayput resizes only containers that its mark names"},
 		"without a mark": {in: labelled, both: func(p *corev1.Pod) { p.Annotations = nil }, after: cpu(0, "200m"),
 			want: "stayput resizes only containers that its mark names"},
-		"moved already, without the label":  {before: cpu(0, "200m"), both: func(p *corev1.Pod) { p.Labels["pod-template-hash"] = "b" }, after: cpu(0, "100m"), want: notBack},
-		"of a DaemonSet, without the label": {before: cpu(0, "200m"), both: func(p *corev1.Pod) { p.Labels = nil }, after: cpu(0, "100m"), want: notBack},
-		"of nobody":                         {in: labelled, both: func(p *corev1.Pod) { p.OwnerReferences = nil }, after: cpu(0, "200m"), want: "stayput resizes only pods of Deployments and DaemonSets"},
-		"a resize policy":                   {in: labelled, after: func(p *corev1.Pod) { p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{}} }, want: others},
-		"of the pod":                        {in: labelled, after: func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} }, want: others},
-		"a label":                           {in: labelled, after: func(p *corev1.Pod) { p.Labels = map[string]string{} }, want: others},
+		"completely patched, without the label": {before: cpu(0, "200m"), after: cpu(0, "100m"), want: notBack,
+			both: func(p *corev1.Pod) { p.Labels["pod-template-hash"] = "b" }},
+		"of a DaemonSet, without the label": {before: cpu(0, "200m"), after: cpu(0, "100m"), want: notBack,
+			both: func(p *corev1.Pod) { p.Labels = nil }},
+		"of a pod without owner": {in: labelled, both: func(p *corev1.Pod) { p.OwnerReferences = nil }, after: cpu(0, "200m"),
+			want: "stayput resizes only pods of Deployments and DaemonSets"},
+		"a resize policy": {in: labelled, want: others,
+			after: func(p *corev1.Pod) { p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{}} }},
+		"of the whole pod": {in: labelled, after: func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} }, want: others},
+		"a label":          {in: labelled, after: func(p *corev1.Pod) { p.Labels = map[string]string{} }, want: others},
 	} {
 		old := ownedPod()
 		old.Labels, old.Annotations = map[string]string{"pod-template-hash": "a"}, map[string]string{inplace.AnnotationMove: mark}
@@ -177,7 +197,7 @@ func TestOwnResizes(t *testing.T) {
 		}
 		sent := old.DeepCopy()
 		test.after(sent)
-		if got := policy.of(old, sent, test.in, us); test.want == "" && got != "" || !strings.HasPrefix(got, test.want) {
+		if got := policy.of(old, sent, test.in, byStayput); test.want == "" && got != "" || !strings.HasPrefix(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
@@ -189,7 +209,7 @@ func memory(container int, amount string) func(*corev1.Pod) {
 	}
 }
 
-// TestOwnGates: Stayput opens and closes its gate of pods that have it, and its token says nothing else in any pod's status.
+// TestOwnGates checks that Stayput may open and close its gate on pods that have it, and may write nothing else into the status of a pod.
 func TestOwnGates(t *testing.T) {
 	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-gates")
 	gate := func(status corev1.ConditionStatus, reason, message string) func(*corev1.Pod) {
@@ -215,21 +235,22 @@ func TestOwnGates(t *testing.T) {
 		ungated       bool
 		want          string
 	}{
-		"the first opening":            {&corev1.Namespace{}, none, gate(corev1.ConditionTrue, "Serving", ""), false, ""},
-		"an opening":                   {&corev1.Namespace{}, closed, open, false, ""},
-		"a closing":                    {labelled, open, closed, false, ""},
-		"a closing without the label":  {&corev1.Namespace{}, open, closed, false, takes},
-		"no gate any more":             {labelled, open, none, false, says},
-		"the same without the label":   {&corev1.Namespace{}, open, none, false, says},
-		"a pod without gate":           {&corev1.Namespace{}, none, open, true, says},
-		"a long message":               {&corev1.Namespace{}, none, gate(corev1.ConditionTrue, "Serving", long), false, says},
-		"a long message in the label":  {labelled, open, gate(corev1.ConditionFalse, "UpdatingInPlace", long), false, says},
-		"a reason that is none":        {labelled, open, gate(corev1.ConditionFalse, long, ""), false, says},
-		"nothing":                      {&corev1.Namespace{}, none, none, true, ""},
-		"Ready":                        {labelled, ready(corev1.ConditionFalse, ""), ready(corev1.ConditionTrue, "Ready follows at once"), false, ""},
-		"Ready, and a long message":    {labelled, ready(corev1.ConditionFalse, ""), ready(corev1.ConditionTrue, long), false, readiness},
-		"nothing of Ready any more":    {labelled, ready(corev1.ConditionTrue, ""), open, false, "stayput changes nothing in the status"},
-		"not Ready, which is not true": {labelled, ready(corev1.ConditionTrue, ""), ready(corev1.ConditionFalse, ""), false, readiness},
+		"the first opening":           {&corev1.Namespace{}, none, gate(corev1.ConditionTrue, "Serving", ""), false, ""},
+		"an opening":                  {&corev1.Namespace{}, closed, open, false, ""},
+		"a closing":                   {labelled, open, closed, false, ""},
+		"a closing without the label": {&corev1.Namespace{}, open, closed, false, takes},
+		"condition removed":           {labelled, open, none, false, says},
+		"removed without the label":   {&corev1.Namespace{}, open, none, false, says},
+		"a pod without gate":          {&corev1.Namespace{}, none, open, true, says},
+		"a long message":              {&corev1.Namespace{}, none, gate(corev1.ConditionTrue, "Serving", long), false, says},
+		"a long message, labelled":    {labelled, open, gate(corev1.ConditionFalse, "UpdatingInPlace", long), false, says},
+		"an unknown reason":           {labelled, open, gate(corev1.ConditionFalse, long, ""), false, says},
+		"no change":                   {&corev1.Namespace{}, none, none, true, ""},
+		"Ready": {
+			labelled, ready(corev1.ConditionFalse, ""), ready(corev1.ConditionTrue, "Ready follows at once"), false, ""},
+		"Ready, and a long message":     {labelled, ready(corev1.ConditionFalse, ""), ready(corev1.ConditionTrue, long), false, readiness},
+		"Ready removed":                 {labelled, ready(corev1.ConditionTrue, ""), open, false, "stayput changes nothing in the status"},
+		"not Ready, but gates are open": {labelled, ready(corev1.ConditionTrue, ""), ready(corev1.ConditionFalse, ""), false, readiness},
 	} {
 		old := podWithSidecar()
 		if !test.ungated {
@@ -238,13 +259,13 @@ func TestOwnGates(t *testing.T) {
 		sent := old.DeepCopy()
 		test.before(old)
 		test.after(sent)
-		if got := policy.of(old, sent, test.in, us); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+		if got := policy.of(old, sent, test.in, byStayput); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %.200q, want %q", name, got, test.want)
 		}
 	}
 }
 
-// TestOwnPowerEndsAtKubeSystem: not even a word in the status of a pod.
+// TestOwnPowerEndsAtKubeSystem checks that Stayput may not write to pods in kube-system, not even to their status.
 func TestOwnPowerEndsAtKubeSystem(t *testing.T) {
 	spec := validatingSpec(t, "../base/own-power.yaml", "stayput-own-namespaces")
 	rule := spec.MatchConstraints.ResourceRules[0]
@@ -255,15 +276,16 @@ func TestOwnPowerEndsAtKubeSystem(t *testing.T) {
 	}
 }
 
-// TestOwnPullersAreRestricted: as Pod Security Standard "restricted" says, and never Ready, so that whatever labels one has no Service sends it requests.
-func TestOwnPullersAreRestricted(t *testing.T) {
+// TestOwnPrePullPodsAreRestricted checks that pre-pull pods follow the Pod Security Standard "restricted". They are never Ready, so that no
+// Service sends them requests, whatever their labels are.
+func TestOwnPrePullPodsAreRestricted(t *testing.T) {
 	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-pre-pull-pods")
 	const restricted, never = "run restricted", "never Ready"
 	for name, test := range map[string]struct {
 		change func(*corev1.Pod)
 		want   string
 	}{
-		"as made":                  {func(*corev1.Pod) {}, ""},
+		"as Stayput creates it":    {func(*corev1.Pod) {}, ""},
 		"another label":            {func(p *corev1.Pod) { p.Labels["app"] = "web" }, ""},
 		"Ready":                    {func(p *corev1.Pod) { p.Spec.ReadinessGates = nil }, never},
 		"another gate":             {func(p *corev1.Pod) { p.Spec.ReadinessGates[0].ConditionType = "example.com/any" }, never},
@@ -276,26 +298,29 @@ func TestOwnPullersAreRestricted(t *testing.T) {
 		"no AppArmor":              {appArmor("unconfined"), restricted},
 		"root":                     {func(p *corev1.Pod) { p.Spec.SecurityContext.RunAsUser = new(int64(0)) }, restricted},
 	} {
-		pod := newPuller()
+		pod := newPrePullPod()
 		test.change(pod)
-		if got := policy.of(nil, pod, labelled, us); test.want == "" && got != "" || !strings.Contains(got, test.want) {
+		if got := policy.of(nil, pod, labelled, byStayput); test.want == "" && got != "" || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
-	if got := policy.of(nil, newPuller(), &corev1.Namespace{}, us); !strings.Contains(got, "only in labelled namespaces") {
+	if got := policy.of(nil, newPrePullPod(), &corev1.Namespace{}, byStayput); !strings.Contains(got, "only in labelled namespaces") {
 		t.Errorf("without the label: %q", got)
 	}
 }
 
-func newPuller() *corev1.Pod {
+func newPrePullPod() *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{inplace.LabelPrePull: "x"}, Annotations: map[string]string{},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", Controller: new(true)}}},
-		Spec: corev1.PodSpec{NodeName: "n1", AutomountServiceAccountToken: new(false), ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.LabelPrePull}},
-			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		Spec: corev1.PodSpec{NodeName: "n1", AutomountServiceAccountToken: new(false),
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: inplace.LabelPrePull}},
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{Name: "wait", Image: "stayput", Args: []string{"wait"}, SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}}},
+				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}}},
 	}
 }
 

@@ -56,7 +56,7 @@ func compile(t *testing.T, file string) *policy {
 	}
 }
 
-// webhook is what decides whether an API server calls it, compiled as in k8s.io/apiserver/pkg/admission/plugin/webhook.
+// webhook has the match conditions of a webhook, compiled as in k8s.io/apiserver/pkg/admission/plugin/webhook.
 type webhook struct {
 	matcher matchconditions.Matcher
 }
@@ -72,11 +72,11 @@ func compileWebhook(t *testing.T, file string) webhook {
 	compiler := plugincel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	evaluator := compiler.CompileCondition(accessors(hook.MatchConditions), plugincel.OptionalVariableDeclarations{HasAuthorizer: true},
 		environment.StoredExpressions)
-	fails := admissionv1.Fail // with Ignore nobody would hear of errors
+	fails := admissionv1.Fail // with Ignore the matcher would return no errors
 	return webhook{matchconditions.NewMatcher(evaluator, &fails, "webhook", "admit", hook.Name)}
 }
 
-// calls reports whether the API server would ask about the write. With an error it would not.
+// calls reports whether the API server would call the webhook for the write. With an error it would not.
 func (w webhook) calls(old, sent *corev1.Pod, by user.Info) (bool, error) {
 	matched := w.matcher.Match(context.Background(), attributes(old, sent, by), nil, nil)
 	return matched.Matches, matched.Error
@@ -95,7 +95,7 @@ func readSpec(t *testing.T, file string) admissionv1.MutatingAdmissionPolicySpec
 	var read admissionv1.MutatingAdmissionPolicy
 	decode(t, file, &read)
 	if len(read.Spec.Mutations) != 1 {
-		t.Fatalf("%s has %d mutations instead of one, which alone sees what it changes", file, len(read.Spec.Mutations))
+		t.Fatalf("%s has %d mutations instead of one; one mutation does not see what another changes", file, len(read.Spec.Mutations))
 	}
 	return read.Spec
 }
@@ -113,19 +113,21 @@ func decode(t *testing.T, file string, into any) {
 	}
 }
 
-// attributes are those of a write of pods/status.
+// attributes returns the admission attributes of a write of pods/status.
 func attributes(old, sent *corev1.Pod, by user.Info) *admission.VersionedAttributes {
 	kind, resource := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
 	old, sent = old.DeepCopy(), sent.DeepCopy()
 	old.SetGroupVersionKind(kind)
 	sent.SetGroupVersionKind(kind)
 	return &admission.VersionedAttributes{
-		Attributes:      admission.NewAttributesRecord(sent, old, kind, sent.Namespace, sent.Name, resource, "status", admission.Update, nil, false, by),
+		Attributes: admission.NewAttributesRecord(
+			sent, old, kind, sent.Namespace, sent.Name, resource, "status", admission.Update, nil, false, by),
 		VersionedObject: sent, VersionedOldObject: old, VersionedKind: kind,
 	}
 }
 
-// store is what is stored of a write of pods/status, if nobody else changes it. An error means: as it was sent, by failurePolicy.
+// store returns the pod as it is stored after a write of pods/status, if no other admission changes it. With an error, the API server
+// stores the pod as it was sent, because of failurePolicy.
 func (p *policy) store(old, sent *corev1.Pod, by user.Info) (*corev1.Pod, error) {
 	write := attributes(old, sent, by)
 	ctx := p.compiler.CreateContext(context.Background())
@@ -133,8 +135,8 @@ func (p *policy) store(old, sent *corev1.Pod, by user.Info) (*corev1.Pod, error)
 	if matched.Error != nil || !matched.Matches {
 		return sent, matched.Error
 	}
-	changed, err := p.patcher.Patch(ctx, patch.Request{MatchedResource: write.GetResource(), VersionedAttributes: write, TypeConverter: p.types},
-		celconfig.RuntimeCELCostBudget)
+	request := patch.Request{MatchedResource: write.GetResource(), VersionedAttributes: write, TypeConverter: p.types}
+	changed, err := p.patcher.Patch(ctx, request, celconfig.RuntimeCELCostBudget)
 	if err != nil {
 		return sent, err
 	}

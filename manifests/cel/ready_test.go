@@ -20,7 +20,7 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-// stayput is who it is where manifests/ install it.
+// stayput is Stayput's user name in the namespace into which manifests/ installs it.
 var stayput = readiness.UserIn("stayput-system")
 
 const (
@@ -29,7 +29,7 @@ const (
 	writes       = 6000
 )
 
-// TestReadyIsTheRule has the policy and the rule in Go store thousands of random writes. The same must come of each.
+// TestReadyIsTheRule checks, for thousands of random writes, that the policy and the rule in Go store the same.
 func TestReadyIsTheRule(t *testing.T) {
 	p, seen := compile(t, readyPolicy), map[string]int{}
 	for seed := range int64(writes) {
@@ -46,22 +46,26 @@ func TestReadyIsTheRule(t *testing.T) {
 				text(sent.Status), text(byType(want)), text(byType(got)), sent.Annotations["stayput.dev/move"])
 		}
 		seen[what(sent, want)]++
-		if move := readiness.MoveOf(sent).String(); strings.HasPrefix(what(sent, want), "opens") && strings.Contains(move, `"sidecars"`) && readiness.Closed(sent) {
+		move := readiness.MoveOf(sent).String()
+		if strings.HasPrefix(what(sent, want), "opens") && strings.Contains(move, `"sidecars"`) && readiness.Closed(sent) {
 			seen["opens for a sidecar"]++
 			if !strings.Contains(move, `"containers"`) {
 				seen["for one alone"]++
 			}
 		}
 	}
-	for must, of := range map[string]int{"opens": 100, "opens, becomes ready": 100, "becomes ready": 100, "becomes unready": 100, "nothing": 100,
-		"opens for a sidecar": 200, "for one alone": 400} {
+	for must, of := range map[string]int{
+		"opens": 100, "opens, becomes ready": 100, "becomes ready": 100, "becomes unready": 100, "nothing": 100,
+		"opens for a sidecar": 200, "for one alone": 400,
+	} {
 		if seen[must] < writes/of {
-			t.Errorf("%q is what becomes of %d of %d writes only: %v", must, seen[must], writes, seen)
+			t.Errorf("%q is the result of only %d of %d writes: %v", must, seen[must], writes, seen)
 		}
 	}
 }
 
-// TestWebhookIsAskedWhatIsStoredOtherwise, and of nothing else: not of what the policy has stored, nor of its own answers.
+// TestWebhookIsAskedWhatIsStoredOtherwise checks that the webhook is called exactly for writes that are stored otherwise than they are
+// sent. It is called neither for what the policy has stored, nor for its own answers.
 func TestWebhookIsAskedWhatIsStoredOtherwise(t *testing.T) {
 	w, seen := compileWebhook(t, readyWebhook), map[bool]int{}
 	for seed := range int64(writes) {
@@ -84,7 +88,7 @@ func TestWebhookIsAskedWhatIsStoredOtherwise(t *testing.T) {
 	}
 }
 
-// TestReadyWithinItsBudget has a pod at which a policy that is too dear would fail.
+// TestReadyWithinItsBudget evaluates the policy on the largest pod. A policy that costs too much would fail there.
 func TestReadyWithinItsBudget(t *testing.T) {
 	p := compile(t, readyPolicy)
 	for _, restart := range []bool{false, true} {
@@ -94,12 +98,13 @@ func TestReadyWithinItsBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := what(pod, stored); got != "opens, becomes ready" {
-			t.Errorf("what becomes of it: %s", got)
+			t.Errorf("the result is: %s", got)
 		}
 	}
 }
 
-// TestWebhookWithinItsBudget has the same pod, and what its kubelet says next, which is stored as it is.
+// TestWebhookWithinItsBudget evaluates the webhook's conditions on the same pod, and on the kubelet's next report, which is stored as it
+// is.
 func TestWebhookWithinItsBudget(t *testing.T) {
 	w := compileWebhook(t, readyWebhook)
 	for _, restart := range []bool{false, true} {
@@ -114,7 +119,7 @@ func TestWebhookWithinItsBudget(t *testing.T) {
 	}
 }
 
-// largest is a pod as large as any, all of whose containers have restarted, and as it was before; restart: with the image they had.
+// largest returns a pod as large as any, before and after all of its containers have restarted. If restart is true, they keep their images.
 func largest(restart bool) (old, now *corev1.Pod) {
 	g := generator{rand.New(rand.NewSource(1))}
 	const containers = 40
@@ -153,7 +158,7 @@ func largest(restart bool) (old, now *corev1.Pod) {
 	return old, pod
 }
 
-// what tells what is stored otherwise than it was sent.
+// what returns in words what is stored otherwise than it was sent.
 func what(sent, stored *corev1.Pod) string {
 	var did []string
 	if status(stored, inplace.ConditionServing) != status(sent, inplace.ConditionServing) {
@@ -181,14 +186,14 @@ func status(pod *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatu
 	return ""
 }
 
-// byType are the conditions in the order of their types, which is none in what is stored.
+// byType returns the conditions in the order of their types. Stored conditions have no defined order.
 func byType(pod *corev1.Pod) []corev1.PodCondition {
 	return slices.SortedFunc(slices.Values(pod.Status.Conditions), func(a, b corev1.PodCondition) int {
 		return strings.Compare(string(a.Type), string(b.Type))
 	})
 }
 
-// rest is all but the conditions.
+// rest returns the pod without its conditions.
 func rest(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Status.Conditions, pod.TypeMeta = nil, metav1.TypeMeta{}
@@ -211,10 +216,10 @@ func running(since metav1.Time) corev1.ContainerState {
 	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: since}}
 }
 
-// generator makes writes that are mostly near to what happens, and sometimes not.
+// generator makes random writes. Most are like real ones, and some are not.
 type generator struct{ *rand.Rand }
 
-// mostly is one of the others in one of eight cases.
+// mostly returns usual in seven of eight cases, else one of the others.
 func mostly[T any](g generator, usual T, others ...T) T {
 	if g.Intn(8) == 0 {
 		return others[g.Intn(len(others))]
@@ -240,11 +245,12 @@ func (g generator) write() (old, sent *corev1.Pod, by *user.DefaultInfo) {
 	node := kubelet(mostly(g, sent.Spec.NodeName, "other", ""))
 	node.Groups = mostly(g, node.Groups, []string{"system:authenticated"})
 	own := &user.DefaultInfo{Name: stayput, Groups: []string{"system:serviceaccounts"}}
-	return old, sent, pick(g, node, node, own, mostly(g, node, &user.DefaultInfo{Name: "somebody", Groups: []string{"system:masters"}}))
+	return old, sent, pick(g, node, node, own, mostly(g, node, &user.DefaultInfo{Name: "jane", Groups: []string{"system:masters"}}))
 }
 
 func (g generator) pod(containers int) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", CreationTimestamp: g.time(), Generation: mostly(g, int64(2), 0, 1, 3)}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "p", Namespace: "shop", CreationTimestamp: g.time(), Generation: mostly(g, int64(2), 0, 1, 3)}}
 	pod.Spec.NodeName = mostly(g, "n", "")
 	pod.Status.ObservedGeneration = mostly(g, pod.Generation, 0, 1)
 	for i := range containers {
@@ -264,7 +270,7 @@ func (g generator) pod(containers int) *corev1.Pod {
 	return pod
 }
 
-// initContainers adds sidecars and others, to half of the pods.
+// initContainers adds sidecars and other init containers to half of the pods.
 func (g generator) initContainers(pod *corev1.Pod) {
 	for i := range g.Intn(2) * (1 + g.Intn(2)) {
 		name := pick(g, "side", "sidecars", "containers", "image") + "-init" + fmt.Sprint(i)
@@ -280,7 +286,8 @@ func (g generator) initContainers(pod *corev1.Pod) {
 }
 
 func (g generator) status(name string) corev1.ContainerStatus {
-	status := corev1.ContainerStatus{Name: name, Image: pick(g, "v1", "v2", "docker.io/library/v2:latest"), ImageID: mostly(g, pick(g, "sha256:1", "sha256:2"), ""),
+	status := corev1.ContainerStatus{Name: name, Image: pick(g, "v1", "v2", "docker.io/library/v2:latest"),
+		ImageID:     mostly(g, pick(g, "sha256:1", "sha256:2"), ""),
 		ContainerID: mostly(g, pick(g, "cri://1", "cri://2"), ""), Ready: g.Intn(2) == 0, RestartCount: int32(g.Intn(2))}
 	if g.Intn(6) > 0 {
 		status.State = running(g.time())
@@ -288,7 +295,7 @@ func (g generator) status(name string) corev1.ContainerStatus {
 	return status
 }
 
-// before is what was reported before: mostly of the same generation, and of containers that have been followed by others.
+// before changes a pod to the report before: mostly of the same generation, and partly of containers that have been replaced since.
 func (g generator) before(old *corev1.Pod) {
 	old.Status.ObservedGeneration = mostly(g, old.Status.ObservedGeneration, 0, 1)
 	for _, list := range []*[]corev1.ContainerStatus{&old.Status.ContainerStatuses, &old.Status.InitContainerStatuses} {
@@ -325,8 +332,9 @@ func (g generator) mark(pod *corev1.Pod) {
 }
 
 func (g generator) moved(sidecar bool) readiness.MovedContainer {
-	return readiness.MovedContainer{Image: pick(g, "v1", "v2", "v2:latest"), ImageID: mostly(g, "sha256:1", ""), ContainerID: mostly(g, "cri://1", ""),
-		At: g.time(), Unsure: g.Intn(12) == 0, Unready: g.Intn(3) == 0, Restart: g.Intn(3) == 0, Sidecar: sidecar}
+	return readiness.MovedContainer{Image: pick(g, "v1", "v2", "v2:latest"), ImageID: mostly(g, "sha256:1", ""),
+		ContainerID: mostly(g, "cri://1", ""), At: g.time(), Unsure: g.Intn(12) == 0, Unready: g.Intn(3) == 0, Restart: g.Intn(3) == 0,
+		Sidecar: sidecar}
 }
 
 func (g generator) conditions(pod *corev1.Pod) {
@@ -340,7 +348,8 @@ func (g generator) conditions(pod *corev1.Pod) {
 				ObservedGeneration: generation, LastTransitionTime: g.time()})
 		}
 	}
-	add(inplace.ConditionServing, pick(g, bit(), corev1.ConditionFalse), pick(g, "", "", "UpdatingInPlace", "NodeStatusUnknown"), mostly(g, "", "said by somebody"), mostly(g, int64(1), 0, 2))
+	add(inplace.ConditionServing, pick(g, bit(), corev1.ConditionFalse), pick(g, "", "", "UpdatingInPlace", "NodeStatusUnknown"),
+		mostly(g, "", "any message"), mostly(g, int64(1), 0, 2))
 	if len(pod.Spec.ReadinessGates) > 1 {
 		add("example.com/lb", bit(), "", "", 0)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stayput/stayput/inplace"
 )
 
-// TestListsAreRejectedByTheRule has lists of annotations rejected at the keyboard exactly where they would count as not there.
+// TestListsAreRejectedByTheRule checks that the policy rejects exactly the lists of annotations that Stayput would ignore.
 func TestListsAreRejectedByTheRule(t *testing.T) {
 	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
 	long := func(name, count int) string { return strings.Repeat(strings.Repeat("a", name)+",", count-1) + "a" }
@@ -23,7 +23,8 @@ func TestListsAreRejectedByTheRule(t *testing.T) {
 		strings.Repeat("a", 64), strings.Repeat("a", 254) + "/a", long(1, 2050), "a\x00b",
 		"stayput.dev/decision", "stayput.dev/*", "a, stayput.dev/any", "kubernetes.io/config.mirror", "kubernetes.io/*",
 		"container.apparmor.security.beta.kubernetes.io/app", "container.apparmor.security.beta.kubernetes.io/*",
-		"kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/*", "controller.kubernetes.io/*", "controller.kubernetes.io/pod-deletion-cost",
+		"kubectl.kubernetes.io/restartedAt", "kubectl.kubernetes.io/*",
+		"controller.kubernetes.io/*", "controller.kubernetes.io/pod-deletion-cost",
 	} {
 		for _, annotation := range []string{inplace.AnnotationInPlaceAnnotations, inplace.AnnotationRestartAnnotations} {
 			workload := withLists(map[string]string{annotation: list})
@@ -42,14 +43,16 @@ func TestListsAreRejectedByTheRule(t *testing.T) {
 	}
 }
 
-// TestOfTwoListsTheFlawedOneIsRejected, as large as both may be.
+// TestOfTwoListsTheFlawedOneIsRejected checks that the policy names the list with the flaw, also if both lists are as large as they may be.
 func TestOfTwoListsTheFlawedOneIsRejected(t *testing.T) {
 	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
 	long := strings.Repeat("a,", 2000) + "a"
 	for want, workload := range map[string]*appsv1.DaemonSet{
-		"":                                   withLists(map[string]string{inplace.AnnotationInPlaceAnnotations: long, inplace.AnnotationRestartAnnotations: long}),
-		inplace.AnnotationInPlaceAnnotations: withLists(map[string]string{inplace.AnnotationInPlaceAnnotations: "*", inplace.AnnotationRestartAnnotations: long}),
-		inplace.AnnotationRestartAnnotations: withLists(map[string]string{inplace.AnnotationInPlaceAnnotations: long, inplace.AnnotationRestartAnnotations: "kubernetes.io/*"}),
+		"": withLists(map[string]string{inplace.AnnotationInPlaceAnnotations: long, inplace.AnnotationRestartAnnotations: long}),
+		inplace.AnnotationInPlaceAnnotations: withLists(map[string]string{
+			inplace.AnnotationInPlaceAnnotations: "*", inplace.AnnotationRestartAnnotations: long}),
+		inplace.AnnotationRestartAnnotations: withLists(map[string]string{
+			inplace.AnnotationInPlaceAnnotations: long, inplace.AnnotationRestartAnnotations: "kubernetes.io/*"}),
 	} {
 		refused := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{})
 		if (refused != "") != (want != "") || !strings.Contains(refused, want) {
@@ -59,20 +62,23 @@ func TestOfTwoListsTheFlawedOneIsRejected(t *testing.T) {
 }
 
 func withLists(annotations map[string]string) *appsv1.DaemonSet {
-	return &appsv1.DaemonSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: metav1.ObjectMeta{Name: "any", Annotations: annotations}}
+	return &appsv1.DaemonSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
+		ObjectMeta: metav1.ObjectMeta{Name: "any", Annotations: annotations}}
 }
 
-// TestPartitionsAreRejectedByTheRule has values rejected at the keyboard exactly where they would keep all pods, as nobody meant.
+// TestPartitionsAreRejectedByTheRule checks that the policy rejects exactly the values that Stayput cannot read. For such a value, it would
+// keep all pods at the partition.
 func TestPartitionsAreRejectedByTheRule(t *testing.T) {
 	policy := compileRefusals(t, "../base/policy.yaml", "stayput-settings")
 	for _, value := range []string{
 		"0", "1", "007", "999999999", "0percent", "9percent", "05percent", "99percent", "100percent",
-		"", " ", "1000000000", "101percent", "110percent", "200percent", "1000percent", "001percent", "percent", "50 percent", "50-percent", "50%", " 5", "5 ", "5\n",
-		"\n5", "5percentpercent", "5Percent", "-1", "+1", "1.5", "1.5percent", "1e2", "0x1", "half", "null", "٣",
+		"", " ", "1000000000", "101percent", "110percent", "200percent", "1000percent", "001percent", "percent", "50 percent", "50-percent",
+		"50%", " 5", "5 ", "5\n", "\n5", "5percentpercent", "5Percent", "-1", "+1", "1.5", "1.5percent", "1e2", "0x1", "half", "null", "٣",
 	} {
 		workload := withLists(nil)
 		workload.Labels = map[string]string{inplace.LabelPartition: value}
-		refused, flaw := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{}), inplace.PartitionOf(workload.Labels).Flaw()
+		refused := policy.of(withLists(nil), workload, &corev1.Namespace{}, &user.DefaultInfo{})
+		flaw := inplace.PartitionOf(workload.Labels).Flaw()
 		if (refused != "") != (flaw != "") {
 			t.Errorf("%q is refused with %q, and the rule says %q", value, refused, flaw)
 		}
@@ -85,8 +91,8 @@ func TestPartitionsAreRejectedByTheRule(t *testing.T) {
 	}
 }
 
-// TestLabelsAreRejected has a value that counts and one that does not of each label. A policy that does not compile would let every value pass, as its
-// failurePolicy is Ignore; here it would refuse them all.
+// TestLabelsAreRejected checks one valid and one invalid value of each label. A policy that does not compile would let every value pass,
+// because its failurePolicy is Ignore; in this test it would refuse every value.
 func TestLabelsAreRejected(t *testing.T) {
 	for _, test := range []struct{ policy, label, right, wrong string }{
 		{"stayput-namespaces", inplace.LabelUpdate, "in-place", "recreate"},

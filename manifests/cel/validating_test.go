@@ -24,7 +24,7 @@ import (
 // refusals is a ValidatingAdmissionPolicy, compiled as compilePolicy in k8s.io/apiserver/pkg/admission/plugin/policy/validating does.
 type refusals struct{ validating.Validator }
 
-// compileRefusals compiles the policy of that name. Errors count as refusals, so that they are heard of.
+// compileRefusals compiles the policy of that name. Errors count as refusals, so that tests notice them.
 func compileRefusals(t *testing.T, file, name string) refusals {
 	t.Helper()
 	spec := validatingSpec(t, file, name)
@@ -75,7 +75,7 @@ func validatingSpec(t *testing.T, file, name string) admissionv1.ValidatingAdmis
 	return admissionv1.ValidatingAdmissionPolicySpec{}
 }
 
-// of is why the policy refuses a write, empty if it does not: an UPDATE, or a CREATE where old is nil.
+// of returns why the policy refuses a write, empty if it does not refuse it. The write is an UPDATE, or a CREATE if old is nil.
 func (r refusals) of(old, sent runtime.Object, in *corev1.Namespace, by user.Info) string {
 	kind, operation := sent.GetObjectKind().GroupVersionKind(), admission.Update
 	if old == nil {

@@ -28,7 +28,7 @@ import (
 
 const chart = "../../charts/stayput"
 
-// serving has Helm believe in a cluster that serves MutatingAdmissionPolicies.
+// serving makes Helm assume a cluster that serves MutatingAdmissionPolicies.
 var serving = []string{"--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"}
 
 // each runs a test with every Helm of $HELMS.
@@ -42,10 +42,10 @@ func each(t *testing.T, test func(t *testing.T, h helm)) {
 	}
 }
 
-// helm is the path of a binary.
+// helm is the path of a helm binary.
 type helm string
 
-// run returns what it printed.
+// run runs helm and returns its output.
 func (h helm) run(arguments ...string) (string, error) {
 	output, err := exec.Command(string(h), arguments...).Output()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -54,7 +54,7 @@ func (h helm) run(arguments ...string) (string, error) {
 	return string(output), err
 }
 
-// render is helm template for Kubernetes 1.36, where the options do not say another: without a cluster, Helm guesses.
+// render runs helm template for Kubernetes 1.36, unless the options name another version. Without a cluster, Helm guesses the version.
 func (h helm) render(options ...string) (string, error) {
 	return h.run(append([]string{"template", "stayput", chart, "--namespace", namespace, "--kube-version", "1.36.0"}, options...)...)
 }
@@ -68,7 +68,7 @@ func (h helm) template(t *testing.T, options ...string) rendering {
 	return parse(t, output)
 }
 
-// rendering has objects by kind and name.
+// rendering has the rendered objects, by kind and name.
 type rendering map[string]map[string]any
 
 func parse(t *testing.T, text string) rendering {
@@ -96,7 +96,7 @@ func parse(t *testing.T, text string) rendering {
 	}
 }
 
-// of decodes one object, of which every field must be known.
+// of decodes one object. It fails if a field is unknown.
 func of[T any](t *testing.T, r rendering, key string) T {
 	t.Helper()
 	var decoded T
@@ -110,10 +110,12 @@ func of[T any](t *testing.T, r rendering, key string) T {
 	return decoded
 }
 
-// TestDefaultIsDist: with no option the chart installs what kubectl apply of dist does, but for labels and the namespace. What says what is Ready
-// are policies where they are served, else a webhook.
+// TestDefaultIsDist checks that the chart without options installs what kubectl apply of dist installs, except labels and the namespace.
+// The condition Ready is set by a policy if the cluster serves such policies, and otherwise by a webhook.
 func TestDefaultIsDist(t *testing.T) {
-	for ready, options := range map[string][]string{"stayput-ready.yaml": serving, "stayput-ready-webhook.yaml": {"--kube-version", "1.35.0"}} {
+	for ready, options := range map[string][]string{
+		"stayput-ready.yaml": serving, "stayput-ready-webhook.yaml": {"--kube-version", "1.35.0"},
+	} {
 		want := dist(t, "stayput.yaml", ready)
 		delete(want, "Namespace "+namespace)
 		each(t, func(t *testing.T, h helm) {
@@ -132,7 +134,7 @@ func TestDefaultIsDist(t *testing.T) {
 	}
 }
 
-// dist are the objects of some of its files.
+// dist returns the objects of files in dist/.
 func dist(t *testing.T, files ...string) rendering {
 	t.Helper()
 	all := rendering{}
@@ -146,7 +148,7 @@ func dist(t *testing.T, files ...string) rendering {
 	return all
 }
 
-// withoutHelm takes Helm's labels off.
+// withoutHelm removes Helm's labels.
 func withoutHelm(object map[string]any) {
 	if object == nil {
 		return
@@ -157,7 +159,7 @@ func withoutHelm(object map[string]any) {
 	}
 }
 
-// TestEveryFieldIsKnown to the API, hooks included.
+// TestEveryFieldIsKnown checks that the API knows every field of every object, including hooks.
 func TestEveryFieldIsKnown(t *testing.T) {
 	each(t, func(t *testing.T, h helm) {
 		for key, object := range h.template(t, serving...) {
@@ -190,16 +192,18 @@ func TestManagerOptions(t *testing.T) {
 		r := h.template(t, "--set", "hostNetwork=true,webhook.port=9444,metrics.port=9445,health.port=9446,replicas=3,image.repository=r.io/s",
 			"--set", "image.tag=t,image.pullPolicy=Always,imagePullSecrets[0].name=pull,nodeSelector.pool=a,tolerations[0].operator=Exists",
 			"--set", "podLabels.team=x,podAnnotations.note=y,resources.requests.cpu=1,goMemoryLimit=1GiB,affinity.nodeAffinity=null",
-			"--set", "inPlaceAnnotations={a/b,c},restartAnnotations={checksum/config,d/*},excludedNamespaces={x,y},extraArgs={--zap-log-level=debug}")
+			"--set", "inPlaceAnnotations={a/b,c},restartAnnotations={checksum/config,d/*},excludedNamespaces={x,y}",
+			"--set", "extraArgs={--zap-log-level=debug}")
 		deployment := of[appsv1.Deployment](t, r, "Deployment stayput")
 		pod := deployment.Spec.Template
 		manager := pod.Spec.Containers[0]
-		flags := []string{"--in-place-annotations=a/b,c", "--restart-annotations=checksum/config,d/*", "--excluded-namespaces=x,y", "--webhook-port=9444", "--metrics-address=[$(POD_IP)]:9445",
-			"--health-address=127.0.0.1:9446", "--zap-log-level=debug"}
+		flags := []string{"--in-place-annotations=a/b,c", "--restart-annotations=checksum/config,d/*", "--excluded-namespaces=x,y",
+			"--webhook-port=9444", "--metrics-address=[$(POD_IP)]:9445", "--health-address=127.0.0.1:9446", "--zap-log-level=debug"}
 		if want := append([]string{"manager"}, flags...); !slices.Equal(manager.Args, want) {
 			t.Errorf("args are %q, want %q", manager.Args, want)
 		}
-		uninstall := r["Job stayput-uninstall"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"].([]any)[0]
+		hook := r["Job stayput-uninstall"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+		uninstall := hook["containers"].([]any)[0]
 		if args := uninstall.(map[string]any)["args"].([]any); len(args) != len(flags)+1 || args[0] != "uninstall" || args[1] != flags[0] {
 			t.Errorf("the hook decides by other rules than the manager: %v", args)
 		}
@@ -209,7 +213,8 @@ func TestManagerOptions(t *testing.T) {
 			"probes":       manager.LivenessProbe.HTTPGet.Host == "127.0.0.1" && manager.ReadinessProbe.HTTPGet.Host == "127.0.0.1",
 			"image":        manager.Image == "r.io/s:t" && manager.ImagePullPolicy == "Always",
 			"pull secrets": pod.Spec.ImagePullSecrets[0].Name == "pull",
-			"ports":        manager.Ports[0].ContainerPort == 9444 && manager.Ports[1].ContainerPort == 9445 && manager.Ports[2].ContainerPort == 9446,
+			"ports": manager.Ports[0].ContainerPort == 9444 && manager.Ports[1].ContainerPort == 9445 &&
+				manager.Ports[2].ContainerPort == 9446,
 			"nodes":        pod.Spec.NodeSelector["pool"] == "a" && pod.Spec.Tolerations[0].Operator == "Exists",
 			"labels":       pod.Labels["team"] == "x" && pod.Annotations["note"] == "y",
 			"resources":    manager.Resources.Requests.Cpu().String() == "1" && !manager.Resources.Limits.Memory().IsZero(),
@@ -222,7 +227,7 @@ func TestManagerOptions(t *testing.T) {
 	})
 }
 
-// TestClientCA: without one there is no flag, and probes go to the pod as ever.
+// TestClientCA checks that without a client CA there is no flag, and that probes go to the pod's own address.
 func TestClientCA(t *testing.T) {
 	each(t, func(t *testing.T, h helm) {
 		for set, flags := range map[string][]string{"": nil, "callers": {"--client-ca=/client-ca/ca.crt"}} {
@@ -272,7 +277,7 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
-// TestIssuer: whatever kind it is of.
+// TestIssuer checks that the issuer may be of any kind.
 func TestIssuer(t *testing.T) {
 	each(t, func(t *testing.T, h helm) {
 		r := h.template(t, "--set", "certificates.issuer.name=mine,certificates.issuer.kind=Issuer,certificates.issuer.group=example.com")
@@ -297,13 +302,14 @@ func TestMutatingPoliciesWhereServed(t *testing.T) {
 			r := h.template(t, test.options...)
 			policy, hook := r["MutatingAdmissionPolicy stayput-ready"] != nil, r["MutatingWebhookConfiguration stayput-ready"] != nil
 			if policy != test.want || hook == policy {
-				t.Errorf("%q: installed is the policy: %t, the webhook: %t; want one of them, the policy: %t", test.options, policy, hook, test.want)
+				t.Errorf("%q: installed is the policy: %t, the webhook: %t; want one of them, the policy: %t",
+					test.options, policy, hook, test.want)
 			}
 		}
 	})
 }
 
-// TestUninstallMayDeleteWhatAsks: the hook's rights name every configuration and policy that is installed.
+// TestUninstallMayDeleteWhatAsks checks that the hook may delete every webhook configuration and policy that is installed.
 func TestUninstallMayDeleteWhatAsks(t *testing.T) {
 	each(t, func(t *testing.T, h helm) {
 		r := h.template(t)
@@ -329,7 +335,7 @@ func TestUninstallMayDeleteWhatAsks(t *testing.T) {
 	})
 }
 
-// TestUninstallMayDoTheSame: make uninstall runs what the hook runs, with the same rights and no more.
+// TestUninstallMayDoTheSame checks that the Job of make uninstall has the same rights as the hook.
 func TestUninstallMayDoTheSame(t *testing.T) {
 	content, err := os.ReadFile("../uninstall/job.yaml")
 	if err != nil {
@@ -377,7 +383,7 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestNonsenseIsRefused by the schema, which names the value.
+// TestNonsenseIsRefused checks that the schema refuses wrong values, and that the error names the value.
 func TestNonsenseIsRefused(t *testing.T) {
 	for set, named := range map[string]string{
 		"replica=3":                       "replica",
@@ -400,7 +406,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnotherNamespace: wherever it is installed, nothing speaks of the one that manifests/ install into.
+// TestAnotherNamespace checks that a chart in another namespace does not name the namespace into which manifests/ installs.
 func TestAnotherNamespace(t *testing.T) {
 	each(t, func(t *testing.T, h helm) {
 		output, err := h.render(append(slices.Clone(serving), "--namespace", "elsewhere")...)

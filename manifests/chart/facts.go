@@ -8,7 +8,7 @@ import (
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// facts are what files/ repeats of manifests/.
+// facts are the values that files/ repeats from manifests/.
 type facts struct {
 	Repository, Tag, Version             string
 	Replicas                             string
@@ -20,7 +20,7 @@ type facts struct {
 	UninstallRules                       string
 }
 
-// factsOf fails if a fact is missing.
+// factsOf returns the facts. It fails if one is missing.
 func factsOf(objects []*object) (facts, error) {
 	manager, role := find(objects, "Deployment", "stayput"), find(objects, "ClusterRole", "stayput")
 	if manager == nil || role == nil {
@@ -53,7 +53,8 @@ func (f *facts) addBlocks(manager, role *object) (err error) {
 	return err
 }
 
-// uninstallRules are those of the manager's rules that giving back needs: it watches nothing, makes nothing, and warns of nothing.
+// uninstallRules returns those of the managers' rules that uninstall needs to let updates fall back: it watches nothing, creates nothing,
+// and warns of nothing.
 func uninstallRules(rules *yaml.Node) []*yaml.Node {
 	var kept []*yaml.Node
 	for _, rule := range rules.Content {
@@ -109,7 +110,7 @@ func portOf(manager *object, name string) string {
 	return ""
 }
 
-// env is the node of a variable's value.
+// env returns the node of the value of an environment variable.
 func env(manager *object, name string) *yaml.Node {
 	for i := range manager.at(container + ".env").Content {
 		if variable := fmt.Sprintf("%s.env.%d", container, i); manager.text(variable+".name") == name {

@@ -1,5 +1,6 @@
-// Command chart writes the Helm chart out of what kustomize makes of manifests/, so that both install the same: it puts Helm's expressions
-// where options change something (options.go), splits the objects into templates and adds what only Helm has (files/).
+// Command chart writes the Helm chart from what kustomize renders from manifests/, so that both install the same. It inserts Helm's
+// expressions where options change something (options.go), splits the objects into templates, and adds the files that only the chart has
+// (files/).
 package main
 
 import (
@@ -14,7 +15,7 @@ import (
 	"text/template"
 )
 
-// files are what has no counterpart in manifests/. What they repeat of it stands in [[ ]].
+// files are the files of the chart that have no counterpart in manifests/. Values that they repeat from manifests/ are in [[ ]].
 //
 //go:embed all:files
 var files embed.FS
@@ -52,7 +53,7 @@ func write(dist, monitoring, out string) error {
 	return store(chart, out)
 }
 
-// addFiles fills the facts in.
+// addFiles adds the files, with the facts inserted.
 func addFiles(chart map[string]string, facts facts) error {
 	return fs.WalkDir(files, "files", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -75,13 +76,13 @@ func addFiles(chart map[string]string, facts facts) error {
 	})
 }
 
-// indent puts a block of YAML on lines of its own.
+// indent returns a block of YAML, which begins on a new line and is indented.
 func indent(spaces int, text string) string {
 	prefix := "\n" + strings.Repeat(" ", spaces)
 	return prefix + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", prefix)
 }
 
-// addTemplates puts objects of one subject into one file.
+// addTemplates adds the objects as templates. fileOf says which objects share a file.
 func addTemplates(chart map[string]string, objects []*object) error {
 	for _, o := range objects {
 		file, known := fileOf[o.kind]
@@ -104,7 +105,8 @@ func addTemplates(chart map[string]string, objects []*object) error {
 	return nil
 }
 
-// addMonitoring copies what Prometheus and Grafana read. Helm must not take their {{ }} for its own, so templates read them as files.
+// addMonitoring copies the files for Prometheus and Grafana. They contain {{ }}, which Helm must not evaluate, so the templates read them
+// as files.
 func addMonitoring(chart map[string]string, folder string) error {
 	for _, name := range []string{"rules.yaml", "dashboard.json"} {
 		content, err := os.ReadFile(filepath.Join(folder, name))

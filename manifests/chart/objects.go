@@ -14,7 +14,7 @@ import (
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// object is one document of dist, with its keys in order.
+// object is one document of dist. Its keys keep their order.
 type object struct {
 	kind, name string
 	root       *yaml.Node
@@ -22,7 +22,8 @@ type object struct {
 
 func (o *object) String() string { return o.kind + " " + o.name }
 
-// readDist reads stayput.yaml, and of the files beside it what the chart installs where MutatingAdmissionPolicies are served, or where not.
+// readDist reads stayput.yaml. From the other files it reads the objects that the chart installs if the API server serves
+// MutatingAdmissionPolicies, and those that it installs instead.
 func readDist(folder string) ([]*object, error) {
 	objects, err := readObjects(filepath.Join(folder, "stayput.yaml"))
 	if err != nil {
@@ -67,7 +68,7 @@ func readObjects(path string) ([]*object, error) {
 	}
 }
 
-// at finds the node of a path such as spec.containers.0.image; nil if there is none.
+// at returns the node at a path such as spec.containers.0.image, nil if there is none.
 func (o *object) at(path string) *yaml.Node {
 	node := o.root
 	for step := range strings.SplitSeq(path, ".") {
@@ -91,7 +92,7 @@ func child(node *yaml.Node, step string) *yaml.Node {
 	return nil
 }
 
-// keyIndex is where a mapping has the key, -1 if nowhere.
+// keyIndex returns the index of the key in the mapping, -1 if the mapping does not have it.
 func keyIndex(mapping *yaml.Node, key string) int {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
@@ -108,7 +109,7 @@ func (o *object) text(path string) string {
 	return ""
 }
 
-// block is the YAML of what is at a path.
+// block returns the YAML of the node at a path.
 func (o *object) block(path string) (string, error) {
 	node := o.at(path)
 	if node == nil {
@@ -127,7 +128,7 @@ func encode(node any) (string, error) {
 	return text.String(), encoder.Close()
 }
 
-// groupsOf takes the groups out of a file of rules, or out of a PrometheusRule.
+// groupsOf returns the groups of a file of rules, or of a PrometheusRule.
 func groupsOf(rules []byte) ([]byte, error) {
 	var file struct {
 		Groups yaml.Node

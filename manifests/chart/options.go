@@ -9,12 +9,12 @@ import (
 	yaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// namespace is the one that manifests/ installs into; a chart goes where the user says.
+// namespace is the namespace into which manifests/ installs. The user chooses the chart's namespace.
 const namespace = "stayput-system"
 
 const container = "spec.template.spec.containers.0"
 
-// fileOf says which template has the objects of a kind. Helm makes namespaces itself (--create-namespace).
+// fileOf says which template has the objects of a kind. The chart has no Namespace: Helm creates it (--create-namespace).
 var fileOf = map[string]string{
 	"Namespace":                        "",
 	"ServiceAccount":                   "rbac.yaml",
@@ -39,7 +39,7 @@ var fileOf = map[string]string{
 	"MutatingAdmissionPolicyBinding":   "mutating-policies.yaml",
 }
 
-// conditions say when an object is installed, by kind and name, or by kind alone.
+// conditions say when an object is installed, by kind and name, or by kind.
 var conditions = map[string]string{
 	"PodDisruptionBudget":                        `gt (int .Values.replicas) 1`,
 	"NetworkPolicy":                              `.Values.networkPolicy.enabled`,
@@ -51,7 +51,7 @@ var conditions = map[string]string{
 	"MutatingAdmissionPolicyBinding":             `include "stayput.mutatingPolicies" .`,
 }
 
-// templated is the object as a template.
+// templated returns the object as a template.
 func templated(o *object) (string, error) {
 	e := &edit{object: o}
 	if e.object.at("metadata.labels") == nil {
@@ -84,7 +84,7 @@ func templated(o *object) (string, error) {
 
 func (e *edit) manager() {
 	e.value("spec.replicas", `{{ .Values.replicas }}`)
-	// On the nodes' own network two managers cannot share a node, so there may be no room for one more.
+	// On the nodes' own network two managers cannot share a node, so there may be no node for one more.
 	e.value("spec.strategy.rollingUpdate.maxSurge", `{{ ternary 0 1 .Values.hostNetwork }}`)
 	e.value("spec.strategy.rollingUpdate.maxUnavailable", `{{ ternary 1 0 .Values.hostNetwork }}`)
 	e.add("spec.template.metadata", optional("annotations", "podAnnotations"))
@@ -109,7 +109,7 @@ func (e *edit) manager() {
 	e.value("spec.template.spec.volumes.0.secret.secretName", `{{ default "stayput-webhook" .Values.certificates.secretName }}`)
 }
 
-// optional is a key that is there if the value is not empty.
+// optional returns lines with a key that exists only if the value is not empty.
 func optional(key, value string) string {
 	return "{{- with .Values." + value + " }}\n" + key + ":\n{{- toYaml . | nindent INNER }}\n{{- end }}"
 }
@@ -128,7 +128,8 @@ func (e *edit) webhooks() {
 	}
 }
 
-// edit replaces parts of an object by marks that YAML leaves alone, and the marks in its text by Helm's expressions.
+// edit replaces parts of an object by placeholders, which are valid YAML, and then replaces the placeholders in the object's text by Helm's
+// expressions.
 type edit struct {
 	object *object
 	texts  []string
@@ -137,7 +138,7 @@ type edit struct {
 
 const mark = "HELM_"
 
-// mark makes the next one.
+// mark returns a new placeholder for the text.
 func (e *edit) mark(text string) *yaml.Node {
 	e.texts = append(e.texts, text)
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: mark + strconv.Itoa(len(e.texts)-1) + "_"}
@@ -157,7 +158,7 @@ func (e *edit) missing(path string) {
 	}
 }
 
-// value puts an expression in the place of a scalar.
+// value replaces a scalar by an expression.
 func (e *edit) value(path, expression string) {
 	node := e.object.at(path)
 	if node == nil {
@@ -169,7 +170,8 @@ func (e *edit) value(path, expression string) {
 
 func (e *edit) node(node *yaml.Node, expression string) { *node = *e.mark(expression) }
 
-// replace puts lines in the place of a key and what it has. INDENT stands for the column of the key, INNER for that of what is in it.
+// replace replaces a key and its value by lines. In the lines, INDENT stands for the column of the key, and INNER for the column of its
+// value.
 func (e *edit) replace(path, key, lines string) {
 	parent := e.object.at(path)
 	if parent == nil || keyIndex(parent, key) < 0 {
@@ -180,7 +182,7 @@ func (e *edit) replace(path, key, lines string) {
 	parent.Content[i], parent.Content[i+1] = e.mark(lines), e.mark("")
 }
 
-// add puts lines behind the last key of a mapping.
+// add adds lines after the last key of a mapping.
 func (e *edit) add(path, lines string) {
 	parent := e.object.at(path)
 	if parent == nil || parent.Kind != yaml.MappingNode {
@@ -195,7 +197,7 @@ var (
 	markedValue = regexp.MustCompile(mark + `(\d+)_`)
 )
 
-// text is the object with the expressions in it.
+// text returns the YAML of the object, with the expressions.
 func (e *edit) text() (string, error) {
 	text, err := encode(e.object.root)
 	if err != nil {
@@ -217,7 +219,8 @@ func (e *edit) textOf(number string) string {
 	return e.texts[i]
 }
 
-// indented puts lines where the first begins with start. Expressions that trim what is before them may stand anywhere.
+// indented returns the lines with the column of start as their indentation; the first line begins with start. The indentation of
+// expressions does not matter, because they trim the space before them.
 func indented(start, lines string) string {
 	column := len(start)
 	lines = strings.ReplaceAll(lines, "INDENT", strconv.Itoa(column))

@@ -8,8 +8,7 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller"
 	"golang.org/x/sync/errgroup"
 
-	// Each of these registers itself with the controller package. Not imported, because of what they pull in:
-	// acme, vault and venafi.
+	// Each of these registers itself with the controller package. acme, vault and venafi are not imported, because of their dependencies.
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/approver"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/selfsigned"
@@ -28,8 +27,8 @@ import (
 // workersPerController is cert-manager's default.
 const workersPerController = 5
 
-// options are cert-manager's defaults (internal/apis/config/controller/v1alpha1/defaults.go), with the
-// namespace its Helm chart passes for what belongs to ClusterIssuers.
+// options are cert-manager's defaults (internal/apis/config/controller/v1alpha1/defaults.go), with the namespace that its Helm chart passes
+// for resources of ClusterIssuers.
 func options(kubeconfig string) controller.ContextOptions {
 	return controller.ContextOptions{
 		Kubeconfig:         kubeconfig,
@@ -64,8 +63,8 @@ func runControllers(ctx context.Context, kubeconfig string) error {
 	return group.Wait()
 }
 
-// startInformers starts the caches all controllers share. It comes after their construction, which is when they
-// ask for the caches they need.
+// startInformers starts the caches that all controllers share. It comes after the construction of the controllers, which request their
+// caches then.
 func startInformers(ctx context.Context, factory *controller.ContextFactory) error {
 	shared, err := factory.Build()
 	if err != nil {

@@ -40,7 +40,7 @@ func runInjector(ctx context.Context, kubeconfig, health string) error {
 	return manager.Start(ctx)
 }
 
-// injectorManager is the manager of cert-manager's cmd/cainjector, without leader election: there is one process.
+// injectorManager returns the manager of cert-manager's cmd/cainjector, without leader election: there is one process.
 func injectorManager(kubeconfig, health string) (ctrl.Manager, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -50,12 +50,12 @@ func injectorManager(kubeconfig, health string) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The user agent is also the field manager of what is applied, and must not be empty.
+	// The user agent is also the field manager of server-side apply, and must not be empty.
 	manager, err := ctrl.NewManager(util.RestConfigWithUserAgent(config, "cainjector"), ctrl.Options{
 		Scheme:                 scheme,
 		Metrics:                metrics.Options{BindAddress: "0"},
 		HealthProbeBindAddress: health,
-		// Secrets are watched as metadata only; reading one through the cache would start to cache them all.
+		// Secrets are watched as metadata only. Reading one through the cache would cache all of them.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	flags := flag.NewFlagSet("cert-manager", flag.ExitOnError) // controller-runtime has a --kubeconfig among the global ones
+	flags := flag.NewFlagSet("cert-manager", flag.ExitOnError) // controller-runtime has a global flag --kubeconfig
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the cluster (required)")
 	health := flags.String("health-address", "127.0.0.1:9403", "where /readyz answers once the process does its work")
 	_ = flags.Parse(os.Args[1:]) // exits if it fails
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run keeps the controllers and the injector going until ctx ends or one of them fails.
+// run runs the controllers and the injector until ctx ends or one of them fails.
 func run(ctx context.Context, kubeconfig, health string) error {
 	if kubeconfig == "" {
 		return errors.New("--kubeconfig is missing: give the kubeconfig of the cluster to serve")

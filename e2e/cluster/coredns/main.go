@@ -1,5 +1,5 @@
-// Command coredns is CoreDNS with only the plugins a cluster's own names need: the full list costs minutes of
-// compilation for cloud clients nobody asks here.
+// Command coredns is CoreDNS with only the plugins that a cluster's own names need. The full list needs minutes to compile cloud clients
+// that this cluster does not use.
 package main
 
 import (

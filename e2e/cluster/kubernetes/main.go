@@ -1,6 +1,6 @@
-// Command kubernetes is the control plane, kubelet, kube-proxy, kubectl and etcd in one binary, because
-// linking them one by one takes minutes. It runs the component it is called by: link kube-apiserver to it
-// and it is the API server. Nothing of these components is changed.
+// Command kubernetes is the control plane, kubelet, kube-proxy, kubectl and etcd in one binary, because linking them one by one takes
+// minutes. It runs the component whose name it is called by: if it is called by a link kube-apiserver, it is the API server. Nothing in
+// these components is changed.
 package main
 
 import (
@@ -30,7 +30,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// components are the mains of k8s.io/kubernetes/cmd and of etcd.
+// components are the main functions of k8s.io/kubernetes/cmd and of etcd.
 var components = map[string]func(){
 	"etcd":                    func() { etcdmain.Main(os.Args) },
 	"kube-apiserver":          run(apiserver.NewAPIServerCommand),

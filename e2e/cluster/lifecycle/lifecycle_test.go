@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// What a killed cluster of another directory left on the machine is not ours to remove, but goes with one of ours.
+	// A launcher does not remove what a killed cluster of another directory left on the machine, but a down after an up removes it.
 	for _, step := range []string{"down", "up", "down"} {
 		if output, err := exec.Command(launcher, step).CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "these tests need root and what make cluster-build makes: cluster %s: %v\n%s", step, err, output)
@@ -132,7 +132,8 @@ func componentsStopAndStart(t *testing.T) {
 }
 
 func halfDeadIsRepaired(t *testing.T) {
-	for _, name := range []string{"etcd", "kube-apiserver", "kube-proxy", "registry", "containerd-node-1", "kubelet-node-2", "coredns", "cert-manager"} {
+	for _, name := range []string{"etcd", "kube-apiserver", "kube-proxy", "registry", "containerd-node-1", "kubelet-node-2", "coredns",
+		"cert-manager"} {
 		crash(t, name)
 	}
 	if err := os.Remove(dir.Run("kube-scheduler.json")); err != nil {
@@ -166,7 +167,7 @@ func up(t *testing.T) {
 	mustBeUp(t)
 }
 
-// mustBeUp starts what is missing and expects a whole cluster.
+// mustBeUp starts the missing components and checks that the cluster is complete.
 func mustBeUp(t *testing.T) {
 	t.Helper()
 	mustCluster(t, "up")
@@ -193,7 +194,7 @@ func interruptUp(t *testing.T, moment string, signal syscall.Signal) {
 	}
 }
 
-// crash kills a component without the launcher's knowledge.
+// crash kills a component without the launcher.
 func crash(t *testing.T, name string) {
 	t.Helper()
 	running := recorded(t, name)
@@ -205,7 +206,7 @@ func crash(t *testing.T, name string) {
 	}
 }
 
-// refused expects the command to fail with a sentence that contains want.
+// refused checks that the command fails with a sentence that contains want.
 func refused(t *testing.T, want string, arguments ...string) {
 	t.Helper()
 	output, err := cluster(t, arguments...)
@@ -230,7 +231,7 @@ func mustCluster(t *testing.T, arguments ...string) string {
 	t.Helper()
 	output, err := cluster(t, arguments...)
 	if err != nil {
-		logged, _ := cluster(t, "logs") // gone with the cluster, when the test ends
+		logged, _ := cluster(t, "logs") // the logs are removed with the cluster, when the test ends
 		t.Fatalf("cluster %s: %v\n%s\n%s", strings.Join(arguments, " "), err, output, logged)
 	}
 	return output

@@ -28,8 +28,7 @@ func ownDir() layout.Dir {
 	return layout.Dir(path)
 }
 
-// machine is all that a cluster changes outside its directory, and that it has none of its passing files: one line
-// for each thing, sorted.
+// machine describes everything that a cluster changes outside its directory, and its transient files: one line for each, sorted.
 func machine(t *testing.T) string {
 	t.Helper()
 	var lines []string
@@ -44,7 +43,7 @@ func machine(t *testing.T) string {
 	return strings.Join(lines, "\n")
 }
 
-// difference is what was added and what is missing.
+// difference returns the added and the missing lines.
 func difference(before, after string) string {
 	was, is := strings.Split(before, "\n"), strings.Split(after, "\n")
 	var lines []string
@@ -78,7 +77,7 @@ func routes() ([]string, error) { return output("route", "ip", "route", "show", 
 
 func tables() ([]string, error) {
 	if _, err := exec.LookPath("nft"); err != nil {
-		return nil, nil // up installs it; without it there are none
+		return nil, nil // up installs it; there are no rules without it
 	}
 	return output("nftables", "nft", "list", "tables")
 }
@@ -92,8 +91,8 @@ func mounts() ([]string, error) {
 	return lines, err
 }
 
-// processes are those that run the cluster's binaries, users' kubectl aside, or are in one of its cgroups: containers.
-// A zombie holds nothing; when it vanishes is up to the machine's init.
+// processes returns those that run the cluster's binaries, except users' kubectl, or are in one of its cgroups: containers. A zombie holds
+// no resources. The machine's init decides when it vanishes.
 func processes() ([]string, error) {
 	pids, err := process.All()
 	var lines []string
@@ -137,7 +136,7 @@ func sysctls() ([]string, error) {
 	return lines, nil
 }
 
-// directories are the places outside .cluster where kubelet, containerd and CNI write, and .cluster itself.
+// directories returns the files outside .cluster that kubelet, containerd and CNI write, and .cluster itself.
 func directories() ([]string, error) {
 	var lines []string
 	for _, pattern := range []string{"/var/lib/*", "/var/log/*", "/run/*", "/etc/*", "/opt/*", "/usr/libexec/*", string(dir) + "/*"} {
@@ -162,7 +161,7 @@ func output(kind string, command ...string) ([]string, error) {
 	return lines, nil
 }
 
-// recorded is the process of a component; a zero Process if none was started.
+// recorded returns the process of a component; a zero Process if none was started.
 func recorded(t *testing.T, name string) process.Process {
 	t.Helper()
 	content, err := os.ReadFile(dir.Run(name + ".json"))

@@ -8,9 +8,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Agnhost stands in for images of Kubernetes' own tests, which run agnhost and now and then a shell: the static binary
-// agnhost with the programs of the static busybox, as upstream's agnhost has those of Alpine. There is an image for each
-// reference, and each has a digest of its own, so that going from one to another is an update.
+// Agnhost returns substitutes for the images of Kubernetes' own tests, which run agnhost and sometimes a shell: the static binary agnhost
+// with the programs of the static busybox, as upstream's agnhost has those of Alpine. There is an image for each reference, and each has
+// its own digest, so that a change from one to another is an update.
 func Agnhost(agnhost, busybox string, references []string) (map[string]v1.Image, error) {
 	applets, err := exec.Command(busybox, "--list").Output()
 	if err != nil {

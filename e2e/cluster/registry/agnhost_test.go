@@ -50,7 +50,7 @@ func TestNoStandInsWithoutBusybox(t *testing.T) {
 	}
 }
 
-// contents are an image's files, where its links lead, and its folders' modes.
+// contents returns an image's files, the destinations of its links, and the modes of its folders.
 func contents(t *testing.T, image v1.Image) map[string]string {
 	t.Helper()
 	found := map[string]string{}

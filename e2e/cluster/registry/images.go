@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// versions is how many versions the test application has: app:v1 and so on.
+// versions is the number of versions of the test application: app:v1 and so on.
 const versions = 9
 
-// created is the age of every image, fixed so that the same binary always makes the same digest.
+// created is the creation time of every image. It is fixed so that the same binary always has the same digest.
 var created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// TestImages are app:v1 to app:v9 and app:crash, which share a layer and differ in their environment, and
-// pause:latest, made from the binaries images/app and images/pause in binDir.
+// TestImages returns app:v1 to app:v9 and app:crash, which share a layer and differ in their environment, and pause:latest, made of the
+// binaries images/app and images/pause in binDir.
 func TestImages(binDir string) (map[string]v1.Image, error) {
 	app, err := binaryLayer(filepath.Join(binDir, "images", "app"))
 	if err != nil {
@@ -38,8 +38,8 @@ func TestImages(binDir string) (map[string]v1.Image, error) {
 	return images, err
 }
 
-// FromBinary is an image for linux/amd64 with the static binary at path as its entrypoint /app, run as user 65532
-// with the environment env ("NAME=value"). Equal arguments and binaries make equal digests.
+// FromBinary returns an image for linux/amd64 with the static binary at path as its entrypoint /app. It runs as user 65532 with the
+// environment env ("NAME=value"). Equal arguments and binaries have equal digests.
 func FromBinary(path string, env []string) (v1.Image, error) {
 	layer, err := binaryLayer(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func configured(layer v1.Layer, config v1.Config) (v1.Image, error) {
 	return mutate.ConfigFile(withLayer, file)
 }
 
-// binaryLayer has one file, /app.
+// binaryLayer returns a layer with one file, /app.
 func binaryLayer(path string) (v1.Layer, error) {
 	return layerOf(entry{name: "app", file: path})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// entry is one name in a layer: a program, a symbolic link, or else a folder that everybody may write to.
+// entry is one name in a layer: a program, a symbolic link, or else a folder that every user may write to.
 type entry struct{ name, file, link string }
 
 // layerOf packs entries in their order.

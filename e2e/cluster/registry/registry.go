@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Serve is a registry at address (host:port), in memory, until ctx ends. The keys of images are their names and
-// tags, e.g. "app:v1". Once it answers, it has all of them.
+// Serve serves a registry at address (host:port), in memory, until ctx ends. The keys of images are their names and tags, for example
+// "app:v1". It has all of them before it answers.
 func Serve(ctx context.Context, address string, images map[string]v1.Image) error {
 	handler := registry.New()
 	if err := fill(handler, address, images); err != nil {
@@ -40,12 +40,12 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	return nil
 }
 
-// Push stores image as reference, e.g. "127.0.0.1:5000/app:v1", over plain HTTP.
+// Push stores image as reference, for example "127.0.0.1:5000/app:v1", over plain HTTP.
 func Push(reference string, image v1.Image) error {
 	return push(reference, image, http.DefaultTransport)
 }
 
-// fill pushes images to handler itself, before anybody can ask it over the network.
+// fill pushes images to handler directly, before it is reachable over the network.
 func fill(handler http.Handler, address string, images map[string]v1.Image) error {
 	for tag, image := range images {
 		if err := push(address+"/"+tag, image, direct{handler}); err != nil {
@@ -66,7 +66,7 @@ func push(reference string, image v1.Image, transport http.RoundTripper) error {
 	return nil
 }
 
-// direct hands requests to a handler without a network in between.
+// direct passes requests to a handler without a network.
 type direct struct{ handler http.Handler }
 
 func (d direct) RoundTrip(request *http.Request) (*http.Response, error) {

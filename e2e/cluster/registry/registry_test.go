@@ -113,7 +113,7 @@ func digests(t *testing.T, binaries string) map[string]v1.Hash {
 	return result
 }
 
-// pulledDigest reads the whole image, layers too, as a node does.
+// pulledDigest reads the whole image, including layers, as a node does.
 func pulledDigest(t *testing.T, reference string) v1.Hash {
 	t.Helper()
 	image := must(remote.Image(must(name.ParseReference(reference, name.Insecure))(t)))(t)
@@ -124,7 +124,7 @@ func pulledDigest(t *testing.T, reference string) v1.Hash {
 	return must(image.Digest())(t)
 }
 
-// must is for results a test cannot go on without.
+// must returns a result that the test cannot continue without.
 func must[T any](value T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()

@@ -1,4 +1,4 @@
-// Package simulated tests the stages kwok plays on simulated nodes with kwok's own code, without a cluster.
+// Package simulated tests with kwok's own code, without a cluster, which stages kwok plays on simulated nodes.
 package simulated
 
 import (
@@ -192,7 +192,7 @@ func newPlayer(t *testing.T) player {
 	})}
 }
 
-// settle plays exactly the stages named, after which none must be left to play.
+// settle plays exactly the named stages. Then no stage must be left to play.
 func (p player) settle(pod *corev1.Pod, stages ...string) *corev1.Pod {
 	p.t.Helper()
 	for _, name := range stages {
@@ -247,7 +247,7 @@ func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	return result, json.Unmarshal(merged, result)
 }
 
-// newPod is a pod as the scheduler leaves it.
+// newPod returns a pod as the scheduler leaves it.
 func newPod() *corev1.Pod {
 	always := corev1.ContainerRestartPolicyAlways
 	return &corev1.Pod{
@@ -267,7 +267,7 @@ func newPod() *corev1.Pod {
 	}
 }
 
-// withGate is a copy of pod with the gate's condition set.
+// withGate returns a copy of pod with the gate's condition set.
 func withGate(pod *corev1.Pod, status corev1.ConditionStatus) *corev1.Pod {
 	result := pod.DeepCopy()
 	for i := range result.Status.Conditions {

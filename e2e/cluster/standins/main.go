@@ -1,4 +1,4 @@
-// Command standins pushes what stands in for the images of Kubernetes' own tests, by the references it is given.
+// Command standins pushes substitutes for the images of Kubernetes' own tests, with the references in its arguments.
 package main
 
 import (

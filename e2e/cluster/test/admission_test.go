@@ -46,8 +46,8 @@ func TestWebhookInAPodIsCalled(t *testing.T) {
 	}
 }
 
-// The user names are what a webhook sees of a request, so a webhook that writes them down is asked. It is known to be
-// in force before the controllers get anything to do.
+// A webhook sees the user names of requests, so the test asks a webhook that logs them. The test waits until the webhook is in force before
+// it gives the controllers anything to do.
 func TestControllersHaveUserNamesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	server, subject := newNamespace(t, nil), newNamespace(t, nil)
@@ -75,8 +75,8 @@ func dryRunCreate(ctx context.Context, object client.Object) error {
 	return cluster.Create(ctx, object, client.DryRunAll)
 }
 
-// createCertificate gives the Service name a certificate signed by itself, in a Secret of that name. cert-manager was
-// seen to issue it twice, when its caches were behind.
+// createCertificate gives the Service name a self-signed certificate, in a Secret of that name. cert-manager has been seen to issue it
+// twice, when its caches were old.
 func createCertificate(t *testing.T, namespace, name string) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -115,7 +115,7 @@ func serveWebhook(t *testing.T, namespace string) *corev1.Pod {
 	return server
 }
 
-// webhook has the creation of resources in the namespace subject reviewed at path of the Service web in the namespace
+// webhook returns a configuration for the creation of resources in the namespace subject. It calls path of the Service web in the namespace
 // server.
 func webhook(server, path, subject string, resources ...string) *admission.ValidatingWebhookConfiguration {
 	fail, none, timeout := admission.Fail, admission.SideEffectClassNone, int32(10)
@@ -125,8 +125,10 @@ func webhook(server, path, subject string, resources ...string) *admission.Valid
 			Annotations: map[string]string{"cert-manager.io/inject-ca-from": server + "/web"},
 		},
 		Webhooks: []admission.ValidatingWebhook{{
-			Name:                    "review.test.stayput.dev",
-			ClientConfig:            admission.WebhookClientConfig{Service: &admission.ServiceReference{Namespace: server, Name: "web", Path: &path}},
+			Name: "review.test.stayput.dev",
+			ClientConfig: admission.WebhookClientConfig{
+				Service: &admission.ServiceReference{Namespace: server, Name: "web", Path: &path},
+			},
 			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: subject}},
 			Rules:                   []admission.RuleWithOperations{rule(resources)},
 			FailurePolicy:           &fail,

@@ -1,5 +1,5 @@
-// Package test is what the running cluster must be able to do, shown through its API as any user would. Every test
-// has namespaces of its own and waits for conditions, never for time.
+// Package test checks what the running cluster must be able to do, through its API. Every test has its own namespaces and waits for
+// conditions, never for time.
 package test
 
 import (
@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience is how long a single condition may take on a slow and busy machine.
+// patience is the time for a single condition on a slow and busy machine.
 const patience = 3 * time.Minute
 
-// cluster is the administrator's access to the running cluster.
+// cluster is the administrator's client of the running cluster.
 var cluster client.Client
 
 func TestMain(m *testing.M) {
@@ -56,12 +56,12 @@ func connect() (client.Client, error) {
 	return connected, connected.List(ctx, &corev1.NodeList{}, client.Limit(1))
 }
 
-// clusterFile is a file below .cluster in the repository's root.
+// clusterFile returns a path below .cluster in the repository's root.
 func clusterFile(elements ...string) string {
 	return filepath.Join(append([]string{"..", "..", "..", ".cluster"}, elements...)...)
 }
 
-// newNamespace is a namespace that goes when the test ends. What went on in it is logged if the test fails.
+// newNamespace makes a namespace that is deleted when the test ends. Its events are logged if the test fails.
 func newNamespace(t *testing.T, labels map[string]string) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: labels}}
@@ -75,7 +75,7 @@ func newNamespace(t *testing.T, labels map[string]string) string {
 	return namespace.Name
 }
 
-// awaitServiceAccount: before a controller has made it, no pod can be created.
+// awaitServiceAccount waits for the default service account. No pod can be created before a controller has made it.
 func awaitServiceAccount(t *testing.T, namespace string) {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
@@ -93,12 +93,12 @@ func goings(namespace string) string {
 	return ending(pods) + ending(events)
 }
 
-// ending is the end of text, which may be long.
+// ending returns the end of text, which may be long.
 func ending(text []byte) string {
 	return string(text[max(0, len(text)-5000):])
 }
 
-// create makes objects that go again when the test ends.
+// create creates objects that are deleted when the test ends.
 func create(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, object := range objects {
@@ -122,8 +122,8 @@ func fetch(ctx context.Context, object client.Object) error {
 	return cluster.Get(ctx, client.ObjectKeyFromObject(object), object)
 }
 
-// eventually asks until the answer is yes. It fails the test when patience ends, with the state last seen. It asks no
-// more than half of the time, however long an answer takes.
+// eventually asks until the answer is yes. When patience ends, it fails the test with the last state. It asks for at most half of the time,
+// however long an answer takes.
 func eventually(t *testing.T, what string, ask func(context.Context) (yes bool, state string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -142,7 +142,7 @@ func eventually(t *testing.T, what string, ask func(context.Context) (yes bool, 
 	}
 }
 
-// kubectl runs kubectl and returns what it prints; the test ends if it fails.
+// kubectl runs kubectl and returns its output; the test ends if it fails.
 func kubectl(t *testing.T, arguments ...string) string {
 	t.Helper()
 	output, err := tryKubectl(t.Context(), arguments...)
@@ -163,10 +163,11 @@ func tryKubectl(ctx context.Context, arguments ...string) (string, error) {
 }
 
 func kubectlCommand(ctx context.Context, arguments ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, clusterFile("bin", "kubectl"), append([]string{"--kubeconfig", clusterFile("kubeconfig")}, arguments...)...)
+	return exec.CommandContext(ctx, clusterFile("bin", "kubectl"),
+		append([]string{"--kubeconfig", clusterFile("kubeconfig")}, arguments...)...)
 }
 
-// realNodes are the names of the nodes with a kubelet.
+// realNodes returns the names of the nodes with a kubelet.
 func realNodes(t *testing.T) []string {
 	t.Helper()
 	var nodes corev1.NodeList

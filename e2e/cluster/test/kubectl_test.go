@@ -41,7 +41,7 @@ func TestKubectlRollout(t *testing.T) {
 	awaitImages(t, namespace, image("v1"))
 }
 
-// awaitImages waits until all pods that there are, those on their way out included, run one image.
+// awaitImages waits until all pods, including terminating ones, run one image.
 func awaitImages(t *testing.T, namespace, image string) {
 	t.Helper()
 	eventually(t, "all pods run "+image, func(ctx context.Context) (bool, string) {
@@ -62,7 +62,7 @@ func awaitImages(t *testing.T, namespace, image string) {
 	})
 }
 
-// A request's line may come after its answer, and a line to the API server after it was written: wait for them.
+// A request's line may come after its answer, and may reach the API server later than the container wrote it: wait for both.
 func TestKubectlLogs(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t, nil)

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// image is a version of the test application in the cluster's registry.
+// image returns a version of the test application in the cluster's registry.
 func image(tag string) string { return "127.0.0.1:5000/app:" + tag }
 
-// podSpec is the test application with the environment env ("NAME", "value", ...). It ends as soon as it is told to.
+// podSpec runs the test application with the environment env ("NAME", "value", ...). It ends as soon as it is told to.
 func podSpec(tag string, env ...string) corev1.PodSpec {
 	var variables []corev1.EnvVar
 	for i := 0; i < len(env); i += 2 {
@@ -64,7 +64,7 @@ func daemonSet(namespace, name string, spec corev1.PodSpec) *appsv1.DaemonSet {
 	}
 }
 
-// service leads port to port 8080 of the pods that are called name.
+// service forwards port to port 8080 of the pods that are called name.
 func service(namespace, name string, port int32) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},

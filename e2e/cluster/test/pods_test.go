@@ -42,7 +42,7 @@ func TestSetImageRestartsInPlace(t *testing.T) {
 	awaitAnswer(t, "http://"+web.Status.PodIP+":8080", "v2")
 }
 
-// restartInPlace gives the ready pod, which runs v1, the image v2, and expects the same pod with one new container.
+// restartInPlace changes the image of the ready pod from v1 to v2, and checks that the same pod gets one new container.
 func restartInPlace(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	before := pod.DeepCopy()
@@ -92,7 +92,8 @@ func TestRestrictedNamespace(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t, map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
 	spec := podSpec("v1")
-	if err := cluster.Create(t.Context(), pod(namespace, "loose", spec), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "PodSecurity") {
+	err := cluster.Create(t.Context(), pod(namespace, "loose", spec), client.DryRunAll)
+	if err == nil || !strings.Contains(err.Error(), "PodSecurity") {
 		t.Errorf("creating a pod without restrictions gives error %v, want one of PodSecurity", err)
 	}
 	yes, no := true, false

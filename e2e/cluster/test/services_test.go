@@ -12,8 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Each node has a pod with a Service of its own, so that who answers is known: the pod on this node (itself), or the
-// one on the next.
+// Each node has a pod with its own Service, so that it is known which pod answers: the pod on this node (itself), or the one on the next.
 func TestServicesAnswerFromEverywhere(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t, nil)
@@ -39,7 +38,7 @@ func TestClusterNamesResolveInPods(t *testing.T) {
 	awaitAnswerInPod(t, client, "https://kubernetes.default/version", "gitVersion")
 }
 
-// podOnEachNode are the pods and the addresses of their Services. A pod's version is its name.
+// podOnEachNode returns the pods and the addresses of their Services. A pod's version is its name.
 func podOnEachNode(t *testing.T, namespace string) (pods []*corev1.Pod, addresses []string) {
 	t.Helper()
 	for _, node := range realNodes(t) {
@@ -55,7 +54,7 @@ func podOnEachNode(t *testing.T, namespace string) (pods []*corev1.Pod, addresse
 	return pods, addresses
 }
 
-// awaitAnswerInPod waits until url, asked from within pod, answers something with want in it.
+// awaitAnswerInPod waits until url, called from within pod, answers with a text that contains want.
 func awaitAnswerInPod(t *testing.T, pod *corev1.Pod, url, want string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s answers %s in pod %s", url, want, pod.Name), func(ctx context.Context) (bool, string) {
@@ -64,7 +63,7 @@ func awaitAnswerInPod(t *testing.T, pod *corev1.Pod, url, want string) {
 	})
 }
 
-// get asks url from the machine the cluster runs on, on a connection of its own.
+// get calls url from the machine of the cluster, on a new connection.
 func get(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

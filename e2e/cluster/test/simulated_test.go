@@ -19,7 +19,7 @@ import (
 
 const simulatedNodes = 1000
 
-// simulatedPods is as many as are soon made and removed; SIMULATED_PODS=5000 measures what a cluster of that size costs.
+// simulatedPods returns a number of pods that takes little time; SIMULATED_PODS=5000 measures a cluster of that size.
 func simulatedPods(t *testing.T) int {
 	t.Helper()
 	value, set := os.LookupEnv("SIMULATED_PODS")
@@ -33,8 +33,8 @@ func simulatedPods(t *testing.T) int {
 	return pods
 }
 
-// It has a kwok of its own, so that it neither needs nor disturbs the simulated nodes of the cluster. It is not
-// parallel: it would slow down all others.
+// The test has its own kwok, so that it neither needs nor disturbs the simulated nodes of the cluster. It is not parallel: it would slow
+// down all others.
 func TestThousandSimulatedNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
@@ -112,8 +112,8 @@ func startKwok(t *testing.T, annotation string) int {
 	return kwok.Process.Pid
 }
 
-// createMany makes count objects that go again, at once, when the test ends. It has them deleted one by one: the API
-// server gives up on deleting a collection after a minute.
+// createMany creates count objects that are deleted at once when the test ends, one by one: the API server stops deleting a collection
+// after a minute.
 func createMany(t *testing.T, count int, object func(int) client.Object) {
 	t.Helper()
 	objects := make([]client.Object, count)
@@ -130,7 +130,7 @@ func createMany(t *testing.T, count int, object func(int) client.Object) {
 	forEach(t.Context(), t, objects, func(ctx context.Context, object client.Object) error { return cluster.Create(ctx, object) })
 }
 
-// forEach handles the objects, many at a time.
+// forEach calls handle for the objects, many at a time.
 func forEach(ctx context.Context, t *testing.T, objects []client.Object, handle func(context.Context, client.Object) error) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(ctx)

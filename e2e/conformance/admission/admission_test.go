@@ -1,5 +1,5 @@
-// Package admission asks the API server's own validation whether it would take our policies and webhooks: each release of Kubernetes has
-// a CEL library of its own. `go test -modfile=go-v1.37.2.mod ./admission` asks that of another release.
+// Package admission checks that the API server's own validation accepts Stayput's policies and webhooks: each release of Kubernetes has its
+// own CEL library. `go test -modfile=go-v1.37.2.mod ./admission` uses that of another release.
 package admission
 
 import (
@@ -36,7 +36,8 @@ func TestAdmissionIsValid(t *testing.T) {
 		}
 		validated[object.kind.Kind]++
 	}
-	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+		"ValidatingWebhookConfiguration"} {
 		if validated[kind] == 0 {
 			t.Errorf("dist has no %s", kind)
 		}
@@ -64,13 +65,13 @@ func validate(t *testing.T, object runtime.Object) field.ErrorList {
 	return nil
 }
 
-// object is one of a manifest.
+// object is an object of a manifest.
 type object struct {
 	kind schema.GroupVersionKind
 	json []byte
 }
 
-// shipped are the objects in dist that are about admission.
+// shipped returns the objects in dist that are about admission.
 func shipped(t *testing.T) []object {
 	t.Helper()
 	files, err := filepath.Glob("../../../dist/stayput*.yaml")

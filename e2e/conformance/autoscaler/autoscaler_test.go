@@ -1,5 +1,6 @@
-// Package autoscaler asks Kubernetes' own controller of HorizontalPodAutoscalers what it makes of containers that restart in their pods. The pods and
-// their metrics are given, the controller is the real one with its defaults. `go test -modfile=go-v1.37.2.mod ./autoscaler` asks that of another release.
+// Package autoscaler tests how Kubernetes' own controller of HorizontalPodAutoscalers treats containers that restart in their pods. The
+// pods and their metrics are given; the controller is the real one with its defaults. `go test -modfile=go-v1.37.2.mod ./autoscaler` uses
+// that of another release.
 package autoscaler
 
 import (
@@ -27,15 +28,15 @@ import (
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
 )
 
-// pod is a pod of Deployment web that asks for a whole CPU.
+// pod is a pod of Deployment web that requests a whole CPU.
 type pod struct {
-	// uses is in percent of what it asks for.
+	// uses is in percent of the request.
 	uses  int64
 	age   time.Duration
 	ready bool
 }
 
-// several are so many pods of a kind.
+// several returns so many equal pods.
 func several(count int, of pod) []pod {
 	var pods []pod
 	for range count {
@@ -44,7 +45,7 @@ func several(count int, of pod) []pod {
 	return pods
 }
 
-// The Deployment has ten replicas, the autoscaler wants 70 %, and a container that starts uses 400 %.
+// The Deployment has ten replicas, the autoscaler's goal is 70 %, and a container that starts uses 400 %.
 const (
 	replicas = 10
 	target   = 70
@@ -52,7 +53,8 @@ const (
 	starting = 400
 )
 
-// TestStartsOfRestartedContainersCountAsLoad: a container that restarts in its pod leaves the pod's startTime as it is.
+// TestStartsOfRestartedContainersCountAsLoad shows that the use of a container that restarts in its pod counts, because the pod's startTime
+// stays the same.
 func TestStartsOfRestartedContainersCountAsLoad(t *testing.T) {
 	old := pod{uses: working, age: time.Hour, ready: true}
 	restarting := pod{uses: starting, age: time.Hour}
@@ -65,14 +67,16 @@ func TestStartsOfRestartedContainersCountAsLoad(t *testing.T) {
 		window   *int32
 		want     int32
 	}{
-		"nothing starts":                             {several(10, old), corev1.ResourceCPU, nil, 10},
-		"two restart in place":                       {append(several(8, old), several(2, restarting)...), corev1.ResourceCPU, nil, 19},
-		"two have restarted, and warm up":            {append(several(8, old), several(2, running)...), corev1.ResourceCPU, nil, 19},
-		"one restarts in place":                      {append(several(9, old), restarting), corev1.ResourceCPU, nil, 14},
-		"two restart, and it waits before it scales": {append(several(8, old), several(2, restarting)...), corev1.ResourceCPU, new(int32(600)), 10},
-		"two restart in pods of four minutes":        {append(several(8, old), several(2, young)...), corev1.ResourceCPU, nil, 10},
-		"natively two new pods start":                {append(several(10, old), several(2, newborn)...), corev1.ResourceCPU, nil, 10},
-		"natively two new pods start, by memory":     {append(several(8, old), several(2, newborn)...), corev1.ResourceMemory, nil, 19},
+		"nothing starts":                  {several(10, old), corev1.ResourceCPU, nil, 10},
+		"two restart in place":            {append(several(8, old), several(2, restarting)...), corev1.ResourceCPU, nil, 19},
+		"two have restarted, and warm up": {append(several(8, old), several(2, running)...), corev1.ResourceCPU, nil, 19},
+		"one restarts in place":           {append(several(9, old), restarting), corev1.ResourceCPU, nil, 14},
+		"two restart, and it waits before it scales": {
+			append(several(8, old), several(2, restarting)...), corev1.ResourceCPU, new(int32(600)), 10,
+		},
+		"two restart in pods of four minutes":    {append(several(8, old), several(2, young)...), corev1.ResourceCPU, nil, 10},
+		"natively two new pods start":            {append(several(10, old), several(2, newborn)...), corev1.ResourceCPU, nil, 10},
+		"natively two new pods start, by memory": {append(several(8, old), several(2, newborn)...), corev1.ResourceMemory, nil, 19},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := wanted(t, test.pods, scaler(test.resource, test.window))(); got != test.want {
@@ -82,7 +86,7 @@ func TestStartsOfRestartedContainersCountAsLoad(t *testing.T) {
 	}
 }
 
-// TestStartsOutlastTheWindow: the autoscaler waits for no longer, whichever pods start meanwhile.
+// TestStartsOutlastTheWindow shows that the autoscaler scales up after its stabilization window, even if other pods start meanwhile.
 func TestStartsOutlastTheWindow(t *testing.T) {
 	pods := append(several(8, pod{uses: working, age: time.Hour, ready: true}), several(2, pod{uses: starting, age: time.Hour})...)
 	began := time.Now()
@@ -95,7 +99,7 @@ func TestStartsOutlastTheWindow(t *testing.T) {
 	}
 }
 
-// scaler is an autoscaler as the API server would store it.
+// scaler returns an autoscaler as the API server would store it.
 func scaler(resource corev1.ResourceName, window *int32) *autoscalingv2.HorizontalPodAutoscaler {
 	utilization := int32(target)
 	scaler := &autoscalingv2.HorizontalPodAutoscaler{
@@ -108,13 +112,15 @@ func scaler(resource corev1.ResourceName, window *int32) *autoscalingv2.Horizont
 		},
 	}
 	if window != nil {
-		scaler.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: window}}
+		scaler.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{
+			ScaleUp: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: window},
+		}
 	}
 	defaults.SetObjectDefaults_HorizontalPodAutoscaler(scaler)
 	return scaler
 }
 
-// wanted is how many replicas the controller wants, in the order in which it says so.
+// wanted returns a function that returns the numbers of replicas that the controller asks for, in their order.
 func wanted(t *testing.T, pods []pod, scaler *autoscalingv2.HorizontalPodAutoscaler) func() int32 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -137,7 +143,7 @@ func wanted(t *testing.T, pods []pod, scaler *autoscalingv2.HorizontalPodAutosca
 	informed := informers.NewSharedInformerFactory(client, 0)
 	controller := podautoscaler.NewHorizontalController(ctx, client.CoreV1(), scales(len(pods)), client.AutoscalingV2(), mapper(), used,
 		informed.Autoscaling().V2().HorizontalPodAutoscalers(), informed.Core().V1().Pods(),
-		10*time.Millisecond, // else 15 s
+		10*time.Millisecond, // the default is 15 s
 		5*time.Minute, 0.1, 5*time.Minute, 30*time.Second)
 	informed.Start(ctx.Done())
 	go controller.Run(ctx, 1)
@@ -173,7 +179,8 @@ type usage struct {
 	of map[string]int64
 }
 
-func (u usage) GetResourceMetric(context.Context, corev1.ResourceName, string, labels.Selector, string) (metrics.PodMetricsInfo, time.Time, error) {
+func (u usage) GetResourceMetric(context.Context, corev1.ResourceName, string, labels.Selector, string,
+) (metrics.PodMetricsInfo, time.Time, error) {
 	info := metrics.PodMetricsInfo{}
 	for name, uses := range u.of {
 		info[name] = metrics.PodMetric{Timestamp: u.at, Window: 15 * time.Second, Value: uses}
@@ -181,7 +188,7 @@ func (u usage) GetResourceMetric(context.Context, corev1.ResourceName, string, l
 	return info, u.at, nil
 }
 
-// scales serve the scale of the Deployment.
+// scales serves the scale of the Deployment.
 func scales(pods int) *scalefake.FakeScaleClient {
 	client := &scalefake.FakeScaleClient{}
 	client.AddReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {

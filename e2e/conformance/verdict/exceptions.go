@@ -2,18 +2,18 @@ package verdict
 
 import "k8s.io/apimachinery/pkg/util/version"
 
-// exception is a test that asserts what Stayput promises not to do. It must fail, and in the way that the promise says.
+// exception is a test that contradicts a promise of Stayput. It must fail, and in the way that follows from the promise.
 type exception struct {
 	Test string
-	// Contradicts is the sentence of the README that the test contradicts, and How the way it does.
+	// Contradicts is the sentence of the README that the test contradicts, and How says in which way.
 	Contradicts, How string
-	// Event is on record when the promise was kept.
+	// Event is the reason of the event that Stayput emits when it keeps the promise.
 	Event string
-	// Since is the first release on which it was.
+	// Since is the first release of the exception.
 	Since *version.Version
 }
 
-// imageVolumes is the first release whose nodes can be asked to pull an image before a container stops.
+// imageVolumes is the first release whose nodes can pull an image before a container stops.
 var imageVolumes = version.MustParseGeneric("1.35")
 
 var exceptions = []exception{
@@ -33,7 +33,7 @@ var exceptions = []exception{
 	},
 }
 
-// exceptionsOf are those of a release, by test.
+// exceptionsOf returns the exceptions of a release, by test.
 func exceptionsOf(kubernetes *version.Version) map[string]exception {
 	of := map[string]exception{}
 	for _, each := range exceptions {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// kinds begin the names of the tests that must have run, and say whether pods of theirs are updated in place.
+// kinds begin the names of the tests that must have run. The value says whether their pods are updated in place.
 var kinds = map[string]bool{"Deployment": true, "Daemon set": true, "ReplicaSet": false, "ControllerRevision": false}
 
-// moved is the reason of the event that tells of a pod which was updated in place. Tests end before the update is said to be done.
+// moved is the reason of the event about a pod that was updated in place. Tests end before the event about the complete update.
 const moved = "UpdatedInPlace"
 
-// Judge says what is wrong, and returns whether nothing is. With some of the tests only, those that did not run are not missed.
+// Judge prints the failures, and reports whether there are none. If only some of the tests were to run, the others are not missing.
 func (r *Runs) Judge(out io.Writer, some bool) bool {
 	faults := slices.Concat(r.broken(), r.faults())
 	if !some {
@@ -29,7 +29,7 @@ func (r *Runs) Judge(out io.Writer, some bool) bool {
 	return len(faults) == 0
 }
 
-// broken are failures outside of tests.
+// broken returns failures outside of tests.
 func (r *Runs) broken() []string {
 	var faults []string
 	for _, failure := range r.native.broken {
@@ -81,7 +81,8 @@ func (e exception) fault(inPlace outcome) string {
 	return ""
 }
 
-// missing are the tests that had to run, and the updates in place that had to come of them: without Stayput, all tests would pass.
+// missing returns the tests that had to run and did not, and the updates in place that did not happen: without Stayput, all tests would
+// pass.
 func (r *Runs) missing() []string {
 	var faults []string
 	for test := range r.exceptions {

@@ -1,4 +1,4 @@
-// Package verdict compares what came of the same tests natively and in place.
+// Package verdict compares the results of the same tests natively and in place.
 package verdict
 
 import (
@@ -15,19 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Event is the name of the report entries that hold the reason of an event which Controller, Stayput, left in a test's namespace.
+// Event is the name of the report entries that hold the reason of an event that Controller, Stayput, emitted in a test's namespace.
 const (
 	Event      = "Stayput's event"
 	Controller = "stayput"
 )
 
-// Runs are what came of the tests in a cluster of one release.
+// Runs are the results of the tests in a cluster of one release.
 type Runs struct {
 	exceptions      map[string]exception
 	native, inPlace run
 }
 
-// run has an outcome for each test that ran, and what failed outside of tests.
+// run has the outcome of each test that ran, and the failures outside of tests.
 type run struct {
 	tests  map[string]outcome
 	broken []string
@@ -35,10 +35,10 @@ type run struct {
 
 type outcome struct {
 	passed bool
-	// failure is the first line of why it did not.
+	// failure is the first line of the failure of a test.
 	failure string
 	took    time.Duration
-	// events counts the events of Stayput by reason.
+	// events counts Stayput's events by reason.
 	events map[string]int
 }
 
@@ -79,7 +79,7 @@ func collect(reports []types.Report) run {
 	return result
 }
 
-// add leaves out what was not asked for and what skipped itself, as tests do that need a cloud.
+// add leaves out tests that were not selected and tests that skipped themselves, as those do that need a cloud.
 func (r *run) add(spec types.SpecReport) {
 	switch {
 	case spec.State.Is(types.SpecStateSkipped | types.SpecStatePending):
@@ -105,7 +105,7 @@ func outcomeOf(spec types.SpecReport) outcome {
 	}
 }
 
-// labels are how the framework writes a test's labels into its name, such as [Conformance].
+// labels matches the labels in the name of a test, such as [Conformance].
 var labels = regexp.MustCompile(`\s*\[[^\]]*\]\s*`)
 
 func name(spec types.SpecReport) string {
@@ -117,7 +117,7 @@ func firstLine(text string) string {
 	return strings.TrimSuffix(line, ":")
 }
 
-// names are all tests, in order.
+// names returns all tests, in order.
 func (r *Runs) names() []string {
 	all := maps.Clone(r.native.tests)
 	maps.Copy(all, r.inPlace.tests)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Table has a line for each test: how it ended natively and in place, and what Stayput said about its workloads.
+// Table prints a line for each test: its outcome natively and in place, and Stayput's events about its workloads.
 func (r *Runs) Table(out io.Writer) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TEST\tNATIVE\tIN PLACE\tEVENTS OF STAYPUT")
@@ -48,7 +48,7 @@ func (o outcome) said() string {
 	return strings.Join(said, ", ")
 }
 
-// promises says why exceptions are some.
+// promises prints why exceptions are exceptions.
 func (r *Runs) promises(out io.Writer) {
 	for _, test := range slices.Sorted(maps.Keys(r.exceptions)) {
 		if r.endedInPlace(test) == "excepted" {

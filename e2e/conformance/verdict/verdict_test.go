@@ -13,7 +13,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// The sentences that exceptions quote must be the README's.
+// The sentences that exceptions quote must be in the README.
 func TestExceptionsQuoteTheReadme(t *testing.T) {
 	readme, err := os.ReadFile("../../../README.md")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestVerdict(t *testing.T) {
 		kubernetes      string
 		native, inPlace func(*reported)
 		some            bool
-		want            string // a part of what is said, which is a failure if it begins with "FAIL"
+		want            string // a part of the output, which means a failure if it begins with "FAIL"
 	}{
 		"in place as natively": {want: "ok: 6 tests, in place as natively but for the 2 that"},
 		"fails in place": {
@@ -59,7 +59,8 @@ func TestVerdict(t *testing.T) {
 		},
 		"an exception fails for another reason": {
 			inPlace: func(r *reported) { r.say(rollback, "UpdateRecreatesPods") },
-			want:    "FAIL: " + rollback + `: fails in place, but for something else than "A bad image stops nothing", since there is no event ImagePullFailed`,
+			want: "FAIL: " + rollback + `: fails in place, but for something else than "A bad image stops nothing", ` +
+				`since there is no event ImagePullFailed`,
 		},
 		"an exception is gone": {
 			native: func(r *reported) { r.remove(scaling) }, inPlace: func(r *reported) { r.remove(scaling) },
@@ -113,7 +114,8 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	runs, err := Read("v1.36.3", written(t, natively(), nil), written(t, inPlace(), func(r *reported) { r.fail(rollover, "no new ReplicaSet") }))
+	runs, err := Read("v1.36.3", written(t, natively(), nil),
+		written(t, inPlace(), func(r *reported) { r.fail(rollover, "no new ReplicaSet") }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +145,8 @@ type reported struct{ types.Report }
 
 func natively() *reported {
 	r := &reported{}
-	for _, each := range []string{rollover, scaling, rollback, "Daemon set should update pod", "ReplicaSet should adopt", "ControllerRevision should manage"} {
+	for _, each := range []string{rollover, scaling, rollback, "Daemon set should update pod", "ReplicaSet should adopt",
+		"ControllerRevision should manage"} {
 		r.add(each, types.SpecStatePassed)
 	}
 	return r
@@ -160,7 +163,7 @@ func inPlace() *reported {
 	return r
 }
 
-// add makes the name as the framework does, with labels within.
+// add adds a test with its name as the framework writes it, with labels.
 func (r *reported) add(test string, state types.SpecState) {
 	kind, rest, _ := strings.Cut(test, " should")
 	r.SpecReports = append(r.SpecReports, types.SpecReport{
@@ -186,7 +189,7 @@ func (r *reported) fail(test, message string) {
 	r.of(test).Failure.Message = message
 }
 
-// say has a test's events be those, and no others.
+// say sets the events of a test.
 func (r *reported) say(test string, reasons ...string) {
 	entries := types.ReportEntries{}
 	for _, reason := range reasons {
@@ -213,7 +216,7 @@ func (r *reported) breakSetup(message string) {
 	})
 }
 
-// written is the file of a report, as ginkgo writes it.
+// written writes the report to a file, as ginkgo does, and returns its path.
 func written(t *testing.T, r *reported, change func(*reported)) string {
 	t.Helper()
 	if change != nil {

@@ -1,5 +1,5 @@
-// Command generator keeps a server under load until it is told to stop: generator RATE URL FILE sends RATE requests a second to URL, and
-// keeps in FILE how many were sent and how many of them were lost.
+// Command generator sends requests to a server until a signal stops it: generator RATE URL FILE sends RATE requests a second to URL, and
+// writes to FILE how many were sent and how many of them were lost.
 package main
 
 import (
@@ -45,7 +45,7 @@ func run(arguments []string) error {
 	}
 }
 
-// report replaces the file, so that nobody reads half of it.
+// report replaces the file atomically.
 func report(count load.Traffic, file string) error {
 	if err := os.WriteFile(file+".new", fmt.Appendln(nil, count.Sent, count.Lost), 0o600); err != nil {
 		return err

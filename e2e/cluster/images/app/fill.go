@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// filled is how many bytes fill writes.
+// filled is the number of bytes that fill writes.
 const filled = 1 << 20
 
-// fill does what init containers do: it takes its time, and leaves something behind in a folder.
+// fill does what init containers do: it waits, and then writes a file into a folder.
 func fill(folder string, delay time.Duration) error {
 	time.Sleep(delay)
 	return os.WriteFile(filepath.Join(folder, "cache"), bytes.Repeat([]byte("x"), filled), 0o644)

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// clusterAuthority is where a pod finds the certificate authority of the API server.
+// clusterAuthority is the path of the API server's certificate authority in a pod.
 const clusterAuthority = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 
-// get writes what url answers to out. It trusts the cluster's certificate authority and nobody else.
+// get writes the answer of url to out. It trusts only the cluster's certificate authority.
 func get(out io.Writer, url string) error {
 	trusted, err := authorities()
 	if err != nil {

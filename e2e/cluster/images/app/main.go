@@ -1,15 +1,15 @@
-// Command app is the test application: a server that answers with its version and takes as long as it is told to
-// start, to become ready and to stop. It depends on nothing but the standard library, so that its image stays small.
+// Command app is the test application: a server that answers with its version. The delays of its start, readiness and stop are
+// configurable. It depends only on the standard library, so that its image stays small.
 //
 //	GET /             its version; ?for=2s keeps the request in flight that long
 //	GET /ready        200 from READY_DELAY after it listens, 503 before
 //	POST /allow /deny admission reviews: allowed, or denied with its version
 //
-// Environment: VERSION (set by its image), PORT (8080), START_DELAY, READY_DELAY, STOP_DELAY (Go durations, 0),
-// TLS_DIR (serve TLS with the tls.crt and tls.key in it), CRASH (exit at once with code 1).
+// Environment: VERSION (set by its image), PORT (8080), START_DELAY, READY_DELAY, STOP_DELAY (Go durations, 0), TLS_DIR (serve TLS with the
+// tls.crt and tls.key in it), CRASH (exit at once with code 1).
 //
-// For kubectl exec: "app version" prints the version, "app get URL" what URL answers. For init containers: "app fill FOLDER" writes a
-// file into FOLDER after START_DELAY. "app show FILE" prints what is in FILE.
+// For kubectl exec: "app version" prints the version, "app get URL" prints the answer of URL. For init containers: "app fill FOLDER" writes
+// a file into FOLDER after START_DELAY. "app show FILE" prints the content of FILE.
 package main
 
 import (
@@ -73,7 +73,7 @@ func listen() error {
 	return serve(ctx, settings)
 }
 
-// passes waits for delay and says whether it passed before ctx ended.
+// passes waits for delay and reports whether it passed before ctx ended.
 func passes(ctx context.Context, delay time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -113,8 +113,8 @@ func accept(server *http.Server, listener net.Listener, tlsDir string) error {
 	return server.ServeTLS(listener, "", "")
 }
 
-// certificateIn is read anew for each connection, since cert-manager may renew it at any moment, even just after it was
-// made.
+// certificateIn reads the certificate for each connection, because cert-manager may renew it at any moment, even just after it has issued
+// it.
 func certificateIn(folder string) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
 	return &pair, err
@@ -140,7 +140,7 @@ func handler(settings settings) http.Handler {
 	return mux
 }
 
-// answer gives the version, after the time the request asks for: that is how a test has a request in flight.
+// answer writes the version, after the time that the request asks for: so a test can have a request in flight.
 func answer(w http.ResponseWriter, r *http.Request, version string) {
 	if asked := r.FormValue("for"); asked != "" {
 		delay, err := time.ParseDuration(asked)

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// admissionReview is the part of admission.k8s.io/v1 AdmissionReview this server reads and writes.
+// admissionReview is the part of admission.k8s.io/v1 AdmissionReview that this server reads and writes.
 type admissionReview struct {
 	APIVersion string             `json:"apiVersion"`
 	Kind       string             `json:"kind"`
@@ -34,7 +34,7 @@ type admissionResponse struct {
 	} `json:"status"`
 }
 
-// review answers an admission review, and logs who asked for what.
+// review answers an admission review, and logs its user and its object.
 func review(w http.ResponseWriter, r *http.Request, version string, allowed bool) {
 	var got admissionReview
 	if err := json.NewDecoder(r.Body).Decode(&got); err != nil || got.Request == nil {

@@ -1,5 +1,5 @@
-// Command pause holds a pod's namespaces: it waits for the signal to end, and, being process 1 of pods that share
-// their process namespace, reaps what others leave behind.
+// Command pause holds a pod's namespaces: it waits for a signal to end. It is process 1 of pods that share their process namespace, so it
+// reaps orphaned processes.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// reap collects every child that has ended: several may stand behind one SIGCHLD.
+// reap collects every child that has ended: one SIGCHLD may stand for several.
 func reap() {
 	for {
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {

@@ -1,5 +1,5 @@
-// Package addon is what the launcher does through the Kubernetes API: it makes the objects a cluster begins with, and
-// waits until the cluster is ready for use.
+// Package addon is the part of the launcher that uses the Kubernetes API: it creates the initial objects of a cluster, and waits until the
+// cluster is ready for use.
 package addon
 
 import (
@@ -30,24 +30,23 @@ var addons []byte
 // Cluster is a client of the cluster.
 type Cluster struct{ client dynamic.Interface }
 
-// Connect makes a client out of a kubeconfig. It does not ask the cluster anything.
+// Connect makes a client from a kubeconfig. It sends no request.
 func Connect(kubeconfig string) (Cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return Cluster{}, err
 	}
-	config.QPS = -1 // nobody else wants anything yet
+	config.QPS = -1 // no other client exists yet
 	client, err := dynamic.NewForConfig(config)
 	return Cluster{client}, err
 }
 
-// CreateAddons makes what is missing of the objects in addons.yaml.
+// CreateAddons creates the objects of addons.yaml that do not exist.
 func (c Cluster) CreateAddons(ctx context.Context) error {
 	return c.createAll(ctx, bytes.NewReader(addons))
 }
 
-// CreateDefinitions makes what is missing of the CustomResourceDefinitions in the files of directory, and waits until
-// they are served.
+// CreateDefinitions creates the CustomResourceDefinitions of the files of directory that do not exist, and waits until they are served.
 func (c Cluster) CreateDefinitions(ctx context.Context, directory string) error {
 	files, err := filepath.Glob(filepath.Join(directory, "*.yaml"))
 	if err != nil {
@@ -86,7 +85,7 @@ func (c Cluster) createAll(ctx context.Context, manifests io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if len(object.Object) == 0 { // nothing but comments
+		if len(object.Object) == 0 { // only comments
 			continue
 		}
 		if err := c.create(ctx, object); err != nil {
@@ -95,8 +94,8 @@ func (c Cluster) createAll(ctx context.Context, manifests io.Reader) error {
 	}
 }
 
-// create leaves an object that exists as it is: whoever changed it meant it. It looks first, because creating a
-// Service whose fixed address is its own already is refused as invalid.
+// create does not change an object that exists, because a user may have changed it. It looks first, because creating a Service with a fixed
+// address that is already its own is refused as invalid.
 func (c Cluster) create(ctx context.Context, object *unstructured.Unstructured) error {
 	resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
 	objects := c.client.Resource(resource).Namespace(object.GetNamespace())
@@ -131,7 +130,7 @@ func (c Cluster) awaitDefinitions(ctx context.Context) error {
 	})
 }
 
-// AwaitUsable returns once the nodes are Ready and a pod can be created, for which its namespace needs a service account.
+// AwaitUsable returns once the nodes are Ready and a pod can be created, which needs a service account in its namespace.
 func (c Cluster) AwaitUsable(ctx context.Context, names []string) error {
 	return await(ctx, func() error {
 		for _, name := range names {
@@ -148,7 +147,7 @@ func (c Cluster) AwaitUsable(ctx context.Context, names []string) error {
 	})
 }
 
-// await repeats check until it succeeds or ctx ends, and then returns what was wrong last.
+// await repeats check until it succeeds or ctx ends, and then returns the last error.
 func await(ctx context.Context, check func() error) error {
 	for {
 		err := check()

@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// writers is how many nodes are made at the same time, about as many as an API server on two cores is content with.
+// writers is how many nodes are created at the same time. An API server on two cores handles about as many well.
 const writers = 16
 
-// SimulateNodes makes the nodes simulated-1 to simulated-count from the Node in template, as far as they are missing,
-// and waits until they are Ready.
+// SimulateNodes creates those of the nodes simulated-1 to simulated-count that do not exist, from the Node in template, and waits until
+// they are Ready.
 func (c Cluster) SimulateNodes(ctx context.Context, template string, count int) error {
 	content, err := os.ReadFile(template)
 	if err != nil {

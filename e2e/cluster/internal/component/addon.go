@@ -22,7 +22,7 @@ func coreDNS(dir layout.Dir) Component {
 	}
 }
 
-// corefile is kubeadm's without what leads out of the cluster.
+// corefile is kubeadm's without the plugins that lead out of the cluster.
 const corefile = `.:53 {
     bind {ip}
     errors
@@ -60,7 +60,7 @@ func kwok(dir layout.Dir) Component {
 			"--kubeconfig=" + pki.Kubeconfig(dir, "kwok"),
 			"--config=" + dir.Share("simulated", "stages.yaml"),
 			"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
-			"--cidr=10.200.0.0/16", // of pods, which nobody can reach
+			"--cidr=10.200.0.0/16", // of pods, which cannot be reached
 			"--server-address=" + address,
 		},
 		Listens: listens(address),

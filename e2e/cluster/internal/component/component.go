@@ -1,5 +1,5 @@
-// Package component is the table of what a cluster consists of: one entry for each process, from which all commands
-// that start, stop and look at them are derived.
+// Package component is the table of the cluster's components: one entry for each process. All commands that start, stop and show components
+// use it.
 package component
 
 import (
@@ -19,26 +19,26 @@ type Component struct {
 	Name string
 	// Argv is the command line; its first element is a path.
 	Argv []string
-	// Files are the configuration to write before it starts: content by path.
+	// Files are the configuration files to write before the start: content by path.
 	Files map[string]string
 	// Listens are the addresses that have to be free.
 	Listens []netip.AddrPort
-	// Socket is the path, which other components have too, of a unix socket that it replaces by its own while it
-	// starts. Two that do so at once exit, so they start one after the other.
+	// Socket is the path of a unix socket that several components use. A component replaces it by its own while it starts. If two do so at
+	// once, both exit, so they start one after the other.
 	Socket string
-	// After are the names of those it cannot start without.
+	// After are the names of the components that it cannot start without.
 	After []string
-	// Ready is nil once the component does its work.
+	// Ready returns nil once the component works.
 	Ready func(context.Context) error
 }
 
-// Some components wait for objects: Addons has what they may do, CertManagerResources is CustomResourceDefinitions.
+// Some components wait for objects: Addons has their permissions, CertManagerResources is CustomResourceDefinitions.
 const (
 	Addons               = "addons"
 	CertManagerResources = "cert-manager's resources"
 )
 
-// Table is all components of a cluster with so many real and simulated nodes, those that others need first.
+// Table returns all components of a cluster with so many real and simulated nodes. Components that others need come first.
 func Table(dir layout.Dir, nodes, simulatedNodes int) []Component {
 	table := append(controlPlane(dir), registry(dir), coreDNS(dir), certManager(dir))
 	for _, node := range plan.Nodes(nodes) {

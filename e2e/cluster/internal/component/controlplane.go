@@ -11,13 +11,13 @@ import (
 	"github.com/stayput/stayput/e2e/cluster/internal/plan"
 )
 
-// controlPlane has the flags that kubeadm sets, as far as they matter to what runs in the cluster. There is one of
-// each, so nobody waits for a leader's lease.
+// controlPlane has the flags that kubeadm sets, if they matter to what runs in the cluster. There is one process of each component, so none
+// waits for a leader's lease.
 func controlPlane(dir layout.Dir) []Component {
 	return []Component{etcd(dir), apiServer(dir), controllerManager(dir), scheduler(dir), proxy(dir)}
 }
 
-// etcd does not wait for the disk: the data need not survive the machine, and it survives etcd itself.
+// etcd does not sync to the disk: the data need not survive a crash of the machine, and it survives a crash of etcd.
 func etcd(dir layout.Dir) Component {
 	return Component{
 		Name: "etcd",
@@ -43,7 +43,8 @@ func apiServer(dir layout.Dir) Component {
 	serving, servingKey := pair(pki.APIServer)
 	kubelet, kubeletKey := pair(pki.KubeletClient)
 	frontProxy, frontProxyKey := pair(pki.FrontProxyClient)
-	audit, admission, webhooks := dir.Data("kube-apiserver", "audit.yaml"), dir.Data("kube-apiserver", "admission.yaml"), dir.Data("kube-apiserver", "webhooks.kubeconfig")
+	audit, admission, webhooks := dir.Data("kube-apiserver", "audit.yaml"),
+		dir.Data("kube-apiserver", "admission.yaml"), dir.Data("kube-apiserver", "webhooks.kubeconfig")
 	return Component{
 		Name: "kube-apiserver",
 		Argv: append([]string{
@@ -88,7 +89,7 @@ func apiServer(dir layout.Dir) Component {
 	}
 }
 
-// auditPolicy has the requests of Stayput written down, without what is in them: e2e asks whether it uses all its rights.
+// auditPolicy logs the requests of Stayput, without their bodies: e2e checks whether Stayput uses all its rights.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -97,8 +98,8 @@ rules:
     users: ["system:serviceaccount:stayput-system:stayput"]
 `
 
-// admissionConfiguration has webhooks called with what the kubeconfig says, and webhookCertificate is that: Stayput's are shown the front proxy's
-// certificate, as docs/security.md proposes.
+// admissionConfiguration makes the API server call webhooks with the kubeconfig webhookCertificate: Stayput's webhooks are shown the front
+// proxy's certificate, as docs/security.md proposes.
 const (
 	admissionConfiguration = `apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
@@ -130,7 +131,7 @@ func controllerManager(dir layout.Dir) Component {
 		"--root-ca-file=" + dir.PKI(pki.CA+".crt"),
 		"--service-account-private-key-file=" + dir.PKI(pki.ServiceAccountKey+".key"),
 		"--service-cluster-ip-range=" + plan.ServiceCIDR,
-		"--flex-volume-plugin-dir=" + dir.Data("kube-controller-manager", "volume-plugins"), // else it makes one in /usr/libexec
+		"--flex-volume-plugin-dir=" + dir.Data("kube-controller-manager", "volume-plugins"), // otherwise it makes one in /usr/libexec
 	}, authorities(dir)...))
 }
 
@@ -138,7 +139,7 @@ func scheduler(dir layout.Dir) Component {
 	return controller(dir, "kube-scheduler", "127.0.0.1:10259", nil)
 }
 
-// controller is a component of k8s.io/kubernetes that serves nothing but its health at address.
+// controller is a component of k8s.io/kubernetes that serves only its health at address.
 func controller(dir layout.Dir, name, address string, flags []string) Component {
 	kubeconfig := pki.Kubeconfig(dir, name)
 	host, port, _ := strings.Cut(address, ":")
@@ -159,7 +160,7 @@ func controller(dir layout.Dir, name, address string, flags []string) Component 
 	}
 }
 
-// authorities are whom a component that serves believes.
+// authorities are the flags that name the certificate authorities which a serving component trusts.
 func authorities(dir layout.Dir) []string {
 	return []string{
 		"--client-ca-file=" + dir.PKI(pki.CA+".crt"),
@@ -167,7 +168,7 @@ func authorities(dir layout.Dir) []string {
 	}
 }
 
-// proxy serves all nodes, because they share the machine's network: it runs as the first one.
+// proxy serves all nodes, because they share the machine's network. It runs as the first node.
 func proxy(dir layout.Dir) Component {
 	config := dir.Data("kube-proxy", "config.yaml")
 	return Component{
@@ -203,10 +204,10 @@ conntrack:
   tcpCloseWaitTimeout: 0s
 `
 
-// Kubernetes are the names by which the binary of Kubernetes and etcd is called.
+// Kubernetes are the names under which the binary of Kubernetes and etcd runs.
 var Kubernetes = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"}
 
-// OfKubernetes says that the component is one of those in Kubernetes' binary.
+// OfKubernetes reports whether the component is in Kubernetes' binary.
 func (c Component) OfKubernetes() bool {
 	return slices.Contains(Kubernetes, filepath.Base(c.Argv[0]))
 }

@@ -34,8 +34,8 @@ func containerdSocket(dir layout.Dir, node plan.Node) string {
 	return dir.Data("containerd-"+node.Name(), "containerd.sock")
 }
 
-// containerdConfig: opt would make /opt/containerd; nri would share a socket between the nodes; without
-// CAP_SYS_RESOURCE containers cannot get the score that their kubelet wants.
+// containerdConfig disables two plugins: opt would make /opt/containerd, and nri would share a socket between the nodes. Without
+// CAP_SYS_RESOURCE containers cannot get the OOM score that their kubelet asks for.
 const containerdConfig = `version = 3
 root = "{data}/root"
 state = "{data}/state"
@@ -70,7 +70,7 @@ Root = "{data}/runc"
 SystemdCgroup = false
 `
 
-// networkConfig: in hairpin mode a bridge also hands a pod what it sent to itself through a Service.
+// networkConfig uses hairpin mode: the bridge also delivers to a pod what the pod sent to itself through a Service.
 const networkConfig = `{
   "cniVersion": "1.0.0",
   "name": "{bridge}",
@@ -97,7 +97,7 @@ const registryConfig = `server = "http://{registry}"
 capabilities = ["pull", "resolve"]
 `
 
-// kubelet waits for its containerd, without whose socket it exits.
+// kubelet waits for its containerd. It would exit without containerd's socket.
 func kubelet(dir layout.Dir, node plan.Node) Component {
 	name := "kubelet-" + node.Name()
 	config := dir.Data(name, "config.yaml")
@@ -128,8 +128,8 @@ func kubelet(dir layout.Dir, node plan.Node) Component {
 	}
 }
 
-// kubeletConfig never evicts pods because of the machine's disk, which the nodes share with each other and with
-// whatever else is on it, never removes images from it, and makes no chains of iptables, which it would leave behind.
+// kubeletConfig never evicts pods because of the machine's disk, which the nodes share with each other and with other programs. It never
+// removes images from the disk. It makes no chains of iptables, because they would stay.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: {ip}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// client checks no certificates: it asks whether somebody answers, and believes nothing else it hears.
+// client checks no certificates: it only tests whether a server answers, and ignores the content.
 var client = &http.Client{
 	Timeout: 2 * time.Second,
 	Transport: &http.Transport{
@@ -19,7 +19,7 @@ var client = &http.Client{
 	},
 }
 
-// answers says that GET url answers 200.
+// answers returns a check that GET url answers 200.
 func answers(url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -38,7 +38,7 @@ func answers(url string) func(context.Context) error {
 	}
 }
 
-// accepts says that somebody listens on the unix socket at path.
+// accepts returns a check that a process listens on the unix socket at path.
 func accepts(path string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		connection, err := new(net.Dialer).DialContext(ctx, "unix", path)

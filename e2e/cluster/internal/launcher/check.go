@@ -11,7 +11,7 @@ import (
 	"github.com/stayput/stayput/e2e/cluster/internal/process"
 )
 
-// check says in one sentence what keeps the cluster from starting, before anything is changed.
+// check returns an error with one sentence if the cluster cannot start. It runs before any change of the machine.
 func (l *launcher) check(ctx context.Context, cluster state, table []component.Component) error {
 	for _, file := range l.built(cluster, table) {
 		if _, err := os.Stat(file); err != nil {
@@ -27,7 +27,7 @@ func (l *launcher) check(ctx context.Context, cluster state, table []component.C
 	return l.checkPorts(ctx, table)
 }
 
-// built are the files that the build has to have left. Those of Kubernetes itself are links that are made later.
+// built returns the files that the build has to have made. The names of Kubernetes' binaries are links that are made later.
 func (l *launcher) built(cluster state, table []component.Component) []string {
 	files := []string{
 		l.dir.Bin(prefix + cluster.Version), l.dir.Bin("runc"), l.dir.Bin("containerd-shim-runc-v2"),
@@ -45,7 +45,7 @@ func (l *launcher) built(cluster state, table []component.Component) []string {
 	return files
 }
 
-// checkPorts says who else listens where a component wants to.
+// checkPorts returns an error with the process that listens on a component's address, if there is one.
 func (l *launcher) checkPorts(ctx context.Context, table []component.Component) error {
 	own, err := l.ownPIDs(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func (l *launcher) checkPorts(ctx context.Context, table []component.Component) 
 	return nil
 }
 
-// ownPIDs are the recorded processes that are alive. It waits for those that are about to end.
+// ownPIDs returns the recorded processes that are alive. It waits for those that are about to end.
 func (l *launcher) ownPIDs(ctx context.Context) (map[int]bool, error) {
 	recorded, err := l.processes()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/stayput/stayput/e2e/cluster/internal/process"
 )
 
-// grace is how long a component that is stopped may take to end in good order.
+// grace is the time for a regular end of a component that is stopped.
 const grace = 10 * time.Second
 
 // adopt records the components that run without a record: their launcher was killed between the start and the record.
@@ -30,7 +30,7 @@ func (l *launcher) adopt(table []component.Component) error {
 		if index < 0 {
 			continue
 		}
-		if found, err := process.Of(pid); err == nil && found.Alive() { // else it has ended meanwhile
+		if found, err := process.Of(pid); err == nil && found.Alive() { // otherwise it has ended meanwhile
 			if err := writeJSON(l.processFile(table[index].Name), found); err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func (l *launcher) awaitReady(ctx context.Context, c component.Component, runnin
 	}
 }
 
-// started says that the component does its work and takes nothing from others any more.
+// started returns nil once the component works and no longer replaces the socket of another component.
 func started(ctx context.Context, c component.Component, running process.Process) error {
 	if err := c.Ready(ctx); err != nil || c.Socket == "" {
 		return err
@@ -91,7 +91,7 @@ func started(ctx context.Context, c component.Component, running process.Process
 	return running.ListensOn(c.Socket)
 }
 
-// awaitExit returns the last words of the first of these components to exit, or nil when ctx has ended.
+// awaitExit returns the end of the log of the first of these components to exit, or nil when ctx has ended.
 func (l *launcher) awaitExit(ctx context.Context, names []string) error {
 	for {
 		for _, name := range names {
@@ -121,14 +121,14 @@ func (l *launcher) lastLines(name string) string {
 	return strings.Join(lines[max(0, len(lines)-count):], "\n")
 }
 
-// start starts the components of the given names again.
+// start starts the components of these names again.
 func (l *launcher) start(ctx context.Context, names []string) error {
 	return l.withComponents(ctx, names, func(ctx context.Context, c component.Component) error {
 		return l.launch(ctx, c)
 	})
 }
 
-// stop lets the components of the given names end, and kills those that do not.
+// stop ends the components of these names with SIGTERM, and kills those that do not end.
 func (l *launcher) stop(ctx context.Context, names []string) error {
 	return l.withComponents(ctx, names, func(ctx context.Context, c component.Component) error {
 		ended, err := l.signal(ctx, c.Name, syscall.SIGTERM, grace)
@@ -139,7 +139,7 @@ func (l *launcher) stop(ctx context.Context, names []string) error {
 	})
 }
 
-// kill ends the components of the given names as a crash would.
+// kill ends the components of these names as a crash would.
 func (l *launcher) kill(ctx context.Context, names []string) error {
 	return l.withComponents(ctx, names, func(ctx context.Context, c component.Component) error {
 		_, err := l.signal(ctx, c.Name, syscall.SIGKILL, patience)
@@ -147,7 +147,7 @@ func (l *launcher) kill(ctx context.Context, names []string) error {
 	})
 }
 
-// signal sends signal to the component and says whether it has ended before the timeout.
+// signal sends signal to the component and reports whether it has ended before the timeout.
 func (l *launcher) signal(ctx context.Context, name string, signal syscall.Signal, timeout time.Duration) (bool, error) {
 	recorded, err := l.process(name)
 	if err != nil {
@@ -164,7 +164,7 @@ func (l *launcher) signal(ctx context.Context, name string, signal syscall.Signa
 	return true, nil
 }
 
-// withComponents does the same to all components of the given names at once.
+// withComponents calls do for all components of these names at once.
 func (l *launcher) withComponents(ctx context.Context, names []string, do func(context.Context, component.Component) error) error {
 	unlock, err := l.lock(ctx)
 	if err != nil {
@@ -194,7 +194,7 @@ func (l *launcher) withComponents(ctx context.Context, names []string, do func(c
 	return group.Wait()
 }
 
-// table is the components of the cluster that is up.
+// table returns the components of the cluster that is up.
 func (l *launcher) table() ([]component.Component, error) {
 	cluster, exists, err := l.recorded()
 	if err == nil && !exists {

@@ -13,11 +13,11 @@ import (
 	"github.com/stayput/stayput/e2e/cluster/internal/process"
 )
 
-// downPatience is how long killed processes may take to end.
+// downPatience is the time for killed processes to end.
 const downPatience = time.Minute
 
-// down ends the cluster and removes all traces of it but what was built. Nothing needs to end in good order, since
-// nothing is kept. It goes on after a failure: the rest should be gone nevertheless.
+// down ends the cluster and removes all its traces, except what was built. It kills at once, because nothing is kept. It continues after a
+// failure, to remove as much as possible.
 func (l *launcher) down(ctx context.Context, _ []string) error {
 	unlock, err := l.lock(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func (l *launcher) down(ctx context.Context, _ []string) error {
 	defer cancel()
 	failure := errors.Join(l.killAll(ctx), machine.Unmount(string(l.dir)), l.restoreMachine())
 	if failure != nil {
-		return failure // the records stay for another try
+		return failure // the records stay for another attempt
 	}
 	for _, path := range l.dir.Transient() {
 		if err := os.RemoveAll(path); err != nil {
@@ -42,7 +42,7 @@ func (l *launcher) down(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// killAll kills the components, whatever else runs the cluster's binaries, and all containers.
+// killAll kills the components, other processes of the cluster's binaries, and all containers.
 func (l *launcher) killAll(ctx context.Context) error {
 	doomed, err := l.remnants()
 	if err != nil {
@@ -61,8 +61,7 @@ func (l *launcher) killAll(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// remnants are the processes that run one of the cluster's binaries: components, recorded or not, and shims, which
-// nobody records.
+// remnants returns the processes that run one of the cluster's binaries: components, recorded or not, and shims, which are never recorded.
 func (l *launcher) remnants() ([]process.Process, error) {
 	pids, err := process.All()
 	if err != nil {
@@ -73,15 +72,15 @@ func (l *launcher) remnants() ([]process.Process, error) {
 		if !l.isRemnant(pid) || l.isUsers(pid) {
 			continue
 		}
-		if each, err := process.Of(pid); err == nil { // else it has ended meanwhile
+		if each, err := process.Of(pid); err == nil { // otherwise it has ended meanwhile
 			found = append(found, each)
 		}
 	}
 	return found, nil
 }
 
-// isUsers says that pid was called by a user: kubectl, or a launcher, which if not this one waits for the lock. The
-// registry is this binary, too.
+// isUsers reports whether a user started pid: kubectl, or a launcher, which is this one or waits for the lock. The registry runs this
+// binary, too.
 func (l *launcher) isUsers(pid int) bool {
 	arguments := process.Arguments(pid)
 	switch process.Name(pid) {
@@ -93,7 +92,7 @@ func (l *launcher) isUsers(pid int) bool {
 	return false
 }
 
-// isRemnant says that pid runs one of the cluster's binaries.
+// isRemnant reports whether pid runs one of the cluster's binaries.
 func (l *launcher) isRemnant(pid int) bool {
 	executable, err := process.Executable(pid)
 	return err == nil && strings.HasPrefix(executable, l.dir.Bin()+"/")
@@ -110,8 +109,8 @@ func (l *launcher) restoreMachine() error {
 	return nil
 }
 
-// machineChanged says that there was a cluster: bridges and cgroups of these names may otherwise be those of a cluster
-// in another directory.
+// machineChanged reports whether there was a cluster. Otherwise bridges and cgroups of these names may be those of a cluster in another
+// directory.
 func (l *launcher) machineChanged() bool {
 	_, err := os.Stat(l.snapshotFile())
 	return err == nil

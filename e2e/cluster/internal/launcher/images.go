@@ -13,7 +13,7 @@ import (
 	"github.com/stayput/stayput/e2e/cluster/registry"
 )
 
-// registry is the process that up starts as the component of this name.
+// registry runs the registry. up starts it as the component of this name.
 func (l *launcher) registry(ctx context.Context, _ []string) error {
 	images, err := registry.TestImages(l.dir.Bin())
 	if err != nil {
@@ -22,7 +22,7 @@ func (l *launcher) registry(ctx context.Context, _ []string) error {
 	return registry.Serve(ctx, plan.RegistryAddress, images)
 }
 
-// push puts an image into the registry.
+// push pushes an image to the registry.
 func (l *launcher) push(_ context.Context, arguments []string) error {
 	if len(arguments) != 2 {
 		return errors.New("push takes an image's name and tag, such as app:v10, and a static binary or an image archive")
@@ -34,7 +34,7 @@ func (l *launcher) push(_ context.Context, arguments []string) error {
 	return registry.Push(plan.RegistryAddress+"/"+arguments[0], image)
 }
 
-// readImage makes an image of a binary, or takes it out of the archive that docker save writes.
+// readImage makes an image of a binary, or reads it from an archive of docker save.
 func readImage(file string) (v1.Image, error) {
 	binary, err := isBinary(file)
 	if err != nil {

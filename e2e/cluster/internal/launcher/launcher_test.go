@@ -51,7 +51,7 @@ func TestFailedStepEndsTheOthersAndIsNamed(t *testing.T) {
 	}
 }
 
-// Whoever waits for a name that nobody has would wait for ever.
+// A component that waits for a name that no component has would wait for ever.
 func TestEveryDependencyExists(t *testing.T) {
 	l := newLauncher(t)
 	names := map[string]bool{}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock waits until no other launcher changes the cluster. The kernel releases the lock of one that was killed.
+// lock waits until no other launcher changes the cluster. The kernel releases the lock of a killed launcher.
 func (l *launcher) lock(ctx context.Context) (unlock func(), err error) {
 	directory, err := os.Open(string(l.dir))
 	if err != nil {

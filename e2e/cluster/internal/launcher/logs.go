@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// failure is how components write that something failed: klog, logrus and slog, zap, CoreDNS, Go's runtime.
+// failure matches lines about failures: of klog, logrus and slog, zap, CoreDNS, and Go's runtime.
 var failure = regexp.MustCompile(`^[EF]\d{4} |level=(?i:error|fatal|panic)|"level":"(?i:error|fatal|panic)"|^\[(ERROR|FATAL)\]|^panic: |^fatal error: `)
 
-// noise is lines with text in the log of a component.
+// noise matches lines that contain text in the log of a component.
 type noise struct{ component, text string }
 
-// harmless are lines that every cluster writes, by component or by what its name begins with: while it starts and
-// others are not there yet, for lack of a capability it can do without, when somebody hangs up or something is gone
-// already, or before it tries again.
+// harmless are lines that every cluster logs, by component or by a prefix of its name: while it starts and other components are not there
+// yet, for lack of a capability that it can do without, when a client hangs up or an object is already gone, or before it retries.
 var harmless = []noise{
 	{"kwok", "the object has been modified"},
 	{"kube-", "The manifest file is empty, ignoring"},
@@ -39,7 +38,7 @@ var harmless = []noise{
 	{"kube-controller-manager", "is not as new as written version"},
 }
 
-// logs prints the lines of all logs that say that something failed.
+// logs prints the lines of all logs that are about failures.
 func (l *launcher) logs(context.Context, []string) error {
 	files, err := filepath.Glob(l.dir.Log("*"))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package launcher is the commands of the cluster binary: up, down and what lies between.
+// Package launcher has the commands of the cluster binary: up, down and others.
 package launcher
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/stayput/stayput/e2e/cluster/internal/plan"
 )
 
-// usage is what the launcher can do. The command registry is left out: up starts it.
+// usage lists the commands. It leaves out the command registry, which up starts.
 const usage = `cluster up [--nodes 3] [--simulated-nodes 0] [--kubernetes-version v1.36.3]
 cluster down               take it down and leave nothing behind
 cluster status             what runs; fails if something does not
@@ -37,11 +37,11 @@ type launcher struct {
 	out   io.Writer
 	began time.Time
 	mutex sync.Mutex
-	// socket is held while a component replaces a socket that others have too.
+	// socket is locked while a component replaces a socket that others use, too.
 	socket sync.Mutex
 }
 
-// commands take the arguments behind their name.
+// commands get the arguments after their name.
 var commands = map[string]func(*launcher, context.Context, []string) error{
 	"up":       (*launcher).upCommand,
 	"down":     (*launcher).down,
@@ -77,7 +77,7 @@ func Main(arguments []string) int {
 	return 0
 }
 
-// upCommand reads the arguments of up.
+// upCommand parses the arguments of up.
 func (l *launcher) upCommand(ctx context.Context, arguments []string) error {
 	var wanted state
 	flags := flag.NewFlagSet("cluster up", flag.ContinueOnError)
@@ -93,14 +93,14 @@ func (l *launcher) upCommand(ctx context.Context, arguments []string) error {
 	return l.up(ctx, wanted)
 }
 
-// progress says what happens now.
+// progress prints the present step.
 func (l *launcher) progress(what string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	fmt.Fprintf(l.out, "%6.1fs  %s\n", time.Since(l.began).Seconds(), what)
 }
 
-// known says that there is a component of each name.
+// known returns an error unless there is a component of each name.
 func known[T any](components map[string]T, names []string) error {
 	if len(names) == 0 {
 		return errors.New("which component? See cluster status")

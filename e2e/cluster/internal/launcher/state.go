@@ -14,12 +14,12 @@ import (
 	"github.com/stayput/stayput/e2e/cluster/internal/process"
 )
 
-// state is which cluster there is; zero values mean that none was asked for.
+// state describes a cluster. Zero values stand for fields that the user did not ask for.
 type state struct {
 	Version        string `json:"version"`
 	Nodes          int    `json:"nodes"`
 	SimulatedNodes int    `json:"simulatedNodes"`
-	// Complete says that it has been ready for use.
+	// Complete is true once the cluster has been ready for use.
 	Complete bool `json:"complete"`
 }
 
@@ -28,7 +28,7 @@ const defaultNodes = 3
 func (l *launcher) stateFile() string    { return l.dir.Run("cluster") }
 func (l *launcher) snapshotFile() string { return l.dir.Run("machine") }
 
-// recorded is the state of the cluster that is up, at least in part; false if none is.
+// recorded returns the state of the cluster that is up, at least in part, and false if there is none.
 func (l *launcher) recorded() (state, bool, error) {
 	var current state
 	err := readJSON(l.stateFile(), &current)
@@ -38,8 +38,8 @@ func (l *launcher) recorded() (state, bool, error) {
 	return current, err == nil, err
 }
 
-// merge is the cluster to have: what is wanted, and for the rest what there is or the default. It can grow, but
-// nothing else about it can change.
+// merge returns the cluster to have: the wanted values, and for the others those of the present cluster, or the defaults. A cluster can
+// grow, but nothing else about it can change.
 func (l *launcher) merge(wanted state) (state, error) {
 	current, exists, err := l.recorded()
 	if err != nil {
@@ -49,7 +49,8 @@ func (l *launcher) merge(wanted state) (state, error) {
 		return l.withDefaults(wanted)
 	}
 	if wanted.Version != "" && wanted.Version != current.Version {
-		return state{}, fmt.Errorf("the cluster that is up is Kubernetes %s, not %s: run make cluster-down first", current.Version, wanted.Version)
+		return state{}, fmt.Errorf("the cluster that is up is Kubernetes %s, not %s: run make cluster-down first", current.Version,
+			wanted.Version)
 	}
 	merged := current
 	if merged.Nodes, err = grow("nodes", current.Nodes, wanted.Nodes); err != nil {
@@ -80,10 +81,10 @@ func (l *launcher) withDefaults(wanted state) (state, error) {
 	return wanted, err
 }
 
-// prefix is what the names of the binaries of Kubernetes have before the version.
+// prefix is the part of the names of Kubernetes' binaries before the version.
 const prefix = "kubernetes-"
 
-// chosenVersion is the version that the build has linked, else the newest that was built.
+// chosenVersion returns the version that the build has linked, else the newest one that was built.
 func (l *launcher) chosenVersion() (string, error) {
 	if target, err := os.Readlink(l.dir.Bin("kubernetes")); err == nil {
 		return strings.TrimPrefix(filepath.Base(target), prefix), nil
@@ -97,7 +98,7 @@ func (l *launcher) chosenVersion() (string, error) {
 		candidate := strings.TrimPrefix(filepath.Base(file), prefix)
 		parsed, err := version.ParseSemantic(candidate)
 		if err != nil {
-			continue // no release, such as an unfinished build
+			continue // not a release, for example an unfinished build
 		}
 		if newest == "" || version.MustParseSemantic(newest).LessThan(parsed) {
 			newest = candidate
@@ -109,7 +110,7 @@ func (l *launcher) chosenVersion() (string, error) {
 	return newest, nil
 }
 
-// process is the recorded process of the component name; a zero Process if there is none.
+// process returns the recorded process of the component name, or a zero Process.
 func (l *launcher) process(name string) (process.Process, error) {
 	var recorded process.Process
 	err := readJSON(l.processFile(name), &recorded)
@@ -121,7 +122,7 @@ func (l *launcher) process(name string) (process.Process, error) {
 
 func (l *launcher) processFile(name string) string { return l.dir.Run(name + ".json") }
 
-// processes are all recorded processes by name.
+// processes returns all recorded processes by name.
 func (l *launcher) processes() (map[string]process.Process, error) {
 	files, err := filepath.Glob(l.processFile("*"))
 	if err != nil {
@@ -148,7 +149,7 @@ func readJSON(file string, into any) error {
 	return nil
 }
 
-// writeJSON writes a file so that it is either whole or as before, whenever the launcher is interrupted.
+// writeJSON replaces a file atomically, even if the launcher is interrupted.
 func writeJSON(file string, content any) error {
 	encoded, err := json.Marshal(content)
 	if err != nil {

@@ -36,7 +36,7 @@ func (l *launcher) status(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// row is what is known about one component.
+// row returns what is known about one component.
 func (l *launcher) row(ctx context.Context, c component.Component) (columns []string, ready bool) {
 	recorded, err := l.process(c.Name)
 	if err != nil || !recorded.Alive() {

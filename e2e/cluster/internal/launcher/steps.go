@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// step is something to do after the steps of other names.
+// step is an action that runs after other steps.
 type step struct {
 	name  string
 	after []string

@@ -14,10 +14,10 @@ import (
 	"github.com/stayput/stayput/e2e/cluster/internal/plan"
 )
 
-// patience is how long a slow machine may take to get a cluster ready, simulated nodes included.
+// patience is the time for a slow machine to get a cluster ready, including simulated nodes.
 const patience = 5 * time.Minute
 
-// up starts what is missing of the wanted cluster and returns when it is ready for use.
+// up starts the missing components of the wanted cluster, and returns when it is ready for use.
 func (l *launcher) up(ctx context.Context, wanted state) error {
 	unlock, err := l.lock(ctx)
 	if err != nil {
@@ -58,8 +58,8 @@ func (l *launcher) summary(cluster state) string {
 	return fmt.Sprintf("Kubernetes %s, %d nodes%s, KUBECONFIG=%s", cluster.Version, cluster.Nodes, simulated, l.dir.Kubeconfig())
 }
 
-// prepare changes the machine and makes everything that components want to find. The snapshot comes first: with it
-// the cluster can be taken down, however far this gets.
+// prepare changes the machine and makes everything that components need. It takes the snapshot first: with the snapshot down works, at
+// whatever point prepare stops.
 func (l *launcher) prepare(cluster state) error {
 	l.progress("preparing networks, cgroups and certificates")
 	for _, directory := range []string{l.dir.Run(), l.dir.Logs()} {
@@ -82,7 +82,7 @@ func (l *launcher) prepare(cluster state) error {
 	)
 }
 
-// link lets the names of Kubernetes' binaries lead to the wanted version.
+// link links the names of Kubernetes' binaries to those of the wanted version.
 func (l *launcher) link(version string) error {
 	links := map[string]string{"kubernetes": prefix + version}
 	for _, name := range component.Kubernetes {
@@ -100,7 +100,7 @@ func (l *launcher) link(version string) error {
 	return nil
 }
 
-// run starts the components and makes the objects, each as soon as what it needs is there.
+// run starts the components and creates the objects, each as soon as its requirements are met.
 func (l *launcher) run(ctx context.Context, cluster state, table []component.Component) error {
 	client, err := addon.Connect(l.dir.Kubeconfig())
 	if err != nil {
@@ -116,7 +116,7 @@ func (l *launcher) run(ctx context.Context, cluster state, table []component.Com
 	return runSteps(ctx, steps, func(name string) { l.progress(name + " ready") })
 }
 
-// objects are the steps that do something through the Kubernetes API.
+// objects returns the steps that use the Kubernetes API.
 func (l *launcher) objects(client addon.Cluster, cluster state) []step {
 	usable := step{name: "every node", after: []string{"kube-controller-manager", "kube-proxy"}}
 	var names []string
@@ -145,7 +145,7 @@ func (l *launcher) objects(client addon.Cluster, cluster state) []step {
 	return steps
 }
 
-// healthy says that every component does its work.
+// healthy reports whether every component works.
 func (l *launcher) healthy(ctx context.Context, table []component.Component) bool {
 	for _, each := range table {
 		if recorded, err := l.process(each.Name); err != nil || !recorded.Alive() || each.Ready(ctx) != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/stayput/stayput/e2e/cluster/internal/plan"
 )
 
-// SetUpCgroups makes the parent cgroup of each node's pods in every hierarchy; the kubelet wants to find it.
+// SetUpCgroups makes the parent cgroup of each node's pods in every hierarchy; the kubelet needs it.
 func SetUpCgroups(nodes int) error {
 	hierarchies, err := hierarchies()
 	if err != nil {
@@ -51,23 +51,24 @@ func makeCgroup(root, path string) error {
 	return nil
 }
 
-// delegateControllers lets the children of a version 2 cgroup have all controllers.
+// delegateControllers enables all controllers for the children of a version 2 cgroup.
 func delegateControllers(cgroup string) error {
 	controllers, err := os.ReadFile(filepath.Join(cgroup, "cgroup.controllers"))
 	if errors.Is(err, fs.ErrNotExist) || len(strings.Fields(string(controllers))) == 0 {
-		return nil // version 1, or beside it a version 2 hierarchy without controllers
+		return nil // version 1, or a version 2 hierarchy without controllers beside it
 	}
 	if err != nil {
 		return err
 	}
 	enable := "+" + strings.Join(strings.Fields(string(controllers)), " +")
 	if err := os.WriteFile(filepath.Join(cgroup, "cgroup.subtree_control"), []byte(enable), 0); err != nil {
-		return fmt.Errorf("the cgroup %s does not pass its controllers on: run the cluster where you have the root cgroup to yourself: %w", cgroup, err)
+		return fmt.Errorf("the cgroup %s does not pass its controllers on: run the cluster where you have the root cgroup to yourself: %w",
+			cgroup, err)
 	}
 	return nil
 }
 
-// inheritCPUs fills what is empty in a new cgroup of the version 1 hierarchy cpuset, where nothing can run until it is set.
+// inheritCPUs copies empty values of a new cgroup of the version 1 hierarchy cpuset from its parent. No process can run in it before.
 func inheritCPUs(parent, child string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		inherited, err := os.ReadFile(filepath.Join(parent, file))
@@ -88,7 +89,7 @@ func inheritCPUs(parent, child string) error {
 	return nil
 }
 
-// TearDownCgroups kills all that runs in the nodes' cgroups and removes them, until ctx ends.
+// TearDownCgroups kills all processes in the nodes' cgroups and removes the cgroups, until ctx ends.
 func TearDownCgroups(ctx context.Context) error {
 	hierarchies, err := hierarchies()
 	if err != nil {
@@ -102,8 +103,8 @@ func TearDownCgroups(ctx context.Context) error {
 	return nil
 }
 
-// removeCgroup kills and tries again until nothing is left: a process can fork between being seen and killed, and a
-// cgroup is busy until the last one has ended.
+// removeCgroup kills and retries until nothing is left: a process can fork before it is killed, and a cgroup is busy until its last process
+// has ended.
 func removeCgroup(ctx context.Context, root string) error {
 	for {
 		cgroups, err := subtree(root)
@@ -138,7 +139,7 @@ func killAndRemove(cgroups []string) error {
 	return nil
 }
 
-// subtree are root and all cgroups below it, parents first; none if there is no root.
+// subtree returns root and all cgroups below it, parents first; none if there is no root.
 func subtree(root string) ([]string, error) {
 	var cgroups []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -153,7 +154,7 @@ func subtree(root string) ([]string, error) {
 	return cgroups, err
 }
 
-// pids are the processes in cgroup itself; none if it was removed meanwhile.
+// pids returns the processes in cgroup itself; none if it was removed meanwhile.
 func pids(cgroup string) []int {
 	content, err := os.ReadFile(filepath.Join(cgroup, "cgroup.procs"))
 	if err != nil {
@@ -168,8 +169,7 @@ func pids(cgroup string) []int {
 	return found
 }
 
-// hierarchies are the mount points of all cgroup file systems: one with version 2, one for each controller with
-// version 1.
+// hierarchies returns the mount points of all cgroup file systems: one with version 2, one for each controller with version 1.
 func hierarchies() ([]string, error) {
 	mounts, err := mounts()
 	if err != nil {

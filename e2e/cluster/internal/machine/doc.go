@@ -1,3 +1,3 @@
-// Package machine is what the cluster needs and changes on the machine outside its own directory: bridges, routes,
-// nftables, cgroups, sysctls and mounts. Whatever it sets up, it takes away again.
+// Package machine has what the cluster needs and changes on the machine outside its own directory: bridges, routes, nftables, cgroups,
+// sysctls and mounts. It removes everything that it sets up.
 package machine

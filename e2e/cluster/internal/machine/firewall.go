@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// forwarding are the rules of iptables that let through what comes from the cluster's bridges or goes there.
+// forwarding are the rules of iptables that accept packets from and to the cluster's bridges.
 var forwarding = [][]string{
 	{"FORWARD", "-i", bridgePrefix + "+", "-j", "ACCEPT"},
 	{"FORWARD", "-o", bridgePrefix + "+", "-j", "ACCEPT"},
 }
 
-// openFirewall matters on machines that forward nothing unless a rule allows it, which is how Docker leaves them. No
-// rules of nftables' own can overrule that.
+// openFirewall is needed on machines that forward nothing unless a rule accepts it, which is how Docker sets them up. No rule of nftables
+// can overrule that.
 func openFirewall() error {
 	if _, err := exec.LookPath("iptables"); err != nil {
 		return nil

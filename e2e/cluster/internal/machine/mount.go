@@ -12,7 +12,7 @@ import (
 
 type mount struct{ path, fileSystem string }
 
-// mounts reads the format of proc_pid_mountinfo(5), in the order they were mounted.
+// mounts parses proc_pid_mountinfo(5), in the order of mounting.
 func mounts() ([]mount, error) {
 	content, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -30,10 +30,10 @@ func mounts() ([]mount, error) {
 	return found, nil
 }
 
-// unescape undoes what the kernel does to separators in paths.
+// unescape undoes the kernel's escapes of separators in paths.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// Unmount unmounts everything below directory, the last mounted first. What still has files open goes with them.
+// Unmount unmounts everything below directory, the last mounted first, even if files are open there.
 func Unmount(directory string) error {
 	mounts, err := mounts()
 	if err != nil {
@@ -50,7 +50,7 @@ func Unmount(directory string) error {
 
 func unmount(path string) error {
 	err := unix.Unmount(path, unix.MNT_DETACH)
-	if err == nil || errors.Is(err, unix.EINVAL) { // not mounted any more: its other mount took it along
+	if err == nil || errors.Is(err, unix.EINVAL) { // no longer mounted: the unmount of another mount has removed it
 		return nil
 	}
 	return fmt.Errorf("unmount %s: %w", path, err)

@@ -17,8 +17,8 @@ import (
 
 const bridgePrefix = "stayput"
 
-// SetUpNetwork makes the bridges of the control plane and the nodes, the route to the Services and the nftables rules,
-// and opens a firewall that would stop the pods.
+// SetUpNetwork makes the bridges of the control plane and the nodes, the route to the Services and the nftables rules, and opens a firewall
+// that would drop the pods' packets.
 func SetUpNetwork(nodes int) error {
 	controlPlane, err := ensureBridge(plan.ControlPlaneBridge, plan.ControlPlaneIP)
 	if err != nil {
@@ -38,8 +38,8 @@ func SetUpNetwork(nodes int) error {
 	return openFirewall()
 }
 
-// ensureBridge makes a bridge with the address ip/24. Its hardware address is fixed: a bridge without its own takes
-// over a port's, and the pods' neighbour tables become wrong whenever a pod comes or goes.
+// ensureBridge makes a bridge with the address ip/24. Its hardware address is fixed. Otherwise the bridge takes the address of a port, and
+// the pods' neighbour tables become wrong whenever a pod is created or deleted.
 func ensureBridge(name, ip string) (netlink.Link, error) {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = name
@@ -60,8 +60,8 @@ func ensureBridge(name, ip string) (netlink.Link, error) {
 	return link, netlink.LinkSetUp(link)
 }
 
-// routeServices gives a host without a default route a way to the addresses of Services, which exist only in
-// kube-proxy's rules: those apply to a packet that has a route, wherever it leads.
+// routeServices adds a route to the addresses of Services for hosts without a default route. These addresses exist only in kube-proxy's
+// rules, which apply only to packets that have a route, whatever its destination.
 func routeServices(controlPlane netlink.Link) error {
 	_, services, err := net.ParseCIDR(plan.ServiceCIDR)
 	if err != nil {
@@ -74,9 +74,9 @@ func routeServices(controlPlane netlink.Link) error {
 	return nil
 }
 
-// hairpin are rules for a pod that reaches itself through its Service: it must not see its own address as the
-// client's, or it would answer itself past the Service. kube-proxy has such rules, but only for pods of the node it
-// runs as, and one kube-proxy serves all nodes here. Only these packets lose their client's address.
+// hairpin returns rules for a pod that calls itself through its Service: the client's address must not be its own, or it would answer
+// itself directly. kube-proxy has such rules, but only for pods of the node that it runs as, and one kube-proxy serves all nodes here. Only
+// these packets lose their client's address.
 func hairpin(nodes int) string {
 	var pods []string
 	for _, node := range plan.Nodes(nodes) {
@@ -99,8 +99,8 @@ table ip stayput {
 `, strings.Join(pods, ", "))
 }
 
-// TearDownNetwork removes all bridges with whatever is connected to them, which removes their routes, and the
-// nftables tables: the own one, kube-proxy's and the portmap plugin's.
+// TearDownNetwork removes all bridges and their ports, and so their routes, and the nftables tables: the cluster's, kube-proxy's and the
+// portmap plugin's.
 func TearDownNetwork() error {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -121,7 +121,7 @@ func TearDownNetwork() error {
 	return errors.Join(append(failures, removeTables(), closeFirewall())...)
 }
 
-// removeLink takes it as done if the link is gone: a veth goes with its pod's namespace.
+// removeLink succeeds if the link is gone: the kernel removes a veth with its pod's namespace.
 func removeLink(link netlink.Link) error {
 	err := netlink.LinkDel(link)
 	if err == nil || errors.Is(err, syscall.ENODEV) {
@@ -130,7 +130,7 @@ func removeLink(link netlink.Link) error {
 	return fmt.Errorf("remove interface %s: %w", link.Attrs().Name, err)
 }
 
-// removeTables first declares each table, which makes deleting one that does not exist no error.
+// removeTables first adds each table, because deleting a table that does not exist is an error.
 func removeTables() error {
 	var script strings.Builder
 	for _, table := range []string{"ip stayput", "ip kube-proxy", "ip6 kube-proxy", "ip cni_hostport", "ip6 cni_hostport"} {
@@ -149,8 +149,8 @@ func nft(script string) error {
 	return nil
 }
 
-// ForeignAddress is an address of an interface of somebody else's within the cluster's, with its interface: with it
-// the cluster would take the traffic of that network.
+// ForeignAddress returns an address within the cluster's networks that belongs to a foreign interface, and that interface. The cluster
+// would take the traffic of that network.
 func ForeignAddress() (culprit string, found bool, err error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Require says what the machine lacks, in one sentence, after it has installed what it can.
+// Require installs what it can, and returns an error with one sentence about what the machine still lacks.
 func Require(ctx context.Context, progress func(string)) error {
 	if os.Geteuid() != 0 {
 		return errors.New("mounts, network interfaces and cgroups need root: run this again with sudo")
@@ -27,8 +27,7 @@ func Require(ctx context.Context, progress func(string)) error {
 	return err
 }
 
-// requireCommand installs the distribution's package if the command is missing and the distribution is Debian or one
-// made from it.
+// requireCommand installs the distribution's package if the command is missing and the distribution is Debian or derived from it.
 func requireCommand(ctx context.Context, command, pkg string, progress func(string)) error {
 	if _, err := exec.LookPath(command); err == nil {
 		return nil
@@ -46,8 +45,8 @@ func requireCommand(ctx context.Context, command, pkg string, progress func(stri
 	return nil
 }
 
-// requireBridgeFilter: without br_netfilter the answer of a Service's pod to another pod of its bridge bypasses the
-// rules and comes from the wrong address.
+// requireBridgeFilter loads br_netfilter. Without it the answer of a Service's pod to another pod of its bridge bypasses the rules and
+// comes from the wrong address.
 func requireBridgeFilter(ctx context.Context) error {
 	const sysctl = "net.bridge.bridge-nf-call-iptables"
 	if _, err := os.Stat(sysctlPath(sysctl)); err == nil {

@@ -18,24 +18,24 @@ var wanted = map[string]string{
 	"fs.inotify.max_user_watches":        "524288",
 }
 
-// changed are the sysctls that components set by themselves: pkg/kubelet/cm/container_manager_linux.go.
+// changed are the sysctls that components set: pkg/kubelet/cm/container_manager_linux.go.
 var changed = []string{
 	"vm.overcommit_memory", "vm.panic_on_oom", "kernel.panic", "kernel.panic_on_oops",
 	"kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes",
 }
 
-// strays are directories outside the cluster's own whose paths are fixed in the code of kubelet, containerd and
-// CNI: device plugins, links to container logs, sockets of shims, results of CNI plugins.
+// strays are directories outside the cluster's own whose paths are fixed in the code of kubelet, containerd and CNI: device plugins, links
+// to container logs, sockets of shims, results of CNI plugins.
 var strays = []string{"/var/lib/kubelet", "/var/log/containers", "/run/containerd", "/var/lib/cni"}
 
-// Snapshot is how the machine was before the cluster came.
+// Snapshot is the state of the machine before the cluster.
 type Snapshot struct {
 	Sysctls map[string]string `json:"sysctls"`
 	// Absent are the strays that did not exist.
 	Absent []string `json:"absent"`
 }
 
-// Remember writes the snapshot to file, unless there is one: then the machine is not as it was any more.
+// Remember writes the snapshot to file, unless there is one: then the machine is already changed.
 func Remember(file string) error {
 	if _, err := os.Stat(file); err == nil {
 		return nil
@@ -75,10 +75,10 @@ func take() (Snapshot, error) {
 	return snapshot, nil
 }
 
-// SetSysctls sets what the cluster needs.
+// SetSysctls sets the sysctls that the cluster needs.
 func SetSysctls() error { return write(wanted) }
 
-// Restore makes the machine what it was when the snapshot in file was taken.
+// Restore brings the machine back to the state in file.
 func Restore(file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -105,7 +105,7 @@ func write(sysctls map[string]string) error {
 	return errors.Join(failures...)
 }
 
-// writeSysctl leaves a value alone that is already right: some are read-only in containers.
+// writeSysctl does not write a value that is already right: some are read-only in containers.
 func writeSysctl(name, value string) error {
 	current, err := os.ReadFile(sysctlPath(name))
 	if err != nil || strings.TrimSpace(string(current)) == value {
@@ -114,7 +114,7 @@ func writeSysctl(name, value string) error {
 	return os.WriteFile(sysctlPath(name), []byte(value), 0)
 }
 
-// sysctlPath is the file of a sysctl whose name's parts contain no dot.
+// sysctlPath returns the file of a sysctl. No part of its name may contain a dot.
 func sysctlPath(name string) string {
 	return filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/"))
 }

@@ -32,7 +32,7 @@ type authority struct {
 	key         crypto.Signer
 }
 
-// certificate is one to be issued, good for clients and for servers at hosts and ips.
+// certificate describes a certificate to be issued, for clients and for servers at hosts and ips.
 type certificate struct {
 	name    string
 	subject pkix.Name
@@ -57,7 +57,7 @@ func ensureAuthority(dir layout.Dir, file, commonName string) (*authority, error
 	return &authority{certificate: pair.Leaf, key: pair.PrivateKey.(crypto.Signer)}, nil
 }
 
-// ensure issues the certificate if it is not there.
+// ensure issues the certificate if it does not exist.
 func (a *authority) ensure(dir layout.Dir, wanted certificate) error {
 	template := &x509.Certificate{
 		Subject:     wanted.subject,
@@ -130,7 +130,7 @@ func makeKey(file string) (crypto.Signer, error) {
 	return key, replace(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 }
 
-// ensureKubeconfig writes the kubeconfig of user, and the administrator's also where people look for it.
+// ensureKubeconfig writes the kubeconfig of user, and the administrator's also to its usual path.
 func (a *authority) ensureKubeconfig(dir layout.Dir, user string) error {
 	content, err := a.kubeconfig(dir, user)
 	if err != nil {

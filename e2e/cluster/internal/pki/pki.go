@@ -1,5 +1,5 @@
-// Package pki makes the cluster's keys, certificates and kubeconfigs, with the names and groups that kubeadm gives
-// them. What is there already is kept.
+// Package pki makes the cluster's keys, certificates and kubeconfigs, with the names and groups that kubeadm uses. It keeps files that
+// exist.
 package pki
 
 import (
@@ -13,26 +13,25 @@ import (
 	"github.com/stayput/stayput/e2e/cluster/internal/plan"
 )
 
-// ServiceAccountKey is the key that signs service account tokens; as everywhere in this package, the file's name
-// without its directory and extension.
+// ServiceAccountKey is the key that signs service account tokens. As everywhere in this package, it is the file's name without its
+// directory and extension.
 const ServiceAccountKey = "service-account"
 
-// KubeletClient is whom kube-apiserver is towards kubelets, APIServer its certificate towards everybody else, and
-// FrontProxyClient whom it is towards aggregated API servers.
+// kube-apiserver uses KubeletClient towards kubelets, FrontProxyClient towards aggregated API servers, and APIServer towards its clients.
 const (
 	APIServer        = "kube-apiserver"
 	KubeletClient    = "kube-apiserver-kubelet-client"
 	FrontProxyClient = "front-proxy-client"
 )
 
-// Two authorities as kubeadm has them: one for users and components, one for what the API server says about a user to
-// an aggregated API server.
+// There are two authorities, as with kubeadm: one for users and components, and one for what the API server tells an aggregated API server
+// about a user.
 const (
 	CA           = "ca"
 	FrontProxyCA = "front-proxy-ca"
 )
 
-// Ensure makes what is missing for nodes nodes.
+// Ensure makes the missing files for so many nodes.
 func Ensure(dir layout.Dir, nodes int) error {
 	if err := os.MkdirAll(dir.PKI(), 0o700); err != nil {
 		return err
@@ -70,10 +69,10 @@ func (a *authority) ensureAll(dir layout.Dir, nodes int) error {
 	return nil
 }
 
-// Kubeconfig is the file with which the component or node name reaches the API server.
+// Kubeconfig returns the kubeconfig of the component or node name.
 func Kubeconfig(dir layout.Dir, name string) string { return dir.PKI(name + ".kubeconfig") }
 
-// users are the subjects of all who have a kubeconfig, by its name.
+// users returns the subjects of all kubeconfigs, by their names.
 func users(nodes int) map[string]pkix.Name {
 	subjects := map[string]pkix.Name{
 		"admin":                   name("kubernetes-admin", "system:masters"),
@@ -103,7 +102,7 @@ func name(user string, groups ...string) pkix.Name {
 	return pkix.Name{CommonName: user, Organization: groups}
 }
 
-// replace writes a file so that it is either whole or as before, whenever the launcher is interrupted.
+// replace replaces a file atomically, even if the launcher is interrupted.
 func replace(path string, content []byte) error {
 	temporary := path + ".new"
 	if err := os.WriteFile(temporary, content, 0o600); err != nil {

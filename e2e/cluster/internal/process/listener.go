@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Listener is a socket somebody listens on.
+// Listener is a listening socket.
 type Listener struct {
 	Address netip.AddrPort
 	inode   string
 }
 
-// Listeners are the machine's listening TCP sockets and its unconnected UDP sockets.
+// Listeners returns the machine's listening TCP sockets and its unconnected UDP sockets.
 func Listeners() ([]Listener, error) {
 	const tcpListen, udpUnconnected = "0A", "07" // include/net/tcp_states.h
 	var all []Listener
@@ -39,13 +39,13 @@ func Listeners() ([]Listener, error) {
 	return all, nil
 }
 
-// Blocks says that nobody else can listen on address while this listener is there.
+// Blocks reports whether no other process can listen on address while this listener exists.
 func (l Listener) Blocks(address netip.AddrPort) bool {
 	own := l.Address.Addr().Unmap()
 	return l.Address.Port() == address.Port() && (own == address.Addr() || own.IsUnspecified())
 }
 
-// Holder is the pid of a process that has the socket open; false if it is none, or one in another pid namespace.
+// Holder returns the pid of a process that has the socket open, and false if there is none, or only one in another pid namespace.
 func (l Listener) Holder() (int, bool) {
 	pids, err := All()
 	if err != nil {
@@ -59,7 +59,7 @@ func (l Listener) Holder() (int, bool) {
 	return pids[index], true
 }
 
-// ListensOn is nil if the process listens on the unix socket at path, though another socket may be there by now.
+// ListensOn returns nil if the process listens on the unix socket at path, even if there is another socket by now.
 func (p Process) ListensOn(path string) error {
 	content, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
@@ -73,7 +73,7 @@ func (p Process) ListensOn(path string) error {
 	return fmt.Errorf("process %d does not listen on %s", p.PID, path)
 }
 
-// parseUnixSockets reads the format of proc_pid_net(5), /proc/net/unix, for the inodes of those that listen on path.
+// parseUnixSockets parses proc_pid_net(5), /proc/net/unix. It returns the inodes of the sockets that listen on path.
 func parseUnixSockets(table, path string) []string {
 	const flags, inode, name, listens = 3, 6, 7, "00010000" // __SO_ACCEPTCON of include/uapi/linux/net.h
 	var found []string
@@ -85,7 +85,7 @@ func parseUnixSockets(table, path string) []string {
 	return found
 }
 
-// hasOpen takes a process that ends meanwhile for one that does not have it open.
+// hasOpen reports false for a process that ends meanwhile.
 func hasOpen(pid int, link string) bool {
 	descriptors, err := os.ReadDir(procPath(pid, "fd"))
 	if err != nil {
@@ -99,7 +99,7 @@ func hasOpen(pid int, link string) bool {
 	return false
 }
 
-// parseSockets reads the format of proc_pid_net(5), /proc/net/tcp, for the sockets in state.
+// parseSockets parses proc_pid_net(5), /proc/net/tcp. It returns the sockets in state.
 func parseSockets(table, state string) ([]Listener, error) {
 	var found []Listener
 	for _, line := range strings.Split(strings.TrimSpace(table), "\n")[1:] {
@@ -117,8 +117,7 @@ func parseSockets(table, state string) ([]Listener, error) {
 	return found, nil
 }
 
-// parseAddress reads "0100007F:1388" as 127.0.0.1:5000: words of four bytes in the machine's order, here
-// little-endian.
+// parseAddress parses "0100007F:1388" as 127.0.0.1:5000: words of four bytes in the machine's order, here little-endian.
 func parseAddress(text string) (netip.AddrPort, error) {
 	host, port, _ := strings.Cut(text, ":")
 	bytes, err := hex.DecodeString(host)

@@ -1,5 +1,5 @@
-// Package process starts processes that outlive the launcher, and finds them again by pid and start time, so that a
-// process which got a dead one's pid is never taken for it.
+// Package process starts processes that outlive the launcher. It finds them again by pid and start time, so that it never mistakes a
+// process with a reused pid for an earlier one.
 package process
 
 import (
@@ -19,12 +19,12 @@ import (
 // Process is one process. The zero value is a process that is gone.
 type Process struct {
 	PID int `json:"pid"`
-	// Started is when, in clock ticks since boot (field 22 of /proc/PID/stat).
+	// Started is the start time, in clock ticks since boot (field 22 of /proc/PID/stat).
 	Started uint64 `json:"started"`
 }
 
-// Start runs argv in a session of its own, so that it outlives the launcher and Ctrl-C does not reach it. What it
-// writes is appended to the file log. Its PATH begins with the directory of argv[0].
+// Start runs argv in its own session, so that it outlives the launcher and Ctrl-C does not reach it. Its output is appended to the file
+// log. Its PATH begins with the directory of argv[0].
 func Start(argv []string, log string) (Process, error) {
 	output, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -39,7 +39,7 @@ func Start(argv []string, log string) (Process, error) {
 	if err := command.Start(); err != nil {
 		return Process{}, err
 	}
-	go func() { _ = command.Wait() }() // how it ended is in its log
+	go func() { _ = command.Wait() }() // the log shows how it ended
 	stat, err := readStat(command.Process.Pid)
 	if err != nil {
 		return Process{}, fmt.Errorf("%s exited at once: its last words are in %s", argv[0], log)
@@ -47,14 +47,14 @@ func Start(argv []string, log string) (Process, error) {
 	return Process{PID: command.Process.Pid, Started: stat.started}, nil
 }
 
-// Alive says that the process still does its work.
+// Alive reports whether the process still runs.
 func (p Process) Alive() bool {
 	stat, err := readStat(p.PID)
 	return err == nil && stat.started == p.Started && !stat.zombie
 }
 
-// Gone says that nothing is left of the process. A zombie can have threads that have not ended yet and with them
-// the ports it listened on.
+// Gone reports whether nothing is left of the process. A zombie can have threads that have not ended yet, and with them the ports that it
+// listened on.
 func (p Process) Gone() bool {
 	stat, err := readStat(p.PID)
 	if err != nil || stat.started != p.Started {
@@ -76,9 +76,9 @@ func (p Process) WaitGone(ctx context.Context) error {
 	return nil
 }
 
-// Signal sends signal. It is no error that the process is not alive any more.
+// Signal sends signal. It returns no error if the process is no longer alive.
 func (p Process) Signal(signal syscall.Signal) error {
-	handle, err := os.FindProcess(p.PID) // a pidfd: from here on the pid cannot become somebody else's
+	handle, err := os.FindProcess(p.PID) // a pidfd: from here on another process cannot get the pid
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (p Process) Signal(signal syscall.Signal) error {
 	return nil
 }
 
-// Age is how long ago the process was started.
+// Age returns the time since the process was started.
 func (p Process) Age() (time.Duration, error) {
 	uptime, err := os.ReadFile("/proc/uptime")
 	if err != nil {
@@ -106,7 +106,7 @@ func (p Process) Age() (time.Duration, error) {
 	return time.Duration((seconds - float64(p.Started)/ticksPerSecond) * float64(time.Second)), nil
 }
 
-// RSS is the resident memory in bytes.
+// RSS returns the resident memory in bytes.
 func (p Process) RSS() (int64, error) {
 	statm, err := os.ReadFile(procPath(p.PID, "statm"))
 	if err != nil {
@@ -119,13 +119,13 @@ func (p Process) RSS() (int64, error) {
 	return resident * int64(os.Getpagesize()), nil
 }
 
-// Of is the process that now has pid.
+// Of returns the process that has pid now.
 func Of(pid int) (Process, error) {
 	stat, err := readStat(pid)
 	return Process{PID: pid, Started: stat.started}, err
 }
 
-// Name is what the process with pid runs, e.g. "etcd".
+// Name returns the name of the program that pid runs, for example "etcd".
 func Name(pid int) string {
 	if arguments := Arguments(pid); len(arguments) > 0 {
 		return filepath.Base(arguments[0])
@@ -133,7 +133,7 @@ func Name(pid int) string {
 	return "an unknown process"
 }
 
-// Arguments are the command line of pid, empty for a process that is gone or the kernel's own.
+// Arguments returns the command line of pid. It is empty for a process that is gone, and for the kernel's own.
 func Arguments(pid int) []string {
 	line, err := os.ReadFile(procPath(pid, "cmdline"))
 	if err != nil || len(line) == 0 {
@@ -142,13 +142,13 @@ func Arguments(pid int) []string {
 	return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 }
 
-// Executable is the path of the binary that pid runs, even if it has been deleted or replaced since.
+// Executable returns the path of the binary that pid runs, even if it has been deleted or replaced since.
 func Executable(pid int) (string, error) {
 	path, err := os.Readlink(procPath(pid, "exe"))
 	return strings.TrimSuffix(path, " (deleted)"), err
 }
 
-// All are the pids of this moment.
+// All returns the pids of this moment.
 func All() ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -179,7 +179,7 @@ func readStat(pid int) (stat, error) {
 	return parseStat(string(line))
 }
 
-// parseStat reads what proc_pid_stat(5) describes. The second field, the name, can contain anything.
+// parseStat parses proc_pid_stat(5). The second field, the name, can contain any character.
 func parseStat(line string) (stat, error) {
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
 	const state, started = 3 - 3, 22 - 3 // numbered from 1 in the manual; fields begins with the third
