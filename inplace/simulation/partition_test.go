@@ -59,7 +59,7 @@ func (w *world) respectsPartition(r deployments.Rollout, plan steps.Plan) {
 		if gate, ok := step.(steps.SetGate); ok && !gate.Open && !readiness.Removing(gate.Pod) && len(readiness.MoveOf(gate.Pod).Resize) == 0 {
 			begins[gate.Pod.Name] = true
 		}
-		if patch, ok := step.(steps.PatchPod); ok && notesASize(patch) {
+		if patch, ok := step.(steps.PatchPod); ok && notesASize(patch) && !readiness.MoveOf(patch.Pod).PartiallyPatched() { // such a pod goes on
 			begins[patch.Pod.Name] = true
 		}
 	}
