@@ -94,7 +94,7 @@ func TestReadsClaimsOncePerUpdate(t *testing.T) {
 			server := h.dryRunning(nil)
 			r := server.reconciler(nil)
 			server.reconcileTimes(r, 4)
-			if got := r.dryRuns.of(fixture.Web).Claim; got != test.want || strings.Join(read.asked, " ") != test.asked || !server.begun() {
+			if got := r.memories.recall(fixture.Web).DryRun.Claim; got != test.want || strings.Join(read.asked, " ") != test.asked || !server.begun() {
 				t.Errorf("claim %q is for one node, read %v, begun %t", got, read.asked, server.begun())
 			}
 		})
@@ -116,11 +116,11 @@ func TestClaimsThatCannotBeRead(t *testing.T) {
 			read.of(h)
 			r := h.reconciler(nil)
 			h.reconcile(r)
-			if answered := r.dryRuns.of(fixture.Web).UpdateRevision != ""; answered == test.waits {
+			if answered := r.memories.recall(fixture.Web).DryRun.UpdateRevision != ""; answered == test.waits {
 				t.Errorf("the first attempt is an answer: %t", answered)
 			}
 			h.reconcile(r)
-			if got := r.dryRuns.of(fixture.Web).Claim; test.waits && got != "a" {
+			if got := r.memories.recall(fixture.Web).DryRun.Claim; test.waits && got != "a" {
 				t.Errorf("after the second attempt claim %q is for one node", got)
 			}
 		})

@@ -72,5 +72,5 @@ type deploymentReader interface {
 }
 
 func (c *cluster) writer() write.Writer {
-	return write.Writer{Client: c, Live: c, Memory: &write.Memory{}, Fallbacks: fixture.Fallbacks}
+	return write.Writer{Client: c, Live: c, Fallbacks: fixture.Fallbacks}
 }

@@ -79,7 +79,7 @@ func (c *cluster) daemonReconciler() *Reconciler {
 		drains:     &drain.Drains{Cached: live, Live: live},
 		namespaces: live,
 		leadership: c.leadership(),
-		writer:     write.Writer{Client: c, Live: c, Memory: &write.Memory{}},
+		writer:     write.Writer{Client: c, Live: c},
 		Reporter:   report.New(kinds.DaemonSets, c.Recorder, c.metrics),
 	}
 }

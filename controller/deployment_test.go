@@ -17,6 +17,7 @@ import (
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
+	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/revisions"
 )
@@ -195,33 +196,13 @@ func TestReconcileFallsBackWhenWritesFailForTooLong(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), fixture.Request); err == nil || !c.Snapshot().Seen.Decision().Held {
 		t.Fatalf("fell back at once (%v)", err)
 	}
-	r.failing.note(fixture.Web, time.Now().Add(-failingPatience))
+	r.memories.recall(fixture.Web).Succeeded()
+	r.memories.recall(fixture.Web).Failed(time.Now().Add(-memory.FailingPatience))
 	_, _ = r.Reconcile(t.Context(), fixture.Request)
 	if decision := c.Snapshot().Seen.Decision(); decision.Held || decision.Reasons[0].Code != inplace.CodeFellBack {
 		t.Errorf("two minutes later the decision is %+v", decision)
 	}
 	fixture.WantTold(t, c.Recorder, "failed calling webhook")
-}
-
-func TestFailingIsForgotten(t *testing.T) {
-	now, f := time.Now(), failing{}
-	for _, step := range []struct {
-		after   time.Duration
-		succeed bool
-		tooLong bool
-	}{
-		{0, false, false},
-		{failingPatience - 1, false, false},
-		{failingPatience, false, true},
-		{failingPatience, true, false},
-		{failingPatience, false, false},
-	} {
-		if step.succeed {
-			f.forget(fixture.Web)
-		} else if tooLong := f.tooLong(fixture.Web, now.Add(step.after)); tooLong != step.tooLong {
-			t.Errorf("after %s it is too long: %t", step.after, tooLong)
-		}
-	}
 }
 
 func TestReconcileRetriesWhatFails(t *testing.T) {
@@ -247,7 +228,7 @@ func TestReconcileForgetsWhatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.reconcile(r)
-	if r.writer.Memory.Knows(fixture.Web) || len(r.Reporter.Updates) != 0 {
+	if len(r.memories.of) != 0 || len(r.Reporter.Updates) != 0 {
 		t.Error("a deleted Deployment is remembered")
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
 )
@@ -27,26 +28,15 @@ import (
 const (
 	// askAgain is how long after a dry run without an answer the next one is made.
 	askAgain = 5 * time.Second
-	// unanswered is for how long a dry run may have no answer. A native rollout could not create pods meanwhile, either.
-	// But a webhook that fails only in dry runs must not hold the update.
-	unanswered = time.Minute
 	// dryRunTimeout bounds a dry run, so that the reconcile has time for the rest, and the worker for other workloads.
 	dryRunTimeout = 5 * time.Second
 )
 
-// asked is what is known of new pods for the update of a workload to that update revision, and the time of the first
-// dry run.
-type asked struct {
-	dryrun.Result
-	updateRevision types.UID
-	asked          time.Time
-}
-
 // planWithDryRun returns a plan. If the plan needs a dry run, planWithDryRun makes it and plans again with the result.
 // A result is used for one update only. Before the next update to the same revision, policies may have changed.
 func (r *Reconciler) planWithDryRun(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) steps.Plan {
-	needs := rollout.Needs()
-	*needs.DryRun, *needs.OldDryRun = r.dryRuns.of(workload).Result, r.oldRefused(workload)
+	remembered, needs := r.memories.recall(workload), rollout.Needs()
+	*needs.DryRun, *needs.OldDryRun = remembered.DryRun.Result, remembered.RefusedOld.Result
 	plan := rollout.Plan()
 	switch {
 	case plan.DryRun == nil:
@@ -60,31 +50,25 @@ func (r *Reconciler) planWithDryRun(ctx context.Context, workload types.Namespac
 	if plan.DryRun != nil {
 		plan.After = askAgain
 	}
-	if !plan.Decision.Held {
-		r.dryRuns.forget(workload)
-	}
 	return plan
 }
 
 // askDryRun makes a dry run of the update revision. If the API server has not answered for too long, it gives up, and
 // returns that as a refusal.
 func (r *Reconciler) askDryRun(ctx context.Context, workload types.NamespacedName, wanted steps.DryRun) dryrun.Result {
-	known := r.dryRuns.of(workload)
-	if known.updateRevision != wanted.UpdateRevision {
-		known = asked{updateRevision: wanted.UpdateRevision, asked: time.Now()}
-	}
+	known := r.memories.recall(workload).DryRun.Since(wanted.UpdateRevision, time.Now())
 	asking, cancel := context.WithTimeout(ctx, dryRunTimeout)
 	defer cancel()
 	var err error
 	known.Result, err = r.ask(asking, workload.Namespace, wanted)
-	if known.UpdateRevision == "" && time.Since(known.asked) > unanswered {
+	if known.UpdateRevision == "" && known.Old(time.Now()) {
 		known.Result = dryrun.Result{
-			UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", unanswered, err)}
+			UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", memory.Unanswered, err)}
 	}
 	if known.UpdateRevision == "" {
 		log.FromContext(ctx).Error(err, "What admission makes of a new pod cannot be asked yet")
 	}
-	r.dryRuns.note(workload, known)
+	r.memories.recall(workload).DryRun = known
 	return known.Result
 }
 
@@ -97,19 +81,9 @@ func (r *Reconciler) askOldDryRun(ctx context.Context, workload types.Namespaced
 		log.FromContext(ctx).Error(err, "Pods cannot go back yet to what their revision says")
 	}
 	if own.Refused != "" {
-		r.refusedOld.note(workload, asked{Result: own, asked: time.Now()})
+		r.memories.recall(workload).RefusedOld = memory.Asked{Result: own, At: time.Now()}
 	}
 	return own
-}
-
-// oldRefused returns the last result of askOldDryRun, if that was a refusal and is not older than unanswered.
-func (r *Reconciler) oldRefused(workload types.NamespacedName) dryrun.Result {
-	known := r.refusedOld.of(workload)
-	if time.Since(known.asked) > unanswered {
-		r.refusedOld.forget(workload)
-		return dryrun.Result{}
-	}
-	return known.Result
 }
 
 // ask returns what an update has to know of new pods. If a part of the answer is missing, the UpdateRevision of the

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/revisions"
 )
 
@@ -79,7 +80,7 @@ func TestDryRunsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.reconcile(r)
-	if len(r.dryRuns.known) > 0 {
+	if len(r.memories.of) > 0 {
 		t.Error("a deleted Deployment is remembered")
 	}
 }
@@ -177,9 +178,8 @@ func TestDryRunWithoutAnswer(t *testing.T) {
 	if result := h.reconcile(r); result.RequeueAfter != askAgain || h.begun() || h.fellBack() || h.closed() > 0 {
 		t.Errorf("requeued after %s, begun %v, fell back %v, %d gates closed", result.RequeueAfter, h.begun(), h.fellBack(), h.closed())
 	}
-	known := r.dryRuns.of(fixture.Web)
-	known.asked = known.asked.Add(-2 * unanswered)
-	r.dryRuns.note(fixture.Web, known)
+	known := &r.memories.recall(fixture.Web).DryRun
+	known.At = known.At.Add(-2 * memory.Unanswered)
 	h.reconcile(r)
 	if !h.fellBack() || h.closed() > 0 {
 		t.Errorf("fell back %v, %d gates closed", h.fellBack(), h.closed())
@@ -242,7 +242,7 @@ func TestDryRunIsKeptAsFarAsItIsCompared(t *testing.T) {
 				}})
 			r := c.reconciler(nil)
 			c.reconcileTimes(r, 4)
-			known := r.dryRuns.of(fixture.Web).Pod
+			known := r.memories.recall(fixture.Web).DryRun.Pod
 			switch begun := revisions.Updating(c.ReplicaSet("web-new")); {
 			case begun != test.begins:
 				t.Errorf("begun %v", begun)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -25,25 +24,22 @@ type namespaceReader interface {
 // plan returns a plan. If the plan needs a dry run, plan plans again with its result. If pods are to be created, it
 // plans again with the quotas.
 func (r *Reconciler) plan(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
-	endpoints, err := r.drains.Endpoints(ctx, workload, rollout.Snapshot())
+	remembered := r.memories.recall(workload)
+	endpoints, err := r.drains.Endpoints(ctx, remembered, rollout.Snapshot())
 	if err != nil {
 		return steps.Plan{}, err
 	}
+	remembered.Observe(rollout.Snapshot().Pods, time.Now())
 	needs := rollout.Needs()
-	*needs.Endpoints, *needs.Ahead = endpoints, r.seeAhead(workload, rollout.Snapshot())
-	batches := r.batches.of(workload)
-	if batches == nil {
-		batches = steps.Batches{}
-	}
-	*needs.Batches = batches
+	*needs.Endpoints, *needs.Ahead, *needs.Batches = endpoints, remembered.Ahead, remembered.Batches
 	plan, err := r.planWithQuotas(ctx, workload, rollout)
-	r.batches.note(workload, batches.Next(plan, time.Now()))
+	remembered.Planned(plan, time.Now())
 	return plan, err
 }
 
 func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (steps.Plan, error) {
 	pull := rollout.Needs().Pull
-	pull.Refused = r.refusals.of(workload)
+	pull.Refused = r.memories.recall(workload).PrePullRefused
 	plan := r.planWithDryRun(ctx, workload, rollout)
 	if !slices.ContainsFunc(plan.Steps, write.CreatesPrePullPod) {
 		return plan, nil
@@ -56,23 +52,15 @@ func (r *Reconciler) planWithQuotas(ctx context.Context, workload types.Namespac
 	return rollout.Plan(), nil
 }
 
-// seeAhead notes which pods are Ready before their kubelets say so, and since when. After a restart these times begin
-// anew, which is safe.
-func (r *Reconciler) seeAhead(workload types.NamespacedName, seen kinds.Snapshot) readiness.Ahead {
-	ahead := r.aheads.of(workload).Next(seen.Pods, time.Now())
-	r.aheads.note(workload, ahead)
-	return ahead
-}
-
 // noteRefusal notes that no images are pulled in advance for an update revision, and reports whether it did. If there
 // are pre-pull pods already, a refusal of one more only says that a quota is full, and is not noted. But if another pod
 // has the name of a pre-pull pod, it is noted, because that does not change.
-func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout kinds.Rollout, done write.Outcome) (notedSurge bool) {
+func (r *Reconciler) noteRefusal(workload types.NamespacedName, rollout kinds.Rollout, done write.Outcome) (noted bool) {
 	created := slices.ContainsFunc(done.Writes, func(w write.Done) bool { return write.CreatesPrePullPod(w.Step) })
 	enough := created || len(rollout.Needs().Pull.PrePullPods) > 0
 	if done.Unpulled.Why == "" || enough && !done.Taken {
 		return false
 	}
-	r.refusals.note(workload, done.Unpulled)
+	r.memories.recall(workload).PrePullRefused = done.Unpulled
 	return true
 }

@@ -18,8 +18,7 @@ import (
 
 	"github.com/stayput/stayput/controller/kinds"
 	"github.com/stayput/stayput/inplace"
-	"github.com/stayput/stayput/inplace/prepull"
-	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/steps"
 )
 
@@ -39,25 +38,17 @@ type Reconciler struct {
 	leadership   leadership
 	// gone returns the workloads with a persisted fallback that the cache does not have. When a fallback is persisted, the
 	// cache already has its workload. So these workloads are deleted.
-	gone func(context.Context) ([]types.UID, error)
-	// refusals has the update revisions for which the API server refuses pre-pull pods.
-	refusals notes[prepull.Refused]
-	dryRuns  notes[asked]
-	// refusedOld has the revisions to which pods would go back, but of which admission refuses new pods.
-	refusedOld notes[asked]
-	aheads     notes[readiness.Ahead]
-	batches    notes[steps.Batches]
-	failing    failing
-	// notBefore has the times until which large workloads are left alone: the end of their minimum interval.
-	notBefore notes[time.Time]
-	writer    write.Writer
-	Reporter  *report.Reporter
+	gone     func(context.Context) ([]types.UID, error)
+	memories memories
+	writer   write.Writer
+	Reporter *report.Reporter
 }
 
 // Reconcile looks at one workload. If its minimum interval is not over, Reconcile requeues the workload to the end of
 // the interval. No worker waits meanwhile, and one look then covers all events in between.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if left := time.Until(r.notBefore.of(request.NamespacedName)); left > 0 {
+	remembered := r.memories.recall(request.NamespacedName)
+	if left := remembered.LeftAlone(time.Now()); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	rollout, err := r.cached(ctx, request.NamespacedName)
@@ -69,23 +60,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, r.forgetFallbacks(ctx)
 	}
 	result, err := r.look(ctx, request.NamespacedName, rollout)
-	if rest := steps.MinInterval(len(rollout.Snapshot().Pods)); err == nil && rest > 0 {
-		r.notBefore.note(request.NamespacedName, time.Now().Add(rest))
+	if err == nil {
+		remembered.Looked(len(rollout.Snapshot().Pods), time.Now())
 	}
 	return result, err
 }
 
 // forget drops what is known of a workload that is gone.
 func (r *Reconciler) forget(workload types.NamespacedName) {
-	r.writer.Memory.Forget(workload)
-	r.drains.Forget(workload)
-	r.refusals.forget(workload)
-	r.failing.forget(workload)
-	r.dryRuns.forget(workload)
-	r.refusedOld.forget(workload)
-	r.aheads.forget(workload)
-	r.batches.forget(workload)
-	r.notBefore.forget(workload)
+	r.memories.forget(workload)
 	r.Reporter.Gone(workload)
 }
 
@@ -102,8 +85,8 @@ func (r *Reconciler) forgetFallbacks(ctx context.Context) error {
 // look carries out the steps that are due. An update that has failed for too long falls back.
 func (r *Reconciler) look(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) (reconcile.Result, error) {
 	result, err := r.advance(ctx, workload, rollout)
-	if err != nil && r.failing.tooLong(workload, time.Now()) && rollout.Decision().Held {
-		why := fmt.Sprintf("it has failed for %s: %v", failingPatience, err)
+	if err != nil && r.memories.recall(workload).Failed(time.Now()) && rollout.Decision().Held {
+		why := fmt.Sprintf("it has failed for %s: %v", memory.FailingPatience, err)
 		return r.fallBack(ctx, workload, rollout, inplace.Reason{Code: inplace.CodeFailing, Message: why})
 	}
 	return result, err
@@ -118,7 +101,7 @@ func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName,
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if len(plan.Steps) > 0 && !r.writer.Memory.Knows(workload) {
+	if len(plan.Steps) > 0 && !r.memories.recall(workload).Versions.Known() {
 		return r.catchUp(ctx, workload)
 	}
 	return r.execute(ctx, workload, rollout, plan)
@@ -126,7 +109,7 @@ func (r *Reconciler) advance(ctx context.Context, workload types.NamespacedName,
 
 // isStale reports whether the cache shows an older version of an object than is known to exist.
 func (r *Reconciler) isStale(ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout) bool {
-	late := r.writer.Memory.Lagging(workload, rollout.Snapshot().Objects())
+	late := r.memories.recall(workload).Versions.Lagging(rollout.Snapshot().Objects())
 	if late == nil {
 		return false
 	}
@@ -145,7 +128,7 @@ func (r *Reconciler) catchUp(ctx context.Context, workload types.NamespacedName)
 	if current == nil {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
-	r.writer.Memory.Remember(workload, current.Snapshot().Objects()...)
+	r.memories.recall(workload).Versions.Remember(current.Snapshot().Objects()...)
 	return reconcile.Result{RequeueAfter: soon}, nil
 }
 
@@ -155,18 +138,18 @@ func (r *Reconciler) execute(
 	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, plan steps.Plan,
 ) (reconcile.Result, error) {
 	if !plan.Decision.Held {
-		return r.finish(ctx, workload, rollout, plan, r.writer.CarryOut(ctx, workload, plan.Steps))
+		return r.finish(ctx, workload, rollout, plan, r.carryOut(ctx, workload, plan.Steps))
 	}
 	if overtaken, err := r.overtaken(ctx, rollout, plan); err != nil || overtaken {
 		return reconcile.Result{RequeueAfter: lookAgain}, err
 	}
-	steps, confirmed := r.drains.Confirm(ctx, workload, rollout.Snapshot(), plan.Steps)
+	steps, confirmed := r.drains.Confirm(ctx, r.memories.recall(workload), rollout.Snapshot(), plan.Steps)
 	term, end, err := r.term(ctx, plan)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	defer end()
-	done := r.writer.CarryOut(term, workload, steps)
+	done := r.carryOut(term, workload, steps)
 	done.Outdated = done.Outdated || !confirmed
 	var refused write.Refusal
 	if !errors.As(done.Err, &refused) {
@@ -181,7 +164,16 @@ func (r *Reconciler) fallBack(
 	ctx context.Context, workload types.NamespacedName, rollout kinds.Rollout, why inplace.Reason,
 ) (reconcile.Result, error) {
 	fallback := rollout.FallBack(why)
-	return r.finish(ctx, workload, rollout, fallback, r.writer.CarryOut(ctx, workload, fallback.Steps))
+	return r.finish(ctx, workload, rollout, fallback, r.carryOut(ctx, workload, fallback.Steps))
+}
+
+// carryOut makes the steps, and remembers the versions that it has written.
+func (r *Reconciler) carryOut(ctx context.Context, workload types.NamespacedName, todo []steps.Step) write.Outcome {
+	done := r.writer.CarryOut(ctx, todo)
+	for _, made := range done.Writes {
+		r.memories.recall(workload).Versions.Remember(made.After)
+	}
+	return done
 }
 
 // overtaken reports whether the workload was edited since it was read, or whether Stayput no longer manages it. It asks
@@ -239,7 +231,7 @@ func (r *Reconciler) finish(
 	if done.Err != nil {
 		return reconcile.Result{}, done.Err
 	}
-	r.failing.forget(workload)
+	r.memories.recall(workload).Succeeded()
 	if r.noteRefusal(workload, rollout, done) {
 		return reconcile.Result{RequeueAfter: soon}, nil
 	}

@@ -131,7 +131,7 @@ func live(m manager.Manager, cached observe.Reader) observe.Reader {
 
 func newWriter(m manager.Manager, cached observe.Reader) write.Writer {
 	fallbacks := types.NamespacedName{Namespace: cached.Hold.Namespace, Name: inplace.Fallbacks}
-	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Memory: &write.Memory{}, Fallbacks: fallbacks}
+	return write.Writer{Client: m.GetClient(), Live: m.GetAPIReader(), Fallbacks: fallbacks}
 }
 
 func newReconciler(

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/controller/kinds"
+	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
 	"github.com/stayput/stayput/observe"
@@ -41,9 +42,9 @@ func (unreadable) Endpoints(context.Context, string, []*corev1.Pod) (serving.End
 	return nil, fixture.ErrText("away")
 }
 
-func (c *cluster) endpoint(d *Drains) serving.Endpoint {
+func (c *cluster) endpoint(d *Drains, remembered *memory.Memory) serving.Endpoint {
 	c.T.Helper()
-	endpoints, err := d.Endpoints(c.T.Context(), fixture.Web, c.draining())
+	endpoints, err := d.Endpoints(c.T.Context(), remembered, c.draining())
 	if err != nil {
 		c.T.Fatal(err)
 	}
@@ -52,21 +53,21 @@ func (c *cluster) endpoint(d *Drains) serving.Endpoint {
 
 func TestDrainBeginsWhenThePodIsSeenToBeOut(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
-	d := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}
-	if e := c.endpoint(d); !e.Listed || !e.OutSince.IsZero() {
+	d, remembered := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}, &memory.Memory{}
+	if e := c.endpoint(d, remembered); !e.Listed || !e.OutSince.IsZero() {
 		t.Fatalf("the pod is offered, got %+v", e)
 	}
 	c.Serving("web-old-0")
-	first := c.endpoint(d)
+	first := c.endpoint(d, remembered)
 	if first.Listed || time.Since(first.OutSince) > time.Minute {
 		t.Fatalf("the pod is out of service, got %+v", first)
 	}
 	d.Live = unreadable{} // Endpoints must not read it again
-	if second := c.endpoint(d); second != first {
+	if second := c.endpoint(d, remembered); second != first {
 		t.Errorf("the wait began anew: %+v, %+v", first, second)
 	}
 	c.Serving()
-	if e := c.endpoint(d); !e.Listed || len(d.out[fixture.Web]) > 0 {
+	if e := c.endpoint(d, remembered); !e.Listed || len(remembered.Drains) > 0 {
 		t.Errorf("the pod is offered again, got %+v", e)
 	}
 }
@@ -74,21 +75,21 @@ func TestDrainBeginsWhenThePodIsSeenToBeOut(t *testing.T) {
 func TestDrainIsForgotten(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	c.Serving("web-old-0")
-	d := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}
+	d, remembered := &Drains{Cached: observe.Reader{Reader: c}, Live: observe.Reader{Reader: c}}, &memory.Memory{}
 	for name, change := range map[string]func(*kinds.Snapshot){
 		"the gate is open":   func(s *kinds.Snapshot) { s.Pods = s.Pods[1:] },
 		"there is no drain":  func(s *kinds.Snapshot) { s.Settings.Drain = 0 },
 		"there are no pods":  func(s *kinds.Snapshot) { s.Pods = nil },
 		"the pod is another": func(s *kinds.Snapshot) { s.Pods[0].UID = "another" },
 	} {
-		c.endpoint(d)
+		c.endpoint(d, remembered)
 		seen := c.draining()
 		change(&seen)
-		if _, err := d.Endpoints(t.Context(), fixture.Web, seen); err != nil {
+		if _, err := d.Endpoints(t.Context(), remembered, seen); err != nil {
 			t.Fatal(err)
 		}
-		if _, known := d.out[fixture.Web]["web-old-0"]; known {
-			t.Errorf("%s, and the pod is remembered: %v", name, d.out)
+		if _, known := remembered.Drains["web-old-0"]; known {
+			t.Errorf("%s, and the pod is remembered: %v", name, remembered.Drains)
 		}
 	}
 }
@@ -96,10 +97,10 @@ func TestDrainIsForgotten(t *testing.T) {
 func TestDrainDoesNotBeginOnTheCacheAlone(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	cached := fixture.Stopped{At: serving.Endpoints{"web-old-0": {}}} // it does not show the pod as an endpoint yet
-	if e := c.endpoint(&Drains{Cached: cached, Live: observe.Reader{Reader: c}}); !e.Listed {
+	if e := c.endpoint(&Drains{Cached: cached, Live: observe.Reader{Reader: c}}, &memory.Memory{}); !e.Listed {
 		t.Errorf("the API server offers the pod, got %+v", e)
 	}
-	if e := c.endpoint(&Drains{Cached: cached, Live: unreadable{}}); e.Listed || !e.OutSince.IsZero() {
+	if e := c.endpoint(&Drains{Cached: cached, Live: unreadable{}}, &memory.Memory{}); e.Listed || !e.OutSince.IsZero() {
 		t.Errorf("the API server cannot be reached, got %+v", e)
 	}
 }
@@ -135,17 +136,17 @@ func TestConfirm(t *testing.T) {
 			c := newCluster(t)
 			c.Shut("web-old-0", time.Now().Add(-test.closed))
 			c.Serving(test.slice...)
-			d := &Drains{Live: observe.Reader{Reader: c}, out: map[types.NamespacedName]map[types.UID]time.Time{fixture.Web: test.out}}
+			d, remembered := &Drains{Live: observe.Reader{Reader: c}}, &memory.Memory{Drains: test.out}
 			if test.away {
 				d.Live = unreadable{}
 			}
 			seen := c.draining()
 			steps := []steps.Step{fixture.Label(seen.Pods[1]), restart(seen.Pods[0]), fixture.Label(seen.Pods[2])}
-			kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, steps)
+			kept, confirmed := d.Confirm(t.Context(), remembered, seen, steps)
 			if confirmed != test.kept || len(kept) != map[bool]int{true: 3, false: 2}[test.kept] {
 				t.Errorf("confirmed is %t with %d of 3 steps", confirmed, len(kept))
 			}
-			if e := c.endpointsNow()["web-old-0"]; e.Listed && len(d.out[fixture.Web]) > 0 && !test.away {
+			if e := c.endpointsNow()["web-old-0"]; e.Listed && len(remembered.Drains) > 0 && !test.away {
 				t.Error("the pod is offered, but remembered as out of service")
 			}
 		})
@@ -156,11 +157,11 @@ func TestConfirmAsksNothingWithoutNeed(t *testing.T) {
 	c := &cluster{fixture.Draining(t)}
 	d := &Drains{Live: unreadable{}}
 	seen := c.draining()
-	if kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []steps.Step{fixture.Label(seen.Pods[0])}); !confirmed || len(kept) != 1 {
+	if kept, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{fixture.Label(seen.Pods[0])}); !confirmed || len(kept) != 1 {
 		t.Error("a change of labels waits for endpoints")
 	}
 	seen.Settings.Drain = 0
-	if kept, confirmed := d.Confirm(t.Context(), fixture.Web, seen, []steps.Step{restart(seen.Pods[0])}); !confirmed || len(kept) != 1 {
+	if kept, confirmed := d.Confirm(t.Context(), &memory.Memory{}, seen, []steps.Step{restart(seen.Pods[0])}); !confirmed || len(kept) != 1 {
 		t.Error("there is a wait although there is no drain")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -105,8 +106,11 @@ type Snapshot struct {
 }
 
 // Objects returns all objects of the rollout to which this process writes.
-func (s Snapshot) Objects() []client.Object {
-	objects := append([]client.Object{s.Workload}, s.Revisions...)
+func (s Snapshot) Objects() []metav1.Object {
+	objects := []metav1.Object{s.Workload}
+	for _, revision := range s.Revisions {
+		objects = append(objects, revision)
+	}
 	for _, pod := range slices.Concat(s.Pods, s.PrePullPods) {
 		objects = append(objects, pod)
 	}

@@ -16,5 +16,5 @@ func newCluster(t *testing.T) *cluster {
 }
 
 func (c *cluster) writer() write.Writer {
-	return write.Writer{Client: c, Live: c, Memory: &write.Memory{}, Fallbacks: fixture.Fallbacks}
+	return write.Writer{Client: c, Live: c, Fallbacks: fixture.Fallbacks}
 }

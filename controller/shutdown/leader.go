@@ -30,7 +30,7 @@ import (
 // is little time. So OfProcess reads whole lists, begins with the namespaces that have marks of Stayput, and no step
 // waits for another.
 func OfProcess(ctx context.Context, c client.Client, live observe.Reader) error {
-	r := runner{writer: write.Writer{Client: c, Live: live, Memory: &write.Memory{}}, reader: live}
+	r := runner{writer: write.Writer{Client: c, Live: live}, reader: live}
 	namespaces, err := r.concerned(ctx)
 	return errors.Join(err, write.SideBySide(ctx, namespaces, r.nudgeNamespace))
 }

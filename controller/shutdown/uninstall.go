@@ -33,7 +33,7 @@ const retryEvery = 200 * time.Millisecond
 // same time. The context bounds that. If the API server refuses a write, Uninstall goes on with the others and returns
 // the error.
 func Uninstall(ctx context.Context, c client.Client, live observe.Reader) error {
-	r := runner{writer: write.Writer{Client: c, Live: live, Memory: &write.Memory{}}, reader: live, patient: time.Now().Add(leaderPatience)}
+	r := runner{writer: write.Writer{Client: c, Live: live}, reader: live, patient: time.Now().Add(leaderPatience)}
 	return wait.PollUntilContextCancel(ctx, retryEvery, true, func(ctx context.Context) (bool, error) {
 		updates, updatesErr := r.fallBackUpdates(ctx)
 		gates, gatesErr := r.openGates(ctx)
@@ -145,7 +145,7 @@ func (r runner) fallBack(ctx context.Context, workload types.NamespacedName, rea
 		return false, nil
 	}
 	plan := rollout.FallBack(inplace.Reason{Code: inplace.CodeUninstalled, Message: "Stayput is being uninstalled"})
-	done := r.writer.CarryOut(ctx, workload, plan.Steps)
+	done := r.writer.CarryOut(ctx, plan.Steps)
 	return done.Outdated, done.Err
 }
 
@@ -191,6 +191,6 @@ func (r runner) deletePrePullPods(ctx context.Context) (done bool, err error) {
 			todo = append(todo, steps.DeletePrePullPod{Pod: &list.Items[i], Why: "Stayput is being uninstalled"})
 		}
 	}
-	all := r.writer.CarryOut(ctx, types.NamespacedName{}, todo)
+	all := r.writer.CarryOut(ctx, todo)
 	return !all.Outdated, all.Err
 }

@@ -15,5 +15,5 @@ func newCluster(t *testing.T) *cluster {
 }
 
 func (c *cluster) writer() Writer {
-	return Writer{Client: c, Live: c, Memory: &Memory{}, Fallbacks: fixture.Fallbacks}
+	return Writer{Client: c, Live: c, Fallbacks: fixture.Fallbacks}
 }

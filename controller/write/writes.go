@@ -51,8 +51,7 @@ func (r Refusal) Reason() inplace.Reason {
 type Writer struct {
 	Client client.Client
 	// Live reads the API server itself.
-	Live   client.Reader
-	Memory *Memory
+	Live client.Reader
 	// Fallbacks names the ConfigMap with the persisted fallbacks.
 	Fallbacks types.NamespacedName
 }
@@ -75,13 +74,12 @@ type Outcome struct {
 
 // CarryOut makes the steps. Steps do not build on one another, so one that fails does not stop the others. Outdated
 // steps are no errors.
-func (w Writer) CarryOut(ctx context.Context, workload types.NamespacedName, todo []steps.Step) Outcome {
+func (w Writer) CarryOut(ctx context.Context, todo []steps.Step) Outcome {
 	var done Outcome
 	for _, lot := range steps.Together(todo) {
 		for i, made := range w.together(ctx, lot) {
 			switch {
 			case made.err == nil:
-				w.Memory.Remember(workload, made.After)
 				done.Writes = append(done.Writes, made.Done)
 			case IsOutdated(made.err), errors.Is(context.Cause(ctx), ErrTermOver):
 				done.Outdated = true

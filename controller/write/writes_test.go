@@ -14,8 +14,6 @@ import (
 
 	"github.com/stayput/stayput/controller/internal/fixture"
 
-	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +27,7 @@ func TestCarryOutPassesOverWhatIsOutdated(t *testing.T) {
 	pods[0].ResourceVersion = "1"
 	gone := pods[1].DeepCopy()
 	gone.Name = "gone"
-	done := c.writer().CarryOut(t.Context(), fixture.Web, []steps.Step{fixture.Label(pods[0]), fixture.Label(gone), fixture.Label(pods[2])})
+	done := c.writer().CarryOut(t.Context(), []steps.Step{fixture.Label(pods[0]), fixture.Label(gone), fixture.Label(pods[2])})
 	if done.Err != nil || !done.Outdated || len(done.Writes) != 1 {
 		t.Fatalf("%d writes, outdated %t, error %v; want the third only, and no error", len(done.Writes), done.Outdated, done.Err)
 	}
@@ -70,7 +68,7 @@ func TestCarryOutSideBySide(t *testing.T) {
 		todo = append(todo, fixture.Label(pod))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		done := w.CarryOut(t.Context(), fixture.Web, todo)
+		done := w.CarryOut(t.Context(), todo)
 		if done.Err != nil || len(done.Writes) != len(todo) {
 			t.Fatalf("%d of %d writes, error %v", len(done.Writes), len(todo), done.Err)
 		}
@@ -94,7 +92,7 @@ func TestCarryOutEndsWithTheTerm(t *testing.T) {
 		w.Client = waits
 		term, end := context.WithDeadlineCause(t.Context(), time.Now().Add(time.Second), ErrTermOver)
 		defer end()
-		if done := w.CarryOut(term, fixture.Web, todo); done.Err != nil || !done.Outdated || len(done.Writes) > 0 {
+		if done := w.CarryOut(term, todo); done.Err != nil || !done.Outdated || len(done.Writes) > 0 {
 			t.Errorf("%d writes, outdated %t, error %v; want no write, outdated", len(done.Writes), done.Outdated, done.Err)
 		}
 	})
@@ -110,7 +108,7 @@ func TestCarryOutGoesOnAfterARefusal(t *testing.T) {
 		return nil
 	}
 	todo := []steps.Step{fixture.Label(pods[0]), fixture.Label(pods[1])}
-	if done := c.writer().CarryOut(t.Context(), fixture.Web, todo); len(done.Writes) != 1 || !errors.As(done.Err, new(Refusal)) {
+	if done := c.writer().CarryOut(t.Context(), todo); len(done.Writes) != 1 || !errors.As(done.Err, new(Refusal)) {
 		t.Errorf("CarryOut stopped or lost the refusal: %+v", done)
 	}
 }
@@ -120,7 +118,7 @@ func TestCarryOutReturnsRemovedKeysAsRemoved(t *testing.T) {
 	old := c.ReplicaSet("web-old")
 	step := steps.PatchReplicaSet{ReplicaSet: old,
 		Operations: []jsonpatch.Operation{jsonpatch.NewOperation("remove", "/metadata/labels/app", nil)}}
-	done := c.writer().CarryOut(t.Context(), fixture.Web, []steps.Step{step})
+	done := c.writer().CarryOut(t.Context(), []steps.Step{step})
 	if done.Err != nil || len(done.Writes) != 1 {
 		t.Fatal(done)
 	}
@@ -150,44 +148,11 @@ func TestRefusalIsOnlyOnTheCurrentObject(t *testing.T) {
 			if test.stale {
 				pod.ResourceVersion = "1"
 			}
-			done := c.writer().CarryOut(t.Context(), fixture.Web, []steps.Step{fixture.Label(pod)})
+			done := c.writer().CarryOut(t.Context(), []steps.Step{fixture.Label(pod)})
 			if refused := errors.As(done.Err, new(Refusal)); refused != test.refused || done.Outdated != test.stale {
 				t.Errorf("refused %t, outdated %t (%v); want %t, %t", refused, done.Outdated, done.Err, test.refused, test.stale)
 			}
 		})
-	}
-}
-
-func TestMemory(t *testing.T) {
-	pod := func(version string) *corev1.Pod {
-		p := &corev1.Pod{}
-		p.UID, p.ResourceVersion = "p", version
-		return p
-	}
-	m := &Memory{}
-	if m.Knows(fixture.Web) || m.Lagging(fixture.Web, []client.Object{pod("1")}) != nil {
-		t.Error("an empty memory knows something")
-	}
-	m.Remember(fixture.Web, pod("10"))
-	for _, step := range []struct {
-		cached []client.Object
-		lags   bool
-	}{
-		{[]client.Object{pod("9")}, true},
-		{[]client.Object{pod("9")}, true},
-		{[]client.Object{pod("10")}, false},
-		{[]client.Object{pod("9")}, false}, // a version that the cache has shown is forgotten
-	} {
-		if lags := m.Lagging(fixture.Web, step.cached) != nil; lags != step.lags {
-			t.Errorf("cache at %s: lagging %t, want %t", step.cached[0].GetResourceVersion(), lags, step.lags)
-		}
-	}
-	m.Remember(fixture.Web, pod("10"))
-	if m.Lagging(fixture.Web, nil) != nil || m.Lagging(fixture.Web, []client.Object{pod("9")}) != nil {
-		t.Error("Lagging waits for an object that is gone")
-	}
-	if m.Forget(fixture.Web); m.Knows(fixture.Web) {
-		t.Error("a forgotten Deployment is known")
 	}
 }
 

@@ -47,8 +47,8 @@ func (w *world) daemons() daemonsets.Rollout {
 // is the latest.
 func (s *stayput) daemonPlan() steps.Plan {
 	r := s.daemonRollout(s.daemonSets.objects["agent"], s.revisions.list(), s.pods.list())
-	s.ahead = s.ahead.Next(r.Pods, s.now)
-	r.Ahead, r.Endpoints = s.ahead, s.endpoints()
+	s.remembered.Observe(r.Pods, s.now)
+	r.Ahead, r.Endpoints = s.remembered.Ahead, s.endpoints()
 	plan := r.Plan()
 	if s.plannedOn = r; !plan.Decision.Held {
 		s.plannedOn = nil

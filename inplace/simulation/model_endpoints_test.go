@@ -2,15 +2,14 @@ package simulation
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/conditions"
+	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/readiness"
 	"github.com/stayput/stayput/inplace/serving"
 	"github.com/stayput/stayput/inplace/steps"
@@ -61,47 +60,24 @@ func (w *world) endpointsOf(pods []*corev1.Pod, shown map[string]*discoveryv1.En
 	return serving.EndpointsOf(pods, all, services)
 }
 
-// drains is what the leader adds to a plan: the cache says when to ask, and the API server's answer counts.
-type drains struct {
-	out map[types.UID]time.Time
-}
-
-// known adds to the endpoints since when pods are out of service. It returns false if a pod is out and the leader does not know since when.
-func (d *drains) known(endpoints serving.Endpoints) bool {
-	known := true
-	for uid := range d.out {
-		if e, closed := endpoints[uid]; !closed || e.Listed {
-			delete(d.out, uid)
-		}
-	}
-	for uid, e := range endpoints {
-		e.OutSince = d.out[uid]
-		endpoints[uid] = e
-		known = known && (e.Listed || e.NoClientSent || !e.OutSince.IsZero())
-	}
-	return known
-}
-
-// ask reads the slices from the API server.
-func (w *world) ask(d *drains, pods []*corev1.Pod) serving.Endpoints {
+// ask reads the slices from the API server. The cache says when to ask, and the API server's answer counts.
+func (w *world) ask(remembered *memory.Memory, pods []*corev1.Pod) serving.Endpoints {
 	endpoints := w.endpointsOf(pods, w.slices.objects)
-	d.known(endpoints)
-	for uid, e := range endpoints {
-		if _, known := d.out[uid]; !known && !e.Listed {
-			d.out[uid] = w.now
-		}
-	}
-	d.known(endpoints)
+	remembered.Drains, _ = remembered.Drains.Noted(endpoints, w.now).Complete(endpoints)
 	return endpoints
 }
 
 // endpoints returns the endpoints to plan on.
 func (s *stayput) endpoints() serving.Endpoints {
 	endpoints := s.endpointsOf(s.pods.list(), s.slices.objects)
-	if s.settings.Drain == 0 || s.drains.known(endpoints) {
+	if s.settings.Drain == 0 {
 		return endpoints
 	}
-	return s.ask(&s.drains, s.pods.list())
+	left, known := s.remembered.Drains.Complete(endpoints)
+	if s.remembered.Drains = left; known {
+		return endpoints
+	}
+	return s.ask(&s.remembered, s.pods.list())
 }
 
 // confirmed leaves out patches of pods whose drain is not over.
@@ -109,7 +85,7 @@ func (s *stayput) confirmed(planned []steps.Step) []steps.Step {
 	if s.settings.Drain == 0 {
 		return planned
 	}
-	current := s.ask(&s.drains, s.pods.list())
+	current := s.ask(&s.remembered, s.pods.list())
 	return slices.DeleteFunc(slices.Clone(planned), func(step steps.Step) bool {
 		patch, ok := step.(steps.PatchPod)
 		if !ok || !patch.Drained {

@@ -109,7 +109,7 @@ func (s *lockstep) plan() {
 		return
 	}
 	r := s.rollout()
-	r.Endpoints = s.ask(&s.stayput.drains, r.Pods)
+	r.Endpoints = s.ask(&s.stayput.remembered, r.Pods)
 	plan := s.planned(&r)
 	s.addsUp(plan)
 	s.respectsPartition(r, plan)

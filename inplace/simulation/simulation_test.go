@@ -19,13 +19,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/stayput/stayput/inplace"
 	"github.com/stayput/stayput/inplace/apps"
 	"github.com/stayput/stayput/inplace/conditions"
 	"github.com/stayput/stayput/inplace/deployments"
+	"github.com/stayput/stayput/inplace/memory"
 	"github.com/stayput/stayput/inplace/native"
 	"github.com/stayput/stayput/inplace/patches"
 	"github.com/stayput/stayput/inplace/readiness"
@@ -44,23 +44,21 @@ type stayput struct {
 	slices      *informer[*discoveryv1.EndpointSlice]
 	daemonSets  *informer[*apps.DaemonSet]
 	revisions   *informer[*apps.ControllerRevision]
-	drains      drains
-	ahead       readiness.Ahead
-	batches     steps.Batches
-	queue       []steps.Step
-	queuedIn    inplace.Mode
+	// remembered is what the leader remembers, but for the versions of its writes: see wrote.
+	remembered memory.Memory
+	queue      []steps.Step
+	queuedIn   inplace.Mode
 	// wrote are the versions of its last writes, by resource. A plan waits until the caches have them.
 	wrote [4]int
 	// scaled are the ReplicaSets whose replicas Stayput wrote last.
 	scaled map[string]bool
 	stale  bool
 	due    time.Time
-	// plannedOn is the rollout for which the steps in the queue were planned. failing is since when some steps have failed in each plan.
+	// plannedOn is the rollout for which the steps in the queue were planned.
 	plannedOn interface {
 		FallBack(why inplace.Reason) steps.Plan
 	}
-	failing time.Time
-	failed  bool
+	failed bool
 	// lease is until when the webhooks hold. running says that the process lives, gone that it never comes back.
 	lease         time.Time
 	running, gone bool
@@ -70,7 +68,7 @@ func newStayput(w *world) *stayput {
 	return &stayput{world: w, deployments: w.deployments.informer(), sets: w.sets.informer(), pods: w.pods.informer(),
 		slices:     w.slices.informer(),
 		daemonSets: w.daemonSets.informer(), revisions: w.revisions.informer(),
-		drains: drains{out: map[types.UID]time.Time{}}, batches: steps.Batches{}, stale: true, running: true, scaled: map[string]bool{}}
+		stale: true, running: true, scaled: map[string]bool{}}
 }
 
 const leaseDuration = 15 * time.Second
@@ -111,7 +109,7 @@ func (s *stayput) run() {
 			s.rememberWrite(step)
 		}
 		if len(s.queue) == 0 && !s.failed {
-			s.failing = time.Time{}
+			s.remembered.Succeeded()
 		}
 		return
 	}
@@ -121,7 +119,7 @@ func (s *stayput) run() {
 	s.stale, s.due = false, time.Time{}
 	s.queuedIn, s.failed = s.mode, false
 	plan := s.plan()
-	s.batches = s.batches.Next(plan, s.now)
+	s.remembered.Planned(plan, s.now)
 	s.queue = s.confirmed(plan.Steps)
 	if plan.After > 0 {
 		s.due = s.now.Add(plan.After)
@@ -139,8 +137,8 @@ func (s *stayput) plan() steps.Plan {
 	r.Settings.Partition = inplace.PartitionOf(r.Deployment.Labels)
 	r.Rules = allInPlace.For(r.Deployment.Annotations)
 	s.pull.observe(&r.Settings, &r.Nodes, &r.Pull)
-	s.ahead = s.ahead.Next(r.Pods, s.now)
-	r.Ahead, r.Batches = s.ahead, s.batches
+	s.remembered.Observe(r.Pods, s.now)
+	r.Ahead, r.Batches = s.remembered.Ahead, s.remembered.Batches
 	r.DryRun = s.dryRun(r.UpdateRevision())
 	plan := s.planned(&r)
 	s.addsUp(plan)
@@ -163,10 +161,7 @@ func (s *stayput) stumble(err error) {
 	case errors.Is(err, errRefused):
 	case errors.Is(err, errFailing):
 		s.failed = true
-		if s.failing.IsZero() {
-			s.failing = s.now
-		}
-		if s.now.Sub(s.failing) < 2*time.Minute {
+		if !s.remembered.Failed(s.now) {
 			return
 		}
 		why.Code = inplace.CodeFailing

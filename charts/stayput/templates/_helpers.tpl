@@ -1,11 +1,11 @@
-{{- /* What Helm adds to the labels of kustomize. */ -}}
+{{- /* The labels that the chart adds to those of kustomize. */ -}}
 {{- define "stayput.labels" -}}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{- /* The labels of what only Helm has. */ -}}
+{{- /* The labels of objects that are only in the chart. */ -}}
 {{- define "stayput.hookLabels" -}}
 app.kubernetes.io/part-of: stayput
 {{ include "stayput.labels" . }}
@@ -19,7 +19,7 @@ app.kubernetes.io/part-of: stayput
 {{- end }}
 {{- end }}
 
-{{- /* Flags of the manager, which whoever gives updates back must have as well. None where they would say what is so by default. */ -}}
+{{- /* The flags of the managers and of the Job stayput-uninstall. A value that is the default makes no flag. */ -}}
 {{- define "stayput.flags" -}}
 {{- $flags := list }}
 {{- with .Values.inPlaceAnnotations }}{{ $flags = append $flags (printf "--in-place-annotations=%s" (join "," .)) }}{{ end }}
@@ -27,7 +27,7 @@ app.kubernetes.io/part-of: stayput
 {{- with .Values.excludedNamespaces }}{{ $flags = append $flags (printf "--excluded-namespaces=%s" (join "," .)) }}{{ end }}
 {{- if ne (int .Values.webhook.port) 10250 }}{{ $flags = append $flags (printf "--webhook-port=%d" (int .Values.webhook.port)) }}{{ end }}
 {{- if .Values.webhook.clientCAConfigMap }}{{ $flags = append $flags "--client-ca=/client-ca/ca.crt" }}{{ end }}
-{{- /* In the network of the node not on each of its addresses. */ -}}
+{{- /* In the network of the node, metrics and health are not served on all of the node's addresses. */ -}}
 {{- if or .Values.hostNetwork (ne (int .Values.metrics.port) 8080) }}{{ $flags = append $flags (printf "--metrics-address=%s:%d" (ternary "[$(POD_IP)]" "" .Values.hostNetwork) (int .Values.metrics.port)) }}{{ end }}
 {{- if or .Values.hostNetwork (ne (int .Values.health.port) 8081) }}{{ $flags = append $flags (printf "--health-address=%s:%d" (ternary "127.0.0.1" "" .Values.hostNetwork) (int .Values.health.port)) }}{{ end }}
 {{- with concat $flags .Values.extraArgs }}
@@ -35,7 +35,7 @@ app.kubernetes.io/part-of: stayput
 {{- end }}
 {{- end }}
 
-{{- /* Not empty where the release has a CA of its own. */ -}}
+{{- /* Not empty if the release has its own CA. */ -}}
 {{- define "stayput.ownCA" -}}
 {{- if not (or .Values.certificates.secretName .Values.certificates.issuer.name) }}true{{ end }}
 {{- end }}
@@ -49,18 +49,18 @@ name: stayput-ca
 {{- end }}
 {{- end }}
 
-{{- /* Not empty where MutatingAdmissionPolicies are installed. */ -}}
+{{- /* Not empty if MutatingAdmissionPolicies are installed. */ -}}
 {{- define "stayput.mutatingPolicies" -}}
 {{- $served := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" }}
 {{- if or (eq .Values.mutatingPolicies "always") (and (eq .Values.mutatingPolicies "auto") $served) }}true{{ end }}
 {{- end }}
 
-{{- /* The pod of a hook, which runs one command of the image: list with the root, the name and its arguments. */ -}}
+{{- /* The pod spec of a hook, which runs one command of the image. The argument is a list of the root and the command's name. */ -}}
 {{- define "stayput.hookPod" -}}
 {{- $root := index . 0 }}
 {{- $name := index . 1 -}}
 serviceAccountName: stayput-{{ $name }}
-# There is room for it where there is some for a manager.
+# With the managers' priority, the pod can be scheduled wherever a manager can.
 priorityClassName: stayput
 restartPolicy: Never
 {{- with $root.Values.imagePullSecrets }}

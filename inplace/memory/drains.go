@@ -1,0 +1,43 @@
+package memory
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace/serving"
+)
+
+// Drains has since when no EndpointSlice offers a pod that waits for its restart, by UID. After a restart of the leader the wait begins anew.
+type Drains map[types.UID]time.Time
+
+// Noted returns the drains after the API server was asked: pods that it does not offer, since when they are known to be out of service, or since now.
+func (d Drains) Noted(current serving.Endpoints, now time.Time) Drains {
+	out := Drains{}
+	for uid, endpoint := range current {
+		since, known := d[uid]
+		switch {
+		case endpoint.Listed:
+		case known:
+			out[uid] = since
+		default:
+			out[uid] = now
+		}
+	}
+	return out
+}
+
+// Complete sets OutSince of the endpoints, and returns the drains without pods that are offered again. It returns false if a pod is out of service, its
+// OutSince matters, and is not known: then the API server has to be asked.
+func (d Drains) Complete(endpoints serving.Endpoints) (left Drains, known bool) {
+	left, known = Drains{}, true
+	for uid, endpoint := range endpoints {
+		since, out := d[uid]
+		if out && !endpoint.Listed {
+			left[uid], endpoint.OutSince = since, since
+			endpoints[uid] = endpoint
+		}
+		known = known && (endpoint.Listed || endpoint.NoClientSent || !endpoint.OutSince.IsZero())
+	}
+	return left, known
+}

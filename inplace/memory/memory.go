@@ -1,0 +1,101 @@
+package memory
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/prepull"
+	"github.com/stayput/stayput/inplace/readiness"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+const (
+	// FailingPatience is for how long the writes or the planning of an update may fail before it falls back. In a native rollout, nothing that keeps
+	// Stayput from writing to pods would stop the rollout.
+	FailingPatience = 2 * time.Minute
+	// Unanswered is for how long a dry run may have no answer. A native rollout could not create pods meanwhile, either. But a webhook that fails only
+	// in dry runs must not hold the update.
+	Unanswered = time.Minute
+)
+
+// Memory is what the leader remembers of one workload. The zero Memory is that of a new leader.
+type Memory struct {
+	// Versions are what the workload's objects are known to have reached.
+	Versions Versions
+	// Drains has since when pods are out of service that wait for their restart.
+	Drains Drains
+	// Ahead has since when pods are Ready before their kubelets say so.
+	Ahead readiness.Ahead
+	// Batches has since when steps are deferred so that others go along.
+	Batches steps.Batches
+	// DryRun is what is known of new pods of the update revision, RefusedOld a revision to which pods would go back and which admission refuses.
+	DryRun, RefusedOld Asked
+	// PrePullRefused is the update revision for which the API server takes no pre-pull pods.
+	PrePullRefused prepull.Refused
+	// failingSince is since when every reconcile fails; zero if the last one did not.
+	failingSince time.Time
+	// notBefore is until when a large workload is left alone.
+	notBefore time.Time
+}
+
+// Asked is the result of a dry run of a revision, and the time of the first one.
+type Asked struct {
+	dryrun.Result
+	Revision types.UID
+	At       time.Time
+}
+
+// Since returns what is known of the revision; if that is nothing, that it is asked from now on.
+func (a Asked) Since(revision types.UID, now time.Time) Asked {
+	if a.Revision != revision {
+		return Asked{Revision: revision, At: now}
+	}
+	return a
+}
+
+// Old reports whether the first dry run was so long ago that its result counts no more, or that no answer is waited for.
+func (a Asked) Old(now time.Time) bool { return now.Sub(a.At) > Unanswered }
+
+// Observe advances the memory before a plan.
+func (m *Memory) Observe(pods []*corev1.Pod, now time.Time) {
+	m.Ahead = m.Ahead.Next(pods, now)
+	if m.Batches == nil {
+		m.Batches = steps.Batches{}
+	}
+	if m.RefusedOld.Old(now) {
+		m.RefusedOld = Asked{}
+	}
+}
+
+// Planned advances the memory after a plan. The result of a dry run is used for one update only: before the next update to the same revision, policies
+// may have changed.
+func (m *Memory) Planned(plan steps.Plan, now time.Time) {
+	m.Batches = m.Batches.Next(plan, now)
+	if !plan.Decision.Held {
+		m.DryRun = Asked{}
+	}
+}
+
+// Failed notes that a reconcile failed, and reports whether all have for FailingPatience.
+func (m *Memory) Failed(now time.Time) bool {
+	if m.failingSince.IsZero() {
+		m.failingSince = now
+	}
+	return now.Sub(m.failingSince) >= FailingPatience
+}
+
+// Succeeded notes that a reconcile did not fail.
+func (m *Memory) Succeeded() { m.failingSince = time.Time{} }
+
+// Looked notes that a workload with that many pods was looked at.
+func (m *Memory) Looked(pods int, now time.Time) {
+	if interval := steps.MinInterval(pods); interval > 0 {
+		m.notBefore = now.Add(interval)
+	}
+}
+
+// LeftAlone returns for how long the workload is still left alone; 0 or less if it is not.
+func (m *Memory) LeftAlone(now time.Time) time.Duration { return m.notBefore.Sub(now) }

@@ -1,0 +1,128 @@
+package memory
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stayput/stayput/inplace/dryrun"
+	"github.com/stayput/stayput/inplace/serving"
+	"github.com/stayput/stayput/inplace/steps"
+)
+
+var start = time.Unix(1_000_000, 0)
+
+func TestVersions(t *testing.T) {
+	pod := func(version string) metav1.Object { return &metav1.ObjectMeta{UID: "p", ResourceVersion: version} }
+	var v Versions
+	if v.Known() || v.Lagging([]metav1.Object{pod("1")}) != nil || v.Known() {
+		t.Error("an empty memory knows something")
+	}
+	v.Remember(pod("10"))
+	for _, step := range []struct {
+		cached string
+		lags   bool
+	}{{"9", true}, {"9", true}, {"10", false}, {"9", false}} { // a version that the cache has shown is forgotten
+		if lags := v.Lagging([]metav1.Object{pod(step.cached)}) != nil; lags != step.lags {
+			t.Errorf("cache at %s: lagging %t, want %t", step.cached, lags, step.lags)
+		}
+	}
+	v.Remember(pod("10"))
+	if v.Lagging(nil) != nil || v.Lagging([]metav1.Object{pod("9")}) != nil || !v.Known() {
+		t.Error("Lagging waits for an object that is gone")
+	}
+}
+
+func TestDrains(t *testing.T) {
+	later := start.Add(time.Second)
+	before := Drains{"out": start, "back": start, "gone": start}
+	noted := before.Noted(serving.Endpoints{"out": {}, "back": {Listed: true}, "new": {}}, later)
+	if len(noted) != 2 || noted["out"] != start || noted["new"] != later {
+		t.Errorf("noted %v", noted)
+	}
+	for name, test := range map[string]struct {
+		endpoint serving.Endpoint
+		uid      types.UID
+		known    bool
+	}{
+		"it is offered":            {serving.Endpoint{Listed: true}, "out", true},
+		"it is out":                {serving.Endpoint{}, "out", true},
+		"it is out, since when?":   {serving.Endpoint{}, "other", false},
+		"no client is sent to it":  {serving.Endpoint{NoClientSent: true}, "other", true},
+		"it is out, and no client": {serving.Endpoint{NoClientSent: true}, "out", true},
+	} {
+		endpoints := serving.Endpoints{test.uid: test.endpoint}
+		left, known := Drains{"out": start}.Complete(endpoints)
+		if known != test.known {
+			t.Errorf("%s: known %t", name, known)
+		}
+		if out := test.uid == "out" && !test.endpoint.Listed; out != (len(left) == 1) || out != (endpoints[test.uid].OutSince == start) {
+			t.Errorf("%s: left %v, out since %s", name, left, endpoints[test.uid].OutSince)
+		}
+	}
+}
+
+func TestFailed(t *testing.T) {
+	var m Memory
+	for _, after := range []time.Duration{0, time.Second, FailingPatience - 1} {
+		if m.Failed(start.Add(after)) {
+			t.Errorf("it has failed for too long after %s", after)
+		}
+	}
+	if !m.Failed(start.Add(FailingPatience)) {
+		t.Error("it may fail for ever")
+	}
+	if m.Succeeded(); m.Failed(start.Add(FailingPatience)) {
+		t.Error("a success is not noted")
+	}
+}
+
+func TestLeftAlone(t *testing.T) {
+	var m Memory
+	if m.Looked(1, start); m.LeftAlone(start) > 0 {
+		t.Error("a small workload is left alone")
+	}
+	m.Looked(400, start)
+	if left := m.LeftAlone(start); left != steps.MinInterval(400) {
+		t.Errorf("a large workload is left alone for %s", left)
+	}
+	if m.LeftAlone(start.Add(steps.MinInterval(400))) > 0 {
+		t.Error("a large workload is left alone for ever")
+	}
+}
+
+// TestDryRunIsOfOneUpdate checks that the result of a dry run ends with its update, and a refusal of an old revision after Unanswered.
+func TestDryRunIsOfOneUpdate(t *testing.T) {
+	m := Memory{DryRun: Asked{}.Since("a", start), RefusedOld: Asked{Result: dryrun.Result{Refused: "no"}, At: start}}
+	if again := m.DryRun.Since("a", start.Add(time.Second)); again != m.DryRun {
+		t.Errorf("asked for the same revision: %+v", again)
+	}
+	if other := m.DryRun.Since("b", start.Add(time.Second)); other.Revision != "b" || other.At == start {
+		t.Errorf("asked for another revision: %+v", other)
+	}
+	m.Observe(nil, start.Add(Unanswered))
+	m.Planned(steps.Plan{Decision: steps.Decision{Held: true}}, start)
+	if m.DryRun.Revision != "a" || m.RefusedOld.Refused != "no" {
+		t.Errorf("forgotten during the update: %+v", m)
+	}
+	m.Observe(nil, start.Add(Unanswered+1))
+	m.Planned(steps.Plan{}, start)
+	if m.DryRun.Revision != "" || m.RefusedOld.Refused != "" {
+		t.Errorf("remembered after the update: %+v", m)
+	}
+}
+
+func TestBatchesEnd(t *testing.T) {
+	var m Memory
+	m.Observe(nil, start)
+	m.Planned(steps.Plan{Deferred: []steps.Deferral{steps.DeferMove}}, start)
+	m.Planned(steps.Plan{Deferred: []steps.Deferral{steps.DeferMove}}, start.Add(time.Second))
+	if since := m.Batches[steps.DeferMove]; since != start {
+		t.Errorf("deferred since %s", since)
+	}
+	if m.Planned(steps.Plan{}, start); len(m.Batches) != 0 {
+		t.Errorf("still deferred: %v", m.Batches)
+	}
+}
