@@ -49,7 +49,7 @@ func (c *callers) current() *x509.CertPool {
 	if now, err := authorities(c.file); err == nil {
 		c.known = now
 	} else {
-		log.Log.WithName("certs").Error(err, "The CA of the callers stays what it was")
+		log.Log.WithName("certs").Error(err, "Keeping the CA of the callers that was read before")
 	}
 	return c.known
 }

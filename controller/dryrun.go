@@ -66,7 +66,7 @@ func (r *Reconciler) askDryRun(ctx context.Context, workload types.NamespacedNam
 			UpdateRevision: wanted.UpdateRevision, Refused: fmt.Sprintf("the API server has not answered for %s: %v", memory.Unanswered, err)}
 	}
 	if known.UpdateRevision == "" {
-		log.FromContext(ctx).Error(err, "What admission makes of a new pod cannot be asked yet")
+		log.FromContext(ctx).Error(err, "The dry run of a new pod has no answer yet")
 	}
 	r.memories.recall(workload).DryRun = known
 	return known.Result
@@ -78,7 +78,7 @@ func (r *Reconciler) askOldDryRun(ctx context.Context, workload types.Namespaced
 	defer cancel()
 	own, err := r.ask(asking, workload.Namespace, wanted)
 	if own.UpdateRevision == "" || own.Refused != "" {
-		log.FromContext(ctx).Error(err, "Pods cannot go back yet to what their revision says")
+		log.FromContext(ctx).Error(err, "Pods cannot return to their old revision yet")
 	}
 	if own.Refused != "" {
 		r.memories.recall(workload).RefusedOld = memory.Asked{Result: own, At: time.Now()}
@@ -129,11 +129,11 @@ func answer(updateRevision types.UID, pod *corev1.Pod, err error) dryrun.Result 
 	return dryrun.Result{}
 }
 
-// notTheirs matches refusals that say nothing about running pods: that Stayput may not create pods, and refusals of
+// notAboutPod matches refusals that say nothing about running pods: that Stayput may not create pods, and refusals of
 // quotas (checkRequest in k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go), which come after all
 // policies. It only looks at how a message begins, because only that comes from the API server itself. A policy may
 // quote the pod in what follows.
-var notTheirs = regexp.MustCompile(
+var notAboutPod = regexp.MustCompile(
 	`^pods( "[^"]*")? is forbidden: (exceeded quota: |insufficient quota to consume: |status unknown for quota: |User "[^"]*" cannot create resource )`)
 
 // noDryRun matches the refusal of a pod because a webhook has side effects. The API server does not call such a webhook
@@ -148,5 +148,5 @@ func saysNothing(err error) bool {
 		return false
 	}
 	message := status.Status().Message
-	return apierrors.IsForbidden(err) && notTheirs.MatchString(message) || apierrors.IsBadRequest(err) && noDryRun.MatchString(message)
+	return apierrors.IsForbidden(err) && notAboutPod.MatchString(message) || apierrors.IsBadRequest(err) && noDryRun.MatchString(message)
 }

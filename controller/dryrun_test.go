@@ -132,7 +132,7 @@ func TestDryRunThatSaysNothing(t *testing.T) {
 			if !h.begun() || h.asked != 1 {
 				t.Errorf("begun %v, asked %d times", h.begun(), h.asked)
 			}
-			want := report.EventNoDryRun + " What admission makes of new pods is not known: " + err.Error()
+			want := report.EventNoDryRun + " What admission changes in new pods is unknown: " + err.Error()
 			if all := strings.Join(fixture.Told(h.Recorder), "\n"); strings.Count(all, want) != 1 {
 				t.Errorf("events are %s", all)
 			}

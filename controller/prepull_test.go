@@ -63,7 +63,7 @@ func (c *cluster) do(err error) {
 
 // reader returns a Reader whose pre-pull pods run an image of Stayput.
 func (c *cluster) reader() observe.Reader {
-	return observe.Reader{Reader: c, Waiter: prepull.Waiter{Image: "stayput:1", Args: []string{"wait"}}}
+	return observe.Reader{Reader: c, Waiter: prepull.WaitImage{Image: "stayput:1", Args: []string{"wait"}}}
 }
 
 func (c *cluster) pullingReconciler() *Reconciler { return c.reconciler(c.reader()) }
@@ -184,7 +184,7 @@ func TestGoesOnWithoutPrePullPods(t *testing.T) {
 		note   string
 	}{
 		"refused":   {func(c *cluster) { c.refusing(forbidden) }, "exceeded quota: q"},
-		"quota":     {func(c *cluster) { c.do(c.Create(c.T.Context(), quota.DeepCopy())) }, "ResourceQuota full has no room"},
+		"quota":     {func(c *cluster) { c.do(c.Create(c.T.Context(), quota.DeepCopy())) }, "ResourceQuota full admits no more pods"},
 		"old nodes": {func(c *cluster) { c.age() }, `kubelet "v1.34.0"`},
 	} {
 		t.Run(name, func(t *testing.T) {

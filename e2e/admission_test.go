@@ -22,13 +22,13 @@ func admission(t *testing.T) {
 		"a workload may ask for the same": onlyInPlaceWorkload,
 		"dry run changes nothing":         dryRun,
 		"values that do not parse":        unknownValues,
-		"our priority is ours":            priorityIsOurs,
+		"our priority is ours":            priorityIsStayputs,
 		"strangers learn little":          strangersLearnLittle,
 		"webhooks are called for few":     webhooksAreNarrow,
 		"Ready is what it is":             readyIsWhatItIs,
 		"Ready comes at once":             readyAtOnce,
 		"Ready waits for startup probes":  readyAfterStartup,
-		"warnings, events and metrics":    everybodyIsTold,
+		"warnings, events and metrics":    decisionsAreReported,
 	})
 }
 
@@ -73,15 +73,15 @@ func unknownValues(t *testing.T) {
 	s.create(web(1))
 	for _, of := range []string{"namespace/" + s.namespace, "deployment/web"} {
 		s.expectIn(s.refused("label", of, updateLabel+"=inplace", "--overwrite"), "in-place", "in-place-only")
-		for label, value := range map[string]string{drainLabel: "soon", parallelismLabel: "many", borrowLabel: "maybe", restartLabel: "inplace"} {
+		for label, value := range map[string]string{drainLabel: "soon", parallelismLabel: "many", surgeLabel: "maybe", restartLabel: "inplace"} {
 			s.expectIn(s.refused("label", of, label+"="+value, "--overwrite"), label, value)
 		}
 	}
 }
 
-// priorityIsOurs checks that only the managers' pods may use the managers' PriorityClass to preempt others, in labelled and in other
+// priorityIsStayputs checks that only the managers' pods may use the managers' PriorityClass to preempt others, in labelled and in other
 // namespaces.
-func priorityIsOurs(t *testing.T) {
+func priorityIsStayputs(t *testing.T) {
 	run := func(class string) []string {
 		return []string{"run", "thief", "--image=" + appImage("v1"), "--dry-run=server", "--overrides",
 			`{"spec":{"priorityClassName":"` + class + `"}}`}
@@ -148,8 +148,8 @@ func forgedEdit(t *testing.T, namespace string) reviewv1.AdmissionResponse {
 	return *review.Response
 }
 
-// everybodyIsTold checks that an update in place and a native one are reported by kubectl, on the Deployment, by events and by metrics.
-func everybodyIsTold(t *testing.T) {
+// decisionsAreReported checks that an update in place and a native one are reported by kubectl, on the Deployment, by events and by metrics.
+func decisionsAreReported(t *testing.T) {
 	s := newStage(t, labelled)
 	s.create(web(2))
 	s.inPlace("web", once, func() {

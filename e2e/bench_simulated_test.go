@@ -178,7 +178,7 @@ func (c *crowd) takes(edit func()) float64 {
 
 func (c *crowd) uids() map[types.UID]bool {
 	c.Helper()
-	pods, err := clients.CoreV1().Pods(c.namespace).List(c.Context(), metav1.ListOptions{LabelSelector: "!" + pullerLabel})
+	pods, err := clients.CoreV1().Pods(c.namespace).List(c.Context(), metav1.ListOptions{LabelSelector: "!" + prePullLabel})
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func init() { precondition = nobodyIsThere }
+func init() { precondition = notInstalled }
 
 // TestChart installs, upgrades and uninstalls the chart with each version of Helm. Each part begins with the result of the part before, and
 // does not run if that one failed.
@@ -213,11 +213,11 @@ func uninstallHalfway(t *testing.T, h helm) {
 	m.phase("native", recreated, anyChurn) // the hook's pod has to start first, and three agents may be done before that
 	h.own("uninstall", "--wait")
 	m.end("v2")
-	m.eventually("nothing of Stayput to be left", nobodyIsThere)
+	m.eventually("nothing of Stayput to be left", notInstalled)
 }
 
-// nobodyIsThere returns nil if no part of Stayput is installed that acts on other objects, or may act on them.
-func nobodyIsThere(ctx context.Context) error {
+// notInstalled returns nil if no part of Stayput is installed that acts on other objects, or may act on them.
+func notInstalled(ctx context.Context) error {
 	left, _, err := kubectl(ctx, "", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,"+
 		"validatingadmissionpolicybindings,clusterroles,clusterrolebindings,priorityclasses,flowschemas",
 		"-l", "app.kubernetes.io/part-of=stayput", "-o", "name")
@@ -247,7 +247,7 @@ func (h helm) clear(t *testing.T) {
 	if _, _, err := kubectl(ctx, "", "delete", "namespace", ownNamespace, "--ignore-not-found", "--timeout=2m"); err != nil {
 		t.Error(err)
 	}
-	if err := poll(ctx, nobodyIsThere); err != nil {
+	if err := poll(ctx, notInstalled); err != nil {
 		t.Error(err)
 	}
 }

@@ -127,7 +127,7 @@ func bothDaemonsDrained(s *story) {
 
 func markedRevision() *appsv1.ControllerRevision {
 	revision := aRevision("new", "v2", 2)
-	revision.Labels[settlingLabel] = "1000"
+	revision.Labels[updatingLabel] = "1000"
 	return revision
 }
 

@@ -94,7 +94,7 @@ func ownsContent(entry metav1.ManagedFieldsEntry) bool {
 func withoutMarks(labels map[string]string) map[string]string {
 	others := maps.Clone(labels)
 	maps.DeleteFunc(others, func(key, _ string) bool {
-		return slices.Contains([]string{settlingLabel, releasedLabel, wokenLabel, oldLabel}, key)
+		return slices.Contains([]string{updatingLabel, fallbackLabel, renewedLabel, currentLabel}, key)
 	})
 	return others
 }
@@ -141,7 +141,7 @@ func (j *judge) daemonsThatServed(now workload) int {
 
 // hasBeen reports whether the newest revision has had so many live pods.
 func (j *judge) hasBeen(ds *appsv1.DaemonSet, pods int) bool {
-	target := j.targetRevision(ds)
+	target := j.updateRevision(ds)
 	return target != nil && j.counts[daemonPlace(ds.UID, target.Labels[daemonHashLabel])][pods]
 }
 
@@ -150,6 +150,6 @@ func (j *judge) hasBeen(ds *appsv1.DaemonSet, pods int) bool {
 func (j *judge) daemonOutage(e event, ds *appsv1.DaemonSet) {
 	if ds != nil && ds.DeletionTimestamp == nil {
 		counted := int(ds.Status.DesiredNumberScheduled + ds.Status.NumberMisscheduled)
-		j.missing(e, ds, counted, mayMissDaemons(ds), availableOf(j.daemonPods(ds), ds.Spec.MinReadySeconds, e.at))
+		j.missing(e, ds, counted, mayBeUnavailableDaemons(ds), availableOf(j.daemonPods(ds), ds.Spec.MinReadySeconds, e.at))
 	}
 }

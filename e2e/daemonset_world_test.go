@@ -92,7 +92,7 @@ func (w world) workloads() []workload {
 }
 
 func (w world) ofDeployment(d *appsv1.Deployment) workload {
-	target := w.target(d)
+	target := w.updateReplicaSet(d)
 	return workload{
 		Object:   d,
 		selector: d.Spec.Selector,
@@ -104,7 +104,7 @@ func (w world) ofDeployment(d *appsv1.Deployment) workload {
 }
 
 func (w world) ofDaemonSet(ds *appsv1.DaemonSet) workload {
-	target := w.targetRevision(ds)
+	target := w.updateRevision(ds)
 	return workload{
 		Object:   ds,
 		selector: ds.Spec.Selector,
@@ -162,8 +162,8 @@ func (w world) scheduledPods(place types.UID) int {
 	return pods
 }
 
-// targetRevision returns the newest ControllerRevision with ds's template (pkg/controller/daemon/update.go, Match), or nil.
-func (w world) targetRevision(ds *appsv1.DaemonSet) *appsv1.ControllerRevision {
+// updateRevision returns the newest ControllerRevision with ds's template (pkg/controller/daemon/update.go, Match), or nil.
+func (w world) updateRevision(ds *appsv1.DaemonSet) *appsv1.ControllerRevision {
 	var newest *appsv1.ControllerRevision
 	for _, revision := range w.revisions {
 		owned := metav1.IsControlledBy(revision, ds) && sameTemplate(templateIn(revision), ds.Spec.Template)
@@ -192,8 +192,8 @@ func isOf(pod *corev1.Pod, revision *appsv1.ControllerRevision) bool {
 	return revision != nil && pod.Labels[daemonHashLabel] == revision.Labels[daemonHashLabel]
 }
 
-// mayMissDaemons returns how many pods of ds may be unavailable at a time: pkg/controller/daemon/update.go, updatedDesiredNodeCounts.
-func mayMissDaemons(ds *appsv1.DaemonSet) int {
+// mayBeUnavailableDaemons returns how many pods of ds may be unavailable at a time: pkg/controller/daemon/update.go, updatedDesiredNodeCounts.
+func mayBeUnavailableDaemons(ds *appsv1.DaemonSet) int {
 	desired, rolling := int(ds.Status.DesiredNumberScheduled), ds.Spec.UpdateStrategy.RollingUpdate
 	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType || rolling == nil {
 		return desired
@@ -232,7 +232,7 @@ func daemonsRolledOut(ds *appsv1.DaemonSet) (bool, string) {
 
 // daemonComplete returns nil once the update of ds is complete, else what is missing.
 func (w world) daemonComplete(ds *appsv1.DaemonSet) error {
-	target := w.targetRevision(ds)
+	target := w.updateRevision(ds)
 	if target == nil {
 		return fmt.Errorf("no ControllerRevision has the template of generation %d", ds.Generation)
 	}
@@ -265,7 +265,7 @@ func (w world) daemonUnmarked(ds *appsv1.DaemonSet) error {
 		return err
 	}
 	for _, revision := range w.revisions {
-		if _, marked := revision.Labels[settlingLabel]; marked && metav1.IsControlledBy(revision, ds) {
+		if _, marked := revision.Labels[updatingLabel]; marked && metav1.IsControlledBy(revision, ds) {
 			return fmt.Errorf("ControllerRevision %s is still marked as settling", revision.Name)
 		}
 	}

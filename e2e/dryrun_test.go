@@ -17,8 +17,8 @@ func dryRuns(t *testing.T) {
 	toV3 := func(s *stage) { s.setImage("web", "app=v3") }
 	label := func(s *stage) { s.patch("web", `{"spec":{"template":{"metadata":{"labels":{"forbidden":"yes"}}}}}`) }
 	together(t, lengthy(map[string]func(*testing.T){
-		"refused image":              func(t *testing.T) { refusedAtBirth(t, toV3) },
-		"refused label":              func(t *testing.T) { refusedAtBirth(t, label) },
+		"refused image":              func(t *testing.T) { refusedAtCreation(t, toV3) },
+		"refused label":              func(t *testing.T) { refusedAtCreation(t, label) },
 		"refused image, DaemonSet":   daemonsRefusedAtBirth,
 		"rewritten images":           func(t *testing.T) { rewrittenAtBirth(t, newStage, "web") },
 		"rewritten image, DaemonSet": func(t *testing.T) { rewrittenAtBirth(t, newDaemonStage, agents) },
@@ -27,9 +27,9 @@ func dryRuns(t *testing.T) {
 	}, "refused label", "rewritten image, DaemonSet", "rewritten before the label"))
 }
 
-// refusedAtBirth checks that the running pods stay untouched, that the native controller's pods are refused as well, and that an undo
+// refusedAtCreation checks that the running pods stay untouched, that the native controller's pods are refused as well, and that an undo
 // succeeds.
-func refusedAtBirth(t *testing.T, edit func(*stage)) {
+func refusedAtCreation(t *testing.T, edit func(*stage)) {
 	s := newStage(t, labelled)
 	s.create(web(3))
 	s.decree(fmt.Sprintf(noV3, s.namespace))

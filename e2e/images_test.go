@@ -205,7 +205,7 @@ func hashCollision(t *testing.T) {
 	s.create(web(2, image("v2")))
 	var taken string
 	s.wait("the name", on("web", func(w world, d *appsv1.Deployment) error {
-		taken = w.target(d).Name
+		taken = w.updateReplicaSet(d).Name
 		return nil
 	}))
 	s.kubectl("", "delete", "deployment", "web", "--cascade=foreground", "--timeout=2m")

@@ -21,7 +21,7 @@ func withSideOf(template *corev1.PodSpec) {
 	template.Containers = append(template.Containers, corev1.Container{Name: "side", Image: template.Containers[0].Image})
 }
 
-func TestJudgeOfContainersThatNobodyWaitsFor(t *testing.T) {
+func TestJudgeOfAuxiliaryContainers(t *testing.T) {
 	for name, c := range map[string]struct {
 		list        string
 		image, runs string

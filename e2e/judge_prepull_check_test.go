@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// aPuller returns a pre-pull pod of Deployment d without faults.
-func aPuller(name string) *corev1.Pod {
+// aPrePullPod returns a pre-pull pod of Deployment d without faults.
+func aPrePullPod(name string) *corev1.Pod {
 	pod := aPod(name, "d", "stayput", false)
-	pod.Labels, pod.Spec.ReadinessGates = map[string]string{pullerLabel: "d"}, nil
+	pod.Labels, pod.Spec.ReadinessGates = map[string]string{prePullLabel: "d"}, nil
 	pod.OwnerReferences[0].Kind = "Deployment"
 	return pod
 }
@@ -27,7 +27,7 @@ func pulledFirst(prePullPod *corev1.Pod) *story {
 }
 
 func TestJudgeDoesNotCountPullers(t *testing.T) {
-	s := pulledFirst(aPuller("pull"))
+	s := pulledFirst(aPrePullPod("pull"))
 	s.moves("p1")
 	s.moves("p2")
 	if decision := s.decision(); decision != "" {
@@ -47,7 +47,7 @@ func TestJudgeFindsWhatIsWrongWithAPuller(t *testing.T) {
 		"is selected by d":             func(pod *corev1.Pod) { pod.Labels["app"] = "d" },
 	} {
 		t.Run(found, func(t *testing.T) {
-			prePullPod := aPuller("pull")
+			prePullPod := aPrePullPod("pull")
 			spoil(prePullPod)
 			if decision := pulledFirst(prePullPod).decision(); !strings.Contains(decision, found) {
 				t.Errorf("%q is not in %q", found, decision)
@@ -58,7 +58,7 @@ func TestJudgeFindsWhatIsWrongWithAPuller(t *testing.T) {
 
 func TestJudgeFindsAPullerThatOutlivesItsUpdate(t *testing.T) {
 	s := begun()
-	s.tell(watch.Added, aPuller("pull"))
+	s.tell(watch.Added, aPrePullPod("pull"))
 	s.moves("p1")
 	if decision := s.decision(); decision != "" {
 		t.Errorf("before the update is over: %s", decision)
@@ -75,8 +75,8 @@ func TestJudgeFindsAPullerThatOutlivesItsUpdate(t *testing.T) {
 	}
 }
 
-// lending returns begun with maxSurge 1 and a surge pod that is Ready.
-func lending() *story {
+// withSurgePod returns begun with maxSurge 1 and a surge pod that is Ready.
+func withSurgePod() *story {
 	s := begun()
 	one, d := intstr.FromInt32(1), aDeployment("v2", 2, 0)
 	d.Spec.Strategy.RollingUpdate.MaxSurge = &one
@@ -87,7 +87,7 @@ func lending() *story {
 }
 
 func TestJudgeAcceptsABorrowedPod(t *testing.T) {
-	s := lending()
+	s := withSurgePod()
 	s.moves("p1")
 	s.moves("p2")
 	s.tell(watch.Deleted, aPod("p3", "new", "v2", true))
@@ -102,7 +102,7 @@ func TestJudgeFindsWhatIsWrongWithBorrowing(t *testing.T) {
 		"is one of 4 pods, 3 may be there":      func(s *story) { s.tell(watch.Added, aPod("p4", "new", "v2", false)) },
 		"deleted 0 pods, not 1":                 func(*story) {},
 	} {
-		s := lending()
+		s := withSurgePod()
 		spoil(s)
 		if decision := s.verdictUnder(surge(1)); !strings.Contains(decision, found) {
 			t.Errorf("%q is not in %q", found, decision)
@@ -111,7 +111,7 @@ func TestJudgeFindsWhatIsWrongWithBorrowing(t *testing.T) {
 }
 
 func TestJudgeExemptsWhatMayNotBorrow(t *testing.T) {
-	if rules := surge(1); rules.whole(&metav1.ObjectMeta{Labels: map[string]string{borrowLabel: "false"}}) {
+	if rules := surge(1); rules.whole(&metav1.ObjectMeta{Labels: map[string]string{surgeLabel: "false"}}) {
 		t.Error("a workload that may not surge is not exempt")
 	}
 }

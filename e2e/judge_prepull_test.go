@@ -13,14 +13,14 @@ import (
 
 // pulls reports whether a pod is a pre-pull pod.
 func pulls(pod *corev1.Pod) bool {
-	_, labelled := pod.Labels[pullerLabel]
+	_, labelled := pod.Labels[prePullLabel]
 	return labelled
 }
 
 // pulled returns nil if no pre-pull pod of the workload is left.
 func (w world) pulled(of metav1.Object) error {
 	for _, prePullPod := range w.prePullPods {
-		if prePullPod.Labels[pullerLabel] == string(of.GetUID()) {
+		if prePullPod.Labels[prePullLabel] == string(of.GetUID()) {
 			return fmt.Errorf("pre-pull pod %s is still there", prePullPod.Name)
 		}
 	}
@@ -78,7 +78,7 @@ func surge(pods int) Rules {
 }
 
 // whole exempts workloads that may not surge.
-func (r Rules) whole(of metav1.Object) bool { return r.Whole && of.GetLabels()[borrowLabel] != "false" }
+func (r Rules) whole(of metav1.Object) bool { return r.Whole && of.GetLabels()[surgeLabel] != "false" }
 
 // surge checks that no pod is created beyond maxSurge where no pod may be unavailable. Natively only replicas add up to that: a terminating
 // pod is alive for a moment after its replacement has been created.

@@ -303,7 +303,7 @@ func (j *judge) status(e event, d *appsv1.Deployment) {
 	if e.what == watch.Deleted || d.DeletionTimestamp != nil || d.Status.ObservedGeneration < d.Generation {
 		return
 	}
-	target := j.target(d)
+	target := j.updateReplicaSet(d)
 	if updated := int(d.Status.UpdatedReplicas); updated > 0 && (target == nil || !j.counts[target.UID][updated]) {
 		j.violation(e, "says updatedReplicas %d, which has never been true", updated)
 	}

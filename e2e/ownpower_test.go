@@ -198,7 +198,7 @@ func powerOverPods(t *testing.T) {
 		"an owner of another kind":    e.patch(e.pod, firstOwner+"/kind", "Deployment"),
 		"one more owner":              e.patch(e.pod, "/metadata/ownerReferences/-", stranger("another")),
 		"no owner":                    e.patch(e.pod, "/metadata/ownerReferences", nil),
-		"its becoming a pre-pull pod": e.merge(e.pod, metadata("labels", map[string]string{pullerLabel: "x"})),
+		"its becoming a pre-pull pod": e.merge(e.pod, metadata("labels", map[string]string{prePullLabel: "x"})),
 		"its end":                     e.thief.Delete(t.Context(), e.pod, client.DryRunAll),
 	})
 }
@@ -214,8 +214,8 @@ func powerWithoutLabel(t *testing.T) {
 	e := newEstate(t, unlabelled, withGate)
 	e.granted(map[string]error{
 		"opening a gate":                   e.mergeStatus(e.pod, withCondition(servingGate, "True", "Serving")),
-		"the mark of a ReplicaSet":         e.merge(e.set, metadata("labels", map[string]string{releasedLabel: "1"})),
-		"the mark of a ControllerRevision": e.merge(e.revision, metadata("labels", map[string]string{releasedLabel: "1"})),
+		"the mark of a ReplicaSet":         e.merge(e.set, metadata("labels", map[string]string{fallbackLabel: "1"})),
+		"the mark of a ControllerRevision": e.merge(e.revision, metadata("labels", map[string]string{fallbackLabel: "1"})),
 		"what a ReplicaSet notes of others": e.merge(e.set,
 			metadata("annotations", map[string]string{"deployment.kubernetes.io/max-replicas": "2"})),
 	})
@@ -313,8 +313,8 @@ func powerOverRevisions(t *testing.T) {
 	e.granted(map[string]error{
 		"an empty ReplicaSet":              e.createSet(e.namespace, 0, e.set.OwnerReferences),
 		"replicas":                         e.patch(e.set, "/spec/replicas", 2),
-		"the mark of a ReplicaSet":         e.merge(e.set, metadata("labels", map[string]string{settlingLabel: "1"})),
-		"the mark of a ControllerRevision": e.merge(e.revision, metadata("labels", map[string]string{settlingLabel: "1"})),
+		"the mark of a ReplicaSet":         e.merge(e.set, metadata("labels", map[string]string{updatingLabel: "1"})),
+		"the mark of a ControllerRevision": e.merge(e.revision, metadata("labels", map[string]string{updatingLabel: "1"})),
 	})
 	e.denied(map[string]error{
 		"a ReplicaSet with replicas":         e.createSet(e.namespace, 1, e.set.OwnerReferences),
@@ -415,12 +415,12 @@ func (e *estate) prePullPod() *corev1.Pod {
 	yes, no, noUser := true, false, int64(65532)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: "web-pull-", Labels: map[string]string{pullerLabel: "x"},
+			GenerateName: "web-pull-", Labels: map[string]string{prePullLabel: "x"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: e.deployment.UID,
 				Controller: &yes}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "none", AutomountServiceAccountToken: &no, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pullerLabel}},
+			NodeName: "none", AutomountServiceAccountToken: &no, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: prePullLabel}},
 			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &noUser,
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{Name: "wait", Image: appImage("v1"), Args: []string{"wait"},

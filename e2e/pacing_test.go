@@ -27,7 +27,7 @@ func pacing(t *testing.T) {
 		"a volume for one node":         volumeForOneNode,
 		"a port of the node":            portOfTheNode,
 		"no node for the borrowed":      noNodeForTheBorrowed,
-		"none may be missed, and alone": noneMissedAndAlone,
+		"none may be missed, and alone": noneUnavailableAndAlone,
 	}, "nobody is sent to the agents", "a slice by hand", "no node for the borrowed", "none may be missed, and alone"))
 }
 
@@ -239,8 +239,8 @@ func apart(d *appsv1.Deployment) {
 			LabelSelector: d.Spec.Selector}}}}
 }
 
-// noneMissedAndAlone checks that with an explicit 0 no pod becomes unavailable, that the update waits instead, and that users are told why.
-func noneMissedAndAlone(t *testing.T) {
+// noneUnavailableAndAlone checks that with an explicit 0 no pod becomes unavailable, that the update waits instead, and that users are told why.
+func noneUnavailableAndAlone(t *testing.T) {
 	s := newStage(t, surging)
 	port := int32(18080) // the pods of another scenario use the other port
 	s.create(web(3, takingPort(port), rolling("0", "1"), progressDeadline(15)))

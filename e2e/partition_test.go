@@ -22,10 +22,10 @@ func partition(t *testing.T) {
 		"values that are none": partitionRefused,
 		"borrowed pods":        partitionBorrows,
 		"deadline":             partitionDeadline,
-		"a size nobody has":    partitionUnfit,
+		"a size nobody has":    partitionInfeasible,
 		"paused and resumed":   partitionPaused,
 		"scaled at a stage":    partitionScaled,
-		"births at a stage":    partitionBirths,
+		"births at a stage":    partitionCreations,
 	}
 	for what, staged := range map[string]staged{
 		"Deployment": stagedDeployment,
@@ -181,13 +181,13 @@ func (w staged) edited(t *testing.T) {
 func (w staged) native(t *testing.T) {
 	s := w.begun(t)
 	s.begin("native", recreated)
-	s.expectIn(s.setEnv(w.name, "COLOUR=green"), "recreate", "native, whole, whatever the partition says")
+	s.expectIn(s.setEnv(w.name, "COLOUR=green"), "recreate", "cannot be made in place is native for all pods")
 	s.completes(w.name)
 	s.runs(w.name, "v2")
 }
 
-// partitionUnfit checks that infeasible resizes stop the update at this point, and that pods at the partition are not recreated.
-func partitionUnfit(t *testing.T) {
+// partitionInfeasible checks that infeasible resizes stop the update at this point, and that pods at the partition are not recreated.
+func partitionInfeasible(t *testing.T) {
 	s := newStage(t, resizing)
 	s.create(web(3, sized("10m", "32Mi"), progressDeadline(10)))
 	before := s.pods("web")
@@ -292,9 +292,9 @@ func partitionScaled(t *testing.T) {
 	s.runs("web", "v2")
 }
 
-// partitionBirths checks that pods that the ReplicaSet controller would create because of an older cache are not created, neither in the
+// partitionCreations checks that pods that the ReplicaSet controller would create because of an older cache are not created, neither in the
 // old ReplicaSet nor in the new one.
-func partitionBirths(t *testing.T) {
+func partitionCreations(t *testing.T) {
 	s := stagedDeployment.begun(t)
 	for _, pod := range s.pods("web") {
 		sibling := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

@@ -29,7 +29,7 @@ func resizes(t *testing.T) {
 		"undo":                        resizeUndone,
 		"waits for room":              resizeDeferred,
 		"more than any node has":      resizeInfeasible,
-		"more than one node has":      resizeUnfit,
+		"more than one node has":      resizeOfPodsThatDoNotFit,
 		"more than one node can have": resizeTooLarge,
 		"less memory than is in use":  resizeBelowUsage,
 		"beyond a quota":              resizeBeyondQuota,
@@ -277,8 +277,8 @@ func resizeDeferred(t *testing.T) {
 	}
 }
 
-// resizeUnfit checks that only the pod that does not fit is recreated, on another node, after its deadline.
-func resizeUnfit(t *testing.T) {
+// resizeOfPodsThatDoNotFit checks that only the pod that does not fit is recreated, on another node, after its deadline.
+func resizeOfPodsThatDoNotFit(t *testing.T) {
 	s := newStage(t, resizing)
 	s.create(web(2, sized("10m", "32Mi"), progressDeadline(10), apart))
 	pods := slices.Collect(maps.Values(s.pods("web")))
@@ -349,7 +349,7 @@ func refusedResize(t *testing.T, object, kind string) {
 	s.begin("refused", anyChurn)
 	s.setResources("web", "--requests=cpu=30m")
 	s.wait("the native controller to try", on("web", func(w world, d *appsv1.Deployment) error {
-		if target := w.target(d); target == nil || len(target.Status.Conditions) == 0 {
+		if target := w.updateReplicaSet(d); target == nil || len(target.Status.Conditions) == 0 {
 			return errors.New("it has not")
 		}
 		return nil

@@ -29,7 +29,7 @@ var (
 	inPlaceOnly = map[string]string{updateLabel: "in-place-only"}
 	unlabelled  map[string]string
 	// surging lets Deployments of which no pod may be unavailable have surge pods during an update.
-	surging = with(labelled, borrowLabel, "true")
+	surging = with(labelled, surgeLabel, "true")
 	// unpulled switches pre-pulls off, so that updates to images that no node can pull begin.
 	unpulled = with(labelled, parallelismLabel, "0")
 )
@@ -90,7 +90,7 @@ func asShipped(labels map[string]string) map[string]string {
 // pod is created, also where no pod may be unavailable.
 func createNamespace(t *testing.T, labels map[string]string) string {
 	t.Helper()
-	for label, value := range map[string]string{borrowLabel: "false", drainLabel: "500ms"} {
+	for label, value := range map[string]string{surgeLabel: "false", drainLabel: "500ms"} {
 		if _, says := labels[label]; !says {
 			labels = with(labels, label, value)
 		}

@@ -29,16 +29,16 @@ func staleReplica(t *testing.T) {
 	s.begin("in place", inPlace)
 	s.setImage("web", "app=v2")
 	s.wait("a pod to be out of its Service", draining("web"))
-	s.opensNewborns()
+	s.opensNewPods()
 	s.wait("a pod to be still out of its Service", draining("web"))
 	s.kubectl("", "label", ref("web"), drainLabel+"=500ms")
 	s.completes("web")
 	s.kept("web", before, once)
 }
 
-// opensNewborns makes the write that opens the gate, for every pod in every state in which any manager may open it, and checks that each is
+// opensNewPods makes the write that opens the gate, for every pod in every state in which any manager may open it, and checks that each is
 // refused.
-func (s *stage) opensNewborns() {
+func (s *stage) opensNewPods() {
 	s.Helper()
 	tried := 0
 	for _, e := range s.recorder.inOrder() {

@@ -57,25 +57,25 @@ func (s *stage) forbid(resources string) (lift func()) {
 	s.Helper()
 	policy := fmt.Sprintf(keepAsTheyAre, s.namespace, resources, ownUser)
 	s.decree(policy)
-	s.eventually("the policy to be in force", func(ctx context.Context) error { return s.refusedToUs(ctx, resources) })
+	s.eventually("the policy to be in force", func(ctx context.Context) error { return s.refusedToStayput(ctx, resources) })
 	return func() {
 		s.Helper()
 		s.kubectl(policy, "delete", "-f", "-")
-		s.eventually("the policy to be lifted", func(ctx context.Context) error { return s.grantedToUs(ctx, resources) })
+		s.eventually("the policy to be lifted", func(ctx context.Context) error { return s.grantedToStayput(ctx, resources) })
 	}
 }
 
-// refusedToUs returns nil if Stayput cannot mark the objects of these resources in the namespace.
-func (s *stage) refusedToUs(ctx context.Context, resources string) error {
-	if s.grantedToUs(ctx, resources) == nil {
+// refusedToStayput returns nil if Stayput cannot mark the objects of these resources in the namespace.
+func (s *stage) refusedToStayput(ctx context.Context, resources string) error {
+	if s.grantedToStayput(ctx, resources) == nil {
 		return errors.New(ownUser + " may still change " + resources)
 	}
 	return nil
 }
 
-// grantedToUs returns nil if Stayput can mark them.
-func (s *stage) grantedToUs(ctx context.Context, resources string) error {
-	_, _, err := kubectl(ctx, "", "-n", s.namespace, "label", resources, "--all", wokenLabel+"=1", "--overwrite", "--dry-run=server",
+// grantedToStayput returns nil if Stayput can mark them.
+func (s *stage) grantedToStayput(ctx context.Context, resources string) error {
+	_, _, err := kubectl(ctx, "", "-n", s.namespace, "label", resources, "--all", renewedLabel+"=1", "--overwrite", "--dry-run=server",
 		"--as="+ownUser)
 	return err
 }
@@ -198,7 +198,7 @@ func (s *stage) lowered(name string) (times int) {
 	s.Helper()
 	var target *appsv1.ReplicaSet
 	s.wait("the new ReplicaSet", on(name, func(w world, d *appsv1.Deployment) error {
-		target = w.target(d)
+		target = w.updateReplicaSet(d)
 		return nil
 	}))
 	before := int32(0)

@@ -76,7 +76,7 @@ func borrowBroken(t *testing.T) {
 // borrowNot checks that pods that cannot run twice restart one at a time.
 func borrowNot(t *testing.T) {
 	s := newStage(t, surging)
-	s.create(web(2, workloadLabel(borrowLabel, "false")))
+	s.create(web(2, workloadLabel(surgeLabel, "false")))
 	s.inPlace("web", once, func() { s.setImage("web", "app=v2") })
 }
 
@@ -143,7 +143,7 @@ var returning = moment{"done with more than the surge pod", func(t tally) bool {
 func borrowPaused(t *testing.T) {
 	s := newStage(t, surging)
 	s.create(web(3, slow))
-	s.create(web(1, named("clock"), workloadLabel(borrowLabel, "false")))
+	s.create(web(1, named("clock"), workloadLabel(surgeLabel, "false")))
 	before := s.pods("web")
 	s.begin("half-way", Rules{Created: exactly(1), Deleted: none, Whole: true})
 	s.setImage("web", "app=v2")
@@ -182,7 +182,7 @@ func borrowRefused(t *testing.T) {
 		s.setImage("web", "app=v2")
 		s.reported("Deployment", "InPlaceUpdateStalled")
 	})
-	if waited := s.firstMissed(from); waited < 10*time.Second {
+	if waited := s.firstUnavailable(from); waited < 10*time.Second {
 		t.Errorf("a pod was not Ready %.1fs after the edit, the deadline is 15s", waited.Seconds())
 	}
 }
@@ -276,8 +276,8 @@ spec:
     pods: %d
 `
 
-// firstMissed returns the time from a moment until a pod that had been Ready was not Ready.
-func (s *stage) firstMissed(moment time.Time) time.Duration {
+// firstUnavailable returns the time from a moment until a pod that had been Ready was not Ready.
+func (s *stage) firstUnavailable(moment time.Time) time.Duration {
 	s.Helper()
 	been := map[types.UID]bool{}
 	for _, e := range s.recorder.inOrder() {

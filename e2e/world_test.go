@@ -23,19 +23,19 @@ import (
 const (
 	updateLabel        = "stayput.dev/update"
 	drainLabel         = "stayput.dev/drain"
-	settlingLabel      = "stayput.dev/updating"
-	wokenLabel         = "stayput.dev/renewed"
-	oldLabel           = "stayput.dev/current"
-	releasedLabel      = "stayput.dev/fallback"
+	updatingLabel      = "stayput.dev/updating"
+	renewedLabel       = "stayput.dev/renewed"
+	currentLabel       = "stayput.dev/current"
+	fallbackLabel      = "stayput.dev/fallback"
 	decisionAnnotation = "stayput.dev/decision"
 	moveAnnotation     = "stayput.dev/move"
 	servingGate        = "stayput.dev/serving"
 	parallelismLabel   = "stayput.dev/pre-pull-parallelism"
-	borrowLabel        = "stayput.dev/surge"
+	surgeLabel         = "stayput.dev/surge"
 	auxiliaryList      = "stayput.dev/auxiliary"
 	restartLabel       = "stayput.dev/restart"
 	resizeLabel        = "stayput.dev/resize"
-	pullerLabel        = "stayput.dev/pre-pull" // its value is the workload's UID
+	prePullLabel       = "stayput.dev/pre-pull" // its value is the workload's UID
 )
 
 // user is the field manager of the suite's own writes.
@@ -141,8 +141,8 @@ func (w world) setsOf(d *appsv1.Deployment) []*appsv1.ReplicaSet {
 	return owned
 }
 
-// target returns the ReplicaSet with d's template, or nil: pkg/controller/deployment/util FindNewReplicaSet.
-func (w world) target(d *appsv1.Deployment) *appsv1.ReplicaSet {
+// updateReplicaSet returns the ReplicaSet with d's template, or nil: pkg/controller/deployment/util FindNewReplicaSet.
+func (w world) updateReplicaSet(d *appsv1.Deployment) *appsv1.ReplicaSet {
 	for _, set := range w.setsOf(d) {
 		if sameTemplate(set.Spec.Template, d.Spec.Template) {
 			return set
@@ -430,7 +430,7 @@ func (t tally) String() string {
 
 // complete returns nil once the update of d is complete, else what is missing.
 func (w world) complete(d *appsv1.Deployment) error {
-	target := w.target(d)
+	target := w.updateReplicaSet(d)
 	if target == nil {
 		return fmt.Errorf("no ReplicaSet has the template of generation %d", d.Generation)
 	}
@@ -508,7 +508,7 @@ func (w world) unmarked(d *appsv1.Deployment) error {
 		}
 	}
 	for _, set := range w.setsOf(d) {
-		if _, marked := set.Labels[settlingLabel]; marked {
+		if _, marked := set.Labels[updatingLabel]; marked {
 			return fmt.Errorf("ReplicaSet %s is still marked as settling", set.Name)
 		}
 	}

@@ -44,7 +44,7 @@ func parseAuxiliary(list string) (Auxiliary, error) {
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-			return nil, fmt.Errorf("%q is no name of a container", name)
+			return nil, fmt.Errorf("%q is not a container name", name)
 		}
 		names = append(names, name)
 	}

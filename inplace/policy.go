@@ -68,7 +68,7 @@ func (m Mode) Manages() bool { return m == ModeInPlace || m == ModeInPlaceOnly }
 func (m Mode) Reason() *Reason {
 	message := fmt.Sprintf("label %s is %q", LabelUpdate, m)
 	if m == ModeNone {
-		message = "the namespace has no label " + LabelUpdate + ", or none that counts"
+		message = "the namespace has no label " + LabelUpdate + ", or its value is not known"
 	}
 	return &Reason{Code: CodeMode, Message: "not updated in place: " + message}
 }

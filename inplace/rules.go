@@ -96,7 +96,7 @@ func listed(workload map[string]string, annotation string, check func(entry stri
 	entries, err := parseList(list, check)
 	if err != nil {
 		return nil, &Reason{Code: CodeAnnotationList, Path: "/metadata/annotations/" + strings.ReplaceAll(annotation, "/", "~1"),
-			Message: fmt.Sprintf("annotation %s counts as not there: %v", annotation, err)}
+			Message: fmt.Sprintf("annotation %s is ignored: %v", annotation, err)}
 	}
 	return entries, nil
 }

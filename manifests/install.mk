@@ -90,7 +90,7 @@ uninstall-job:
 	$(STAYPUT) delete job stayput-uninstall --ignore-not-found; \
 	sed "s|IMAGE$$|$$image|; s|ARGS$$|$$args|" manifests/uninstall/job.yaml | $(KUBECTL) apply -f -; \
 	$(STAYPUT) wait job stayput-uninstall --for=condition=Complete --timeout=300s || \
-		{ $(STAYPUT) logs job/stayput-uninstall >&2; $(KUBECTL) delete clusterrolebinding stayput-uninstall >/dev/null; echo "not everything could be given back: see above, then run make uninstall again" >&2; exit 1; }
+		{ $(STAYPUT) logs job/stayput-uninstall >&2; $(KUBECTL) delete clusterrolebinding stayput-uninstall >/dev/null; echo "not every update could fall back: see above, then run make uninstall again" >&2; exit 1; }
 
 ifeq ($(shell command -v $(KUBECTL)),)
 # The machine has no kubectl, so make uses the test cluster's kubectl.

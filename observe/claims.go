@@ -24,10 +24,10 @@ func ClaimForOneNode(ctx context.Context, live client.Reader, namespace string, 
 		claim := &corev1.PersistentVolumeClaim{}
 		switch err := live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, claim); {
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-			log.FromContext(ctx).Error(err, "A PersistentVolumeClaim is taken for one that any node can mount", "claim", name)
+			log.FromContext(ctx).Error(err, "A PersistentVolumeClaim cannot be read, any node is assumed to be able to mount it", "claim", name)
 		case err != nil:
 			return "", fmt.Errorf("read PersistentVolumeClaim %s: %w", name, err)
-		case readiness.ForOneNode(claim):
+		case readiness.SingleNode(claim):
 			return name, nil
 		}
 	}

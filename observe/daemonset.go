@@ -31,7 +31,7 @@ var DaemonSets = Kind{
 			return &apps.DaemonSet{ObjectMeta: form}
 		}),
 	Revision: controllerRevisions,
-	waking:   wakingDaemonSets,
+	nudgers:  nudgersOfDaemonSets,
 }
 
 // DaemonRollout returns the DaemonSet with its revisions and pods, all nodes, and its pre-pull pods. It returns nil if
@@ -67,12 +67,12 @@ func (r Reader) DaemonSetOf(ctx context.Context, of client.Object) (*apps.Daemon
 
 // DaemonRolloutOf returns the rollout of the given DaemonSet, without nodes. The DaemonSet need not be stored yet.
 func (r Reader) DaemonRolloutOf(ctx context.Context, daemonSet *apps.DaemonSet) (*daemonsets.Rollout, error) {
-	orders, err := r.ordersFor(ctx, daemonSet)
+	policy, err := r.ordersFor(ctx, daemonSet)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &daemonsets.Rollout{DaemonSet: daemonSet, Mode: orders.mode, Settings: orders.settings,
-		PersistedFallback: orders.persistedFallback, Rules: orders.rules}
+	rollout := &daemonsets.Rollout{DaemonSet: daemonSet, Mode: policy.mode, Settings: policy.settings,
+		PersistedFallback: policy.persistedFallback, Rules: policy.rules}
 	of := selected{daemonSet, daemonSet.Spec.Selector}
 	revisions, load, err := owned[apps.ControllerRevision](
 		ctx, r, &apps.ControllerRevisionList{}, of, []types.UID{daemonSet.UID}, r.shared()...)
@@ -176,8 +176,8 @@ func (r Reader) shared() []client.ListOption {
 	return []client.ListOption{client.UnsafeDisableDeepCopy}
 }
 
-// wakingDaemonSets returns the rollouts of the DaemonSets of a namespace.
-func wakingDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Waking, error) {
+// nudgersOfDaemonSets returns the rollouts of the DaemonSets of a namespace.
+func nudgersOfDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Nudger, error) {
 	var (
 		daemonSets apps.DaemonSetList
 		revisions  apps.ControllerRevisionList
@@ -186,7 +186,7 @@ func wakingDaemonSets(ctx context.Context, r Reader, of namespaced) ([]Waking, e
 		return nil, err
 	}
 	revisionsOf := byController(revisions.Items)
-	var all []Waking
+	var all []Nudger
 	for i := range daemonSets.Items {
 		daemonSet := &daemonSets.Items[i]
 		all = append(all, &daemonsets.Rollout{DaemonSet: daemonSet, Revisions: revisionsOf[daemonSet.UID],

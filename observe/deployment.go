@@ -28,7 +28,7 @@ var Deployments = Kind{
 			return rs.ObjectMeta.Size() + rs.Spec.Size() + rs.Spec.Template.Size() + rs.Status.Size()
 		},
 		outlineOfReplicaSet),
-	waking: wakingDeployments,
+	nudgers: nudgersOfDeployments,
 }
 
 // outlineOfReplicaSet returns an outline that has the numbers of replicas, in spec and status.
@@ -93,12 +93,12 @@ func (r Reader) ReplicaSetOf(ctx context.Context, pod *corev1.Pod) (*apps.Replic
 // RolloutOf returns the rollout of the given Deployment, without nodes and pre-pull pods. The Deployment need not be
 // stored yet.
 func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*deployments.Rollout, error) {
-	orders, err := r.ordersFor(ctx, deployment)
+	policy, err := r.ordersFor(ctx, deployment)
 	if err != nil {
 		return nil, err
 	}
-	rollout := &deployments.Rollout{Deployment: deployment, Mode: orders.mode, Settings: orders.settings,
-		PersistedFallback: orders.persistedFallback, Rules: orders.rules}
+	rollout := &deployments.Rollout{Deployment: deployment, Mode: policy.mode, Settings: policy.settings,
+		PersistedFallback: policy.persistedFallback, Rules: policy.rules}
 	of := selected{deployment, deployment.Spec.Selector}
 	replicaSets, sets, err := owned[apps.ReplicaSet](ctx, r, &apps.ReplicaSetList{}, of, []types.UID{deployment.UID}, r.shared()...)
 	if err != nil {
@@ -116,8 +116,8 @@ func (r Reader) RolloutOf(ctx context.Context, deployment *apps.Deployment) (*de
 	return rollout, nil
 }
 
-// wakingDeployments returns the rollouts of the Deployments of a namespace.
-func wakingDeployments(ctx context.Context, r Reader, of namespaced) ([]Waking, error) {
+// nudgersOfDeployments returns the rollouts of the Deployments of a namespace.
+func nudgersOfDeployments(ctx context.Context, r Reader, of namespaced) ([]Nudger, error) {
 	var (
 		list        apps.DeploymentList
 		replicaSets apps.ReplicaSetList
@@ -126,7 +126,7 @@ func wakingDeployments(ctx context.Context, r Reader, of namespaced) ([]Waking, 
 		return nil, err
 	}
 	replicaSetsOf := byController(replicaSets.Items)
-	var all []Waking
+	var all []Nudger
 	for i := range list.Items {
 		deployment := &list.Items[i]
 		rollout := &deployments.Rollout{Deployment: deployment, ReplicaSets: replicaSetsOf[deployment.UID],

@@ -51,7 +51,7 @@ func (l *listing) add(object runtime.Object) error {
 	case *corev1.Service:
 		l.size++
 		service := corev1.Service{Spec: object.Spec}
-		service.Name, service.Spec.Selector = object.Name, serving.Kept(object.Spec.Selector)
+		service.Name, service.Spec.Selector = object.Name, serving.BoundedSelector(object.Spec.Selector)
 		l.services = append(l.services, service)
 	}
 	if l.size > l.most {

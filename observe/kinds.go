@@ -23,8 +23,8 @@ var Kinds = []Kind{Deployments, DaemonSets}
 type Kind struct {
 	// Workload is the type of the workload, Revision the type of the objects that hold its revisions.
 	Workload, Revision Type
-	// waking returns the rollouts of all workloads of this kind in a namespace, with what Nudge needs.
-	waking func(ctx context.Context, r Reader, of namespaced) ([]Waking, error)
+	// nudgers returns the rollouts of all workloads of this kind in a namespace, with what Nudge needs.
+	nudgers func(ctx context.Context, r Reader, of namespaced) ([]Nudger, error)
 }
 
 // NameOf returns the name of the object's controller if the controller is of this kind; "" if not.

@@ -145,8 +145,8 @@ func list[T any, P object[T]](
 		case r.indexed():
 			kept = append(kept, found)
 		default:
-			noSurge := *found // a copy, so that the page itself can be freed
-			kept = append(kept, take[T](P(&noSurge), &all))
+			copied := *found // a copy, so that the page itself can be freed
+			kept = append(kept, take[T](P(&copied), &all))
 			if all.revisions > 0 && all.unread() != "" {
 				return errEnough
 			}

@@ -18,11 +18,11 @@ import (
 type Namespace struct {
 	Pods []corev1.Pod
 	// Rollouts have revisions and pods, and nothing else. Nudge needs nothing else.
-	Rollouts []Waking
+	Rollouts []Nudger
 }
 
-// Waking is the rollout of a workload whose native controller may need a nudge.
-type Waking interface{ Nudge() []steps.Step }
+// Nudger is the rollout of a workload whose native controller may need a nudge.
+type Nudger interface{ Nudge() []steps.Step }
 
 // namespaced is what all rollouts of a namespace have in common.
 type namespaced struct {
@@ -61,7 +61,7 @@ func (r Reader) Namespace(ctx context.Context, name string) (Namespace, error) {
 	of.pods, of.now = byController(pods.Items), time.Now()
 	read := Namespace{Pods: pods.Items}
 	for _, kind := range Kinds {
-		rollouts, err := kind.waking(ctx, r, of)
+		rollouts, err := kind.nudgers(ctx, r, of)
 		if err != nil {
 			return Namespace{}, err
 		}

@@ -119,7 +119,7 @@ func outlineMeta(object metav1.Object, size int) metav1.ObjectMeta {
 // compares it. If the pod is too large to be kept, Compared returns nil and the reason, as a clause.
 func Compared(pod *corev1.Pod) (*corev1.Pod, string) {
 	if isCrowded(pod) {
-		return nil, fmt.Sprintf("admission makes it one of %d containers, more than %d", apps.ContainersOf(&pod.Spec), apps.MostContainers)
+		return nil, fmt.Sprintf("with what admission adds it has %d containers, more than %d", apps.ContainersOf(&pod.Spec), apps.MostContainers)
 	}
 	trim(pod)
 	if size := sizeOf(pod); size > large {

@@ -18,7 +18,7 @@ import (
 // prePullPodsOf returns the pre-pull pods of a workload. The objects with those UIDs control them: the workload itself,
 // or its revisions.
 func (r Reader) prePullPodsOf(ctx context.Context, workload client.Object, controllers ...types.UID) (prepull.Pulling, error) {
-	found := prepull.Pulling{Waiter: r.Waiter}
+	found := prepull.Pulling{WaitImage: r.Waiter}
 	candidates, err := r.maybePrePullPods(ctx, workload, controllers)
 	if err != nil {
 		return found, fmt.Errorf("list pre-pull pods of %T %s: %w", workload, client.ObjectKeyFromObject(workload), err)

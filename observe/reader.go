@@ -31,7 +31,7 @@ type Reader struct {
 	// cache's own methods, and return the outlines.
 	Whole *Whole
 	// Waiter is what pre-pull pods run.
-	Waiter prepull.Waiter
+	Waiter prepull.WaitImage
 	// Hold has the persisted fallbacks. A Hold without a Reader has none.
 	Hold Hold
 
@@ -85,22 +85,22 @@ func (r Reader) policy(ctx context.Context, namespace string, workloadLabels map
 	return r.ExcludedNamespaces.modeOf(&ns, workloadLabels), inplace.SettingsOf(ns.Labels, workloadLabels), nil
 }
 
-// orders are how to update a workload, by its labels, its annotations and its persisted fallback.
-type orders struct {
+// policy are how to update a workload, by its labels, its annotations and its persisted fallback.
+type policy struct {
 	mode              inplace.Mode
 	settings          inplace.Settings
 	rules             inplace.Rules
 	persistedFallback string
 }
 
-func (r Reader) ordersFor(ctx context.Context, workload client.Object) (orders, error) {
+func (r Reader) ordersFor(ctx context.Context, workload client.Object) (policy, error) {
 	mode, settings, err := r.policy(ctx, workload.GetNamespace(), workload.GetLabels())
 	if err != nil {
-		return orders{}, err
+		return policy{}, err
 	}
 	fallback, err := r.Hold.PersistedFallback(ctx, workload.GetUID())
 	annotations := workload.GetAnnotations()
-	return orders{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings), fallback.Hash}, err
+	return policy{mode, settings, r.Rules.For(annotations).Restarting(settings, annotations).Resizing(settings), fallback.Hash}, err
 }
 
 // WorkloadOf returns the workload of the pod or pre-pull pod; nil if there is none.

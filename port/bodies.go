@@ -22,15 +22,15 @@ const (
 	small = 128 << 10
 	// smallOnes is how many small bodies are decided at a time. Most of that time they wait for the API server.
 	smallOnes = 128
-	// largeRoom is how many bytes of larger bodies are decided at a time. A decoded request takes up to some twenty times the size of its
+	// largeBytes is how many bytes of larger bodies are decided at a time. A decoded request takes up to some twenty times the size of its
 	// body, and a container has 1 GiB. Small and larger bodies together are 24 MiB.
-	largeRoom = 8 << 20
-	// waitingRoom is how many bytes are kept of bodies that are not decided yet.
-	waitingRoom = 16 << 20
+	largeBytes = 8 << 20
+	// waitingBytes is how many bytes are kept of bodies that are not decided yet.
+	waitingBytes = 16 << 20
 )
 
 var (
-	errNoRoom   = errors.New("other requests needed the room")
+	errTooMany  = errors.New("too many other requests are waiting")
 	errTooLarge = errors.New("the request is too large")
 )
 
@@ -52,7 +52,7 @@ type body struct {
 }
 
 func newBodies() *bodies {
-	return &bodies{small: semaphore.NewWeighted(smallOnes), large: semaphore.NewWeighted(largeRoom)}
+	return &bodies{small: semaphore.NewWeighted(smallOnes), large: semaphore.NewWeighted(largeBytes)}
 }
 
 // await returns the body once it may be decided; leave frees its place.
@@ -105,10 +105,10 @@ func (b *bodies) grow(waits *body, n int) {
 	}
 	waits.held += int64(n)
 	b.held += int64(n)
-	for b.held > waitingRoom {
+	for b.held > waitingBytes {
 		longest := b.waiting.Front().Value.(*body)
 		b.forget(longest)
-		longest.drop(errNoRoom)
+		longest.drop(errTooMany)
 	}
 }
 
@@ -159,7 +159,7 @@ func (b bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	isJudged(ctx)
+	keepOpen(ctx)
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(whole))
 	b.Handler.ServeHTTP(w, r)
@@ -169,7 +169,7 @@ func codeOf(err error) int {
 	switch {
 	case errors.Is(err, errTooLarge):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, errNoRoom), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errTooMany), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusTooManyRequests
 	}
 	return http.StatusBadRequest

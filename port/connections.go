@@ -57,13 +57,13 @@ func (c *connections) enter(ctx context.Context, conn net.Conn) context.Context 
 func (c *connections) note(conn net.Conn, state http.ConnState) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	notedSurge := c.open[conn]
+	entered := c.open[conn]
 	switch {
-	case notedSurge == nil: // closed by closeOne
+	case entered == nil: // closed by closeOne
 	case state == http.StateClosed:
 		c.forget(conn)
 	case state != http.StateNew:
-		notedSurge.waits, notedSurge.handlerOf = time.Now(), false
+		entered.waits, entered.handlerOf = time.Now(), false
 	}
 }
 
@@ -109,8 +109,8 @@ func sourceOf(conn net.Conn) string {
 	return host
 }
 
-// isJudged notes that the request in the context is being decided, so that its connection stays open.
-func isJudged(ctx context.Context) {
+// keepOpen notes that the request in the context is being decided, so that its connection stays open.
+func keepOpen(ctx context.Context) {
 	if decided, is := ctx.Value(connectionKey{}).(func()); is {
 		decided()
 	}

@@ -303,10 +303,10 @@ func TestWhatIsReadTakesRoom(t *testing.T) {
 			gone = append(gone, stall(ctx, b, small))
 			synctest.Wait()
 		}
-		if b.held > waitingRoom || b.held < waitingRoom-small {
+		if b.held > waitingBytes || b.held < waitingBytes-small {
 			t.Errorf("%d bytes are held", b.held)
 		}
-		if err := <-gone[0]; !errors.Is(err, errNoRoom) {
+		if err := <-gone[0]; !errors.Is(err, errTooMany) {
 			t.Errorf("the first: %v", err)
 		}
 		if len(gone[199]) > 0 {
@@ -349,7 +349,7 @@ func TestSmallBodiesHavePlacesOfTheirOwn(t *testing.T) {
 		leave()
 		<-ctx.Done()
 		synctest.Wait()
-		if !b.large.TryAcquire(largeRoom) || !b.small.TryAcquire(smallOnes) {
+		if !b.large.TryAcquire(largeBytes) || !b.small.TryAcquire(smallOnes) {
 			t.Error("places are not freed")
 		}
 	})

@@ -90,7 +90,7 @@ func (s *Server) http(ctx context.Context) *http.Server {
 		WriteTimeout:   Patience + time.Second,
 		IdleTimeout:    idle,
 		MaxHeaderBytes: mostHeader,
-		ErrorLog:       log.New(complaints{crlog.Log.WithName("port")}, "", 0),
+		ErrorLog:       log.New(errorLog{crlog.Log.WithName("port")}, "", 0),
 		BaseContext:    func(net.Listener) context.Context { return ctx },
 		ConnContext:    s.connections.enter,
 		ConnState:      s.connections.note,
@@ -114,11 +114,11 @@ func (s *Server) StartedChecker() healthz.Checker {
 	}
 }
 
-// complaints logs what net/http reports. Unknown clients may make any number of handshakes that fail.
-type complaints struct{ logr.Logger }
+// errorLog logs what net/http reports. Unknown clients may make any number of handshakes that fail.
+type errorLog struct{ logr.Logger }
 
 // Write logs a line.
-func (c complaints) Write(line []byte) (int, error) {
+func (c errorLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	if strings.Contains(text, "TLS handshake error") {
 		c.V(1).Info(text)

@@ -41,14 +41,14 @@ func known(told Info, built *debug.BuildInfo) Info {
 	if built == nil {
 		built = &debug.BuildInfo{}
 	}
-	persistedFallback := map[string]string{}
+	recorded := map[string]string{}
 	for _, setting := range built.Settings {
-		persistedFallback[setting.Key] = setting.Value
+		recorded[setting.Key] = setting.Value
 	}
 	return Info{
 		Version: cmp.Or(told.Version, strings.Trim(built.Main.Version, "()"), unknown), // "(devel)"
-		Commit:  cmp.Or(told.Commit, persistedFallback["vcs.revision"], unknown),
-		Date:    cmp.Or(told.Date, persistedFallback["vcs.time"], unknown),
+		Commit:  cmp.Or(told.Commit, recorded["vcs.revision"], unknown),
+		Date:    cmp.Or(told.Date, recorded["vcs.time"], unknown),
 		Go:      cmp.Or(built.GoVersion, runtime.Version()),
 	}
 }

@@ -75,7 +75,7 @@ func (h Handlers) aboutAutoscalers(ctx context.Context, d *apps.Deployment, deci
 	defer cancel()
 	about, err := h.Live.AboutAutoscalers(ctx, d, decided.Change)
 	if err != nil {
-		h.Log.V(1).Info("No word about autoscalers", "namespace", d.Namespace, "deployment", d.Name, "reason", err.Error())
+		h.Log.V(1).Info("Autoscalers could not be read", "namespace", d.Namespace, "deployment", d.Name, "reason", err.Error())
 	}
 	return about
 }

@@ -59,7 +59,7 @@ func Register(server ctrlwebhook.Server, h Handlers) {
 
 // handlerOf returns a handler that decides only the requests that the webhook is called for, and allows others.
 func (h Handlers) handlerOf(route route) handler {
-	decided := h.ours(route.handler, route.kinds...)
+	decided := h.onlyManaged(route.handler, route.kinds...)
 	if route.strict {
 		return orDeny(decided)
 	}
@@ -90,12 +90,12 @@ func (h Handlers) handle(ctx context.Context, req admission.Request, handler han
 	if err != nil && given.made != failed {
 		given = undecided(err)
 	}
-	h.fallback(req, given, err)
+	h.note(req, given, err)
 	return given.Response
 }
 
-// fallback counts and logs the answer, except that of a dry run.
-func (h Handlers) fallback(req admission.Request, given answer, err error) {
+// note counts and logs the answer, except that of a dry run.
+func (h Handlers) note(req admission.Request, given answer, err error) {
 	if req.DryRun != nil && *req.DryRun {
 		return
 	}
@@ -104,7 +104,7 @@ func (h Handlers) fallback(req admission.Request, given answer, err error) {
 	switch {
 	case err != nil:
 		log.Error(err, "Request without a decision", "allowed", given.Allowed)
-	case given.made != notOurs:
+	case given.made != uncounted:
 		log.V(1).Info("Request decided", "decision", given.made)
 	}
 }
@@ -163,7 +163,7 @@ func lacking(raw []byte, parts ...string) error {
 	}
 	for _, part := range parts {
 		if !bytes.HasPrefix(has[part], []byte("{")) {
-			return fmt.Errorf("its %s is no JSON object; API servers send none without", part)
+			return fmt.Errorf("its %s is missing or no JSON object; API servers always send it", part)
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 type decision string
 
 const (
-	notOurs      decision = ""              // not counted
+	uncounted    decision = ""              // not counted
 	inPlace      decision = "in-place"      // an edit that is made in place
 	recreate     decision = "recreate"      // an edit that needs new pods
 	rejected     decision = "rejected"      // an edit that needs new pods, where the mode is in-place-only
@@ -32,7 +32,7 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 }
 
 func count(kind string, made decision) {
-	if made == notOurs {
+	if made == uncounted {
 		return
 	}
 	decisions.WithLabelValues(kind, string(made)).Inc()

@@ -15,7 +15,7 @@ import (
 	"github.com/stayput/stayput/observe"
 )
 
-var errHeldCreation = errors.New("stayput updates the pods of this workload in place, and there are as many as there are to be")
+var errHeldCreation = errors.New("stayput updates the pods of this workload in place, and its ReplicaSet has all its pods already")
 
 // mutatePod adds the readiness gate to a new pod of a managed workload: gates cannot be added later. In every mode it also removes the
 // marks that came with the template: this pod has not moved, and it is no surge pod. It denies a pod that its ReplicaSet does not need.
@@ -29,7 +29,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	}
 	needless, err := h.needless(ctx, pod)
 	if err != nil { // so the pod is created, and needs its gate
-		h.Log.Error(err, "Whether a pod is one too many cannot be told", "namespace", pod.Namespace)
+		h.Log.Error(err, "Cannot tell whether the ReplicaSet needs another pod", "namespace", pod.Namespace)
 	}
 	if needless {
 		return deny(held, apierrors.NewConflict(corev1.Resource("pods"), req.Name, errHeldCreation)), nil
@@ -41,7 +41,7 @@ func (h Handlers) mutatePod(ctx context.Context, req admission.Request) (answer,
 	case gates:
 		return patch(gated, append(unmoved, creation.AddGate(pod)...)), nil
 	case len(unmoved) > 0:
-		return patch(notOurs, unmoved), nil
+		return patch(uncounted, unmoved), nil
 	}
 	return allow(), nil
 }

@@ -30,12 +30,12 @@ func (h Handlers) mutateReplicaSet(ctx context.Context, req admission.Request) (
 		return allow(), err
 	}
 	rs.Namespace = req.Namespace
-	operations := creation.Unmarked(rs)
+	operations := creation.WithoutMarks(rs)
 	empty, err := h.held(ctx, func(ctx context.Context, reader observe.Reader) (bool, error) {
 		return receives(ctx, reader, rs)
 	})
 	if err != nil || !empty {
-		return patch(notOurs, operations), err
+		return patch(uncounted, operations), err
 	}
 	return patch(createdEmpty, append(operations, creation.WithoutReplicas(rs)...)), nil
 }

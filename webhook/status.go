@@ -28,7 +28,7 @@ func (h Handlers) validateStatus(ctx context.Context, req admission.Request) (an
 	if err != nil {
 		return allow(), err
 	}
-	if !statuses.Announces(deployment, deployment.Status) {
+	if !statuses.LooksComplete(deployment, deployment.Status) {
 		return allow(), nil
 	}
 	if alive, err := h.alive(ctx); err != nil || !alive {

@@ -54,7 +54,7 @@ func (h Handlers) mutateWorkload(ctx context.Context, req admission.Request) (an
 		}
 		warnings = decided.warnings()
 	}
-	response := patch(notOurs, creation.Decide(now, decided.text, decided.kept...))
+	response := patch(uncounted, creation.RecordDecision(now, decided.text, decided.kept...))
 	response.Warnings = warnings
 	return response, nil
 }
@@ -140,7 +140,7 @@ func (j editDecision) warnings() []string {
 		return nil
 	}
 	warnings := []string{line(steps.WarningPrefix + j.text)}
-	for _, about := range j.Asides() {
+	for _, about := range j.Notices() {
 		warnings = append(warnings, line(steps.WarningPrefix+about))
 	}
 	return warnings

@@ -138,9 +138,9 @@ func TestDecisionRecorded(t *testing.T) {
 		"annotation beside a list that does not parse": {live,
 			request(t, "jane", admissionv1.Update, listing(deployment(t, note), "example.com/note,"), v1),
 			`[{"op":"add",` + path + `,"value":"recreate: annotation example.com/note added; ` +
-				`annotation stayput.dev/in-place-annotations counts as not there: it has an empty entry"}]`,
+				`annotation stayput.dev/in-place-annotations is ignored: it has an empty entry"}]`,
 			"stayput: recreate: annotation example.com/note added; " +
-				"annotation stayput.dev/in-place-annotations counts as not there: it has an empty entry"},
+				"annotation stayput.dev/in-place-annotations is ignored: it has an empty entry"},
 		"image": {live, editing(t, v2, v1), annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app"},
 		"env": {live, editing(t, env, v1),
 			annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
@@ -162,19 +162,19 @@ func TestDecisionRecorded(t *testing.T) {
 		"DaemonSet with another env": {live, request(t, "jane", admissionv1.Update, daemonSet(t, envTemplate), daemonSet(t, v1Template)),
 			annotate + `"recreate: /spec/containers/0/env added"}}]`, "stayput: recreate: /spec/containers/0/env added"},
 		"DaemonSet updated by hand": {live, request(t, "jane", admissionv1.Update, onDelete, daemonSet(t, v1Template)),
-			annotate + `"recreate: strategy OnDelete leaves it to people when a pod is updated"}}]`,
-			"stayput: recreate: strategy OnDelete leaves it to people when a pod is updated"},
+			annotate + `"recreate: with strategy OnDelete the user decides when a pod is updated"}}]`,
+			"stayput: recreate: with strategy OnDelete the user decides when a pod is updated"},
 		"partition": {live, request(t, "jane", admissionv1.Update, staged("30percent", v2), v1),
 			annotate + `"in place: restarts app"}}]`, "stayput: in place: restarts app; stayput: partition 30percent: " +
-				"so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone"},
+				"so many pods stay at the current revision until the partition is lowered or removed, or Stayput is uninstalled"},
 		"partition of what is recreated": {live,
 			request(t, "jane", admissionv1.Update, staged("3", daemonSet(t, envTemplate)), daemonSet(t, v1Template)),
 			annotate + `"recreate: /spec/containers/0/env added"}}]`,
-			"stayput: recreate: /spec/containers/0/env added; stayput: partition 3 does not hold this: " +
-				"an edit that cannot be made in place is native, whole, whatever the partition says"},
+			"stayput: recreate: /spec/containers/0/env added; stayput: partition 3 does not apply: " +
+				"an edit that cannot be made in place is native for all pods"},
 		"partition that is invalid": {live, request(t, "jane", admissionv1.Update, staged("half", v2), v1),
 			annotate + `"in place: restarts app"}}]`,
-			`stayput: in place: restarts app; stayput: partition not understood, so that no pod is updated for now: ` +
+			`stayput: in place: restarts app; stayput: partition is not valid, so no pod is updated for now: ` +
 				`label stayput.dev/partition: "half" is neither a number nor 0percent to 100percent`},
 		"image beside an init container": {
 			reader(t, namespace(inplace.ModeInPlace), deployment(t, prepared(v1Template)), revision(t, "web-1", prepared(v1Template), "3")),

@@ -78,8 +78,8 @@ func at(partition string, object map[string]any) map[string]any {
 }
 
 // halfKept is Stayput's warning about a partition of 50percent.
-const halfKept = "partition 50percent: so many pods keep the revision they had before the update, until it is lowered or taken off, " +
-	"or Stayput is gone"
+const halfKept = "partition 50percent: so many pods stay at the current revision until the partition is lowered or removed, " +
+	"or Stayput is uninstalled"
 
 func TestPlan(t *testing.T) {
 	tests := map[string]struct {
@@ -112,10 +112,10 @@ func TestPlan(t *testing.T) {
 		"partition of a DaemonSet": {"in-place", []any{at("3", written("DaemonSet", "agent", otherImage))}, nil, 0,
 			[]string{"restarts app in 0 of 3 pods, 0 at a time; partition 3: so many"}},
 		"partition of what is recreated": {"in-place", []any{at("3", written("Deployment", "web", withEnv))}, nil, 2,
-			[]string{"/spec/containers/0/env added; partition 3 does not hold this"}},
+			[]string{"/spec/containers/0/env added; partition 3 does not apply"}},
 		"Stayput decides otherwise: recreate at a partition": {"in-place", []any{at("3", written("Deployment", "web", otherImage))},
-			[]string{"stayput: recreate: it was given back", "stayput: partition 3 does not hold this: it is native"}, 2,
-			[]string{"it was given back; partition 3 does not hold this"}},
+			[]string{"stayput: recreate: it was given back", "stayput: partition 3 does not apply: it is native"}, 2,
+			[]string{"it was given back; partition 3 does not apply"}},
 		"other warnings": {"in-place", []any{written("Deployment", "web", otherImage)}, []string{"would violate PodSecurity"}, 0,
 			[]string{"would violate PodSecurity", "in place"}},
 		"new Deployment": {"in-place", []any{written("Deployment", "new", otherImage)}, nil, 0, []string{"shop deployment/new created"}},
@@ -279,7 +279,7 @@ func TestPlanOfAResize(t *testing.T) {
 	was.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	s := serve(t, map[string]runtime.Object{shopPath: shop("in-place"), webPath: was})
 	for text, want := range map[string]string{
-		`{"name":"app","image":"app:1","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, no restart; partition 1: so many pods keep|` +
+		`{"name":"app","image":"app:1","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, no restart; partition 1: so many pods stay|` +
 			`"resized": [ "app" ], "decidedBy"`,
 		`{"name":"app","image":"app:2","resources":{"requests":{"cpu":"2"}}}`: `"resizes app, restarts app in 3 of 4 pods, 1 at a time; ` +
 			`partition 1|"containers": [ "app" ], "resized": [ "app" ], "pods": 4, "atPartition": 1,`,

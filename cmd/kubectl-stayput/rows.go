@@ -52,12 +52,12 @@ type row struct {
 	// Message is for users; programs read the other fields.
 	Message string `json:"message,omitempty"`
 	// The fields up to Surge are set if Plan is InPlace:
-	Containers []string `json:"containers,omitempty"` // containers that restart
-	Resized    []string `json:"resized,omitempty"`    // containers that get other CPU or memory
-	Pods       int      `json:"pods,omitempty"`
-	Kept       int      `json:"atPartition,omitempty"` // how many of the pods are at the partition
-	AtATime    int      `json:"atATime,omitempty"`
-	Surge      int      `json:"surge,omitempty"`
+	Containers  []string `json:"containers,omitempty"` // containers that restart
+	Resized     []string `json:"resized,omitempty"`    // containers that get other CPU or memory
+	Pods        int      `json:"pods,omitempty"`
+	AtPartition int      `json:"atPartition,omitempty"` // how many of the pods are at the partition
+	AtATime     int      `json:"atATime,omitempty"`
+	Surge       int      `json:"surge,omitempty"`
 	// Reasons and Refused are set if Plan is Recreate:
 	Reasons []reason `json:"reasons,omitempty"`
 	Refused bool     `json:"refused,omitempty"`
@@ -88,7 +88,7 @@ func (r row) decided(preview steps.Preview, answer string) row {
 	}
 	preview = wait(preview, answer)
 	r = r.previewed(preview, answer)
-	for _, about := range preview.Asides() {
+	for _, about := range preview.Notices() {
 		r.Message += "; " + about
 	}
 	return r
@@ -112,9 +112,9 @@ func (r row) previewed(preview steps.Preview, answer string) row {
 }
 
 func (r row) restarting(preview steps.Preview) row {
-	r.Pods, r.Kept, r.AtATime, r.Surge = preview.Pods, preview.AtPartition, preview.AtATime, preview.SurgePods
+	r.Pods, r.AtPartition, r.AtATime, r.Surge = preview.Pods, preview.AtPartition, preview.AtATime, preview.SurgePods
 	pods := strconv.Itoa(r.Pods)
-	if r.Kept > 0 {
+	if r.AtPartition > 0 {
 		pods = fmt.Sprintf("%d of %d", preview.Moving(), r.Pods)
 	}
 	r.Message += fmt.Sprintf(" in %s pods, %d at a time", pods, r.AtATime)

@@ -170,17 +170,17 @@ func timeOf(e corev1.Event) time.Time {
 }
 
 func printHead(out io.Writer, kind kinds.Kind, rollout kinds.Rollout, done bool) {
-	scene := rollout.Snapshot()
-	fmt.Fprintf(out, "%s %s/%s\n", kind.Workload.Name, scene.Workload.GetNamespace(), scene.Workload.GetName())
-	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(scene.Mode), string(inplace.ModeRecreate)))
-	fmt.Fprintf(out, "Last edit:  %s\n", cmp.Or(scene.Workload.GetAnnotations()[inplace.AnnotationDecision], "-"))
+	snapshot := rollout.Snapshot()
+	fmt.Fprintf(out, "%s %s/%s\n", kind.Workload.Name, snapshot.Workload.GetNamespace(), snapshot.Workload.GetName())
+	fmt.Fprintf(out, "Mode:       %s\n", cmp.Or(string(snapshot.Mode), string(inplace.ModeRecreate)))
+	fmt.Fprintf(out, "Last edit:  %s\n", cmp.Or(snapshot.Workload.GetAnnotations()[inplace.AnnotationDecision], "-"))
 	fmt.Fprintf(out, "Update:     %s\n\n", updateOf(rollout, done))
 }
 
 // updateOf returns one line about the whole update. Marks count more than the plugin's own decision: the leader, which sets them, knows
 // Stayput's flags, and the plugin does not.
 func updateOf(rollout kinds.Rollout, done bool) string {
-	scene, decision := rollout.Snapshot(), rollout.Decision()
+	snapshot, decision := rollout.Snapshot(), rollout.Decision()
 	podProgress, are := rollout.PodProgress(), map[podstate.PodPhase]int{}
 	for _, each := range podProgress {
 		are[each.Phase]++
@@ -190,9 +190,9 @@ func updateOf(rollout kinds.Rollout, done bool) string {
 		counts += fmt.Sprintf(", %d at the partition", kept)
 	}
 	switch {
-	case !scene.Mode.Manages():
-		return scene.Mode.Reason().Message + "; " + counts
-	case scene.Marked():
+	case !snapshot.Mode.Manages():
+		return snapshot.Mode.Reason().Message + "; " + counts
+	case snapshot.Marked():
 		return "in place, " + counts
 	case done:
 		return "none, " + counts

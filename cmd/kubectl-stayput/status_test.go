@@ -100,7 +100,7 @@ func TestStatusAtAPartition(t *testing.T) {
 	objects[webPath].(*appsv1.Deployment).Labels = map[string]string{inplace.LabelPartition: "2"}
 	said, code := serve(t, objects).run("status", "deploy/web", "-n", "shop")
 	for _, part := range []string{"Update: in place, 1 of 4 pods updated, 2 at the partition",
-		"d node-d old at partition the partition, to be lowered or taken off"} {
+		"d node-d old at partition the partition to be lowered or removed"} {
 		if !strings.Contains(strings.Join(strings.Fields(said.out), " "), part) || code != 0 {
 			t.Errorf("%q is missing in:\n%s%s", part, said.out, said.err)
 		}
@@ -111,7 +111,7 @@ func TestStatusOfANativeOne(t *testing.T) {
 	s := serve(t, partial("", map[string]string{"app": "web"}))
 	said, _ := s.run("status", "deployments.apps", "web", "-n", "shop")
 	for _, part := range []string{"Mode:       recreate", "the namespace has no label stayput.dev/update",
-		"another pod in its place, by the Deployment controller"} {
+		"its replacement by the Deployment controller"} {
 		if !strings.Contains(said.out, part) {
 			t.Errorf("%q is missing in:\n%s%s", part, said.out, said.err)
 		}

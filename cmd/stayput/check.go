@@ -78,7 +78,7 @@ func (e examination) questions() []question {
 func put(ctx context.Context, out io.Writer, patience time.Duration, questions []question) error {
 	wrong, deadline := 0, time.Now().Add(patience)
 	for _, q := range questions {
-		answer, err := insist(ctx, time.Until(deadline), q)
+		answer, err := askUntilGood(ctx, time.Until(deadline), q)
 		if err != nil {
 			wrong++
 			fmt.Fprintf(out, "wrong  %s: %v\n", q.about, err)
@@ -92,7 +92,7 @@ func put(ctx context.Context, out io.Writer, patience time.Duration, questions [
 	return nil
 }
 
-func insist(ctx context.Context, patience time.Duration, q question) (answer string, err error) {
+func askUntilGood(ctx context.Context, patience time.Duration, q question) (answer string, err error) {
 	_ = polling.PollUntilContextTimeout(ctx, askEvery, patience, true, func(context.Context) (bool, error) {
 		once, cancel := context.WithTimeout(ctx, askPatience)
 		defer cancel()

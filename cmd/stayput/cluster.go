@@ -143,7 +143,7 @@ func withoutPorts(object any) (any, error) {
 	}
 	service.ObjectMeta, service.Status = named(service.ObjectMeta), corev1.ServiceStatus{}
 	service.Spec = corev1.ServiceSpec{
-		Selector:                 serving.Kept(service.Spec.Selector),
+		Selector:                 serving.BoundedSelector(service.Spec.Selector),
 		PublishNotReadyAddresses: service.Spec.PublishNotReadyAddresses,
 		ExternalTrafficPolicy:    service.Spec.ExternalTrafficPolicy,
 		InternalTrafficPolicy:    service.Spec.InternalTrafficPolicy,

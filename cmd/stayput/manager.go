@@ -52,7 +52,7 @@ func manage(ctx context.Context, o options) error {
 		return err
 	}
 	leading := observe.Leadership{Reader: m.GetAPIReader(), Namespace: o.namespace, Identity: identity}
-	if err := furnish(ctx, m, keep, o, leading, certificate); err != nil {
+	if err := addComponents(ctx, m, keep, o, leading, certificate); err != nil {
 		return err
 	}
 	return errors.Join(m.Start(ctx), shutdownProcess(ctx, o, m))
@@ -132,8 +132,8 @@ func newManager(ctx context.Context, o options, server webhook.Server, identity 
 	return m, keep, err
 }
 
-// furnish adds controllers, webhooks and checks to the manager. Every replica fills its caches and opens gates.
-func furnish(
+// addComponents adds controllers, webhooks and checks to the manager. Every replica fills its caches and opens gates.
+func addComponents(
 	ctx context.Context, m manager.Manager, keep *observe.CacheForm, o options, leading observe.Leadership,
 	certificate *certwatcher.CertWatcher,
 ) error {
@@ -151,7 +151,7 @@ func furnish(
 	hold := observe.Hold{Reader: m.GetCache(), Namespace: o.namespace}
 	cached, live := o.reader(m.GetCache()), o.reader(m.GetAPIReader())
 	cached.Stores, cached.Whole, cached.Hold, live.Hold = stores, observe.NewWhole(m.GetAPIReader()), hold, hold
-	if cached.Waiter, err = waiter(ctx, m.GetAPIReader(), o.namespace); err != nil {
+	if cached.Waiter, err = waitImage(ctx, m.GetAPIReader(), o.namespace); err != nil {
 		return err
 	}
 	dog := &watchdog.Watchdog{}

@@ -26,20 +26,20 @@ func takesNothing(command string, arguments []string) error {
 	return nil
 }
 
-// waiter reads the pod in which this process runs: pre-pull pods run the same image. Outside of a cluster there is no such pod, and Stayput
+// waitImage reads the pod in which this process runs: pre-pull pods run the same image. Outside of a cluster there is no such pod, and Stayput
 // creates no pre-pull pods.
-func waiter(ctx context.Context, live client.Reader, namespace string) (prepull.Waiter, error) {
+func waitImage(ctx context.Context, live client.Reader, namespace string) (prepull.WaitImage, error) {
 	name := os.Getenv(envName)
 	if name == "" {
-		return prepull.Waiter{}, nil
+		return prepull.WaitImage{}, nil
 	}
 	own := &corev1.Pod{}
 	err := live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, own)
 	if apierrors.IsNotFound(err) {
-		return prepull.Waiter{}, nil
+		return prepull.WaitImage{}, nil
 	}
 	if err != nil {
-		return prepull.Waiter{}, fmt.Errorf("read our own pod %s/%s: %w", namespace, name, err)
+		return prepull.WaitImage{}, fmt.Errorf("read our own pod %s/%s: %w", namespace, name, err)
 	}
-	return prepull.WaiterOf(own, "manager"), nil
+	return prepull.WaitImageOf(own, "manager"), nil
 }

@@ -65,7 +65,7 @@ func (d *Drains) Confirm(
 	for _, step := range todo {
 		if patch, ok := step.(steps.PatchPod); ok && patch.Drained {
 			if drained, _ := current[patch.Pod.UID].Drained(patch.Pod, seen.Settings.Drain, patch.ServesOn, now); !drained {
-				log.FromContext(ctx).V(1).Info("Not out of service after all", "pod", patch.Pod.Name)
+				log.FromContext(ctx).V(1).Info("The pod is still an offered endpoint, it restarts later", "pod", patch.Pod.Name)
 				continue
 			}
 		}
@@ -84,7 +84,7 @@ func restartsDrained(step steps.Step) bool {
 func (d *Drains) ask(ctx context.Context, remembered *memory.Memory, seen kinds.Snapshot) serving.Endpoints {
 	current, err := d.Live.Endpoints(ctx, seen.Workload.GetNamespace(), seen.Pods)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart late", "workload", client.ObjectKeyFromObject(seen.Workload))
+		log.FromContext(ctx).Error(err, "EndpointSlices cannot be read: containers restart only after the longest wait", "workload", client.ObjectKeyFromObject(seen.Workload))
 		return nil
 	}
 	d.doubt(seen, current)

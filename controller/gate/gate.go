@@ -46,9 +46,9 @@ func (g *Gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 
 // open opens the gate. If the pod has a newer version, the event of that version makes Reconcile try again.
 func (g *Gates) open(ctx context.Context, pod *corev1.Pod, now time.Time) error {
-	target := &corev1.Pod{}
-	target.Namespace, target.Name = pod.Namespace, pod.Name
-	err := g.Client.Status().Patch(ctx, target,
+	patched := &corev1.Pod{}
+	patched.Namespace, patched.Name = pod.Namespace, pod.Name
+	err := g.Client.Status().Patch(ctx, patched,
 		write.Operations(podstate.OpenGate(pod, g.Cached.IsUnreachable(ctx, pod), now).Operations), write.FieldOwner)
 	if write.IsOutdated(err) {
 		return nil

@@ -124,10 +124,10 @@ func (p *Prober) gatedPods(ctx context.Context) ([]*corev1.Pod, error) {
 
 // dryRun makes a dry run of a patch that changes nothing in the pod's status.
 func (p *Prober) dryRun(ctx context.Context, pod *corev1.Pod) error {
-	target := &corev1.Pod{}
-	target.Namespace, target.Name = pod.Namespace, pod.Name
+	patched := &corev1.Pod{}
+	patched.Namespace, patched.Name = pod.Namespace, pod.Name
 	same := write.Operations{jsonpatch.NewOperation("test", "/metadata/uid", pod.UID)}
-	return p.Client.Status().Patch(ctx, target, same, client.DryRunAll, write.FieldOwner)
+	return p.Client.Status().Patch(ctx, patched, same, client.DryRunAll, write.FieldOwner)
 }
 
 // mayWrite asks the API server whether Stayput may patch the status of pods.

@@ -58,8 +58,8 @@ func (d Deployment) Done() bool {
 
 // Fresh implements Rollout.
 func (d Deployment) Fresh() bool {
-	target := d.UpdateRevision()
-	return target != nil && target.Status.Replicas == 0
+	newRS := d.UpdateRevision()
+	return newRS != nil && newRS.Status.Replicas == 0
 }
 
 // Overdue implements Rollout.

@@ -33,7 +33,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		completed: counter("updates_completed_total", "Updates of Deployments and DaemonSets completed in place.", "mode"),
 		failed: counter("updates_failed_total",
 			"Updates begun in place and not completed so: fallen back to the native controller, stalled or deleted.", "mode", "reason"),
-		superseded: counter("updates_superseded_total", "Updates begun in place whose pods another edit has given another end.", "mode"),
+		superseded: counter("updates_superseded_total", "Updates begun in place that a later edit replaced before they completed.", "mode"),
 		duration: histogram("update_duration_seconds",
 			"Time from the start of an update in place to every pod available.", prometheus.ExponentialBuckets(1, 2, 12)),
 		moved: prometheus.NewCounter(prometheus.CounterOpts{
@@ -53,7 +53,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Namespace: "stayput", Name: "image_pulls_failed_total",
 			Help: "Images that could not be pulled, each once per update and message."}),
 		bypassed: counter("webhook_bypassed_total",
-			"Updates in which a native controller's write that a webhook should have held was not, by kind of workload.", "kind"),
+			"Updates in which a webhook did not hold a native controller's write that it should have held, by kind of workload.", "kind"),
 	}
 	registry.MustRegister(m.started, m.completed, m.failed, m.superseded, m.duration, m.moved, m.unavailable,
 		m.inFlight, m.stalled, m.PrePullPods, m.pullsFailed, m.bypassed)

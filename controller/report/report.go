@@ -291,11 +291,11 @@ func (n news) preparations() {
 	}
 	if why := n.plan.NoDryRun; why != "" && !known.told[EventNoDryRun] {
 		known.told[EventNoDryRun] = true
-		n.event(n.Workload, corev1.EventTypeNormal, EventNoDryRun, "What admission makes of new pods is not known: "+why)
+		n.event(n.Workload, corev1.EventTypeNormal, EventNoDryRun, "What admission changes in new pods is unknown: "+why)
 	}
 	if why := n.plan.NotPulled; why != "" && !known.told[EventNotPulled] {
 		known.told[EventNotPulled] = true
-		n.event(n.Workload, corev1.EventTypeNormal, EventNotPulled, "Images are not pulled before containers stop: "+why)
+		n.event(n.Workload, corev1.EventTypeNormal, EventNotPulled, "No pre-pull pods, so containers stop before the new images are pulled: "+why)
 	}
 	for _, failure := range n.plan.PullFailures {
 		if !known.told[failure] {
@@ -316,7 +316,7 @@ func (n news) absences() {
 		ready := conditions.IsTrue(pod, corev1.PodReady)
 		since, away := known.away[pod.UID]
 		switch {
-		case !ready && !away && n.isOurs(pod):
+		case !ready && !away && n.mayBeCause(pod):
 			known.away[pod.UID] = n.Now
 		case ready && away:
 			n.metrics.unavailable.Observe(n.Now.Sub(since).Seconds())
@@ -325,8 +325,8 @@ func (n news) absences() {
 	}
 }
 
-// isOurs reports whether Stayput may be the cause that a pod is not Ready.
-func (n news) isOurs(pod *corev1.Pod) bool {
+// mayBeCause reports whether Stayput may be the cause that a pod is not Ready.
+func (n news) mayBeCause(pod *corev1.Pod) bool {
 	return readiness.Closed(pod) || pod.Annotations[inplace.AnnotationMove] != ""
 }
 

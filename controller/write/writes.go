@@ -76,7 +76,7 @@ type Outcome struct {
 // steps are no errors.
 func (w Writer) CarryOut(ctx context.Context, todo []steps.Step) Outcome {
 	var done Outcome
-	for _, lot := range steps.Together(todo) {
+	for _, lot := range steps.Lots(todo) {
 		for i, made := range w.together(ctx, lot) {
 			switch {
 			case made.err == nil:
@@ -262,16 +262,16 @@ func (w Writer) patch(
 	after.SetNamespace(before.GetNamespace())
 	after.SetName(before.GetName())
 	if err := to.Patch(ctx, after, Operations(operations), FieldOwner); err != nil {
-		return Done{}, w.judge(ctx, before, err)
+		return Done{}, w.classify(ctx, before, err)
 	}
 	return Done{Step: step, Before: before, After: after}, nil
 }
 
-// judge tells a patch that the API server will never accept from a patch that came too late. The API server answers
+// classify tells a patch that the API server will never accept from a patch that came too late. The API server answers
 // 422, as for a refusal, if a guard does not match, or if an operation does not fit the object (such as for a label
 // that was removed meanwhile). It does so before it compares versions (apiserver/pkg/endpoints/handlers/patch.go,
 // applyJSPatch). So only a patch of an object that has not changed counts as refused.
-func (w Writer) judge(ctx context.Context, planned client.Object, err error) error {
+func (w Writer) classify(ctx context.Context, planned client.Object, err error) error {
 	if !IsRefused(err) {
 		return err
 	}

@@ -23,7 +23,7 @@ func events(folder string, into *[]event) error {
 	if err != nil {
 		return err
 	}
-	types := persistedFallback(files)
+	types := recordedTypes(files)
 	for _, reason := range reasons {
 		kind, used := types[reason.Name]
 		if !used {
@@ -34,8 +34,8 @@ func events(folder string, into *[]event) error {
 	return nil
 }
 
-// persistedFallback returns the types with which events are recorded, by the names of the events' constants.
-func persistedFallback(files []*ast.File) map[string]string {
+// recordedTypes returns the types with which events are recorded, by the names of the events' constants.
+func recordedTypes(files []*ast.File) map[string]string {
 	types := map[string]string{}
 	for _, file := range files {
 		ast.Inspect(file, func(node ast.Node) bool {

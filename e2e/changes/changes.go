@@ -34,8 +34,8 @@ const inPlace = "in place"
 // InPlace reports whether running pods take the change.
 func (c Case) InPlace() bool { return strings.HasPrefix(c.Decision, inPlace+": ") }
 
-// noSurge reports whether the case needs a workload or managers of its own.
-func (c Case) noSurge() bool {
+// alone reports whether the case needs a workload or managers of its own.
+func (c Case) alone() bool {
 	return c.Before != nil || len(c.Labels) > 0 || len(c.Annotations) > 0 || len(c.Flags) > 0
 }
 
@@ -63,7 +63,7 @@ const longestScenario = 6
 func Scenarios() []Scenario {
 	var all []Scenario
 	for _, c := range Table {
-		if c.noSurge() {
+		if c.alone() {
 			all = append(all, Scenario{c.Name, []Case{c}})
 		}
 	}
@@ -73,7 +73,7 @@ func Scenarios() []Scenario {
 
 // together returns the scenarios of the cases that share a workload.
 func together(name string, which func(Case) bool) []Scenario {
-	shared := slices.DeleteFunc(slices.Clone(Table), func(c Case) bool { return c.noSurge() || !which(c) })
+	shared := slices.DeleteFunc(slices.Clone(Table), func(c Case) bool { return c.alone() || !which(c) })
 	var all []Scenario
 	for chunk := range slices.Chunk(shared, longestScenario) {
 		all = append(all, Scenario{fmt.Sprintf("%s %d", name, len(all)+1), chunk})

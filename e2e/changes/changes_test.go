@@ -13,9 +13,9 @@ import (
 	"github.com/stayput/stayput/inplace/edit"
 )
 
-// TestVerdicts compares the decisions of docs/changes.md with those of inplace/edit, for each change alone and after the changes that it
+// TestDecisions compares the decisions of docs/changes.md with those of inplace/edit, for each change alone and after the changes that it
 // follows in the end-to-end suite. So the page is tested without a cluster as well.
-func TestVerdicts(t *testing.T) {
+func TestDecisions(t *testing.T) {
 	scenarios := Scenarios()
 	for _, c := range Table {
 		scenarios = append(scenarios, Scenario{"alone", []Case{c}})
@@ -29,8 +29,8 @@ func TestVerdicts(t *testing.T) {
 			if said := change.String(); said != c.Decision {
 				t.Errorf("%s, %s:\n got %s\nwant %s", scenario.Name, c.Name, said, c.Decision)
 			}
-			if change.NotAgain != c.Aside {
-				t.Errorf("%s, %s: besides %q is said instead of %q", scenario.Name, c.Name, change.NotAgain, c.Aside)
+			if change.InitContainersNotRerun != c.Aside {
+				t.Errorf("%s, %s: besides %q is said instead of %q", scenario.Name, c.Name, change.InitContainersNotRerun, c.Aside)
 			}
 			var restarts []string
 			for container := range change.Containers.Restarting() {

@@ -44,7 +44,7 @@ var Table = []Case{
 	{Name: "another annotation", Edit: annotation("example.com/team", "green"), Decision: "recreate: annotation example.com/team changed"},
 	{
 		Name: "`kubectl rollout restart`", Edit: annotation("kubectl.kubernetes.io/restartedAt", "2026-01-01T00:00:00Z"),
-		Decision: "recreate: annotation kubectl.kubernetes.io/restartedAt added (label stayput.dev/restart=in-place has containers restart in their pods)",
+		Decision: "recreate: annotation kubectl.kubernetes.io/restartedAt added (with label stayput.dev/restart=in-place containers restart in their pods)",
 	},
 	{
 		Name:     "`kubectl rollout restart`, with the label `stayput.dev/restart=in-place`",
@@ -61,7 +61,7 @@ var Table = []Case{
 	{
 		Name: "image of an init container", Before: prepared,
 		Edit:     func(t *corev1.PodTemplateSpec) { t.Spec.InitContainers[0].Image = Image("v2") },
-		Decision: "recreate: image of init container prepare changed, which would never run in a live pod",
+		Decision: "recreate: image of init container prepare changed, and init containers do not run again in a live pod",
 	},
 	{
 		Name: "image of a container beside an init container", Before: prepared, Edit: image(App, "v2"),
@@ -111,7 +111,7 @@ var Table = []Case{
 	{
 		Name: "CPU where `resizePolicy` says `RestartContainer`, and image", Before: resizePolicy(corev1.RestartContainer),
 		Edit:     all(requests(App, corev1.ResourceCPU, "6m"), image(App, "v2")),
-		Decision: "recreate: the resizePolicy of container app asks for a restart when its cpu changes, and it restarts for something else, which would be twice",
+		Decision: "recreate: the resizePolicy of container app asks for a restart when its cpu changes, and it also restarts for another change: it would restart twice",
 	},
 	{
 		Name: "CPU of a container that reads its memory through the downward API", Labels: resized, Before: env(App,
@@ -155,15 +155,15 @@ var Table = []Case{
 	},
 	{
 		Name: "limit added", Labels: resized, Edit: limit("64Mi"),
-		Decision: "recreate: container app gains or loses a request or limit of memory, which none can lose again while it runs",
+		Decision: "recreate: container app gains or loses a request or limit of memory, and a running container cannot lose one",
 	},
 	{
 		Name: "limit removed", Labels: resized, Before: limited, Edit: of(App, func(c *corev1.Container) { c.Resources.Limits = nil }),
-		Decision: "recreate: container app gains or loses a request or limit of memory, which none can lose again while it runs",
+		Decision: "recreate: container app gains or loses a request or limit of memory, and a running container cannot lose one",
 	},
 	{
 		Name: "request removed", Labels: resized, Edit: of(App, func(c *corev1.Container) { delete(c.Resources.Requests, corev1.ResourceCPU) }),
-		Decision: "recreate: container app gains or loses a request or limit of cpu, which none can lose again while it runs",
+		Decision: "recreate: container app gains or loses a request or limit of cpu, and a running container cannot lose one",
 	},
 	{
 		Name: "CPU by which the QoS class changes", Labels: resized, Before: almostGuaranteed, Edit: requests(App, corev1.ResourceCPU, "100m"),

@@ -78,7 +78,7 @@ func TestStrangersComeBack(t *testing.T) {
 	var announced atomic.Int64
 	enough := make(chan struct{})
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if r.ContentLength == VolumesFresh && announced.Add(1) == 6 {
+		if r.ContentLength == AnnouncedSize && announced.Add(1) == 6 {
 			close(enough)
 		}
 		panic(http.ErrAbortHandler)

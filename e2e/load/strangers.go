@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// VolumesFresh is the size of the bodies that Strangers announce: just below the most that an API server sends to a webhook.
-const VolumesFresh = 7<<20 - 1
+// AnnouncedSize is the size of the bodies that Strangers announce: just below the most that an API server sends to a webhook.
+const AnnouncedSize = 7<<20 - 1
 
 // slowly is the interval at which a connection sends a few bytes of its body.
 const slowly = time.Second
@@ -44,7 +44,7 @@ func annoy(ctx context.Context, address string) {
 	}
 	defer func() { _ = connection.Close() }() // the server may have closed it
 	fmt.Fprintf(connection, "POST /validate-workload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
-		VolumesFresh)
+		AnnouncedSize)
 	for wait(ctx, slowly) {
 		if _, err := connection.Write([]byte(`{"kind":"Admi`)); err != nil {
 			return

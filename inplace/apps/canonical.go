@@ -187,8 +187,8 @@ func Object(tree map[string]any, path ...string) map[string]any {
 	return tree
 }
 
-// Made returns the object at a path of object keys. It creates the object if there is none.
-func Made(tree map[string]any, path ...string) map[string]any {
+// ObjectOrNew returns the object at a path of object keys. It creates the object if there is none.
+func ObjectOrNew(tree map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		child, ok := tree[key].(map[string]any)
 		if !ok {

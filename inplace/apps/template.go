@@ -62,7 +62,7 @@ func ParseTemplate(raw []byte) (Template, error) {
 	text := sha256.Sum256(raw)
 	t := Template{raw: bytes.Clone(raw), text: text[:]}
 	if path := unbounded(t.Tree(), templateShape); path != nil {
-		return t, fmt.Errorf("not a pod template to work with: the quantity at %s has more than %d characters or an exponent beyond ±%d",
+		return t, fmt.Errorf("unsupported pod template: the quantity at %s has more than %d characters or an exponent beyond ±%d",
 			patches.Pointer(path...), longestQuantity, largestExponent)
 	}
 	var typed corev1.PodTemplateSpec
@@ -70,7 +70,7 @@ func ParseTemplate(raw []byte) (Template, error) {
 		return t, fmt.Errorf("not a pod template: %w", err)
 	}
 	if count := ContainersOf(&typed.Spec); count > MostContainers {
-		return t, fmt.Errorf("not a pod template to work with: it has %d containers, more than %d", count, MostContainers)
+		return t, fmt.Errorf("unsupported pod template: it has %d containers, more than %d", count, MostContainers)
 	}
 	return t, nil
 }
@@ -134,8 +134,8 @@ func (t Template) Tree() map[string]any {
 	return tree
 }
 
-// Flawed returns why the template cannot be updated in place. It is nil if it has no flaw.
-func (t Template) Flawed() *inplace.Reason {
+// Unsupported returns why the template cannot be updated in place. It is nil if it has no flaw.
+func (t Template) Unsupported() *inplace.Reason {
 	if t.flaw == nil {
 		return nil
 	}

@@ -26,9 +26,9 @@ func AddGate(pod *corev1.Pod) []jsonpatch.Operation {
 	}
 }
 
-// Unmarked returns the operations that remove Stayput's marks from a ReplicaSet that is being created: labels of a template may contain
+// WithoutMarks returns the operations that remove Stayput's marks from a ReplicaSet that is being created: labels of a template may contain
 // them.
-func Unmarked(rs *apps.ReplicaSet) []jsonpatch.Operation {
+func WithoutMarks(rs *apps.ReplicaSet) []jsonpatch.Operation {
 	var none [][2]string
 	for _, mark := range inplace.Marks {
 		none = append(none, [2]string{mark, ""})
@@ -43,9 +43,9 @@ func WithoutMove(pod *corev1.Pod) []jsonpatch.Operation {
 		[2]string{inplace.AnnotationRestarts, ""}, [2]string{inplace.AnnotationNudged, ""})
 }
 
-// Decide returns the operations that write on a workload what its last template edit does, or remove that if the decision is empty, and
+// RecordDecision returns the operations that write on a workload what its last template edit does, or remove that if the decision is empty, and
 // that make the other changes of its annotations.
-func Decide(workload metav1.Object, decision string, others ...patches.EntryChange) []jsonpatch.Operation {
+func RecordDecision(workload metav1.Object, decision string, others ...patches.EntryChange) []jsonpatch.Operation {
 	changes := append([]patches.EntryChange{{Key: inplace.AnnotationDecision, Value: decision, Removing: decision == ""}}, others...)
 	if len(workload.GetAnnotations()) > 0 {
 		return patches.EntryOperations("annotations", workload.GetAnnotations(), changes)

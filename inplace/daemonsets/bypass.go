@@ -17,7 +17,7 @@ func (v *planner) bypassed() (first, last *daemonPod) {
 		return nil, nil
 	}
 	begun := revisions.StartedAt(v.updateRevision.Labels[labelUpdating])
-	for _, m := range v.members {
+	for _, m := range v.pods {
 		created := m.Pod.CreationTimestamp
 		if forgotten, _ := times.Since(created.Time, podstate.BypassMemory, v.Now); forgotten || readiness.Gated(m.Pod) || !created.After(begun) {
 			continue
@@ -39,7 +39,7 @@ func (v *planner) bypassedAgain() *inplace.Reason {
 		return nil
 	}
 	return &inplace.Reason{Code: inplace.CodeBypassed,
-		Message: "the DaemonSet controller replaces pods although it should be held: the API server does not reach Stayput's webhooks"}
+		Message: "the DaemonSet controller replaces pods although its writes should be held: the API server does not reach Stayput's webhooks"}
 }
 
 // quiet reports whether only Stayput replaces pods, as far as is known by now. If not, it sets the phase and its message.

@@ -22,7 +22,7 @@ func (v *planner) needsDryRun() bool {
 // dryRun adds the request for a dry run of a pod on the node of a pod that is to be updated.
 func (v *planner) dryRun() podstate.Turns {
 	turns := podstate.Turns{}
-	for _, m := range v.members {
+	for _, m := range v.pods {
 		turns[&m.State] = m.Restarts() && readiness.Closed(m.Pod)
 	}
 	v.gates(turns)
@@ -44,8 +44,8 @@ func (v *planner) dryRun() podstate.Turns {
 // return.
 func podTemplate(d *apps.DaemonSet, updateRevision *apps.ControllerRevision, node string) map[string]any {
 	tree, typed := d.Spec.Template.Tree(), d.Spec.Template.Typed()
-	apps.Made(tree, "metadata", "labels")[inplace.LabelRevisionHash] = updateRevision.Labels[inplace.LabelRevisionHash]
-	spec := apps.Made(tree, "spec")
+	apps.ObjectOrNew(tree, "metadata", "labels")[inplace.LabelRevisionHash] = updateRevision.Labels[inplace.LabelRevisionHash]
+	spec := apps.ObjectOrNew(tree, "spec")
 	var tolerations []any
 	own, templates := daemonTolerations(typed.Spec.HostNetwork), typed.Spec.Tolerations
 	replaced := replacedBy(own)
@@ -59,7 +59,7 @@ func podTemplate(d *apps.DaemonSet, updateRevision *apps.ControllerRevision, nod
 		tolerations = append(tolerations, toleration)
 	}
 	spec["tolerations"] = tolerations
-	apps.Made(
+	apps.ObjectOrNew(
 		spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
 	)["nodeSelectorTerms"] = []corev1.NodeSelectorTerm{
 		{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}

@@ -53,13 +53,13 @@ func (r Rollout) Nudge() []steps.Step {
 	}}
 }
 
-// leave removes all that Stayput has left behind where the native controller updates, or has nothing to do. An update that Stayput had
+// cleanUp removes all that Stayput has left behind where the native controller updates, or has nothing to do. An update that Stayput had
 // begun falls back.
-func (v *planner) leave() {
+func (v *planner) cleanUp() {
 	v.gates(nil)
-	v.openNoted()
+	v.openResizeNoted()
 	v.keepFallback()
-	v.prePull().Leave(v.decided.Reasons)
+	v.prePull().Finish(v.decided.Reasons)
 	if v.updateRevision != nil && Updating(v.updateRevision) {
 		v.fallBack()
 		return
@@ -69,9 +69,9 @@ func (v *planner) leave() {
 	v.patchRevisions()
 }
 
-// openNoted opens the gates of pods whose resize was noted and will never be written.
-func (v *planner) openNoted() {
-	for _, m := range v.members {
+// openResizeNoted opens the gates of pods whose resize was noted and will never be written.
+func (v *planner) openResizeNoted() {
+	for _, m := range v.pods {
 		if m.MidResize() && readiness.Closed(m.Pod) {
 			v.Step(podstate.OpenGate(m.Pod, m.Unreachable, v.Now))
 		}
@@ -101,7 +101,7 @@ func (v *planner) nudge() {
 // lastGate returns when the leader last moved a gate; zero if it moved none.
 func (v *planner) lastGate() time.Time {
 	var last time.Time
-	for _, m := range v.members {
+	for _, m := range v.pods {
 		if gate := readiness.MovedGate(m.Pod); gate != nil && gate.LastTransitionTime.After(last) {
 			last = gate.LastTransitionTime.Time
 		}

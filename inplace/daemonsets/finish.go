@@ -31,7 +31,7 @@ func (v *planner) finish(turns podstate.Turns) steps.Plan {
 
 func (v *planner) progress(turns podstate.Turns) steps.Progress {
 	progress := steps.Progress{Replicas: int32(v.desired())}
-	for _, m := range v.members {
+	for _, m := range v.pods {
 		switch {
 		case turns[&m.State] || !m.Applied || readiness.Closed(m.Pod):
 			progress.Moving++

@@ -18,13 +18,13 @@ func (v *planner) housekeeping(pod *corev1.Pod) *inplace.Reason {
 	node, known := v.nodesByName[name]
 	switch {
 	case !readiness.Live(pod):
-		return housekeeping("pod %s is over", pod.Name)
+		return housekeeping("pod %s has terminated", pod.Name)
 	case name == "":
-		return housekeeping("pod %s is on no node yet", pod.Name)
+		return housekeeping("pod %s is not scheduled yet", pod.Name)
 	case v.Nodes != nil && !known:
 		return housekeeping("node %s is gone", name)
 	case known && !v.places.shouldContinue(node):
-		return housekeeping("node %s does not run the DaemonSet any more", name)
+		return housekeeping("node %s should no longer run the DaemonSet", name)
 	case v.onNode(pod) > 1:
 		return housekeeping("node %s has several pods of the DaemonSet", name)
 	}
@@ -79,7 +79,7 @@ func (v *planner) unavailable() int {
 			serving[name] = 0
 		}
 	}
-	for _, m := range v.members {
+	for _, m := range v.pods {
 		if m.Available && v.onNode(m.Pod) == 1 {
 			serving[m.Pod.Spec.NodeName]++
 		}

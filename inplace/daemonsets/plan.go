@@ -29,7 +29,7 @@ func (r Rollout) Plan() steps.Plan {
 	}
 	v := r.planner()
 	if !v.decided.Held {
-		v.leave()
+		v.cleanUp()
 		return v.finish(nil)
 	}
 	v.applyPartition()
@@ -56,7 +56,7 @@ func (v *planner) update() podstate.Turns {
 
 // applyPartition finds the partition budget, and the pods at the partition.
 func (v *planner) applyPartition() {
-	v.partition = podstate.PartitionBudgetOf(v.Settings.Partition, max(v.desired(), len(v.members)), v.states())
+	v.partition = podstate.PartitionBudgetOf(v.Settings.Partition, max(v.desired(), len(v.pods)), v.states())
 }
 
 // proceed plans what is next. It marks the update first: a manager that finds the mark later knows that the native controller needs a
@@ -64,7 +64,7 @@ func (v *planner) applyPartition() {
 func (v *planner) proceed() podstate.Turns {
 	switch {
 	case v.updateRevision == nil:
-		v.Phase(steps.PhaseWaiting, "the DaemonSet controller has not recorded the new revision")
+		v.Phase(steps.PhaseWaiting, "the DaemonSet controller has not created the update revision")
 		return nil
 	case !Updating(v.updateRevision):
 		v.mark()
@@ -201,7 +201,7 @@ func (m *daemonPod) identify(hash string) []jsonpatch.Operation {
 
 // mark marks the update revision: the update is in progress.
 func (v *planner) mark() {
-	v.Phase(steps.PhaseUpdating, "mark the new revision")
+	v.Phase(steps.PhaseUpdating, "mark the update revision")
 	began := cmp.Or(v.began(), times.Seconds(v.Now))
 	for _, each := range v.Revisions {
 		v.set(each, func(m *marks) { m.fallback = v.renewFallback(each, m.fallback) })

@@ -25,7 +25,7 @@ type planner struct {
 	decided        steps.Decision
 	newPods        dryrun.NewPods
 	updateRevision *apps.ControllerRevision // nil as long as the native controller has not created it
-	members        []*daemonPod             // by name: no event changes this order
+	pods           []*daemonPod             // by name: no event changes this order
 	nodesByName    map[string]*corev1.Node
 	placed         map[string][]types.UID // the live pods, by node
 	places         places
@@ -85,10 +85,10 @@ func (r Rollout) planner() *planner {
 	}
 	for _, pod := range slices.SortedFunc(slices.Values(r.Pods), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) }) {
 		if readiness.Live(pod) {
-			v.members = append(v.members, v.daemonPod(pod))
+			v.pods = append(v.pods, v.daemonPod(pod))
 		}
 	}
-	v.decided = v.judge()
+	v.decided = v.decide()
 	return v
 }
 
@@ -101,8 +101,8 @@ func (v *planner) daemonPod(pod *corev1.Pod) *daemonPod {
 	return m
 }
 
-func (v *planner) origin(pod *corev1.Pod, revision *revision) podstate.Origin {
-	from := podstate.Origin{Updated: v.isUpdated(pod), ByLabel: true}
+func (v *planner) origin(pod *corev1.Pod, revision *revision) podstate.PodRevision {
+	from := podstate.PodRevision{Updated: v.isUpdated(pod), ByLabel: true}
 	if v.updateRevision != nil {
 		from.UpdateHash = v.updateRevision.Labels[inplace.LabelRevisionHash]
 	}
@@ -155,9 +155,9 @@ func (v *planner) changeFrom(template apps.Template) edit.Change {
 	return change
 }
 
-// judge decides whether Stayput holds the update: it does as long as some pod can be updated in place. Pods that cannot are replaced after
+// decide decides whether Stayput holds the update: it does as long as some pod can be updated in place. Pods that cannot are replaced after
 // those. If both controllers took pods down at the same time, neither would know how many the other takes down.
-func (v *planner) judge() steps.Decision {
+func (v *planner) decide() steps.Decision {
 	decision := steps.Decision{UpdateRevision: steps.RevisionOf(v.updateRevision)}
 	if !v.unfinished() {
 		return decision
@@ -182,7 +182,7 @@ func (v *planner) judge() steps.Decision {
 // pending yields the pods that stay where they are and do not have the update revision's identity.
 func (v *planner) pending() iter.Seq[*daemonPod] {
 	return func(yield func(*daemonPod) bool) {
-		for _, m := range v.members {
+		for _, m := range v.pods {
 			if m.housekeeping == nil && !v.updated(m) && !yield(m) {
 				return
 			}
@@ -228,7 +228,7 @@ func (v *planner) othersFirst() bool {
 // states returns the states of the pods, which do not depend on the kind of the workload.
 func (v *planner) states() iter.Seq[*podstate.State] {
 	return func(yield func(*podstate.State) bool) {
-		for _, m := range v.members {
+		for _, m := range v.pods {
 			if !yield(&m.State) {
 				return
 			}

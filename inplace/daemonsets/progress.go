@@ -14,7 +14,7 @@ func (r Rollout) PodProgress() []podstate.PodProgress {
 	}
 	v.applyPartition()
 	var all []podstate.PodProgress
-	for _, m := range v.members {
+	for _, m := range v.pods {
 		revision := ""
 		if m.revision != nil {
 			revision = m.revision.Name

@@ -82,7 +82,7 @@ func (r Rollout) Unfinished() bool { return r.planner().unfinished() }
 // Started reports whether some pod has the update revision's identity already.
 func (r Rollout) Started() bool {
 	v := r.planner()
-	return slices.ContainsFunc(v.members, v.updated)
+	return slices.ContainsFunc(v.pods, v.updated)
 }
 
 // workloadReason returns why the update cannot be made in place, whatever the templates are; nil if it can.
@@ -97,7 +97,7 @@ func (r Rollout) workloadReason(updateRevision *apps.ControllerRevision) *inplac
 		return &inplace.Reason{Code: inplace.CodeTooLarge, Message: r.Unread}
 	case strategy.Type == appsv1.OnDeleteDaemonSetStrategyType:
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/type",
-			Message: "strategy OnDelete leaves it to people when a pod is updated"}
+			Message: "with strategy OnDelete the user decides when a pod is updated"}
 	case r.DaemonSet.Surges():
 		return &inplace.Reason{Code: inplace.CodeStrategy, Path: "/spec/updateStrategy/rollingUpdate/maxSurge",
 			Message: "maxSurge asks for a new pod before the old one goes"}
@@ -160,7 +160,7 @@ func (r Rollout) holdsReplacement(m *daemonPod) (bool, inplace.Reason) {
 	v.applyPartition()
 	switch {
 	case v.decided.Held && !v.partitionLeaves(m.Pod):
-		return true, inplace.Reason{Message: "a partition keeps the pod"}
+		return true, inplace.Reason{Message: "the pod stays at the partition"}
 	case !m.Available:
 	case v.othersFirst():
 		return true, inplace.Reason{Message: "other pods of the DaemonSet are updated in place first"}
@@ -179,18 +179,18 @@ func (r Rollout) HoldsCleanup(revision *apps.ControllerRevision) (bool, inplace.
 		return false, *r.Mode.Reason()
 	}
 	v := r.planner()
-	of := slices.IndexFunc(v.members, func(m *daemonPod) bool { return m.revision != nil && m.revision.UID == revision.UID })
+	of := slices.IndexFunc(v.pods, func(m *daemonPod) bool { return m.revision != nil && m.revision.UID == revision.UID })
 	switch {
 	case !r.holdLasts(v.updateRevision):
 		return false, revisions.HoldExpired
 	case v.updateRevision != nil && v.updateRevision.UID == revision.UID:
 		return true, inplace.Reason{Message: "the ControllerRevision has the template of the DaemonSet"}
 	case revisions.Started(revision.Labels):
-		return true, inplace.Reason{Message: "pods may be on their way to the ControllerRevision"}
+		return true, inplace.Reason{Message: "pods may be moving to the ControllerRevision"}
 	case of >= 0:
-		return true, inplace.Reason{Message: "pod " + v.members[of].Pod.Name + " is of the ControllerRevision"}
+		return true, inplace.Reason{Message: "pod " + v.pods[of].Pod.Name + " has the ControllerRevision"}
 	}
-	return false, inplace.Reason{Message: "no pod is of the ControllerRevision"}
+	return false, inplace.Reason{Message: "no pod has the ControllerRevision"}
 }
 
 func (r Rollout) holdLasts(updateRevision *apps.ControllerRevision) bool {
@@ -226,7 +226,7 @@ func (r Rollout) ClosedGates() []string {
 // gateMoved reports whether another pod may count as available although its gate is or was closed. The kubelet's report of the gate makes
 // the native controller look again, and so does every nudge after the update fell back.
 func (v *planner) gateMoved(but *daemonPod) bool {
-	return slices.ContainsFunc(v.members, func(m *daemonPod) bool {
+	return slices.ContainsFunc(v.pods, func(m *daemonPod) bool {
 		return m.Pod.UID != but.Pod.UID && podstate.GateUnseen(m.Pod, v.Now)
 	})
 }

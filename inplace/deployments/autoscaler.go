@@ -30,9 +30,9 @@ func AboutAutoscaler(scaler *autoscalingv2.HorizontalPodAutoscaler, d *apps.Depl
 		"behavior.scaleUp.stabilizationWindowSeconds beyond the update's length keeps it from scaling up for that", scaler.Name, why)
 }
 
-func scales(newRS autoscalingv2.CrossVersionObjectReference, d *apps.Deployment) bool {
-	group := schema.FromAPIVersionAndKind(newRS.APIVersion, newRS.Kind).GroupKind()
-	return group == schema.GroupKind{Group: "apps", Kind: "Deployment"} && newRS.Name == d.Name
+func scales(ref autoscalingv2.CrossVersionObjectReference, d *apps.Deployment) bool {
+	group := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+	return group == schema.GroupKind{Group: "apps", Kind: "Deployment"} && ref.Name == d.Name
 }
 
 // countsStarts reports whether the autoscaler counts as load what containers use to start, and which part of its spec decides that.

@@ -70,8 +70,8 @@ func TestWhichAutoscalersCountStarts(t *testing.T) {
 	}
 }
 
-// TestAutoscalerOfAnotherIsNotSpokenOf: autoscalers of workloads with the same name but another kind, or with another name.
-func TestAutoscalerOfAnotherIsNotSpokenOf(t *testing.T) {
+// TestAboutAutoscalerOfAnotherWorkload: autoscalers of workloads with the same name but another kind, or with another name.
+func TestAboutAutoscalerOfAnotherWorkload(t *testing.T) {
 	web := &apps.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	change := edit.Change{Containers: edit.ContainerChanges{{Container: "app", Restart: true}}}
 	for ref, speaks := range map[autoscalingv2.CrossVersionObjectReference]bool{

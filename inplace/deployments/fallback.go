@@ -71,10 +71,10 @@ func (r Rollout) Nudge() []steps.Step {
 	return nudged
 }
 
-// leave removes everything of Stayput's where the native controllers update the workload, or have nothing to do.
-func (v *Planner) leave() {
+// cleanUp removes everything of Stayput's where the native controllers update the workload, or have nothing to do.
+func (v *Planner) cleanUp() {
 	v.gates(nil)
-	v.prePull().Leave(v.decided.Reasons)
+	v.prePull().Finish(v.decided.Reasons)
 	v.goBack()
 	if v.AnyUpdating() && v.NewRS != nil && v.unfinished() && !v.Mode.Manages() {
 		v.NewRS.Wanted.Fallback = v.seconds() // removing the label of a namespace makes no native controller look at its workloads
@@ -97,8 +97,8 @@ func (v *Planner) unmarkSeen(why inplace.Reason) {
 	}
 }
 
-// askedAgain is the time after which the dry run of a revision whose new pods were refused is repeated.
-const askedAgain = time.Minute
+// dryRunRetryAfter is the time after which the dry run of a revision whose new pods were refused is repeated.
+const dryRunRetryAfter = time.Minute
 
 // goBack makes partially patched pods again what their labels say: if the user undid the update now, no controller would ever notice
 // them. Before it patches a pod, it asks by a dry run what new pods of that revision get. If no new pod is admitted, the pod stays as it
@@ -111,7 +111,7 @@ func (v *Planner) goBack() {
 			v.Result.DryRun = newPodOf(m.Owner.Rs)
 			v.Result.DryRun.Back = true
 		case len(m.Back) > 0 && m.NewPods.Refused != "":
-			v.Again(askedAgain)
+			v.Again(dryRunRetryAfter)
 		default:
 			v.Step(m.GoBack(v.Now))
 		}

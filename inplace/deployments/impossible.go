@@ -15,7 +15,7 @@ func (v *Planner) impossible() *inplace.Reason {
 	}
 	if v.bypassedAgain() {
 		return &inplace.Reason{Code: inplace.CodeBypassed,
-			Message: "the Deployment controller scales although it should be held: the API server does not reach Stayput's webhooks"}
+			Message: "the Deployment controller scales although its writes should be held: the API server does not reach Stayput's webhooks"}
 	}
 	if v.unresized != nil && !v.partitionHolds() {
 		return v.unresized
@@ -30,7 +30,7 @@ func (v *Planner) partitionHolds() bool {
 }
 
 func (v *Planner) notResized() *inplace.Reason {
-	return podstate.NotResized(&v.PlanBuilder, v.states(), v.Still(),
+	return podstate.NotResized(&v.PlanBuilder, v.states(), v.AllObserved(),
 		podstate.ResizeDeadline(v.Deployment.Spec.ProgressDeadlineSeconds), v.Now)
 }
 

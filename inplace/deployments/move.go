@@ -52,7 +52,7 @@ func (v *Planner) movePods(p pace) {
 		v.moveFrom(s, p)
 	}
 	switch quiet, wait := v.quiet(); {
-	case moving || !v.Still():
+	case moving || !v.AllObserved():
 		v.Phase(steps.PhaseMoving, "pods change their ReplicaSet")
 	case !quiet:
 		v.awaitQuiet(wait)
@@ -63,7 +63,7 @@ func (v *Planner) movePods(p pace) {
 		v.Phase(steps.PhaseScaling, "add pods")
 		v.grow(-v.excess())
 	case len(v.withPodsToReplace()) > 0:
-		v.Phase(steps.PhaseScaling, "stop holding deletions, so that pods on nodes that do not answer can be replaced")
+		v.Phase(steps.PhaseScaling, "stop holding deletions, so that pods on unreachable nodes can be replaced")
 		v.letDelete()
 	default:
 		v.exchange(p.turns)
@@ -97,7 +97,7 @@ func (v *Planner) end() {
 		v.Again(wait)
 		return
 	}
-	if stops := v.stopBy(); v.formula().Outlasts(stops) {
+	if stops := v.stopBy(); v.formula().OutlastsDeadline(stops) {
 		v.Again(stops.Sub(v.Now))
 		return
 	}
@@ -169,7 +169,7 @@ func (v *Planner) changed(s *replicas.Set, balance ledger.Balance) (operations [
 	}
 	operations = append(operations, labels...)
 	if len(why) > 0 {
-		operations = append(operations, s.Giving(becomes)...)
+		operations = append(operations, s.NoteReplicas(becomes)...)
 	}
 	annotations := v.replicasAnnotations(s, balance)
 	if len(annotations) > 0 && (resized || s.Size() > 0 && (v.decided.Held || len(labels) > 0)) {

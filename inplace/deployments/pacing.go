@@ -33,10 +33,10 @@ func (v *Planner) pace(blocked podstate.Blocked) pace {
 	v.Again(wait)
 	open, budget := inOrder && !v.anyRemoving(), v.budget()
 	for _, s := range v.Sets {
-		v.sendDrained(s, &p)
+		v.addDrained(s, &p)
 	}
 	for _, s := range v.Sets {
-		v.sendNoRestart(s, open, &budget, &p)
+		v.addNoRestart(s, open, &budget, &p)
 	}
 	v.finishResizes()
 	// No pod is taken out of service before the marks are stored: if they cannot be, the update falls back.
@@ -56,7 +56,7 @@ func (v *Planner) pace(blocked podstate.Blocked) pace {
 // inOrder reports whether nothing has to be scaled. Scaling comes first; until it is done, only what has begun goes on. If that is only a
 // matter of time, it returns how long it takes.
 func (v *Planner) inOrder() (bool, time.Duration) {
-	if v.Total()-v.Surge() != v.desired() || !v.AnyUpdating() && !v.Still() || v.unmarkedSurge() {
+	if v.Total()-v.Surge() != v.desired() || !v.AnyUpdating() && !v.AllObserved() || v.unmarkedSurge() {
 		return false, 0
 	}
 	return v.quiet()
@@ -77,9 +77,9 @@ func (v *Planner) keepsTurn(m *replicas.Pod, blocked podstate.Blocked) bool {
 		m.Owner != v.NewRS && m.Restarts() && !m.ToReplace && !m.AwaitsCapacity())
 }
 
-// sendDrained adds the drained pods of an old ReplicaSet to those that leave it. Of its pods that need no restart, it reserves as many as
+// addDrained adds the drained pods of an old ReplicaSet to those that leave it. Of its pods that need no restart, it reserves as many as
 // replicas were lowered for: those leave, whatever has happened since.
-func (v *Planner) sendDrained(s *replicas.Set, p *pace) {
+func (v *Planner) addDrained(s *replicas.Set, p *pace) {
 	if s == v.NewRS {
 		return
 	}
@@ -98,14 +98,14 @@ func (v *Planner) sendDrained(s *replicas.Set, p *pace) {
 	if v.AnyUpdating() {
 		p.reserved[s] = min(max(0, s.Surplus()-len(p.leaving[s])), len(s.NoRestart()))
 		for _, m := range s.NoRestart()[:p.reserved[s]] {
-			p.partition.Force(&m.State)
+			p.partition.TakeAnyway(&m.State)
 		}
 	}
 }
 
-// sendNoRestart adds the pods that need no restart: those that are reserved, and more. While such a pod moves, no ReplicaSet counts it:
+// addNoRestart adds the pods that need no restart: those that are reserved, and more. While such a pod moves, no ReplicaSet counts it:
 // if Stayput died, the pod would be deleted. So only as many move at a time as may be unavailable.
-func (v *Planner) sendNoRestart(s *replicas.Set, open bool, budget *int, p *pace) {
+func (v *Planner) addNoRestart(s *replicas.Set, open bool, budget *int, p *pace) {
 	if s == v.NewRS {
 		return
 	}

@@ -13,7 +13,7 @@ func (r Rollout) Plan() steps.Plan {
 	}
 	v := r.Planner()
 	if !v.decided.Held {
-		v.leave()
+		v.cleanUp()
 		return v.finish(nil)
 	}
 	v.unresized = v.notResized()
@@ -23,11 +23,11 @@ func (r Rollout) Plan() steps.Plan {
 	if v.needsDryRun() {
 		return v.finish(v.dryRun())
 	}
-	return v.Balanced()
+	return v.PlanUpdate()
 }
 
-// Balanced returns the plan of an update. If its replicas do not add up, nothing of that plan is written, and the update falls back.
-func (v *Planner) Balanced() steps.Plan {
+// PlanUpdate returns the plan of an update. If its replicas do not add up, nothing of that plan is written, and the update falls back.
+func (v *Planner) PlanUpdate() steps.Plan {
 	turns, reason := v.update()
 	if reason != nil {
 		return v.FallBack(*reason)
@@ -79,10 +79,10 @@ func (v *Planner) prepare() {
 		v.scale()
 	case v.NewRS == nil:
 		v.Phase(steps.PhaseWaiting, "the Deployment controller has not created the new ReplicaSet")
-	case !v.Still():
+	case !v.AllObserved():
 		v.Phase(steps.PhaseWaiting, "the ReplicaSet controller has not caught up")
 	case len(v.withPodsToReplace()) > 0:
-		v.Phase(steps.PhaseScaling, "replace pods on nodes that do not answer")
+		v.Phase(steps.PhaseScaling, "replace pods on unreachable nodes")
 		v.replaceUnreachable()
 	case !v.paused() && v.unfinished():
 		v.mark()

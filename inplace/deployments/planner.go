@@ -43,13 +43,13 @@ type Planner struct {
 	// unresized is why pods do not get their CPU and memory where they are; nil if they may.
 	unresized *inplace.Reason
 	// origins has the origin of the pods of each ReplicaSet, computed once.
-	origins map[*replicas.Set]podstate.Origin
+	origins map[*replicas.Set]podstate.PodRevision
 }
 
 // Planner returns a planner. It looks at everything once, in the order in which one fact depends on another.
 func (r Rollout) Planner() *Planner {
 	v := &Planner{Rollout: r, PlanBuilder: steps.PlanBuilder{Batches: r.Batches}, decided: r.Decision(), nodesByName: nodes.ByName(r.Nodes),
-		auxiliary: inplace.AuxiliaryOf(r.Deployment.Annotations), origins: map[*replicas.Set]podstate.Origin{}}
+		auxiliary: inplace.AuxiliaryOf(r.Deployment.Annotations), origins: map[*replicas.Set]podstate.PodRevision{}}
 	newRS, _ := v.decided.UpdateRevision.(*apps.ReplicaSet)
 	for _, rs := range r.OldestFirst() {
 		s := &replicas.Set{Rs: rs}

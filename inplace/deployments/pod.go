@@ -16,10 +16,10 @@ func (v *Planner) member(pod *corev1.Pod, owner *replicas.Set) *replicas.Pod {
 	return m
 }
 
-func (v *Planner) origin(owner *replicas.Set) podstate.Origin {
+func (v *Planner) origin(owner *replicas.Set) podstate.PodRevision {
 	from, known := v.origins[owner]
 	if !known {
-		from = podstate.Origin{TemplateContainers: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs),
+		from = podstate.PodRevision{TemplateContainers: edit.Living(&owner.Rs.Spec.Template.Decoded().Spec), Change: v.changeFrom(owner.Rs),
 			Updated: owner == v.NewRS, Current: v.IsCurrent(owner), ByMark: !v.Mode.Manages()}
 		from.NewPods = v.newPodsOf(owner, from.TemplateContainers)
 		if v.NewRS != nil {

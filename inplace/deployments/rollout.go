@@ -138,7 +138,7 @@ func (r Rollout) nativeReasons(newRS *apps.ReplicaSet, oldReplicaSets []*apps.Re
 	var reasons inplace.Reasons
 	for _, oldReplicaSet := range oldReplicaSets {
 		change := edit.Compare(oldReplicaSet.Spec.Template, to, r.Rules)
-		if reasons = reasons.And(change.Reasons...).And(change.Displaced...); reasons.Full() {
+		if reasons = reasons.And(change.Reasons...).And(change.LostTolerations...); reasons.Full() {
 			break
 		}
 	}
@@ -166,7 +166,7 @@ func (r Rollout) workloadReason(newRS *apps.ReplicaSet) *inplace.Reason {
 		return reason
 	case apps.ExplicitZero(d) && !r.Settings.Surge:
 		return &inplace.Reason{Code: inplace.CodeMaxUnavailable, Path: "/spec/strategy/rollingUpdate/maxUnavailable",
-			Message: "maxUnavailable 0 means that no pod may be unavailable"}
+			Message: "maxUnavailable 0 means that no pod may be unavailable, and label stayput.dev/surge is false"}
 	}
 	return nil
 }

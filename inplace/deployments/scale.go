@@ -12,7 +12,7 @@ func (v *Planner) scale() {
 		v.shrink(excess)
 		return
 	}
-	if need := v.cover(-v.excess()); need > 0 && v.Still() {
+	if need := v.cover(-v.excess()); need > 0 && v.AllObserved() {
 		v.grow(need)
 	}
 }

@@ -22,7 +22,7 @@ func (v *Planner) patchStatus(turns podstate.Turns) {
 	formula := v.formula()
 	formula.OnTimeUntil = v.onTimeUntil(turns)
 	status := formula.NativeStatus()
-	if statuses.Announces(v.Deployment, status) {
+	if statuses.LooksComplete(v.Deployment, status) {
 		return
 	}
 	v.Again(formula.UntilDeadline(status))
@@ -41,9 +41,9 @@ func (v *Planner) patchStatus(turns podstate.Turns) {
 // from two different moments.
 func (v *Planner) statusCanWait(status appsv1.DeploymentStatus) time.Duration {
 	switch {
-	case statuses.SameForActing(v.Deployment.Status, status):
+	case statuses.SameConditions(v.Deployment.Status, status):
 		return v.CanWait(steps.DeferStatus, steps.StatusBatchWindow, v.Now)
-	case !v.Still() && status.ObservedGeneration == v.Deployment.Status.ObservedGeneration:
+	case !v.AllObserved() && status.ObservedGeneration == v.Deployment.Status.ObservedGeneration:
 		return v.CanWait(steps.DeferStatus, steps.BatchWindow, v.Now)
 	}
 	return 0
@@ -69,7 +69,7 @@ func (v *Planner) stopBy() time.Time {
 
 // checkPartition finds out whether the update waits for the partition alone, or for an invalid partition to be corrected.
 func (v *Planner) checkPartition(p pace) {
-	if !v.paused() && len(p.turns) == 0 && v.Surge() == 0 && v.excess() == 0 && v.AllUpdating(v.NewRS) && v.Still() {
+	if !v.paused() && len(p.turns) == 0 && v.Surge() == 0 && v.excess() == 0 && v.AllUpdating(v.NewRS) && v.AllObserved() {
 		v.stage = v.partition.Waits(v.states())
 	}
 	v.Waiting = cmp.Or(v.partition.Flaw(v.states()), v.Waiting, v.partition.Unresized(v.unresized))

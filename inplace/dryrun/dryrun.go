@@ -128,10 +128,10 @@ func (r NewPods) tolerates(pod *corev1.Pod, added []corev1.Toleration) *inplace.
 	}
 	would := slices.Concat(pod.Spec.Tolerations, added)
 	message := ""
-	if more := edit.Lacking(would, r.Pod.Spec.Tolerations); len(more) > 0 {
+	if more := edit.Missing(would, r.Pod.Spec.Tolerations); len(more) > 0 {
 		message = fmt.Sprintf("admission gives new pods a toleration of %q, and pod %s has it not", more[0].Key, pod.Name)
 	}
-	if more := edit.Lacking(r.Pod.Spec.Tolerations, would); len(more) > 0 {
+	if more := edit.Missing(r.Pod.Spec.Tolerations, would); len(more) > 0 {
 		message = fmt.Sprintf("pod %s keeps its toleration of %q, and admission gives new ones none such", pod.Name, more[0].Key)
 	}
 	if message == "" {

@@ -22,12 +22,12 @@ type Change struct {
 	Labels, Annotations []patches.EntryChange
 	// Tolerations are the tolerations that are added.
 	Tolerations []corev1.Toleration
-	// NotAgain says which init containers do not run again although containers restart: they have ended. It is empty if there are
+	// InitContainersNotRerun says which init containers do not run again although containers restart: they have ended. It is empty if there are
 	// none.
-	NotAgain string
-	// Displaced are the reasons why pods with default tolerations from admission cannot take the change: new pods would not get these
+	InitContainersNotRerun string
+	// LostTolerations are the reasons why pods with default tolerations from admission cannot take the change: new pods would not get these
 	// tolerations. Admission adds no default tolerations to pods of DaemonSets.
-	Displaced inplace.Reasons
+	LostTolerations inplace.Reasons
 	// Reasons are the reasons why running pods cannot take the change. If there are none, they can.
 	Reasons inplace.Reasons
 }

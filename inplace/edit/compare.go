@@ -15,7 +15,7 @@ import (
 // Compare returns what the edit from one template to the other changes in live pods. It puts the old value into every field of the
 // new template that may change in place, and requires that nothing else differs. It ignores the label pod-template-hash.
 func Compare(from, to apps.Template, rules inplace.Rules) Change {
-	if flaw := cmp.Or(from.Flawed(), to.Flawed()); flaw != nil {
+	if flaw := cmp.Or(from.Unsupported(), to.Unsupported()); flaw != nil {
 		return compareFlawed(from, to, *flaw)
 	}
 	asked := comparison{from.Digest(), to.Digest(), rules.Text()}
@@ -38,7 +38,7 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 	reasons = reasons.And(listFlaw(reasons, rules)...)
 	change := Change{Containers: containers, Labels: labels, Annotations: annotations, Tolerations: added}
 	if len(added) > 0 {
-		change.Displaced = displaced(was.Spec.Tolerations, pod.Spec.Tolerations)
+		change.LostTolerations = displaced(was.Spec.Tolerations, pod.Spec.Tolerations)
 	}
 	if change.Left() {
 		reasons = reasons.And(podReasons(pod.Spec, change)...)
@@ -47,7 +47,7 @@ func compare(from, to apps.Template, rules inplace.Rules) Change {
 		reasons = reasons.And(resizeReasons(was.Spec, pod.Spec, change, rules)...)
 	}
 	if change.Restarts() && len(reasons) == 0 {
-		change.NotAgain = notAgain(pod.Spec.InitContainers)
+		change.InitContainersNotRerun = notAgain(pod.Spec.InitContainers)
 	}
 	change.Reasons = reasons
 	return change
@@ -83,7 +83,7 @@ func revert(old, patched map[string]any, field string, allowed func(string) bool
 
 // metadataMap returns the labels or annotations of a template. It creates the map if there is none.
 func metadataMap(template map[string]any, field string) map[string]any {
-	return apps.Made(template, "metadata", field)
+	return apps.ObjectOrNew(template, "metadata", field)
 }
 
 // revertContainers puts the old values of fields that may change in place into the containers of the new tree. It returns what had
@@ -129,7 +129,7 @@ func revertResources(from, to map[string]any, was, is corev1.Container) Resource
 	for _, list := range []string{"limits", "requests"} {
 		for _, resource := range amounts.Resizable {
 			if value, has := apps.Object(from, "resources", list)[string(resource)]; has {
-				apps.Made(to, "resources", list)[string(resource)] = value
+				apps.ObjectOrNew(to, "resources", list)[string(resource)] = value
 			} else {
 				delete(apps.Object(to, "resources", list), string(resource))
 			}

@@ -264,13 +264,13 @@ func TestCompare(t *testing.T) {
 		// Init containers.
 		"init image": {
 			after: edits{"/spec/initContainers/0/image": `"setup:2"`},
-			want:  "recreate: image of init container setup changed, which would never run in a live pod",
+			want:  "recreate: image of init container setup changed, and init containers do not run again in a live pod",
 			paths: []string{"/spec/initContainers/0/image"},
 		},
 		"init container with restart policy OnFailure": {
 			base:  edits{"/spec/initContainers/0/restartPolicy": `"OnFailure"`},
 			after: edits{"/spec/initContainers/0/image": `"setup:2"`},
-			want:  "recreate: image of init container setup changed, which would never run in a live pod",
+			want:  "recreate: image of init container setup changed, and init containers do not run again in a live pod",
 		},
 		"init containers gone": {
 			after: edits{"/spec/initContainers": ""},
@@ -283,7 +283,7 @@ func TestCompare(t *testing.T) {
 		"sidecar and another": {after: edits{sideImage: `"side:2"`, newImage: `"app:2"`}, want: "in place: restarts app, side"},
 		"sidecar and an init container": {
 			after: edits{sideImage: `"side:2"`, "/spec/initContainers/0/image": `"setup:2"`},
-			want:  "recreate: image of init container setup changed, which would never run in a live pod",
+			want:  "recreate: image of init container setup changed, and init containers do not run again in a live pod",
 		},
 		"sidecar image emptied": {after: edits{sideImage: `""`}, want: "recreate: /spec/initContainers/1/image is or was empty"},
 		"sidecar, something else": {
@@ -311,7 +311,7 @@ func TestCompare(t *testing.T) {
 		"sidecar to init container": {after: edits{"/spec/initContainers/1/restartPolicy": ""},
 			want: "recreate: /spec/initContainers/1/restartPolicy removed"},
 		"the same, with its image": {after: edits{"/spec/initContainers/1/restartPolicy": "", sideImage: `"side:2"`},
-			want: "recreate: image of init container side changed, which would never run in a live pod; " +
+			want: "recreate: image of init container side changed, and init containers do not run again in a live pod; " +
 				"/spec/initContainers/1/restartPolicy removed"},
 		"to sidecar, with its image": {
 			after: edits{"/spec/initContainers/0/restartPolicy": `"Always"`, "/spec/initContainers/0/image": `"setup:2"`},
@@ -319,7 +319,7 @@ func TestCompare(t *testing.T) {
 		"sidecar with a startup probe": {
 			base:  edits{"/spec/initContainers/1/startupProbe": probe, "/spec/initContainers/1/readinessProbe": probe},
 			after: edits{sideImage: `"side:2"`},
-			want:  "recreate: sidecar side has a startup probe, for which its kubelet may not restart it",
+			want:  "recreate: sidecar side has a startup probe, so its kubelet may not restart it",
 			paths: []string{"/spec/initContainers/1/startupProbe"},
 		},
 		"startup probe of a sidecar that stays": {
@@ -339,7 +339,7 @@ func TestCompare(t *testing.T) {
 		"restart annotation": {
 			after: edits{"/metadata/annotations/kubectl.kubernetes.io~1restartedAt": `"now"`},
 			rules: inplace.Rules{Annotations: []string{"note"}},
-			want: "recreate: annotation kubectl.kubernetes.io/restartedAt added (label stayput.dev/restart=in-place has containers restart in " +
+			want: "recreate: annotation kubectl.kubernetes.io/restartedAt added (with label stayput.dev/restart=in-place containers restart in " +
 				"their pods)",
 			paths: []string{"/metadata/annotations/kubectl.kubernetes.io~1restartedAt"},
 		},
@@ -558,7 +558,7 @@ func TestDefaultTolerationsAreKept(t *testing.T) {
 	} {
 		change := Compare(edited(t, test.before), edited(t, test.after), inplace.Rules{})
 		var got []string
-		for _, reason := range change.Displaced {
+		for _, reason := range change.LostTolerations {
 			got = append(got, reason.Message[strings.LastIndex(reason.Message, " ")+1:])
 		}
 		if !change.InPlace() || !slices.Equal(got, test.want) {

@@ -61,7 +61,7 @@ func fieldReason(d difference, spec corev1.PodSpec, rules inplace.Rules) inplace
 		reason.Message = path + " is or was empty"
 	case d.path[1] == initContainersList:
 		reason.Code = inplace.CodeInitContainer
-		reason.Message = fmt.Sprintf("image of init container %s changed, which would never run in a live pod",
+		reason.Message = fmt.Sprintf("image of init container %s changed, and init containers do not run again in a live pod",
 			initContainer(spec, d.path[2]).Name)
 	}
 	return reason
@@ -142,7 +142,7 @@ func startupMessage(container *corev1.Container, at place) string {
 		// computeInitContainerActions in pkg/kubelet/kuberuntime/kuberuntime_container.go compares the image only after the startup probe
 		// has succeeded. It does not while the probe fails. The first kubelets of 1.35 never do again once they have restarted
 		// (kubernetes#137146).
-		return fmt.Sprintf("sidecar %s has a startup probe, for which its kubelet may not restart it", container.Name)
+		return fmt.Sprintf("sidecar %s has a startup probe, so its kubelet may not restart it", container.Name)
 	case container.ReadinessProbe == nil:
 		// kubernetes#141155: kubelets 1.35 and 1.36 report the container ready before its startup probe has succeeded.
 		return fmt.Sprintf("container %s has a startup probe but no readiness probe", container.Name)

@@ -10,13 +10,13 @@ import (
 	"github.com/stayput/stayput/inplace/amounts"
 )
 
-// Becoming returns the changes that turn the living containers of a pod into those of the new template. A container may run the
+// ChangesTo returns the changes that turn the living containers of a pod into those of the new template. A container may run the
 // template's image under another name, unless it is the name that changes. The function runs returns the ID of the image that a
 // container of the pod runs. The function resizes reports whether the container's CPU and memory become those of the template.
-func (c ContainerChanges) Becoming(pod *corev1.Pod, target []corev1.Container, runs func(container string) string,
+func (c ContainerChanges) ChangesTo(pod *corev1.Pod, target []corev1.Container, runs func(container string) string,
 	resizes func(container string) bool) ContainerChanges {
 	return differing(pod, target, func(have, want *corev1.Container) ContainerChange {
-		planned, change := c.of(have.Name), becoming(have, want, resizes(have.Name))
+		planned, change := c.of(have.Name), changeTo(have, want, resizes(have.Name))
 		if planned.NewImage() && change.NewImage() || !IsNameOf(have.Image, want.Image) {
 			return change
 		}
@@ -61,14 +61,14 @@ func (c ContainerChanges) WithoutRestart() ContainerChanges {
 	return rest
 }
 
-// Renew reports whether any container restarts without another image.
-func (c ContainerChanges) Renew() bool {
+// RestartsOnly reports whether any container restarts without another image.
+func (c ContainerChanges) RestartsOnly() bool {
 	return slices.ContainsFunc(c, func(change ContainerChange) bool { return change.Restart })
 }
 
-// Nameless returns the first container of a pod that is to restart but has no other name for its image. It is empty if there is
+// WithoutOtherName returns the first container of a pod that is to restart but has no other name for its image. It is empty if there is
 // none.
-func (c ContainerChanges) Nameless() string {
+func (c ContainerChanges) WithoutOtherName() string {
 	for change := range c.Restarting() {
 		if change.Restart && !change.NewImage() {
 			return change.Container
@@ -80,7 +80,7 @@ func (c ContainerChanges) Nameless() string {
 // Unrestartable returns why a container of the live pod cannot restart for the changes although its template permits it. It is nil
 // if the container can.
 func (c ContainerChanges) Unrestartable(pod *corev1.Pod) *inplace.Reason {
-	if !c.Renew() {
+	if !c.RestartsOnly() {
 		return nil
 	}
 	reasons := initReasons(pod.Spec.InitContainers, "")
@@ -94,7 +94,7 @@ func (c ContainerChanges) Unrestartable(pod *corev1.Pod) *inplace.Reason {
 // their images, if the template has any, and the CPU and memory of the containers for which resizes is true.
 func Differing(pod *corev1.Pod, template []corev1.Container, resizes func(container string) bool) ContainerChanges {
 	return differing(pod, template, func(have, want *corev1.Container) ContainerChange {
-		change := becoming(have, want, resizes(have.Name))
+		change := changeTo(have, want, resizes(have.Name))
 		change.Restart = change.NewImage() && (IsNameOf(have.Image, want.Image) || IsNameOf(want.Image, have.Image))
 		return change
 	})
@@ -118,9 +118,9 @@ func differing(pod *corev1.Pod, template []corev1.Container, change func(have, w
 // Nothing returns false: no container is resized.
 func Nothing(string) bool { return false }
 
-// becoming returns the change of a container that becomes like another. It leaves alone a request or limit that only one of the two
+// changeTo returns the change of a container that becomes like another. It leaves alone a request or limit that only one of the two
 // has: no running container can lose a request or a limit, and none gets one that it could not lose again.
-func becoming(have, want *corev1.Container, resizes bool) ContainerChange {
+func changeTo(have, want *corev1.Container, resizes bool) ContainerChange {
 	change := ContainerChange{Container: have.Name}
 	if want.Image != "" && have.Image != want.Image {
 		change.Image = ImageChange{From: have.Image, To: want.Image}

@@ -34,7 +34,7 @@ func resizeReasons(was, is corev1.PodSpec, change Change, rules inplace.Rules) i
 		reasons = reasons.And(resourcesReason("/spec/os", "pods of Windows are not resized"))
 	}
 	if is.Resources != nil {
-		reasons = reasons.And(resourcesReason("/spec/resources", "the pod has resources of its own"))
+		reasons = reasons.And(resourcesReason("/spec/resources", "the pod has pod-level resources"))
 	}
 	return reasons.And(resourceFieldReasons(is, change.Containers)...)
 }
@@ -48,11 +48,11 @@ func containerReasons(container corev1.Container, c ContainerChange, index int, 
 		case from == to:
 		case (from[0] == "") != (to[0] == "") || (from[1] == "") != (to[1] == ""):
 			reasons = reasons.And(resourcesReason(path,
-				fmt.Sprintf("container %s gains or loses a request or limit of %s, which none can lose again while it runs",
+				fmt.Sprintf("container %s gains or loses a request or limit of %s, and a running container cannot lose one",
 					container.Name, name)))
 		case policy == corev1.RestartContainer && (c.NewImage() || c.Restart):
 			reasons = reasons.And(resourcesReason(path, fmt.Sprintf(
-				"the resizePolicy of container %s asks for a restart when its %s changes, and it restarts for something else, which would be twice",
+				"the resizePolicy of container %s asks for a restart when its %s changes, and it also restarts for another change: it would restart twice",
 				container.Name, name)))
 		case rules.Resize == inplace.ResizeNone:
 			reasons = reasons.And(resourcesReason(path, fmt.Sprintf("%s of container %s changed, and label %s is %q",

@@ -36,16 +36,16 @@ func TestCompareResources(t *testing.T) {
 		"memory": {base: sized, after: edits{resources + "/limits/memory": `"128Mi"`}, resize: inplace.ResizeAll,
 			want: "in place: resizes app, no restart"},
 		"a limit is new": {base: sized, after: edits{resources + "/limits/cpu": `"1"`}, resize: inplace.ResizeAll,
-			want: "recreate: container app gains or loses a request or limit of cpu, which none can lose again while it runs"},
+			want: "recreate: container app gains or loses a request or limit of cpu, and a running container cannot lose one"},
 		"a limit goes": {base: sized, after: edits{resources + "/limits": ""}, resize: inplace.ResizeAll,
-			want: "recreate: container app gains or loses a request or limit of memory, which none can lose again while it runs"},
+			want: "recreate: container app gains or loses a request or limit of memory, and a running container cannot lose one"},
 		"all go": {base: sized, after: edits{resources: "{}"}, resize: inplace.ResizeAll,
-			want: "recreate: container app gains or loses a request or limit of cpu, which none can lose again while it runs; container app " +
-				"gains or loses a request or limit of memory, which none can lose again while it runs; " +
+			want: "recreate: container app gains or loses a request or limit of cpu, and a running container cannot lose one; container app " +
+				"gains or loses a request or limit of memory, and a running container cannot lose one; " +
 				"the QoS class changes from Burstable to BestEffort"},
 		"the first": {base: edits{resources: "{}"}, after: sized, resize: inplace.ResizeAll,
-			want: "recreate: container app gains or loses a request or limit of cpu, which none can lose again while it runs; " +
-				"container app gains or loses a request or limit of memory, which none can lose again while it runs; " +
+			want: "recreate: container app gains or loses a request or limit of cpu, and a running container cannot lose one; " +
+				"container app gains or loses a request or limit of memory, and a running container cannot lose one; " +
 				"the QoS class changes from BestEffort to Burstable"},
 		"with an image": {base: sized, before: none,
 			after: edits{newImage: `"app:2"`, resources + "/requests/cpu": `"1"`, resizePolicy0: none[resizePolicy0]},
@@ -67,8 +67,8 @@ func TestCompareResources(t *testing.T) {
 			want: "in place: resizes app, restarts app"},
 		"asks for a restart, and gets one": {base: sized, before: restart,
 			after:  edits{newImage: `"app:2"`, resources + "/requests/cpu": `"1"`, resizePolicy0: restart[resizePolicy0]},
-			resize: inplace.ResizeAll, want: "recreate: the resizePolicy of container app asks for a restart when its cpu changes, and it " +
-				"restarts for something else, which would be twice"},
+			resize: inplace.ResizeAll, want: "recreate: the resizePolicy of container app asks for a restart when its cpu changes, and it also " +
+				"restarts for another change: it would restart twice"},
 		"another one asks": {base: sized, before: restart,
 			after: edits{resources + "/limits/memory": `"128Mi"`, resizePolicy0: restart[resizePolicy0]}, want: "in place: resizes app, no restart"},
 		"asks, and nothing else says": {base: sized, before: restart,
@@ -93,7 +93,7 @@ func TestCompareResources(t *testing.T) {
 			want: "recreate: pods of Windows are not resized"},
 		"resources of the pod": {base: sized, before: edits{"/spec/resources": `{"requests": {"cpu": "3"}}`},
 			after:  edits{"/spec/resources": `{"requests": {"cpu": "3"}}`, resources + "/requests/cpu": `"1"`},
-			resize: inplace.ResizeAll, want: "recreate: the pod has resources of its own"},
+			resize: inplace.ResizeAll, want: "recreate: the pod has pod-level resources"},
 		"another resource than is read": {base: edits{"/spec/containers/0/env": readsLimit}, before: sized,
 			after:  edits{resources: `{"requests": {"cpu": "1", "memory": "64Mi"}, "limits": {"memory": "64Mi"}}`},
 			resize: inplace.ResizeAll, want: "in place: resizes app, no restart"},

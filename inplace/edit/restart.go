@@ -91,10 +91,10 @@ func notAgain(containers []corev1.Container) string {
 func whyNameless(container *corev1.Container) string {
 	if parsed := parseName(container.Image); parsed != nil && digestOf(parsed) == "" &&
 		pullsAlways(container.ImagePullPolicy, container.Image) {
-		return fmt.Sprintf("container %s is always pulled anew, and its image %s has no other name by which that could be",
+		return fmt.Sprintf("container %s has imagePullPolicy Always, and its image %s has no other name that would make it restart",
 			container.Name, container.Image)
 	}
-	return fmt.Sprintf("image %s of container %s has no other name, by which it would restart", container.Image, container.Name)
+	return fmt.Sprintf("image %s of container %s has no other name that would make it restart", container.Image, container.Name)
 }
 
 func restartReason(path, message string) inplace.Reason {
@@ -107,5 +107,5 @@ func hint(annotation string, rules inplace.Rules) string {
 	if rules.RestartInPlace || !rules.Restarts(annotation) {
 		return ""
 	}
-	return fmt.Sprintf(" (label %s=%s has containers restart in their pods)", inplace.LabelRestart, inplace.RestartInPlace)
+	return fmt.Sprintf(" (with label %s=%s containers restart in their pods)", inplace.LabelRestart, inplace.RestartInPlace)
 }

@@ -42,19 +42,19 @@ func TestCompareRestarts(t *testing.T) {
 			want: "recreate: annotation x added"},
 		"without the label": {base: plain, after: edits{"/metadata/annotations/checksum~1config": `"1"`},
 			rules: &inplace.Rules{Restart: inPlaceRestarts.Restart},
-			want:  "recreate: annotation checksum/config added (label stayput.dev/restart=in-place has containers restart in their pods)"},
+			want:  "recreate: annotation checksum/config added (with label stayput.dev/restart=in-place containers restart in their pods)"},
 		"init containers": {after: edits{restartedAt: `"now"`},
 			want: "recreate: init container setup would not run again"},
 		"sidecars": {base: edits{"/spec/initContainers": `[{"name":"side","image":"side:1","restartPolicy":"Always"}]`},
 			after: edits{restartedAt: `"now"`}, want: "in place: restarts app, proxy, side"},
 		"always pulled, in full": {base: plain, before: edits{newImage: `"r.io/app:1"`, "/spec/containers/0/imagePullPolicy": `"Always"`},
 			after: edits{restartedAt: `"now"`, newImage: `"r.io/app:1"`, "/spec/containers/0/imagePullPolicy": `"Always"`},
-			want:  "recreate: container app is always pulled anew, and its image r.io/app:1 has no other name by which that could be"},
+			want:  "recreate: container app has imagePullPolicy Always, and its image r.io/app:1 has no other name that would make it restart"},
 		"always pulled, in short": {base: edits{"/spec/initContainers": "", "/spec/containers/0/imagePullPolicy": `"Always"`},
 			after: edits{restartedAt: `"now"`},
 			want:  "in place: restarts app, proxy"},
 		"a digest alone": {base: edits{"/spec/initContainers": "", newImage: `"r.io/app` + digest + `"`}, after: edits{restartedAt: `"now"`},
-			want: "recreate: image r.io/app" + digest + " of container app has no other name, by which it would restart"},
+			want: "recreate: image r.io/app" + digest + " of container app has no other name that would make it restart"},
 		"startup probe": {base: edits{"/spec/initContainers": "", "/spec/containers/1/startupProbe": probe}, after: edits{restartedAt: `"now"`},
 			want: "recreate: container proxy has a startup probe but no readiness probe"},
 	} {
@@ -200,7 +200,7 @@ func TestBecoming(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "injected", Image: "mesh:1"},
 			{Name: "app", Image: test.app}, {Name: "side", Image: "r.io/side:1"}}}}
 		template := []corev1.Container{{Name: "app", Image: test.becomes}, {Name: "side", Image: "r.io/side:1"}}
-		if got := test.change.Becoming(pod, template, running, Nothing); !slices.Equal(got, test.want) {
+		if got := test.change.ChangesTo(pod, template, running, Nothing); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
 	}

@@ -51,7 +51,7 @@ func tolerations(template map[string]any) []any {
 }
 
 func put(template map[string]any, tolerations []any) {
-	spec := apps.Made(template, "spec")
+	spec := apps.ObjectOrNew(template, "spec")
 	if delete(spec, "tolerations"); tolerations != nil {
 		spec["tolerations"] = tolerations
 	}
@@ -107,8 +107,8 @@ func keyOf(toleration corev1.Toleration) tolerationKey {
 	return key
 }
 
-// Lacking returns the tolerations in want that are not in have.
-func Lacking(have, want []corev1.Toleration) []corev1.Toleration {
+// Missing returns the tolerations in want that are not in have.
+func Missing(have, want []corev1.Toleration) []corev1.Toleration {
 	there := map[tolerationKey]bool{}
 	for _, toleration := range have {
 		there[keyOf(toleration)] = true
@@ -124,7 +124,7 @@ func Lacking(have, want []corev1.Toleration) []corev1.Toleration {
 
 // tolerationOperations adds the tolerations that the pod does not have.
 func (c Change) tolerationOperations(pod *corev1.Pod) []jsonpatch.Operation {
-	added := Lacking(pod.Spec.Tolerations, c.Tolerations)
+	added := Missing(pod.Spec.Tolerations, c.Tolerations)
 	if len(pod.Spec.Tolerations) == 0 && len(added) > 0 {
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/spec/tolerations", added)}
 	}
@@ -143,7 +143,7 @@ const defaultSeconds = int64(300)
 // displaced returns the default tolerations that pods have and new pods would not get, because an added toleration replaces them.
 func displaced(from, to []corev1.Toleration) inplace.Reasons {
 	var reasons inplace.Reasons
-	for _, toleration := range Lacking(withDefaults(to), withDefaults(from)) {
+	for _, toleration := range Missing(withDefaults(to), withDefaults(from)) {
 		reasons = reasons.And(inplace.Reason{Code: inplace.CodeTemplateField, Path: "/spec/tolerations",
 			Message: fmt.Sprintf("/spec/tolerations changed: running pods keep the default toleration of %s", toleration.Key)})
 	}

@@ -55,7 +55,7 @@ func TestLedgerThatAddsUp(t *testing.T) {
 	}
 }
 
-func TestLedgerThatDoesNot(t *testing.T) {
+func TestLedgerThatDoesNotAddUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		books  Books
 		ledger Ledger
@@ -120,8 +120,8 @@ func TestLedgerThatDoesNot(t *testing.T) {
 	}
 }
 
-// TestLedgerTellsAllThatItKnows: the error is the only trace of what went wrong, so it has all entries and numbers.
-func TestLedgerTellsAllThatItKnows(t *testing.T) {
+// TestLedgerErrorHasAllEntries: the error is the only trace of what went wrong, so it has all entries and numbers.
+func TestLedgerErrorHasAllEntries(t *testing.T) {
 	ledger := Ledger{}
 	ledger.Post("a", -1, CauseMoved)
 	ledger.Post("a", 0, CauseScaled)

@@ -20,7 +20,7 @@ import (
 func NewReplicaSet(d *apps.Deployment, existing []*apps.ReplicaSet) (steps.CreateReplicaSet, *inplace.Reason) {
 	template := d.Spec.Template
 	typed := template.Typed()
-	if reason := cmp.Or(template.Flawed(), lossless(template, typed)); reason != nil {
+	if reason := cmp.Or(template.Unsupported(), lossless(template, typed)); reason != nil {
 		return steps.CreateReplicaSet{}, reason
 	}
 	if d.Spec.Selector == nil {

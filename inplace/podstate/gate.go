@@ -104,5 +104,5 @@ func (s *State) whyReopen() string {
 	if conditions.IsTrue(s.Pod, corev1.ContainersReady) {
 		return "its containers run what they should"
 	}
-	return "the kubelet keeps it out by itself"
+	return "the kubelet reports it not Ready anyway"
 }

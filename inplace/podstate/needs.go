@@ -13,8 +13,8 @@ import (
 	"github.com/stayput/stayput/inplace/times"
 )
 
-// Origin is the revision that a pod's identity names.
-type Origin struct {
+// PodRevision is the revision that a pod's identity names.
+type PodRevision struct {
 	// TemplateContainers are the ordinary containers and sidecars of the revision's template. NewPods is what is known of its new pods. Change
 	// is the change from its template to the update revision's; nil for the update revision itself. The pods of the revision share one Change.
 	TemplateContainers []corev1.Container
@@ -59,7 +59,7 @@ func (s *State) stillDiffer(update []corev1.Container) edit.ContainerChanges {
 	if s.restartedPartially() {
 		planned = planned.WithoutRestart()
 	}
-	return planned.Becoming(s.Pod, update, s.runs, s.resizes)
+	return planned.ChangesTo(s.Pod, update, s.runs, s.resizes)
 }
 
 // resizes reports whether the update changes the container's CPU and memory: both templates set them, or a resize of them has begun
@@ -85,16 +85,16 @@ const RunsWithin = 2 * time.Minute
 // the pod has yet to run, or the old containers have yet to stop after the last patch, it may be too early to know which image the
 // container runs. Then whyUnrestartable returns how long to wait.
 func (s *State) whyUnrestartable(now time.Time) (*inplace.Reason, time.Duration) {
-	if reason := s.Containers.Unrestartable(s.Pod); reason != nil || s.nameless() == "" {
+	if reason := s.Containers.Unrestartable(s.Pod); reason != nil || s.noOtherName() == "" {
 		return reason, 0
 	}
-	if grown, wait := times.Since(s.begun(), RunsWithin, now); !grown && s.runs(s.Containers.Nameless()) == "" {
+	if grown, wait := times.Since(s.begun(), RunsWithin, now); !grown && s.runs(s.Containers.WithoutOtherName()) == "" {
 		return nil, wait
 	}
 	if oldStopped, wait := s.Move.Killed(s.Pod, now); !oldStopped {
 		return nil, wait
 	}
-	return &inplace.Reason{Code: inplace.CodeRestart, Message: s.nameless()}, 0
+	return &inplace.Reason{Code: inplace.CodeRestart, Message: s.noOtherName()}, 0
 }
 
 // begun returns the time from which on the pod's kubelet has the pod; as long as no kubelet has it, the time of the pod's creation.
@@ -108,27 +108,27 @@ func (s *State) begun() time.Time {
 // Postponed returns why containers of the pod cannot restart now; empty if they can. A container whose last patch has not been applied
 // might never restart: it may get its old image name again before its kubelet has acted on the new one.
 func (s *State) Postponed() string {
-	if nameless := s.nameless(); nameless != "" {
-		return nameless
+	if noOtherName := s.noOtherName(); noOtherName != "" {
+		return noOtherName
 	}
-	if s.Containers.Renew() && len(s.Move.Containers) > 0 && !s.oldStopped {
-		return "its containers have yet to follow the last patch"
+	if s.Containers.RestartsOnly() && len(s.Move.Containers) > 0 && !s.oldStopped {
+		return "its old containers have yet to stop after the last patch"
 	}
 	return ""
 }
 
-// nameless returns why there is no other name for the image of a container that is to restart; empty if there is one.
-func (s *State) nameless() string {
-	container := s.Containers.Nameless()
+// noOtherName returns why there is no other name for the image of a container that is to restart; empty if there is one.
+func (s *State) noOtherName() string {
+	container := s.Containers.WithoutOtherName()
 	switch {
 	case container == "":
 		return ""
 	case s.runs(container) == "":
 		return fmt.Sprintf(
-			"container %s of pod %s has yet to run, and until then there is no other name for its image, by which it would restart",
+			"container %s of pod %s has not run yet, so no other name for its image is known by which it could be restarted",
 			container, s.Pod.Name)
 	}
-	return fmt.Sprintf("container %s of pod %s runs image %q, for which there is no other name, by which it would restart",
+	return fmt.Sprintf("container %s of pod %s runs image %q, which has no other name by which it could be restarted",
 		container, s.Pod.Name,
 		s.runs(container))
 }
@@ -136,7 +136,7 @@ func (s *State) nameless() string {
 // rewrites returns the containers that have an image other than their template's, or had one before Stayput patched them.
 func (s *State) rewrites() edit.ContainerChanges {
 	var rewritten, unplanned edit.ContainerChanges
-	for change := range unplanned.Becoming(s.Pod, s.TemplateContainers, s.runs, edit.Nothing).NewImages() {
+	for change := range unplanned.ChangesTo(s.Pod, s.TemplateContainers, s.runs, edit.Nothing).NewImages() {
 		if had := s.Move.Back[change.Container]; had == "" || !edit.IsNameOf(had, change.Image.To) {
 			rewritten = append(rewritten, change)
 		}

@@ -32,14 +32,14 @@ func (s *State) PartiallyPatched() bool {
 	return s.Move.PartiallyPatched()
 }
 
-// wayBack returns the changes that give the containers again what the pod's identity says. It returns nothing where the mark does not
+// revert returns the changes that give the containers again what the pod's identity says. It returns nothing where the mark does not
 // confirm that, if admission's answer about new pods is unknown or must not be followed.
-func (s *State) wayBack() edit.ContainerChanges {
+func (s *State) revert() edit.ContainerChanges {
 	doubt := s.NewPods.Unknown != "" || s.NewPods.UpdateRevision != "" && s.ByMark
-	if doubt && !s.Move.Agrees(s.NewPods.Containers) {
+	if doubt && !s.Move.MatchesRevision(s.NewPods.Containers) {
 		return nil
 	}
-	return s.Move.WayBack(s.Pod, s.NewPods.Containers)
+	return s.Move.Revert(s.Pod, s.NewPods.Containers)
 }
 
 // HasPartialHash reports whether the pod has the identity that no revision has.

@@ -71,8 +71,8 @@ func (r *PartitionBudget) Take(s *State) bool {
 	return true
 }
 
-// Force counts a pod that can no longer stay at the partition.
-func (r *PartitionBudget) Force(s *State) {
+// TakeAnyway counts a pod that can no longer stay at the partition.
+func (r *PartitionBudget) TakeAnyway(s *State) {
 	if s.holdable() {
 		r.left--
 	}
@@ -117,7 +117,7 @@ func (r *PartitionBudget) Waits(pods iter.Seq[*State]) string {
 func (r *PartitionBudget) Flaw(pods iter.Seq[*State]) string {
 	for s := range pods {
 		if flaw := r.partition.Flaw(); s.AtPartition && flaw != "" {
-			return "waiting for a partition: " + flaw
+			return "waiting for a valid partition: " + flaw
 		}
 	}
 	return ""

@@ -45,13 +45,13 @@ func (s *State) progress(replaces, before string) (PodPhase, string) {
 	case s.Updated && !s.Needs().Left() && s.Available:
 		return Updated, ""
 	case s.AtPartition && replaces == "":
-		return AtPartition, "the partition, to be lowered or taken off"
+		return AtPartition, "the partition to be lowered or removed"
 	case s.Infeasible != "":
-		return Waiting, "the others, to be replaced after them: " + s.Infeasible
+		return Waiting, "other pods; it is replaced after them: " + s.Infeasible
 	case s.Updated, s.PartiallyPatched():
 		return Updating, s.awaits()
 	case replaces != "":
-		return Waiting, "another pod in its place, by the " + replaces
+		return Waiting, "its replacement by the " + replaces
 	case readiness.Closed(s.Pod):
 		return Updating, "its drain"
 	case before != "":
@@ -69,7 +69,7 @@ func (s *State) awaits() string {
 	case !s.Applied && !s.Move.Observed(s.Pod):
 		return "its kubelet"
 	case s.Resizing:
-		return strings.TrimSuffix("its CPU and memory: "+readiness.SaysOfResize(s.Pod), ": ")
+		return strings.TrimSuffix("its CPU and memory: "+readiness.ResizeMessage(s.Pod), ": ")
 	case readiness.CannotPull[why]:
 		return "the image of container " + container + ": " + why
 	case !s.Applied:

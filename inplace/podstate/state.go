@@ -18,7 +18,7 @@ import (
 type State struct {
 	Pod  *corev1.Pod
 	Move readiness.Move
-	Origin
+	PodRevision
 	// Auxiliary are the containers that the user does not wait for.
 	Auxiliary inplace.Auxiliary
 	// Containers are the changes left to do in the pod's containers until the pod is one of the update revision: see Needs.
@@ -55,13 +55,13 @@ type State struct {
 
 // StateOf returns the state of a pod whose identity names that origin.
 func StateOf(
-	d *steps.PlanBuilder, pod *corev1.Pod, from Origin, update dryrun.NewPods, ahead readiness.Ahead, minReadySeconds int32, now time.Time,
+	d *steps.PlanBuilder, pod *corev1.Pod, from PodRevision, update dryrun.NewPods, ahead readiness.Ahead, minReadySeconds int32, now time.Time,
 ) State {
 	s := State{
-		Pod: pod, Move: readiness.MoveOf(pod), Origin: from,
+		Pod: pod, Move: readiness.MoveOf(pod), PodRevision: from,
 		Surge: pod.Annotations[inplace.AnnotationSurgePod] != "", Removing: readiness.Removing(pod),
 	}
-	s.Back = s.wayBack()
+	s.Back = s.revert()
 	s.Containers, s.Rewritten = s.stillDiffer(update.Containers), s.rewrites()
 	s.Resizing = s.Resizes() || len(s.Move.Resize) > 0 && !s.Move.Resized(pod)
 	unrestartable, tells := s.whyUnrestartable(now)
@@ -69,7 +69,7 @@ func StateOf(
 	d.Again(tells)
 	applied, wait := s.Move.Applied(pod, now)
 	// A pod that waits for capacity is unchanged, unless a container restarts as soon as there is capacity.
-	unchanged := applied && s.Move.AwaitsCapacity(pod) && (!s.Move.Renews() || s.Move.Refused(pod) != "")
+	unchanged := applied && s.Move.AwaitsCapacity(pod) && (!s.Move.RestartsForResize() || s.Move.Refused(pod) != "")
 	applied = applied && (len(s.Move.Resize) == 0 || !s.Resizing)
 	available, later := readiness.AvailableAt(pod, minReadySeconds, now)
 	lasting, longer := ahead.Lasting(pod, now)

@@ -25,7 +25,7 @@ const freshFor = time.Minute
 // VolumesFresh reports whether the pod's volumes allow it to have its turn. If they do not, it adds the step that makes the kubelet write
 // the volumes anew, or sets when to look again.
 func (s *State) VolumesFresh(d *steps.PlanBuilder, now time.Time) bool {
-	if !s.Containers.Renew() {
+	if !s.Containers.RestartsOnly() {
 		return true
 	}
 	value, hash, _ := strings.Cut(s.Pod.Annotations[inplace.AnnotationRestarts], "-")

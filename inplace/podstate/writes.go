@@ -58,7 +58,7 @@ func (w Write) comes() string {
 	case w.Resizes:
 		return "resize"
 	case w.Notes():
-		return "note what it has"
+		return "note CPU and memory"
 	}
 	return "restart"
 }
@@ -73,7 +73,7 @@ func (s *State) NextWrite() Write {
 	switch needs := s.Needs(); {
 	case s.Resizes() && s.Updated:
 		return Write{Does: edit.Change{Containers: s.Containers.Resizing()}, Ends: EndsBack, Resizes: true}
-	case s.Resizes() && s.notedSurge():
+	case s.Resizes() && s.resizeNoted():
 		return Write{Does: edit.Change{Containers: s.Containers.Resizing()}, Ends: EndsPartial, Resizes: true}
 	case s.Resizes():
 		return Write{Ends: EndsPartial}
@@ -88,8 +88,8 @@ func (s *State) NextWrite() Write {
 	}
 }
 
-// notedSurge reports whether the pod's mark notes the CPU and memory that the pod is to get, so that they may be written.
-func (s *State) notedSurge() bool { return s.Move.Notes(s.Containers) }
+// resizeNoted reports whether the pod's mark notes the CPU and memory that the pod is to get, so that they may be written.
+func (s *State) resizeNoted() bool { return s.Move.Notes(s.Containers) }
 
 // RestartsToResize reports whether containers restart when the pod is given CPU and memory. Then the pod must be out of service by that
 // time.
@@ -102,7 +102,7 @@ func (s *State) ResizesAlive() bool { return s.Resizes() && !s.RestartsToResize(
 func (s *State) TakesTurns() bool { return !s.Resizing || s.RestartsToResize() }
 
 // MidResize reports whether a resize has begun and is yet to be written. It continues whatever else happens.
-func (s *State) MidResize() bool { return s.Resizes() && (s.Updated || s.notedSurge()) }
+func (s *State) MidResize() bool { return s.Resizes() && (s.Updated || s.resizeNoted()) }
 
 // NoRestart reports whether the next write may be made while the pod serves: the write restarts nothing, and the last patch has been
 // applied.

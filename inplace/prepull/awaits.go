@@ -16,9 +16,9 @@ func (p Pulling) Awaits(pod *corev1.Pod) string {
 	if at < 0 {
 		return ""
 	}
-	state, message := p.Waiter.tells(p.PrePullPods[at])
+	state, message := p.WaitImage.tells(p.PrePullPods[at])
 	if state != podWorks && state != podFailed {
 		return ""
 	}
-	return strings.TrimSuffix("its node to pull images: "+message, ": ")
+	return strings.TrimSuffix("its node to pre-pull images: "+message, ": ")
 }

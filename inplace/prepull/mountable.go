@@ -35,9 +35,9 @@ func cannotMount(node *corev1.Node) string {
 	return ""
 }
 
-// quotaRoom returns how many more pre-pull pods the quotas admit if the reserve is kept free. It also returns the message for that
+// quotaLeft returns how many more pre-pull pods the quotas admit if the reserve is kept free. It also returns the message for that
 // limit. Quotas that count anything but pods are found only when they refuse a pod.
-func (p *PrePull) quotaRoom() (int, string) {
+func (p *PrePull) quotaLeft() (int, string) {
 	room, why := math.MaxInt, ""
 	for _, quota := range p.Quotas {
 		for _, counted := range []corev1.ResourceName{corev1.ResourcePods, "count/pods"} {
@@ -47,7 +47,7 @@ func (p *PrePull) quotaRoom() (int, string) {
 			}
 			used := quota.Status.Used[counted]
 			if left := max(0, int(hard.Value()-used.Value())-p.Reserve); left < room {
-				room, why = left, fmt.Sprintf("ResourceQuota %s has no room for more pods: %s of %s are used", quota.Name, used.String(), hard.String())
+				room, why = left, fmt.Sprintf("ResourceQuota %s admits no more pods: %s of %s are used", quota.Name, used.String(), hard.String())
 			}
 		}
 	}

@@ -22,17 +22,17 @@ import (
 // A pre-pull pod does nothing. The images to pull are its volumes. So the kubelet pulls them before the pod starts, protects them
 // from garbage collection as long as the pod runs, and never runs any of them.
 
-// Waiter is what pre-pull pods run: Stayput's own image, with the command that does nothing.
-type Waiter struct {
+// WaitImage is what pre-pull pods run: Stayput's own image, with the command that does nothing.
+type WaitImage struct {
 	Image         string
 	Command, Args []string
 }
 
-// WaiterOf returns the waiter of a process that runs in that pod, in the container of that name or else the first one.
-func WaiterOf(pod *corev1.Pod, container string) Waiter {
+// WaitImageOf returns the waiter of a process that runs in that pod, in the container of that name or else the first one.
+func WaitImageOf(pod *corev1.Pod, container string) WaitImage {
 	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
 	own := pod.Spec.Containers[max(0, at)]
-	return Waiter{Image: own.Image, Command: own.Command[:min(1, len(own.Command))], Args: []string{"wait"}}
+	return WaitImage{Image: own.Image, Command: own.Command[:min(1, len(own.Command))], Args: []string{"wait"}}
 }
 
 // PodOwner is the workload of a pre-pull pod, and its update revision.
@@ -90,7 +90,7 @@ const neverReady = inplace.LabelPrePull
 // NewPod returns a pre-pull pod that pulls as the given pod would: with its secrets and service account, by its runtime, and with
 // its tolerations. The pre-pull pod is bound to the node without a scheduler, because it is useless on any other node. It has no
 // label by which a controller or Service would take it for a pod of the workload.
-func NewPod(workload PodOwner, pod *corev1.Pod, images []VolumeImage, waiter Waiter) *corev1.Pod {
+func NewPod(workload PodOwner, pod *corev1.Pod, images []VolumeImage, waiter WaitImage) *corev1.Pod {
 	no, grace := false, int64(1)
 	prePullPod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -166,7 +166,7 @@ const (
 // tells returns the state of the pre-pull pod, and a message. The kubelet pulls image volumes before the image of the container
 // that mounts them (SyncPod, getImageVolumes and toKubeContainerImageVolumes in pkg/kubelet/kuberuntime/kuberuntime_manager.go). So
 // an error of that container after the volumes were pulled does not matter. That includes an error with Stayput's own image.
-func (w Waiter) tells(prePullPod *corev1.Pod) (podState, string) {
+func (w WaitImage) tells(prePullPod *corev1.Pod) (podState, string) {
 	state := readiness.ContainerStatus(prePullPod, WaitContainer).State
 	switch {
 	case state.Running != nil, state.Terminated != nil && !state.Terminated.StartedAt.IsZero():
@@ -176,14 +176,14 @@ func (w Waiter) tells(prePullPod *corev1.Pod) (podState, string) {
 	case state.Waiting == nil || state.Waiting.Reason == "" || state.Waiting.Reason == "ContainerCreating" ||
 		state.Waiting.Reason == "PodInitializing":
 		return podWorks, ""
-	case readiness.CannotPull[state.Waiting.Reason] && !w.isMeant(state.Waiting.Message, steps.References(prePullPod)):
+	case readiness.CannotPull[state.Waiting.Reason] && !w.isOwnImage(state.Waiting.Message, steps.References(prePullPod)):
 		return podFailed, cause(state.Waiting)
 	}
 	return podDone, ""
 }
 
-// isMeant reports whether a message is about Stayput's own image and no other image.
-func (w Waiter) isMeant(message string, others []string) bool {
+// isOwnImage reports whether a message is about Stayput's own image and no other image.
+func (w WaitImage) isOwnImage(message string, others []string) bool {
 	return mentions(message, w.Image) && !slices.ContainsFunc(others, func(image string) bool { return mentions(message, image) })
 }
 

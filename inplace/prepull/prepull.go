@@ -26,8 +26,8 @@ import (
 type Pulling struct {
 	// PrePullPods are the workload's pre-pull pods, terminating ones included.
 	PrePullPods []*corev1.Pod
-	// Waiter is what pre-pull pods run.
-	Waiter Waiter
+	// WaitImage is what pre-pull pods run.
+	WaitImage WaitImage
 	// Refused is about an update revision for which the API server refuses pre-pull pods.
 	Refused Refused
 	// Quotas are the ResourceQuotas of the namespace. They are nil until they have been read: they are read only for a plan that
@@ -66,9 +66,9 @@ type PrePull struct {
 
 // Advance decides for every pod whether its images are on its node, and plans their pulling if they are not.
 func (p *PrePull) Advance(paused bool) podstate.Blocked {
-	p.look()
+	p.index()
 	if p.AtATime == 0 {
-		p.DeletePrePullPods(p.PrePullPods, "images are not pulled first")
+		p.DeletePrePullPods(p.PrePullPods, "pre-pulling is off")
 		return nil
 	}
 	p.count()
@@ -88,8 +88,8 @@ func (p *PrePull) Advance(paused bool) podstate.Blocked {
 	return blocked
 }
 
-// look sorts the observed pods.
-func (p *PrePull) look() {
+// index sorts the observed pods.
+func (p *PrePull) index() {
 	p.current, p.running = map[string]*corev1.Pod{}, map[string][]string{}
 	for _, s := range p.Pods {
 		p.running[s.Pod.Spec.NodeName] = append(p.running[s.Pod.Spec.NodeName], running(s.Pod)...)
@@ -110,8 +110,8 @@ func rank(s *podstate.State) int {
 	return 0
 }
 
-// outlook is the result for one pod's images.
-type outlook struct {
+// result is the result for one pod's images.
+type result struct {
 	// lacks is what the pod waits for. It is empty if the pod's containers may restart.
 	lacks string
 	// failure is a sentence about an image that cannot be pulled. It is empty if no failure is known.
@@ -123,28 +123,28 @@ type outlook struct {
 }
 
 // find returns what the pod waits for.
-func (p *PrePull) find(s *podstate.State) outlook {
+func (p *PrePull) find(s *podstate.State) result {
 	missing := p.missing(s)
 	if len(missing) == 0 || s.Stuck() {
-		return outlook{}
+		return result{}
 	}
-	why, skipped, wait := p.without(s)
+	why, skipped, wait := p.cannotPrePull(s)
 	if skipped {
-		return outlook{skipped: why, again: wait}
+		return result{skipped: why, again: wait}
 	}
 	node := s.Pod.Spec.NodeName
 	if prePullPod := p.current[node]; holds(prePullPod, missing) {
-		switch state, message := p.Waiter.tells(prePullPod); state {
+		switch state, message := p.WaitImage.tells(prePullPod); state {
 		case podDone:
-			return outlook{again: wait}
+			return result{again: wait}
 		case podFailed:
 			image := about(missing, message)
-			return outlook{lacks: strings.TrimSuffix(awaiting(image, node)+": "+message, ": "), again: wait,
+			return result{lacks: strings.TrimSuffix(awaiting(image, node)+": "+message, ": "), again: wait,
 				failure: fmt.Sprintf("Image %s cannot be pulled: %s", image, message)}
 		case podWorks, podRejected:
 		}
 	}
-	return outlook{lacks: awaiting(missing[0], node), again: wait}
+	return result{lacks: awaiting(missing[0], node), again: wait}
 }
 
 func awaiting(image, node string) string {
@@ -152,7 +152,7 @@ func awaiting(image, node string) string {
 }
 
 // tell adds the result to the plan. The first image that cannot be pulled takes precedence over everything else that is waited for.
-func (p *PrePull) tell(found outlook, isFirst bool) {
+func (p *PrePull) tell(found result, isFirst bool) {
 	p.Again(found.again)
 	p.Result.NotPulled = cmp.Or(p.Result.NotPulled, found.skipped)
 	if found.failure != "" && isFirst {
@@ -223,14 +223,14 @@ func running(pod *corev1.Pod) []string {
 	return images
 }
 
-// without reports whether images cannot be pulled in advance on the pod's node, and why. The text is empty if the user need not be
+// cannotPrePull reports whether images cannot be pulled in advance on the pod's node, and why. The text is empty if the user need not be
 // told. If this changes with time alone, it returns after how much.
-func (p *PrePull) without(s *podstate.State) (why string, skipped bool, wait time.Duration) {
+func (p *PrePull) cannotPrePull(s *podstate.State) (why string, skipped bool, wait time.Duration) {
 	name := s.Pod.Spec.NodeName
 	node := p.Nodes[name]
-	switch room, quota := p.quotaRoom(); {
-	case p.Waiter.Image == "":
-		return "Stayput does not know its own image", true, 0
+	switch room, quota := p.quotaLeft(); {
+	case p.WaitImage.Image == "":
+		return "Stayput's own image is unknown", true, 0
 	case p.Refused.UpdateRevision == p.Workload.updateRevision && p.Refused.Why != "":
 		return p.Refused.Why, true, 0
 	case room == 0 && (len(p.PrePullPods) == 0 || !s.Available && p.idle()):
@@ -243,8 +243,8 @@ func (p *PrePull) without(s *podstate.State) (why string, skipped bool, wait tim
 	if why := cannotMount(node); why != "" {
 		return fmt.Sprintf("node %s: %s", name, why), true, 0
 	}
-	lingers, gone := p.lingers(name)
-	if lingers {
+	stuckTerminating, gone := p.stuckTerminating(name)
+	if stuckTerminating {
 		return fmt.Sprintf("node %s: pod %s has been terminating for too long", name, p.Workload.Name(name)), true, 0
 	}
 	why, skipped, wait = p.rejected(node)
@@ -258,9 +258,9 @@ func (p *PrePull) rejected(node *corev1.Node) (why string, is bool, wait time.Du
 	if prePullPod == nil {
 		return "", false, 0
 	}
-	state, message := p.Waiter.tells(prePullPod)
+	state, message := p.WaitImage.tells(prePullPod)
 	if state == podWorks {
-		state, message, wait = p.stranded(prePullPod, node)
+		state, message, wait = p.cannotStart(prePullPod, node)
 	}
 	if state != podRejected {
 		return "", false, wait
@@ -268,34 +268,34 @@ func (p *PrePull) rejected(node *corev1.Node) (why string, is bool, wait time.Du
 	return fmt.Sprintf("node %s: %s", node.Name, message), true, 0
 }
 
-// lingers reports whether a pre-pull pod blocks the next one although it should have been deleted long ago: another client has
+// stuckTerminating reports whether a pre-pull pod blocks the next one although it should have been deleted long ago: another client has
 // given it a finalizer. If this changes with time alone, it returns after how much.
-func (p *PrePull) lingers(node string) (bool, time.Duration) {
+func (p *PrePull) stuckTerminating(node string) (bool, time.Duration) {
 	prePullPod := p.named(node)
 	if prePullPod == nil || prePullPod.DeletionTimestamp == nil {
 		return false, 0
 	}
-	return times.Since(prePullPod.DeletionTimestamp.Time, stranding, p.Now)
+	return times.Since(prePullPod.DeletionTimestamp.Time, startTimeout, p.Now)
 }
 
-// stranding is how long a kubelet may take to give a pre-pull pod its sandbox and network, or to finish its deletion.
-const stranding = time.Minute
+// startTimeout is how long a kubelet may take to give a pre-pull pod its sandbox and network, or to finish its deletion.
+const startTimeout = time.Minute
 
-// sayingKubelet is the first kubelet version that sets PodReadyToStartContainers as soon as the sandbox is ready (OnPodSandboxReady
+// sandboxKubelet is the first kubelet version that sets PodReadyToStartContainers as soon as the sandbox is ready (OnPodSandboxReady
 // in pkg/kubelet/kubelet.go). Older kubelets leave the condition False while they pull.
-var sayingKubelet = versions.MustParseGeneric("1.36")
+var sandboxKubelet = versions.MustParseGeneric("1.36")
 
-// stranded returns the state of a pre-pull pod whose kubelet does not get as far as pulling, because the node has network problems
+// cannotStart returns the state of a pre-pull pod whose kubelet does not get as far as pulling, because the node has network problems
 // or no free addresses. A pod that already runs there may need neither to restart.
-func (p *PrePull) stranded(prePullPod *corev1.Pod, node *corev1.Node) (podState, string, time.Duration) {
+func (p *PrePull) cannotStart(prePullPod *corev1.Pod, node *corev1.Node) (podState, string, time.Duration) {
 	sandbox := conditions.Condition(prePullPod, corev1.PodReadyToStartContainers)
-	if nodes.OlderThan(sayingKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
+	if nodes.OlderThan(sandboxKubelet, node.Status.NodeInfo.KubeletVersion) || sandbox == nil || sandbox.Status != corev1.ConditionFalse {
 		return podWorks, "", 0
 	}
-	if over, wait := times.Since(prePullPod.CreationTimestamp.Time, stranding, p.Now); !over {
+	if over, wait := times.Since(prePullPod.CreationTimestamp.Time, startTimeout, p.Now); !over {
 		return podWorks, "", wait
 	}
-	return podRejected, fmt.Sprintf("the kubelet cannot start a pod that pulls (%s is False)", corev1.PodReadyToStartContainers), 0
+	return podRejected, fmt.Sprintf("the kubelet cannot start a pre-pull pod (%s is False)", corev1.PodReadyToStartContainers), 0
 }
 
 // deleteDone deletes the pre-pull pods that are no longer needed: the turn of their node is over, or the update revision is another
@@ -319,21 +319,21 @@ func (p *PrePull) deleteDone(blocked podstate.Blocked) {
 		case p.current[node] != prePullPod:
 			p.Delete(prePullPod, "another update revision")
 		case !needed[node]:
-			p.Delete(prePullPod, "its node's turn is over")
+			p.Delete(prePullPod, "the pods on its node have had their turn")
 		case !holds(prePullPod, missing[node]):
-			p.Delete(prePullPod, "it lacks an image")
+			p.Delete(prePullPod, "it does not pull all images")
 		}
 	}
 }
 
-// Leave deletes the pre-pull pods of an update that has ended: as soon as the last containers have started, or at once if the
+// Finish deletes the pre-pull pods of an update that has ended: as soon as the last containers have started, or at once if the
 // update fell back to the native controller.
-func (p *PrePull) Leave(native inplace.Reasons) {
+func (p *PrePull) Finish(native inplace.Reasons) {
 	if len(native) > 0 {
 		p.DeletePrePullPods(p.PrePullPods, native.String())
 		return
 	}
-	p.look()
+	p.index()
 	p.deleteDone(nil)
 }
 
@@ -341,7 +341,7 @@ func (p *PrePull) Leave(native inplace.Reasons) {
 // does not count, so pulling continues ahead of the restarts. If a pod is not available, a finished pre-pull pod does not count
 // either: all other pods may be waiting for that pod.
 func (p *PrePull) create(blocked podstate.Blocked) {
-	room, _ := p.quotaRoom()
+	room, _ := p.quotaLeft()
 	begun := map[string]bool{}
 	for _, s := range p.Next {
 		node := s.Pod.Spec.NodeName
@@ -399,7 +399,7 @@ func (p *PrePull) works(name string) (podState, bool) {
 	if prePullPod == nil || node == nil || !nodes.NodeReady(node) {
 		return podWorks, false
 	}
-	state, _ := p.Waiter.tells(prePullPod)
+	state, _ := p.WaitImage.tells(prePullPod)
 	return state, state != podRejected
 }
 
@@ -414,7 +414,7 @@ func (p *PrePull) prePullPod(of *corev1.Pod) *corev1.Pod {
 			}
 		}
 	}
-	return NewPod(p.Workload, of, images, p.Waiter)
+	return NewPod(p.Workload, of, images, p.WaitImage)
 }
 
 // AllToRestart returns the pods that will need images. Surge pods are not among them: a surge pod is removed as it is, and its

@@ -32,12 +32,12 @@ func (m Move) Observed(pod *corev1.Pod) bool {
 	return pod.Status.ObservedGeneration > 0 && pod.Status.ObservedGeneration >= m.Generation
 }
 
-// Followed reports whether no old container can still be running, provided that the kubelet has started to act on the patch. Every
+// OldStopped reports whether no old container can still be running, provided that the kubelet has started to act on the patch. Every
 // patched container counts, and no other: a container may be new because of an earlier patch, and another container that fails says
 // nothing about the patched ones. The pod last is the previous report, nil if it is not known.
-func (m Move) Followed(last, pod *corev1.Pod) bool {
+func (m Move) OldStopped(last, pod *corev1.Pod) bool {
 	for name, before := range m.Containers {
-		if status := ContainerStatus(pod, name); status.Name == "" || !before.gone(status) && !m.succeeded(before, last, status) {
+		if status := ContainerStatus(pod, name); status.Name == "" || !before.gone(status) && !m.replacedSinceReport(before, last, status) {
 			return false
 		}
 	}
@@ -50,11 +50,11 @@ func (c MovedContainer) gone(status corev1.ContainerStatus) bool {
 	return status.State.Running == nil || c.stops(status) || !c.Unsure && c.replaced(status)
 }
 
-// succeeded reports whether a container that only restarts is another one than in the previous report, when its kubelet had already
+// replacedSinceReport reports whether a container that only restarts is another one than in the previous report, when its kubelet had already
 // started to act on the patch. Neither image nor name show that: runtimes report the same ones, by whatever name the image was
 // asked for. A container ID other than at the patch is not enough: the container may have failed and been restarted unchanged
 // before its kubelet knew of the patch.
-func (m Move) succeeded(c MovedContainer, last *corev1.Pod, status corev1.ContainerStatus) bool {
+func (m Move) replacedSinceReport(c MovedContainer, last *corev1.Pod, status corev1.ContainerStatus) bool {
 	return c.Restart && last != nil && m.Observed(last) && status.ContainerID != "" &&
 		status.ContainerID != ContainerStatus(last, status.Name).ContainerID
 }

@@ -11,7 +11,7 @@ import (
 // The argument claim is a PersistentVolumeClaim that only one node, or one pod, can mount. It is empty if there is none.
 func WhyNoSurge(spec corev1.PodSpec, claim string) string {
 	if port := nodePort(spec); port != 0 {
-		return fmt.Sprintf("it takes port %d of its node", port)
+		return fmt.Sprintf("it uses port %d of its node", port)
 	}
 	if claim != "" {
 		return fmt.Sprintf("not every node can mount its PersistentVolumeClaim %s beside the first", claim)
@@ -46,9 +46,9 @@ func ClaimsOf(spec corev1.PodSpec) []string {
 	return claims
 }
 
-// ForOneNode reports whether only one node at a time, or one pod, can mount the volume. Once the claim is bound, the volume's own
+// SingleNode reports whether only one node at a time, or one pod, can mount the volume. Once the claim is bound, the volume's own
 // modes count.
-func ForOneNode(claim *corev1.PersistentVolumeClaim) bool {
+func SingleNode(claim *corev1.PersistentVolumeClaim) bool {
 	modes := claim.Status.AccessModes
 	if len(modes) == 0 {
 		modes = claim.Spec.AccessModes

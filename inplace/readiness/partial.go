@@ -12,10 +12,10 @@ import (
 // PartiallyPatched reports whether writes of a move have been made, or noted, and the last one has not been made.
 func (m Move) PartiallyPatched() bool { return len(m.Back) > 0 || len(m.Resize) > 0 }
 
-// WayBack returns the changes that turn a partially patched pod back into what its identity says: own are the containers of its own
+// Revert returns the changes that turn a partially patched pod back into what its identity says: own are the containers of its own
 // revision. The mark only says which of them were to change, because other clients may have written the mark. A container that is
 // still as it was, according to the mark, has not been written.
-func (m Move) WayBack(pod *corev1.Pod, own []corev1.Container) edit.ContainerChanges {
+func (m Move) Revert(pod *corev1.Pod, own []corev1.Container) edit.ContainerChanges {
 	var changed []corev1.Container
 	for _, container := range own {
 		have := edit.Named(&pod.Spec, container.Name)
@@ -23,7 +23,7 @@ func (m Move) WayBack(pod *corev1.Pod, own []corev1.Container) edit.ContainerCha
 			continue
 		}
 		back := corev1.Container{Name: container.Name}
-		if image, notedSurge := m.Back[container.Name]; notedSurge && image != have.Image {
+		if image, noted := m.Back[container.Name]; noted && image != have.Image {
 			back.Image = container.Image
 		}
 		if resized := m.Resize[container.Name]; m.Resizes(container.Name) && resized.Back != amounts.Of(have.Resources) {
@@ -34,11 +34,11 @@ func (m Move) WayBack(pod *corev1.Pod, own []corev1.Container) edit.ContainerCha
 	return edit.Differing(pod, changed, m.Resizes)
 }
 
-// Agrees reports whether the mark says the same of the pod's earlier containers as its own revision does.
-func (m Move) Agrees(own []corev1.Container) bool {
+// MatchesRevision reports whether the mark says the same of the pod's earlier containers as its own revision does.
+func (m Move) MatchesRevision(own []corev1.Container) bool {
 	for _, container := range own {
-		image, notedSurge := m.Back[container.Name]
-		if notedSurge && image != container.Image {
+		image, noted := m.Back[container.Name]
+		if noted && image != container.Image {
 			return false
 		}
 		if had := m.Resize[container.Name].Back; m.Resizes(container.Name) && had != had.Like(amounts.Of(container.Resources)) {
@@ -57,7 +57,7 @@ func (m Move) Remaining(does edit.ContainerChanges, own []corev1.Container) map[
 		back[change.Container] = change.Image.From
 	}
 	for _, container := range own {
-		if had, notedSurge := back[container.Name]; notedSurge && edit.IsNameOf(had, container.Image) {
+		if had, noted := back[container.Name]; noted && edit.IsNameOf(had, container.Image) {
 			back[container.Name] = container.Image
 		}
 	}

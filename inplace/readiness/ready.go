@@ -93,7 +93,7 @@ func restartReported(last, pod *corev1.Pod) bool {
 	}
 	closedBefore := gate.ObservedGeneration > 0 && gate.ObservedGeneration < pod.Generation
 	return closedBefore && move.Generation == pod.Generation && !unsure && pod.Annotations[inplace.AnnotationSurgePod] == "" &&
-		move.Observed(pod) && move.Followed(last, pod)
+		move.Observed(pod) && move.OldStopped(last, pod)
 }
 
 // reportedAt returns the latest time in a report. Policies of the API server have no clock.
@@ -125,7 +125,7 @@ func readiness(old, sent *corev1.Pod) *corev1.PodCondition {
 	case len(shut) > 0 && ready.Status == corev1.ConditionTrue:
 		next.Status, next.Reason, next.Message = corev1.ConditionFalse, ReasonGatesNotReady, strings.Join(shut, ", ")
 	case len(shut) == 0 && ready.Status == corev1.ConditionFalse && ready.Reason == ReasonGatesNotReady &&
-		!tooEarly(sent) && !leftToKubelet(sent):
+		!startupUnproved(sent) && !openedUnreachable(sent):
 		next.Status, next.Reason, next.Message = corev1.ConditionTrue, "", MessageAhead
 	default:
 		at = ready.LastTransitionTime
@@ -137,9 +137,9 @@ func readiness(old, sent *corev1.Pod) *corev1.PodCondition {
 	return &next
 }
 
-// leftToKubelet reports whether Stayput's gate was opened while the pod's node was unreachable. The pod's status of its containers
+// openedUnreachable reports whether Stayput's gate was opened while the pod's node was unreachable. The pod's status of its containers
 // is older than that.
-func leftToKubelet(pod *corev1.Pod) bool {
+func openedUnreachable(pod *corev1.Pod) bool {
 	gate := conditions.Condition(pod, inplace.ConditionServing)
 	return gate != nil && gate.Status == corev1.ConditionTrue && gate.Reason == ReasonNodeUnknown
 }
@@ -171,12 +171,12 @@ func closedGates(pod *corev1.Pod) []string {
 	return shut
 }
 
-// tooEarly reports whether a container may have been reported ready without its startup probe. Kubelets 1.35 and 1.36 copy from the
+// startupUnproved reports whether a container may have been reported ready without its startup probe. Kubelets 1.35 and 1.36 copy from the
 // previous container that it has started (convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go; kubernetes#141155). They do
 // so until the probe's next run, at most one period later. Then the container has not started, and is not ready. If there is also a
 // readiness probe, that probe alone decides until then. Without a startup probe nothing is copied: the container is ready because
 // its own readiness probe said so, or because it runs.
-func tooEarly(pod *corev1.Pod) bool {
+func startupUnproved(pod *corev1.Pod) bool {
 	ready := conditions.Condition(pod, corev1.ContainersReady)
 	return ready == nil || slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		status := ContainerStatus(pod, c.Name)

@@ -16,14 +16,14 @@ import (
 
 // Resizes reports whether the resize of that container is in progress.
 func (m Move) Resizes(container string) bool {
-	_, notedSurge := m.Resize[container]
-	return notedSurge
+	_, noted := m.Resize[container]
+	return noted
 }
 
 // Notes reports whether the mark notes everything that the changes resize, so that the resize may be written.
 func (m Move) Notes(changes edit.ContainerChanges) bool {
 	for _, change := range changes.Resizing() {
-		if notedSurge, is := m.Resize[change.Container]; !is || notedSurge.To != change.Resources.To {
+		if noted, is := m.Resize[change.Container]; !is || noted.To != change.Resources.To {
 			return false
 		}
 	}
@@ -32,19 +32,19 @@ func (m Move) Notes(changes edit.ContainerChanges) bool {
 
 // Noting returns Resize for changes that are to be written next. What a container had under the pod's identity is not overwritten.
 func (m Move) Noting(changes edit.ContainerChanges, now time.Time) map[string]ResizedContainer {
-	notedSurge := maps.Clone(m.Resize)
+	noted := maps.Clone(m.Resize)
 	for _, change := range changes.Resizing() {
 		resized := ResizedContainer{Back: change.Resources.From, To: change.Resources.To, At: metav1.NewTime(now.Truncate(time.Second)),
 			Restarts: change.Resources.Restarts}
 		if before, was := m.Resize[change.Container]; was {
 			resized.Back = before.Back
 		}
-		if notedSurge == nil {
-			notedSurge = map[string]ResizedContainer{}
+		if noted == nil {
+			noted = map[string]ResizedContainer{}
 		}
-		notedSurge[change.Container] = resized
+		noted[change.Container] = resized
 	}
-	return notedSurge
+	return noted
 }
 
 // Resized reports whether the pod's containers have the CPU and memory that its spec gives the containers in Resize. Then its
@@ -80,8 +80,8 @@ func resizing(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// SaysOfResize returns the kubelet's reason why a resize is not done yet. It is empty if there is none.
-func SaysOfResize(pod *corev1.Pod) string {
+// ResizeMessage returns the kubelet's reason why a resize is not done yet. It is empty if there is none.
+func ResizeMessage(pod *corev1.Pod) string {
 	c := resizing(pod)
 	if c == nil || c.Reason == "" {
 		return ""
@@ -92,13 +92,13 @@ func SaysOfResize(pod *corev1.Pod) string {
 // RestartsToResize reports whether a container may be about to restart for its CPU or memory, even if these have not been written
 // yet: the kubelet may stop the running container next.
 func (m Move) RestartsToResize(pod *corev1.Pod) bool {
-	return m.Renews() && !m.AwaitsCapacity(pod) && !(m.Resized(pod) && m.given(pod))
+	return m.RestartsForResize() && !m.AwaitsCapacity(pod) && !(m.Resized(pod) && m.given(pod))
 }
 
-// Renews reports whether any container restarts for a resize that is in progress.
-func (m Move) Renews() bool {
-	for _, notedSurge := range m.Resize {
-		if notedSurge.Restarts {
+// RestartsForResize reports whether any container restarts for a resize that is in progress.
+func (m Move) RestartsForResize() bool {
+	for _, noted := range m.Resize {
+		if noted.Restarts {
 			return true
 		}
 	}
@@ -108,7 +108,7 @@ func (m Move) Renews() bool {
 // given reports whether the spec has the CPU and memory that are noted.
 func (m Move) given(pod *corev1.Pod) bool {
 	for _, container := range pod.Spec.Containers {
-		if notedSurge, is := m.Resize[container.Name]; is && notedSurge.To != amounts.Of(container.Resources) {
+		if noted, is := m.Resize[container.Name]; is && noted.To != amounts.Of(container.Resources) {
 			return false
 		}
 	}
@@ -124,7 +124,7 @@ func (m Move) AwaitsCapacity(pod *corev1.Pod) bool {
 // Refused returns why the kubelet will never do the resize, in the kubelet's words. It is empty if the kubelet may do it.
 func (m Move) Refused(pod *corev1.Pod) string {
 	if c := m.unresized(pod); c != nil && c.Reason == corev1.PodReasonInfeasible {
-		return SaysOfResize(pod)
+		return ResizeMessage(pod)
 	}
 	return ""
 }
@@ -136,12 +136,12 @@ func (m Move) Overdue(pod *corev1.Pod, deadline time.Duration, now time.Time) (s
 	if len(m.Resize) == 0 || deadline == 0 || m.Resized(pod) {
 		return "", 0
 	}
-	if m.Renews() {
+	if m.RestartsForResize() {
 		deadline += GracePeriod(pod)
 	}
-	since, says := times.Latest(m.notedAt(), m.patchedAt()), "its kubelet does not report them"
+	since, says := times.Latest(m.notedAt(), m.patchedAt()), "its kubelet does not report the new CPU and memory"
 	if c := m.unresized(pod); c != nil {
-		since, says = times.Latest(since, c.LastTransitionTime.Time), SaysOfResize(pod)
+		since, says = times.Latest(since, c.LastTransitionTime.Time), ResizeMessage(pod)
 	}
 	over, wait := times.Since(since, deadline, now)
 	if !over {
@@ -169,8 +169,8 @@ func (m Move) patchedAt() time.Time {
 
 func (m Move) notedAt() time.Time {
 	var at time.Time
-	for _, notedSurge := range m.Resize {
-		at = times.Latest(at, notedSurge.At.Time)
+	for _, noted := range m.Resize {
+		at = times.Latest(at, noted.At.Time)
 	}
 	return at
 }

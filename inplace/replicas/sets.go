@@ -33,8 +33,8 @@ func (all Sets) Total() int {
 	return total
 }
 
-// Still reports whether the ReplicaSet controller has seen every pod where it is, and no ReplicaSet has surplus pods.
-func (all Sets) Still() bool {
+// AllObserved reports whether the ReplicaSet controller has seen every pod where it is, and no ReplicaSet has surplus pods.
+func (all Sets) AllObserved() bool {
 	return !slices.ContainsFunc(all, func(s *Set) bool { return s.InUse() && (s.Surplus() > 0 || !s.Seen()) })
 }
 

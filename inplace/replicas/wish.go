@@ -25,32 +25,32 @@ func (s *Set) Marks() []jsonpatch.Operation {
 		[2]string{inplace.LabelCurrent, old})
 }
 
-// Giving returns the operations that note on a marked ReplicaSet how many replicas Stayput gives it.
-func (s *Set) Giving(replicas int) []jsonpatch.Operation {
-	given := ""
+// NoteReplicas returns the operations that note on a marked ReplicaSet how many replicas Stayput gives it.
+func (s *Set) NoteReplicas(replicas int) []jsonpatch.Operation {
+	notedReplicas := ""
 	if s.Wanted.Updating != "" {
-		given = strconv.Itoa(replicas)
+		notedReplicas = strconv.Itoa(replicas)
 	}
-	return patches.SetEntries("labels", s.Rs.Labels, [2]string{inplace.LabelReplicas, given})
+	return patches.SetEntries("labels", s.Rs.Labels, [2]string{inplace.LabelReplicas, notedReplicas})
 }
 
-// given returns how many replicas Stayput gave the ReplicaSet last, and whether that is known: only a marked ReplicaSet notes it.
-func (s *Set) given() (int, bool) {
-	given, err := strconv.Atoi(s.Rs.Labels[inplace.LabelReplicas])
-	return given, err == nil && s.Rs.Labels[inplace.LabelUpdating] != ""
+// notedReplicas returns how many replicas Stayput gave the ReplicaSet last, and whether that is known: only a marked ReplicaSet notes it.
+func (s *Set) notedReplicas() (int, bool) {
+	notedReplicas, err := strconv.Atoi(s.Rs.Labels[inplace.LabelReplicas])
+	return notedReplicas, err == nil && s.Rs.Labels[inplace.LabelUpdating] != ""
 }
 
 // Bypassed reports whether the ReplicaSet has another number of replicas than Stayput gave it.
 func (s *Set) Bypassed() bool {
-	given, known := s.given()
-	return known && given != s.Size()
+	notedReplicas, known := s.notedReplicas()
+	return known && notedReplicas != s.Size()
 }
 
 // surged returns how many replicas another client has added.
 func (s *Set) surged() int {
-	given, known := s.given()
+	notedReplicas, known := s.notedReplicas()
 	if !known {
 		return 0
 	}
-	return max(0, s.Size()-given)
+	return max(0, s.Size()-notedReplicas)
 }

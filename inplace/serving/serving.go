@@ -83,9 +83,9 @@ const (
 	anyPod = ""
 )
 
-// Kept returns what is kept of a Service's selector. A selector that is too long counts as selecting every pod. The only effect is
+// BoundedSelector returns what is kept of a Service's selector. A selector that is too long counts as selecting every pod. The only effect is
 // that pods drain.
-func Kept(selector map[string]string) map[string]string {
+func BoundedSelector(selector map[string]string) map[string]string {
 	if len(selector) > longestSelector {
 		return map[string]string{anyPod: ""}
 	}

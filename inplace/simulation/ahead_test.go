@@ -163,7 +163,7 @@ func TestUpdateEndsOnceStartupProbesHaveHadTheirTurn(t *testing.T) {
 	}
 }
 
-func TestAheadForgetsWhoIsNot(t *testing.T) {
+func TestAheadForgetsOtherPods(t *testing.T) {
 	r := fixture(2, app{image: "v1"})
 	rs := replicaSetOf(r, "a", app{image: "v1"}, 2)
 	podOf(r, "said", rs)

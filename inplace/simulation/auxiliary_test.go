@@ -51,8 +51,8 @@ func TestDrains(t *testing.T) {
 				c.change(pod)
 			}
 			s := &podstate.State{Pod: pod, Containers: c.needs,
-				Auxiliary: inplace.AuxiliaryOf(map[string]string{inplace.AnnotationAuxiliary: c.list}),
-				Origin:    podstate.Origin{Updated: c.updated}}
+				Auxiliary:   inplace.AuxiliaryOf(map[string]string{inplace.AnnotationAuxiliary: c.list}),
+				PodRevision: podstate.PodRevision{Updated: c.updated}}
 			if s.Drains() != c.drains || s.NextWrite().Ends != c.writes {
 				t.Errorf("it drains: %t, and the next write ends %d", s.Drains(), s.NextWrite().Ends)
 			}

@@ -180,13 +180,13 @@ func TestTogether(t *testing.T) {
 	}
 	d.Arrange()
 	var sizes []int
-	for _, lot := range steps.Together(d.Result.Steps) {
+	for _, lot := range steps.Lots(d.Result.Steps) {
 		sizes = append(sizes, len(lot))
 	}
 	if !slices.Equal(sizes, []int{2, 1, 2, 2}) {
 		t.Errorf("lots of %v steps, not gates that open, the status, the others, and gates that close", sizes)
 	}
-	if steps.Together(nil) != nil {
+	if steps.Lots(nil) != nil {
 		t.Error("no steps are some lots")
 	}
 }

@@ -45,7 +45,7 @@ func TestReplicasThatDoNotAddUpAreNotWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := halfMoved().Planner()
 			c.errs(v)
-			plan := v.Balanced()
+			plan := v.PlanUpdate()
 			if c.want == "" {
 				if written := scales(plan); !plan.Decision.Held || written != 1 {
 					t.Errorf("held %v, the replicas of %d are written", plan.Decision.Held, written)

@@ -67,9 +67,9 @@ func TestRefusedFallbackIsPersisted(t *testing.T) {
 	}
 }
 
-// TestFallbackLetsPodsGoThatAMarkKeeps: the workload was undone and scaled down while the API server refused marks. Nothing is left to
+// TestFallbackNudgesTheReplicaSetController: the workload was undone and scaled down while the API server refused marks. Nothing is left to
 // update, and the mark would hold the deletion of surplus pods for ever.
-func TestFallbackLetsPodsGoThatAMarkKeeps(t *testing.T) {
+func TestFallbackNudgesTheReplicaSetController(t *testing.T) {
 	r := fixture(1, app{image: "v1"})
 	oldRS := replicaSetOf(r, "a", app{image: "v1"}, 1)
 	oldRS.Labels[inplace.LabelUpdating] = begun
@@ -177,9 +177,9 @@ func TestFallbacksAreBounded(t *testing.T) {
 	}
 }
 
-// TestStepsComeInTheOrderOfWhatTheyAreWorth: a step that fails must not keep the others from being carried out, above all not a gate from
+// TestOrderOfSteps: a step that fails must not keep the others from being carried out, above all not a gate from
 // opening.
-func TestStepsComeInTheOrderOfWhatTheyAreWorth(t *testing.T) {
+func TestOrderOfSteps(t *testing.T) {
 	r := updating()
 	r.Settings = inplace.Settings{}
 	podOf(r, "a3", r.ReplicaSets[0], drained)

@@ -149,7 +149,7 @@ func TestKeptOut(t *testing.T) {
 	}
 }
 
-func TestUnsettledGate(t *testing.T) {
+func TestGateUnseen(t *testing.T) {
 	moved := func(status corev1.ConditionStatus, why string, ago time.Duration, ready corev1.ConditionStatus) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			conditionIs(inplace.ConditionServing, status)(pod)

@@ -16,9 +16,9 @@ import (
 	"github.com/stayput/stayput/inplace/steps"
 )
 
-// TestMarksAreNoOrders: another client may write a mark, in any mode. Stayput writes nothing into the pod that its own ReplicaSet does not
+// TestForgedMarkChangesNoPod: another client may write a mark, in any mode. Stayput writes nothing into the pod that its own ReplicaSet does not
 // say, and removes the mark.
-func TestMarksAreNoOrders(t *testing.T) {
+func TestForgedMarkChangesNoPod(t *testing.T) {
 	image := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "v1"}},
 		Back: map[string]string{"app": "v9"}}
 	size := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{"app": {Back: amounts.Amounts{MemoryLimit: "268435456"}}}}
@@ -41,9 +41,9 @@ func TestMarksAreNoOrders(t *testing.T) {
 	}
 }
 
-// TestWayBackIsAdmissions: admission gave a pod another image than its template has. A mark does not make Stayput write the template's
+// TestUndoKeepsAdmittedImage: admission gave a pod another image than its template has. A mark does not make Stayput write the template's
 // image.
-func TestWayBackIsAdmissions(t *testing.T) {
+func TestUndoKeepsAdmittedImage(t *testing.T) {
 	mark := readiness.Move{Hash: "b", Containers: map[string]readiness.MovedContainer{"app": {Image: "mirror/v1"}},
 		Back: map[string]string{"app": "v1"}}
 	for name, c := range map[string]struct {

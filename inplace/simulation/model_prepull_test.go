@@ -25,7 +25,7 @@ type pullModel struct {
 	made        int
 }
 
-var waiterForTests = prepull.Waiter{Image: "stayput/stayput:v1", Args: []string{"wait"}}
+var waiterForTests = prepull.WaitImage{Image: "stayput/stayput:v1", Args: []string{"wait"}}
 
 // mountingNode returns a node that is ready and can mount images.
 func mountingNode(name string) *corev1.Node {
@@ -39,7 +39,7 @@ func mountingNode(name string) *corev1.Node {
 func (m *pullModel) observe(settings *inplace.Settings, nodes *[]*corev1.Node, pull *prepull.Pulling) {
 	settings.PrePullParallelism = m.parallel
 	*nodes = m.nodes
-	*pull = prepull.Pulling{PrePullPods: slices.Clone(m.prePullPods), Waiter: waiterForTests}
+	*pull = prepull.Pulling{PrePullPods: slices.Clone(m.prePullPods), WaitImage: waiterForTests}
 }
 
 // place gives the pod one of that many nodes.

@@ -299,7 +299,7 @@ func (w *world) updateReplicaSet(read *apps.ReplicaSet, change func(*apps.Replic
 func (w *world) updateStatus(read *apps.Deployment, change func(*appsv1.DeploymentStatus)) error {
 	next := read.DeepCopy()
 	change(&next.Status)
-	if statuses.Announces(w.rollout().Deployment, next.Status) && w.held() {
+	if statuses.LooksComplete(w.rollout().Deployment, next.Status) && w.held() {
 		w.logf("denied: status says done")
 		return errConflict
 	}
@@ -534,7 +534,7 @@ func (w *world) carryOut(step steps.Step) error {
 			if bySubresource := sizes(before) != sizes(after); bySubresource != s.Resizes {
 				w.violated("%s has %s and gets %s, by the subresource: %v", before.Name, sizes(before), sizes(after), s.Resizes)
 			}
-			if len(edit.Lacking(after.Spec.Tolerations, before.Spec.Tolerations)) > 0 {
+			if len(edit.Missing(after.Spec.Tolerations, before.Spec.Tolerations)) > 0 {
 				w.violated("tolerations are taken from %s, which the API server refuses", before.Name)
 			}
 			return images(before) != images(after) || sizes(before) != sizes(after) || len(after.Spec.Tolerations) != len(before.Spec.Tolerations)

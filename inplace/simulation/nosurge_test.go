@@ -14,7 +14,7 @@ import (
 	"github.com/stayput/stayput/inplace/readiness"
 )
 
-func TestWhyAlone(t *testing.T) {
+func TestWhyNoSurge(t *testing.T) {
 	taking := func(ports ...corev1.ContainerPort) corev1.PodSpec {
 		return corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}, {Name: "side", Ports: ports}}}
 	}
@@ -61,7 +61,7 @@ func TestForOneNode(t *testing.T) {
 	} {
 		claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{AccessModes: c.asked},
 			Status: corev1.PersistentVolumeClaimStatus{AccessModes: c.bound}}
-		if got := readiness.ForOneNode(claim); got != c.want {
+		if got := readiness.SingleNode(claim); got != c.want {
 			t.Errorf("%s: for one node is %t", name, got)
 		}
 	}

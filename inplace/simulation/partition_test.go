@@ -107,7 +107,7 @@ func (s *lockstep) waits(want string) {
 		progressing.Status != corev1.ConditionUnknown {
 		s.t.Errorf("the status says %+v", progressing)
 	}
-	if statuses.Announces(s.deployment(), s.deployment().Status) {
+	if statuses.LooksComplete(s.deployment(), s.deployment().Status) {
 		s.t.Errorf("rollout status would not wait: %+v", s.deployment().Status)
 	}
 }

@@ -80,7 +80,7 @@ func TestDaemonPrePullPodsHaveTheRevisionForController(t *testing.T) {
 func TestWaiterOf(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "mesh", Image: "mesh:1"},
 		{Name: "manager", Image: "own:1", Command: []string{"/stayput", "manager"}, Args: []string{"--x"}}}}}
-	w := prepull.WaiterOf(pod, "manager")
+	w := prepull.WaitImageOf(pod, "manager")
 	if w.Image != "own:1" || strings.Join(append(w.Command, w.Args...), " ") != "/stayput wait" {
 		t.Errorf("the waiter is %+v", w)
 	}

@@ -27,7 +27,7 @@ import (
 func pullFixture(changes ...func(*deployments.Rollout)) *deployments.Rollout {
 	r := fixture(4, app{image: "app:2", sidecar: "side:1"})
 	r.Deployment.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(4))
-	r.Settings.PrePullParallelism, r.Pull.Waiter = 2, waiterForTests
+	r.Settings.PrePullParallelism, r.Pull.WaitImage = 2, waiterForTests
 	oldRS, newRS := replicaSetOf(r, "a", app{image: "app:1", sidecar: "side:1"}, 4),
 		replicaSetOf(r, "b", app{image: "app:2", sidecar: "side:1"}, 0)
 	oldRS.Labels[inplace.LabelUpdating], newRS.Labels[inplace.LabelUpdating] = begun, begun
@@ -55,7 +55,7 @@ func prePullPodOn(node string, state corev1.ContainerState, changes ...func(*cor
 	return func(r *deployments.Rollout) {
 		at := slices.IndexFunc(r.Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
 		prePullPod := prepull.NewPod(prepull.OwnedByDeployment(r.Deployment, r.UpdateRevision()), r.Pods[at],
-			[]prepull.VolumeImage{{Reference: "app:2", Policy: corev1.PullIfNotPresent}}, r.Pull.Waiter)
+			[]prepull.VolumeImage{{Reference: "app:2", Policy: corev1.PullIfNotPresent}}, r.Pull.WaitImage)
 		prePullPod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: prepull.WaitContainer, State: state}}
 		for _, change := range changes {
 			change(prePullPod)
@@ -191,7 +191,7 @@ func TestPull(t *testing.T) {
 			func(n *corev1.Node) { n.Status.NodeInfo.OperatingSystem = "windows" })}, "pull n2, pull n3, close p1", "Windows", ""},
 		"a node that is gone": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Nodes = r.Nodes[1:] }},
 			"pull n2, pull n3, close p1", "", ""},
-		"Stayput's image is not known": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Pull.Waiter = prepull.Waiter{} }},
+		"Stayput's image is not known": {[]func(*deployments.Rollout){func(r *deployments.Rollout) { r.Pull.WaitImage = prepull.WaitImage{} }},
 			"close p1, close p2, close p3, close p4", "own image", ""},
 		"refused": {[]func(*deployments.Rollout){func(r *deployments.Rollout) {
 			r.Pull.Refused = prepull.Refused{UpdateRevision: "b", Why: "policy"}

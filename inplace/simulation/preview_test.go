@@ -52,7 +52,7 @@ func TestPreview(t *testing.T) {
 			"recreate: strategy Recreate promises that two versions never run at once; " +
 				"2 pods, 1 at a time, 0 surge pod, forbidden: true"},
 		"not managed": {2, paces("1", "1"), inplace.ModeNone, app{image: "v2"}, "",
-			"recreate: not updated in place: the namespace has no label stayput.dev/update, or none that counts; " +
+			"recreate: not updated in place: the namespace has no label stayput.dev/update, or its value is not known; " +
 				"2 pods, 1 at a time, 0 surge pod, forbidden: false"},
 		"opted out": {2, paces("1", "1"), inplace.ModeRecreate, app{image: "v2"}, "",
 			`recreate: not updated in place: label stayput.dev/update is "recreate"; 2 pods, 1 at a time, 0 surge pod, forbidden: false`},
@@ -191,12 +191,12 @@ func TestPodProgressBefore(t *testing.T) {
 		"web-a waiting: the rollout to be resumed": outdated(func(r *deployments.Rollout) {
 			r.Deployment.Spec.Paused = true
 		}),
-		"web-a at partition: the partition, to be lowered or taken off": outdated(func(r *deployments.Rollout) {
+		"web-a at partition: the partition to be lowered or removed": outdated(func(r *deployments.Rollout) {
 			r.Settings.Partition = "1"
 		}),
-		"web-a waiting: its node to pull images":         outdated(prePullPod("ContainerCreating", "")),
-		"web-a waiting: its node to pull images: v2: no": outdated(prePullPod("ErrImagePull", "v2: no")),
-		"web-a waiting: another pod in its place, by the Deployment controller": outdated(func(r *deployments.Rollout) {
+		"web-a waiting: its node to pre-pull images":         outdated(prePullPod("ContainerCreating", "")),
+		"web-a waiting: its node to pre-pull images: v2: no": outdated(prePullPod("ErrImagePull", "v2: no")),
+		"web-a waiting: its replacement by the Deployment controller": outdated(func(r *deployments.Rollout) {
 			r.Mode = inplace.ModeNone
 		}),
 	} {
@@ -218,11 +218,11 @@ func TestDaemonPodProgress(t *testing.T) {
 		}
 	}
 	f.Settings.Partition = "50percent"
-	if got, want := progress(f.PodProgress(), "p1"), "agent-1 at partition: the partition, to be lowered or taken off"; got != want {
+	if got, want := progress(f.PodProgress(), "p1"), "agent-1 at partition: the partition to be lowered or removed"; got != want {
 		t.Errorf("%q instead of %q", got, want)
 	}
 	f.DaemonSet.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
-	if got, want := progress(f.PodProgress(), "p1"), "agent-1 waiting: another pod in its place, by the DaemonSet controller"; got != want {
+	if got, want := progress(f.PodProgress(), "p1"), "agent-1 waiting: its replacement by the DaemonSet controller"; got != want {
 		t.Errorf("%q instead of %q", got, want)
 	}
 }

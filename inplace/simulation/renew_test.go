@@ -184,9 +184,9 @@ func carry(t *testing.T, object any, operations []jsonpatch.Operation) {
 	}
 }
 
-// TestLateMarkIsSigned: a ReplicaSet joins an old update. The patch that marks it also renews its hold, because a mark as old as the update
+// TestLateMarkIsRenewed: a ReplicaSet joins an old update. The patch that marks it also renews its hold, because a mark as old as the update
 // would not hold anything.
-func TestLateMarkIsSigned(t *testing.T) {
+func TestLateMarkIsRenewed(t *testing.T) {
 	r := fixture(2, app{image: "v2"})
 	oldRS, newRS := replicaSetOf(r, "a", app{image: "v1"}, 2), replicaSetOf(r, "b", app{image: "v2"}, 0)
 	oldRS.Labels[inplace.LabelUpdating], oldRS.Labels[inplace.LabelRenewed] = times.Seconds(start.Add(-time.Hour)), begun

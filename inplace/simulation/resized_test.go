@@ -49,7 +49,7 @@ func TestResized(t *testing.T) {
 		"memory in use": {observed: 2, reports: "100m", conditions: condition(corev1.PodResizeInProgress, "Error", 2),
 			after: never + time.Minute, why: "not within 10m0s: Error: m"},
 		"never seen": {observed: 1, reports: "100m", after: never,
-			why: "not within 10m0s: its kubelet does not report them"},
+			why: "not within 10m0s: its kubelet does not report the new CPU and memory"},
 		"done, and a restart is not seen": {observed: 1, reports: "200m", after: never, restarts: never - time.Second},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 2},

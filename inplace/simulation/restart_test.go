@@ -339,7 +339,7 @@ func TestPodsThatCannotRestart(t *testing.T) {
 	begun := func(ago time.Duration) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Status.StartTime = &metav1.Time{Time: start.Add(-ago)} }
 	}
-	const yetToRun = "container app of pod p has yet to run, and until then there is no other name for its image, by which it would restart"
+	const yetToRun = "container app of pod p has not run yet, so no other name for its image is known by which it could be restarted"
 	runs := func(id string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].ImageID = id }
 	}
@@ -350,7 +350,7 @@ func TestPodsThatCannotRestart(t *testing.T) {
 		"it tells which image": {[]func(*corev1.Pod){runs("r.io/app" + sample.Digests[0])}, ""},
 		"one of another name": {[]func(*corev1.Pod){runs("r.io/imported" + sample.Digests[0])},
 			`container app of pod p runs image "r.io/imported` + sample.Digests[0] +
-				`", for which there is no other name, by which it would restart`},
+				`", which has no other name by which it could be restarted`},
 		"it has not started":      {[]func(*corev1.Pod){runs(""), created(time.Second)}, ""},
 		"it pulls its image":      {[]func(*corev1.Pod){runs(""), created(119 * time.Second)}, ""},
 		"it does so for too long": {[]func(*corev1.Pod){runs(""), created(2 * time.Minute)}, yetToRun},

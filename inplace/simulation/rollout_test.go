@@ -106,7 +106,7 @@ func drained(pod *corev1.Pod) {
 
 // tolerateTheSame reports whether the tolerations are the same, in any order.
 func tolerateTheSame(a, b []corev1.Toleration) bool {
-	return len(edit.Lacking(a, b)) == 0 && len(edit.Lacking(b, a)) == 0
+	return len(edit.Missing(a, b)) == 0 && len(edit.Missing(b, a)) == 0
 }
 
 func ungated(pod *corev1.Pod) {

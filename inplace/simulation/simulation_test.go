@@ -224,7 +224,7 @@ type invariants struct {
 // kubectl/pkg/polymorphichelpers/rollout_status.go.
 func (j *invariants) statusWritten(w *world, d *apps.Deployment) {
 	status := d.Status
-	if j.loose || j.disturbed || !statuses.Announces(w.rollout().Deployment, status) || !w.held() {
+	if j.loose || j.disturbed || !statuses.LooksComplete(w.rollout().Deployment, status) || !w.held() {
 		return
 	}
 	r := w.rollout()

@@ -101,7 +101,7 @@ func TestStatusConditions(t *testing.T) {
 		"progress moves the time": {func(r *deployments.Rollout) { r.Deployment.Status.UpdatedReplicas = 1 },
 			appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, start},
 		"a step back does not": {fewer, appsv1.DeploymentProgressing, corev1.ConditionTrue, statuses.ReasonUpdated, start.Add(-time.Minute)},
-		"too few available":    {fewer, appsv1.DeploymentAvailable, corev1.ConditionFalse, statuses.ReasonMinimumMissing, start},
+		"too few available":    {fewer, appsv1.DeploymentAvailable, corev1.ConditionFalse, statuses.ReasonMinimumUnavailable, start},
 		"the deadline passed": {func(r *deployments.Rollout) {
 			progressing(r).LastUpdateTime = metav1.NewTime(start.Add(-601 * time.Second))
 		},

@@ -276,9 +276,9 @@ func TestLastSurgePodIsNotReopened(t *testing.T) {
 	}
 }
 
-// TestWhoGoesServesUntilAnotherDoes: another pod has been moved to a version that does not work. Then an edit comes, and the surge pod
+// TestSurgePodServesUntilAnotherDoes: another pod has been moved to a version that does not work. Then an edit comes, and the surge pod
 // would be removed. It waits until the other pod serves.
-func TestWhoGoesServesUntilAnotherDoes(t *testing.T) {
+func TestSurgePodServesUntilAnotherDoes(t *testing.T) {
 	for name, surger := range map[string]string{"of another ReplicaSet": "b", "of the same": "a"} {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(1, app{image: "v3"})
@@ -347,9 +347,9 @@ func TestSurgePodStaysWhileAPodStartsAgain(t *testing.T) {
 	}
 }
 
-// TestSurgePodThatDoesNotServeIsGivenBackAfterAnUndo: a surge pod of an update that is undone goes on serving in place of others. If it
+// TestSurgePodThatDoesNotServeIsRemovedAfterAnUndo: a surge pod of an update that is undone goes on serving in place of others. If it
 // does not serve, it is removed, because it takes the place of one that would.
-func TestSurgePodThatDoesNotServeIsGivenBackAfterAnUndo(t *testing.T) {
+func TestSurgePodThatDoesNotServeIsRemovedAfterAnUndo(t *testing.T) {
 	for name, test := range map[string]struct {
 		serves func(*corev1.Pod)
 		want   string
@@ -389,9 +389,9 @@ func TestSurgePodThatDoesNotServeIsGivenBackAfterAnUndo(t *testing.T) {
 	}
 }
 
-// TestWhoGoesIsNotWhoHasCome: an undo has made the ReplicaSet of the surge pod the update revision, and the other pod has moved there. The
+// TestSurplusPodIsNotTheRemovedOne: an undo has made the ReplicaSet of the surge pod the update revision, and the other pod has moved there. The
 // surplus pod is not the one that is removed.
-func TestWhoGoesIsNotWhoHasCome(t *testing.T) {
+func TestSurplusPodIsNotTheRemovedOne(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate   func(*corev1.Pod)
 		raised bool
@@ -461,7 +461,7 @@ func TestAnnounces(t *testing.T) {
 	} {
 		status := appsv1.DeploymentStatus{ObservedGeneration: c.observed, UpdatedReplicas: c.updated, Replicas: c.replicas,
 			AvailableReplicas: c.available}
-		if got := statuses.Announces(r.Deployment, status); got != c.want {
+		if got := statuses.LooksComplete(r.Deployment, status); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -489,10 +489,10 @@ func TestNoPodIsASurgePodWhereAllWereMoved(t *testing.T) {
 	}
 }
 
-// TestWhoServesAgainIsNotGivenBackInAnothersPlace: a pod was to be removed in the place of a surge pod, because it did not serve and would
+// TestServingPodIsNotRemovedForASurgePod: a pod was to be removed in the place of a surge pod, because it did not serve and would
 // be deleted first. Now it serves. The ReplicaSet controller would choose it, because it has been Ready for a shorter time. Its deletion is
 // held.
-func TestWhoServesAgainIsNotGivenBackInAnothersPlace(t *testing.T) {
+func TestServingPodIsNotRemovedForASurgePod(t *testing.T) {
 	r := fixture(1, app{image: "v2"})
 	r.Settings.Surge = true
 	replicaSetOf(r, "a", app{image: "v1"}, 0)

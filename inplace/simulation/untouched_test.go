@@ -21,8 +21,8 @@ func unreadable() apps.Template {
 	return template
 }
 
-// TestNothingIsReadOfAStranger: Stayput does not decode the templates of workloads that it does not manage. Decoding these panics or fails.
-func TestNothingIsReadOfAStranger(t *testing.T) {
+// TestUnmanagedTemplatesAreNotDecoded: Stayput does not decode the templates of workloads that it does not manage. Decoding these panics or fails.
+func TestUnmanagedTemplatesAreNotDecoded(t *testing.T) {
 	for _, mode := range []inplace.Mode{inplace.ModeNone, inplace.ModeRecreate} {
 		r := fixture(2, app{image: "v2"})
 		r.Mode = mode
@@ -56,8 +56,8 @@ func TestNothingIsReadOfAStranger(t *testing.T) {
 	}
 }
 
-// TestWhatIsOursIsTakenOffAStranger leaves one mark of Stayput on a Deployment that is no longer managed.
-func TestWhatIsOursIsTakenOffAStranger(t *testing.T) {
+// TestMarksAreRemovedFromUnmanaged leaves one mark of Stayput on a Deployment that is no longer managed.
+func TestMarksAreRemovedFromUnmanaged(t *testing.T) {
 	label := func(key string) func(*deployments.Rollout) {
 		return func(r *deployments.Rollout) { r.ReplicaSets[0].Labels[key] = "1" }
 	}

@@ -42,7 +42,7 @@ func TestWrites(t *testing.T) {
 			if !c.ungated {
 				pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: inplace.ConditionServing}}
 			}
-			s := &podstate.State{Pod: pod, Containers: c.needs.Containers, Origin: podstate.Origin{Change: &c.needs, ByLabel: c.byLabel,
+			s := &podstate.State{Pod: pod, Containers: c.needs.Containers, PodRevision: podstate.PodRevision{Change: &c.needs, ByLabel: c.byLabel,
 				Updated: c.updated}}
 			w := s.NextWrite()
 			got := writeText(w)
@@ -70,9 +70,9 @@ func after(s *podstate.State, w podstate.Write) *podstate.State {
 	left.Containers = slices.DeleteFunc(slices.Clone(left.Containers),
 		func(c edit.ContainerChange) bool { return slices.Contains(w.Does.Containers, c) })
 	left.Labels = slices.DeleteFunc(slices.Clone(left.Labels), func(l patches.EntryChange) bool { return slices.Contains(w.Does.Labels, l) })
-	origin := s.Origin
+	origin := s.PodRevision
 	origin.Change = &left
-	return &podstate.State{Pod: s.Pod, Containers: left.Containers, Origin: origin}
+	return &podstate.State{Pod: s.Pod, Containers: left.Containers, PodRevision: origin}
 }
 
 // TestPartiallyPatchedFollowsFromThePod: after the first write, what is left is what came second before.

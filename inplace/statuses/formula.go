@@ -22,13 +22,13 @@ import (
 // These are reasons of Deployment conditions, from pkg/controller/deployment/util/deployment_util.go. Kubectl and other tools know
 // them.
 const (
-	ReasonUpdated          = "ReplicaSetUpdated"
-	ReasonFound            = "FoundNewReplicaSet"
-	ReasonComplete         = "NewReplicaSetAvailable"
-	ReasonTimedOut         = "ProgressDeadlineExceeded"
-	ReasonResumed          = "DeploymentResumed"
-	ReasonMinimumAvailable = "MinimumReplicasAvailable"
-	ReasonMinimumMissing   = "MinimumReplicasUnavailable"
+	ReasonUpdated            = "ReplicaSetUpdated"
+	ReasonFound              = "FoundNewReplicaSet"
+	ReasonComplete           = "NewReplicaSetAvailable"
+	ReasonTimedOut           = "ProgressDeadlineExceeded"
+	ReasonResumed            = "DeploymentResumed"
+	ReasonMinimumAvailable   = "MinimumReplicasAvailable"
+	ReasonMinimumUnavailable = "MinimumReplicasUnavailable"
 )
 
 // Formula is what the native controller computes a Deployment's status from.
@@ -79,7 +79,7 @@ func (f Formula) counts() appsv1.DeploymentStatus {
 		status.UpdatedReplicas = f.New.Status.Replicas
 	}
 	status.UnavailableReplicas = max(0, f.sum()-status.AvailableReplicas)
-	available := NewCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, ReasonMinimumMissing,
+	available := NewCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, ReasonMinimumUnavailable,
 		"Deployment does not have minimum availability.", f.Now)
 	if status.AvailableReplicas >= apps.Desired(f.Deployment)-f.Deployment.MaxUnavailable() {
 		available = NewCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, ReasonMinimumAvailable,
@@ -150,11 +150,11 @@ func (f Formula) renews(progressing *appsv1.DeploymentCondition) bool {
 		f.Now.Sub(progressing.LastUpdateTime.Time) >= f.deadline()/2
 }
 
-// Outlasts reports whether pods that stop until the given time may still be stopping when half the deadline has passed. Then a
+// OutlastsDeadline reports whether pods that stop until the given time may still be stopping when half the deadline has passed. Then a
 // manager has to renew the condition. In any case the other half is left for the new containers to start.
-func (f Formula) Outlasts(stops time.Time) bool {
+func (f Formula) OutlastsDeadline(stops time.Time) bool {
 	progressing := conditions.DeploymentCondition(f.Deployment.Status, appsv1.DeploymentProgressing)
-	if !f.hasDeadline() || progressing == nil || Overdue(f.Deployment) || !stops.After(f.Now) || Announces(f.Deployment, f.counts()) {
+	if !f.hasDeadline() || progressing == nil || Overdue(f.Deployment) || !stops.After(f.Now) || LooksComplete(f.Deployment, f.counts()) {
 		return false
 	}
 	since := progressing.LastUpdateTime.Time
@@ -341,8 +341,8 @@ func (f Formula) sum() int32 {
 	return sum
 }
 
-// SameForActing reports whether the statuses differ only in counts and times.
-func SameForActing(a, b appsv1.DeploymentStatus) bool {
+// SameConditions reports whether the statuses differ only in counts and times.
+func SameConditions(a, b appsv1.DeploymentStatus) bool {
 	same := func(a, b appsv1.DeploymentCondition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 	}

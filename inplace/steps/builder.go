@@ -58,8 +58,8 @@ func precedence(step Step) int {
 	return 2
 }
 
-// Together splits the steps of a plan into lots. The steps of a lot may be carried out side by side, the lots one after the other.
-func Together(planned []Step) [][]Step {
+// Lots splits the steps of a plan into lots. The steps of a lot may be carried out side by side, the lots one after the other.
+func Lots(planned []Step) [][]Step {
 	var lots [][]Step
 	for i, step := range planned {
 		if i == 0 || precedence(step) != precedence(planned[i-1]) {

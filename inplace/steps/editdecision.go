@@ -54,17 +54,17 @@ func (j EditDecision) String() string {
 	return j.Change.String()
 }
 
-// Asides returns further lines that users need to know about the edit.
-func (j EditDecision) Asides() []string {
+// Notices returns further lines that users need to know about the edit.
+func (j EditDecision) Notices() []string {
 	asides := []string{j.AboutPartition()}
 	if j.InPlace() {
-		asides = append(asides, j.Change.NotAgain, j.Deadline, j.Autoscaler)
+		asides = append(asides, j.Change.InitContainersNotRerun, j.Deadline, j.Autoscaler)
 	}
 	return slices.DeleteFunc(asides, func(aside string) bool { return aside == "" })
 }
 
-// IsAside reports whether the line is an aside of some EditDecision.
-func IsAside(line string) bool {
+// IsNotice reports whether the line is an aside of some EditDecision.
+func IsNotice(line string) bool {
 	begins := func(prefix string) bool { return strings.HasPrefix(line, prefix) }
 	return slices.ContainsFunc([]string{PartitionPrefix, edit.AboutInitContainers, DeadlinePrefix, AutoscalerPrefix}, begins)
 }
@@ -96,13 +96,13 @@ func (j EditDecision) AboutPartition() string {
 		return ""
 	case !j.InPlace():
 		return fmt.Sprintf(
-			PartitionPrefix+"%.20s does not hold this: an edit that cannot be made in place is native, whole, whatever the partition says",
+			PartitionPrefix+"%.20s does not apply: an edit that cannot be made in place is native for all pods",
 			string(j.Partition))
 	case flaw != "":
-		return PartitionPrefix + "not understood, so that no pod is updated for now: " + flaw
+		return PartitionPrefix + "is not valid, so no pod is updated for now: " + flaw
 	}
 	return fmt.Sprintf(
-		PartitionPrefix+"%s: so many pods keep the revision they had before the update, until it is lowered or taken off, or Stayput is gone",
+		PartitionPrefix+"%s: so many pods stay at the current revision until the partition is lowered or removed, or Stayput is uninstalled",
 		j.Partition)
 }
 

@@ -19,8 +19,8 @@ const (
 	AppLabel = "app"
 )
 
-// SurgeNote is the annotation that may change in place according to Rules. Others may not.
-const SurgeNote = "example.com/note"
+// NoteAnnotation is the annotation that may change in place according to Rules. Others may not.
+const NoteAnnotation = "example.com/note"
 
 // restartKeys are the annotations whose change restarts the containers according to Rules.
 var restartKeys = []string{inplace.AnnotationRestartedAt, "checksum/config"}
@@ -30,7 +30,7 @@ var light = []part{
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) {
 		entry(r, &t.Labels, pick(r, "version", "tier", "helm.sh/chart"))
 	},
-	func(r *rand.Rand, t *corev1.PodTemplateSpec) { entry(r, &t.Annotations, SurgeNote) },
+	func(r *rand.Rand, t *corev1.PodTemplateSpec) { entry(r, &t.Annotations, NoteAnnotation) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { entry(r, &t.Annotations, pick(r, restartKeys...)) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { ordinary(r, t).Image = pick(r, images...) },
 	func(r *rand.Rand, t *corev1.PodTemplateSpec) { anyContainer(r, t).Image = pick(r, images...) },
@@ -152,7 +152,7 @@ var variables = []corev1.EnvVar{
 	{Name: "LABEL", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['version']"}}},
 	{Name: "NOTE", ValueFrom: &corev1.EnvVarSource{
-		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + SurgeNote + "']"}}},
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + NoteAnnotation + "']"}}},
 	{Name: "CPU", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
 }
 

@@ -22,7 +22,7 @@ import (
 
 // Rules are the rules by which edits are decided here: of a workload whose containers restart, and are resized, in their pods.
 var Rules = inplace.Rules{
-	Annotations: []string{SurgeNote}, Restart: []string{"checksum/*"}, RestartInPlace: true, Resize: inplace.ResizeAll,
+	Annotations: []string{NoteAnnotation}, Restart: []string{"checksum/*"}, RestartInPlace: true, Resize: inplace.ResizeAll,
 }
 
 // Plan is how pods of one template become pods of another.
@@ -65,17 +65,17 @@ type Write struct {
 }
 
 // Possible reports whether pods of the first template can take the edit while they run, and whether the edit changes them.
-func (p Plan) Possible() bool { return p.InPlace() && p.Left() && len(p.Displaced) == 0 }
+func (p Plan) Possible() bool { return p.InPlace() && p.Left() && len(p.LostTolerations) == 0 }
 
 // Writes returns the writes, in their order, that carry out the plan on a pod of the first template. The plan must be possible.
 func (p Plan) Writes(pod *corev1.Pod) []Write {
 	needs := p.Change
-	needs.Containers = p.Containers.Becoming(pod, edit.Living(&p.to.Spec), running(pod), p.Resizes)
-	notedSurge, note := marked(pod, needs.Containers)
+	needs.Containers = p.Containers.ChangesTo(pod, edit.Living(&p.to.Spec), running(pod), p.Resizes)
+	withMark, note := marked(pod, needs.Containers)
 	all := []Write{
 		{Operations: note},
 		{"resize", needs.Containers.ResizeOperations(pod)},
-		{Operations: needs.PodOperations(notedSurge)},
+		{Operations: needs.PodOperations(withMark)},
 	}
 	return slices.DeleteFunc(all, func(w Write) bool { return len(w.Operations) == 0 })
 }
@@ -86,9 +86,9 @@ func marked(pod *corev1.Pod, needs edit.ContainerChanges) (*corev1.Pod, []jsonpa
 		return pod, nil
 	}
 	mark := readiness.Move{Resize: readiness.Move{}.Noting(needs, time.Now())}.String()
-	notedSurge := pod.DeepCopy()
-	metav1.SetMetaDataAnnotation(&notedSurge.ObjectMeta, inplace.AnnotationMove, mark)
-	return notedSurge, patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, mark})
+	withMark := pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&withMark.ObjectMeta, inplace.AnnotationMove, mark)
+	return withMark, patches.SetEntries("annotations", pod.Annotations, [2]string{inplace.AnnotationMove, mark})
 }
 
 // running returns a function from a container of the pod to the ID of the image that it runs.

@@ -102,10 +102,10 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 		"init container added": {func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, func(pod *corev1.Pod) {
 			pod.Spec.InitContainers = []corev1.Container{{Name: "x"}}
 		}, true, "image of a sidecar"},
-		"unlabelled":                                       {func(*corev1.Pod) {}, toMesh2, false, "left half-way"},
+		"unlabelled":                                       {func(*corev1.Pod) {}, toMesh2, false, "partially patched"},
 		"unlabelled, partially patched":                    {partial(map[string]string{"app": "app:0", "mesh": "mesh:2"}), toMesh2, false, ""},
-		"unlabelled, partially patched, another image":     {partial(map[string]string{"mesh": "mesh:0"}), toMesh2, false, "left half-way"},
-		"unlabelled, partially patched, another container": {partial(map[string]string{"app": "mesh:2"}), toMesh2, false, "left half-way"},
+		"unlabelled, partially patched, another image":     {partial(map[string]string{"mesh": "mesh:0"}), toMesh2, false, "partially patched"},
+		"unlabelled, partially patched, another container": {partial(map[string]string{"app": "mesh:2"}), toMesh2, false, "partially patched"},
 		"unlabelled, partially patched, mark changed": {
 			partial(map[string]string{"mesh": "mesh:2"}), partial(map[string]string{"mesh": "mesh:9"}), false, "takes its marks off"},
 		"unlabelled, mark added": {
@@ -115,7 +115,7 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 		"unlabelled, of a DaemonSet": {func(pod *corev1.Pod) {
 			partial(map[string]string{"mesh": "mesh:2"})(pod)
 			pod.Labels, pod.OwnerReferences[0].Kind = nil, "DaemonSet"
-		}, toMesh2, false, "left half-way"},
+		}, toMesh2, false, "partially patched"},
 		"unlabelled, about to restart": {func(pod *corev1.Pod) {
 			partial(map[string]string{"mesh": "mesh:2"})(pod)
 			pod.Annotations[inplace.AnnotationRestarts] = "1-c"
@@ -123,7 +123,7 @@ func TestOwnPowerOverSidecars(t *testing.T) {
 			toMesh2(pod)
 			delete(pod.Annotations, inplace.AnnotationRestarts)
 		}, false, ""},
-		"unlabelled, completely patched": {partial(nil), toMesh2, false, "left half-way"},
+		"unlabelled, completely patched": {partial(nil), toMesh2, false, "partially patched"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := podWithSidecar()
@@ -152,7 +152,7 @@ func TestOwnResizes(t *testing.T) {
 	policy := compileRefusals(t, "../base/own-power.yaml", "stayput-own-resizes")
 	mark := readiness.Move{Hash: "b", Resize: map[string]readiness.ResizedContainer{
 		"app": {Back: amounts.Amounts{CPURequest: "100m"}, To: amounts.Amounts{CPURequest: "200m"}}}}.String()
-	const notBack = "without the namespace's label stayput resizes containers only to what they had before the pod was left half-way"
+	const notBack = "without the namespace's label stayput resizes containers only to what they had before the pod was partially patched"
 	const others = "stayput changes nothing with the resources of a pod but those of its containers"
 	for name, test := range map[string]struct {
 		in           *corev1.Namespace
