@@ -219,7 +219,7 @@ func TestOwnGates(t *testing.T) {
 	}
 	closed := gate(corev1.ConditionFalse, readiness.ReasonUpdating, "")
 	open := gate(corev1.ConditionTrue, readiness.ReasonReopened, "")
-	long := strings.Repeat("x", 1<<20)
+	long, unreachable := strings.Repeat("x", 1<<20), readiness.ReasonNodeUnknown
 	ready := func(status corev1.ConditionStatus, message string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			open(pod)
@@ -235,8 +235,10 @@ func TestOwnGates(t *testing.T) {
 		ungated       bool
 		want          string
 	}{
-		"the first opening":           {&corev1.Namespace{}, none, gate(corev1.ConditionTrue, "Serving", ""), false, ""},
-		"an opening":                  {&corev1.Namespace{}, closed, open, false, ""},
+		"the first opening": {&corev1.Namespace{}, none, gate(corev1.ConditionTrue, "Serving", ""), false, ""},
+		"an opening":        {&corev1.Namespace{}, closed, open, false, ""},
+		"an opening on an unreachable node": {
+			labelled, closed, gate(corev1.ConditionTrue, unreachable, ""), false, ""},
 		"a closing":                   {labelled, open, closed, false, ""},
 		"a closing without the label": {&corev1.Namespace{}, open, closed, false, takes},
 		"condition removed":           {labelled, open, none, false, says},
