@@ -309,7 +309,7 @@ func partitionCreations(t *testing.T) {
 		if err == nil {
 			t.Fatalf("a sibling of %s would be created", pod.Name)
 		}
-		s.expectIn(err.Error(), "there are as many as there are to be")
+		s.expectIn(err.Error(), "its ReplicaSet has all its pods already")
 	}
 	s.repartition("web", "")
 	s.completes("web")
